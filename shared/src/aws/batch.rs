@@ -1,0 +1,261 @@
+//! AWS Batch: look up, submit once, find again, describe, terminate.
+
+use std::time::Duration;
+
+use aws_sdk_batch::Client;
+use aws_sdk_batch::config::retry::RetryConfig;
+use aws_sdk_batch::error::SdkError;
+use aws_sdk_batch::operation::submit_job::SubmitJobError;
+use aws_sdk_batch::types::{
+    ArrayProperties, ContainerOverrides, EvaluateOnExit, JobDefinition, JobQueueDetail, JobTimeout, JqState,
+    KeyValuePair, KeyValuesPair, ResourceRequirement, ResourceType, RetryAction, RetryStrategy,
+};
+
+use super::executor::Outcome;
+use crate::command::{DescribedJob, Prepared, Submission};
+use crate::decide::sweep_upload::INTERRUPTED_EXIT_CODE;
+use crate::event::{self, Event};
+use crate::ids::{JobName, SweepId};
+
+/// Ids that one DescribeJobs takes (facts 19).
+const DESCRIBE_IDS: usize = 100;
+
+/// Throttled SubmitJob calls are repeated this often; a throttled call has had no effect.
+const THROTTLED_TRIES: u32 = 5;
+
+pub(super) async fn check_target(client: &Client, sweep: SweepId, mut prepared: Prepared) -> Outcome {
+    let plan = &prepared.plan;
+    let (definition, queue) =
+        tokio::try_join!(active_definition(client, &plan.definition), valid_queue(client, &plan.queue))?;
+    let mut problems = Vec::new();
+    match definition.and_then(|found| found.job_definition_arn) {
+        Some(pinned) => prepared.plan.definition = pinned,
+        None => {
+            let message = format!("there is no active job definition {:?}", plan.definition);
+            let help = "register it in AWS Batch, or name another one under `spotsweep: {job_definition: …}`";
+            problems.push(prepared.file.problem_at("job_definition", message, help));
+        }
+    }
+    let plan = &prepared.plan;
+    let queue_problem = match &queue {
+        None => Some(format!("there is no job queue {:?}", plan.queue)),
+        Some(found) if found.state() != Some(&JqState::Enabled) => {
+            Some(format!("job queue {:?} is disabled", plan.queue))
+        }
+        Some(_) => None,
+    };
+    if let Some(message) = queue_problem {
+        let help = "create or enable it in AWS Batch, or name another one under `spotsweep: {queue: …}`";
+        problems.push(prepared.file.problem_at("queue", message, help));
+    }
+    Ok(vec![Event::TargetChecked { sweep, prepared, problems }])
+}
+
+/// The definition, at its newest active revision where the name has none.
+async fn active_definition(
+    client: &Client,
+    name: &str,
+) -> Result<Option<JobDefinition>, Box<dyn std::error::Error + Send + Sync>> {
+    let has_revision = name.starts_with("arn:") || name.contains(':');
+    let request = client.describe_job_definitions().status("ACTIVE");
+    let request = if has_revision { request.job_definitions(name) } else { request.job_definition_name(name) };
+    let found = request.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await?;
+    let active = found.into_iter().filter(|definition| definition.status() == Some("ACTIVE"));
+    Ok(active.max_by_key(|definition| definition.revision()))
+}
+
+async fn valid_queue(
+    client: &Client,
+    name: &str,
+) -> Result<Option<JobQueueDetail>, Box<dyn std::error::Error + Send + Sync>> {
+    let found = client.describe_job_queues().job_queues(name).send().await?;
+    Ok(found.job_queues.unwrap_or_default().into_iter().next())
+}
+
+/// SubmitJob without the SDK's own retries: a call that timed out may have taken effect, and there
+/// is no token to tell (facts 1). What is unclear is an error, and is looked up before the next try.
+pub(super) async fn submit(client: &Client, submission: Submission) -> Outcome {
+    let Submission { name, .. } = &submission;
+    let (sweep, part) = (name.sweep.clone(), name.part);
+    for attempt in 1..=THROTTLED_TRIES {
+        let once = aws_sdk_batch::config::Builder::new().retry_config(RetryConfig::disabled());
+        let answer = request(client, &submission).customize().config_override(once).send().await;
+        let error = match answer {
+            Ok(answer) => {
+                let job = answer.job_id.ok_or("SubmitJob answered without a job id")?;
+                return Ok(vec![Event::PartSubmitted { sweep, part, job }]);
+            }
+            Err(error) => error,
+        };
+        match &error {
+            SdkError::ServiceError(service)
+                if is_throttle(service.raw().status().as_u16()) && attempt < THROTTLED_TRIES =>
+            {
+                tokio::time::sleep(Duration::from_millis(200 << attempt)).await;
+            }
+            SdkError::ServiceError(service) => match service.err() {
+                SubmitJobError::ClientException(refusal) if !is_throttle(service.raw().status().as_u16()) => {
+                    let message = refusal.message().unwrap_or("no reason given").to_owned();
+                    return Ok(vec![Event::PartRefused { sweep, part, message }]);
+                }
+                _ => return Err(error.into()),
+            },
+            _ => return Err(error.into()),
+        }
+    }
+    Err("SubmitJob is throttled".into())
+}
+
+fn is_throttle(status: u16) -> bool {
+    status == 429
+}
+
+fn request(
+    client: &Client,
+    submission: &Submission,
+) -> aws_sdk_batch::operation::submit_job::builders::SubmitJobFluentBuilder {
+    let pair = |(name, value): &(String, String)| KeyValuePair::builder().name(name).value(value).build();
+    let resource = |(kind, value): &(String, String)| {
+        ResourceRequirement::builder().r#type(ResourceType::from(kind.as_str())).value(value).build()
+    };
+    let overrides = ContainerOverrides::builder()
+        .set_command(submission.command.clone())
+        .set_environment(Some(submission.environment.iter().map(pair).collect()))
+        .set_resource_requirements(
+            (!submission.resources.is_empty()).then(|| submission.resources.iter().map(resource).collect()),
+        )
+        .build();
+    let array = || ArrayProperties::builder().size(i32::try_from(submission.trials).unwrap_or(i32::MAX)).build();
+    let tags = submission.tags.iter().cloned().collect();
+    client
+        .submit_job()
+        .job_name(submission.name.to_string())
+        .job_queue(&submission.queue)
+        .job_definition(&submission.definition)
+        .set_array_properties((submission.trials > 1).then(array))
+        .retry_strategy(retry_strategy(submission.attempts))
+        .set_timeout(submission.timeout_seconds.map(|seconds| {
+            JobTimeout::builder().attempt_duration_seconds(i32::try_from(seconds).unwrap_or(i32::MAX)).build()
+        }))
+        .container_overrides(overrides)
+        .set_tags(Some(tags))
+        .propagate_tags(true)
+}
+
+/// Interruptions are started again, everything else is final. Without the last rule Batch would
+/// retry whatever no rule matches (facts 18).
+fn retry_strategy(attempts: u8) -> RetryStrategy {
+    let reclaimed = EvaluateOnExit::builder().on_status_reason("Host EC2*").action(RetryAction::Retry);
+    let interrupted =
+        EvaluateOnExit::builder().on_exit_code(INTERRUPTED_EXIT_CODE.to_string()).action(RetryAction::Retry);
+    let otherwise = EvaluateOnExit::builder().on_reason("*").action(RetryAction::Exit);
+    let rules = [reclaimed, interrupted, otherwise].into_iter().map(|rule| rule.build()).collect();
+    RetryStrategy::builder().attempts(attempts.into()).set_evaluate_on_exit(Some(rules)).build()
+}
+
+/// ListJobs by name: the filter ignores case, and the job's state does not matter to it (facts 1).
+pub(super) async fn find(client: &Client, name: JobName, queue: &str) -> Outcome {
+    let wanted = name.to_string();
+    let filter = KeyValuesPair::builder().name("JOB_NAME").values(&wanted).build();
+    let mut jobs = client.list_jobs().job_queue(queue).filters(filter).into_paginator().items().send();
+    let mut found: Vec<(Option<i64>, String)> = Vec::new();
+    while let Some(job) = jobs.next().await {
+        let job = job?;
+        if job.job_name() == Some(wanted.as_str()) {
+            found.extend(job.job_id.map(|id| (job.created_at, id)));
+        }
+    }
+    let JobName { sweep, part } = name;
+    Ok(match found.into_iter().min() {
+        Some((_, job)) => vec![Event::PartSubmitted { sweep, part, job }],
+        None => vec![Event::PartNotFound { sweep, part }],
+    })
+}
+
+pub(super) async fn terminate(client: &Client, sweep: SweepId, jobs: &[String], reason: &str) -> Outcome {
+    for job in jobs {
+        client.terminate_job().job_id(job).reason(reason).send().await?;
+    }
+    Ok(vec![Event::JobsTerminated(sweep)])
+}
+
+pub(super) async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Outcome {
+    let mut events = Vec::new();
+    for some in jobs.chunks(DESCRIBE_IDS) {
+        let ids = some.iter().map(|wanted| wanted.job.to_string()).collect();
+        let answer = client.describe_jobs().set_jobs(Some(ids)).send().await?;
+        let found = answer.jobs.unwrap_or_default();
+        for wanted in some {
+            let id = wanted.job.to_string();
+            if !found.iter().any(|job| job.job_id() == Some(id.as_str())) {
+                events.push(Event::JobUnknown(wanted.clone()));
+            }
+        }
+        for job in found {
+            events.extend(event::batch_job_state::event(job_detail(job)?, true)?);
+        }
+    }
+    Ok(events)
+}
+
+/// The SDK's JobDetail as the event's: both are the same document (facts 12).
+fn job_detail(
+    job: aws_sdk_batch::types::JobDetail,
+) -> Result<event::batch_job_state::JobDetail, Box<dyn std::error::Error + Send + Sync>> {
+    use event::batch_job_state::{ArrayProperties, AttemptDetail, Container, JobDetail, TaskDetail};
+    let attempt = |found: aws_sdk_batch::types::AttemptDetail| AttemptDetail {
+        container: found.container.map(container).unwrap_or_default(),
+        task_properties: found
+            .task_properties
+            .unwrap_or_default()
+            .into_iter()
+            .map(|part| TaskDetail {
+                container_instance_arn: part.container_instance_arn,
+                containers: part
+                    .containers
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|found| Container {
+                        container_instance_arn: None,
+                        exit_code: found.exit_code,
+                        reason: found.reason,
+                        log_stream_name: found.log_stream_name,
+                    })
+                    .collect(),
+            })
+            .collect(),
+        started_at: found.started_at,
+        stopped_at: found.stopped_at,
+        status_reason: found.status_reason,
+    };
+    let status = job.status.as_ref().map(|status| status.as_str().to_owned()).unwrap_or_default();
+    Ok(JobDetail {
+        job_name: job.job_name.unwrap_or_default(),
+        job_id: job.job_id.unwrap_or_default(),
+        status: serde_json::from_value(status.into())?,
+        status_reason: job.status_reason,
+        started_at: job.started_at,
+        attempts: job.attempts.unwrap_or_default().into_iter().map(attempt).collect(),
+        container: job
+            .container
+            .map(|found| Container {
+                container_instance_arn: found.container_instance_arn,
+                exit_code: found.exit_code,
+                reason: found.reason,
+                log_stream_name: found.log_stream_name,
+            })
+            .unwrap_or_default(),
+        array_properties: job
+            .array_properties
+            .map(|array| ArrayProperties { size: array.size.and_then(|size| u32::try_from(size).ok()) }),
+    })
+}
+
+fn container(found: aws_sdk_batch::types::AttemptContainerDetail) -> event::batch_job_state::Container {
+    event::batch_job_state::Container {
+        container_instance_arn: found.container_instance_arn,
+        exit_code: found.exit_code,
+        reason: found.reason,
+        log_stream_name: found.log_stream_name,
+    }
+}

@@ -1,0 +1,62 @@
+//! Commands to SDK calls: the match over commands, split by service.
+
+use aws_config::SdkConfig;
+
+use super::{batch, events, s3};
+use crate::command::Command;
+use crate::event::Event;
+use crate::handle::{ExecuteError, Executor};
+
+pub(super) type Outcome = Result<Vec<Event>, Box<dyn std::error::Error + Send + Sync>>;
+
+/// The clients.
+#[derive(Debug, Clone)]
+pub struct AwsExecutor {
+    s3: aws_sdk_s3::Client,
+    batch: aws_sdk_batch::Client,
+    events: aws_sdk_eventbridge::Client,
+}
+
+impl AwsExecutor {
+    /// Clients that share the configuration's HTTP client.
+    pub fn new(config: &SdkConfig) -> Self {
+        Self {
+            s3: aws_sdk_s3::Client::new(config),
+            batch: aws_sdk_batch::Client::new(config),
+            events: aws_sdk_eventbridge::Client::new(config),
+        }
+    }
+
+    async fn run(&self, command: Command) -> Outcome {
+        match command {
+            Command::ReadUpload { sweep, upload } => s3::read_upload(&self.s3, sweep, &upload).await,
+            Command::StoreTrials { sweep, bucket, prepared } => {
+                s3::store_trials(&self.s3, sweep, &bucket, prepared).await
+            }
+            Command::WritePlan { sweep, upload, plan } => s3::write_plan(&self.s3, sweep, &upload, &plan).await,
+            Command::WriteRejection { sweep, upload, problems } => {
+                s3::write_rejection(&self.s3, sweep, &upload, &problems).await
+            }
+            Command::ReadParameters { sweep, bucket } => s3::read_parameters(&self.s3, sweep, &bucket).await,
+            Command::PublishResults { sweep, bucket, leaderboard, summary } => {
+                s3::publish_results(&self.s3, sweep, &bucket, leaderboard, summary).await
+            }
+            Command::FindLine { request, bucket } => s3::find_line(&self.s3, request, bucket).await,
+            Command::CheckTarget { sweep, prepared } => batch::check_target(&self.batch, sweep, prepared).await,
+            Command::SubmitPart(submission) => batch::submit(&self.batch, submission).await,
+            Command::FindPart { name, queue } => batch::find(&self.batch, name, &queue).await,
+            Command::TerminateJobs { sweep, jobs, reason } => {
+                batch::terminate(&self.batch, sweep, &jobs, &reason).await
+            }
+            Command::DescribeJobs(jobs) => batch::describe(&self.batch, jobs).await,
+            Command::AnnounceSettling(sweep) => events::announce(&self.events, sweep).await,
+        }
+    }
+}
+
+impl Executor for AwsExecutor {
+    async fn execute(&self, command: Command) -> Result<Vec<Event>, ExecuteError> {
+        let name = command.name();
+        self.run(command).await.map_err(|source| ExecuteError { command: name, source })
+    }
+}

@@ -1,0 +1,87 @@
+//! Reads stored state for people: `ls`, `status`, the live view.
+
+use aws_config::SdkConfig;
+
+use super::dynamodb::{CLOSED, DynamoStore, INDEX, META, SHARDS, text};
+use crate::ids::SweepId;
+use crate::lifecycle::Sweep;
+use crate::trial::Trial;
+
+/// The table could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("reading {what} failed")]
+pub struct ReadError {
+    what: &'static str,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// Reads the table, never writes it.
+#[derive(Debug, Clone)]
+pub struct Reader(DynamoStore);
+
+impl Reader {
+    /// A reader of `table`.
+    pub fn new(config: &SdkConfig, table: String) -> Self {
+        Self(DynamoStore::new(config, table, super::RETENTION_DAYS))
+    }
+
+    /// One sweep, or none of that id.
+    ///
+    /// # Errors
+    /// The table can't be read.
+    pub async fn sweep(&self, id: &SweepId) -> Result<Option<Sweep>, ReadError> {
+        let found = self.0.get::<Sweep>(id, META.into()).await;
+        Ok(found.map_err(failed("a sweep"))?.map(|held| held.record))
+    }
+
+    /// A sweep's trials that have a row, by index: those that have ever started.
+    ///
+    /// # Errors
+    /// The table can't be read.
+    pub async fn trials(&self, id: &SweepId) -> Result<Vec<Trial>, ReadError> {
+        self.0.trials(id).await.map_err(failed("the trials"))
+    }
+
+    /// Every sweep that the table has, newest first.
+    ///
+    /// # Errors
+    /// The table can't be read.
+    pub async fn sweeps(&self) -> Result<Vec<Sweep>, ReadError> {
+        let mut sweeps = Vec::new();
+        for partition in (0..SHARDS).map(|shard| format!("due#{shard}")).chain([CLOSED.to_owned()]) {
+            for id in self.ids(partition).await.map_err(failed("the sweeps"))? {
+                sweeps.extend(self.sweep(&id).await?);
+            }
+        }
+        sweeps.sort_by_key(|sweep| std::cmp::Reverse(sweep.upload.uploaded_at));
+        Ok(sweeps)
+    }
+
+    async fn ids(&self, partition: String) -> Result<Vec<SweepId>, Box<dyn std::error::Error + Send + Sync>> {
+        let mut rows = self
+            .0
+            .client
+            .query()
+            .table_name(&self.0.table)
+            .index_name(INDEX)
+            .key_condition_expression("#open = :open")
+            .expression_attribute_names("#open", INDEX)
+            .expression_attribute_values(":open", text(partition))
+            .into_paginator()
+            .items()
+            .send();
+        let mut ids = Vec::new();
+        while let Some(row) = rows.next().await {
+            let row = row?;
+            let field = |name: &str| row.get(name).and_then(|value| value.as_s().ok());
+            if field("sk").is_some_and(|sk| sk == META) {
+                ids.extend(field("pk").and_then(|pk| SweepId::parse(pk.strip_prefix("SWEEP#")?)));
+            }
+        }
+        Ok(ids)
+    }
+}
+
+fn failed(what: &'static str) -> impl FnOnce(Box<dyn std::error::Error + Send + Sync>) -> ReadError {
+    move |source| ReadError { what, source }
+}

@@ -1,0 +1,170 @@
+//! What a decision wants done. A command is complete: the executor makes no choices.
+//!
+//! Every command may be repeated but [`Command::SubmitPart`], which is given only by the one
+//! invocation that has just won the right to it (see `decide/sweep_upload.rs`).
+
+use std::sync::Arc;
+
+use crate::ids::{JobId, JobName, SweepId};
+use crate::lifecycle::Plan;
+use crate::sweep::{Problem, SweepFile};
+use crate::upload::Upload;
+
+/// One effect in the outside world.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// S3 GetObject of the dropped file, by version.
+    ReadUpload {
+        /// The sweep.
+        sweep: SweepId,
+        /// The file.
+        upload: Upload,
+    },
+    /// Batch DescribeJobDefinitions and DescribeJobQueues: do both exist, and which revision is active?
+    CheckTarget {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is about to be submitted.
+        prepared: Prepared,
+    },
+    /// S3: `trials.jsonl` and `trials.idx`.
+    StoreTrials {
+        /// The sweep.
+        sweep: SweepId,
+        /// Bucket name.
+        bucket: String,
+        /// What is about to be submitted.
+        prepared: Prepared,
+    },
+    /// Batch SubmitJob. Not repeatable (facts 1).
+    SubmitPart(Submission),
+    /// Batch ListJobs by job name: has this part been submitted?
+    FindPart {
+        /// The name it was submitted under.
+        name: JobName,
+        /// Job queue: ListJobs wants it.
+        queue: String,
+    },
+    /// Batch TerminateJob, for each of a withdrawn sweep's jobs.
+    TerminateJobs {
+        /// The sweep.
+        sweep: SweepId,
+        /// Batch job ids.
+        jobs: Vec<String>,
+        /// What Batch shows as the reason.
+        reason: String,
+    },
+    /// S3: `<key>.plan.json`.
+    WritePlan {
+        /// The sweep.
+        sweep: SweepId,
+        /// The upload.
+        upload: Upload,
+        /// What was submitted.
+        plan: Plan,
+    },
+    /// S3: `<key>.rejected.json`.
+    WriteRejection {
+        /// The sweep.
+        sweep: SweepId,
+        /// The upload.
+        upload: Upload,
+        /// Every problem.
+        problems: Vec<Problem>,
+    },
+    /// EventBridge PutEvents: the sweep is settling.
+    AnnounceSettling(SweepId),
+    /// Batch DescribeJobs, up to 100 ids a call (facts 19).
+    DescribeJobs(Vec<DescribedJob>),
+    /// S3 GetObject of `trials.jsonl`.
+    ReadParameters {
+        /// The sweep.
+        sweep: SweepId,
+        /// Bucket name.
+        bucket: String,
+    },
+    /// S3: `leaderboard.csv` and `summary.json`.
+    PublishResults {
+        /// The sweep.
+        sweep: SweepId,
+        /// Bucket name.
+        bucket: String,
+        /// The leaderboard.
+        leaderboard: String,
+        /// The summary, one line of JSON.
+        summary: String,
+    },
+    /// S3 ranged GetObject of `trials.idx`: where does a trial's line lie?
+    FindLine {
+        /// The trial and who asks.
+        request: crate::event::TrialRequest,
+        /// Bucket name.
+        bucket: String,
+    },
+}
+
+/// A job to describe, and whose it is: needed where Batch does not know it any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedJob {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// The trial; absent for an array job as a whole.
+    pub index: Option<u32>,
+    /// The job.
+    pub job: JobId,
+}
+
+/// A file that was found good, on its way to submission.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// The parsed file, which expands to the trials.
+    pub file: Arc<SweepFile>,
+    /// What will be run.
+    pub plan: Plan,
+}
+
+/// One SubmitJob request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submission {
+    /// Deterministic job name.
+    pub name: JobName,
+    /// Number of trials; an array job where it is more than one.
+    pub trials: u32,
+    /// Job queue.
+    pub queue: String,
+    /// Job definition with its revision.
+    pub definition: String,
+    /// Attempts per trial.
+    pub attempts: u8,
+    /// Attempt timeout.
+    pub timeout_seconds: Option<u32>,
+    /// Container command, where the file gives one.
+    pub command: Option<Vec<String>>,
+    /// Batch's `resourceRequirements` to override, by type.
+    pub resources: Vec<(String, String)>,
+    /// Container environment.
+    pub environment: Vec<(String, String)>,
+    /// Job tags.
+    pub tags: Vec<(String, String)>,
+}
+
+impl Command {
+    /// The command's name in logs and audit rows.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ReadUpload { .. } => "read-upload",
+            Self::CheckTarget { .. } => "check-target",
+            Self::StoreTrials { .. } => "store-trials",
+            Self::SubmitPart(_) => "submit-part",
+            Self::FindPart { .. } => "find-part",
+            Self::TerminateJobs { .. } => "terminate-jobs",
+            Self::WritePlan { .. } => "write-plan",
+            Self::WriteRejection { .. } => "write-rejection",
+            Self::AnnounceSettling(_) => "announce-settling",
+            Self::DescribeJobs(_) => "describe-jobs",
+            Self::ReadParameters { .. } => "read-parameters",
+            Self::PublishResults { .. } => "publish-results",
+            Self::FindLine { .. } => "find-line",
+        }
+    }
+}

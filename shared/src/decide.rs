@@ -1,0 +1,153 @@
+//! `decide(&view, &event, settings, now) -> Decision`: pure, total, one file per noun.
+//!
+//! Every (state, event) pair is answered: advance, ignore with a reason, or illegal. No `_` arm
+//! over our own types, so that a new state or event does not compile until it is answered.
+#![warn(clippy::wildcard_enum_match_arm)]
+
+mod batch_job_state;
+mod reconcile;
+mod sweep_settled;
+pub mod sweep_upload;
+mod trial_claim;
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::claim::Reply;
+use crate::command::Command;
+use crate::event::Event;
+use crate::lifecycle::Sweep;
+use crate::settings::Settings;
+use crate::store::{Change, Record, View};
+use crate::trial::Trial;
+
+/// What follows from an event in a state.
+#[derive(Debug)]
+pub struct Decision {
+    /// The answer, for log and audit.
+    pub answer: Answer,
+    /// The record to write before anything is done.
+    pub change: Option<Change>,
+    /// What to do then, in order.
+    pub commands: Vec<Command>,
+    /// Events that follow without any effect in between.
+    pub next: Vec<Event>,
+    /// What the runner is told, where one asked.
+    pub reply: Option<Reply>,
+}
+
+/// The three answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The event moved something.
+    Advance(String),
+    /// The event is late, double or not for us.
+    Ignore(String),
+    /// The event cannot be in this state: an alarm, nothing changes.
+    Illegal(String),
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Advance(what) => formatter.write_str(what),
+            Self::Ignore(why) => write!(formatter, "ignored, {why}"),
+            Self::Illegal(why) => write!(formatter, "illegal, {why}"),
+        }
+    }
+}
+
+/// Decides an event.
+pub fn decide(view: &View, event: &Event, settings: &Settings, now: Timestamp) -> Decision {
+    let context = Context { settings, now };
+    match event {
+        Event::SweepUploaded(upload) => sweep_upload::uploaded(view, upload, context),
+        Event::UploadRead { bytes, .. } => sweep_upload::read(view, bytes, context),
+        Event::UploadUnreadable { problem, .. } => sweep_upload::unreadable(view, problem),
+        Event::TargetChecked { prepared, problems, .. } => sweep_upload::checked(view, prepared, problems),
+        Event::TrialsStored { prepared, .. } => sweep_upload::stored(view, prepared, context),
+        Event::PartSubmitted { part, job, .. } => sweep_upload::submitted(view, *part, job, context),
+        Event::PartNotFound { part, .. } => sweep_upload::not_found(view, *part, context),
+        Event::PartRefused { part, message, .. } => sweep_upload::refused(view, *part, message, context),
+        Event::JobsTerminated(_) => sweep_upload::terminated(view),
+        Event::PlanWritten(_) => sweep_upload::announced(view, context),
+        Event::RejectionWritten(_) => sweep_upload::rejected(view),
+        Event::TrialJobChanged(job) => batch_job_state::trial(view, job, context),
+        Event::PartJobChanged(job) => batch_job_state::part(view, job, context),
+        Event::JobUnknown(job) => batch_job_state::unknown(view, job),
+        Event::TrialRequested(request) => trial_claim::requested(view, request, context),
+        Event::LineFound { line, outputs, .. } => trial_claim::granted(line, outputs),
+        Event::SweepSettling { sweep, checked } => sweep_settled::settling(view, sweep, *checked),
+        Event::ParametersRead { bytes, .. } => sweep_settled::parameters(view, bytes),
+        Event::ResultsPublished(_) => sweep_settled::published(view),
+        Event::SettlingAnnounced(_) => Decision::ignore("sweep-settled takes it from here"),
+        Event::ReconcileDue => reconcile::due(view),
+        Event::SweepOverdue(_) => reconcile::overdue(view, context),
+        Event::Unknown { source, detail_type } => {
+            Decision::ignore(format!("unknown kind {detail_type:?} from {source:?}"))
+        }
+    }
+}
+
+/// What a decision may know beside the view.
+#[derive(Debug, Clone, Copy)]
+struct Context<'a> {
+    settings: &'a Settings,
+    now: Timestamp,
+}
+
+impl Context<'_> {
+    /// When another invocation may take over what this one is about to do.
+    fn lease_ends(self) -> Option<Timestamp> {
+        self.now.checked_add(self.settings.lease).ok()
+    }
+
+    /// When silent work is looked after.
+    fn recheck_at(self) -> Option<Timestamp> {
+        self.now.checked_add(self.settings.recheck).ok()
+    }
+}
+
+impl Decision {
+    fn advance(what: impl Into<String>) -> Self {
+        Self::answering(Answer::Advance(what.into()))
+    }
+
+    fn ignore(why: impl Into<String>) -> Self {
+        Self::answering(Answer::Ignore(why.into()))
+    }
+
+    fn illegal(why: impl Into<String>) -> Self {
+        Self::answering(Answer::Illegal(why.into()))
+    }
+
+    fn answering(answer: Answer) -> Self {
+        Self { answer, change: None, commands: Vec::new(), next: Vec::new(), reply: None }
+    }
+
+    fn sweep(mut self, sweep: Sweep, due: Option<Timestamp>) -> Self {
+        self.change = Some(Change { record: Record::Sweep(sweep), due });
+        self
+    }
+
+    fn trial(mut self, trial: Trial, due: Option<Timestamp>) -> Self {
+        self.change = Some(Change { record: Record::Trial(trial), due });
+        self
+    }
+
+    fn then(mut self, command: Command) -> Self {
+        self.commands.push(command);
+        self
+    }
+
+    fn next(mut self, event: Event) -> Self {
+        self.next.push(event);
+        self
+    }
+
+    fn reply(mut self, reply: Reply) -> Self {
+        self.reply = Some(reply);
+        self
+    }
+}

@@ -1,0 +1,121 @@
+//! Batch's own account of its jobs: tracks trials, and settles the sweep when every part has ended.
+
+use super::sweep_upload::settle;
+use super::{Context, Decision};
+use crate::command::DescribedJob;
+use crate::event::{Event, PartJob, TrialJob};
+use crate::lifecycle::{Stage, Sweep};
+use crate::store::{Held, View};
+use crate::trial::{Attempt, JobStatus, Observation, Trial};
+
+pub(super) fn trial(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
+    let decision = observe(view, job, context);
+    // A single trial's plain job is its own part: there is no parent to tell that it has ended.
+    let part = job.index / crate::ids::PART_TRIALS;
+    if job.seen.job.child.is_none() && job.seen.status.is_terminal() {
+        let (sweep, parent) = (job.sweep.clone(), job.seen.job.parent.clone());
+        let ended = PartJob { sweep, part, job: parent, status: job.seen.status };
+        return decision.next(Event::PartJobChanged(ended));
+    }
+    decision
+}
+
+fn observe(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
+    let seen = &job.seen;
+    let Some(Held { record: sweep, .. }) = &view.sweep else {
+        return Decision::ignore(format!("no sweep {} here", job.sweep));
+    };
+    let Some(plan) = &sweep.plan else {
+        return Decision::illegal(format!("a job of a sweep that is {}", sweep.stage.name()));
+    };
+    if job.index >= plan.trials {
+        return Decision::illegal(format!("trial {} of a sweep of {}", job.index, plan.trials));
+    }
+    if let Some(known) = plan.job_of(job.index).filter(|known| *known != seen.job) {
+        return Decision::ignore(format!("job {} is not the sweep's, {known} is", seen.job));
+    }
+    if seen.ended.is_empty() && seen.status < JobStatus::Starting {
+        // That is what a trial without a row is: a 10 000-trial sweep does not write 10 000 rows to wait.
+        return Decision::ignore("waiting for capacity");
+    }
+    let held = view.trial.as_ref();
+    let mut trial = match held {
+        Some(held) => held.record.clone(),
+        None => Trial::new(job.sweep.clone(), job.index, seen.job.clone()),
+    };
+    trial.observe(seen);
+    let due = if trial.status.is_terminal() { None } else { context.recheck_at() };
+    if held.is_none_or(|held| held.record != trial) {
+        let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
+        return Decision::advance(what).trial(trial, due);
+    }
+    if job.polled && due.is_some() {
+        return Decision::advance("unchanged, Batch was asked").trial(trial, due);
+    }
+    Decision::ignore("nothing new")
+}
+
+pub(super) fn part(view: &View, job: &PartJob, context: Context<'_>) -> Decision {
+    let Some(Held { record: sweep, due, .. }) = &view.sweep else {
+        return Decision::ignore(format!("no sweep {} here", job.sweep));
+    };
+    if !job.status.is_terminal() {
+        return Decision::ignore(format!("the array job is {:?}", job.status));
+    }
+    let mut sweep = sweep.clone();
+    let Some(part) = sweep.plan.as_mut().and_then(|plan| plan.parts.get_mut(job.part as usize)) else {
+        return Decision::ignore(format!("part {} is not in the plan", job.part));
+    };
+    match &part.job {
+        None => return Decision::ignore("its submission is not recorded yet; reconcile asks Batch again"),
+        Some(known) if *known != job.job => return Decision::ignore(format!("not the sweep's job, {known} is")),
+        Some(_) if part.ended.is_some() => return Decision::ignore("nothing new"),
+        Some(_) => part.ended = Some(job.status),
+    }
+    let ended = sweep.plan.as_ref().is_some_and(crate::lifecycle::Plan::ended);
+    match sweep.stage {
+        Stage::Running if ended => settle(sweep, context),
+        Stage::Running | Stage::Submitting { .. } | Stage::Announcing => {
+            let what = format!("part {} has ended: {:?}", job.part, job.status);
+            Decision::advance(what).sweep(sweep, *due)
+        }
+        Stage::Reading | Stage::Settling | Stage::Settled | Stage::Withdrawing { .. } | Stage::Rejected => {
+            Decision::ignore(format!("the sweep is {}", sweep.stage.name()))
+        }
+    }
+}
+
+/// Batch keeps terminal jobs for at least seven days (facts 19): a job that it does not know has
+/// ended, and how can't be learnt any more.
+pub(super) fn unknown(view: &View, job: &DescribedJob) -> Decision {
+    let Some(index) = job.index else {
+        return lost_part(view, job);
+    };
+    let held = view.trial.as_ref().map(|held| &held.record);
+    if held.is_some_and(|trial| trial.status.is_terminal()) {
+        return Decision::ignore("the trial has ended");
+    }
+    let mut trial = held.cloned().unwrap_or_else(|| Trial::new(job.sweep.clone(), index, job.job.clone()));
+    trial.observe(&Observation {
+        job: job.job.clone(),
+        status: JobStatus::Failed,
+        reason: Some("AWS Batch no longer knows this job".into()),
+        ended: vec![Attempt::default(); trial.ended as usize],
+        current: Attempt::default(),
+    });
+    Decision::advance("lost").trial(trial, None)
+}
+
+fn lost_part(view: &View, job: &DescribedJob) -> Decision {
+    let part = view.sweep.as_ref().and_then(|Held { record: Sweep { plan, .. }, .. }| {
+        plan.as_ref()?.parts.iter().position(|part| part.job.as_deref() == Some(job.job.parent.as_str()))
+    });
+    match part.and_then(|part| u32::try_from(part).ok()) {
+        Some(part) => {
+            let (sweep, parent) = (job.sweep.clone(), job.job.parent.clone());
+            let ended = PartJob { sweep, part, job: parent, status: JobStatus::Failed };
+            Decision::advance("lost").next(Event::PartJobChanged(ended))
+        }
+        None => Decision::ignore("not a job of the sweep"),
+    }
+}

@@ -1,0 +1,70 @@
+//! Re-drives whatever an event did not: lost events, functions that died, calls that failed.
+
+use super::sweep_upload::{first_command, withdraw, write_plan};
+use super::{Context, Decision};
+use crate::command::{Command, DescribedJob};
+use crate::event::Event;
+use crate::ids::JobId;
+use crate::lifecycle::{Stage, Sweep};
+use crate::settings::LONGEST_BACKOFF;
+use crate::store::{Overdue, View};
+
+pub(super) fn due(view: &View) -> Decision {
+    let mut jobs = Vec::new();
+    let mut decision = Decision::advance(format!("{} records are overdue", view.overdue.len()));
+    for overdue in &view.overdue {
+        match overdue {
+            Overdue::Sweep(sweep) => decision = decision.next(Event::SweepOverdue(sweep.clone())),
+            Overdue::Trial(job) => jobs.push(job.clone()),
+        }
+    }
+    if jobs.is_empty() { decision } else { decision.then(Command::DescribeJobs(jobs)) }
+}
+
+/// Takes the lease first, then repeats what the stage implies.
+pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
+    let Some(held) = &view.sweep else {
+        return Decision::ignore("no such sweep here");
+    };
+    if !held.is_overdue(context.now) {
+        return Decision::ignore("somebody else is at it");
+    }
+    let Some(command) = pending(&held.record) else {
+        return Decision::ignore(format!("already {}", held.record.stage.name()));
+    };
+    let mut sweep = held.record.clone();
+    let wait = if sweep.stage == Stage::Running { context.settings.recheck } else { backoff(&sweep, context) };
+    sweep.redriven += 1;
+    let what = format!("re-driving {}, time {}", sweep.stage.name(), sweep.redriven);
+    let due = context.now.checked_add(wait).ok();
+    Decision::advance(what).sweep(sweep, due).then(command)
+}
+
+/// The lease, doubled with every re-drive of the same stage: no retry is unbounded.
+fn backoff(sweep: &Sweep, context: Context<'_>) -> std::time::Duration {
+    let lease = context.settings.lease;
+    lease.saturating_mul(2_u32.saturating_pow(sweep.redriven)).min(LONGEST_BACKOFF.max(lease))
+}
+
+/// What a stage implies, in its repeatable form: the state is the outbox.
+fn pending(sweep: &Sweep) -> Option<Command> {
+    let plan = sweep.plan.as_ref();
+    match &sweep.stage {
+        Stage::Reading => Some(first_command(sweep)),
+        Stage::Submitting { part } => {
+            let queue = plan?.queue.clone();
+            Some(Command::FindPart { name: sweep.job_name(*part), queue })
+        }
+        Stage::Announcing => Some(write_plan(sweep, plan?.clone())),
+        Stage::Running => {
+            let describe = |job| {
+                let job = JobId { parent: job, child: None };
+                DescribedJob { sweep: sweep.id.clone(), index: None, job }
+            };
+            Some(Command::DescribeJobs(plan?.jobs().into_iter().map(describe).collect()))
+        }
+        Stage::Settling => Some(Command::AnnounceSettling(sweep.id.clone())),
+        Stage::Withdrawing { refusal } => Some(withdraw(sweep, refusal)),
+        Stage::Settled | Stage::Rejected => None,
+    }
+}

@@ -1,0 +1,329 @@
+//! Everything that can happen, as one type; and the one door through which JSON comes in.
+//!
+//! One file per noun holds the wire model and its `parse`. A malformed event of a known kind is an
+//! error and reaches the function's DLQ; an unknown kind is counted and ignored; unknown fields
+//! are tolerated.
+
+pub(crate) mod batch_job_state;
+mod reconcile;
+mod sweep_settled;
+mod sweep_upload;
+mod trial_claim;
+
+use aws_lambda_events::event::eventbridge::EventBridgeEvent;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::claim::{ByteRange, Metric, Outputs, Prefix};
+use crate::command::{DescribedJob, Prepared};
+use crate::ids::{JobId, SweepId};
+use crate::sweep::Problem;
+use crate::trial::{JobStatus, Observation};
+use crate::upload::Upload;
+
+pub use sweep_settled::{DETAIL_TYPE as SETTLING_DETAIL_TYPE, Detail as SettlingDetail, SOURCE as OWN_SOURCE};
+
+/// A fact. The first group comes from outside, the rest are outcomes of our own commands.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// S3: an object was put into the drop zone.
+    SweepUploaded(Upload),
+    /// Batch: a child of an array job, or a single trial's plain job, changed its state.
+    TrialJobChanged(TrialJob),
+    /// Batch: an array job as a whole changed its state.
+    PartJobChanged(PartJob),
+    /// A runner asks or tells.
+    TrialRequested(TrialRequest),
+    /// Our own: every part of a sweep has ended.
+    SweepSettling {
+        /// The sweep.
+        sweep: SweepId,
+        /// Whether Batch has been asked about the trials that are not terminal.
+        checked: bool,
+    },
+    /// The schedule: look for overdue work.
+    ReconcileDue,
+    /// Something that no function of this version knows.
+    Unknown {
+        /// EventBridge source.
+        source: String,
+        /// EventBridge detail type.
+        detail_type: String,
+    },
+
+    /// A record's due time has passed.
+    SweepOverdue(SweepId),
+    /// The dropped file's bytes.
+    UploadRead {
+        /// The sweep.
+        sweep: SweepId,
+        /// The file.
+        bytes: Vec<u8>,
+    },
+    /// The dropped file can't be read, and never will be.
+    UploadUnreadable {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is wrong and how to mend it.
+        problem: Problem,
+    },
+    /// Job definition and queue were looked up.
+    TargetChecked {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is about to be submitted, with the definition pinned to its revision.
+        prepared: Prepared,
+        /// What is missing; empty where all is well.
+        problems: Vec<Problem>,
+    },
+    /// `trials.jsonl` and `trials.idx` are in place.
+    TrialsStored {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is about to be submitted.
+        prepared: Prepared,
+    },
+    /// Batch has a part: just submitted, or found by its name.
+    PartSubmitted {
+        /// The sweep.
+        sweep: SweepId,
+        /// The part.
+        part: u32,
+        /// Batch's job id.
+        job: String,
+    },
+    /// Batch has no job of that name.
+    PartNotFound {
+        /// The sweep.
+        sweep: SweepId,
+        /// The part.
+        part: u32,
+    },
+    /// Batch refused a part for good.
+    PartRefused {
+        /// The sweep.
+        sweep: SweepId,
+        /// The part.
+        part: u32,
+        /// Batch's words.
+        message: String,
+    },
+    /// The jobs of a withdrawn sweep have been told to end.
+    JobsTerminated(SweepId),
+    /// `<key>.plan.json` is in place.
+    PlanWritten(SweepId),
+    /// `<key>.rejected.json` is in place.
+    RejectionWritten(SweepId),
+    /// The settling event is on the bus.
+    SettlingAnnounced(SweepId),
+    /// `trials.jsonl`, for the leaderboard.
+    ParametersRead {
+        /// The sweep.
+        sweep: SweepId,
+        /// The file.
+        bytes: Vec<u8>,
+    },
+    /// `leaderboard.csv` and `summary.json` are in place.
+    ResultsPublished(SweepId),
+    /// Where a trial's line lies in `trials.jsonl`.
+    LineFound {
+        /// The trial.
+        request: TrialRequest,
+        /// The line.
+        line: ByteRange,
+        /// Where its outputs go.
+        outputs: Prefix,
+    },
+    /// Batch does not know a job (any more).
+    JobUnknown(DescribedJob),
+}
+
+/// A trial's job, from an event or from DescribeJobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialJob {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// The trial.
+    pub index: u32,
+    /// What Batch says.
+    pub seen: Observation,
+    /// Whether Batch was asked, rather than told on its own.
+    pub polled: bool,
+}
+
+/// A part's array job, from an event or from DescribeJobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartJob {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// The part.
+    pub part: u32,
+    /// Batch's id of the parent.
+    pub job: String,
+    /// Its state.
+    pub status: JobStatus,
+}
+
+/// What a runner asks or tells, with its names checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialRequest {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// The trial.
+    pub index: u32,
+    /// The attempt's job.
+    pub job: JobId,
+    /// `AWS_BATCH_JOB_ATTEMPT`.
+    pub attempt: u32,
+    /// What it asks or tells.
+    pub ask: Ask,
+}
+
+/// What an attempt asks or tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ask {
+    /// Give me the trial.
+    Claim {
+        /// EC2 instance.
+        instance: Option<String>,
+        /// Availability zone.
+        zone: Option<String>,
+    },
+    /// These are the metrics so far; with `ended`, the last ones.
+    Report {
+        /// Number of the report within the attempt.
+        sequence: u64,
+        /// By metric name.
+        metrics: std::collections::BTreeMap<String, Metric>,
+        /// Exit code, outputs and seconds of the training command, once it has ended.
+        ended: Option<(i32, Outputs, f64)>,
+    },
+}
+
+/// The record or records that an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// One sweep.
+    Sweep(SweepId),
+    /// One trial, and its sweep.
+    Trial(SweepId, u32),
+    /// One sweep and all its trials.
+    Settlement(SweepId),
+    /// Every record past its due time.
+    Overdue,
+}
+
+impl Event {
+    /// What has to be loaded to decide it; `None` where nothing does.
+    pub fn subject(&self) -> Option<Subject> {
+        match self {
+            Self::Unknown { .. } => None,
+            Self::ReconcileDue => Some(Subject::Overdue),
+            Self::TrialJobChanged(job) => Some(Subject::Trial(job.sweep.clone(), job.index)),
+            Self::TrialRequested(request) | Self::LineFound { request, .. } => {
+                Some(Subject::Trial(request.sweep.clone(), request.index))
+            }
+            Self::JobUnknown(DescribedJob { sweep, index, .. }) => match index {
+                Some(index) => Some(Subject::Trial(sweep.clone(), *index)),
+                None => Some(Subject::Sweep(sweep.clone())),
+            },
+            Self::SweepSettling { sweep, .. } | Self::ParametersRead { sweep, .. } | Self::ResultsPublished(sweep) => {
+                Some(Subject::Settlement(sweep.clone()))
+            }
+            Self::SweepUploaded(upload) => Some(Subject::Sweep(upload.sweep())),
+            Self::PartJobChanged(PartJob { sweep, .. })
+            | Self::SweepOverdue(sweep)
+            | Self::UploadRead { sweep, .. }
+            | Self::UploadUnreadable { sweep, .. }
+            | Self::TargetChecked { sweep, .. }
+            | Self::TrialsStored { sweep, .. }
+            | Self::PartSubmitted { sweep, .. }
+            | Self::PartNotFound { sweep, .. }
+            | Self::PartRefused { sweep, .. }
+            | Self::JobsTerminated(sweep)
+            | Self::PlanWritten(sweep)
+            | Self::RejectionWritten(sweep)
+            | Self::SettlingAnnounced(sweep) => Some(Subject::Sweep(sweep.clone())),
+        }
+    }
+
+    /// The event's name in logs and audit rows.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::SweepUploaded(_) => "sweep-uploaded",
+            Self::TrialJobChanged(_) => "trial-job-changed",
+            Self::PartJobChanged(_) => "part-job-changed",
+            Self::TrialRequested(TrialRequest { ask: Ask::Claim { .. }, .. }) => "trial-claimed",
+            Self::TrialRequested(TrialRequest { ask: Ask::Report { ended: None, .. }, .. }) => "trial-reported",
+            Self::TrialRequested(TrialRequest { ask: Ask::Report { ended: Some(_), .. }, .. }) => "trial-ended",
+            Self::SweepSettling { .. } => "sweep-settling",
+            Self::ReconcileDue => "reconcile-due",
+            Self::Unknown { .. } => "unknown",
+            Self::SweepOverdue(_) => "sweep-overdue",
+            Self::UploadRead { .. } => "upload-read",
+            Self::UploadUnreadable { .. } => "upload-unreadable",
+            Self::TargetChecked { .. } => "target-checked",
+            Self::TrialsStored { .. } => "trials-stored",
+            Self::PartSubmitted { .. } => "part-submitted",
+            Self::PartNotFound { .. } => "part-not-found",
+            Self::PartRefused { .. } => "part-refused",
+            Self::JobsTerminated(_) => "jobs-terminated",
+            Self::PlanWritten(_) => "plan-written",
+            Self::RejectionWritten(_) => "rejection-written",
+            Self::SettlingAnnounced(_) => "settling-announced",
+            Self::ParametersRead { .. } => "parameters-read",
+            Self::ResultsPublished(_) => "results-published",
+            Self::LineFound { .. } => "line-found",
+            Self::JobUnknown(_) => "job-unknown",
+        }
+    }
+}
+
+/// Why JSON is not an event. Delivery is retried and then lands in the function's DLQ.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// Neither an EventBridge envelope nor a runner's request.
+    #[error("not an EventBridge event and not a runner's request")]
+    Envelope(#[source] serde_json::Error),
+    /// A known kind of event whose detail lacks something.
+    #[error("malformed {kind} event")]
+    Detail {
+        /// The EventBridge detail type.
+        kind: &'static str,
+        /// What is missing or of the wrong type.
+        source: serde_json::Error,
+    },
+    /// A known kind of event with a value that makes no sense.
+    #[error("{kind} event: {problem}")]
+    Value {
+        /// The EventBridge detail type, or the request.
+        kind: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+type Envelope = EventBridgeEvent<Value>;
+
+/// Reads what Lambda hands to a function: an EventBridge event, or a runner's request.
+///
+/// # Errors
+/// A malformed event of a known kind.
+pub fn parse(raw: Value) -> Result<Event, ParseError> {
+    if raw.get("request").is_some() {
+        return trial_claim::parse(raw);
+    }
+    let envelope: Envelope = serde_json::from_value(raw).map_err(ParseError::Envelope)?;
+    match (envelope.source.as_str(), envelope.detail_type.as_str()) {
+        ("aws.s3", sweep_upload::DETAIL_TYPE) => sweep_upload::parse(envelope),
+        ("aws.batch", batch_job_state::DETAIL_TYPE) => batch_job_state::parse(envelope),
+        (sweep_settled::SOURCE, sweep_settled::DETAIL_TYPE) => sweep_settled::parse(envelope),
+        ("aws.events" | "aws.scheduler", reconcile::DETAIL_TYPE) => Ok(reconcile::parse()),
+        _ => Ok(Event::Unknown { source: envelope.source, detail_type: envelope.detail_type }),
+    }
+}
+
+/// Reads the detail of a known kind.
+fn detail<T: DeserializeOwned>(kind: &'static str, envelope: Envelope) -> Result<T, ParseError> {
+    serde_json::from_value(envelope.detail).map_err(|source| ParseError::Detail { kind, source })
+}

@@ -1,0 +1,129 @@
+//! `Batch Job State Change`: the detail is DescribeJobs' JobDetail (facts 12).
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{Envelope, Event, ParseError, PartJob, TrialJob, detail};
+use crate::ids::{JobId, JobName};
+use crate::trial::{Attempt, JobStatus, Observation};
+
+pub(super) const DETAIL_TYPE: &str = "Batch Job State Change";
+
+/// What this product reads of a job; filled from an event or from a DescribeJobs answer.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct JobDetail {
+    pub(crate) job_name: String,
+    pub(crate) job_id: String,
+    pub(crate) status: JobStatus,
+    pub(crate) status_reason: Option<String>,
+    pub(crate) started_at: Option<i64>,
+    #[serde(default)]
+    pub(crate) attempts: Vec<AttemptDetail>,
+    #[serde(default)]
+    pub(crate) container: Container,
+    pub(crate) array_properties: Option<ArrayProperties>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ArrayProperties {
+    pub(crate) size: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AttemptDetail {
+    #[serde(default)]
+    pub(crate) container: Container,
+    /// In place of `container` where the definition has `ecsProperties` (facts 12).
+    #[serde(default)]
+    pub(crate) task_properties: Vec<TaskDetail>,
+    pub(crate) started_at: Option<i64>,
+    pub(crate) stopped_at: Option<i64>,
+    pub(crate) status_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TaskDetail {
+    pub(crate) container_instance_arn: Option<String>,
+    #[serde(default)]
+    pub(crate) containers: Vec<Container>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Container {
+    pub(crate) container_instance_arn: Option<String>,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) reason: Option<String>,
+    pub(crate) log_stream_name: Option<String>,
+}
+
+pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
+    let Envelope { source, detail_type, .. } = &envelope;
+    let foreign = Event::Unknown { source: source.clone(), detail_type: format!("{detail_type} of a foreign job") };
+    Ok(event(detail(DETAIL_TYPE, envelope)?, false)?.unwrap_or(foreign))
+}
+
+/// The event that a job's state is; `None` for a job that is not this product's.
+pub(crate) fn event(found: JobDetail, polled: bool) -> Result<Option<Event>, ParseError> {
+    let Some(name) = JobName::parse(&found.job_name) else {
+        return Ok(None);
+    };
+    let job = JobId::from(found.job_id.clone());
+    let is_parent = job.child.is_none() && found.array_properties.as_ref().is_some_and(|array| array.size.is_some());
+    if is_parent {
+        let part = PartJob { sweep: name.sweep, part: name.part, job: job.parent, status: found.status };
+        return Ok(Some(Event::PartJobChanged(part)));
+    }
+    let index = name.first_index() + job.child.unwrap_or(0);
+    let seen = observation(job, found)?;
+    Ok(Some(Event::TrialJobChanged(TrialJob { sweep: name.sweep, index, seen, polled })))
+}
+
+fn observation(job: JobId, found: JobDetail) -> Result<Observation, ParseError> {
+    let ended = found.attempts.into_iter().map(attempt).collect::<Result<Vec<_>, _>>()?;
+    // Batch keeps `startedAt` of the attempt before while the next one waits.
+    let is_new = |started: &Timestamp| ended.iter().all(|attempt: &Attempt| attempt.started_at != Some(*started));
+    let under_way = found.status == JobStatus::Running;
+    let current = match found.status {
+        JobStatus::Starting | JobStatus::Running => Attempt {
+            started_at: timestamp(found.started_at)?.filter(|started| under_way && is_new(started)),
+            log_stream: found.container.log_stream_name.filter(|_| under_way),
+            container_instance: found.container.container_instance_arn,
+            ..Attempt::default()
+        },
+        JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable | JobStatus::Succeeded | JobStatus::Failed => {
+            Attempt::default()
+        }
+    };
+    Ok(Observation { job, status: found.status, reason: found.status_reason, ended, current })
+}
+
+fn attempt(mut found: AttemptDetail) -> Result<Attempt, ParseError> {
+    let mut container = found.container;
+    if let Some(mut part) = found.task_properties.drain(..).next() {
+        let instance = part.container_instance_arn;
+        container = part.containers.drain(..).next().unwrap_or_default();
+        container.container_instance_arn = instance;
+    }
+    Ok(Attempt {
+        started_at: timestamp(found.started_at)?,
+        stopped_at: timestamp(found.stopped_at)?,
+        exit_code: container.exit_code,
+        reason: container.reason.or(found.status_reason),
+        log_stream: container.log_stream_name,
+        container_instance: container.container_instance_arn,
+        ..Attempt::default()
+    })
+}
+
+/// Batch's times are milliseconds since 1970; 0 where there is none yet.
+fn timestamp(millis: Option<i64>) -> Result<Option<Timestamp>, ParseError> {
+    let read = |millis| {
+        Timestamp::from_millisecond(millis)
+            .map_err(|error| ParseError::Value { kind: DETAIL_TYPE, problem: format!("time {millis}: {error}") })
+    };
+    millis.filter(|millis| *millis != 0).map(read).transpose()
+}

@@ -1,0 +1,54 @@
+//! S3 `Object Created`, as EventBridge carries it (`aws_lambda_events` has no type that keeps the
+//! ETag and the version id: facts 17).
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{Envelope, Event, ParseError, detail};
+use crate::upload::Upload;
+
+pub(super) const DETAIL_TYPE: &str = "Object Created";
+
+#[derive(Deserialize)]
+struct Detail {
+    bucket: Bucket,
+    object: Object,
+}
+
+#[derive(Deserialize)]
+struct Bucket {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Object {
+    key: String,
+    size: Option<u64>,
+    etag: Option<String>,
+    version_id: Option<String>,
+    sequencer: Option<String>,
+}
+
+pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
+    let time = envelope.time;
+    let Detail { bucket, object } = detail(DETAIL_TYPE, envelope)?;
+    let uploaded_at = time
+        .and_then(|time| Timestamp::from_millisecond(time.timestamp_millis()).ok())
+        .ok_or_else(|| ParseError::Value { kind: DETAIL_TYPE, problem: "no time".into() })?;
+    let etag_and_sequencer =
+        || [object.etag.as_deref(), object.sequencer.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("/");
+    let fingerprint = object.version_id.clone().unwrap_or_else(etag_and_sequencer);
+    if fingerprint.is_empty() {
+        let problem = "object has none of version-id, etag and sequencer, so this put can't be told from another";
+        return Err(ParseError::Value { kind: DETAIL_TYPE, problem: problem.into() });
+    }
+    Ok(Event::SweepUploaded(Upload {
+        bucket: bucket.name,
+        key: object.key,
+        version_id: object.version_id,
+        fingerprint,
+        size: object.size,
+        uploaded_at,
+    }))
+}

@@ -1,0 +1,182 @@
+//! Names that are derived, never drawn: the same upload gives the same sweep id, the same sweep
+//! the same job names, wherever and however often they are computed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Largest array job that Batch takes (facts 18); a bigger sweep becomes several parts.
+pub const PART_TRIALS: u32 = 10_000;
+
+/// Prefix of every job name, so that one EventBridge rule selects this product's jobs.
+pub const JOB_NAME_PREFIX: &str = "spotsweep-";
+
+/// Characters of the file name that go into a sweep id.
+const STEM_LENGTH: usize = 40;
+
+/// A sweep: one version of one dropped file. `<file name>-<12 hex digits>`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SweepId(String);
+
+impl SweepId {
+    /// The id of one version of one object. `version` is S3's version id, or another value that
+    /// differs from one put to the next.
+    pub fn derive(bucket: &str, key: &str, version: &str) -> Self {
+        let mut digest = Sha256::new();
+        for part in [bucket, key, version] {
+            digest.update(part.len().to_le_bytes());
+            digest.update(part);
+        }
+        let hash: String = digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        Self(format!("{}-{hash}", stem(key)))
+    }
+
+    /// Reads an id back from a job name, a request or the command line.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (stem, hash) = text.rsplit_once('-')?;
+        let stem_fits = (1..=STEM_LENGTH).contains(&stem.len())
+            && stem.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
+        let hash_fits = hash.len() == 12 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        (stem_fits && hash_fits).then(|| Self(text.to_owned()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Where everything of this sweep is collected: `results/<sweep>/`.
+    pub fn results_prefix(&self) -> String {
+        format!("results/{}/", self.0)
+    }
+
+    /// Where one trial's outputs are collected: `results/<sweep>/trials/<index>/`.
+    pub fn trial_prefix(&self, index: u32) -> String {
+        format!("results/{}/trials/{index}/", self.0)
+    }
+}
+
+impl fmt::Display for SweepId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// The file name without folders and `.yaml`, in the characters that Batch allows in a job name.
+fn stem(key: &str) -> String {
+    let name = key.rsplit('/').next().unwrap_or(key);
+    let name = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name);
+    let kept: String = name
+        .chars()
+        .map(|letter| letter.to_ascii_lowercase())
+        .map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' })
+        .take(STEM_LENGTH)
+        .collect();
+    let kept = kept.trim_matches('-');
+    if kept.is_empty() { "sweep".to_owned() } else { kept.to_owned() }
+}
+
+/// The name under which one part of a sweep is submitted: `spotsweep-<sweep>-<part>`.
+///
+/// SubmitJob has no client token (facts 1): the name is how a submission is found again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct JobName {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// The part, from 0: trials `part * PART_TRIALS ..`.
+    pub part: u32,
+}
+
+impl JobName {
+    /// Reads a job name; `None` where it is not one of this product's.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (sweep, part) = text.strip_prefix(JOB_NAME_PREFIX)?.rsplit_once('-')?;
+        Some(Self { sweep: SweepId::parse(sweep)?, part: part.parse().ok()? })
+    }
+
+    /// The index of the part's first trial.
+    pub fn first_index(&self) -> u32 {
+        self.part * PART_TRIALS
+    }
+}
+
+impl fmt::Display for JobName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{JOB_NAME_PREFIX}{}-{}", self.sweep, self.part)
+    }
+}
+
+/// A Batch job: `<parent>` or, for a child of an array job, `<parent>:<array index>` (facts 3).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct JobId {
+    /// The id that SubmitJob answered.
+    pub parent: String,
+    /// The place in the array; absent for a plain job and for the parent itself.
+    pub child: Option<u32>,
+}
+
+impl From<String> for JobId {
+    fn from(text: String) -> Self {
+        match text.rsplit_once(':').map(|(parent, child)| (parent, child.parse())) {
+            Some((parent, Ok(child))) => Self { parent: parent.to_owned(), child: Some(child) },
+            _ => Self { parent: text, child: None },
+        }
+    }
+}
+
+impl From<JobId> for String {
+    fn from(job: JobId) -> Self {
+        job.to_string()
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.child {
+            Some(child) => write!(formatter, "{}:{child}", self.parent),
+            None => formatter.write_str(&self.parent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_stable_readable_and_distinct() {
+        let first = SweepId::derive("bucket", "sweeps/ResNet 50.v2.yaml", "v1");
+        assert_eq!(first, SweepId::derive("bucket", "sweeps/ResNet 50.v2.yaml", "v1"));
+        assert_ne!(first, SweepId::derive("bucket", "sweeps/ResNet 50.v2.yaml", "v2"));
+        assert_ne!(SweepId::derive("ab", "c", ""), SweepId::derive("a", "bc", ""));
+        assert!(first.as_str().starts_with("resnet-50-v2-"), "{first}");
+        assert!(SweepId::derive("b", "sweeps/---.yaml", "v").as_str().starts_with("sweep-"));
+        let longest = SweepId::derive("b", &format!("sweeps/{}.yaml", "é".repeat(500)), "v");
+        for id in [first, longest] {
+            assert_eq!(SweepId::parse(id.as_str()).as_ref(), Some(&id));
+            let name = JobName { sweep: id, part: 99 };
+            assert_eq!(JobName::parse(&name.to_string()), Some(name.clone()));
+            assert!(name.to_string().len() <= 128, "Batch's limit (facts 19)");
+        }
+    }
+
+    #[test]
+    fn foreign_names_are_not_ours() {
+        for foreign in
+            ["train", "spotsweep-", "spotsweep-x-0", "spotsweep-a-0123456789ab-x", "spotsweep-A-0123456789ab-0"]
+        {
+            assert_eq!(JobName::parse(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn job_ids_round_trip() {
+        for text in ["77b6ed8a-6d2b", "77b6ed8a-6d2b:13"] {
+            assert_eq!(JobId::from(text.to_owned()).to_string(), text);
+        }
+        assert_eq!(JobId::from("a:13".to_owned()).child, Some(13));
+    }
+}

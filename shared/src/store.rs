@@ -1,0 +1,139 @@
+//! Stored state, and the one trait through which it is read and written.
+
+use std::error::Error;
+use std::future::Future;
+
+use jiff::Timestamp;
+
+use crate::command::DescribedJob;
+use crate::event::Subject;
+use crate::ids::SweepId;
+use crate::lifecycle::Sweep;
+use crate::trial::Trial;
+
+/// A record as it was stored when it was loaded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held<T> {
+    /// The record.
+    pub record: T,
+    /// Counts the commits; a commit succeeds only on the version that was loaded.
+    pub version: u64,
+    /// When to look after it, while it is open.
+    pub due: Option<Timestamp>,
+}
+
+impl<T> Held<T> {
+    /// Whether its due time has passed.
+    pub fn is_overdue(&self, now: Timestamp) -> bool {
+        self.due.is_some_and(|due| due <= now)
+    }
+}
+
+/// What a decision sees: the event's subject, and nothing else.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct View {
+    /// The sweep, where the subject has one and it exists.
+    pub sweep: Option<Held<Sweep>>,
+    /// The trial, where the subject is one and it exists.
+    pub trial: Option<Held<Trial>>,
+    /// All trials of the sweep, where the subject is its settlement.
+    pub trials: Vec<Trial>,
+    /// Records past their due time, where the subject is those.
+    pub overdue: Vec<Overdue>,
+}
+
+/// A record past its due time, as the index over open work shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Overdue {
+    /// A sweep.
+    Sweep(SweepId),
+    /// A trial, whose job can be described.
+    Trial(DescribedJob),
+}
+
+/// One record to write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The record, whole.
+    pub record: Record,
+    /// When to look after it; absent where nothing is left to do.
+    pub due: Option<Timestamp>,
+}
+
+/// A record of either kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// A sweep.
+    Sweep(Sweep),
+    /// A trial.
+    Trial(Trial),
+}
+
+/// Who changed a record, why, and what it led to: one row beside every change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// When.
+    pub at: Timestamp,
+    /// The event.
+    pub event: &'static str,
+    /// What was decided.
+    pub answer: String,
+    /// The commands that follow.
+    pub commands: Vec<&'static str>,
+}
+
+impl View {
+    /// The version that a change of this record builds on; 0 where it is new.
+    pub fn version_of(&self, record: &Record) -> u64 {
+        match record {
+            Record::Sweep(_) => self.sweep.as_ref().map_or(0, |held| held.version),
+            Record::Trial(_) => self.trial.as_ref().map_or(0, |held| held.version),
+        }
+    }
+
+    /// The view after a commit.
+    pub fn apply(&mut self, change: Change) {
+        let version = self.version_of(&change.record) + 1;
+        let due = change.due;
+        match change.record {
+            Record::Sweep(record) => self.sweep = Some(Held { record, version, due }),
+            Record::Trial(record) => self.trial = Some(Held { record, version, due }),
+        }
+    }
+}
+
+/// Why a commit did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Somebody else has changed the record since it was loaded.
+    #[error("the record has changed since it was loaded")]
+    Conflict,
+    /// The store did not take it.
+    #[error("commit failed")]
+    Failed(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// Stored state: DynamoDB, or memory in tests and simulation.
+pub trait Store: Sync {
+    /// Loads what an event is about. Strongly consistent, but for [`Subject::Overdue`].
+    ///
+    /// # Errors
+    /// Whatever the store says; the event is delivered again.
+    fn load(
+        &self,
+        subject: &Subject,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<View, Box<dyn Error + Send + Sync>>> + Send;
+
+    /// Writes a change and its audit row, both or neither, if the record's version is still the
+    /// view's.
+    ///
+    /// # Errors
+    /// [`CommitError::Conflict`] where it is not.
+    fn commit(
+        &self,
+        view: &View,
+        change: &Change,
+        audit: &Audit,
+    ) -> impl Future<Output = Result<(), CommitError>> + Send;
+}

@@ -1,0 +1,275 @@
+//! Chooses the trials: the plain list, or the grid and the random draws of a W&B config.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::conditions::{Directory, MAX_NAMES, alternatives};
+use super::fields::Fields;
+use super::parameters::{self, Method};
+use super::plan::{Candidates, ListPattern, Plan, Shuffle, seed};
+use super::problem::{Place, Report, nearest};
+use super::size::{self, Limits};
+use super::tree::{self, Kind, Node};
+use super::values::canonical;
+
+/// Keys under `spotsweep:` that choose and order trials.
+pub(crate) const SAMPLING_KEYS: [&str; 5] = ["trials", "seed", "exclude", "first", "order"];
+
+/// What W&B knows and spotsweep refuses, so that nothing is ignored silently: key, why, and what to do.
+const REFUSED: [(&str, &str, &str); 5] = [
+    ("early_terminate", "early termination is not supported yet", "delete it; every trial then runs to its end"),
+    ("metrics", "several metrics at once are not supported", "name one `metric`"),
+    ("scheduler", "custom schedulers are not supported", "delete it and choose `method: grid` or `method: random`"),
+    (
+        "job",
+        "`job` names a W&B Launch job, which spotsweep does not run",
+        "delete it and name a Batch job definition under `spotsweep: {job_definition: …}`",
+    ),
+    (
+        "image_uri",
+        "`image_uri` is for W&B Launch",
+        "delete it and name a Batch job definition that has the image under `spotsweep: {job_definition: …}`",
+    ),
+];
+
+/// Patterns under `exclude` and `first`. Each costs a comparison for every trial, `first` even a pass.
+const MAX_EXCLUDED: usize = 100;
+const MAX_FIRST: usize = 16;
+
+/// What `spotsweep:` says about choosing trials.
+#[derive(Default)]
+pub(crate) struct Sampling<'n> {
+    cap: Option<u64>,
+    seed: [u8; 32],
+    exclude: Vec<&'n Node>,
+    first: Vec<&'n Node>,
+    shuffled: bool,
+}
+
+impl<'n> Sampling<'n> {
+    pub(crate) fn unset(version: &str) -> Self {
+        Self { seed: seed(None, version), ..Self::default() }
+    }
+
+    pub(crate) fn read(own: Fields<'n>, version: &str, report: &mut Report<'_>) -> Self {
+        let cap = own.integer("trials", 1..=i64::MAX, report).and_then(|cap| u64::try_from(cap).ok());
+        let fixed = own.integer("seed", 0..=i64::MAX, report);
+        let mut patterns = |key: &str, most: usize| {
+            let Some(node) = own.get(key) else { return Vec::new() };
+            let mut nodes: Vec<&Node> = alternatives(node).iter().collect();
+            if nodes.len() > most {
+                report.add(
+                    node.place,
+                    format!("`{key}` has more than {most} entries"),
+                    "combine some: a value may be a list of values",
+                );
+                nodes.truncate(most);
+            }
+            nodes
+        };
+        let (exclude, first) = (patterns("exclude", MAX_EXCLUDED), patterns("first", MAX_FIRST));
+        let order = own.text("order", report);
+        if let (Some(node), Some(other)) =
+            (own.get("order"), order.filter(|order| !["sorted", "shuffled"].contains(order)))
+        {
+            let help = "write sorted (the default) or shuffled; to run some trials before others use `first`";
+            report.add(node.place, format!("there is no order `{other}`"), help);
+        }
+        Self { cap, seed: seed(fixed, version), exclude, first, shuffled: order == Some("shuffled") }
+    }
+}
+
+pub(crate) fn wrapped_list(fields: Fields<'_>, sampling: &Sampling<'_>, report: &mut Report<'_>) -> Option<Plan> {
+    let node = fields.get("trials")?;
+    if let Kind::List(nodes) = &node.kind {
+        return list_plan(nodes, sampling, node.place, report);
+    }
+    let help = "list one mapping of parameters per trial, or replace `trials` by `method` and `parameters`";
+    report.add(node.place, format!("`trials` must be a list, and this is {}", node.describe()), help);
+    None
+}
+
+pub(crate) fn list_plan(
+    nodes: &[Node],
+    sampling: &Sampling<'_>,
+    place: Place,
+    report: &mut Report<'_>,
+) -> Option<Plan> {
+    if nodes.is_empty() {
+        report.add(
+            place,
+            "the list is empty: it has no trials",
+            "add one mapping of parameters per trial, for example `- lr: 0.1`",
+        );
+        return None;
+    }
+    let mut trials: Vec<Map<String, Value>> = Vec::with_capacity(nodes.len());
+    for (index, node) in nodes.iter().enumerate() {
+        let Kind::Mapping(entries) = &node.kind else {
+            let message = format!("trial {index} must be a mapping of parameters, and this is {}", node.describe());
+            report.add(
+                node.place,
+                message,
+                "write `- name: value`, further parameters below it with the same indentation",
+            );
+            continue;
+        };
+        for entry in entries {
+            parameters::check_name(&entry.key, entry.key_place, report);
+        }
+        trials.push(tree::to_json_map(entries));
+    }
+    if trials.len() < nodes.len() {
+        return None;
+    }
+    let names: HashSet<&str> = trials.iter().flat_map(|trial| trial.keys().map(String::as_str)).collect();
+    let mut patterns = |what: &str, nodes: &[&Node]| -> Option<Vec<ListPattern>> {
+        all(nodes.iter().map(|node| list_pattern(node, what, &names, report)))
+    };
+    let (excluded, first) = (patterns("`exclude`", &sampling.exclude), patterns("`first`", &sampling.first));
+    let points = trials.len() as u64;
+    let candidates = Candidates::List { trials, excluded: excluded?, first: first? };
+    let limits = Limits { points: Some(points), cap: sampling.cap, place };
+    size::plan(candidates, &limits, shuffle(sampling, points), report)
+}
+
+/// As [`Directory::pattern`], over the names that the list uses.
+fn list_pattern(node: &Node, what: &str, names: &HashSet<&str>, report: &mut Report<'_>) -> Option<ListPattern> {
+    let fields = Fields::any(node, what, report)?;
+    if fields.entries().len() > MAX_NAMES {
+        report.add(node.place, format!("{what} names more than {MAX_NAMES} parameters"), "name fewer");
+        return None;
+    }
+    let mut pattern = ListPattern::new();
+    for entry in fields.entries() {
+        if !names.contains(entry.key.as_str()) {
+            let message = format!("{what} names `{}`, which no trial has", entry.key);
+            report.add(entry.key_place, message, "name a parameter of the list");
+        }
+        let wanted = alternatives(&entry.value).iter().map(|node| canonical(&node.to_json())).collect();
+        pattern.push((entry.key.clone(), wanted));
+    }
+    if pattern.is_empty() {
+        report.add(
+            node.place,
+            format!("{what} is empty"),
+            "name a parameter and its value, for example {optimizer: sgd}",
+        );
+    }
+    Some(pattern)
+}
+
+/// All of them, if there is none that has a problem. Looks at every one.
+fn all<T>(read: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let read: Vec<Option<T>> = read.collect();
+    read.into_iter().collect()
+}
+
+fn shuffle(sampling: &Sampling<'_>, points: u64) -> Option<Shuffle> {
+    sampling.shuffled.then(|| Shuffle::new(points, sampling.seed))
+}
+
+pub(crate) fn wandb(fields: Fields<'_>, mut sampling: Sampling<'_>, report: &mut Report<'_>) -> Option<Plan> {
+    for (key, why, help) in REFUSED {
+        if let Some(entry) = fields.entry(key) {
+            report.add(entry.key_place, why, help);
+        }
+    }
+    if let Some(node) = fields.get("controller") {
+        controller(node, report);
+    }
+    let run_cap = fields.integer("run_cap", 1..=i64::MAX, report).and_then(|cap| u64::try_from(cap).ok());
+    if let (Some(run_cap), Some(own), Some(node)) = (run_cap, sampling.cap, fields.get("run_cap"))
+        && run_cap != own
+    {
+        let message = format!("`run_cap` is {run_cap}, and `spotsweep: {{trials: {own}}}` says otherwise");
+        report.add(node.place, message, "keep one of the two");
+    }
+    sampling.cap = sampling.cap.or(run_cap);
+    let method = method(fields, report);
+    let Some(entry) = fields.entry("parameters") else {
+        if method.is_some() {
+            let help = "add `parameters:` with at least one parameter, or list the trials under `trials:`";
+            report.add(fields.place(), "the sweep file has no `parameters`", help);
+        }
+        return None;
+    };
+    // Without a method the parameters are checked all the same, by the more lenient rules.
+    let mut space = parameters::read(&entry.value, method.unwrap_or(Method::Random), report)?;
+    let directory = Directory::new(&space.dimensions);
+    let mut patterns = |what: &str, nodes: &[&Node]| -> Option<Vec<_>> {
+        all(nodes.iter().map(|node| directory.pattern(node, what, report)))
+    };
+    let (excluded, first) = (patterns("`exclude`", &sampling.exclude), patterns("`first`", &sampling.first));
+    (space.excluded, space.first) = (excluded?, first?);
+    let place = entry.key_place;
+    match method? {
+        Method::Grid => {
+            let points = space.grid_points();
+            let limits = Limits { points, cap: sampling.cap, place };
+            size::plan(Candidates::Grid(space), &limits, shuffle(&sampling, points.unwrap_or(u64::MAX)), report)
+        }
+        Method::Random => {
+            if sampling.cap.is_none() {
+                report.add(
+                    fields.get("method").map_or(place, |node| node.place),
+                    "random search does not say how many trials to draw",
+                    "add `run_cap: 20` at the top level, or `spotsweep: {trials: 20}`",
+                );
+                return None;
+            }
+            let limits = Limits { points: None, cap: sampling.cap, place };
+            size::plan(Candidates::Random { space, seed: sampling.seed }, &limits, None, report)
+        }
+    }
+}
+
+fn controller(node: &Node, report: &mut Report<'_>) {
+    let Some(fields) = Fields::known(node, "`controller`", &["type"], report) else { return };
+    match fields.text("type", report) {
+        Some("cloud") => {}
+        Some(other) => report.add(
+            node.place,
+            format!("the controller `{other}` is not supported"),
+            "delete `controller`; spotsweep chooses the trials itself",
+        ),
+        None => report.add(
+            node.place,
+            "`controller` has no `type`",
+            "delete `controller`; spotsweep chooses the trials itself",
+        ),
+    }
+}
+
+fn method(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Method> {
+    let Some(node) = fields.get("method") else {
+        // A misspelt one is reported as an unknown key already.
+        if fields.entries().iter().any(|entry| nearest(&entry.key, ["method"]).is_some()) {
+            return None;
+        }
+        let help = "add `method: grid` or `method: random` above `parameters`, or list the trials under `trials:`";
+        report.add(fields.place(), "the sweep file has no `method`", help);
+        return None;
+    };
+    match fields.text("method", report)? {
+        "grid" => Some(Method::Grid),
+        "random" => Some(Method::Random),
+        "bayes" => {
+            report.add(node.place, "`method: bayes` is not supported yet", "choose grid, or random with a `run_cap`");
+            None
+        }
+        "custom" => {
+            report.add(node.place, "`method: custom` is not supported", "choose grid, or random with a `run_cap`");
+            None
+        }
+        other => {
+            let help = match nearest(other, ["grid", "random"]) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "choose grid or random".to_owned(),
+            };
+            report.add(node.place, format!("there is no method `{other}`"), help);
+            None
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Reads a whole sweep file: which of the forms it has, and its top level.
+
+use std::collections::BTreeMap;
+
+use super::choice::{SAMPLING_KEYS, Sampling, list_plan, wandb, wrapped_list};
+use super::fields::Fields;
+use super::problem::{Place, Problem, Report, nearest};
+use super::scalar::Scalar;
+use super::tree::{self, Kind, Node};
+use super::{Goal, MetricGoal, Settings, SweepFile, settings, template};
+
+/// Top-level keys of a plain list that is wrapped in a mapping.
+pub(crate) const LIST_KEYS: [&str; 7] = ["trials", "metric", "spotsweep", "program", "command", "name", "description"];
+
+/// Top-level keys of a W&B config.
+pub(crate) const WANDB_KEYS: [&str; 19] = [
+    "method",
+    "parameters",
+    "metric",
+    "run_cap",
+    "program",
+    "command",
+    "spotsweep",
+    "name",
+    "description",
+    "project",
+    "entity",
+    "apiVersion",
+    "kind",
+    "controller",
+    "early_terminate",
+    "metrics",
+    "scheduler",
+    "job",
+    "image_uri",
+];
+
+/// Reads the file. Where problems remain, the report has them and the result must not be used.
+pub(crate) fn read(text: &str, version: &str, report: &mut Report<'_>) -> Option<SweepFile> {
+    let Some(root) = tree::parse(text, report) else {
+        if report.is_empty() {
+            empty(report);
+        }
+        return None;
+    };
+    match &root.kind {
+        Kind::Scalar(Scalar::Null) => {
+            empty(report);
+            None
+        }
+        Kind::Scalar(_) => {
+            let message =
+                format!("a sweep file is a list of trials or a W&B sweep config, and this is {}", root.describe());
+            report.add(root.place, message, "start with `- lr: 0.1` for a list, or with `method: grid`");
+            None
+        }
+        Kind::List(nodes) => {
+            let plan = list_plan(nodes, &Sampling::default(), root.place, report)?;
+            let places = BTreeMap::from([(String::new(), report.locate(root.place, "", ""))]);
+            Some(SweepFile { settings: Settings::default(), metric: None, name: None, plan, places })
+        }
+        Kind::Mapping(_) => read_mapping(&root, version, report),
+    }
+}
+
+fn empty(report: &mut Report<'_>) {
+    let help = "list one mapping of parameters per trial, or write a W&B sweep config";
+    report.add(Place::START, "the file is empty: it has no trials", help);
+}
+
+fn read_mapping(root: &Node, version: &str, report: &mut Report<'_>) -> Option<SweepFile> {
+    let any = Fields::any(root, "the sweep file", report)?;
+    if any.entries().is_empty() {
+        empty(report);
+        return None;
+    }
+    let is_list = any.has("trials");
+    let keys = if is_list { LIST_KEYS.as_slice() } else { WANDB_KEYS.as_slice() };
+    let fields = Fields::known(root, "the sweep file", keys, report)?;
+    let program = fields.text("program", report);
+    let own = fields.get("spotsweep").and_then(|node| {
+        let keys: Vec<&str> = settings::KEYS.iter().chain(&SAMPLING_KEYS).copied().collect();
+        Fields::known(node, "`spotsweep`", &keys, report)
+    });
+    let mut settings = own.map(|own| settings::read(own, program, report)).unwrap_or_default();
+    let wandb_command = fields.get("command").and_then(|node| template::read(node, program, report));
+    settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
+    let metric = fields.get("metric").and_then(|node| metric(node, report));
+    for label in ["description", "project", "entity", "apiVersion", "kind"] {
+        fields.text(label, report);
+    }
+    let sampling = own.map(|own| Sampling::read(own, version, report)).unwrap_or_else(|| Sampling::unset(version));
+    let plan = if is_list { wrapped_list(fields, &sampling, report) } else { wandb(fields, sampling, report) };
+    let name = fields.text("name", report).map(str::to_owned);
+    Some(SweepFile { settings, metric, name, plan: plan?, places: places(fields, own, root.place, report) })
+}
+
+/// Where each setting stands, for problems that are found later.
+fn places(fields: Fields<'_>, own: Option<Fields<'_>>, root: Place, report: &Report<'_>) -> BTreeMap<String, Problem> {
+    let outer = fields.entries().iter().filter(|entry| ["program", "command"].contains(&entry.key.as_str()));
+    let inner = own.map(|own| own.entries()).unwrap_or_default();
+    let mut places = BTreeMap::from([(String::new(), report.locate(root, "", ""))]);
+    for entry in outer.chain(inner) {
+        places.insert(entry.key.clone(), report.locate(entry.value.place, "", ""));
+    }
+    places
+}
+
+fn metric(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
+    let keys = ["name", "goal", "target", "impute", "impute_while_running"];
+    let fields = Fields::known(node, "`metric`", &keys, report)?;
+    if let Some(entry) = fields.entry("target") {
+        let help = "delete it; every trial then runs to its end";
+        report.add(entry.key_place, "stopping a sweep at a target value is not supported yet", help);
+    }
+    if !fields.has("name") {
+        report.add(
+            fields.place(),
+            "`metric` has no `name`",
+            "add the name that the training code prints, for example `name: val_loss`",
+        );
+    }
+    let goal = match fields.text("goal", report) {
+        None | Some("minimize") => Goal::Minimize,
+        Some("maximize") => Goal::Maximize,
+        Some(other) => {
+            let place = fields.get("goal").map_or(node.place, |node| node.place);
+            let help = match nearest(other, ["minimize", "maximize"]) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write minimize or maximize".to_owned(),
+            };
+            report.add(place, format!("`goal` is neither minimize nor maximize: {other}"), help);
+            return None;
+        }
+    };
+    Some(MetricGoal { name: fields.text("name", report)?.to_owned(), goal })
+}

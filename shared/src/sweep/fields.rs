@@ -1,0 +1,160 @@
+//! Reading mappings with known keys: each helper takes what it can and reports what it cannot.
+
+use std::ops::RangeInclusive;
+
+use super::problem::{Place, Report, nearest};
+use super::scalar::Scalar;
+use super::tree::{Entry, Kind, Node};
+
+/// The entries of a mapping whose keys were checked.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'n> {
+    entries: &'n [Entry],
+    place: Place,
+}
+
+impl<'n> Fields<'n> {
+    /// `what` names the mapping in messages, e.g. `the sweep file`.
+    pub(crate) fn known(node: &'n Node, what: &str, keys: &[&str], report: &mut Report<'_>) -> Option<Self> {
+        let fields = Self::any(node, what, report)?;
+        for entry in fields.entries.iter().filter(|entry| !keys.contains(&entry.key.as_str())) {
+            if report.is_full() {
+                break;
+            }
+            let help = match nearest(&entry.key, keys.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the keys here are: {}", keys.join(", ")),
+            };
+            report.add(entry.key_place, format!("{what} has no key `{}`", entry.key), help);
+        }
+        Some(fields)
+    }
+
+    /// A mapping with keys of the person's own choice.
+    pub(crate) fn any(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
+        let Kind::Mapping(entries) = &node.kind else {
+            let help = "write `key: value` lines, indented below it";
+            report.add(node.place, format!("{what} must be a mapping, and this is {}", node.describe()), help);
+            return None;
+        };
+        Some(Self { entries, place: node.place })
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
+    pub(crate) fn entries(&self) -> &'n [Entry] {
+        self.entries
+    }
+
+    pub(crate) fn entry(&self, key: &str) -> Option<&'n Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entry(key).is_some()
+    }
+
+    pub(crate) fn text(&self, key: &str, report: &mut Report<'_>) -> Option<&'n str> {
+        text(self.get(key)?, key, report)
+    }
+
+    pub(crate) fn integer(&self, key: &str, range: RangeInclusive<i64>, report: &mut Report<'_>) -> Option<i64> {
+        integer(self.get(key)?, key, range, report)
+    }
+
+    /// A finite number, whole or not.
+    pub(crate) fn number(&self, key: &str, report: &mut Report<'_>) -> Option<f64> {
+        let node = self.get(key)?;
+        if let Kind::Scalar(Scalar::Number(number)) = &node.kind {
+            return number.as_f64();
+        }
+        mismatch(node, key, "a number", report);
+        None
+    }
+}
+
+pub(crate) fn text<'n>(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<&'n str> {
+    match &node.kind {
+        Kind::Scalar(Scalar::Text { text, .. }) if !text.trim().is_empty() => Some(text),
+        Kind::Scalar(Scalar::Text { .. }) => {
+            report.add(node.place, format!("`{what}` is empty"), "give it a value, or delete the line");
+            None
+        }
+        Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => {
+            mismatch(node, what, "a text", report);
+            None
+        }
+    }
+}
+
+pub(crate) fn integer(node: &Node, what: &str, range: RangeInclusive<i64>, report: &mut Report<'_>) -> Option<i64> {
+    let Kind::Scalar(Scalar::Number(number)) = &node.kind else {
+        mismatch(node, what, "a whole number", report);
+        return None;
+    };
+    let whole = number.as_i64();
+    if number.is_f64() {
+        report.add(
+            node.place,
+            format!("`{what}` must be a whole number, and this is {number}"),
+            "write it without a decimal point or exponent",
+        );
+        return None;
+    }
+    let found = whole.filter(|value| range.contains(value));
+    if found.is_none() {
+        let (first, last) = range.into_inner();
+        let help = if last == i64::MAX { format!("write {first} or more") } else { format!("write {first} to {last}") };
+        report.add(node.place, format!("`{what}` is out of range: {number}"), help);
+    }
+    found
+}
+
+/// A list of texts. Numbers and booleans count as what was written.
+pub(crate) fn texts(node: &Node, what: &str, report: &mut Report<'_>) -> Option<Vec<String>> {
+    let Kind::List(nodes) = &node.kind else {
+        let help = format!("write a list, for example `{what}: [\"first\", \"second\"]`");
+        report.add(node.place, format!("`{what}` must be a list, and this is {}", node.describe()), help);
+        return None;
+    };
+    let written: Vec<Option<String>> = nodes.iter().map(|node| written(node, what, report)).collect();
+    written.into_iter().collect()
+}
+
+/// A scalar as the person wrote it.
+pub(crate) fn written(node: &Node, what: &str, report: &mut Report<'_>) -> Option<String> {
+    match &node.kind {
+        Kind::Scalar(Scalar::Text { text, .. }) => Some(text.clone()),
+        Kind::Scalar(Scalar::Number(_) | Scalar::Bool(_)) => Some(report.written(node.place)),
+        Kind::Scalar(Scalar::Null) | Kind::List(_) | Kind::Mapping(_) => {
+            mismatch(node, what, "a text", report);
+            None
+        }
+    }
+}
+
+/// Reports that `node` is not `wanted`, with the likeliest slip as the help.
+pub(crate) fn mismatch(node: &Node, what: &str, wanted: &str, report: &mut Report<'_>) {
+    let help = match (&node.kind, wanted) {
+        (Kind::Scalar(Scalar::Text { plain: false, text }), "a number" | "a whole number")
+            if text.parse::<f64>().is_ok() =>
+        {
+            "remove the quotes".to_owned()
+        }
+        (Kind::Scalar(Scalar::Text { plain: true, text }), "true or false")
+            if matches!(text.to_lowercase().as_str(), "yes" | "no" | "on" | "off") =>
+        {
+            format!("in YAML 1.2 `{text}` is a text; write true or false")
+        }
+        (Kind::Scalar(Scalar::Number(_) | Scalar::Bool(_)), "a text") => "put it in quotes".to_owned(),
+        (Kind::Scalar(Scalar::Null), _) => format!("write {wanted} after `{what}:`, or delete the line"),
+        (Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_), _) => format!("write {wanted}"),
+    };
+    report.add(node.place, format!("`{what}` must be {wanted}, and this is {}", node.describe()), help);
+}

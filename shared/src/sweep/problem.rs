@@ -1,0 +1,189 @@
+//! What is wrong with a sweep file, where, and how to mend it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Problems reported for one file; whoever has more has one cause, and the rest is noise.
+const MAX_PROBLEMS: usize = 100;
+
+/// Characters of a line that a problem quotes. A file may be one line of megabytes.
+const MAX_TEXT_CHARS: u32 = 160;
+
+/// Characters quoted before the column, where the line is cut.
+const LEAD_CHARS: u32 = 40;
+
+/// Stands where a line is cut.
+const CUT: char = '…';
+
+/// One problem in a sweep file, as a person reads it and as `.rejected.json` carries it.
+#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// File name or object key.
+    pub file: String,
+    /// Line, from 1; 0 for a problem of the file as a whole.
+    pub line: u32,
+    /// Column in characters, from 1; 0 for a problem of the file as a whole.
+    pub column: u32,
+    /// The offending line. Of a very long one the part around the column, with `…` where it is cut: where that is the
+    /// first character, the part to underline starts at the 42nd.
+    pub text: String,
+    /// Characters to underline.
+    pub width: u32,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub help: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column, text, width, message, help } = self;
+        if *line == 0 {
+            return write!(f, "error: {message}\n --> {file}\n  = help: {help}");
+        }
+        let number = line.to_string();
+        let gutter = " ".repeat(number.len());
+        // Tabs stay tabs, so that the marks stand under the text on any terminal.
+        let indent: String = text.chars().take(self.offset()).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        writeln!(f, "error: {message}")?;
+        writeln!(f, "{gutter}--> {file}:{line}:{column}")?;
+        writeln!(f, "{gutter} |")?;
+        writeln!(f, "{number} | {text}")?;
+        writeln!(f, "{gutter} | {indent}{}", "^".repeat(*width as usize))?;
+        write!(f, "{gutter} = help: {help}")
+    }
+}
+
+impl Problem {
+    /// Characters of `text` before the part to underline.
+    fn offset(&self) -> usize {
+        let before = self.column.saturating_sub(1);
+        let is_cut = before > LEAD_CHARS && self.text.starts_with(CUT);
+        (if is_cut { LEAD_CHARS + 1 } else { before }) as usize
+    }
+}
+
+/// A stretch of the file within one line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// From 1.
+    pub(crate) line: u32,
+    /// In characters, from 1.
+    pub(crate) column: u32,
+    /// In characters.
+    pub(crate) width: u32,
+}
+
+impl Place {
+    /// For what is wrong with the file as a whole.
+    pub(crate) const START: Self = Self { line: 1, column: 1, width: 1 };
+}
+
+/// Collects every problem of one file.
+pub(crate) struct Report<'a> {
+    file: &'a str,
+    lines: Vec<&'a str>,
+    problems: Vec<Problem>,
+    suppressed: u64,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
+        Self { file, lines: lines(text), problems: Vec::new(), suppressed: 0 }
+    }
+
+    pub(crate) fn add(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
+        if self.is_full() {
+            self.suppressed += 1;
+            return;
+        }
+        let problem = self.locate(place, message, help);
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// A problem that is not (yet) one of the file's.
+    pub(crate) fn locate(&self, place: Place, message: impl Into<String>, help: impl Into<String>) -> Problem {
+        let (text, width) = self.excerpt(place);
+        Problem {
+            file: self.file.to_owned(),
+            line: place.line,
+            column: place.column,
+            text,
+            width,
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+
+    /// The characters at `place`, as the person wrote them.
+    pub(crate) fn written(&self, place: Place) -> String {
+        let line = self.line(place.line);
+        line.chars().skip(place.column as usize - 1).take(place.width as usize).collect()
+    }
+
+    /// Whether further problems are only counted, so that looking for help is not worth the time.
+    pub(crate) fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// All problems from top to bottom, the number left out said in a last one.
+    pub(crate) fn into_problems(mut self) -> Vec<Problem> {
+        self.problems.sort_by_key(|problem| (problem.line, problem.column));
+        if self.suppressed > 0 {
+            let message = format!("{} more problems are not shown", self.suppressed);
+            let last = self.locate(Place::START, message, "mend the problems above first");
+            self.problems.push(last);
+        }
+        self.problems
+    }
+
+    fn line(&self, number: u32) -> &'a str {
+        self.lines.get(number as usize - 1).copied().unwrap_or("")
+    }
+
+    /// The line at `place`, shortened around it, and the underline's width in it.
+    fn excerpt(&self, place: Place) -> (String, u32) {
+        let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        let line = self.line(place.line);
+        let before = place.column - 1;
+        if line.len() <= MAX_TEXT_CHARS as usize {
+            return (line.to_owned(), place.width.min(chars(line).saturating_sub(before)).max(1));
+        }
+        let first = before.saturating_sub(LEAD_CHARS);
+        let kept: String = line.chars().skip(first as usize).take(MAX_TEXT_CHARS as usize).collect();
+        let width = place.width.min(chars(&kept).saturating_sub(before - first)).max(1);
+        let is_cut_after = line.chars().nth((first + MAX_TEXT_CHARS) as usize).is_some();
+        let lead = if first > 0 { String::from(CUT) } else { String::new() };
+        let tail = if is_cut_after { String::from(CUT) } else { String::new() };
+        (lead + &kept + &tail, width)
+    }
+}
+
+/// Splits at every line break that YAML 1.2 knows, a lone carriage return included.
+fn lines(text: &str) -> Vec<&str> {
+    text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r')).collect()
+}
+
+/// For "did you mean …?": the candidate nearest to what was written, if it is near enough.
+pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // The comparison is quadratic, so nothing long is compared.
+    if written.len() > 64 {
+        return None;
+    }
+    let written = written.to_lowercase();
+    let reach = |candidate: &str| 1 + candidate.len().min(written.len()) / 3;
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len().abs_diff(written.len()) <= reach(candidate))
+        .map(|candidate| (strsim::damerau_levenshtein(&written, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= reach(candidate) && *distance < candidate.len().min(written.len()))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

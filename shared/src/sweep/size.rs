@@ -1,0 +1,177 @@
+//! How many trials a file makes, and whether that is too many.
+
+use serde_json::Value;
+
+use super::MAX_TRIALS;
+use super::plan::{Candidates, Plan, Shuffle};
+use super::problem::{Place, Report};
+use super::space::{Space, Values};
+
+/// Comparisons that counting the trials may take: combinations times parameters and patterns. Under a second.
+const MAX_COMPARISONS: u64 = 50_000_000;
+
+/// Random draws from which excluded combinations are sorted out.
+const MAX_DRAWS: u64 = 2 * MAX_TRIALS;
+/// Draws after which it is clear that nearly everything is excluded.
+const PROBE_DRAWS: u64 = 10_000;
+
+/// Parameters of one trial as JSON. The runner reads them with one request and hands them over as arguments.
+const MAX_TRIAL_BYTES: u64 = 64 << 10;
+
+/// All trials as JSON, by their largest.
+const MAX_TOTAL_BYTES: u64 = 1 << 30;
+
+/// What bounds the number of trials.
+pub(crate) struct Limits {
+    /// Candidates there are: entries of the list, points of the grid (`None` if 64 bits cannot number them, or if
+    /// they are drawn at random).
+    pub(crate) points: Option<u64>,
+    /// `run_cap` or `spotsweep: {trials: …}`.
+    pub(crate) cap: Option<u64>,
+    /// Of the list or of `parameters`.
+    pub(crate) place: Place,
+}
+
+/// Counts the trials and makes the plan, if the sweep is of a size that can be run.
+pub(crate) fn plan(
+    candidates: Candidates,
+    limits: &Limits,
+    shuffle: Option<Shuffle>,
+    report: &mut Report<'_>,
+) -> Option<Plan> {
+    let place = limits.place;
+    let wanted = limits.cap.unwrap_or(u64::MAX);
+    let bytes = largest_trial_bytes(&candidates);
+    if bytes > MAX_TRIAL_BYTES {
+        let message = format!("one trial's parameters take {bytes} bytes as JSON; {MAX_TRIAL_BYTES} is the most");
+        report.add(place, message, "put large values into a file and pass its name");
+        return None;
+    }
+    let (count, limit) = match work_per_candidate(&candidates) {
+        None => simple_count(&candidates, limits, wanted),
+        Some(work) => surveyed_count(&candidates, limits, wanted, work, report)?,
+    };
+    if count > MAX_TRIALS {
+        let number =
+            if limits.points.is_none() && count == u64::MAX { "more than 2^64".to_owned() } else { count.to_string() };
+        let message = format!("the sweep has {number} trials; {MAX_TRIALS} is the most");
+        let help = if limits.cap.is_some() {
+            "lower `run_cap`"
+        } else {
+            "list fewer values, or limit the sweep with `run_cap`"
+        };
+        report.add(place, message, help);
+        return None;
+    }
+    if count == 0 {
+        report.add(place, "the sweep has no trials: everything is excluded", "correct `exclude` and `when`");
+        return None;
+    }
+    if count.saturating_mul(bytes) > MAX_TOTAL_BYTES {
+        let message = format!(
+            "{count} trials of up to {bytes} bytes are more than {} MiB, the most a sweep may take",
+            MAX_TOTAL_BYTES >> 20
+        );
+        report.add(place, message, "list fewer or shorter values");
+        return None;
+    }
+    Some(Plan { candidates, limit, count, shuffle })
+}
+
+/// Every candidate is a trial.
+fn simple_count(candidates: &Candidates, limits: &Limits, wanted: u64) -> (u64, u64) {
+    let points = match candidates {
+        Candidates::Random { .. } => wanted,
+        Candidates::List { .. } | Candidates::Grid(_) => limits.points.unwrap_or(u64::MAX),
+    };
+    // A shuffled grid is looked at in any order, but no further than the trials that are wanted.
+    (points.min(wanted), points.min(wanted))
+}
+
+/// Comparisons for one candidate; `None` if no candidate needs to be looked at.
+fn work_per_candidate(candidates: &Candidates) -> Option<u64> {
+    let of_space = |space: &Space| {
+        let patterns = space.excluded.len() + space.first.len();
+        (patterns + space.conditional.len() > 0).then(|| (space.dimensions.len() + patterns) as u64)
+    };
+    match candidates {
+        Candidates::List { excluded, first, .. } => {
+            let names: usize = excluded.iter().chain(first).map(Vec::len).sum();
+            (names > 0).then_some(names as u64)
+        }
+        Candidates::Grid(space) => of_space(space),
+        // Conditions leave parameters out of a random trial, never the trial.
+        Candidates::Random { space, .. } => {
+            (!space.excluded.is_empty() || !space.first.is_empty()).then(|| of_space(space)).flatten()
+        }
+    }
+}
+
+/// Looks at the candidates. The trials, and how many candidates hold them.
+fn surveyed_count(
+    candidates: &Candidates,
+    limits: &Limits,
+    wanted: u64,
+    work: u64,
+    report: &mut Report<'_>,
+) -> Option<(u64, u64)> {
+    match candidates {
+        Candidates::List { .. } | Candidates::Grid(_) => {
+            let affordable = MAX_COMPARISONS / work.max(1);
+            let points = limits.points.unwrap_or(u64::MAX);
+            if points > affordable {
+                let message = format!(
+                    "`when`, `exclude` and `first` would have to be checked on {points} combinations; {affordable} is the most with so many parameters and patterns"
+                );
+                report.add(limits.place, message, "list fewer values, or choose `method: random` with a `run_cap`");
+                return None;
+            }
+            let (trials, _) = candidates.survey(u64::MAX, points);
+            Some((trials.min(wanted), points))
+        }
+        Candidates::Random { .. } => {
+            let wanted = wanted.min(MAX_TRIALS + 1);
+            let (found, probed) = candidates.survey(wanted, PROBE_DRAWS);
+            let is_hopeless = found < wanted && found < probed / 100;
+            let (trials, seen) = if is_hopeless { (found, probed) } else { candidates.survey(wanted, MAX_DRAWS) };
+            if trials < wanted && wanted <= MAX_TRIALS {
+                let message = format!("`exclude` leaves only {trials} of the {wanted} trials within {seen} draws");
+                report.add(limits.place, message, "exclude less, or lower `run_cap`");
+                return None;
+            }
+            Some((trials, seen))
+        }
+    }
+}
+
+/// An upper bound on one trial's parameters as JSON.
+fn largest_trial_bytes(candidates: &Candidates) -> u64 {
+    let json = |value: &Value| value.to_string().len() as u64;
+    match candidates {
+        Candidates::List { trials, .. } => trials
+            .iter()
+            .map(|trial| serde_json::to_string(trial).map_or(0, |json| json.len() as u64))
+            .max()
+            .unwrap_or(0),
+        Candidates::Grid(space) | Candidates::Random { space, .. } => space
+            .dimensions
+            .iter()
+            .map(|dimension| {
+                let names: usize = dimension.path.iter().map(|name| name.len() + 6).sum();
+                names as u64 + largest_value_bytes(&dimension.values, &json)
+            })
+            .sum(),
+    }
+}
+
+fn largest_value_bytes(values: &Values, json: &dyn Fn(&Value) -> u64) -> u64 {
+    use super::distribution::Distribution;
+    match values {
+        Values::Counted(Distribution::Constant(value)) => json(value),
+        Values::Counted(Distribution::Choice { values, .. }) => values.iter().map(json).max().unwrap_or(0),
+        // The longest number has 24 characters: -2.2250738585072014e-308.
+        Values::Counted(Distribution::Integers { .. } | Distribution::Real { .. })
+        | Values::Range { .. }
+        | Values::Real(_) => 24,
+    }
+}

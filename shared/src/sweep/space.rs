@@ -1,0 +1,194 @@
+//! The space that `parameters` spans: its dimensions, and which of its points are trials.
+//!
+//! Every point has a number, and a point follows from its number alone. So trials stream in any order with flat
+//! memory: a grid point's number is read as digits, a random point's number selects a stream of the generator.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use serde_json::{Map, Value};
+
+use super::distribution::{Distribution, count};
+
+/// One parameter.
+#[derive(Clone, Debug)]
+pub(crate) struct Dimension {
+    /// Its name, with the names of the groups around it before it.
+    pub(crate) path: Vec<String>,
+    pub(crate) values: Values,
+    /// The parameter is there only if all of these hold.
+    pub(crate) when: Vec<Condition>,
+}
+
+/// What a dimension offers.
+#[derive(Clone, Debug)]
+pub(crate) enum Values {
+    /// Countable values, in a grid or at random.
+    Counted(Distribution),
+    /// A grid's `q_uniform`: `start + i * step`, as numpy's `arange` computes it.
+    Range { start: f64, step: f64, count: u64, whole: bool },
+    /// Real numbers, at random.
+    Real(Distribution),
+}
+
+/// Another dimension's value is one of some.
+#[derive(Clone, Debug)]
+pub(crate) struct Condition {
+    pub(crate) dimension: usize,
+    /// Sorted indexes of its values.
+    pub(crate) indexes: Vec<u64>,
+}
+
+/// A point's coordinate in one dimension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Coordinate {
+    Index(u64),
+    Probability(f64),
+    /// A condition of the parameter does not hold.
+    Absent,
+}
+
+impl Condition {
+    fn holds(&self, point: &[Coordinate]) -> bool {
+        match point.get(self.dimension) {
+            Some(Coordinate::Index(index)) => self.indexes.binary_search(index).is_ok(),
+            Some(Coordinate::Probability(_) | Coordinate::Absent) | None => false,
+        }
+    }
+}
+
+impl Values {
+    /// How many; `None` for real numbers.
+    pub(crate) fn count(&self) -> Option<u64> {
+        match self {
+            Self::Counted(Distribution::Constant(_)) => Some(1),
+            Self::Counted(Distribution::Choice { values, .. }) => Some(values.len() as u64),
+            Self::Counted(Distribution::Integers { min, max }) => Some(count(*min, *max)),
+            Self::Range { count, .. } => Some(*count),
+            Self::Counted(Distribution::Real { .. }) | Self::Real(_) => None,
+        }
+    }
+
+    fn value(&self, coordinate: Coordinate) -> Option<Value> {
+        match (self, coordinate) {
+            (_, Coordinate::Absent) => None,
+            (Self::Counted(distribution), Coordinate::Index(index)) => distribution.at(index),
+            (Self::Range { start, step, whole, .. }, Coordinate::Index(index)) => {
+                let value = start + index as f64 * step;
+                Some(if *whole { Value::from(value as i64) } else { Value::from(value) })
+            }
+            (Self::Counted(distribution) | Self::Real(distribution), Coordinate::Probability(probability)) => {
+                Some(distribution.quantile(probability))
+            }
+            (Self::Range { .. }, Coordinate::Probability(_)) | (Self::Real(_), Coordinate::Index(_)) => None,
+        }
+    }
+}
+
+/// All dimensions, in the order in which trials show them: by code point at each level.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    pub(crate) dimensions: Vec<Dimension>,
+    /// Conditional dimensions, each after those that its conditions refer to.
+    pub(crate) conditional: Vec<usize>,
+    pub(crate) excluded: Vec<Vec<Condition>>,
+    pub(crate) first: Vec<Vec<Condition>>,
+}
+
+impl Space {
+    /// Points of the grid; `None` if they are more than 64 bits can number.
+    pub(crate) fn grid_points(&self) -> Option<u64> {
+        self.dimensions.iter().try_fold(1_u64, |product, dimension| product.checked_mul(dimension.values.count()?))
+    }
+
+    /// The grid point with a number: the last dimension is the lowest digit. `None` if it is not a trial.
+    pub(crate) fn grid_point(&self, number: u64) -> Option<Vec<Coordinate>> {
+        let mut point = vec![Coordinate::Absent; self.dimensions.len()];
+        let mut rest = number;
+        for (coordinate, dimension) in point.iter_mut().zip(&self.dimensions).rev() {
+            let count = dimension.values.count().unwrap_or(1).max(1);
+            *coordinate = Coordinate::Index(rest % count);
+            rest /= count;
+        }
+        for &dimension in &self.conditional {
+            if self.applies(dimension, &point) {
+                continue;
+            }
+            // Points that differ only in absent parameters are one trial: the one with their first values.
+            if !matches!(point[dimension], Coordinate::Index(0)) {
+                return None;
+            }
+            point[dimension] = Coordinate::Absent;
+        }
+        (!self.is_excluded(&point)).then_some(point)
+    }
+
+    /// The random point with a number. `None` if it is excluded.
+    pub(crate) fn random_point(&self, seed: [u8; 32], number: u64) -> Option<Vec<Coordinate>> {
+        let mut generator = ChaCha8Rng::from_seed(seed);
+        generator.set_stream(number);
+        let mut point: Vec<Coordinate> = Vec::with_capacity(self.dimensions.len());
+        for dimension in &self.dimensions {
+            point.push(match &dimension.values {
+                Values::Counted(Distribution::Constant(_)) => Coordinate::Index(0),
+                Values::Counted(distribution) => {
+                    distribution.index(probability(&mut generator)).map_or(Coordinate::Absent, Coordinate::Index)
+                }
+                Values::Real(_) | Values::Range { .. } => Coordinate::Probability(probability(&mut generator)),
+            });
+        }
+        for &dimension in &self.conditional {
+            if !self.applies(dimension, &point) {
+                point[dimension] = Coordinate::Absent;
+            }
+        }
+        (!self.is_excluded(&point)).then_some(point)
+    }
+
+    fn applies(&self, dimension: usize, point: &[Coordinate]) -> bool {
+        self.dimensions[dimension].when.iter().all(|condition| condition.holds(point))
+    }
+
+    fn is_excluded(&self, point: &[Coordinate]) -> bool {
+        self.excluded.iter().any(|pattern| matches(pattern, point))
+    }
+
+    /// Which `first` pattern the point meets; their number if none.
+    pub(crate) fn rank(&self, point: &[Coordinate]) -> usize {
+        self.first.iter().position(|pattern| matches(pattern, point)).unwrap_or(self.first.len())
+    }
+
+    /// The point as a trial's parameters.
+    pub(crate) fn parameters(&self, point: &[Coordinate]) -> Map<String, Value> {
+        let mut parameters = Map::new();
+        for (dimension, coordinate) in self.dimensions.iter().zip(point) {
+            if let Some(value) = dimension.values.value(*coordinate) {
+                insert(&mut parameters, &dimension.path, value);
+            }
+        }
+        parameters
+    }
+}
+
+fn matches(pattern: &[Condition], point: &[Coordinate]) -> bool {
+    pattern.iter().all(|condition| condition.holds(point))
+}
+
+fn insert(parameters: &mut Map<String, Value>, path: &[String], value: Value) {
+    match path {
+        [] => {}
+        [name] => {
+            parameters.insert(name.clone(), value);
+        }
+        [group, rest @ ..] => {
+            let inner = parameters.entry(group.clone()).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// A number strictly between 0 and 1. Of 52 bits: with one more, the largest would be rounded to 1.
+fn probability(generator: &mut ChaCha8Rng) -> f64 {
+    ((generator.next_u64() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
+}

@@ -1,0 +1,289 @@
+//! A trial and what Batch and its own attempts have told of it.
+//!
+//! ```text
+//! Waiting  --STARTING-----------------> Starting
+//! Starting --RUNNING------------------> Running
+//! Running  --attempt ended, retry-----> Waiting (RUNNABLE again, one attempt longer)
+//! any      --SUCCEEDED----------------> Succeeded
+//! any      --FAILED-------------------> Failed
+//! ```
+//! Events come late, twice and in any order (facts 2), so nothing here replaces: every
+//! observation is *merged*, field by field, by operations that commute and repeat without
+//! effect. The order of observations is (attempts ended, status), which Batch only ever raises.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::claim::{Metric, Outputs};
+use crate::ids::{JobId, SweepId};
+
+/// Batch's job states, in the order in which an attempt passes through them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum JobStatus {
+    /// Accepted.
+    Submitted,
+    /// Waiting for a dependency; an array parent stays here until its children are done.
+    Pending,
+    /// Waiting for capacity.
+    Runnable,
+    /// Placed on an instance; the image is being pulled.
+    Starting,
+    /// The container runs.
+    Running,
+    /// Ended with exit code 0.
+    Succeeded,
+    /// Ended otherwise, and not to be retried.
+    Failed,
+}
+
+impl JobStatus {
+    /// Whether Batch will not change it any more.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+/// What one event or one DescribeJobs answer says of a trial's job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    /// The job: a child of the array, or the plain job of a single trial.
+    pub job: JobId,
+    /// Its state.
+    pub status: JobStatus,
+    /// Batch's `statusReason`.
+    pub reason: Option<String>,
+    /// The attempts that have ended, oldest first.
+    pub ended: Vec<Attempt>,
+    /// The attempt under way, as far as it is known.
+    pub current: Attempt,
+}
+
+/// One container run of a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attempt {
+    /// When the container started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<Timestamp>,
+    /// The container's exit code; absent after a spot reclaim (facts 12).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Why it ended, in Batch's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// CloudWatch Logs stream of the container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_stream: Option<String>,
+    /// ECS container instance, which is not the EC2 instance (facts 13).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_instance: Option<String>,
+    /// EC2 instance, as the attempt itself told when it claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// Availability zone, as the attempt itself told when it claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// The newest report's number within the attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+}
+
+impl Attempt {
+    fn merge(&mut self, other: &Self) {
+        raise(&mut self.started_at, &other.started_at);
+        raise(&mut self.stopped_at, &other.stopped_at);
+        raise(&mut self.exit_code, &other.exit_code);
+        raise(&mut self.reason, &other.reason);
+        raise(&mut self.log_stream, &other.log_stream);
+        raise(&mut self.container_instance, &other.container_instance);
+        raise(&mut self.instance, &other.instance);
+        raise(&mut self.zone, &other.zone);
+        raise(&mut self.sequence, &other.sequence);
+    }
+}
+
+/// Takes the larger value; absent is smallest. Commutes, so the order of events does not matter.
+fn raise<T: Ord + Clone>(held: &mut Option<T>, seen: &Option<T>) {
+    if *seen > *held {
+        held.clone_from(seen);
+    }
+}
+
+/// What the runner told at the end of an attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// The attempt that ended.
+    pub attempt: u32,
+    /// The training command's exit code.
+    pub exit_code: i32,
+    /// What was uploaded.
+    pub outputs: Outputs,
+    /// Wall time of the training command.
+    pub seconds: f64,
+}
+
+/// One trial: one parameter set, one array index.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// Index within the sweep, from 0.
+    pub index: u32,
+    /// The trial's Batch job.
+    pub job: JobId,
+    /// Number of attempts that have ended.
+    pub ended: u32,
+    /// The job's state.
+    pub status: JobStatus,
+    /// Batch's reason for that state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// By `AWS_BATCH_JOB_ATTEMPT`, from 1.
+    pub attempts: BTreeMap<u32, Attempt>,
+    /// The newest attempt that has claimed the trial: it fences the older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_by: Option<u32>,
+    /// By metric name; `last` is the newest attempt's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, Metric>,
+    /// The newest attempt's end, as the runner told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+}
+
+impl Trial {
+    /// A trial of which nothing is known but its job.
+    pub fn new(sweep: SweepId, index: u32, job: JobId) -> Self {
+        Self {
+            sweep,
+            index,
+            job,
+            ended: 0,
+            status: JobStatus::Submitted,
+            reason: None,
+            attempts: BTreeMap::new(),
+            claimed_by: None,
+            metrics: BTreeMap::new(),
+            end: None,
+        }
+    }
+
+    /// Merges what Batch says. The result does not depend on the order or number of observations.
+    pub fn observe(&mut self, seen: &Observation) {
+        let ended = u32::try_from(seen.ended.len()).unwrap_or(u32::MAX);
+        let (held_at, seen_at) = ((self.ended, self.status), (ended, seen.status));
+        if seen_at > held_at {
+            (self.ended, self.status) = seen_at;
+            self.reason.clone_from(&seen.reason);
+        } else if seen_at == held_at {
+            raise(&mut self.reason, &seen.reason);
+        }
+        for (number, attempt) in (1..).zip(&seen.ended) {
+            self.attempt(number).merge(attempt);
+        }
+        if !seen.status.is_terminal() && seen.current != Attempt::default() {
+            self.attempt(ended + 1).merge(&seen.current);
+        }
+    }
+
+    /// The record of an attempt, made where there is none.
+    pub fn attempt(&mut self, number: u32) -> &mut Attempt {
+        self.attempts.entry(number).or_default()
+    }
+
+    /// Merges an attempt's figures: the newest report gives `last`, all give `min` and `max`.
+    pub fn report(&mut self, metrics: &BTreeMap<String, Metric>) {
+        for (name, seen) in metrics {
+            let held = self.metrics.entry(name.clone()).or_insert(*seen);
+            *held =
+                Metric { last: seen.last, step: seen.step, min: held.min.min(seen.min), max: held.max.max(seen.max) };
+        }
+    }
+
+    /// When the first attempt's container started.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.attempts.values().filter_map(|attempt| attempt.started_at).min()
+    }
+
+    /// When the last attempt's container ended.
+    pub fn stopped_at(&self) -> Option<Timestamp> {
+        self.attempts.values().filter_map(|attempt| attempt.stopped_at).max()
+    }
+
+    /// Seconds in which a container of this trial ran, over all attempts that have ended.
+    pub fn run_seconds(&self) -> f64 {
+        let ran = |attempt: &Attempt| Some(attempt.stopped_at?.duration_since(attempt.started_at?).as_secs_f64());
+        self.attempts.values().filter_map(ran).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Option<Timestamp> {
+        Timestamp::from_second(second).ok()
+    }
+
+    fn seen(status: JobStatus, ended: &[Attempt], current: Attempt) -> Observation {
+        let reason = Some(format!("{status:?} after {}", ended.len()));
+        Observation { job: JobId::from("job:4".to_owned()), status, reason, ended: ended.to_vec(), current }
+    }
+
+    /// A reclaimed first attempt and a good second one, as Batch tells it.
+    fn history() -> Vec<Observation> {
+        let first = Attempt { started_at: at(10), log_stream: Some("log/1".into()), ..Attempt::default() };
+        let reclaimed =
+            Attempt { stopped_at: at(20), reason: Some("Host EC2 (…) terminated.".into()), ..first.clone() };
+        let second = Attempt { started_at: at(30), log_stream: Some("log/2".into()), ..Attempt::default() };
+        let good = Attempt { stopped_at: at(50), exit_code: Some(0), ..second.clone() };
+        vec![
+            seen(JobStatus::Starting, &[], Attempt::default()),
+            seen(JobStatus::Running, &[], first),
+            seen(JobStatus::Runnable, std::slice::from_ref(&reclaimed), Attempt::default()),
+            seen(JobStatus::Starting, std::slice::from_ref(&reclaimed), Attempt::default()),
+            seen(JobStatus::Running, std::slice::from_ref(&reclaimed), second),
+            seen(JobStatus::Succeeded, &[reclaimed, good], Attempt::default()),
+        ]
+    }
+
+    #[test]
+    fn every_order_and_repetition_ends_in_the_same_trial() {
+        let observations = history();
+        let blank = || Trial::new(SweepId::derive("b", "k", "v"), 4, JobId::from("job:4".to_owned()));
+        let mut expected = blank();
+        observations.iter().for_each(|observation| expected.observe(observation));
+        assert_eq!((expected.status, expected.ended), (JobStatus::Succeeded, 2));
+        assert_eq!(expected.run_seconds(), 30.0);
+
+        let mut order: Vec<usize> = (0..observations.len()).collect();
+        let mut orders = 0;
+        permute(&mut order, 0, &mut |order| {
+            let mut trial = blank();
+            for (place, &index) in order.iter().enumerate() {
+                trial.observe(&observations[index]);
+                trial.observe(&observations[order[place / 2]]);
+            }
+            assert_eq!(trial, expected, "order {order:?}");
+            orders += 1;
+        });
+        assert_eq!(orders, 720);
+    }
+
+    fn permute(order: &mut Vec<usize>, from: usize, visit: &mut impl FnMut(&[usize])) {
+        if from == order.len() {
+            return visit(order);
+        }
+        for other in from..order.len() {
+            order.swap(from, other);
+            permute(order, from + 1, visit);
+            order.swap(from, other);
+        }
+    }
+}
