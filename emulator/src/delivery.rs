@@ -1,0 +1,210 @@
+//! From the World to the event bus's targets: EventBridge's part, played with the deployed rules.
+//!
+//! ListRules → TestEventPattern → ListTargetsByRule → Invoke, at whatever AWS endpoint is given:
+//! PutEvents cannot carry `aws.*` events, there as on AWS.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::{Config, Injection};
+
+mod bus;
+mod plan;
+
+use bus::Bus;
+use plan::Plan;
+
+/// Deliveries at once. EventBridge keeps no order either.
+const CONCURRENT: usize = 8;
+/// Tries per step before an event is given up.
+const TRIES: u32 = 6;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Numbers for people and tests.
+#[derive(Debug, Default)]
+struct Counters {
+    emitted: AtomicU64,
+    invoked: AtomicU64,
+    lost: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Counters {
+    fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What became of events so far.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub(crate) struct Counts {
+    emitted: u64,
+    /// Successful Lambda invocations; an event may have none or several.
+    invoked: u64,
+    /// Lost on purpose.
+    lost: u64,
+    /// Given up after several tries.
+    failed: u64,
+    /// Not through yet.
+    outstanding: usize,
+}
+
+/// Hands events on without making the World wait.
+pub(crate) struct Delivery {
+    observer: Option<mpsc::UnboundedSender<Value>>,
+    queue: mpsc::UnboundedSender<Value>,
+    carrier: Arc<Carrier>,
+    dispatcher: JoinHandle<()>,
+}
+
+/// The part that the deliveries share.
+struct Carrier {
+    region: String,
+    bus: Mutex<Option<Arc<Bus>>>,
+    plan: Mutex<Plan>,
+    permits: Semaphore,
+    counters: Counters,
+    outstanding: watch::Sender<usize>,
+}
+
+impl Delivery {
+    pub(crate) fn start(config: &Config) -> Self {
+        let (queue, inbox) = mpsc::unbounded_channel();
+        let injection: Injection = config.injection;
+        let carrier = Arc::new(Carrier {
+            region: config.region.clone(),
+            bus: Mutex::new(None),
+            plan: Mutex::new(Plan::new(injection)),
+            permits: Semaphore::new(CONCURRENT),
+            counters: Counters::default(),
+            outstanding: watch::Sender::new(0),
+        });
+        let dispatcher = tokio::spawn(dispatch(carrier.clone(), inbox));
+        Delivery { observer: config.observer.clone(), queue, carrier, dispatcher }
+    }
+
+    pub(crate) fn deliver_to(&self, aws_endpoint: &str) {
+        let bus = Arc::new(Bus::new(aws_endpoint, &self.carrier.region));
+        *self.carrier.bus.lock().unwrap_or_else(PoisonError::into_inner) = Some(bus);
+    }
+
+    /// Takes an event; the rest happens elsewhere.
+    pub(crate) fn hand_in(&self, event: Value) {
+        self.observe(&event);
+        self.carrier.outstanding.send_modify(|count| *count += 1);
+        if self.queue.send(event).is_err() {
+            self.carrier.done();
+        }
+    }
+
+    /// Takes an event and waits for its deliveries.
+    pub(crate) async fn deliver(&self, event: Value) {
+        self.observe(&event);
+        self.carrier.outstanding.send_modify(|count| *count += 1);
+        self.carrier.clone().carry(event).await;
+    }
+
+    fn observe(&self, event: &Value) {
+        Counters::add(&self.carrier.counters.emitted);
+        if let Some(observer) = &self.observer {
+            // An observer that has gone away does not want it.
+            let _ = observer.send(event.clone());
+        }
+    }
+
+    pub(crate) async fn drained(&self) {
+        // An error means that no one counts any more: nothing is outstanding then.
+        let _ = self.carrier.outstanding.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let counters = &self.carrier.counters;
+        Counts {
+            emitted: counters.emitted.load(Ordering::Relaxed),
+            invoked: counters.invoked.load(Ordering::Relaxed),
+            lost: counters.lost.load(Ordering::Relaxed),
+            failed: counters.failed.load(Ordering::Relaxed),
+            outstanding: *self.carrier.outstanding.borrow(),
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.dispatcher.abort();
+    }
+}
+
+async fn dispatch(carrier: Arc<Carrier>, mut inbox: mpsc::UnboundedReceiver<Value>) {
+    // Dropped with this function: no delivery outlives the emulator.
+    let mut running = tokio::task::JoinSet::new();
+    while let Some(event) = inbox.recv().await {
+        running.spawn(carrier.clone().carry(event));
+        while running.try_join_next().is_some() {}
+    }
+}
+
+impl Carrier {
+    fn done(&self) {
+        self.outstanding.send_modify(|count| *count -= 1);
+    }
+
+    /// All deliveries of one event, as the injected trouble wants them.
+    async fn carry(self: Arc<Self>, event: Value) {
+        let bus = self.bus.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(bus) = bus {
+            let delays = self.plan.lock().unwrap_or_else(PoisonError::into_inner).delays(&event);
+            if delays.is_empty() {
+                Counters::add(&self.counters.lost);
+            }
+            let mut waited = Duration::ZERO;
+            for delay in delays {
+                tokio::time::sleep(delay.saturating_sub(waited)).await;
+                waited = waited.max(delay);
+                self.through(&bus, &event).await;
+            }
+        }
+        self.done();
+    }
+
+    /// One delivery: to each target of each rule that matches.
+    async fn through(&self, bus: &Bus, event: &Value) {
+        // The semaphore is never closed.
+        let _permit = self.permits.acquire().await;
+        let text = event.to_string();
+        let Some(functions) = self.insist(event, || bus.functions_for(event, &text)).await else {
+            return;
+        };
+        for function in functions {
+            if self.insist(event, || bus.invoke(&function, &text)).await.is_some() {
+                Counters::add(&self.counters.invoked);
+            }
+        }
+    }
+
+    /// Tries a step a bounded number of times; a step that never works is logged and counted.
+    async fn insist<T, F>(&self, event: &Value, step: impl Fn() -> F) -> Option<T>
+    where
+        F: Future<Output = Result<T, bus::BusError>>,
+    {
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1..=TRIES {
+            match step().await {
+                Ok(value) => return Some(value),
+                Err(error) if attempt == TRIES => {
+                    tracing::error!(error = &error as &dyn std::error::Error, id = %event["id"], "an event is given up");
+                }
+                Err(error) => {
+                    tracing::debug!(error = &error as &dyn std::error::Error, attempt, "a delivery is tried again");
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+            }
+        }
+        Counters::add(&self.counters.failed);
+        None
+    }
+}

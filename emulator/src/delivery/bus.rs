@@ -1,0 +1,177 @@
+//! The default event bus of an AWS endpoint: its rules, and their Lambda functions.
+
+use std::time::{Duration, Instant};
+
+use aws_sdk_eventbridge::types::{RuleState, Target};
+use aws_sdk_lambda::config::retry::RetryConfig;
+use aws_sdk_lambda::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_lambda::primitives::Blob;
+use aws_sdk_lambda::types::InvocationType;
+use aws_smithy_http_client::tls;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+/// How long rules and targets are believed.
+const FRESH: Duration = Duration::from_secs(3);
+
+/// A step of a delivery that failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BusError {
+    #[error("ListRules failed")]
+    ListRules(#[source] Box<aws_sdk_eventbridge::Error>),
+    #[error("ListTargetsByRule failed for rule {rule}")]
+    ListTargets { rule: String, source: Box<aws_sdk_eventbridge::Error> },
+    #[error("TestEventPattern failed for rule {rule}")]
+    TestPattern { rule: String, source: Box<aws_sdk_eventbridge::Error> },
+    #[error("Invoke failed for {function}")]
+    Invoke { function: String, source: Box<aws_sdk_lambda::Error> },
+}
+
+/// An enabled rule with an event pattern.
+struct Rule {
+    name: String,
+    pattern: String,
+    /// The pattern's `source`, where it is a plain list of strings.
+    sources: Option<Vec<String>>,
+    functions: Vec<String>,
+}
+
+/// The event bus, seen through the SDK.
+pub(super) struct Bus {
+    events: aws_sdk_eventbridge::Client,
+    lambda: aws_sdk_lambda::Client,
+    rules: Mutex<Option<(Instant, std::sync::Arc<Vec<Rule>>)>>,
+}
+
+impl Bus {
+    pub(super) fn new(endpoint: &str, region: &str) -> Self {
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
+            .build_https();
+        // A local endpoint takes any credentials.
+        let credentials = Credentials::new("test", "test", None, None, "spotsweep-emulator");
+        let shared = aws_config::SdkConfig::builder()
+            .behavior_version(BehaviorVersion::v2026_01_12())
+            .region(Region::new(region.to_owned()))
+            .endpoint_url(endpoint)
+            .credentials_provider(aws_sdk_lambda::config::SharedCredentialsProvider::new(credentials))
+            .http_client(http)
+            // The delivery has its own, longer patience.
+            .retry_config(RetryConfig::disabled())
+            .build();
+        Bus {
+            events: aws_sdk_eventbridge::Client::new(&shared),
+            lambda: aws_sdk_lambda::Client::new(&shared),
+            rules: Mutex::new(None),
+        }
+    }
+
+    /// ARNs of the functions that the rules send this event to.
+    pub(super) async fn functions_for(&self, event: &Value, text: &str) -> Result<Vec<String>, BusError> {
+        let mut functions = Vec::new();
+        for rule in self.rules().await?.iter() {
+            if rule.may_match(event) && self.matches(rule, text).await? {
+                functions.extend(rule.functions.iter().cloned());
+            }
+        }
+        Ok(functions)
+    }
+
+    pub(super) async fn invoke(&self, function: &str, event: &str) -> Result<(), BusError> {
+        let call = self.lambda.invoke().function_name(function);
+        let call = call.invocation_type(InvocationType::Event).payload(Blob::new(event));
+        match call.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let function = function.to_owned();
+                Err(BusError::Invoke { function, source: Box::new(error.into()) })
+            }
+        }
+    }
+
+    async fn matches(&self, rule: &Rule, event: &str) -> Result<bool, BusError> {
+        let call = self.events.test_event_pattern().event_pattern(&rule.pattern).event(event);
+        match call.send().await {
+            Ok(answer) => Ok(answer.result()),
+            Err(error) => {
+                let rule = rule.name.clone();
+                Err(BusError::TestPattern { rule, source: Box::new(error.into()) })
+            }
+        }
+    }
+
+    async fn rules(&self) -> Result<std::sync::Arc<Vec<Rule>>, BusError> {
+        let mut known = self.rules.lock().await;
+        if let Some((at, rules)) = known.as_ref()
+            && at.elapsed() < FRESH
+        {
+            return Ok(rules.clone());
+        }
+        let rules = std::sync::Arc::new(self.load_rules().await?);
+        *known = Some((Instant::now(), rules.clone()));
+        Ok(rules)
+    }
+
+    async fn load_rules(&self) -> Result<Vec<Rule>, BusError> {
+        let mut rules = Vec::new();
+        let mut token = None;
+        loop {
+            let page = self.events.list_rules().set_next_token(token).send().await;
+            let page = page.map_err(|error| BusError::ListRules(Box::new(error.into())))?;
+            for rule in page.rules() {
+                let (Some(name), Some(pattern)) = (rule.name(), rule.event_pattern()) else {
+                    continue;
+                };
+                if rule.state() == Some(&RuleState::Enabled) {
+                    let functions = self.functions_of(name).await?;
+                    rules.push(Rule::new(name, pattern, functions));
+                }
+            }
+            token = page.next_token().map(str::to_owned);
+            if token.is_none() {
+                return Ok(rules);
+            }
+        }
+    }
+
+    async fn functions_of(&self, rule: &str) -> Result<Vec<String>, BusError> {
+        let mut functions = Vec::new();
+        let mut token = None;
+        loop {
+            let call = self.events.list_targets_by_rule().rule(rule).set_next_token(token);
+            let page = call.send().await.map_err(|error| {
+                let rule = rule.to_owned();
+                BusError::ListTargets { rule, source: Box::new(error.into()) }
+            })?;
+            functions.extend(page.targets().iter().filter_map(|target| function_of(rule, target)));
+            token = page.next_token().map(str::to_owned);
+            if token.is_none() {
+                return Ok(functions);
+            }
+        }
+    }
+}
+
+impl Rule {
+    fn new(name: &str, pattern: &str, functions: Vec<String>) -> Self {
+        let sources = serde_json::from_str::<Value>(pattern)
+            .ok()
+            .and_then(|parsed| serde_json::from_value(parsed["source"].clone()).ok());
+        Rule { name: name.to_owned(), pattern: pattern.to_owned(), sources, functions }
+    }
+
+    /// Spares a call where the pattern asks for another source: all fields of a pattern must match.
+    fn may_match(&self, event: &Value) -> bool {
+        self.sources.as_ref().is_none_or(|sources| sources.iter().any(|source| event["source"] == **source))
+    }
+}
+
+/// Other targets and transformed inputs are left to EventBridge itself: here they are only named.
+fn function_of(rule: &str, target: &Target) -> Option<String> {
+    let transformed = target.input().is_some() || target.input_path().is_some() || target.input_transformer().is_some();
+    if target.arn().contains(":lambda:") && !transformed {
+        return Some(target.arn().to_owned());
+    }
+    tracing::warn!(rule, target = target.arn(), "the emulator delivers whole events to Lambda only");
+    None
+}

@@ -1,0 +1,61 @@
+//! The emulator's HTTP surface: Batch, EC2, IMDS, and its own small API, on one port.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+use axum::routing::{any, get, post};
+use http_body::Frame;
+
+use crate::driver::Core;
+
+mod batch;
+mod ec2;
+mod imds;
+mod own;
+mod xml;
+
+pub(crate) fn router(core: Arc<Core>) -> Router {
+    Router::new()
+        .route("/", post(ec2::call))
+        .route("/v1/{action}", post(batch::call))
+        .route("/imds/{instance}/{*path}", any(imds::call))
+        .route("/_emulator/state", get(own::state))
+        .route("/_emulator/calls", get(own::calls))
+        .route("/_emulator/faults", post(own::plant_fault))
+        .route("/_emulator/reclaim", post(own::reclaim))
+        .with_state(core)
+}
+
+fn answer(status: u16, content_type: &'static str, body: String) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let content_type = header::HeaderValue::from_static(content_type);
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+/// No answer: a body that fails before its first byte makes the server close the connection.
+fn dropped() -> Response {
+    struct Broken;
+    impl http_body::Body for Broken {
+        type Data = Bytes;
+        type Error = io::Error;
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+            Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into())))
+        }
+    }
+    Response::new(Body::new(Broken))
+}
+
+/// What axum's handlers return here: every problem is an answer.
+type Answer = Result<Response, Infallible>;

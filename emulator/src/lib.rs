@@ -1,0 +1,16 @@
+//! AWS Batch, EC2 instances and IMDS on one machine, for the local stack and the simulation.
+//!
+//! [`world::World`] is the state machine, without clock or network. [`Emulator`] drives it by the
+//! wall clock: AWS's wire formats over HTTP, real child processes as jobs, events delivered to the
+//! rules and Lambda functions of an AWS endpoint.
+
+mod config;
+mod delivery;
+mod driver;
+mod http;
+mod rng;
+pub mod world;
+
+pub use config::{Config, Injection};
+pub use driver::{Emulator, ServeError};
+pub use world::Timings;

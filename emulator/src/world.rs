@@ -1,0 +1,232 @@
+//! The World: Batch, EC2 and what they do to each other, as a deterministic state machine.
+//!
+//! It has no clock, network, threads or randomness of its own. Time comes in with each call; what
+//! it wants done goes out as [`Effect`]s; what became of jobs is reported back with
+//! [`World::job_exited`]. The local stack drives it by the wall clock and real child processes
+//! (see `driver`), the simulation by a virtual clock: same inputs, same outputs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub mod batch;
+mod calls;
+mod capacity;
+pub mod catalog;
+pub mod ec2;
+mod error;
+mod events;
+mod ids;
+mod instance;
+mod snapshot;
+
+use batch::{Batch, RunRef};
+use calls::Calls;
+pub use calls::{Call, Failure, Fault, FaultKind, FaultWhen};
+pub use error::{ApiError, Service};
+pub(crate) use events::whole_seconds;
+use ids::Ids;
+pub use instance::{Instance, InstanceState};
+
+/// How long things take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timings {
+    /// An instance, from the request until it runs jobs.
+    pub boot: Duration,
+    /// Pulling an image, once per image and instance.
+    pub image_pull: Duration,
+    /// How long an instance without jobs is kept.
+    pub idle: Duration,
+    /// From SIGTERM to SIGKILL for a container that is stopped (30 s for the ECS agent).
+    pub stop_grace: Duration,
+}
+
+impl Default for Timings {
+    fn default() -> Self {
+        Timings {
+            boot: Duration::from_secs(1),
+            image_pull: Duration::from_millis(500),
+            idle: Duration::from_secs(5),
+            stop_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What a World is made with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The AWS region that ARNs and events name.
+    pub region: String,
+    /// The account id that ARNs and events name.
+    pub account: String,
+    /// Names of the availability zones.
+    pub zones: Vec<String>,
+    /// How long things take.
+    pub timings: Timings,
+    /// Seed of all ids.
+    pub seed: u64,
+}
+
+/// Something that the World wants done outside of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Put this event on the default event bus.
+    Emit(Value),
+    /// Run a job attempt's container.
+    Start(Start),
+    /// Stop an attempt's container as `docker stop` does: SIGTERM, SIGKILL after the grace.
+    Stop {
+        /// Which attempt.
+        attempt: AttemptKey,
+        /// From SIGTERM to SIGKILL.
+        grace: Duration,
+    },
+    /// End an attempt's container at once: its instance is gone.
+    Kill(AttemptKey),
+}
+
+/// One attempt of one job (or array child).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptKey {
+    /// Job id; `<parent>:<index>` for an array child.
+    pub job: String,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+}
+
+/// A container to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// Which attempt.
+    pub attempt: AttemptKey,
+    /// The EC2 instance it runs on.
+    pub instance: String,
+    /// The job definition's image.
+    pub image: String,
+    /// The command, after overrides and `Ref::` parameters.
+    pub command: Vec<String>,
+    /// Variables of the job definition, the overrides, and Batch itself (in this order).
+    pub environment: Vec<(String, String)>,
+    /// CloudWatch log stream: `<definition>/default/<id>`.
+    pub log_stream: String,
+}
+
+/// Something due at a later time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// The scheduler looks at a submitted job: SUBMITTED ends.
+    Evaluate { job: usize },
+    /// A container's image has arrived.
+    Pulled { run: RunRef, attempt: u32 },
+    /// An attempt has run for its timeout.
+    TimedOut { run: RunRef, attempt: u32 },
+    /// An instance has booted.
+    Booted { instance: String },
+    /// An instance has been without jobs for the idle time, if it still is since then.
+    Idle { instance: String, since: Timestamp },
+    /// The two minutes of an interruption notice are over.
+    Reclaim { instance: String },
+    /// A shutting-down instance is terminated.
+    Terminated { instance: String },
+    /// A terminated instance disappears from DescribeInstances.
+    Forgotten { instance: String },
+}
+
+/// Batch and EC2 of one account in one region. See the module's documentation.
+#[derive(Debug)]
+pub struct World {
+    settings: Settings,
+    now: Timestamp,
+    ids: Ids,
+    timers: BTreeSet<(Timestamp, u64, Timer)>,
+    next_timer: u64,
+    effects: Vec<Effect>,
+    batch: Batch,
+    instances: BTreeMap<String, Instance>,
+    /// Most instances that a zone has spot capacity for; a zone without an entry has no limit.
+    zone_capacity: BTreeMap<String, u32>,
+    calls: Calls,
+}
+
+impl World {
+    /// An empty account.
+    pub fn new(settings: Settings) -> Self {
+        World {
+            ids: Ids::new(settings.seed),
+            settings,
+            now: Timestamp::UNIX_EPOCH,
+            timers: BTreeSet::new(),
+            next_timer: 0,
+            effects: Vec::new(),
+            batch: Batch::default(),
+            instances: BTreeMap::new(),
+            zone_capacity: BTreeMap::new(),
+            calls: Calls::default(),
+        }
+    }
+
+    /// What the World was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Lets everything happen that is due by `now`. A `now` before the last one counts as the last:
+    /// the World's time does not run backwards, whatever a wall clock does.
+    pub fn advance(&mut self, now: Timestamp) {
+        while self.timers.first().is_some_and(|(at, _, _)| *at <= now) {
+            let Some((at, _, timer)) = self.timers.pop_first() else { break };
+            self.now = self.now.max(at);
+            self.fire(timer);
+            self.schedule();
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// When [`World::advance`] next has something to do.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(at, _, _)| *at)
+    }
+
+    /// What the World has wanted done since the last call, in order.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Limits how many instances run in a zone at once; `None` lifts the limit.
+    pub fn set_zone_capacity(&mut self, zone: &str, instances: Option<u32>, now: Timestamp) {
+        self.advance(now);
+        match instances {
+            Some(limit) => self.zone_capacity.insert(zone.to_owned(), limit),
+            None => self.zone_capacity.remove(zone),
+        };
+        self.schedule();
+    }
+
+    fn fire(&mut self, timer: Timer) {
+        match timer {
+            Timer::Evaluate { job } => self.evaluate(job),
+            Timer::Pulled { run, attempt } => self.image_pulled(run, attempt),
+            Timer::TimedOut { run, attempt } => self.attempt_timed_out(run, attempt),
+            Timer::Booted { instance } => self.booted(&instance),
+            Timer::Idle { instance, since } => self.idle_over(&instance, since),
+            Timer::Reclaim { instance } => self.shut_down(&instance, instance::Cause::SpotReclaim),
+            Timer::Terminated { instance } => self.terminated(&instance),
+            Timer::Forgotten { instance } => {
+                self.instances.remove(&instance);
+            }
+        }
+    }
+
+    fn after(&mut self, delay: Duration, timer: Timer) {
+        let at = self.now.saturating_add(delay).unwrap_or(Timestamp::MAX);
+        self.next_timer += 1;
+        self.timers.insert((at, self.next_timer, timer));
+    }
+
+    /// `arn:aws:<service>:<region>:<account>:<resource>`.
+    fn arn(&self, service: &str, resource: &str) -> String {
+        format!("arn:aws:{service}:{}:{}:{resource}", self.settings.region, self.settings.account)
+    }
+}

@@ -1,0 +1,153 @@
+//! What was called, and the faults that tests plant on calls.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{ApiError, Service, World};
+
+/// How many calls the log keeps.
+const LOG_LIMIT: usize = 10_000;
+
+/// A planted fault: the next `times` calls of `action` go wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Fault {
+    /// AWS's name of the action, such as `SubmitJob`.
+    pub action: String,
+    /// Before or after the call took effect.
+    pub when: FaultWhen,
+    /// How many calls it hits.
+    #[serde(default = "once")]
+    pub times: u32,
+    /// How the call goes wrong.
+    pub kind: FaultKind,
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// Whether the faulty call took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FaultWhen {
+    /// Nothing happened.
+    Before,
+    /// It happened, but the caller does not learn it.
+    After,
+}
+
+/// What the caller sees of a faulty call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FaultKind {
+    /// The connection closes without an answer.
+    Drop,
+    /// A server error (HTTP 500).
+    Error,
+    /// A throttling error.
+    Throttle,
+}
+
+/// Why a call has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// An error answer.
+    Api(ApiError),
+    /// No answer at all: the connection closes.
+    Dropped,
+}
+
+/// One answered call.
+#[derive(Debug, Clone, Serialize)]
+pub struct Call {
+    /// When.
+    pub at: Timestamp,
+    /// AWS's name of the action.
+    pub action: String,
+    /// `ok`, an error code, or `dropped`.
+    pub result: String,
+}
+
+/// Counts, recent calls, and faults still to hit.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    pub(crate) counts: BTreeMap<String, u64>,
+    pub(crate) log: VecDeque<Call>,
+    faults: Vec<Fault>,
+}
+
+impl Calls {
+    fn take_fault(&mut self, action: &str) -> Option<(FaultWhen, FaultKind)> {
+        let at = self.faults.iter().position(|fault| fault.action == action && fault.times > 0)?;
+        let fault = &mut self.faults[at];
+        fault.times -= 1;
+        let hit = (fault.when, fault.kind);
+        if fault.times == 0 {
+            self.faults.remove(at);
+        }
+        Some(hit)
+    }
+
+    fn record(&mut self, at: Timestamp, action: &str, result: &str) {
+        *self.counts.entry(action.to_owned()).or_default() += 1;
+        if self.log.len() == LOG_LIMIT {
+            self.log.pop_front();
+        }
+        self.log.push_back(Call { at, action: action.to_owned(), result: result.to_owned() });
+    }
+}
+
+impl World {
+    /// Plants a fault.
+    pub fn fault(&mut self, fault: Fault) {
+        self.calls.faults.push(fault);
+    }
+
+    /// How often each action was called, whatever the result.
+    pub fn call_counts(&self) -> &BTreeMap<String, u64> {
+        &self.calls.counts
+    }
+
+    /// The most recent calls, oldest first.
+    pub fn call_log(&self) -> impl Iterator<Item = &Call> {
+        self.calls.log.iter()
+    }
+
+    /// Makes one API call the way a client over the network sees it: counted, and subject to
+    /// planted faults before or after its effect.
+    pub fn call<T>(
+        &mut self,
+        service: Service,
+        action: &str,
+        now: Timestamp,
+        effect: impl FnOnce(&mut World) -> Result<T, ApiError>,
+    ) -> Result<T, Failure> {
+        self.advance(now);
+        let outcome = match self.calls.take_fault(action) {
+            None => effect(self).map_err(Failure::Api),
+            Some((FaultWhen::Before, kind)) => Err(failure(service, kind)),
+            Some((FaultWhen::After, kind)) => {
+                // An effect that was refused anyway is lost with its answer, too.
+                let _ = effect(self);
+                Err(failure(service, kind))
+            }
+        };
+        let result = match &outcome {
+            Ok(_) => "ok",
+            Err(Failure::Api(error)) => error.code,
+            Err(Failure::Dropped) => "dropped",
+        };
+        self.calls.record(now, action, result);
+        outcome
+    }
+}
+
+fn failure(service: Service, kind: FaultKind) -> Failure {
+    match kind {
+        FaultKind::Drop => Failure::Dropped,
+        FaultKind::Error => Failure::Api(ApiError::server(service)),
+        FaultKind::Throttle => Failure::Api(ApiError::throttled(service)),
+    }
+}

@@ -1,0 +1,98 @@
+//! Instance types: what a name such as `g5.2xlarge` holds.
+//!
+//! AWS's sizes follow a rule (an `xlarge` has 4 vCPUs, an `Nxlarge` N times as many) and its families
+//! a ratio of memory (for p, the smallest of its generations: never more than the real one). Only
+//! GPUs need a table. Source: the EC2 instance type pages.
+
+/// vCPUs, memory and GPUs: of an instance type, of a job, or still free on an instance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// GPUs.
+    pub gpus: u32,
+}
+
+impl Resources {
+    /// Whether `wanted` fits into these.
+    pub fn fits(&self, wanted: &Resources) -> bool {
+        self.vcpus >= wanted.vcpus && self.memory_mib >= wanted.memory_mib && self.gpus >= wanted.gpus
+    }
+
+    pub(crate) fn take(&mut self, wanted: &Resources) {
+        self.vcpus = self.vcpus.saturating_sub(wanted.vcpus);
+        self.memory_mib = self.memory_mib.saturating_sub(wanted.memory_mib);
+        self.gpus = self.gpus.saturating_sub(wanted.gpus);
+    }
+
+    pub(crate) fn put_back(&mut self, returned: &Resources) {
+        self.vcpus += returned.vcpus;
+        self.memory_mib += returned.memory_mib;
+        self.gpus += returned.gpus;
+    }
+}
+
+/// Looks an instance type up by its name; `None` for a name that is none.
+pub fn instance_type(name: &str) -> Option<Resources> {
+    let (family, size) = name.split_once('.')?;
+    let vcpus = match size {
+        "medium" => 1,
+        "large" => 2,
+        "xlarge" => 4,
+        multiple => 4 * multiple.strip_suffix("xlarge")?.parse::<u32>().ok().filter(|n| *n > 0)?,
+    };
+    let letters: String = family.chars().take_while(char::is_ascii_lowercase).collect();
+    let mib_per_vcpu = match letters.as_str() {
+        "c" => 2048,
+        "m" | "g" => 4096,
+        "p" => 7808,
+        "r" => 8192,
+        _other_family => return None,
+    };
+    family.chars().nth(letters.len()).filter(char::is_ascii_digit)?;
+    Some(Resources { vcpus, memory_mib: vcpus * mib_per_vcpu, gpus: gpus(&letters, family, vcpus) })
+}
+
+fn gpus(letters: &str, family: &str, vcpus: u32) -> u32 {
+    let graviton_or_amd = matches!(family, "g4ad" | "g5g");
+    match (letters, vcpus) {
+        ("g", 192) => 8,
+        ("g", 48 | 96) if !graviton_or_amd => 4,
+        ("g", 64) if graviton_or_amd => 2,
+        ("g", _) => 1,
+        ("p", 96 | 192) if family != "p3" => 8,
+        // p2 and p3: 8 vCPUs per V100 (4 per K80), 96 vCPUs (p3dn.24xlarge) still 8.
+        ("p", _) => (vcpus / 8).clamp(1, 8),
+        (_, _) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_hold_what_aws_documents() {
+        let known = [
+            ("c7i.large", Some((2, 4096, 0))),
+            ("m6a.xlarge", Some((4, 16_384, 0))),
+            ("r5.2xlarge", Some((8, 65_536, 0))),
+            ("g4dn.xlarge", Some((4, 16_384, 1))),
+            ("g5.12xlarge", Some((48, 196_608, 4))),
+            ("g5.16xlarge", Some((64, 262_144, 1))),
+            ("g5.48xlarge", Some((192, 786_432, 8))),
+            ("p3.2xlarge", Some((8, 62_464, 1))),
+            ("p4d.24xlarge", Some((96, 749_568, 8))),
+            ("g5", None),
+            ("g5.0xlarge", None),
+            ("gold.xlarge", None),
+            ("z9.xlarge", None),
+        ];
+        for (name, wanted) in known {
+            let found = instance_type(name).map(|r| (r.vcpus, r.memory_mib, r.gpus));
+            assert_eq!(found, wanted, "{name}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! AWS-looking ids from a counter: the same seed and the same calls give the same ids.
+
+use crate::rng::Rng;
+
+/// Source of every id in the World.
+#[derive(Debug)]
+pub(crate) struct Ids(Rng);
+
+impl Ids {
+    pub(crate) fn new(seed: u64) -> Self {
+        Ids(Rng::new(seed))
+    }
+
+    /// Lower-case hex digits, at most 32.
+    pub(crate) fn hex(&mut self, digits: usize) -> String {
+        let both = format!("{:016x}{:016x}", self.0.next_u64(), self.0.next_u64());
+        both.chars().take(digits).collect()
+    }
+
+    /// Shaped like the random UUIDs that Batch and EventBridge use as ids.
+    pub(crate) fn uuid(&mut self) -> String {
+        let h = self.hex(32);
+        format!("{}-{}-4{}-a{}-{}", &h[..8], &h[8..12], &h[13..16], &h[17..20], &h[20..])
+    }
+}

@@ -1,0 +1,247 @@
+//! EC2 instances: pending → running → shutting-down → terminated.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::batch::RunRef;
+use super::catalog::Resources;
+use super::{ApiError, Effect, Timer, World};
+
+/// From shutting-down to terminated.
+const SHUTDOWN: Duration = Duration::from_millis(300);
+/// How long a terminated instance can still be described ("approximately one hour",
+/// EC2 user guide, "Terminate your instance").
+const REMEMBERED: Duration = Duration::from_secs(3600);
+
+/// Where an instance is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InstanceState {
+    /// Booting.
+    Pending,
+    /// Able to run jobs.
+    Running,
+    /// Dying; its containers are dead already.
+    ShuttingDown,
+    /// Gone.
+    Terminated,
+}
+
+impl InstanceState {
+    /// All states.
+    pub const ALL: [InstanceState; 4] = [Self::Pending, Self::Running, Self::ShuttingDown, Self::Terminated];
+
+    /// EC2's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InstanceState::Pending => "pending",
+            InstanceState::Running => "running",
+            InstanceState::ShuttingDown => "shutting-down",
+            InstanceState::Terminated => "terminated",
+        }
+    }
+
+    /// EC2's number for it.
+    pub fn code(self) -> u16 {
+        match self {
+            InstanceState::Pending => 0,
+            InstanceState::Running => 16,
+            InstanceState::ShuttingDown => 32,
+            InstanceState::Terminated => 48,
+        }
+    }
+
+    /// Pending or running: counts towards vCPU and zone limits.
+    pub fn is_live(self) -> bool {
+        match self {
+            InstanceState::Pending | InstanceState::Running => true,
+            InstanceState::ShuttingDown | InstanceState::Terminated => false,
+        }
+    }
+}
+
+/// Why an instance is shut down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    SpotReclaim,
+    User,
+    ScaleIn,
+}
+
+impl Cause {
+    /// EC2's `stateReason`: code and message.
+    fn state_reason(self) -> (&'static str, &'static str) {
+        match self {
+            Cause::SpotReclaim => {
+                ("Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination")
+            }
+            Cause::User | Cause::ScaleIn => {
+                ("Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown")
+            }
+        }
+    }
+}
+
+/// An EC2 instance of a managed compute environment.
+#[derive(Debug, Clone)]
+pub struct Instance {
+    /// `i-` and 17 hex digits.
+    pub id: String,
+    /// The compute environment that launched it.
+    pub environment: String,
+    /// Availability zone.
+    pub zone: String,
+    /// Subnet, within the zone.
+    pub subnet: String,
+    /// Such as `g5.xlarge`.
+    pub instance_type: String,
+    /// State.
+    pub state: InstanceState,
+    /// Whether it is a Spot instance.
+    pub spot: bool,
+    /// When it was requested.
+    pub launched_at: Timestamp,
+    /// When it will be (or was) taken away, once the notice is out.
+    pub interruption: Option<Timestamp>,
+    /// When a rebalance was recommended.
+    pub rebalance: Option<Timestamp>,
+    /// Tags: `computeResources.tags` and Batch's own.
+    pub tags: Vec<(String, String)>,
+    /// The ECS container instance that Batch's events name (facts 13).
+    pub container_instance_arn: String,
+    /// `stateReason`, code and message, once it shuts down.
+    pub state_reason: Option<(&'static str, &'static str)>,
+    pub(super) total: Resources,
+    pub(super) free: Resources,
+    pub(super) runs: BTreeSet<RunRef>,
+    pub(super) idle_since: Option<Timestamp>,
+    pub(super) images: BTreeSet<String>,
+}
+
+impl Instance {
+    /// Ready for another container. ECS drains an instance once its interruption notice is out
+    /// (`ECS_ENABLE_SPOT_INSTANCE_DRAINING`): it gets no new ones.
+    pub(super) fn accepts(&self, wanted: &Resources) -> bool {
+        self.state == InstanceState::Running && self.interruption.is_none() && self.free.fits(wanted)
+    }
+}
+
+impl World {
+    /// The instance with this id, terminated ones for an hour included.
+    pub fn instance(&self, id: &str) -> Option<&Instance> {
+        self.instances.get(id)
+    }
+
+    /// All instances, in the order of their ids.
+    pub fn instances(&self) -> impl Iterator<Item = &Instance> {
+        self.instances.values()
+    }
+
+    /// AWS takes a Spot instance back. With a notice, the warning goes out now (event and IMDS) and
+    /// the instance dies when the notice is over; without, it dies now.
+    ///
+    /// # Errors
+    /// `InvalidInstanceID.NotFound` for an id that is none, `UnsupportedOperation` for an instance
+    /// that is no live Spot instance.
+    pub fn reclaim(&mut self, id: &str, notice: Option<Duration>, now: Timestamp) -> Result<(), ApiError> {
+        self.advance(now);
+        let zone = self.live_spot(id)?.zone.clone();
+        match notice {
+            None => self.shut_down(id, Cause::SpotReclaim),
+            Some(notice) => {
+                let at = self.now.saturating_add(notice).unwrap_or(Timestamp::MAX);
+                self.live_spot(id)?.interruption = Some(at);
+                self.emit_interruption_warning(id, &zone);
+                self.after(notice, Timer::Reclaim { instance: id.to_owned() });
+            }
+        }
+        self.schedule();
+        Ok(())
+    }
+
+    /// AWS recommends to rebalance: event and IMDS, nothing else.
+    ///
+    /// # Errors
+    /// As [`World::reclaim`].
+    pub fn recommend_rebalance(&mut self, id: &str, now: Timestamp) -> Result<(), ApiError> {
+        self.advance(now);
+        let at = self.now;
+        self.live_spot(id)?.rebalance = Some(at);
+        self.emit_rebalance(id);
+        Ok(())
+    }
+
+    fn live_spot(&mut self, id: &str) -> Result<&mut Instance, ApiError> {
+        let Some(instance) = self.instances.get_mut(id) else {
+            return Err(super::ec2::instance_not_found(&[id]));
+        };
+        if !instance.spot || !instance.state.is_live() {
+            let message = format!("The instance '{id}' is not a live Spot instance.");
+            return Err(ApiError::ec2("UnsupportedOperation", message));
+        }
+        Ok(instance)
+    }
+
+    pub(super) fn booted(&mut self, id: &str) {
+        let now = self.now;
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        if instance.state != InstanceState::Pending {
+            return;
+        }
+        instance.state = InstanceState::Running;
+        instance.idle_since = Some(now);
+        self.emit_instance_state(id, InstanceState::Running);
+        self.watch_idle(id);
+    }
+
+    /// Arms the timer that ends an instance which stays without jobs.
+    pub(super) fn watch_idle(&mut self, id: &str) {
+        let idle = self.settings.timings.idle;
+        if let Some(since) = self.instances.get(id).and_then(|instance| instance.idle_since) {
+            self.after(idle, Timer::Idle { instance: id.to_owned(), since });
+        }
+    }
+
+    pub(super) fn idle_over(&mut self, id: &str, since: Timestamp) {
+        let Some(instance) = self.instances.get(id) else { return };
+        let still_idle = instance.state == InstanceState::Running && instance.idle_since == Some(since);
+        if !still_idle {
+            return;
+        }
+        if self.may_scale_in(instance) {
+            self.shut_down(id, Cause::ScaleIn);
+        } else {
+            self.watch_idle(id);
+        }
+    }
+
+    /// The containers die with the machine at once; Batch learns it when the instance is gone.
+    pub(super) fn shut_down(&mut self, id: &str, cause: Cause) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        if !instance.state.is_live() {
+            return;
+        }
+        instance.state = InstanceState::ShuttingDown;
+        instance.state_reason = Some(cause.state_reason());
+        let runs: Vec<RunRef> = instance.runs.iter().copied().collect();
+        for run in runs {
+            if let Some(attempt) = self.batch.running_attempt(run) {
+                self.effects.push(Effect::Kill(attempt));
+            }
+        }
+        self.emit_instance_state(id, InstanceState::ShuttingDown);
+        self.after(SHUTDOWN, Timer::Terminated { instance: id.to_owned() });
+    }
+
+    pub(super) fn terminated(&mut self, id: &str) {
+        let Some(instance) = self.instances.get_mut(id) else { return };
+        instance.state = InstanceState::Terminated;
+        let runs: Vec<RunRef> = instance.runs.iter().copied().collect();
+        self.emit_instance_state(id, InstanceState::Terminated);
+        for run in runs {
+            self.host_terminated(run, id);
+        }
+        self.after(REMEMBERED, Timer::Forgotten { instance: id.to_owned() });
+    }
+}
