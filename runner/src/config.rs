@@ -1,0 +1,184 @@
+//! The environment of a trial: what `sweep-upload` submits and what AWS Batch adds.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything the runner is told from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Config {
+    /// The sweep's id.
+    pub(crate) sweep: String,
+    /// The trial's index within the sweep.
+    pub(crate) index: u32,
+    /// The Batch job id, `<parent>:<array index>` for a child of an array job.
+    pub(crate) job: String,
+    /// Which start of the job this is, from 1.
+    pub(crate) attempt: u32,
+    /// Name of the `trial-claim` function.
+    pub(crate) claim_function: String,
+    /// Where `storage/` and `dltraining/` live.
+    pub(crate) root: PathBuf,
+    /// Least time between two metric reports.
+    pub(crate) report_every: Duration,
+    /// Time between two scans of the output folder.
+    pub(crate) upload_every: Duration,
+    /// What the command gets between the stop signal and SIGKILL. ECS itself kills 30 s after
+    /// SIGTERM (`ECS_CONTAINER_STOP_TIMEOUT`); the rest is for the upload.
+    pub(crate) grace: Duration,
+    /// How long a claim or an end is retried.
+    pub(crate) patience: Duration,
+}
+
+/// All that is wrong with the environment, at once.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ConfigError(Vec<String>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("; "))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Reads variables and keeps the problems.
+struct Reader<'a> {
+    read: &'a dyn Fn(&str) -> Option<String>,
+    problems: Vec<String>,
+}
+
+/// Who sets a variable, for messages.
+const BY_UPLOAD: &str = "sweep-upload sets it when it submits the job";
+const BY_BATCH: &str = "AWS Batch sets it in every container";
+
+impl Reader<'_> {
+    fn get(&self, name: &str) -> Option<String> {
+        (self.read)(name).filter(|value| !value.is_empty())
+    }
+
+    fn required(&mut self, name: &str, origin: &str) -> String {
+        self.get(name).unwrap_or_else(|| {
+            self.problems.push(format!("{name} is missing ({origin})"));
+            String::new()
+        })
+    }
+
+    fn number(&mut self, name: &str, value: &str) -> u32 {
+        value.parse().unwrap_or_else(|_| {
+            self.problems.push(format!("{name}={value} is not a whole number from 0 to {}", u32::MAX));
+            0
+        })
+    }
+
+    fn required_number(&mut self, name: &str, origin: &str) -> u32 {
+        let problems_before = self.problems.len();
+        let value = self.required(name, origin);
+        if self.problems.len() > problems_before { 0 } else { self.number(name, &value) }
+    }
+
+    fn seconds(&mut self, name: &str, default: f64) -> Duration {
+        let Some(value) = self.get(name) else {
+            return Duration::from_secs_f64(default);
+        };
+        let parsed = value.parse::<f64>().ok().filter(|&seconds| (0.01..=86_400.0).contains(&seconds));
+        parsed.map(Duration::from_secs_f64).unwrap_or_else(|| {
+            self.problems.push(format!("{name}={value} is not a number of seconds from 0.01 to 86400"));
+            Duration::ZERO
+        })
+    }
+}
+
+impl Config {
+    /// `None` without `SPOTSWEEP_SWEEP`: a container started by hand.
+    pub(crate) fn read(read: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>, ConfigError> {
+        let mut reader = Reader { read, problems: Vec::new() };
+        let Some(sweep) = reader.get("SPOTSWEEP_SWEEP") else {
+            return Ok(None);
+        };
+        let first_index = reader.required_number("SPOTSWEEP_FIRST_INDEX", BY_UPLOAD);
+        // Absent for a job that is not an array job.
+        let array_index = reader
+            .get("AWS_BATCH_JOB_ARRAY_INDEX")
+            .map_or(0, |value| reader.number("AWS_BATCH_JOB_ARRAY_INDEX", &value));
+        let index = first_index.checked_add(array_index).unwrap_or_else(|| {
+            reader.problems.push(format!("trial index {first_index} + {array_index} is out of range"));
+            0
+        });
+        let config = Self {
+            sweep,
+            index,
+            job: reader.required("AWS_BATCH_JOB_ID", BY_BATCH),
+            attempt: reader.required_number("AWS_BATCH_JOB_ATTEMPT", BY_BATCH),
+            claim_function: reader.required("SPOTSWEEP_CLAIM_FUNCTION", BY_UPLOAD),
+            root: reader.get("SPOTSWEEP_ROOT").unwrap_or_else(|| "/".to_owned()).into(),
+            report_every: reader.seconds("SPOTSWEEP_REPORT_SECONDS", 15.0),
+            upload_every: reader.seconds("SPOTSWEEP_UPLOAD_SECONDS", 60.0),
+            grace: reader.seconds("SPOTSWEEP_GRACE_SECONDS", 20.0),
+            patience: reader.seconds("SPOTSWEEP_PATIENCE_SECONDS", 300.0),
+        };
+        if reader.problems.is_empty() { Ok(Some(config)) } else { Err(ConfigError(reader.problems)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Option<Config>, ConfigError> {
+        Config::read(&|name| variables.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    const WHOLE: [(&str, &str); 5] = [
+        ("SPOTSWEEP_SWEEP", "digits-1a2b"),
+        ("SPOTSWEEP_FIRST_INDEX", "10000"),
+        ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+        ("AWS_BATCH_JOB_ID", "0f:7"),
+        ("AWS_BATCH_JOB_ATTEMPT", "2"),
+    ];
+
+    #[test]
+    fn the_index_counts_through_all_parts_of_a_sweep() {
+        let single = read(&WHOLE).unwrap().unwrap();
+        assert_eq!((single.index, single.attempt), (10_000, 2));
+        assert_eq!(single.root, PathBuf::from("/"));
+        assert_eq!(single.report_every, Duration::from_secs(15));
+
+        let mut child = WHOLE.to_vec();
+        child.extend([("AWS_BATCH_JOB_ARRAY_INDEX", "7"), ("SPOTSWEEP_REPORT_SECONDS", "0.5")]);
+        let child = read(&child).unwrap().unwrap();
+        assert_eq!(child.index, 10_007);
+        assert_eq!(child.report_every, Duration::from_millis(500));
+    }
+
+    #[test]
+    fn a_container_started_by_hand_is_no_trial() {
+        assert_eq!(read(&[]), Ok(None));
+        assert_eq!(read(&[("SPOTSWEEP_SWEEP", "")]), Ok(None));
+    }
+
+    #[test]
+    fn every_problem_is_named_at_once_with_its_origin() {
+        let message = read(&[
+            ("SPOTSWEEP_SWEEP", "digits"),
+            ("SPOTSWEEP_FIRST_INDEX", "-1"),
+            ("AWS_BATCH_JOB_ARRAY_INDEX", "x"),
+            ("SPOTSWEEP_GRACE_SECONDS", "soon"),
+            ("SPOTSWEEP_UPLOAD_SECONDS", "nan"),
+        ])
+        .unwrap_err()
+        .to_string();
+        for part in [
+            "SPOTSWEEP_FIRST_INDEX=-1",
+            "AWS_BATCH_JOB_ARRAY_INDEX=x",
+            "AWS_BATCH_JOB_ID is missing (AWS Batch",
+            "AWS_BATCH_JOB_ATTEMPT is missing",
+            "SPOTSWEEP_CLAIM_FUNCTION is missing (sweep-upload",
+            "SPOTSWEEP_GRACE_SECONDS=soon",
+            "SPOTSWEEP_UPLOAD_SECONDS=nan",
+        ] {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
+    }
+}

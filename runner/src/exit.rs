@@ -1,0 +1,119 @@
+//! How the runner ends: one failure type, one exit code per kind.
+//!
+//! The training command's own exit code is the job's. The runner's own codes follow
+//! `sysexits.h`, so that they rarely meet a training script's.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+use crate::claim::CallError;
+use crate::config::ConfigError;
+use crate::parameters::ParametersError;
+use crate::upload::UploadError;
+
+/// Something inside the runner failed (`EX_SOFTWARE`).
+const INTERNAL: u8 = 70;
+/// Outputs could not be collected (`EX_IOERR`).
+const UPLOAD: u8 = 74;
+/// The control plane could not be reached, or answered nonsense (`EX_PROTOCOL`).
+const UNAVAILABLE: u8 = 76;
+/// The trial is not this attempt's (`EX_NOPERM`).
+const REFUSED: u8 = 77;
+/// The environment or the command is wrong (`EX_CONFIG`).
+const CONFIGURATION: u8 = 78;
+/// As shells say it: the command exists and cannot be executed.
+const NOT_EXECUTABLE: u8 = 126;
+/// As shells say it: no such command.
+const NOT_FOUND: u8 = 127;
+
+/// Why the runner ends with a code of its own.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// No command on the command line.
+    #[error(
+        "no command to run: give one in the image's CMD, in the job definition's command, or as \
+         `command` in the sweep file"
+    )]
+    NoCommand,
+    /// An argument that is not text.
+    #[error("argument {0:?} is not UTF-8; rename what it names")]
+    NotText(std::ffi::OsString),
+    /// Missing or malformed variables.
+    #[error("the environment does not describe a trial")]
+    Config(#[from] ConfigError),
+    /// The command cannot be executed.
+    #[error("cannot start `{command}`")]
+    Exec {
+        /// The program's name.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// `trial-claim` gave no usable answer.
+    #[error("the trial could not be claimed")]
+    Claim(#[source] CallError),
+    /// Another attempt has the trial, or the trial is over.
+    #[error("this attempt must not run: {0}")]
+    Refused(String),
+    /// The trial's parameters could not be read.
+    #[error("the trial's parameters could not be read")]
+    Parameters(#[from] ParametersError),
+    /// A macro in the command has no meaning.
+    #[error("the command's macros cannot be expanded")]
+    Macro(#[from] spotsweep::sweep::command::MacroError),
+    /// A folder or file of the runner's own could not be made.
+    #[error("cannot prepare {path}")]
+    Prepare {
+        /// What was to be made.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused something the runner cannot work without.
+    #[error("cannot {0}")]
+    System(&'static str, #[source] io::Error),
+    /// Outputs could not be uploaded: a model that is not collected is not a success.
+    #[error("the trial's outputs could not be collected")]
+    Upload(#[from] UploadError),
+    /// A signal came before the command was started.
+    #[error("stopped by signal {0} before the command was started")]
+    Stopped(i32),
+}
+
+impl Failure {
+    /// The exit code that tells this failure.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::NoCommand | Self::NotText(_) | Self::Config(_) | Self::Macro(_) => CONFIGURATION,
+            Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
+            Self::Exec { .. } => NOT_EXECUTABLE,
+            Self::Claim(_) | Self::Parameters(_) => UNAVAILABLE,
+            Self::Refused(_) => REFUSED,
+            Self::Prepare { .. } | Self::System(..) => INTERNAL,
+            Self::Upload(_) => UPLOAD,
+            Self::Stopped(signal) => u8::try_from(128 + signal).unwrap_or(INTERNAL),
+        }
+    }
+}
+
+/// An error and everything under it, on one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some SDK wrappers print their source as their own text.
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// One line of the runner's own in the job's log.
+pub(crate) fn say(message: &str) {
+    eprintln!("spotsweep-runner: {message}");
+}

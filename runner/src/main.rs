@@ -1,0 +1,34 @@
+//! Container entrypoint of a trial: claims the trial, runs the training command as a child,
+//! passes its output and metrics on, and collects what it leaves.
+//!
+//! `spotsweep-runner [--] COMMAND…` — the flow stands in [`attempt`], exit codes in [`exit`].
+
+mod attempt;
+mod child;
+mod claim;
+mod clients;
+mod config;
+mod exit;
+mod launch;
+mod metrics;
+mod output;
+mod parameters;
+mod place;
+mod record;
+mod reports;
+mod signals;
+mod upload;
+mod workplace;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = std::env::args_os().skip(1).collect();
+    match launch::start(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            exit::say(&exit::chain(&failure));
+            ExitCode::from(failure.code())
+        }
+    }
+}

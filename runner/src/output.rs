@@ -1,0 +1,157 @@
+//! The command's output on its way: passed on unchanged, its end kept, its lines handed over.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+/// What is kept of the output for `train.log`.
+const TAIL_BYTES: usize = 1024 * 1024;
+/// A longer line is passed on in pieces and not searched for metrics.
+const MAX_LINE_BYTES: usize = 64 * 1024;
+const READ_BYTES: usize = 16 * 1024;
+
+/// The last [`TAIL_BYTES`] of everything that was pushed.
+#[derive(Default)]
+pub(crate) struct Tail(Vec<u8>);
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        // Twice the size before trimming, so that each byte moves at most once.
+        if self.0.len() > 2 * TAIL_BYTES {
+            self.0.drain(..self.0.len() - TAIL_BYTES);
+        }
+    }
+
+    /// The tail, from the start of a line on where something was cut off.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let Some(cut) = self.0.len().checked_sub(TAIL_BYTES).filter(|cut| *cut > 0) else {
+            return &self.0;
+        };
+        let tail = &self.0[cut..];
+        let line = tail.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        &tail[line..]
+    }
+}
+
+/// Cuts a stream of bytes at line ends. A carriage return ends a line too: progress bars.
+#[derive(Default)]
+pub(crate) struct Splitter {
+    pending: Vec<u8>,
+    /// The pending bytes go on a line whose start was passed on already.
+    within_line: bool,
+}
+
+impl Splitter {
+    /// Takes bytes in; returns what is to be passed on now, and the whole lines within it.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> (Vec<u8>, Vec<String>) {
+        let line_end = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map(|end| self.pending.len() + end);
+        self.pending.extend_from_slice(bytes);
+        let ready = match line_end {
+            Some(end) => end + 1,
+            None if self.pending.len() > MAX_LINE_BYTES => self.pending.len(),
+            None => return Default::default(),
+        };
+        let block: Vec<u8> = self.pending.drain(..ready).collect();
+        let lines = self.lines(&block);
+        self.within_line = line_end.is_none();
+        (block, lines)
+    }
+
+    /// What is left at the end of the stream.
+    pub(crate) fn finish(&mut self) -> (Vec<u8>, Vec<String>) {
+        let block = std::mem::take(&mut self.pending);
+        let lines = self.lines(&block);
+        (block, lines)
+    }
+
+    fn lines(&self, block: &[u8]) -> Vec<String> {
+        block
+            .split(|byte| matches!(byte, b'\n' | b'\r'))
+            .skip(usize::from(self.within_line))
+            .filter(|line| !line.is_empty() && line.len() <= MAX_LINE_BYTES)
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+            .collect()
+    }
+}
+
+/// Where one stream of the command's output goes.
+pub(crate) struct Pump<W> {
+    /// The runner's own stdout or stderr.
+    pub(crate) onward: W,
+    pub(crate) tail: Arc<Mutex<Tail>>,
+    /// Who looks for metrics; `None` for stderr.
+    pub(crate) lines: Option<mpsc::Sender<String>>,
+}
+
+impl<W: AsyncWrite + Unpin> Pump<W> {
+    /// Until the end of the stream. The command must never block on its output, so a reader of
+    /// ours that has gone away is no reason to stop reading.
+    pub(crate) async fn run(mut self, mut source: impl AsyncRead + Unpin) {
+        let mut splitter = Splitter::default();
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            match source.read(&mut buffer).await {
+                Ok(0) | Err(_) => break,
+                Ok(count) => self.hand_on(splitter.push(&buffer[..count])).await,
+            }
+        }
+        self.hand_on(splitter.finish()).await;
+    }
+
+    async fn hand_on(&mut self, (block, lines): (Vec<u8>, Vec<String>)) {
+        if block.is_empty() {
+            return;
+        }
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&block);
+        let _ = self.onward.write_all(&block).await;
+        let _ = self.onward.flush().await;
+        if let Some(sender) = &self.lines {
+            for line in lines {
+                let _ = sender.send(line).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_starts_at_a_line() {
+        let mut tail = Tail::default();
+        tail.push(b"short\n");
+        assert_eq!(tail.bytes(), b"short\n");
+        for number in 0..400_000 {
+            tail.push(format!("{number}\n").as_bytes());
+        }
+        let bytes = tail.bytes();
+        assert!(bytes.len() <= TAIL_BYTES && bytes.len() > TAIL_BYTES - 10);
+        assert!(bytes.ends_with(b"\n399999\n"));
+        let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        assert_eq!(first.len(), 6, "a whole number: {first:?}");
+    }
+
+    #[test]
+    fn lines_come_whole_however_the_bytes_arrive() {
+        let long = format!("loss={}", "1".repeat(MAX_LINE_BYTES));
+        let text = format!("a=1\r\nb=2\n10%\r20%\r{long}\nc=3\nno end");
+        for step in [1, 2, 7, 4096, text.len()] {
+            let mut splitter = Splitter::default();
+            let mut passed = Vec::new();
+            let mut lines = Vec::new();
+            let mut take = |(block, found): (Vec<u8>, Vec<String>)| {
+                passed.extend(block);
+                lines.extend(found);
+            };
+            for bytes in text.as_bytes().chunks(step) {
+                take(splitter.push(bytes));
+            }
+            take(splitter.finish());
+            assert_eq!(passed, text.as_bytes(), "unchanged, step {step}");
+            assert_eq!(lines, ["a=1", "b=2", "10%", "20%", "c=3", "no end"], "step {step}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Everything the command says while it runs: passed on, remembered, and turned into figures.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use tokio::process::{ChildStderr, ChildStdout};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::exit::{Failure, say};
+use crate::metrics::{Figures, Line, parse};
+use crate::output::{Pump, Splitter, Tail};
+use crate::workplace::Workplace;
+
+/// Lines on their way from the readers to the recorder.
+const LINES_IN_FLIGHT: usize = 1024;
+/// How often the metrics file is looked at.
+const METRICS_FILE_POLL: Duration = Duration::from_millis(500);
+/// Bytes of the metrics file read at a time.
+const METRICS_FILE_CHUNK: u64 = 256 * 1024;
+/// A process that left the command's group may hold its output open; nobody waits for it longer.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+/// The record of metric lines stops growing here; the figures go on.
+const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The running readers.
+pub(crate) struct Recording {
+    tail: Arc<Mutex<Tail>>,
+    pumps: [JoinHandle<()>; 2],
+    file: JoinHandle<()>,
+    stop_file: oneshot::Sender<()>,
+    recorder: JoinHandle<()>,
+    figures: watch::Receiver<Figures>,
+}
+
+/// What is left of the output when the command has ended.
+pub(crate) struct Recorded {
+    /// The end of stdout and stderr together.
+    pub(crate) log: Vec<u8>,
+    /// The final figures.
+    pub(crate) figures: Figures,
+}
+
+impl Recording {
+    /// Starts reading; the figures can be followed from now on.
+    pub(crate) fn start(
+        stdout: ChildStdout,
+        stderr: ChildStderr,
+        place: &Workplace,
+    ) -> Result<(Self, watch::Receiver<Figures>), Failure> {
+        let tail = Arc::new(Mutex::new(Tail::default()));
+        let (lines, received) = mpsc::channel(LINES_IN_FLIGHT);
+        let (stop_file, stopped) = oneshot::channel();
+        let (publisher, figures) = watch::channel(Figures::default());
+        let path = place.metrics_record();
+        let record = File::create(&path).map_err(|source| Failure::Prepare { path, source })?;
+        let out = Pump { onward: own_stream(std::io::stdout())?, tail: Arc::clone(&tail), lines: Some(lines.clone()) };
+        let err = Pump { onward: own_stream(std::io::stderr())?, tail: Arc::clone(&tail), lines: None };
+        let recording = Self {
+            tail,
+            pumps: [tokio::spawn(out.run(stdout)), tokio::spawn(err.run(stderr))],
+            file: tokio::spawn(follow(place.metrics(), lines, stopped)),
+            stop_file,
+            recorder: tokio::spawn(Recorder::new(record, publisher).run(received)),
+            figures: figures.clone(),
+        };
+        Ok((recording, figures))
+    }
+
+    /// Reads what is left, after the command's end.
+    pub(crate) async fn finish(self) -> Recorded {
+        for mut pump in self.pumps {
+            if timeout(DRAIN_LIMIT, &mut pump).await.is_err() {
+                say("something outlived the command and holds its output open; no longer listening");
+                pump.abort();
+            }
+        }
+        // Each fails only where the other side has already ended.
+        let _ = self.stop_file.send(());
+        let _ = timeout(DRAIN_LIMIT, self.file).await;
+        let _ = timeout(DRAIN_LIMIT, self.recorder).await;
+        let log = self.tail.lock().unwrap_or_else(PoisonError::into_inner).bytes().to_vec();
+        let figures = self.figures.borrow().clone();
+        Recorded { log, figures }
+    }
+}
+
+/// The runner's own stdout or stderr, to be written without blocking and unbuffered.
+fn own_stream(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {
+    let descriptor = stream.as_fd().try_clone_to_owned();
+    let file = descriptor.map(File::from).map_err(|source| Failure::System("use its output", source))?;
+    Ok(tokio::fs::File::from_std(file))
+}
+
+/// Turns lines into figures and writes down every one that has metrics.
+struct Recorder {
+    record: File,
+    record_bytes: u64,
+    figures: watch::Sender<Figures>,
+    complained: BTreeSet<&'static str>,
+}
+
+impl Recorder {
+    fn new(record: File, figures: watch::Sender<Figures>) -> Self {
+        Self { record, record_bytes: 0, figures, complained: BTreeSet::new() }
+    }
+
+    async fn run(mut self, mut lines: mpsc::Receiver<String>) {
+        while let Some(line) = lines.recv().await {
+            self.take(&parse(&line));
+        }
+    }
+
+    fn take(&mut self, line: &Line) {
+        if let Some(name) = line.not_finite.first() {
+            self.complain("NaN and infinite values are kept out of the metrics", name);
+        }
+        if line.values.is_empty() {
+            return;
+        }
+        self.write_down(line);
+        let mut left_out = None;
+        self.figures.send_modify(|figures| {
+            for (name, value) in &line.values {
+                if !figures.add(name, line.step, *value) {
+                    left_out = Some(name.clone());
+                }
+            }
+        });
+        if let Some(name) = left_out {
+            self.complain("too many metrics, or too long a name: only the record has them all", &name);
+        }
+    }
+
+    fn write_down(&mut self, line: &Line) {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let metrics: serde_json::Map<_, _> =
+            line.values.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        let text = format!("{}\n", json!({"time": since_epoch.as_secs_f64(), "step": line.step, "metrics": metrics}));
+        if self.record_bytes + text.len() as u64 > MAX_RECORD_BYTES {
+            self.complain("metrics.jsonl is full; the figures go on", "64 MiB");
+            return;
+        }
+        self.record_bytes += text.len() as u64;
+        if let Err(error) = self.record.write_all(text.as_bytes()) {
+            self.complain("metrics.jsonl cannot be written", &error.to_string());
+        }
+    }
+
+    /// Each complaint once: a training that diverged would repeat it with every step.
+    fn complain(&mut self, complaint: &'static str, detail: &str) {
+        if self.complained.insert(complaint) {
+            say(&format!("{complaint} ({detail})"));
+        }
+    }
+}
+
+/// Hands over the lines that the command appends to its metrics file, until `stop`.
+async fn follow(path: PathBuf, lines: mpsc::Sender<String>, mut stop: oneshot::Receiver<()>) {
+    let mut splitter = Splitter::default();
+    let mut offset = 0;
+    let mut last_look = false;
+    loop {
+        let (bytes, next) = read_from(&path, offset).unwrap_or((Vec::new(), offset));
+        offset = next;
+        let end_of_file = bytes.is_empty();
+        let (_, found) = if end_of_file && last_look { splitter.finish() } else { splitter.push(&bytes) };
+        for line in found {
+            let _ = lines.send(line).await;
+        }
+        if end_of_file && last_look {
+            return;
+        }
+        if end_of_file {
+            tokio::select! {
+                _ = &mut stop => last_look = true,
+                () = tokio::time::sleep(METRICS_FILE_POLL) => {}
+            }
+        }
+    }
+}
+
+/// What stands in the file from `offset` on, and the next offset. A file that has become shorter
+/// was begun anew; one that is gone has nothing.
+fn read_from(path: &Path, offset: u64) -> std::io::Result<(Vec<u8>, u64)> {
+    let mut file = File::open(path)?;
+    let offset = if file.metadata()?.len() < offset { 0 } else { offset };
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    let count = file.take(METRICS_FILE_CHUNK).read_to_end(&mut bytes)? as u64;
+    Ok((bytes, offset + count))
+}

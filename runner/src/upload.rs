@@ -1,0 +1,182 @@
+//! Outputs on their way to S3: what has changed and come to rest while the command runs,
+//! everything at its end.
+
+mod multipart;
+mod scan;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::primitives::ByteStream;
+use spotsweep::claim::{Outputs, Prefix};
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
+
+use crate::exit::{chain, say};
+use scan::{Found, Stamp, due, scan};
+
+/// Larger files go in parts.
+const MULTIPART_ABOVE_BYTES: u64 = 16 * 1024 * 1024;
+/// Files on their way at the same time, each with its own few connections.
+const FILES_AT_ONCE: usize = 4;
+/// A file untouched for so long is taken to be whole while the command runs.
+const QUIET: Duration = Duration::from_secs(5);
+/// Rounds at the end, on top of the SDK's own retries.
+const FINAL_ROUNDS: u32 = 3;
+const FINAL_PAUSE: Duration = Duration::from_secs(1);
+/// The runner's own objects; a file of the command's with such a name goes below [`OWN`].
+const LOG: &str = "train.log";
+const METRICS: &str = "metrics.jsonl";
+const OWN: &str = "own/";
+
+/// Why a file did not arrive.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UploadError {
+    #[error("listing the output folder failed")]
+    List(#[source] std::io::Error),
+    #[error("the name of {0:?} is not UTF-8, as S3 keys must be; rename it")]
+    Name(PathBuf),
+    #[error("{action} {key} failed")]
+    Send {
+        action: &'static str,
+        key: String,
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    #[error("{0} changed while it was uploaded")]
+    Changed(String),
+    #[error("{count} more failed beside this")]
+    Several {
+        count: usize,
+        #[source]
+        first: Box<UploadError>,
+    },
+    #[error("the upload broke off")]
+    Broken(#[from] tokio::task::JoinError),
+}
+
+impl UploadError {
+    fn send(action: &'static str, key: &str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Send { action, key: key.to_owned(), source: source.into() }
+    }
+}
+
+/// One trial's outputs.
+pub(crate) struct Uploader {
+    s3: Client,
+    destination: Prefix,
+    folder: PathBuf,
+    /// By key, as of the last upload.
+    arrived: BTreeMap<String, Stamp>,
+}
+
+impl Uploader {
+    pub(crate) fn new(s3: Client, destination: Prefix, folder: PathBuf) -> Self {
+        Self { s3, destination, folder, arrived: BTreeMap::new() }
+    }
+
+    /// Uploads in the background, a scan every `every`, until told to stop; then comes back.
+    /// A failure here is only logged: the next round tries again.
+    pub(crate) fn run(mut self, every: Duration) -> (JoinHandle<Self>, oneshot::Sender<()>) {
+        let (stop, mut stopped) = oneshot::channel();
+        let running = tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = &mut stopped => return self,
+                    () = sleep(every) => {}
+                }
+                if let Err(error) = self.round(Some(QUIET.min(every))).await {
+                    say(&format!("not yet uploaded, trying again: {}", chain(&error)));
+                }
+            }
+        });
+        (running, stop)
+    }
+
+    /// Uploads all that is left, the runner's own two objects last. What cannot be uploaded does
+    /// not keep the rest from being so.
+    pub(crate) async fn finish(mut self, log: Vec<u8>, metrics_record: PathBuf) -> Result<Outputs, UploadError> {
+        let mut outcome = self.round(None).await;
+        for _ in 1..FINAL_ROUNDS {
+            let Err(error) = outcome else { break };
+            say(&format!("upload failed, trying again: {}", chain(&error)));
+            sleep(FINAL_PAUSE).await;
+            outcome = self.round(None).await;
+        }
+        let record = self.put_own(METRICS, std::fs::read(metrics_record).unwrap_or_default()).await;
+        let log = self.put_own(LOG, log).await;
+        outcome.and(record).and(log)?;
+        let bytes = self.arrived.values().map(|stamp| stamp.bytes).sum();
+        Ok(Outputs { files: self.arrived.len() as u64, bytes })
+    }
+
+    /// Uploads what is due; without `quiet`, everything that differs from what has arrived.
+    async fn round(&mut self, quiet: Option<Duration>) -> Result<(), UploadError> {
+        let folder = self.folder.clone();
+        let (found, mut failures) = tokio::task::spawn_blocking(move || scan(&folder)).await?;
+        let resting = quiet.map(|quiet| (SystemTime::now(), quiet));
+        let mut waiting = due(found, &self.arrived, resting).into_iter();
+        let mut underway = JoinSet::new();
+        loop {
+            while underway.len() < FILES_AT_ONCE {
+                let Some(file) = waiting.next() else { break };
+                underway.spawn(put(self.s3.clone(), self.destination.clone(), file));
+            }
+            match underway.join_next().await {
+                None => break,
+                Some(sent) => match sent? {
+                    Ok(file) => {
+                        self.arrived.insert(file.name, file.stamp);
+                    }
+                    Err(error) => failures.push(error),
+                },
+            }
+        }
+        let count = failures.len();
+        match failures.into_iter().next() {
+            None => Ok(()),
+            Some(only) if count == 1 => Err(only),
+            Some(first) => Err(UploadError::Several { count: count - 1, first: Box::new(first) }),
+        }
+    }
+
+    async fn put_own(&mut self, name: &str, content: Vec<u8>) -> Result<(), UploadError> {
+        if content.is_empty() {
+            return Ok(());
+        }
+        let key = format!("{}{name}", self.destination.prefix);
+        let stamp = Stamp { bytes: content.len() as u64, modified: SystemTime::UNIX_EPOCH, inode: 0 };
+        put_object(&self.s3, &self.destination.bucket, &key, content.into()).await?;
+        self.arrived.insert(name.to_owned(), stamp);
+        Ok(())
+    }
+}
+
+/// Sends one file, whole or in parts, and gives it back as it was sent.
+async fn put(s3: Client, destination: Prefix, file: Found) -> Result<Found, UploadError> {
+    let bucket = &destination.bucket;
+    let key = format!("{}{}", destination.prefix, file.name);
+    if file.stamp.bytes > MULTIPART_ABOVE_BYTES {
+        multipart::put(&s3, bucket, &key, &file).await?;
+    } else {
+        let body =
+            ByteStream::from_path(&file.path).await.map_err(|error| UploadError::send("reading", &key, error))?;
+        put_object(&s3, bucket, &key, body).await?;
+    }
+    Ok(file)
+}
+
+async fn put_object(s3: &Client, bucket: &str, key: &str, body: ByteStream) -> Result<(), UploadError> {
+    s3.put_object()
+        .bucket(bucket)
+        .key(key)
+        .body(body)
+        .send()
+        .await
+        .map(drop)
+        .map_err(|error| UploadError::send("uploading", key, error))
+}

@@ -1,0 +1,253 @@
+//! The real binary with real children against a server that plays Lambda, S3 and IMDS.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod world;
+
+use axum::http::{Method, StatusCode};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::{Value, json};
+use tokio::process::Child;
+use world::{Answer, World, granted, kind, read, until, well};
+
+fn send(runner: &Child, signal: Signal) {
+    let pid = i32::try_from(runner.id().unwrap()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+const TRAINING: &str = r#"
+    echo "arguments: $*"
+    echo "environment: $HP_LR|$HP_NAME|$AWS_BATCH_JOB_ARRAY_INDEX|$SPOTSWEEP_TRIAL_INDEX|$PYTHONUNBUFFERED"
+    echo "epoch=1 acc=0.9 loss=nan"
+    echo "epoch=2 acc=0.5"
+    echo "note" >&2
+    echo '{"step": 3, "val/loss": 0.25}' >> "$SPOTSWEEP_METRICS"
+    cp "$SPOTSWEEP_PARAMS" "$SPOTSWEEP_OUTPUT/parameters.json"
+    mkdir -p "$SPOTSWEEP_STORAGE/7/model" "$SPOTSWEEP_CHECKPOINTS/e" "$SPOTSWEEP_DATASETS/d"
+    head -c 20000000 /dev/urandom > "$SPOTSWEEP_OUTPUT/model/big file.bin"
+    ln -s /etc/passwd "$SPOTSWEEP_OUTPUT/leak"
+    printf 'no newline at the end'
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_is_claimed_trained_and_collected() {
+    fn stumbling(request: &str, nth: usize) -> Answer {
+        match (request, nth) {
+            ("claim", 0) => Answer::FunctionError(json!({"errorMessage": "cold feet"})),
+            ("end", 0) => Answer::Status(503),
+            (request, nth) => kind(request, nth),
+        }
+    }
+    let world = World::start(stumbling, well).await;
+    let outcome = world.run(&[], &["sh", "-c", TRAINING, "train", "${args}"]).await;
+
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let stdout = "arguments: --lr=0.1 --name=a b\nenvironment: 0.1|a b|7|7|1\nepoch=1 acc=0.9 loss=nan\n\
+                  epoch=2 acc=0.5\nno newline at the end";
+    assert_eq!(outcome.stdout, stdout);
+    assert!(outcome.stderr.contains("cold feet") && outcome.stderr.contains("\nnote\n"), "{}", outcome.stderr);
+
+    let claims = world.invocations("claim");
+    let claim = json!({"request": "claim", "sweep": "s-1", "index": 7, "job": "0f:1", "attempt": 2,
+                       "instance": "i-0abc", "zone": "us-east-1a"});
+    assert_eq!(claims, [claim.clone(), claim]);
+
+    assert_eq!(world.output("parameters.json").unwrap(), br#"{"lr":0.1,"name":"a b"}"#);
+    let big = std::fs::read(world.path("storage/7/model/big file.bin")).unwrap();
+    assert!(world.output("model/big%20file.bin").unwrap() == big, "the large file differs");
+    assert_eq!(world.output("leak"), None);
+    let log = String::from_utf8(world.output("train.log").unwrap()).unwrap();
+    assert!(log.contains("epoch=2 acc=0.5\n") && log.contains("note\n"), "{log}");
+    let record = String::from_utf8(world.output("metrics.jsonl").unwrap()).unwrap();
+    let mut lines: Vec<Value> = record.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines.sort_by(|one, other| one["step"].as_f64().partial_cmp(&other["step"].as_f64()).unwrap());
+    for line in &mut lines {
+        assert!(line.as_object_mut().unwrap().remove("time").is_some_and(|time| time.as_f64() > Some(1.7e9)));
+    }
+    let expected = [
+        json!({"step": 1.0, "metrics": {"acc": 0.9}}),
+        json!({"step": 2.0, "metrics": {"acc": 0.5}}),
+        json!({"step": 3.0, "metrics": {"val/loss": 0.25}}),
+    ];
+    assert_eq!(lines, expected);
+
+    let ends = world.invocations("end");
+    let end = ends.last().unwrap();
+    assert_eq!(ends.len(), 2, "the lost end was repeated");
+    let metrics = json!({"acc": {"last": 0.5, "step": 2.0, "min": 0.5, "max": 0.9},
+                         "val/loss": {"last": 0.25, "step": 3.0, "min": 0.25, "max": 0.25}});
+    assert_eq!((&end["exit_code"], &end["metrics"]), (&json!(0), &metrics));
+    let bytes: usize = world.seen(|seen| seen.objects.values().map(Vec::len).sum());
+    assert_eq!(end["outputs"], json!({"files": 4, "bytes": bytes}));
+    assert!(end["seconds"].as_f64().unwrap() > 0.0);
+    let sequences: Vec<_> = world.invocations("report").iter().map(|report| report["sequence"].as_u64()).collect();
+    assert!(!sequences.is_empty() && sequences.iter().all(|sequence| *sequence < end["sequence"].as_u64()));
+
+    assert_eq!(std::fs::read_dir(world.path("tmp")).unwrap().count(), 0, "temporary files are left");
+}
+
+/// Extra variables, command, exit code, what the log says.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], i32, &'a str);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_ends_the_job_with_its_own_code() {
+    let world = World::start(kind, well).await;
+    let by_hand: &[(&str, &str)] = &[("SPOTSWEEP_SWEEP", "")];
+    let cases: [Case; 10] = [
+        (&[], &["sh", "-c", "exit 3"], 3, "ended with code 3"),
+        (&[], &["sh", "-c", "kill -KILL $$"], 137, "ended with code 137"),
+        (&[], &["no-such-command"], 127, "cannot start `no-such-command`"),
+        (&[], &["/etc/passwd"], 126, "cannot start `/etc/passwd`"),
+        (&[], &[], 78, "no command to run"),
+        (&[], &["echo", "${envvar:NOWHERE}"], 78, "NOWHERE"),
+        (&[("AWS_BATCH_JOB_ID", "")], &["true"], 78, "AWS_BATCH_JOB_ID is missing (AWS Batch"),
+        (&[("SPOTSWEEP_FIRST_INDEX", "5")], &["true"], 76, "trial 7, not 6"),
+        (by_hand, &["sh", "-c", "exit 4"], 4, "the command runs as it is"),
+        (by_hand, &["no-such-command"], 127, "cannot start"),
+    ];
+    for (extra, command, code, message) in cases {
+        let outcome = world.run(extra, command).await;
+        assert_eq!(outcome.code, Some(code), "{command:?} {}", outcome.stderr);
+        assert!(outcome.stderr.contains(message), "{command:?} {}", outcome.stderr);
+    }
+    let told: Vec<_> = world.invocations("end").iter().map(|end| end["exit_code"].clone()).collect();
+    assert_eq!(told, [3, 137, 127, 126]);
+    assert!(String::from_utf8(world.output("train.log").unwrap()).unwrap().contains("Permission denied"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_grant_nothing_is_started() {
+    fn refused(_: &str, _: usize) -> Answer {
+        Answer::Json(json!({"refused": {"reason": "attempt 3 has it"}}))
+    }
+    fn unknown(_: &str, _: usize) -> Answer {
+        Answer::Status(404)
+    }
+    fn down(_: &str, _: usize) -> Answer {
+        Answer::Status(500)
+    }
+    fn strange(_: &str, _: usize) -> Answer {
+        Answer::Json(json!({"accepted": {}}))
+    }
+    // How trial-claim behaves, exit code, least and most number of calls, what the log says.
+    let cases: [(world::Invoke, i32, usize, usize, &str); 4] = [
+        (refused, 77, 1, 1, "attempt 3 has it"),
+        (unknown, 76, 1, 1, "trial-claim"),
+        (down, 76, 4, 20, "trying again"),
+        (strange, 76, 1, 1, "does not fit"),
+    ];
+    for (invoke, code, least, most, message) in cases {
+        let world = World::start(invoke, well).await;
+        let outcome = world.run(&[], &["touch", world.path("started").to_str().unwrap()]).await;
+        assert_eq!(outcome.code, Some(code), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
+        assert!((least..=most).contains(&world.invocations("claim").len()), "{}", outcome.stderr);
+        assert!(!world.path("started").exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failing_reports_do_no_harm_and_a_refused_one_stops_the_training() {
+    fn fenced(request: &str, nth: usize) -> Answer {
+        match (request, nth) {
+            ("claim", _) => granted(),
+            ("report", 0) => Answer::FunctionError(json!("hiccup")),
+            _ => Answer::Json(json!({"refused": {"reason": "attempt 3 has it"}})),
+        }
+    }
+    let world = World::start(fenced, well).await;
+    let script = r#"echo acc=1; touch "$SPOTSWEEP_OUTPUT/model"; trap 'exit 0' TERM; while :; do sleep 0.1; done"#;
+    let outcome = world.run(&[("SPOTSWEEP_UPLOAD_SECONDS", "60")], &["sh", "-c", script]).await;
+
+    assert_eq!(outcome.code, Some(77), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("hiccup") && outcome.stderr.contains("attempt 3 has it"), "{}", outcome.stderr);
+    let reports = world.invocations("report");
+    assert_eq!(reports[0]["metrics"], reports[1]["metrics"], "the lost figures were sent again");
+    assert_eq!(world.invocations("end"), [] as [Value; 0]);
+    assert!(world.seen(|seen| seen.objects.is_empty()), "the folder is the newer attempt's");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_not_collected_is_not_a_success() {
+    fn broken(method: &Method, key: &str) -> StatusCode {
+        match *method {
+            Method::PUT if key.ends_with("model") => StatusCode::FORBIDDEN,
+            _ => StatusCode::OK,
+        }
+    }
+    let small = "echo fine; cd $SPOTSWEEP_OUTPUT; echo 1 > model; echo 2 > other";
+    let large = "echo fine; cd $SPOTSWEEP_OUTPUT; head -c 20000000 /dev/zero > model; echo 2 > other";
+    for (script, exit, expected) in [(small, 0, 74), (large, 0, 74), (small, 9, 9)] {
+        let world = World::start(kind, broken).await;
+        let script = format!("{script}; exit {exit}");
+        let outcome = world.run(&[("SPOTSWEEP_UPLOAD_SECONDS", "60")], &["sh", "-c", &script]).await;
+        assert_eq!(outcome.code, Some(expected), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("trials/7/model failed"), "{}", outcome.stderr);
+        assert_eq!(world.invocations("end")[0]["exit_code"], expected);
+        assert_eq!(world.output("model"), None);
+        assert_eq!(world.output("other").unwrap(), b"2\n", "the rest is collected");
+        assert_eq!(world.output("train.log").unwrap(), b"fine\n");
+        let count = |start: &str| world.seen(|seen| seen.requests.iter().filter(|r| r.starts_with(start)).count());
+        assert_eq!(count("POST"), count("DELETE"), "every multipart upload is given up");
+        assert_eq!(count("POST") > 0, script.contains("head"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outputs_go_up_while_the_command_runs() {
+    let world = World::start(kind, well).await;
+    let script = format!(
+        "cd $SPOTSWEEP_OUTPUT; echo 1 > model; while ! test -e {}; do sleep 0.05; done; echo 22 > model",
+        world.path("go").display()
+    );
+    let runner = world.spawn(&[], &["sh", "-c", &script]);
+    until("the first upload", || world.output("model").is_some()).await;
+    assert_eq!(world.output("model").unwrap(), b"1\n");
+    std::fs::write(world.path("go"), "").unwrap();
+    let outcome = world.outcome(runner).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert_eq!(world.output("model").unwrap(), b"22\n");
+    let puts = world.seen(|seen| seen.requests.iter().filter(|request| request.contains("/model?")).count());
+    assert_eq!(puts, 2, "an unchanged file is sent once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_signal_reaches_the_command_and_what_is_there_is_collected() {
+    let polite = r#"trap 'echo saved > "$SPOTSWEEP_OUTPUT/model"; exit 5' TERM INT"#;
+    for (reaction, signal, expected) in [
+        (polite, Signal::TERM, 5),
+        (polite, Signal::INT, 5),
+        ("echo kept > $SPOTSWEEP_OUTPUT/model", Signal::TERM, 143),
+        ("trap '' TERM; echo kept > $SPOTSWEEP_OUTPUT/model", Signal::TERM, 137),
+    ] {
+        let world = World::start(kind, well).await;
+        let script = format!("{reaction}; touch {}; while :; do sleep 0.1; done", world.path("ready").display());
+        let runner = world.spawn(&[("SPOTSWEEP_GRACE_SECONDS", "1")], &["sh", "-c", &script]);
+        until("the command runs", || world.path("ready").exists()).await;
+        send(&runner, signal);
+        let outcome = world.outcome(runner).await;
+        assert_eq!(outcome.code, Some(expected), "{reaction} {}", outcome.stderr);
+        assert!(world.output("model").is_some(), "{reaction}");
+        assert_eq!(world.invocations("end")[0]["exit_code"], expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_outlives_the_runner() {
+    let world = World::start(kind, well).await;
+    let gone = |name: &str| {
+        let pid = read(&world.path(name)).trim().parse().ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid).is_err())
+    };
+    // A helper of the command that holds its output open.
+    let script = format!("sleep 600 & echo $! > {}", world.path("helper").display());
+    let outcome = world.run(&[], &["sh", "-c", &script]).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    until("the helper is gone", || gone("helper")).await;
+
+    // A runner that is killed, as on an instance that dies.
+    let script = format!("echo $$ > {}; exec sleep 600", world.path("command").display());
+    let mut runner = world.spawn(&[], &["sh", "-c", &script]);
+    until("the command runs", || read(&world.path("command")).ends_with('\n')).await;
+    runner.kill().await.unwrap();
+    until("the command is gone", || gone("command")).await;
+}

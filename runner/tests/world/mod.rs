@@ -1,0 +1,280 @@
+//! Lambda Invoke, S3 and IMDS as far as the runner uses them, in one server that remembers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, Response, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+
+pub(crate) const LINES: &str =
+    "{\"index\":6,\"parameters\":{}}\n{\"index\":7,\"parameters\":{\"lr\":0.1,\"name\":\"a b\"}}\n";
+
+/// How `trial-claim` answers the n-th (from 0) request of a kind.
+pub(crate) type Invoke = fn(kind: &str, nth: usize) -> Answer;
+/// The status with which S3 answers a method on a key.
+pub(crate) type Store = fn(method: &Method, key: &str) -> StatusCode;
+
+pub(crate) enum Answer {
+    Json(Value),
+    FunctionError(Value),
+    Status(u16),
+}
+
+/// What the server has seen and holds.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) invocations: Vec<Value>,
+    pub(crate) objects: BTreeMap<String, Vec<u8>>,
+    /// Every S3 request as `METHOD key?query`.
+    pub(crate) requests: Vec<String>,
+    parts: BTreeMap<u32, Vec<u8>>,
+}
+
+struct Server {
+    invoke: Invoke,
+    store: Store,
+    seen: Mutex<Seen>,
+}
+
+/// A server, a root folder and a folder for temporary files; gone when dropped.
+pub(crate) struct World {
+    server: Arc<Server>,
+    address: String,
+    serving: JoinHandle<()>,
+    folder: TempDir,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+pub(crate) fn granted() -> Answer {
+    let first_byte = LINES.find('\n').unwrap() + 1;
+    Answer::Json(json!({"granted": {
+        "parameters": {"bucket": "b", "key": "results/s-1/trials.jsonl", "first_byte": first_byte, "last_byte": LINES.len() - 1},
+        "outputs": {"bucket": "b", "prefix": "results/s-1/trials/7/"},
+    }}))
+}
+
+/// Grants and accepts everything.
+pub(crate) fn kind(kind: &str, _nth: usize) -> Answer {
+    if kind == "claim" { granted() } else { Answer::Json(json!({"accepted": {}})) }
+}
+
+pub(crate) fn well(_method: &Method, _key: &str) -> StatusCode {
+    StatusCode::OK
+}
+
+/// How the runner ended.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl World {
+    pub(crate) async fn start(invoke: Invoke, store: Store) -> Self {
+        let server = Arc::new(Server { invoke, store, seen: Mutex::default() });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&server));
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("tmp")).unwrap();
+        Self { server, address, serving, folder }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Starts the runner with the environment of trial 7, the second child of a part that begins
+    /// at 6. An empty value takes a variable away.
+    pub(crate) fn spawn(&self, extra: &[(&str, &str)], command: &[&str]) -> Child {
+        let own = [
+            ("PATH", std::env::var("PATH").unwrap()),
+            ("HOME", self.path("tmp").display().to_string()),
+            ("TMPDIR", self.path("tmp").display().to_string()),
+            ("AWS_ENDPOINT_URL", self.address.clone()),
+            ("AWS_EC2_METADATA_SERVICE_ENDPOINT", self.address.clone()),
+        ];
+        let given = [
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "test"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_BATCH_JOB_ID", "0f:1"),
+            ("AWS_BATCH_JOB_ARRAY_INDEX", "1"),
+            ("AWS_BATCH_JOB_ATTEMPT", "2"),
+            ("SPOTSWEEP_SWEEP", "s-1"),
+            ("SPOTSWEEP_FIRST_INDEX", "6"),
+            ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+            ("SPOTSWEEP_REPORT_SECONDS", "0.1"),
+            ("SPOTSWEEP_UPLOAD_SECONDS", "0.1"),
+            ("SPOTSWEEP_PATIENCE_SECONDS", "3"),
+        ];
+        Command::new(env!("CARGO_BIN_EXE_spotsweep-runner"))
+            .arg("--")
+            .args(command)
+            .env_clear()
+            .envs(own)
+            .env("SPOTSWEEP_ROOT", self.folder.path())
+            .envs(given)
+            .envs(extra.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap()
+    }
+
+    pub(crate) async fn run(&self, extra: &[(&str, &str)], command: &[&str]) -> Outcome {
+        self.outcome(self.spawn(extra, command)).await
+    }
+
+    pub(crate) async fn outcome(&self, runner: Child) -> Outcome {
+        let output = runner.wait_with_output();
+        let output = tokio::time::timeout(Duration::from_secs(60), output).await.unwrap().unwrap();
+        Outcome {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// A look at what the server has seen.
+    pub(crate) fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+        look(&self.server.seen.lock().unwrap())
+    }
+
+    /// The invocations of one kind.
+    pub(crate) fn invocations(&self, kind: &str) -> Vec<Value> {
+        self.seen(|seen| seen.invocations.iter().filter(|call| call["request"] == kind).cloned().collect())
+    }
+
+    /// An object below the trial's prefix.
+    pub(crate) fn output(&self, name: &str) -> Option<Vec<u8>> {
+        self.seen(|seen| seen.objects.get(&format!("results/s-1/trials/7/{name}")).cloned())
+    }
+}
+
+/// Waits for something that the runner or its child is about to do.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never happened: {what}");
+}
+
+pub(crate) fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap();
+    let path = head.uri.path();
+    match path {
+        "/latest/api/token" => reply(200, &[("x-aws-ec2-metadata-token-ttl-seconds", "60")], "token"),
+        "/latest/meta-data/instance-id" => reply(200, &[], "i-0abc"),
+        "/latest/meta-data/placement/availability-zone" => reply(200, &[], "us-east-1a"),
+        "/2015-03-31/functions/trial-claim/invocations" => server.invoke(serde_json::from_slice(&body).unwrap()),
+        path => {
+            let key = path.strip_prefix("/b/").unwrap();
+            server.object(&head.method, key, head.uri.query().unwrap_or_default(), &head.headers, &body)
+        }
+    }
+}
+
+fn reply(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    response.body(body.into()).unwrap()
+}
+
+impl Server {
+    fn invoke(&self, request: Value) -> Response<Body> {
+        let mut seen = self.seen.lock().unwrap();
+        let kind = request["request"].as_str().unwrap().to_owned();
+        let nth = seen.invocations.iter().filter(|call| call["request"] == kind.as_str()).count();
+        seen.invocations.push(request);
+        match (self.invoke)(&kind, nth) {
+            Answer::Json(value) => reply(200, &[], value.to_string()),
+            Answer::FunctionError(value) => reply(200, &[("x-amz-function-error", "Unhandled")], value.to_string()),
+            Answer::Status(status) => reply(status, &[], "{}"),
+        }
+    }
+
+    fn object(&self, method: &Method, key: &str, query: &str, headers: &HeaderMap, body: &[u8]) -> Response<Body> {
+        let mut seen = self.seen.lock().unwrap();
+        seen.requests.push(format!("{method} {key}?{query}"));
+        let status = (self.store)(method, key);
+        if status != StatusCode::OK {
+            return reply(status.as_u16(), &[], "<Error><Code>Broken</Code><Message>on purpose</Message></Error>");
+        }
+        if *method == Method::GET {
+            let range = headers["range"].to_str().unwrap().strip_prefix("bytes=").unwrap();
+            let (first, last) = range.split_once('-').unwrap();
+            let bytes = &LINES.as_bytes()[first.parse().unwrap()..=last.parse().unwrap()];
+            return reply(206, &[], bytes.to_vec());
+        }
+        let part = query.split('&').find_map(|pair| pair.strip_prefix("partNumber="));
+        if let Some(part) = part {
+            seen.parts.insert(part.parse().unwrap(), plain(headers, body));
+            return reply(200, &[("etag", "\"e\"")], "");
+        }
+        if *method == Method::PUT {
+            seen.objects.insert(key.to_owned(), plain(headers, body));
+            return reply(200, &[("etag", "\"e\"")], "");
+        }
+        if *method == Method::DELETE {
+            seen.parts.clear();
+            return reply(204, &[], "");
+        }
+        if query.contains("uploadId=") {
+            let parts = std::mem::take(&mut seen.parts);
+            seen.objects.insert(key.to_owned(), parts.into_values().flatten().collect());
+            return reply(200, &[], "<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>");
+        }
+        let created = "<InitiateMultipartUploadResult><UploadId>u-1</UploadId></InitiateMultipartUploadResult>";
+        reply(200, &[], created)
+    }
+}
+
+/// Takes the `aws-chunked` framing away that carries the SDK's checksum trailer.
+fn plain(headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
+    if headers.get("content-encoding").is_none_or(|encoding| encoding != "aws-chunked") {
+        return body.to_vec();
+    }
+    let mut content = Vec::new();
+    let mut rest = body;
+    loop {
+        let end = rest.windows(2).position(|pair| pair == b"\r\n").unwrap();
+        // Over plain HTTP every chunk is signed: `size;chunk-signature=…`.
+        let size = std::str::from_utf8(&rest[..end]).unwrap().split(';').next().unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        let data = &rest[end + 2..];
+        if size == 0 {
+            assert!(data.starts_with(b"x-amz-checksum-crc32:"), "no checksum trailer");
+            return content;
+        }
+        content.extend_from_slice(&data[..size]);
+        rest = &data[size + 2..];
+    }
+}
