@@ -1,0 +1,152 @@
+"""Train a small neural network on scikit-learn's bundled digits, and survive interruptions.
+
+The same arguments give the same model, bit for bit, however often training was stopped and resumed.
+"""
+import os
+
+# One thread per trial, to be set before numpy loads: many trials share a machine, and the order
+# in which threads add up floating point numbers would change the result.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import sklearn
+from sklearn.datasets import load_digits
+from sklearn.neural_network import MLPClassifier
+
+import checkpoints
+
+CLASSES = np.arange(10)
+INTERRUPTED = 128 + signal.SIGTERM
+
+stop_requested = False
+
+
+def on_sigterm(_signal, _frame):
+    global stop_requested
+    stop_requested = True
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lr", type=float, default=0.01, help="Adam's learning rate")
+    parser.add_argument("--hidden", type=int, default=64, help="units of the hidden layer")
+    parser.add_argument("--alpha", type=float, default=0.0001, help="weight of the L2 penalty")
+    parser.add_argument("--batch_size", "--batch-size", type=int, default=64, help="images per step")
+    parser.add_argument("--epochs", type=int, default=5, help="passes over the training images")
+    parser.add_argument("--seed", type=int, default=7, help="of weights, split and order")
+    arguments = parser.parse_args()
+    for name in ("lr", "hidden", "batch_size", "epochs"):
+        if getattr(arguments, name) <= 0:
+            parser.error(f"--{name} must be above zero")
+    return arguments
+
+
+def load_data(seed):
+    """Training and validation images and labels, one fifth held out."""
+    images, labels = load_digits(return_X_y=True)
+    images /= 16.0  # pixels count from 0 to 16
+    order = np.random.default_rng(seed).permutation(len(images))
+    held_out = len(images) // 5
+    train, held = order[held_out:], order[:held_out]
+    return images[train], labels[train], images[held], labels[held]
+
+
+def checkpoint_folder(arguments):
+    """A folder of its own for each set of arguments, as trials run by hand share their parent."""
+    parent = Path(os.environ.get("SPOTSWEEP_CHECKPOINTS", "/dltraining/checkpoints"))
+    return parent / "-".join(f"{name}_{value}" for name, value in vars(arguments).items())
+
+
+def fresh_state(arguments, images):
+    """Everything that the rest of the training depends on: what a checkpoint holds."""
+    random = np.random.default_rng(arguments.seed)
+    return {
+        "epoch": 0,  # whole epochs behind us
+        "batch": 0,  # batches of the current epoch behind us
+        "order": random.permutation(len(images)),
+        "random": random,
+        "metrics": None,
+        "model": MLPClassifier(
+            hidden_layer_sizes=(arguments.hidden,),
+            learning_rate_init=arguments.lr,
+            alpha=arguments.alpha,
+            batch_size=arguments.batch_size,
+            random_state=arguments.seed,
+            shuffle=False,  # the order is ours, see above
+            n_iter_no_change=sys.maxsize,  # each batch is a fit of its own: no early stop
+        ),
+    }
+
+
+def train_epoch(state, images, labels):
+    """Go on in the current epoch until it ends or a stop is requested; whether it ended."""
+    size = state["model"].batch_size
+    batches = len(images) // size  # what is left over differs each time, the order being new
+    while state["batch"] < batches and not stop_requested:
+        start = state["batch"] * size
+        chosen = state["order"][start : start + size]
+        state["model"].partial_fit(images[chosen], labels[chosen], classes=CLASSES)
+        state["batch"] += 1
+    return state["batch"] == batches
+
+
+def evaluate(model, images, labels):
+    probabilities = model.predict_proba(images)
+    of_truth = probabilities[np.arange(len(labels)), labels]
+    accuracy = float(np.mean(probabilities.argmax(axis=1) == labels))
+    loss = float(-np.mean(np.log(np.clip(of_truth, 1e-15, None))))
+    return accuracy, loss
+
+
+def report(state):
+    accuracy, loss = state["metrics"]
+    print(f"epoch={state['epoch']} val_accuracy={accuracy:.4f} val_loss={loss:.4f}", flush=True)
+
+
+def save_model(model):
+    storage = Path(os.environ.get("SPOTSWEEP_STORAGE", "/storage"))
+    folder = storage / os.environ.get("AWS_BATCH_JOB_ARRAY_INDEX", "0") / "model"
+    folder.mkdir(parents=True, exist_ok=True)
+    joblib.dump(model, folder / "model.joblib")
+    print(f"saved {folder / 'model.joblib'}")
+
+
+def main():
+    signal.signal(signal.SIGTERM, on_sigterm)
+    # Each batch is a call of its own: checking the same data and settings again would take longer than training.
+    sklearn.set_config(assume_finite=True, skip_parameter_validation=True)
+    arguments = parse_arguments()
+    folder = checkpoint_folder(arguments)
+    images, labels, held_images, held_labels = load_data(arguments.seed)
+    if arguments.batch_size > len(images):
+        sys.exit(f"--batch_size is {arguments.batch_size}, but there are only {len(images)} training images")
+
+    state = checkpoints.newest(folder) or fresh_state(arguments, images)
+    if state["epoch"] or state["batch"]:
+        print(f"resuming after {state['epoch']} epochs and {state['batch']} batches", flush=True)
+        if state["metrics"]:
+            report(state)  # the log of this attempt then tells the whole result
+
+    while state["epoch"] < arguments.epochs:
+        if not train_epoch(state, images, labels):
+            checkpoints.save(folder, state["epoch"], state)
+            print(f"interrupted, {state['batch']} batches into the epoch; progress is saved", flush=True)
+            sys.exit(INTERRUPTED)
+        state["epoch"] += 1
+        state["batch"] = 0
+        state["order"] = state["random"].permutation(len(images))
+        state["metrics"] = evaluate(state["model"], held_images, held_labels)
+        checkpoints.save(folder, state["epoch"], state)
+        report(state)
+    save_model(state["model"])
+
+
+if __name__ == "__main__":
+    main()
