@@ -1,0 +1,225 @@
+//! Effects on the emulator's World and on objects in memory. Each command makes the calls that
+//! the AWS executor makes, one fault point before and one after each.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use spotsweep::answer::{plan_json, rejection_json};
+use spotsweep::claim::Prefix;
+use spotsweep::command::{Command, DescribedJob, Prepared, Submission};
+use spotsweep::event::{self, Event};
+use spotsweep::handle::{ExecuteError, Executor};
+use spotsweep::ids::{JobName, SweepId};
+use spotsweep::trials;
+use spotsweep_emulator::world::World;
+
+use crate::crash::Crash;
+
+type Outcome = Result<Vec<Event>, Box<dyn Error + Send + Sync>>;
+
+/// S3, Batch and the event bus of one account.
+#[derive(Debug)]
+pub struct Cloud {
+    world: Mutex<World>,
+    objects: Mutex<BTreeMap<String, Vec<u8>>>,
+    announced: Mutex<Vec<SweepId>>,
+    crash: Arc<Crash>,
+}
+
+impl Cloud {
+    /// A cloud on top of a World that has queues and job definitions.
+    pub fn new(world: World, crash: Arc<Crash>) -> Self {
+        Self { world: Mutex::new(world), objects: Mutex::default(), announced: Mutex::default(), crash }
+    }
+
+    /// The World, to look at or to drive.
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an object.
+    pub fn put(&self, key: &str, bytes: impl Into<Vec<u8>>) {
+        self.objects().insert(key.to_owned(), bytes.into());
+    }
+
+    /// An object's bytes.
+    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
+        self.objects().get(key).cloned()
+    }
+
+    /// Keys of all objects.
+    pub fn keys(&self) -> Vec<String> {
+        self.objects().keys().cloned().collect()
+    }
+
+    /// The settling events since the last call.
+    pub fn take_announced(&self) -> Vec<SweepId> {
+        std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The array and plain jobs that Batch has, by name.
+    pub fn jobs_named(&self, name: &JobName, queue: &str) -> Vec<String> {
+        let filter = json!([{ "name": "JOB_NAME", "values": [name.to_string()] }]);
+        let request = serde_json::from_value(json!({ "jobQueue": queue, "filters": filter }));
+        let found = request.ok().and_then(|request| self.world().list_jobs(&request).ok()).unwrap_or_default();
+        let jobs = found["jobSummaryList"].as_array().cloned().unwrap_or_default();
+        jobs.iter().filter_map(|job| job["jobId"].as_str().map(str::to_owned)).collect()
+    }
+
+    fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn put_object(&self, key: String, bytes: Vec<u8>) {
+        self.crash.call("PutObject", || self.objects().insert(key, bytes)).await;
+    }
+
+    async fn get_object(&self, key: &str) -> Option<Vec<u8>> {
+        self.crash.call("GetObject", || self.get(key)).await
+    }
+
+    async fn run(&self, command: Command) -> Outcome {
+        match command {
+            Command::ReadUpload { sweep, upload } => {
+                let bytes = self.get_object(&upload.key).await.ok_or("NoSuchKey")?;
+                Ok(vec![Event::UploadRead { sweep, bytes }])
+            }
+            Command::CheckTarget { sweep, prepared } => self.check_target(sweep, prepared).await,
+            Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,
+            Command::SubmitPart(submission) => self.submit(&submission).await,
+            Command::FindPart { name, queue } => {
+                let found = self.crash.call("ListJobs", || self.jobs_named(&name, &queue)).await;
+                let JobName { sweep, part } = name;
+                Ok(vec![match found.into_iter().next() {
+                    Some(job) => Event::PartSubmitted { sweep, part, job },
+                    None => Event::PartNotFound { sweep, part },
+                }])
+            }
+            Command::TerminateJobs { sweep, jobs, reason } => {
+                for job in jobs {
+                    let request = serde_json::from_value(json!({ "jobId": job, "reason": reason }))?;
+                    let ended = self.crash.call("TerminateJob", || self.world().terminate_job(&request)).await;
+                    ended.map_err(|error| format!("{error:?}"))?;
+                }
+                Ok(vec![Event::JobsTerminated(sweep)])
+            }
+            Command::WritePlan { sweep, upload, plan } => {
+                self.put_object(upload.plan_key(), plan_json(&sweep, &upload, &plan).to_string().into_bytes()).await;
+                Ok(vec![Event::PlanWritten(sweep)])
+            }
+            Command::WriteRejection { sweep, upload, problems } => {
+                let answer = rejection_json(&sweep, &upload, &problems).to_string();
+                self.put_object(upload.rejected_key(), answer.into_bytes()).await;
+                Ok(vec![Event::RejectionWritten(sweep)])
+            }
+            Command::AnnounceSettling(sweep) => {
+                let announced = || self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(sweep.clone());
+                self.crash.call("PutEvents", announced).await;
+                Ok(vec![Event::SettlingAnnounced(sweep)])
+            }
+            Command::DescribeJobs(jobs) => self.describe(jobs).await,
+            Command::ReadParameters { sweep, .. } => {
+                let bytes = self.get_object(&trials::lines_key(&sweep)).await.ok_or("NoSuchKey")?;
+                Ok(vec![Event::ParametersRead { sweep, bytes }])
+            }
+            Command::PublishResults { sweep, leaderboard, summary, .. } => {
+                let prefix = sweep.results_prefix();
+                self.put_object(format!("{prefix}leaderboard.csv"), leaderboard.into_bytes()).await;
+                self.put_object(format!("{prefix}summary.json"), summary.into_bytes()).await;
+                Ok(vec![Event::ResultsPublished(sweep)])
+            }
+            Command::FindLine { request, bucket } => {
+                let index = self.get_object(&trials::index_key(&request.sweep)).await.ok_or("NoSuchKey")?;
+                let (first, last) = trials::entries_range(request.index);
+                let entries = index.get(usize::try_from(first)?..=usize::try_from(last)?).ok_or("InvalidRange")?;
+                let line = trials::line_range(&request.sweep, &bucket, entries).ok_or("no such entry")?;
+                let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
+                Ok(vec![Event::LineFound { request, line, outputs }])
+            }
+        }
+    }
+
+    async fn check_target(&self, sweep: SweepId, prepared: Prepared) -> Outcome {
+        self.crash.call("DescribeJobDefinitions", || ()).await;
+        self.crash.call("DescribeJobQueues", || ()).await;
+        Ok(vec![Event::TargetChecked { sweep, prepared, problems: Vec::new() }])
+    }
+
+    async fn store_trials(&self, sweep: SweepId, prepared: Prepared) -> Outcome {
+        let (mut bytes, mut index) = (Vec::new(), trials::Index::default());
+        for line in trials::lines(&prepared.file) {
+            let line = line?;
+            index.push(&line);
+            bytes.extend(line);
+        }
+        self.put_object(trials::lines_key(&sweep), bytes).await;
+        self.put_object(trials::index_key(&sweep), index.finish()).await;
+        Ok(vec![Event::TrialsStored { sweep, prepared }])
+    }
+
+    async fn submit(&self, submission: &Submission) -> Outcome {
+        let (sweep, part) = (submission.name.sweep.clone(), submission.name.part);
+        let request = serde_json::from_value(submit_request(submission))?;
+        match self.crash.call("SubmitJob", || self.world().submit_job(request)).await {
+            Ok(answer) => {
+                let job = answer["jobId"].as_str().ok_or("no job id")?.to_owned();
+                Ok(vec![Event::PartSubmitted { sweep, part, job }])
+            }
+            Err(error) => Ok(vec![Event::PartRefused { sweep, part, message: format!("{error:?}") }]),
+        }
+    }
+
+    async fn describe(&self, jobs: Vec<DescribedJob>) -> Outcome {
+        let mut events = Vec::new();
+        for some in jobs.chunks(100) {
+            let ids: Vec<String> = some.iter().map(|wanted| wanted.job.to_string()).collect();
+            let request = serde_json::from_value(json!({ "jobs": ids }))?;
+            let answer = self.crash.call("DescribeJobs", || self.world().describe_jobs(&request)).await;
+            let found = answer.map_err(|error| format!("{error:?}"))?["jobs"].as_array().cloned().unwrap_or_default();
+            let known = |id: String| found.iter().any(|job| job["jobId"] == Value::from(id.as_str()));
+            events.extend(some.iter().filter(|job| !known(job.job.to_string())).cloned().map(Event::JobUnknown));
+            for detail in &found {
+                events.push(event::parse(batch_event(detail))?);
+            }
+        }
+        Ok(events)
+    }
+}
+
+impl Executor for Cloud {
+    async fn execute(&self, command: Command) -> Result<Vec<Event>, ExecuteError> {
+        let name = command.name();
+        self.run(command).await.map_err(|source| ExecuteError { command: name, source })
+    }
+}
+
+/// A DescribeJobs answer as the event that carries the same document (facts 12).
+pub fn batch_event(detail: &Value) -> Value {
+    json!({
+        "source": "aws.batch", "detail-type": "Batch Job State Change", "version": "0", "id": "test",
+        "account": "000000000000", "region": "us-east-1", "time": Timestamp::UNIX_EPOCH.to_string(),
+        "resources": [], "detail": detail,
+    })
+}
+
+fn submit_request(submission: &Submission) -> Value {
+    let pairs: Vec<Value> =
+        submission.environment.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    let mut request = json!({
+        "jobName": submission.name.to_string(),
+        "jobQueue": submission.queue,
+        "jobDefinition": submission.definition,
+        "containerOverrides": { "environment": pairs },
+        "retryStrategy": { "attempts": submission.attempts, "evaluateOnExit": [
+            { "onStatusReason": "Host EC2*", "action": "RETRY" },
+            { "onReason": "*", "action": "EXIT" },
+        ] },
+    });
+    if submission.trials > 1 {
+        request["arrayProperties"] = json!({ "size": submission.trials });
+    }
+    request
+}

@@ -1,0 +1,186 @@
+//! An account with one queue and one job definition, a virtual clock, and `handle` in between.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use spotsweep::event;
+use spotsweep::handle::{HandleError, Report, handle};
+use spotsweep::settings::{LEASE, RECHECK, Settings};
+use spotsweep_emulator::world::{self, AttemptKey, Effect, World};
+
+use crate::cloud::Cloud;
+use crate::crash::Crash;
+use crate::memory::MemoryStore;
+
+/// The queue that sweeps run in.
+pub const QUEUE: &str = "gpu-spot";
+
+/// Everything that a test needs, on a clock of its own.
+#[derive(Debug)]
+pub struct Harness {
+    /// Stored state.
+    pub store: MemoryStore,
+    /// S3, Batch, the event bus.
+    pub cloud: Cloud,
+    /// Fault points of both.
+    pub crash: Arc<Crash>,
+    /// Now.
+    pub now: Timestamp,
+    settings: Settings,
+}
+
+impl Harness {
+    /// An account in which nothing has happened yet.
+    ///
+    /// # Panics
+    /// Where the emulator refuses the queue or the job definition.
+    pub fn new(seed: u64) -> Self {
+        let now = Timestamp::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let mut world = World::new(world::Settings {
+            region: "us-east-1".into(),
+            account: "000000000000".into(),
+            zones: ["us-east-1a", "us-east-1b"].map(String::from).into(),
+            timings: world::Timings::default(),
+            seed,
+        });
+        world.advance(now);
+        set_up(&mut world).expect("the emulator takes queue and job definition");
+        let crash = Arc::new(Crash::default());
+        let settings = Settings {
+            queue: Some(QUEUE.into()),
+            job_definition: Some("train".into()),
+            claim_function: "trial-claim".into(),
+            lease: LEASE,
+            recheck: RECHECK,
+        };
+        let store = MemoryStore::new(Arc::clone(&crash));
+        let cloud = Cloud::new(world, Arc::clone(&crash));
+        Self { store, cloud, crash, now, settings }
+    }
+
+    /// Puts a sweep file and returns the event that S3 sends.
+    pub fn put(&self, name: &str, text: &str) -> Value {
+        let key = format!("sweeps/{name}");
+        self.cloud.put(&key, text);
+        json!({
+            "version": "0", "id": "put", "detail-type": "Object Created", "source": "aws.s3",
+            "account": "000000000000", "time": self.now.to_string(), "region": "us-east-1", "resources": [],
+            "detail": { "bucket": { "name": "b" }, "object": {
+                "key": key, "size": text.len(), "etag": "e", "sequencer": "0055AED6DCD90281E5" } },
+        })
+    }
+
+    /// Hands a raw event to `handle`.
+    ///
+    /// # Errors
+    /// What `handle` says.
+    ///
+    /// # Panics
+    /// Where the event does not parse.
+    pub async fn deliver(&self, raw: &Value) -> Result<Report, HandleError> {
+        let event = event::parse(raw.clone()).expect("the event parses");
+        self.cloud.world().advance(self.now);
+        handle(&self.store, &self.cloud, &self.settings, event, self.now).await
+    }
+
+    /// Hands over an event to an invocation that dies at a fault point; true where it died.
+    pub async fn deliver_and_die(&self, raw: &Value, stop_at: usize) -> bool {
+        self.crash.arm(Some(stop_at));
+        let died = tokio::select! {
+            biased;
+            () = self.crash.dead() => true,
+            _ = self.deliver(raw) => false,
+        };
+        self.crash.arm(None);
+        died
+    }
+
+    /// The schedule's event.
+    pub fn reconcile(&self) -> Value {
+        json!({
+            "version": "0", "id": "tick", "detail-type": "Scheduled Event", "source": "aws.events",
+            "account": "000000000000", "time": self.now.to_string(), "region": "us-east-1", "resources": [],
+            "detail": {},
+        })
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.cloud.world().advance(self.now);
+    }
+
+    /// Runs Batch until nothing is left to happen, each container for `seconds` of its attempt and
+    /// with the exit code that `run` says, and returns the events that were emitted. A negative
+    /// exit code is a reclaim of the instance instead.
+    pub fn run_jobs(&mut self, run: impl Fn(&AttemptKey) -> (u64, i32)) -> Vec<Value> {
+        let mut emitted = Vec::new();
+        let mut exits: BTreeMap<(Timestamp, AttemptKey), (String, i32)> = BTreeMap::new();
+        for _ in 0..100_000 {
+            for effect in self.cloud.world().take_effects() {
+                match effect {
+                    Effect::Emit(event) => emitted.push(event),
+                    Effect::Start(start) => {
+                        let (seconds, exit_code) = run(&start.attempt);
+                        let at = self.now + Duration::from_secs(seconds);
+                        exits.insert((at, start.attempt), (start.instance, exit_code));
+                    }
+                    Effect::Kill(attempt) | Effect::Stop { attempt, .. } => exits.retain(|(_, key), _| *key != attempt),
+                }
+            }
+            let exit_at = exits.keys().next().map(|(at, _)| *at);
+            let due = self.cloud.world().next_due();
+            let Some(next) = exit_at.into_iter().chain(due).min() else {
+                break;
+            };
+            self.now = self.now.max(next);
+            let mut world = self.cloud.world();
+            world.advance(self.now);
+            while let Some(entry) = exits.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                let ((_, attempt), (instance, exit_code)) = entry.remove_entry();
+                if exit_code < 0 {
+                    // An instance that another attempt's reclaim has already taken is gone: no error.
+                    let _ = world.reclaim(&instance, None, self.now);
+                } else {
+                    world.job_exited(&attempt, exit_code, self.now);
+                }
+            }
+        }
+        emitted
+    }
+
+    /// Delivers the settling events that have been announced.
+    ///
+    /// # Errors
+    /// What `handle` says.
+    pub async fn deliver_announced(&self) -> Result<(), HandleError> {
+        for sweep in self.cloud.take_announced() {
+            self.deliver(&json!({
+                "version": "0", "id": "own", "detail-type": "Sweep Settling", "source": "spotsweep",
+                "account": "000000000000", "time": self.now.to_string(), "region": "us-east-1", "resources": [],
+                "detail": { "sweep": sweep.as_str() },
+            }))
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+fn set_up(world: &mut World) -> Result<(), Box<dyn std::error::Error>> {
+    let refused = |error| format!("{error:?}");
+    let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
+        "type": "SPOT", "minvCpus": 0, "maxvCpus": 8, "instanceTypes": ["c7i.large"],
+        "subnets": ["subnet-us-east-1a", "subnet-us-east-1b"] } });
+    world.create_compute_environment(serde_json::from_value(environment)?).map_err(refused)?;
+    let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
+    let queue = json!({ "jobQueueName": QUEUE, "priority": 1, "computeEnvironmentOrder": order });
+    world.create_job_queue(serde_json::from_value(queue)?).map_err(refused)?;
+    let needs = json!([{ "type": "VCPU", "value": "1" }, { "type": "MEMORY", "value": "1024" }]);
+    let container = json!({ "image": "train:1", "command": ["train"], "resourceRequirements": needs });
+    let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
+    world.register_job_definition(serde_json::from_value(definition)?).map_err(refused)?;
+    Ok(())
+}

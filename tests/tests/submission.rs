@@ -1,0 +1,105 @@
+//! One dropped file version becomes exactly one submission, wherever a function dies.
+#![allow(missing_docs)]
+
+use std::time::Duration;
+
+use serde_json::Value;
+use spotsweep::ids::SweepId;
+use spotsweep::lifecycle::Stage;
+use spotsweep::settings::LEASE;
+use spotsweep::trials;
+use spotsweep_tests::harness::{Harness, QUEUE};
+
+fn grid(trials: u32) -> String {
+    let values: Vec<String> = (0..trials).map(|value| value.to_string()).collect();
+    format!("method: grid\nmetric: {{name: loss}}\nparameters:\n  lr: {{values: [{}]}}\n", values.join(", "))
+}
+
+/// Asserts that the sweep is submitted, once for each part, and that nothing of it is missing.
+fn assert_submitted_once(harness: &Harness, parts: u32, context: &str) -> SweepId {
+    let (sweeps, _) = harness.store.state();
+    assert_eq!(sweeps.len(), 1, "{context}");
+    let sweep = &sweeps[0];
+    assert_eq!(sweep.stage, Stage::Running, "{context}");
+    let plan = sweep.plan.as_ref().expect("a running sweep has a plan");
+    assert_eq!(plan.parts.len(), parts as usize, "{context}");
+    for (number, part) in (0..).zip(&plan.parts) {
+        let jobs = harness.cloud.jobs_named(&sweep.job_name(number), QUEUE);
+        assert_eq!(Some(jobs), part.job.clone().map(|job| vec![job]), "{context}: part {number}");
+    }
+    let answer: Value = serde_json::from_slice(&harness.cloud.get(&sweep.upload.plan_key()).expect("plan.json")).unwrap();
+    assert_eq!(answer["sweep"], sweep.id.as_str(), "{context}");
+    assert_eq!(answer["trials"], plan.trials, "{context}");
+    let lines = harness.cloud.get(&trials::lines_key(&sweep.id)).expect("trials.jsonl");
+    assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), plan.trials as usize, "{context}");
+    sweep.id.clone()
+}
+
+#[tokio::test]
+async fn ten_thousand_trials_take_at_most_twelve_calls() {
+    let harness = Harness::new(1);
+    let put = harness.put("big.yaml", &grid(10_000));
+    harness.crash.arm(None);
+    harness.deliver(&put).await.unwrap();
+    let calls = harness.crash.calls();
+    assert_submitted_once(&harness, 1, "10 000 trials");
+    assert!(calls.len() <= 12, "{} calls: {calls:?}", calls.len());
+    assert_eq!(calls.iter().filter(|call| *call == "SubmitJob").count(), 1);
+}
+
+#[tokio::test]
+async fn repeated_deliveries_submit_nothing_more() {
+    let harness = Harness::new(2);
+    let put = harness.put("again.yaml", &grid(3));
+    for _ in 0..3 {
+        harness.deliver(&put).await.unwrap();
+        assert_submitted_once(&harness, 1, "delivered again");
+    }
+}
+
+#[tokio::test]
+async fn deliveries_at_the_same_moment_submit_once() {
+    for seed in 0..50 {
+        let harness = Harness::new(seed);
+        let put = harness.put("twice.yaml", &grid(3));
+        let (first, second, third) = tokio::join!(harness.deliver(&put), harness.deliver(&put), harness.deliver(&put));
+        for report in [first, second, third] {
+            report.unwrap();
+        }
+        assert_submitted_once(&harness, 1, "three at once");
+    }
+}
+
+/// Dies at every fault point, is delivered again at once and then found by `reconcile`, which may
+/// die too: 1 000 runs, no double, nothing lost.
+#[tokio::test]
+async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
+    let mut deaths = 0;
+    for run in 0_u64..1_000 {
+        // Some runs have two array jobs; the points to die at go round by run.
+        let (trials, parts, points) = if run % 100 == 99 { (10_001, 2, 28) } else { (24, 1, 24) };
+        let mut harness = Harness::new(run);
+        let put = harness.put("killed.yaml", &if trials > 24 { list(trials) } else { grid(trials) });
+        let first = usize::try_from((run + run / 100) % points).unwrap_or(0);
+        deaths += u32::from(harness.deliver_and_die(&put, first).await);
+        // Delivered again while the dead invocation's lease still holds: must not submit.
+        let _ = harness.deliver(&put).await;
+        for again in 0..3 {
+            harness.pass(LEASE * (1 << again) + Duration::from_secs(1));
+            let tick = if run % 2 == 0 { harness.reconcile() } else { put.clone() };
+            let point = usize::try_from((run / 7 + again) % 31).unwrap_or(0);
+            deaths += u32::from(harness.deliver_and_die(&tick, point).await);
+        }
+        for _ in 0..8 {
+            harness.pass(LEASE * 64);
+            harness.deliver(&harness.reconcile()).await.unwrap();
+        }
+        assert_submitted_once(&harness, parts, &format!("run {run}, died first at {first}"));
+    }
+    assert!(deaths > 1_000, "only {deaths} invocations died");
+}
+
+/// A cheap way to many trials.
+fn list(trials: u32) -> String {
+    format!("method: grid\nparameters:\n  seed: {{distribution: q_uniform, min: 0, max: {trials}, q: 1}}\n")
+}
