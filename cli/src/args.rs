@@ -1,0 +1,257 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Hyperparameter sweeps on AWS Batch Spot: drop a file, get one trial per parameter set.
+#[derive(Debug, Parser)]
+#[command(name = "spotsweep", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  spotsweep demo                          train 24 digit classifiers on this machine, no AWS needed
+  spotsweep validate sweep.yaml           every mistake of a sweep file, with how to mend it
+  spotsweep expand sweep.yaml --limit 5   the first five trials that it stands for
+  spotsweep submit sweep.yaml             drop it into the bucket and wait for the plan
+  spotsweep status digits-1a2b3c4d5e6f    how its trials are doing
+
+Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a whole sweep on this machine: local stack up, file dropped, trials trained, results collected
+    Demo(Demo),
+    /// Keep the local stack running in the background
+    #[command(subcommand)]
+    Local(Local),
+    /// Drop a sweep file into the bucket and wait for its plan
+    Submit(Submit),
+    /// List the sweeps
+    Ls(Ls),
+    /// Show how one sweep's trials are doing
+    Status(Status),
+    /// Check a sweep file without any stack
+    Validate(Validate),
+    /// Print the trials that a sweep file stands for
+    Expand(Expand),
+}
+
+/// `spotsweep demo`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  spotsweep demo
+  spotsweep demo --sweep my-sweep.yaml --json
+  spotsweep demo --keep out                     also keep the bucket and the table's records")]
+pub(crate) struct Demo {
+    /// The sweep file [default: the bundled digits example]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sweep: Option<PathBuf>,
+    /// Print the sweep's summary as one line of JSON; everything else goes to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Leave a copy of the bucket and a dump of the table in DIR
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Where the models and results go, in a folder of the sweep's name
+    #[arg(long, value_name = "DIR", default_value = "spotsweep-results")]
+    pub(crate) results: PathBuf,
+    /// Give up after this many seconds of training
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+}
+
+/// How the local stack is made.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct StackOptions {
+    /// Job definition of sweeps that name none: train runs train.py, train-seed runs train_seed.py
+    #[arg(long, value_name = "NAME", default_value = "train", value_parser = ["train", "train-seed"])]
+    pub(crate) job_definition: String,
+    /// Take the binaries that lie beside this one, without building
+    #[arg(long)]
+    pub(crate) no_build: bool,
+}
+
+/// `spotsweep local`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Local {
+    /// Start the local stack and leave it running
+    #[command(after_help = "Example:\n  spotsweep local up && eval \"$(spotsweep local env)\"")]
+    Up(Up),
+    /// Stop the local stack and everything that it started
+    Down,
+    /// Print the variables that let SDKs and tools reach the local stack
+    #[command(after_help = "Example:\n  eval \"$(spotsweep local env)\"")]
+    Env,
+    /// Host the local stack until told to stop (what `up` starts in the background)
+    #[command(hide = true)]
+    Serve(Up),
+}
+
+/// `spotsweep local up`
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Up {
+    /// The folder that trials run in [default: examples/digits]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) code: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+}
+
+/// `spotsweep submit`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --bucket the local stack is used where one is running.
+
+Examples:
+  spotsweep submit sweep.yaml
+  spotsweep submit sweep.yaml --bucket my-sweeps")]
+pub(crate) struct Submit {
+    /// The sweep file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The control plane's bucket
+    #[arg(long, env = "SPOTSWEEP_BUCKET", value_name = "BUCKET")]
+    pub(crate) bucket: Option<String>,
+    /// Print the plan as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `spotsweep ls`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  spotsweep ls --json")]
+pub(crate) struct Ls {
+    /// One line of JSON per sweep
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) table: Table,
+}
+
+/// `spotsweep status`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  spotsweep status digits-1a2b3c4d5e6f")]
+pub(crate) struct Status {
+    /// The sweep's id, as `ls` and `submit` print it
+    #[arg(value_name = "SWEEP")]
+    pub(crate) sweep: String,
+    /// Print everything as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) table: Table,
+}
+
+/// Which control plane to read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Table {
+    /// The control plane's table; without it the local stack is used where one is running
+    #[arg(long = "table", env = "SPOTSWEEP_TABLE", value_name = "TABLE")]
+    pub(crate) name: Option<String>,
+}
+
+/// `spotsweep validate`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes: 0 valid, 1 invalid, 2 wrong usage or unreadable file.
+
+Examples:
+  spotsweep validate sweep.yaml
+  spotsweep validate sweep.yaml --json")]
+pub(crate) struct Validate {
+    /// The sweep file; - reads standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print the verdict as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `spotsweep expand`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  spotsweep expand sweep.yaml
+  spotsweep expand sweep.yaml --limit 10 --format table")]
+pub(crate) struct Expand {
+    /// The sweep file; - reads standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only the first N trials
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Format::Json)]
+    pub(crate) format: Format,
+    /// Stands for the upload's version, which seeds random sampling in files that fix no seed
+    #[arg(long, value_name = "VERSION", default_value = "")]
+    pub(crate) file_version: String,
+}
+
+/// How `expand` prints trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object per line
+    Json,
+    /// Comma-separated values with a header
+    Csv,
+    /// Aligned columns
+    Table,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_accepted_and_what_is_not() {
+        let accepted = [
+            "demo",
+            "demo --sweep a.yaml --json --keep out --no-build",
+            "demo --job-definition train-seed --timeout 60",
+            "local up --code . --no-build",
+            "local down",
+            "local env",
+            "local serve",
+            "submit a.yaml --bucket b",
+            "ls --json --table t",
+            "status digits-0123456789ab --json",
+            "validate - --json",
+            "expand a.yaml --limit 3 --format csv",
+        ];
+        for line in accepted {
+            let parsed = Args::try_parse_from(format!("spotsweep {line}").split(' '));
+            assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        }
+        let refused = [
+            "deploy",
+            "demo --timeout 0",
+            "demo --job-definition other",
+            "local",
+            "submit",
+            "status",
+            "validate",
+            "expand a.yaml --limit -1",
+            "expand a.yaml --format xml",
+        ];
+        for line in refused {
+            let parsed = Args::try_parse_from(format!("spotsweep {line}").split(' '));
+            assert!(parsed.as_ref().is_err_and(|error| error.exit_code() == 2), "{line}: {parsed:?}");
+        }
+    }
+}

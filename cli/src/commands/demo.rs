@@ -1,0 +1,210 @@
+//! `spotsweep demo`: from a file to collected models on this machine.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::args::Demo;
+use crate::dropped::{Answer, Dropped, problems, upload};
+use crate::failure::{Context, FAILED, Failure};
+use crate::local::checkout::Checkout;
+use crate::local::deploy::BUCKET;
+use crate::local::stack::{Logs, Ready, Stack};
+use crate::signals::unless_stopped;
+use crate::watch::{Watched, watch};
+use crate::{out, results, sdk, show, sweep_file};
+
+/// Rows of the leaderboard that are shown.
+const SHOWN_ROWS: usize = 10;
+/// Failed trials that are named.
+const SHOWN_FAILURES: usize = 5;
+
+/// A sweep that has run to its end.
+struct Collected {
+    summary: Value,
+    folder: PathBuf,
+    failures: Vec<(u32, String)>,
+}
+
+/// Exit code 0 only if every trial succeeded.
+pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
+    let checkout = Checkout::locate()?;
+    let file = args.sweep.clone().unwrap_or_else(|| checkout.digits().join("sweep.yaml"));
+    // Before minutes of building are spent on it.
+    upload(BUCKET, &file)?;
+    let code = code_folder(&file, &checkout)?;
+    let mut stack = unless_stopped(async {
+        let ready = Ready::make(checkout, args.stack.no_build).await?;
+        let started = Instant::now();
+        let stack = Stack::start(&ready, &code, &args.stack).await?;
+        out::note(format_args!("local stack started in {:.1} s", started.elapsed().as_secs_f64()));
+        Ok(stack)
+    })
+    .await?;
+    let outcome = unless_stopped(async {
+        let outcome = sweep(&mut stack, &file, &args).await;
+        if let Some(keep) = &args.keep {
+            keep_all(&stack, keep).await?;
+        }
+        outcome
+    })
+    .await;
+    let logs = stack.functions_log().to_owned();
+    let is_clean = outcome.as_ref().is_ok_and(|end| end.as_ref().is_none_or(|collected| collected.failures.is_empty()));
+    stack.stop(if is_clean { Logs::Remove } else { Logs::Keep }).await;
+    match outcome {
+        Ok(Some(collected)) => {
+            report(&collected, args.json)?;
+            let all_succeeded = collected.failures.is_empty() && count(&collected.summary, "failed") == 0;
+            Ok(if all_succeeded { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+        }
+        Ok(None) => Ok(ExitCode::from(FAILED)),
+        Err(failure) => {
+            out::note(format_args!("the functions' log: {}", logs.display()));
+            Err(failure)
+        }
+    }
+}
+
+/// Where the trials run: beside the sweep file, if it brings its own program, else in the example.
+fn code_folder(file: &Path, checkout: &Checkout) -> Result<PathBuf, Failure> {
+    let folder = match file.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Err(Failure::usage(format!("{} is not a file", file.display()))),
+    };
+    let own = sweep_file::read(file, "")?.is_ok_and(|sweep| sweep_file::holds_program(&sweep, folder));
+    Ok(if own { folder.to_owned() } else { checkout.digits() })
+}
+
+/// Drops the file, follows the sweep, collects its results. `None` where it was rejected.
+async fn sweep(stack: &mut Stack, file: &Path, args: &Demo) -> Result<Option<Collected>, Failure> {
+    let s3 = sdk::s3(stack.config());
+    let dropped = Dropped::put(s3.clone(), BUCKET, file).await?;
+    out::note(format_args!("dropped {} into the bucket", file.display()));
+    let plan = match dropped.answer().await? {
+        Answer::Planned(plan) => plan,
+        Answer::Rejected(rejection) => {
+            sweep_file::explain(&problems(&rejection));
+            return Ok(None);
+        }
+    };
+    let Watched { sweep, mut summary, failures } = watch(stack, &plan, args.timeout).await?;
+    let folder = results_folder(&args.results)?.join(sweep.as_str());
+    results::copy(&s3, BUCKET, &sweep.results_prefix(), &folder).await?;
+    // The bucket goes with the stack: the summary names the place that stays.
+    if let Some(fields) = summary.as_object_mut() {
+        fields.insert("outputs".to_owned(), Value::from(folder.display().to_string()));
+    }
+    Ok(Some(Collected { summary, folder, failures }))
+}
+
+/// Makes the folder of all results, which keeps itself out of any git repository around it.
+fn results_folder(folder: &Path) -> Result<PathBuf, Failure> {
+    let cannot_make = || format!("cannot make the folder {}", folder.display());
+    if !folder.is_dir() {
+        std::fs::create_dir_all(folder).context(cannot_make)?;
+        std::fs::write(folder.join(".gitignore"), "*\n").context(cannot_make)?;
+    }
+    folder.canonicalize().context(cannot_make)
+}
+
+/// The bucket's newest objects and the table's records.
+async fn keep_all(stack: &Stack, folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
+    results::copy(&sdk::s3(stack.config()), BUCKET, "", &folder.join("bucket")).await?;
+    results::dump_table(stack.config(), stack.table(), &folder.join("table.jsonl")).await?;
+    out::note(format_args!("kept the bucket and the table in {}", folder.display()));
+    Ok(())
+}
+
+fn count(summary: &Value, field: &str) -> u64 {
+    summary.get(field).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// The leaderboard, what failed, and where everything is; with `json` the summary on standard
+/// output and the rest on standard error.
+fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
+    let Collected { summary, folder, failures } = collected;
+    let mut text = Vec::new();
+    show::table(&mut text, &leaderboard(&folder.join("leaderboard.csv"))?)
+        .context(|| "cannot lay out the leaderboard")?;
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    let seconds = summary.get("wall_seconds").and_then(Value::as_f64).unwrap_or(0.0);
+    let (trials, succeeded) = (count(summary, "trials"), count(summary, "succeeded"));
+    text.push_str(&format!("\n{succeeded} of {trials} trials succeeded in {seconds:.1} s\n"));
+    for (index, reason) in failures.iter().take(SHOWN_FAILURES) {
+        let log = folder.join(format!("trials/{index}/train.log"));
+        text.push_str(&format!("trial {index} failed: {reason}; see {}\n", log.display()));
+    }
+    if failures.len() > SHOWN_FAILURES {
+        text.push_str(&format!("and {} more\n", failures.len() - SHOWN_FAILURES));
+    }
+    text.push_str(&format!("models and logs: {}/trials/<index>/", folder.display()));
+    if json {
+        out::note(format_args!("{text}"));
+        out::results(|to| writeln!(to, "{summary}"))
+    } else {
+        out::results(|to| writeln!(to, "{text}"))
+    }
+}
+
+/// The first rows of the leaderboard with its header: rank, index, and whatever tells trials apart.
+fn leaderboard(path: &Path) -> Result<Vec<Vec<String>>, Failure> {
+    let unreadable = || format!("cannot read {}", path.display());
+    let mut csv = csv::Reader::from_path(path).context(unreadable)?;
+    let header = csv.headers().context(unreadable)?.clone();
+    let mut rows = Vec::new();
+    let mut differs = vec![false; header.len()];
+    let mut first: Option<csv::StringRecord> = None;
+    for row in csv.records() {
+        let row = row.context(unreadable)?;
+        let first = first.get_or_insert_with(|| row.clone());
+        for ((cell, of_first), differs) in row.iter().zip(first.iter()).zip(&mut differs) {
+            *differs |= cell != of_first;
+        }
+        if rows.len() < SHOWN_ROWS {
+            rows.push(row);
+        }
+    }
+    let is_alone = rows.len() == 1;
+    let shown = |column: &usize| *column < 2 || is_alone || differs.get(*column).copied().unwrap_or(false);
+    let columns: Vec<usize> = (0..header.len()).filter(shown).collect();
+    let cells = |row: &csv::StringRecord| columns.iter().filter_map(|column| row.get(*column)).map(short).collect();
+    Ok(std::iter::once(&header).chain(&rows).map(cells).collect())
+}
+
+/// Numbers with as many digits as an eye compares, and parameters by their bare names: the file
+/// has them in full.
+fn short(cell: &str) -> String {
+    let has_many_digits = cell.len() > 8 && cell.contains('.');
+    match cell.parse::<f64>() {
+        Ok(number) if has_many_digits && number.is_finite() => format!("{number:.5}"),
+        Ok(_) | Err(_) => cell.strip_prefix("parameters.").unwrap_or(cell).to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leaderboard_shows_what_tells_trials_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("leaderboard.csv");
+        let mut text = String::from("rank,index,status,acc,parameters.lr,parameters.seed\n");
+        for rank in 1..=12 {
+            text.push_str(&format!("{rank},7,succeeded,0.12345678{rank},{rank},1\n"));
+        }
+        std::fs::write(&path, &text).unwrap();
+        let shown = leaderboard(&path).unwrap();
+        assert_eq!(shown.len(), 1 + SHOWN_ROWS);
+        assert_eq!(shown[0], ["rank", "index", "acc", "lr"]);
+        assert_eq!(shown[2], ["2", "7", "0.12346", "2"]);
+        std::fs::write(&path, text.lines().take(2).collect::<Vec<_>>().join("\n")).unwrap();
+        assert_eq!(leaderboard(&path).unwrap()[0], ["rank", "index", "status", "acc", "lr", "seed"]);
+    }
+}

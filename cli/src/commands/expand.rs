@@ -1,0 +1,93 @@
+//! `spotsweep expand`: the trials that a file stands for, one after the other. However many they
+//! are, only one is held at a time; formats with columns look through them twice.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde_json::{Map, Value, json};
+use spotsweep::sweep::SweepFile;
+
+use crate::args::{Expand, Format};
+use crate::failure::{FAILED, Failure};
+use crate::{out, show, sweep_file};
+
+/// Exit code 1 for an invalid file.
+pub(crate) fn run(args: &Expand) -> Result<ExitCode, Failure> {
+    let file = match sweep_file::read(&args.file, &args.file_version)? {
+        Ok(file) => file,
+        Err(problems) => {
+            sweep_file::explain(&problems);
+            return Ok(ExitCode::from(FAILED));
+        }
+    };
+    let limit = args.limit.unwrap_or(u64::MAX);
+    out::results(|to| match args.format {
+        Format::Json => json_lines(&file, limit, to),
+        Format::Csv => csv_lines(&file, limit, to),
+        Format::Table => table(&file, limit, to),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The trials that are to be printed, with their indices.
+fn trials(file: &SweepFile, limit: u64) -> impl Iterator<Item = (u64, Map<String, Value>)> + '_ {
+    (0..limit).zip(file.trials())
+}
+
+fn json_lines(file: &SweepFile, limit: u64, to: &mut dyn Write) -> io::Result<()> {
+    trials(file, limit)
+        .try_for_each(|(index, parameters)| writeln!(to, "{}", json!({ "index": index, "parameters": parameters })))
+}
+
+fn csv_lines(file: &SweepFile, limit: u64, to: &mut dyn Write) -> io::Result<()> {
+    let columns = columns(file, limit);
+    let mut csv = csv::Writer::from_writer(to);
+    let header = std::iter::once("index").chain(columns.iter().map(|(name, _)| name.as_str()));
+    csv.write_record(header).map_err(as_io)?;
+    for (index, parameters) in trials(file, limit) {
+        csv.write_record(std::iter::once(index.to_string()).chain(cells(&columns, &parameters))).map_err(as_io)?;
+    }
+    csv.flush()
+}
+
+/// The I/O error beneath, which the csv crate's own conversion would hide: a closed pipe must be
+/// seen as one.
+fn as_io(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+fn table(file: &SweepFile, limit: u64, to: &mut dyn Write) -> io::Result<()> {
+    let columns = columns(file, limit);
+    let last = file.trial_count().min(limit).saturating_sub(1).to_string();
+    let widths: Vec<usize> =
+        std::iter::once(last.len().max("index".len())).chain(columns.iter().map(|(_, width)| *width)).collect();
+    let names = std::iter::once("index").chain(columns.iter().map(|(name, _)| name.as_str()));
+    show::row(to, &widths, names)?;
+    for (index, parameters) in trials(file, limit) {
+        show::row(to, &widths, std::iter::once(index.to_string()).chain(cells(&columns, &parameters)))?;
+    }
+    Ok(())
+}
+
+/// Every parameter that occurs, in order of first appearance, with the width of its widest value.
+fn columns(file: &SweepFile, limit: u64) -> Vec<(String, usize)> {
+    let mut columns: Vec<(String, usize)> = Vec::new();
+    for (_, parameters) in trials(file, limit) {
+        for (name, value) in &parameters {
+            let width = show::width(&show::text(value));
+            match columns.iter_mut().find(|(known, _)| known == name) {
+                Some((_, widest)) => *widest = width.max(*widest),
+                None => columns.push((name.clone(), width.max(show::width(name)))),
+            }
+        }
+    }
+    columns
+}
+
+/// A trial's values under the columns; empty where it has none.
+fn cells<'a>(columns: &'a [(String, usize)], parameters: &'a Map<String, Value>) -> impl Iterator<Item = String> + 'a {
+    columns.iter().map(|(name, _)| parameters.get(name).map_or_else(String::new, show::text))
+}

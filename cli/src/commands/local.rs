@@ -1,0 +1,191 @@
+//! `spotsweep local`: the stack in the background.
+
+use std::fs::File;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Command;
+use tokio::time::sleep;
+
+use crate::args::{Local, Up};
+use crate::failure::{Context, Failure};
+use crate::local::batch::QUEUE;
+use crate::local::checkout::Checkout;
+use crate::local::deploy::{BUCKET, CLAIM_FUNCTION};
+use crate::local::group::Group;
+use crate::local::run_folder::tail;
+use crate::local::stack::{Logs, Ready, Stack};
+use crate::local::state::{Desk, Hosting, State};
+use crate::out;
+use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
+use crate::signals::{requested_stop, unless_stopped};
+
+/// Between two looks at a starting or stopping stack.
+const POLL: Duration = Duration::from_millis(50);
+/// In order it takes about a second.
+const STOP_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Runs one of the subcommands.
+pub(crate) async fn run(command: Local) -> Result<ExitCode, Failure> {
+    let checkout = Checkout::locate()?;
+    match command {
+        Local::Up(args) => up(checkout, args).await?,
+        Local::Down => down(&Desk::new(&checkout.local())).await?,
+        Local::Env => env(&Desk::new(&checkout.local()))?,
+        Local::Serve(args) => serve(checkout, args).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
+    let desk = Desk::new(&checkout.local());
+    if let Some(state) = desk.running()? {
+        out::note(format_args!("the local stack is running already"));
+        describe(&state);
+        return Ok(());
+    }
+    let state = unless_stopped(async {
+        // Here, where its output is seen; the host then finds everything made.
+        Ready::make(checkout, args.stack.no_build).await?;
+        start_host(&desk, &args).await
+    })
+    .await?;
+    describe(&state);
+    Ok(())
+}
+
+/// Starts `local serve` and waits until its stack is ready. Dropping the future ends the host.
+async fn start_host(desk: &Desk, args: &Up) -> Result<State, Failure> {
+    let log = desk.log();
+    let output = File::create(&log).context(|| format!("cannot write {}", log.display()))?;
+    let errors = output.try_clone().context(|| format!("cannot write {}", log.display()))?;
+    let binary = std::env::current_exe().context(|| "cannot find the running binary")?;
+    let mut command = Command::new(binary);
+    command.args(["local", "serve", "--no-build", "--job-definition", &args.stack.job_definition]);
+    if let Some(code) = &args.code {
+        command.arg("--code").arg(code);
+    }
+    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let mut host = Group::start(&mut command).context(|| "cannot start the stack's host")?;
+    // The host bounds each of its own steps, so it either gets ready or ends.
+    loop {
+        if let Some(status) = host.ended().context(|| "cannot follow the stack's host")? {
+            return Err(Failure::new(format!("the local stack did not start ({status}); {}", tail(&log, 20))));
+        }
+        if let Some(state) = desk.running()? {
+            host.detach();
+            return Ok(state);
+        }
+        sleep(POLL).await;
+    }
+}
+
+async fn serve(checkout: Checkout, args: Up) -> Result<(), Failure> {
+    let hosting = Desk::new(&checkout.local()).host().await?;
+    let code = args.code.clone().unwrap_or_else(|| checkout.digits());
+    let start = async {
+        let ready = Ready::make(checkout, args.stack.no_build).await?;
+        Stack::start(&ready, &code, &args.stack).await
+    };
+    let mut stack = unless_stopped(start).await?;
+    let outcome = tokio::select! {
+        outcome = host(&mut stack, &hosting, &args) => outcome,
+        signal = requested_stop() => signal.map(drop),
+    };
+    stack.stop(if outcome.is_ok() { Logs::Remove } else { Logs::Keep }).await;
+    outcome
+}
+
+/// Tells that the stack is ready and watches over it.
+async fn host(stack: &mut Stack, hosting: &Hosting, args: &Up) -> Result<(), Failure> {
+    hosting.announce(&State {
+        endpoint: stack.endpoint().to_owned(),
+        emulator: stack.emulator_endpoint(),
+        bucket: BUCKET.to_owned(),
+        table: stack.table().to_owned(),
+        queue: QUEUE.to_owned(),
+        job_definition: args.stack.job_definition.clone(),
+        claim_function: CLAIM_FUNCTION.to_owned(),
+        functions_log: stack.functions_log().to_owned(),
+        jobs_logs: stack.jobs_logs(),
+    })?;
+    loop {
+        stack.check()?;
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn down(desk: &Desk) -> Result<(), Failure> {
+    let Some(pid) = desk.host_pid()? else {
+        desk.forget();
+        out::note(format_args!("no local stack is running"));
+        return Ok(());
+    };
+    let pid = Pid::from_raw(pid).ok_or_else(|| Failure::new("the running stack's pid is unreadable"))?;
+    // Errors mean that it has just ended: the lock tells.
+    let _ = kill_process(pid, Signal::TERM);
+    if desk.deserted(STOP_DEADLINE).await? {
+        out::note(format_args!("the local stack has stopped"));
+        return Ok(());
+    }
+    let _ = kill_process(pid, Signal::KILL);
+    desk.forget();
+    let seconds = STOP_DEADLINE.as_secs();
+    Err(Failure::new(format!(
+        "the local stack did not stop within {seconds} s and was killed; see {}",
+        desk.log().display()
+    )))
+}
+
+fn env(desk: &Desk) -> Result<(), Failure> {
+    let state = desk.running()?;
+    let state = state.ok_or_else(|| Failure::new("no local stack is running: start one with `spotsweep local up`"))?;
+    let port = state.endpoint.rsplit(':').next().unwrap_or_default();
+    let variables = [
+        ("AWS_ENDPOINT_URL", state.endpoint.as_str()),
+        ("AWS_ENDPOINT_URL_BATCH", &state.emulator),
+        ("AWS_ENDPOINT_URL_EC2", &state.emulator),
+        ("AWS_ACCESS_KEY_ID", LOCAL_CREDENTIAL),
+        ("AWS_SECRET_ACCESS_KEY", LOCAL_CREDENTIAL),
+        ("AWS_REGION", LOCAL_REGION),
+        ("AWS_DEFAULT_REGION", LOCAL_REGION),
+        ("SPOTSWEEP_BUCKET", &state.bucket),
+        ("SPOTSWEEP_TABLE", &state.table),
+        ("SPOTSWEEP_QUEUE", &state.queue),
+        ("SPOTSWEEP_JOB_DEFINITION", &state.job_definition),
+        ("SPOTSWEEP_CLAIM_FUNCTION", &state.claim_function),
+        // For `cargo lambda invoke --invoke-address 127.0.0.1 --invoke-port $SPOTSWEEP_PORT`.
+        ("SPOTSWEEP_PORT", port),
+    ];
+    out::results(|to| {
+        // A session of the caller's own would be mixed with our credentials.
+        writeln!(to, "unset AWS_SESSION_TOKEN AWS_PROFILE")?;
+        variables.iter().try_for_each(|(name, value)| writeln!(to, "export {name}={}", quoted(value)))
+    })
+}
+
+/// A word as any POSIX shell reads it back.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn describe(state: &State) {
+    out::note(format_args!("AWS (S3, DynamoDB, EventBridge, Lambda): {}", state.endpoint));
+    out::note(format_args!("Batch and EC2:                           {}", state.emulator));
+    out::note(format_args!("drop sweep files into                    s3://{}/sweeps/", state.bucket));
+    out::note(format_args!("functions' log                           {}", state.functions_log.display()));
+    out::note(format_args!("jobs' logs                               {}", state.jobs_logs.display()));
+    out::note(format_args!("next: eval \"$(spotsweep local env)\"; stop it with: spotsweep local down"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_survive_the_shell() {
+        assert_eq!(quoted("a b$c"), "'a b$c'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

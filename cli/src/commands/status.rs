@@ -1,0 +1,120 @@
+//! `spotsweep status`: one sweep and its trials.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use spotsweep::aws::Reader;
+use spotsweep::ids::SweepId;
+use spotsweep::leaderboard::{ranked, ranking};
+use spotsweep::lifecycle::{Ranking, Sweep};
+use spotsweep::trial::{JobStatus, Trial};
+
+use crate::args::Status;
+use crate::commands::ls;
+use crate::failure::{Context, Failure};
+use crate::progress::Figures;
+use crate::{out, show, target};
+
+/// Trials that are listed for a person; `--json` lists them all.
+const SHOWN_TRIALS: usize = 50;
+
+/// Fails for a sweep that is not there.
+pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
+    let id = SweepId::parse(&args.sweep).ok_or_else(|| {
+        Failure::usage(format!(
+            "{:?} is no sweep id; `spotsweep ls` lists them, such as digits-1a2b3c4d5e6f",
+            args.sweep
+        ))
+    })?;
+    let target = target::table(args.table.name).await?;
+    let cannot_read = || format!("cannot read the table {}", target.name);
+    let reader = Reader::new(&target.config, target.name.clone());
+    let sweep = reader.sweep(&id).await.context(cannot_read)?;
+    let sweep = sweep.ok_or_else(|| Failure::new(format!("there is no sweep {id}; `spotsweep ls` lists them")))?;
+    let trials = reader.trials(&id).await.context(cannot_read)?;
+    let by = sweep.plan.as_ref().and_then(|plan| ranking(plan, &trials));
+    if args.json {
+        let status = as_json(&sweep, &trials, by.as_ref());
+        out::results(|to| writeln!(to, "{status}"))?;
+    } else {
+        let total = sweep.plan.as_ref().map_or(0, |plan| u64::from(plan.trials));
+        let rows = rows(&ranked(by.as_ref(), &trials), by.as_ref());
+        out::results(|to| {
+            writeln!(to, "{}: {} ({})", sweep.id, sweep.stage.name(), sweep.upload.key)?;
+            writeln!(to, "{}\n", Figures::of(total, &trials, by.as_ref()))?;
+            show::table(to, &rows)
+        })?;
+        if trials.len() > SHOWN_TRIALS {
+            out::note(format_args!("and {} more; --json lists them all", trials.len() - SHOWN_TRIALS));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The line of `ls --json`, with counts and every trial that has had an event.
+fn as_json(sweep: &Sweep, trials: &[Trial], by: Option<&Ranking>) -> Value {
+    let total = sweep.plan.as_ref().map_or(0, |plan| u64::from(plan.trials));
+    let figures = Figures::of(total, trials, by);
+    let best =
+        figures.best.as_ref().map(|(metric, value, index)| json!({ "index": index, "metric": metric, "value": value }));
+    let more = json!({
+        "waiting": figures.waiting,
+        "starting": figures.starting,
+        "running": figures.running,
+        "succeeded": figures.succeeded,
+        "failed": figures.failed,
+        "best": best,
+        "each": trials.iter().map(trial_json).collect::<Vec<_>>(),
+    });
+    let mut status = ls::line(sweep);
+    if let (Some(status), Value::Object(more)) = (status.as_object_mut(), more) {
+        status.extend(more);
+    }
+    status
+}
+
+fn trial_json(trial: &Trial) -> Value {
+    json!({
+        "index": trial.index,
+        "status": state(trial.status),
+        "attempts": trial.attempts.len(),
+        "job": trial.job.to_string(),
+        "reason": trial.reason,
+        "run_seconds": trial.run_seconds(),
+        "metrics": trial.metrics,
+    })
+}
+
+fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
+    let metric = by.map_or("METRIC", |by| by.name.as_str());
+    let header = ["TRIAL", "STATE", "ATTEMPT", metric, "STEP", "ZONE", "INSTANCE", "REASON"].map(String::from);
+    let row = |trial: &&Trial| {
+        let measured = by.and_then(|by| trial.metrics.get(&by.name));
+        let attempt = trial.attempts.last_key_value();
+        let of_attempt = |pick: fn(&spotsweep::trial::Attempt) -> &Option<String>| {
+            attempt.and_then(|(_, attempt)| pick(attempt).clone()).unwrap_or_default()
+        };
+        vec![
+            trial.index.to_string(),
+            state(trial.status).to_owned(),
+            attempt.map_or_else(String::new, |(number, _)| number.to_string()),
+            measured.map_or_else(String::new, |metric| format!("{:.5}", metric.last)),
+            measured.and_then(|metric| metric.step).map_or_else(String::new, |step| step.to_string()),
+            of_attempt(|attempt| &attempt.zone),
+            of_attempt(|attempt| &attempt.instance),
+            trial.reason.clone().filter(|_| trial.status == JobStatus::Failed).unwrap_or_default(),
+        ]
+    };
+    std::iter::once(header.into()).chain(trials.iter().take(SHOWN_TRIALS).map(row)).collect()
+}
+
+/// Batch's state, as a person says it.
+fn state(status: JobStatus) -> &'static str {
+    match status {
+        JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => "waiting",
+        JobStatus::Starting => "starting",
+        JobStatus::Running => "running",
+        JobStatus::Succeeded => "succeeded",
+        JobStatus::Failed => "failed",
+    }
+}

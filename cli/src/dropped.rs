@@ -1,0 +1,156 @@
+//! Dropping a sweep file into the bucket, and the answer that comes to lie beside it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::primitives::ByteStream;
+use serde_json::Value;
+use spotsweep::sweep::Problem;
+use spotsweep::upload::{DROP_PREFIX, Upload};
+use tokio::time::{Instant, sleep};
+
+use crate::failure::{Context, Failure};
+
+/// Between two looks for the answer.
+const POLL: Duration = Duration::from_millis(100);
+/// S3's events take seconds, sometimes over a minute (facts 15).
+const ANSWER_DEADLINE: Duration = Duration::from_secs(180);
+/// An answer's size is bounded by the file's; this is far above.
+const ANSWER_LIMIT_BYTES: i64 = 64 << 20;
+
+/// A file that is to be dropped, or has been.
+#[derive(Debug)]
+pub(crate) struct Dropped {
+    client: Client,
+    upload: Upload,
+    etag: Option<String>,
+    /// What lay beside it before: not the answer.
+    stale: Vec<String>,
+}
+
+/// What the control plane says of a file.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// `<key>.plan.json`
+    Planned(Value),
+    /// `<key>.rejected.json`
+    Rejected(Value),
+}
+
+impl Dropped {
+    /// Puts the file to `sweeps/<file name>`, and nothing else.
+    pub(crate) async fn put(client: Client, bucket: &str, file: &Path) -> Result<Self, Failure> {
+        let upload = upload(bucket, file)?;
+        let mut dropped = Self { client, upload, etag: None, stale: Vec::new() };
+        for key in dropped.answers() {
+            dropped.stale.extend(dropped.mark(&key).await?);
+        }
+        let unreadable = || Failure::usage(format!("cannot read {}", file.display()));
+        let body = ByteStream::from_path(file).await.map_err(|error| unreadable().caused_by(error))?;
+        let put = dropped.client.put_object().bucket(bucket).key(&dropped.upload.key).body(body).send().await;
+        let put = put.context(|| format!("cannot put {} into the bucket {bucket}", file.display()))?;
+        dropped.upload.version_id = put.version_id;
+        dropped.etag = put.e_tag.map(|etag| etag.trim_matches('"').to_owned());
+        Ok(dropped)
+    }
+
+    /// Waits until the control plane has answered this very upload.
+    pub(crate) async fn answer(&self) -> Result<Answer, Failure> {
+        let deadline = Instant::now() + ANSWER_DEADLINE;
+        let [plan, rejection] = self.answers();
+        while Instant::now() < deadline {
+            if let Some(answer) = self.fresh(&plan).await? {
+                return Ok(Answer::Planned(answer));
+            }
+            if let Some(answer) = self.fresh(&rejection).await? {
+                return Ok(Answer::Rejected(answer));
+            }
+            sleep(POLL).await;
+        }
+        Err(Failure::new(format!(
+            "no answer to s3://{}/{} after {} s: the file is in the bucket, but nothing has read it; look at the log \
+             of the function sweep-upload and at the queues FailedEvents and UndeliveredEvents",
+            self.upload.bucket,
+            self.upload.key,
+            ANSWER_DEADLINE.as_secs()
+        )))
+    }
+
+    fn answers(&self) -> [String; 2] {
+        [self.upload.plan_key(), self.upload.rejected_key()]
+    }
+
+    /// What tells one put of an object from the next; `None` where there is no object.
+    async fn mark(&self, key: &str) -> Result<Option<String>, Failure> {
+        let head = self.client.head_object().bucket(&self.upload.bucket).key(key).send().await;
+        match head {
+            Ok(head) => Ok(head.version_id.or(head.e_tag)),
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_not_found()) => Ok(None),
+            Err(error) => Err(Failure::new(format!("cannot look for {key}")).caused_by(error)),
+        }
+    }
+
+    /// The answer under this key, if it is this upload's.
+    async fn fresh(&self, key: &str) -> Result<Option<Value>, Failure> {
+        let got = self.client.get_object().bucket(&self.upload.bucket).key(key).send().await;
+        let got = match got {
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),
+            got => got.context(|| format!("cannot read {key}"))?,
+        };
+        let mark = got.version_id().or(got.e_tag());
+        if mark.is_some_and(|mark| self.stale.iter().any(|stale| stale == mark)) {
+            return Ok(None);
+        }
+        if got.content_length().is_some_and(|length| length > ANSWER_LIMIT_BYTES) {
+            return Err(Failure::new(format!("{key} is larger than {ANSWER_LIMIT_BYTES} bytes")));
+        }
+        let body = got.body.collect().await.context(|| format!("cannot read {key}"))?.into_bytes();
+        let answer: Value = serde_json::from_slice(&body).context(|| format!("{key} is not JSON"))?;
+        let is_ours = answer.get("version").and_then(Value::as_str).is_none_or(|version| self.is_version(version));
+        Ok(is_ours.then_some(answer))
+    }
+
+    /// Whether an answer's `version` is this put: its version id or, where S3's event had none,
+    /// its ETag and a sequencer. Another put of the same key gets an answer of its own.
+    fn is_version(&self, version: &str) -> bool {
+        let etag = version.split('/').next();
+        self.upload.version_id.as_deref() == Some(version) || (etag.is_some() && self.etag.as_deref() == etag)
+    }
+}
+
+/// What will be uploaded. A name that the rules never match is refused: it would wait for ever.
+pub(crate) fn upload(bucket: &str, file: &Path) -> Result<Upload, Failure> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| Failure::usage(format!("{} is not a readable file name", file.display())))?;
+    let upload = Upload {
+        bucket: bucket.to_owned(),
+        key: format!("{DROP_PREFIX}{name}"),
+        version_id: None,
+        fingerprint: String::new(),
+        size: None,
+        uploaded_at: jiff::Timestamp::now(),
+    };
+    if upload.is_sweep_file() {
+        return Ok(upload);
+    }
+    Err(Failure::usage(format!("{name} would not be taken for a sweep file: its name must end in .yaml or .yml")))
+}
+
+/// The problems in a rejection, as `spotsweep validate` shows them.
+pub(crate) fn problems(rejection: &Value) -> Vec<Problem> {
+    let problem = |told: &Value| {
+        let text = |field| told.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let number = |field| told.get(field).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+        Problem {
+            file: text("file"),
+            line: number("line").unwrap_or(0),
+            column: number("column").unwrap_or(0),
+            text: text("text"),
+            width: number("width").unwrap_or(0),
+            message: text("message"),
+            help: text("help"),
+        }
+    };
+    rejection.get("problems").and_then(Value::as_array).into_iter().flatten().map(problem).collect()
+}

@@ -1,0 +1,66 @@
+//! The one error type of the command: what was being done, and why it did not work.
+
+use std::error::Error;
+use std::fmt;
+use std::process::ExitCode;
+
+/// Exit code of a command that ran and failed, and of an invalid sweep file.
+pub(crate) const FAILED: u8 = 1;
+/// Exit code of wrong usage, as clap has it; also of a file that cannot be read.
+pub(crate) const USAGE: u8 = 2;
+
+/// What could not be done. Displays its causes too, each on its own line.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    what: String,
+    cause: Option<Box<dyn Error + Send + Sync>>,
+    exit: u8,
+}
+
+impl Failure {
+    /// A failure with exit code 1.
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), cause: None, exit: FAILED }
+    }
+
+    /// A mistake of the caller: exit code 2.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self { exit: USAGE, ..Self::new(what) }
+    }
+
+    /// Adds the error beneath.
+    pub(crate) fn caused_by(self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { cause: Some(cause.into()), ..self }
+    }
+
+    /// The command's exit code.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.exit)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.what)?;
+        let mut cause = self.cause.as_deref().map(|cause| cause as &dyn Error);
+        while let Some(error) = cause {
+            write!(formatter, "\n  caused by: {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl Error for Failure {}
+
+/// Says what was being done when something went wrong.
+pub(crate) trait Context<T> {
+    /// Wraps the error; the words are only made when there is one.
+    fn context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<Box<dyn Error + Send + Sync>>> Context<T> for Result<T, E> {
+    fn context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T, Failure> {
+        self.map_err(|error| Failure::new(what()).caused_by(error))
+    }
+}

@@ -1,0 +1,84 @@
+//! What `infra/compute.yaml` is to AWS: a Spot compute environment, a queue and the job
+//! definitions that sweeps run on, registered with the emulator over the wire.
+
+use std::num::NonZero;
+use std::path::Path;
+
+use aws_config::SdkConfig;
+use aws_sdk_batch::types::{
+    CeState, CeType, ComputeEnvironmentOrder, ComputeResource, ContainerProperties, CrAllocationStrategy, CrType,
+    JobDefinitionType, JqState, KeyValuePair, ResourceRequirement, ResourceType,
+};
+
+use crate::failure::{Context, Failure};
+
+/// The queue of sweeps that name none.
+pub(crate) const QUEUE: &str = "spot";
+const COMPUTE_ENVIRONMENT: &str = "spot";
+/// One vCPU each, so that trials spread over zones as they would over GPU instances.
+const INSTANCE_TYPE: &str = "c7i.medium";
+/// The emulator's zones have one subnet each.
+const SUBNETS: [&str; 3] = ["subnet-us-east-1a", "subnet-us-east-1b", "subnet-us-east-1c"];
+const MEMORY_MIB: &str = "1024";
+/// Name and command of each job definition; the commands' programs lie in the code folder.
+const DEFINITIONS: [(&str, &[&str]); 2] =
+    [("train", &["python", "train.py", "${args}"]), ("train-seed", &["python", "train_seed.py"])];
+
+/// Makes them. `code` is the folder that jobs run in, `endpoint` where they find AWS.
+pub(crate) async fn register(config: &SdkConfig, code: &Path, endpoint: &str) -> Result<(), Failure> {
+    let client = aws_sdk_batch::Client::new(config);
+    // As many trials at once as there are cores: more would only slow each other down.
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let resources = ComputeResource::builder()
+        .r#type(CrType::Spot)
+        .allocation_strategy(CrAllocationStrategy::SpotPriceCapacityOptimized)
+        .minv_cpus(0)
+        .maxv_cpus(i32::try_from(cores).unwrap_or(i32::MAX))
+        .instance_types(INSTANCE_TYPE)
+        .set_subnets(Some(SUBNETS.map(String::from).into()))
+        .security_group_ids("sg-local")
+        .instance_role("ecsInstanceRole")
+        .build();
+    client
+        .create_compute_environment()
+        .compute_environment_name(COMPUTE_ENVIRONMENT)
+        .r#type(CeType::Managed)
+        .state(CeState::Enabled)
+        .compute_resources(resources)
+        .send()
+        .await
+        .context(|| "cannot create the compute environment")?;
+    client
+        .create_job_queue()
+        .job_queue_name(QUEUE)
+        .state(JqState::Enabled)
+        .priority(1)
+        .compute_environment_order(
+            ComputeEnvironmentOrder::builder().order(1).compute_environment(COMPUTE_ENVIRONMENT).build(),
+        )
+        .send()
+        .await
+        .context(|| "cannot create the job queue")?;
+    for (name, command) in DEFINITIONS {
+        client
+            .register_job_definition()
+            .job_definition_name(name)
+            .r#type(JobDefinitionType::Container)
+            .container_properties(container(code, command, endpoint))
+            .send()
+            .await
+            .context(|| format!("cannot register the job definition {name}"))?;
+    }
+    Ok(())
+}
+
+fn container(code: &Path, command: &[&str], endpoint: &str) -> ContainerProperties {
+    let requirement = |kind, value: &str| ResourceRequirement::builder().r#type(kind).value(value).build();
+    ContainerProperties::builder()
+        .image(format!("file://{}", code.display()))
+        .set_command(Some(command.iter().map(ToString::to_string).collect()))
+        .resource_requirements(requirement(ResourceType::Vcpu, "1"))
+        .resource_requirements(requirement(ResourceType::Memory, MEMORY_MIB))
+        .environment(KeyValuePair::builder().name("AWS_ENDPOINT_URL").value(endpoint).build())
+        .build()
+}

@@ -1,0 +1,175 @@
+//! Deploys `infra/control-plane.yaml` as it is, and believes nothing that it has not read back.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_sdk_cloudformation::types::{Capability, Parameter, StackStatus};
+use aws_sdk_s3::config::{Builder, RequestChecksumCalculation};
+use aws_sdk_s3::primitives::ByteStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::failure::{Context, Failure};
+use crate::local::checkout::Checkout;
+use crate::local::package::{Packaged, point_at, zip_functions};
+use crate::local::run_folder::RunFolder;
+use crate::sdk;
+
+/// The local control plane's bucket.
+pub(crate) const BUCKET: &str = "spotsweep-local";
+/// Holds the functions' zips.
+const ARTIFACTS: &str = "spotsweep-local-artifacts";
+/// Name of the CloudFormation stack.
+const STACK: &str = "spotsweep-local";
+/// The one function that no rule calls: the runner does.
+pub(crate) const CLAIM_FUNCTION: &str = "trial-claim";
+/// ministack takes under a second.
+const DEPLOY_DEADLINE: Duration = Duration::from_secs(60);
+
+/// The template and the zips, ready to be uploaded.
+#[derive(Debug)]
+pub(crate) struct Package {
+    packaged: Packaged,
+    zips: Vec<PathBuf>,
+}
+
+impl Package {
+    /// Reads the template and zips the functions that it names.
+    pub(crate) async fn make(checkout: &Checkout, run: &RunFolder) -> Result<Self, Failure> {
+        let (checkout, folder) = (checkout.clone(), run.subfolder("functions")?);
+        let make = move || {
+            let path = checkout.root.join("infra/control-plane.yaml");
+            let text = std::fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
+            let packaged = point_at(&text, ARTIFACTS);
+            let zips = zip_functions(&checkout, &packaged.functions, &folder)?;
+            Ok(Self { packaged, zips })
+        };
+        tokio::task::spawn_blocking(make).await.context(|| "zipping the functions was cut off")?
+    }
+
+    /// Uploads the zips, creates the stack and checks what is there. Returns the table's name.
+    pub(crate) async fn deploy(&self, config: &SdkConfig, queue: &str, definition: &str) -> Result<String, Failure> {
+        self.upload(&sdk::s3(config)).await?;
+        self.create_stack(config, queue, definition).await?;
+        self.read_back(config).await
+    }
+
+    async fn upload(&self, s3: &aws_sdk_s3::Client) -> Result<(), Failure> {
+        s3.create_bucket()
+            .bucket(ARTIFACTS)
+            .send()
+            .await
+            .context(|| "cannot create the bucket for the functions' code")?;
+        let mut puts = JoinSet::new();
+        for (name, zip) in self.packaged.functions.iter().zip(&self.zips) {
+            let put = s3.put_object().bucket(ARTIFACTS).key(format!("{name}.zip"));
+            let (name, zip) = (name.clone(), zip.clone());
+            puts.spawn(async move {
+                let body = ByteStream::from_path(&zip).await.context(|| format!("cannot read {}", zip.display()))?;
+                // To our own child on this machine: a checksum of so much would only cost seconds.
+                let plain = Builder::new().request_checksum_calculation(RequestChecksumCalculation::WhenRequired);
+                put.body(body)
+                    .customize()
+                    .config_override(plain)
+                    .send()
+                    .await
+                    .context(|| format!("cannot upload the code of {name}"))
+            });
+        }
+        while let Some(put) = puts.join_next().await {
+            put.context(|| "uploading the functions was cut off")??;
+        }
+        Ok(())
+    }
+
+    async fn create_stack(&self, config: &SdkConfig, queue: &str, definition: &str) -> Result<(), Failure> {
+        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
+        let parameters = [
+            ("NamePrefix", ""),
+            ("BucketName", BUCKET),
+            ("JobQueue", queue),
+            ("JobDefinition", definition),
+            ("Architecture", architecture),
+            ("ReconcileMinutes", "1"),
+        ];
+        let parameter =
+            |(key, value): (&str, &str)| Parameter::builder().parameter_key(key).parameter_value(value).build();
+        let client = aws_sdk_cloudformation::Client::new(config);
+        client
+            .create_stack()
+            .stack_name(STACK)
+            .template_body(&self.packaged.template)
+            .capabilities(Capability::CapabilityNamedIam)
+            .capabilities(Capability::CapabilityAutoExpand)
+            .set_parameters(Some(parameters.map(parameter).into()))
+            .send()
+            .await
+            .context(|| "cannot deploy the control plane")?;
+        let deadline = Instant::now() + DEPLOY_DEADLINE;
+        loop {
+            match status(&client).await? {
+                StackStatus::CreateComplete => return Ok(()),
+                StackStatus::CreateInProgress if Instant::now() < deadline => sleep(Duration::from_millis(50)).await,
+                other => return Err(refused(&client, &other).await),
+            }
+        }
+    }
+
+    /// A stack that ministack calls complete may lack what it does not know: each thing that the
+    /// control plane stands on is looked up where it is used.
+    async fn read_back(&self, config: &SdkConfig) -> Result<String, Failure> {
+        let (functions, rules) = (aws_sdk_lambda::Client::new(config), aws_sdk_eventbridge::Client::new(config));
+        for name in &self.packaged.functions {
+            let missing = || format!("the control plane is deployed, but its function {name} is not there");
+            functions.get_function().function_name(name).send().await.context(missing)?;
+            if name == CLAIM_FUNCTION {
+                continue;
+            }
+            let missing = || format!("the control plane is deployed, but its rule {name} is not there");
+            let targets = rules.list_targets_by_rule().rule(name).send().await.context(missing)?;
+            if !targets.targets().iter().any(|target| target.arn().ends_with(&format!(":function:{name}"))) {
+                return Err(Failure::new(format!("the rule {name} is deployed, but does not call its function")));
+            }
+        }
+        let s3 = sdk::s3(config);
+        s3.head_bucket().bucket(BUCKET).send().await.context(|| format!("the bucket {BUCKET} is not there"))?;
+        let outputs = outputs(&aws_sdk_cloudformation::Client::new(config)).await?;
+        let table =
+            outputs.get("Table").ok_or_else(|| Failure::new("the control plane names no table in its outputs"))?;
+        let tables = aws_sdk_dynamodb::Client::new(config);
+        tables.describe_table().table_name(table).send().await.context(|| format!("the table {table} is not there"))?;
+        Ok(table.clone())
+    }
+}
+
+async fn describe(client: &aws_sdk_cloudformation::Client) -> Result<aws_sdk_cloudformation::types::Stack, Failure> {
+    let stacks = client.describe_stacks().stack_name(STACK).send().await.context(|| "cannot follow the deployment")?;
+    let stack = stacks.stacks.unwrap_or_default().into_iter().next();
+    stack.ok_or_else(|| Failure::new("the stack that was just created is not listed"))
+}
+
+async fn status(client: &aws_sdk_cloudformation::Client) -> Result<StackStatus, Failure> {
+    describe(client).await?.stack_status.ok_or_else(|| Failure::new("the stack that was just created has no status"))
+}
+
+async fn outputs(client: &aws_sdk_cloudformation::Client) -> Result<BTreeMap<String, String>, Failure> {
+    let outputs = describe(client).await?.outputs.unwrap_or_default();
+    Ok(outputs.into_iter().filter_map(|output| Some((output.output_key?, output.output_value?))).collect())
+}
+
+/// Why the deployment did not complete, resource by resource.
+async fn refused(client: &aws_sdk_cloudformation::Client, status: &StackStatus) -> Failure {
+    let events = client.describe_stack_events().stack_name(STACK).send().await;
+    let reasons: Vec<String> = events
+        .map(|events| events.stack_events.unwrap_or_default())
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|event| {
+            let reason = event.resource_status_reason.filter(|reason| !reason.is_empty())?;
+            Some(format!("\n    {}: {reason}", event.logical_resource_id.unwrap_or_default()))
+        })
+        .collect();
+    Failure::new(format!("deploying the control plane ended as {status}{}", reasons.concat()))
+}

@@ -1,0 +1,136 @@
+//! ministack as a child of ours, on a port of its own, with its data in the run's folder.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::failure::{Context, Failure};
+use crate::local::group::Group;
+use crate::local::run_folder::{RunFolder, tail};
+use crate::local::venv::Venv;
+use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
+
+/// Ends with its whole group when our end of its standard input closes, so that even a SIGKILL
+/// of this command leaves nothing behind.
+const PROGRAM: &str = include_str!("ministack.py");
+/// It is up in 0.4 s; a loaded machine gets more.
+const START_DEADLINE: Duration = Duration::from_secs(30);
+/// Another program can take the free port before ministack binds it.
+const START_ATTEMPTS: u32 = 3;
+
+/// A running ministack.
+#[derive(Debug)]
+pub(crate) struct Ministack {
+    group: Group,
+    endpoint: String,
+    log: PathBuf,
+}
+
+impl Ministack {
+    /// Starts it and waits until it answers. Its functions inherit `emulator`, an endpoint, for
+    /// Batch and EC2.
+    pub(crate) async fn start(venv: &Venv, run: &RunFolder, emulator: &str) -> Result<Self, Failure> {
+        let data = run.subfolder("ministack")?;
+        let log = run.path().join("ministack.log");
+        let mut attempt = 1;
+        loop {
+            let mut ministack = spawn(venv, &data, &log, emulator)?;
+            match ministack.ready().await {
+                Ok(()) => return Ok(ministack),
+                Err(failure) if attempt == START_ATTEMPTS => return Err(failure),
+                Err(_) => attempt += 1,
+            }
+        }
+    }
+
+    /// Where it serves, as a URL.
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Its log; the functions' output is in it too.
+    pub(crate) fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Fails if it has ended on its own.
+    pub(crate) fn check(&mut self) -> Result<(), Failure> {
+        match self.group.ended().context(|| "cannot follow ministack")? {
+            None => Ok(()),
+            Some(status) => Err(Failure::new(format!("ministack ended ({status}); {}", tail(&self.log, 15)))),
+        }
+    }
+
+    /// Ends it and the functions that it runs. At once: its data is in memory and thrown away.
+    pub(crate) async fn stop(self) {
+        self.group.kill().await;
+    }
+
+    async fn ready(&mut self) -> Result<(), Failure> {
+        let address = self.endpoint.trim_start_matches("http://").to_owned();
+        let deadline = Instant::now() + START_DEADLINE;
+        while Instant::now() < deadline {
+            self.check()?;
+            if timeout(Duration::from_secs(1), answers(&address))
+                .await
+                .is_ok_and(|answer| answer.is_ok_and(|ready| ready))
+            {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(25)).await;
+        }
+        let seconds = START_DEADLINE.as_secs();
+        Err(Failure::new(format!("ministack did not answer within {seconds} s; {}", tail(&self.log, 15))))
+    }
+}
+
+fn spawn(venv: &Venv, data: &Path, log: &Path, emulator: &str) -> Result<Ministack, Failure> {
+    let port = free_port().context(|| "cannot find a free port for ministack")?;
+    let endpoint = format!("http://127.0.0.1:{port}");
+    let output = File::create(log).context(|| format!("cannot write {}", log.display()))?;
+    let errors = output.try_clone().context(|| format!("cannot write {}", log.display()))?;
+    let mut command = Command::new(venv.python());
+    // Nothing of the caller's environment but PATH: no profile, no endpoint, no proxy of theirs.
+    command
+        .args(["-c", PROGRAM])
+        .current_dir(data)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .envs(["HOME", "TMPDIR", "STATE_DIR", "S3_DATA_DIR"].map(|name| (name, data)))
+        .env("GATEWAY_PORT", port.to_string())
+        .env("BIND_HOST", "127.0.0.1")
+        .env("IOT_MTLS_ENABLED", "0")
+        .env("PYTHONUNBUFFERED", "1")
+        .env("AWS_ENDPOINT_URL", &endpoint)
+        .envs(["AWS_ENDPOINT_URL_BATCH", "AWS_ENDPOINT_URL_EC2"].map(|name| (name, emulator)))
+        .envs(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| (name, LOCAL_CREDENTIAL)))
+        .envs(["AWS_REGION", "AWS_DEFAULT_REGION", "MINISTACK_REGION"].map(|name| (name, LOCAL_REGION)))
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .stdin(Stdio::piped())
+        .stdout(output)
+        .stderr(errors);
+    let group = Group::start(&mut command).context(|| "cannot start ministack")?;
+    Ok(Ministack { group, endpoint, log: log.to_owned() })
+}
+
+fn free_port() -> std::io::Result<u16> {
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// Whether its readiness page says 200.
+async fn answers(address: &str) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET /_ministack/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await?;
+    Ok(&status[..] == b"HTTP/1.1 200")
+}

@@ -1,0 +1,156 @@
+//! The whole local stack: started in order, stopped in reverse.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use serde_json::Value;
+use spotsweep_emulator::{Config, Emulator};
+use tokio::time::timeout;
+
+use crate::args::StackOptions;
+use crate::failure::{Context, Failure};
+use crate::local::batch::{self, QUEUE};
+use crate::local::build::build;
+use crate::local::checkout::Checkout;
+use crate::local::deploy::Package;
+use crate::local::ministack::Ministack;
+use crate::local::run_folder::RunFolder;
+use crate::local::venv::Venv;
+use crate::sdk::{self, LOCAL_CREDENTIAL, LOCAL_REGION};
+
+/// Killing jobs takes no time; a stuck one must not hold the rest up.
+const EMULATOR_STOP_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A running local stack.
+pub(crate) struct Stack {
+    run: RunFolder,
+    emulator: Emulator,
+    ministack: Ministack,
+    config: SdkConfig,
+    table: String,
+}
+
+/// What becomes of a run's logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Logs {
+    /// Something went wrong: they are needed.
+    Keep,
+    /// They have nothing to tell.
+    Remove,
+}
+
+/// What a stack is started from: built binaries and a Python environment.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    checkout: Checkout,
+    venv: Venv,
+}
+
+impl Ready {
+    /// Builds and installs what is missing, both at once.
+    pub(crate) async fn make(checkout: Checkout, no_build: bool) -> Result<Self, Failure> {
+        let binaries = async { if no_build { Ok(()) } else { build(&checkout).await } };
+        let (venv, ()) = tokio::try_join!(Venv::ensure(&checkout), binaries)?;
+        Ok(Self { checkout, venv })
+    }
+}
+
+impl Stack {
+    /// Starts it. Dropping the future half-way stops what has been started.
+    pub(crate) async fn start(ready: &Ready, code: &Path, options: &StackOptions) -> Result<Self, Failure> {
+        let Ready { checkout, venv } = ready;
+        let code = code.canonicalize().context(|| format!("cannot find the code folder {}", code.display()))?;
+        let run = RunFolder::create(&checkout.local())?;
+        let emulator = Emulator::serve(emulator_config(checkout, venv, &run)?)
+            .await
+            .context(|| "cannot start the emulator of Batch and EC2")?;
+        let batch_endpoint = emulator.endpoint();
+        let (ministack, package) =
+            tokio::try_join!(Ministack::start(venv, &run, &batch_endpoint), Package::make(checkout, &run))?;
+        let (config, batch_config) = (sdk::local(ministack.endpoint()), sdk::local(&batch_endpoint));
+        let (table, ()) = tokio::try_join!(
+            package.deploy(&config, QUEUE, &options.job_definition),
+            batch::register(&batch_config, &code, ministack.endpoint()),
+        )?;
+        emulator.deliver_to(ministack.endpoint());
+        Ok(Self { run, emulator, ministack, config, table })
+    }
+
+    /// How to reach its S3, DynamoDB, Lambda and EventBridge.
+    pub(crate) fn config(&self) -> &SdkConfig {
+        &self.config
+    }
+
+    /// The same as a URL.
+    pub(crate) fn endpoint(&self) -> &str {
+        self.ministack.endpoint()
+    }
+
+    /// Where its Batch and EC2 are.
+    pub(crate) fn emulator_endpoint(&self) -> String {
+        self.emulator.endpoint()
+    }
+
+    /// Instances, jobs and calls, as the emulator sees them.
+    pub(crate) fn snapshot(&self) -> Value {
+        self.emulator.snapshot()
+    }
+
+    /// The control plane's table.
+    pub(crate) fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// The functions' output and ministack's own.
+    pub(crate) fn functions_log(&self) -> &Path {
+        self.ministack.log()
+    }
+
+    /// The jobs' output.
+    pub(crate) fn jobs_logs(&self) -> PathBuf {
+        self.run.path().join("jobs/logs")
+    }
+
+    /// Fails if a part of it has ended on its own.
+    pub(crate) fn check(&mut self) -> Result<(), Failure> {
+        self.ministack.check()
+    }
+
+    /// Stops everything, newest first.
+    pub(crate) async fn stop(self, logs: Logs) {
+        // Past the deadline its jobs are left to the kernel: nothing more can be done for them.
+        let _ = timeout(EMULATOR_STOP_DEADLINE, self.emulator.shutdown()).await;
+        self.ministack.stop().await;
+        match logs {
+            Logs::Keep => self.run.keep_logs(),
+            Logs::Remove => self.run.remove(),
+        }
+    }
+}
+
+fn emulator_config(checkout: &Checkout, venv: &Venv, run: &RunFolder) -> Result<Config, Failure> {
+    let mut config = Config::new(run.subfolder("jobs")?);
+    let runner = checkout.binaries.join("spotsweep-runner");
+    config.entrypoint = vec![runner.display().to_string(), "--".to_owned()];
+    let path = std::env::var("PATH").unwrap_or_default();
+    let home = run.subfolder("home")?;
+    let variables = [
+        ("PATH", format!("{}:{path}", venv.bin().display())),
+        ("HOME", home.display().to_string()),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("AWS_ACCESS_KEY_ID", LOCAL_CREDENTIAL.to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", LOCAL_CREDENTIAL.to_owned()),
+        ("AWS_REGION", LOCAL_REGION.to_owned()),
+        ("AWS_DEFAULT_REGION", LOCAL_REGION.to_owned()),
+        // A live view wants more than the 15 s that are right for a bill.
+        ("SPOTSWEEP_REPORT_SECONDS", "1".to_owned()),
+        // There are as many trials at once as cores: each must keep to its own.
+        ("OMP_NUM_THREADS", "1".to_owned()),
+        ("OPENBLAS_NUM_THREADS", "1".to_owned()),
+        ("MKL_NUM_THREADS", "1".to_owned()),
+    ];
+    config.region = LOCAL_REGION.to_owned();
+    config.job_env = variables.map(|(name, value)| (name.to_owned(), value)).into();
+    Ok(config)
+}

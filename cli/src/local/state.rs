@@ -1,0 +1,203 @@
+//! What `local up` leaves behind for `local down`, `local env` and the other commands.
+//!
+//! The host holds a lock for as long as it lives and writes its pid into the locked file, so a
+//! pid is only ever believed while the lock is held: a crash or a reboot leaves nothing to fear.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use crate::failure::{Context, Failure};
+
+/// How long a probe's lock may be mistaken for a host's.
+const PROBE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How a ready local stack is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// ministack's URL.
+    pub(crate) endpoint: String,
+    /// The emulator's URL.
+    pub(crate) emulator: String,
+    /// The control plane's bucket.
+    pub(crate) bucket: String,
+    /// The control plane's table.
+    pub(crate) table: String,
+    /// Queue of sweeps that name none.
+    pub(crate) queue: String,
+    /// Job definition of sweeps that name none.
+    pub(crate) job_definition: String,
+    /// The function that runners call.
+    pub(crate) claim_function: String,
+    /// Log of ministack and the functions.
+    pub(crate) functions_log: PathBuf,
+    /// Folder of the jobs' logs.
+    pub(crate) jobs_logs: PathBuf,
+}
+
+/// The place of the state, `<target>/local`.
+#[derive(Debug, Clone)]
+pub(crate) struct Desk {
+    folder: PathBuf,
+}
+
+/// Held by the host of the stack.
+#[derive(Debug)]
+pub(crate) struct Hosting {
+    desk: Desk,
+    _lock: File,
+}
+
+impl Desk {
+    /// The state under this folder.
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// The host's own output.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.join("serve.log")
+    }
+
+    /// Becomes the host; fails if there is one.
+    pub(crate) async fn host(&self) -> Result<Hosting, Failure> {
+        let mut lock = self.open()?;
+        let deadline = Instant::now() + PROBE_PATIENCE;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                // Perhaps only a probe, which lets go at once.
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(Duration::from_millis(20)).await,
+                Err(TryLockError::WouldBlock) => return Err(Failure::new("a local stack is running already")),
+                Err(TryLockError::Error(error)) => return Err(cannot_lock(error)),
+            }
+        }
+        self.forget();
+        let pid = std::process::id();
+        lock.set_len(0).and_then(|()| write!(lock, "{pid}")).context(|| "cannot write the local stack's pid")?;
+        Ok(Hosting { desk: self.clone(), _lock: lock })
+    }
+
+    /// The living host's pid.
+    pub(crate) fn host_pid(&self) -> Result<Option<i32>, Failure> {
+        // Shared, so that two probes never take each other for a host.
+        match self.open()?.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => {
+                Ok(fs::read_to_string(self.lock_path()).ok().and_then(|pid| pid.trim().parse().ok()))
+            }
+            Err(TryLockError::Error(error)) => Err(cannot_lock(error)),
+        }
+    }
+
+    /// The running stack, once it is ready.
+    pub(crate) fn running(&self) -> Result<Option<State>, Failure> {
+        if self.host_pid()?.is_none() {
+            return Ok(None);
+        }
+        let Ok(bytes) = fs::read(self.state_path()) else { return Ok(None) };
+        let state = serde_json::from_slice(&bytes);
+        state.map(Some).context(|| format!("cannot read {}", self.state_path().display()))
+    }
+
+    /// Waits until no host is left; false when the time is over.
+    pub(crate) async fn deserted(&self, patience: Duration) -> Result<bool, Failure> {
+        let deadline = Instant::now() + patience;
+        while self.host_pid()?.is_some() {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(true)
+    }
+
+    /// Removes what a dead host has left.
+    pub(crate) fn forget(&self) {
+        // Absent is the usual case, and right.
+        let _ = fs::remove_file(self.state_path());
+    }
+
+    fn open(&self) -> Result<File, Failure> {
+        let path = self.lock_path();
+        fs::create_dir_all(&self.folder).context(|| format!("cannot create {}", self.folder.display()))?;
+        let open = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        open.context(|| format!("cannot open {}", path.display()))
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.folder.join("host.pid")
+    }
+
+    fn state_path(&self) -> PathBuf {
+        self.folder.join("state.json")
+    }
+}
+
+fn cannot_lock(error: io::Error) -> Failure {
+    Failure::new("cannot lock the local stack's state").caused_by(error)
+}
+
+impl Hosting {
+    /// Tells that the stack is ready. Written aside and renamed: nobody reads half of it.
+    pub(crate) fn announce(&self, state: &State) -> Result<(), Failure> {
+        let (path, aside) = (self.desk.state_path(), self.desk.folder.join("state.json.new"));
+        let json = serde_json::to_vec_pretty(state).context(|| "cannot write the local stack's state as JSON")?;
+        fs::write(&aside, json)
+            .and_then(|()| fs::rename(&aside, &path))
+            .context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+impl Drop for Hosting {
+    fn drop(&mut self) {
+        self.desk.forget();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn state() -> State {
+        State {
+            endpoint: "http://127.0.0.1:1".into(),
+            emulator: "http://127.0.0.1:2".into(),
+            bucket: "b".into(),
+            table: "t".into(),
+            queue: "q".into(),
+            job_definition: "d".into(),
+            claim_function: "c".into(),
+            functions_log: "log".into(),
+            jobs_logs: "logs".into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_state_is_believed_only_while_its_host_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new(folder.path());
+        assert_eq!(desk.running().unwrap(), None);
+        let hosting = desk.host().await.unwrap();
+        assert_eq!(desk.host_pid().unwrap(), Some(std::process::id().cast_signed()));
+        assert_eq!(desk.running().unwrap(), None, "not ready yet");
+        assert!(desk.host().await.is_err(), "two hosts");
+        hosting.announce(&state()).unwrap();
+        assert_eq!(desk.running().unwrap(), Some(state()));
+        drop(hosting);
+        assert_eq!(desk.running().unwrap(), None);
+
+        // What a killed host leaves: a state and a pid, and no lock.
+        fs::write(desk.state_path(), serde_json::to_vec(&state()).unwrap()).unwrap();
+        fs::write(desk.lock_path(), "1").unwrap();
+        assert_eq!(desk.host_pid().unwrap(), None);
+        assert_eq!(desk.running().unwrap(), None);
+        let _hosting = desk.host().await.unwrap();
+        assert_eq!(desk.running().unwrap(), None, "the dead host's state must be gone");
+    }
+}

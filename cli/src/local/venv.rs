@@ -1,0 +1,118 @@
+//! The Python environment of the local stack: ministack, and what the example trains with.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use crate::failure::{Context, Failure};
+use crate::local::checkout::Checkout;
+use crate::local::group::Group;
+use crate::local::run_folder::tail;
+use crate::out::note;
+
+/// What the stack itself needs, pinned; aws-sam-translator is how ministack reads SAM templates.
+const STACK_REQUIREMENTS: &str = "ministack==1.5.33\naws-sam-translator==1.115.0\n";
+/// Oldest Python that ministack and the example run on.
+const OLDEST_MINOR: u32 = 11;
+/// Tried in this order: the usual name first, then whatever newer one lies beside it.
+const PYTHONS: [&str; 5] = ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];
+
+/// A ready virtual environment.
+#[derive(Debug, Clone)]
+pub(crate) struct Venv {
+    folder: PathBuf,
+}
+
+impl Venv {
+    /// Its programs.
+    pub(crate) fn bin(&self) -> PathBuf {
+        self.folder.join("bin")
+    }
+
+    /// Its interpreter.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.bin().join("python")
+    }
+
+    /// Makes the environment if it is not there yet, or was made for other requirements.
+    ///
+    /// It lies under the target folder: ignored by git already, gone with `cargo clean`, and
+    /// never in the way of a `.venv` of the caller's own.
+    pub(crate) async fn ensure(checkout: &Checkout) -> Result<Self, Failure> {
+        let local = checkout.local();
+        let folder = local.join("venv");
+        let example = checkout.digits().join("requirements.txt");
+        let requirements = fs::read_to_string(&example).context(|| format!("cannot read {}", example.display()))?;
+        let requirements = format!("{STACK_REQUIREMENTS}{requirements}");
+        fs::create_dir_all(&local).context(|| format!("cannot create {}", local.display()))?;
+
+        // Two stacks that start at once share it: the second waits here until it is whole.
+        let lock =
+            File::create(local.join("venv.lock")).context(|| "cannot create the lock of the Python environment")?;
+        let _lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock))
+            .await
+            .context(|| "waiting for the Python environment was cut off")?
+            .context(|| "cannot lock the Python environment")?;
+        // The stamp is written last and is the requirements themselves: equal means complete.
+        let stamp = folder.join("requirements.stamp");
+        if fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == requirements) {
+            return Ok(Self { folder });
+        }
+        let python = find_python().await?;
+        note(format_args!("Python environment: installing ministack and scikit-learn (once) …"));
+        let venv = Self { folder };
+        venv.make(&python, &requirements, &local.join("venv.log")).await?;
+        fs::write(&stamp, requirements).context(|| format!("cannot write {}", stamp.display()))?;
+        Ok(venv)
+    }
+
+    async fn make(&self, python: &str, requirements: &str, log: &Path) -> Result<(), Failure> {
+        File::create(log).context(|| format!("cannot write {}", log.display()))?;
+        let mut create = Command::new(python);
+        create.args(["-m", "venv", "--clear"]).arg(&self.folder);
+        run(&mut create, "creating the Python environment", log).await?;
+        let list = self.folder.join("requirements.txt");
+        fs::write(&list, requirements).context(|| format!("cannot write {}", list.display()))?;
+        let mut install = Command::new(self.python());
+        install.args(["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "-r"]).arg(&list);
+        run(&mut install, "installing the Python packages", log).await
+    }
+}
+
+/// Runs one step with its output in the log.
+async fn run(command: &mut Command, what: &str, log: &Path) -> Result<(), Failure> {
+    let open = || File::options().append(true).open(log).context(|| format!("cannot write {}", log.display()));
+    command.stdin(Stdio::null()).stdout(open()?).stderr(open()?);
+    let mut group = Group::start(command).context(|| format!("{what} could not be started"))?;
+    let status = group.wait().await.context(|| format!("{what} could not be followed"))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{what} failed ({status}); {}", tail(log, 15))))
+}
+
+/// The first Python on PATH that is new enough.
+async fn find_python() -> Result<String, Failure> {
+    let mut found = Vec::new();
+    for name in PYTHONS {
+        let asked = Command::new(name)
+            .args(["-c", "import sys; print(*sys.version_info[:2])"])
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await;
+        let Ok(answer) = asked else { continue };
+        let answer = String::from_utf8_lossy(&answer.stdout);
+        let version: Vec<u32> = answer.split_whitespace().filter_map(|part| part.parse().ok()).collect();
+        if let [major, minor] = version[..] {
+            if (major, minor) >= (3, OLDEST_MINOR) {
+                return Ok(name.to_owned());
+            }
+            found.push(format!("{name} is {major}.{minor}"));
+        }
+    }
+    let found = if found.is_empty() { "none found".to_owned() } else { found.join(", ") };
+    Err(Failure::new(format!("the local stack needs Python 3.{OLDEST_MINOR} or newer as python3 on PATH; {found}")))
+}

@@ -1,0 +1,43 @@
+//! The `spotsweep` command. Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage.
+
+mod args;
+mod commands;
+mod dropped;
+mod failure;
+mod local;
+mod out;
+mod progress;
+mod results;
+mod sdk;
+mod show;
+mod signals;
+mod sweep_file;
+mod target;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Args;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failure::Failure::new("cannot start the async runtime").caused_by(error))
+        .and_then(|runtime| {
+            let outcome = runtime.block_on(commands::run(args.command));
+            // A read of standard input cannot be cancelled; it must not hold the exit up.
+            runtime.shutdown_background();
+            outcome
+        });
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            out::note(format_args!("error: {failure}"));
+            failure.exit_code()
+        }
+    }
+}

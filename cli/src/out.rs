@@ -1,0 +1,25 @@
+//! The only places that write: results to standard output, everything for people to standard error.
+
+use std::fmt::Arguments;
+use std::io::{self, BufWriter, ErrorKind, Write};
+
+use crate::failure::{Context, Failure};
+
+/// Writes results to standard output. A reader that has seen enough (`| head`) is not an error.
+pub(crate) fn results(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    match write(&mut stdout).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            // What is still buffered has no reader either: drop it without another try.
+            let _ = stdout.into_parts();
+            Ok(())
+        }
+        written => written.context(|| "cannot write to standard output"),
+    }
+}
+
+/// Writes one line for people to standard error. A closed standard error must never end the
+/// command half-way (`eprintln!` would panic), so a failed write is dropped.
+pub(crate) fn note(line: Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}

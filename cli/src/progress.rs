@@ -1,0 +1,181 @@
+//! The live view: a bar at a terminal, a line every few seconds anywhere else.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use spotsweep::lifecycle::Ranking;
+use spotsweep::trial::{JobStatus, Trial};
+
+use crate::out;
+
+/// Between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(3);
+
+/// What there is to see of a running sweep.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Figures {
+    /// Number of trials.
+    pub(crate) trials: u64,
+    /// Trials that nothing runs for yet, or again.
+    pub(crate) waiting: u64,
+    /// Trials with an instance, whose container does not run yet.
+    pub(crate) starting: u64,
+    /// Trials in training.
+    pub(crate) running: u64,
+    /// Trials that are done.
+    pub(crate) succeeded: u64,
+    /// Trials that have failed for good.
+    pub(crate) failed: u64,
+    /// Instances by zone and state.
+    pub(crate) instances: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Metric name, its best value so far, and the trial that has it.
+    pub(crate) best: Option<(String, f64, u32)>,
+}
+
+impl Figures {
+    /// Counts trials; those without a record have had no event yet, so they wait.
+    pub(crate) fn of(total: u64, trials: &[Trial], ranking: Option<&Ranking>) -> Self {
+        let count = |wanted: &[JobStatus]| trials.iter().filter(|trial| wanted.contains(&trial.status)).count() as u64;
+        let (starting, running) = (count(&[JobStatus::Starting]), count(&[JobStatus::Running]));
+        let (succeeded, failed) = (count(&[JobStatus::Succeeded]), count(&[JobStatus::Failed]));
+        Self {
+            trials: total,
+            waiting: total.saturating_sub(starting + running + succeeded + failed),
+            starting,
+            running,
+            succeeded,
+            failed,
+            instances: BTreeMap::new(),
+            best: ranking.and_then(|ranking| best(trials, ranking)),
+        }
+    }
+
+    fn ended(&self) -> u64 {
+        self.succeeded + self.failed
+    }
+}
+
+/// The leading trial by its newest value of the metric.
+fn best(trials: &[Trial], ranking: &Ranking) -> Option<(String, f64, u32)> {
+    let value = |trial: &Trial| trial.metrics.get(&ranking.name).map(|metric| (metric.last, trial.index));
+    let ahead = |a: f64, b: f64| if ranking.maximize { b.total_cmp(&a) } else { a.total_cmp(&b) };
+    let leader = trials.iter().filter_map(value).min_by(|(a, i), (b, j)| ahead(*a, *b).then(i.cmp(j)));
+    leader.map(|(value, index)| (ranking.name.clone(), value, index))
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            (self.waiting, "waiting"),
+            (self.starting, "starting"),
+            (self.running, "running"),
+            (self.succeeded, "succeeded"),
+            (self.failed, "failed"),
+        ];
+        let counts: Vec<String> =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}")).collect();
+        write!(formatter, "{} trials: {}", self.trials, counts.join(", "))?;
+        let zone = |(zone, states): (&String, &BTreeMap<String, u64>)| {
+            let states: Vec<String> = states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+            format!("{zone} {}", states.join(" + "))
+        };
+        let zones: Vec<String> = self.instances.iter().map(zone).collect();
+        if !zones.is_empty() {
+            write!(formatter, " | instances: {}", zones.join(", "))?;
+        }
+        if let Some((name, value, index)) = &self.best {
+            write!(formatter, " | best {name} {value:.4} (trial {index})")?;
+        }
+        Ok(())
+    }
+}
+
+/// Shows figures as they come.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    started: Instant,
+    shown: Option<(Instant, Figures)>,
+}
+
+impl Progress {
+    /// Starts with nothing shown.
+    pub(crate) fn new(trials: u64) -> Self {
+        let bar = io::stderr().is_terminal().then(|| bar(trials));
+        Self { bar, started: Instant::now(), shown: None }
+    }
+
+    /// Shows figures; without a terminal only now and then, and only when they have changed.
+    pub(crate) fn show(&mut self, figures: &Figures) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(figures.ended());
+            bar.set_message(figures.to_string());
+            return;
+        }
+        let is_due = match &self.shown {
+            None => true,
+            Some((at, shown)) => shown != figures && (at.elapsed() >= LINE_EVERY || figures.ended() == figures.trials),
+        };
+        if is_due {
+            out::note(format_args!("{:>4} s  {figures}", self.started.elapsed().as_secs()));
+            self.shown = Some((Instant::now(), figures.clone()));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// No colours: nothing to turn off.
+fn bar(trials: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{elapsed:>4} [{wide_bar}] {pos}/{len}\n{wide_msg}");
+    let bar = ProgressBar::new(trials);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use spotsweep::claim::Metric;
+    use spotsweep::ids::{JobId, SweepId};
+
+    use super::*;
+
+    fn trial(index: u32, status: JobStatus, accuracy: Option<f64>) -> Trial {
+        let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("job:{index}")));
+        trial.status = status;
+        if let Some(last) = accuracy {
+            trial.metrics.insert("accuracy".into(), Metric { last, step: None, min: 0.0, max: 1.0 });
+        }
+        trial
+    }
+
+    #[test]
+    fn figures_read_as_a_person_would_say_them() {
+        let trials = [
+            trial(0, JobStatus::Succeeded, Some(0.5)),
+            trial(1, JobStatus::Running, Some(0.75)),
+            trial(2, JobStatus::Runnable, None),
+            trial(3, JobStatus::Failed, Some(f64::NEG_INFINITY)),
+        ];
+        let ranking = |maximize| Ranking { name: "accuracy".into(), maximize };
+        let mut figures = Figures::of(6, &trials, Some(&ranking(true)));
+        figures.instances.entry("us-east-1a".into()).or_default().insert("running".into(), 2);
+        assert_eq!(
+            figures.to_string(),
+            "6 trials: 3 waiting, 1 running, 1 succeeded, 1 failed | instances: us-east-1a 2 running \
+             | best accuracy 0.7500 (trial 1)"
+        );
+        assert_eq!(Figures::of(6, &trials, Some(&ranking(false))).best.map(|(_, _, index)| index), Some(3));
+        assert_eq!(Figures::of(6, &[], None).to_string(), "6 trials: 6 waiting");
+    }
+}

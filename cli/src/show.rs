@@ -1,0 +1,61 @@
+//! Text for people: aligned columns.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// A value as a cell: strings bare, everything else as JSON.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// Columns that a text takes up, near enough: one per character.
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Writes one row; the last cell is not padded. Control characters cannot reach the terminal.
+pub(crate) fn row<C: AsRef<str>>(
+    to: &mut dyn Write,
+    widths: &[usize],
+    cells: impl Iterator<Item = C>,
+) -> io::Result<()> {
+    let mut line = String::new();
+    for (cell, width) in cells.zip(widths) {
+        let cell: String = cell.as_ref().chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        line.push_str(&format!("{cell:<width$}{GAP}"));
+    }
+    writeln!(to, "{}", line.trim_end())
+}
+
+/// Writes whole rows, each column as wide as its widest cell.
+pub(crate) fn table(to: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest = |column| {
+        rows.iter().filter_map(|row| row.get::<usize>(column)).map(|cell: &String| width(cell)).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(widest).collect();
+    rows.iter().try_for_each(|cells| row(to, &widths, cells.iter()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_nothing_escapes() {
+        let rows = [["name", "value"], ["lr", "0.1"], ["überlang", "\u{1b}[31mred\n"]];
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| row.map(String::from).into()).collect();
+        let mut written = Vec::new();
+        table(&mut written, &rows).unwrap();
+        let expected = "name      value\nlr        0.1\nüberlang   [31mred\n";
+        assert_eq!(String::from_utf8(written).unwrap(), expected);
+    }
+}

@@ -1,0 +1,43 @@
+//! Reads sweep files from disk, never more of one than is allowed.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use spotsweep::sweep::{MAX_FILE_BYTES, Problem, SweepFile, parse};
+
+use crate::failure::Failure;
+use crate::out;
+
+/// What a file says, or everything that is wrong with it. Fails where it cannot be read: that is
+/// wrong usage.
+///
+/// One byte more than allowed is read, so that the library itself refuses what is too large.
+pub(crate) fn read(path: &Path, version: &str) -> Result<Result<SweepFile, Vec<Problem>>, Failure> {
+    let unreadable = |error: io::Error| Failure::usage(format!("cannot read {}", path.display())).caused_by(error);
+    let mut bytes = Vec::new();
+    let limit = MAX_FILE_BYTES + 1;
+    if path == Path::new("-") {
+        io::stdin().take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
+        return Ok(parse("<stdin>", version, &bytes));
+    }
+    File::open(path).map_err(unreadable)?.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(parse(&path.display().to_string(), version, &bytes))
+}
+
+/// Shows the problems to a person.
+pub(crate) fn explain(problems: &[Problem]) {
+    for problem in problems {
+        out::note(format_args!("{problem}\n"));
+    }
+    let count = problems.len();
+    out::note(format_args!("{count} problem{}", if count == 1 { "" } else { "s" }));
+}
+
+/// The folder that the file's trials can run in: its own, if that holds a program which its
+/// command names.
+pub(crate) fn holds_program(file: &SweepFile, folder: &Path) -> bool {
+    let words = file.settings.command.iter().flatten();
+    let names_file = |word: &String| !word.is_empty() && !word.starts_with('/') && folder.join(word).is_file();
+    words.into_iter().any(names_file)
+}

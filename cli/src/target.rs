@@ -1,0 +1,48 @@
+//! Which control plane a command talks to: the one that is named, else the local stack.
+
+use aws_config::SdkConfig;
+
+use crate::failure::Failure;
+use crate::local::checkout::Checkout;
+use crate::local::state::{Desk, State};
+use crate::sdk;
+
+/// A bucket or a table, and how to reach it.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Endpoint and credentials.
+    pub(crate) config: SdkConfig,
+    /// The bucket's or the table's name.
+    pub(crate) name: String,
+}
+
+/// The bucket to drop files into.
+pub(crate) async fn bucket(named: Option<String>) -> Result<Target, Failure> {
+    named_or_local(named, |state| state.bucket, "--bucket or SPOTSWEEP_BUCKET").await
+}
+
+/// The table to read from.
+pub(crate) async fn table(named: Option<String>) -> Result<Target, Failure> {
+    named_or_local(named, |state| state.table, "--table or SPOTSWEEP_TABLE").await
+}
+
+async fn named_or_local(
+    named: Option<String>,
+    pick: impl FnOnce(State) -> String,
+    how: &str,
+) -> Result<Target, Failure> {
+    if let Some(name) = named.filter(|name| !name.is_empty()) {
+        return Ok(Target { config: sdk::from_environment().await, name });
+    }
+    // An installed binary without its source tree has no local stack, and needs none.
+    let running = match Checkout::locate() {
+        Ok(checkout) => Desk::new(&checkout.local()).running()?,
+        Err(_) => None,
+    };
+    match running {
+        Some(state) => Ok(Target { config: sdk::local(&state.endpoint), name: pick(state) }),
+        None => Err(Failure::usage(format!(
+            "no control plane is named and no local stack is running: give {how}, or start one with `spotsweep local up`"
+        ))),
+    }
+}

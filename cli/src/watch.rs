@@ -1,0 +1,104 @@
+//! Follows a sweep on the local stack until its results are published.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_s3::Client;
+use serde_json::Value;
+use spotsweep::aws::Reader;
+use spotsweep::ids::SweepId;
+use spotsweep::leaderboard::ranking;
+use spotsweep::lifecycle::Plan;
+use spotsweep::trial::{JobStatus, Trial};
+use tokio::time::{Instant, sleep};
+
+use crate::failure::{Context, Failure};
+use crate::local::deploy::BUCKET;
+use crate::local::stack::Stack;
+use crate::progress::{Figures, Progress};
+use crate::sdk;
+
+/// Between two looks.
+const POLL: Duration = Duration::from_millis(500);
+
+/// A settled sweep.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    /// Its id.
+    pub(crate) sweep: SweepId,
+    /// `results/<sweep>/summary.json`.
+    pub(crate) summary: Value,
+    /// Failed trials, with why.
+    pub(crate) failures: Vec<(u32, String)>,
+}
+
+/// Shows progress until the summary is there, at most for so many seconds.
+pub(crate) async fn watch(stack: &mut Stack, plan: &Value, timeout_seconds: u64) -> Result<Watched, Failure> {
+    let sweep = plan.get("sweep").and_then(Value::as_str).and_then(SweepId::parse);
+    let sweep = sweep.ok_or_else(|| Failure::new(format!("the plan names no sweep: {plan}")))?;
+    let reader = Reader::new(stack.config(), stack.table().to_owned());
+    let record = reader.sweep(&sweep).await.context(|| format!("cannot read the sweep {sweep}"))?;
+    let plan = record.and_then(|record| record.plan);
+    let plan = plan.ok_or_else(|| Failure::new(format!("the sweep {sweep} has an answer but no plan in the table")))?;
+    let s3 = sdk::s3(stack.config());
+    let mut progress = Progress::new(u64::from(plan.trials));
+    let deadline = Instant::now() + Duration::from_secs(timeout_seconds);
+    loop {
+        stack.check()?;
+        let published = summary(&s3, &sweep).await?;
+        let trials = reader.trials(&sweep).await.context(|| format!("cannot read the trials of {sweep}"))?;
+        progress.show(&figures(&plan, &trials, &stack.snapshot()));
+        if let Some(summary) = published {
+            return Ok(Watched { sweep, summary, failures: failures(&trials) });
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::new(format!("the sweep {sweep} had not settled after {timeout_seconds} s")));
+        }
+        sleep(POLL).await;
+    }
+}
+
+fn figures(plan: &Plan, trials: &[Trial], snapshot: &Value) -> Figures {
+    let ranking = ranking(plan, trials);
+    Figures { instances: instances(snapshot), ..Figures::of(u64::from(plan.trials), trials, ranking.as_ref()) }
+}
+
+/// Instances by zone and state, of those that still cost something.
+fn instances(snapshot: &Value) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let zones = snapshot.get("zones").and_then(Value::as_object).into_iter().flatten();
+    let counts = |states: &Value| {
+        let states = states.as_object().into_iter().flatten();
+        let billed = states.filter(|(state, _)| matches!(state.as_str(), "pending" | "running"));
+        billed.filter_map(|(state, count)| Some((state.clone(), count.as_u64().filter(|count| *count > 0)?))).collect()
+    };
+    zones
+        .map(|(zone, states)| (zone.clone(), counts(states)))
+        .filter(|(_, states): &(_, BTreeMap<_, _>)| !states.is_empty())
+        .collect()
+}
+
+/// The summary, once the sweep has settled.
+async fn summary(client: &Client, sweep: &SweepId) -> Result<Option<Value>, Failure> {
+    let key = format!("{}summary.json", sweep.results_prefix());
+    let got = match client.get_object().bucket(BUCKET).key(&key).send().await {
+        Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),
+        got => got.context(|| format!("cannot read {key}"))?,
+    };
+    let body = got.body.collect().await.context(|| format!("cannot read {key}"))?.into_bytes();
+    serde_json::from_slice(&body).map(Some).context(|| format!("{key} is not JSON"))
+}
+
+fn failures(trials: &[Trial]) -> Vec<(u32, String)> {
+    let failed = trials.iter().filter(|trial| trial.status == JobStatus::Failed);
+    failed.map(|trial| (trial.index, why(trial))).collect()
+}
+
+/// The exit code says more than Batch's reason, which is the same for all of them.
+fn why(trial: &Trial) -> String {
+    let exit_code = trial.attempts.values().next_back().and_then(|attempt| attempt.exit_code);
+    let reason = trial.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
+    match exit_code {
+        Some(code) => format!("{reason}, exit code {code}"),
+        None => reason,
+    }
+}
