@@ -44,7 +44,8 @@ pub enum Request {
     End {
         /// Continues the reports' count.
         sequence: u64,
-        /// The training command's exit code; 128 + signal where a signal ended it.
+        /// The code that the job exits with: the training command's, 128 + signal where a signal
+        /// ended it, or the runner's own where only the collection failed.
         exit_code: i32,
         /// By metric name.
         metrics: BTreeMap<String, Metric>,

@@ -31,9 +31,10 @@ impl Upload {
         SweepId::derive(&self.bucket, &self.key, &self.fingerprint)
     }
 
-    /// Whether the key is a sweep file's: under `sweeps/`, ending in `.yaml` or `.yml`.
+    /// Whether the key is a sweep file's: under `sweeps/`, ending in `.yaml` or `.yml`,
+    /// in lower case as in the EventBridge rule.
     pub fn is_sweep_file(&self) -> bool {
-        let key = self.key.to_ascii_lowercase();
+        let key = &self.key;
         key.starts_with(DROP_PREFIX) && (key.ends_with(".yaml") || key.ends_with(".yml"))
     }
 

@@ -50,9 +50,9 @@ impl Cloud {
         self.objects().get(key).cloned()
     }
 
-    /// Keys of all objects.
-    pub fn keys(&self) -> Vec<String> {
-        self.objects().keys().cloned().collect()
+    /// Removes an object.
+    pub fn take(&self, key: &str) -> Option<Vec<u8>> {
+        self.objects().remove(key)
     }
 
     /// The settling events since the last call.

@@ -99,6 +99,23 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     assert!(deaths > 1_000, "only {deaths} invocations died");
 }
 
+/// Every read fails: tried again with growing waits, then answered, never for ever.
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
+    let mut harness = Harness::new(3);
+    let put = harness.put("unreadable.yaml", "- {lr: 1}\n");
+    harness.cloud.take("sweeps/unreadable.yaml");
+    assert!(harness.deliver(&put).await.is_err(), "a failing effect fails the invocation");
+    let mut failures = 0;
+    for _ in 0..500 {
+        harness.pass(Duration::from_secs(300));
+        failures += u32::from(harness.deliver(&harness.reconcile()).await.is_err());
+    }
+    assert_eq!(harness.store.state().0[0].stage, Stage::Rejected);
+    assert!((3..=10).contains(&failures), "{failures} tries");
+    assert!(harness.cloud.get("sweeps/unreadable.yaml.rejected.json").is_some());
+}
+
 /// A cheap way to many trials.
 fn list(trials: u32) -> String {
     format!("method: grid\nparameters:\n  seed: {{distribution: q_uniform, min: 0, max: {trials}, q: 1}}\n")

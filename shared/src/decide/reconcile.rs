@@ -1,6 +1,6 @@
 //! Re-drives whatever an event did not: lost events, functions that died, calls that failed.
 
-use super::sweep_upload::{first_command, withdraw, write_plan};
+use super::sweep_upload::{first_command, give_up, withdraw, write_plan};
 use super::{Context, Decision};
 use crate::command::{Command, DescribedJob};
 use crate::event::Event;
@@ -8,6 +8,10 @@ use crate::ids::JobId;
 use crate::lifecycle::{Stage, Sweep};
 use crate::settings::LONGEST_BACKOFF;
 use crate::store::{Overdue, View};
+
+/// Re-drives after which a file that still can't be read is answered with that: with doubling
+/// waits, about eight hours after it was dropped.
+const MAX_READS: u32 = 8;
 
 pub(super) fn due(view: &View) -> Decision {
     let mut jobs = Vec::new();
@@ -50,6 +54,7 @@ fn backoff(sweep: &Sweep, context: Context<'_>) -> std::time::Duration {
 fn pending(sweep: &Sweep) -> Option<Command> {
     let plan = sweep.plan.as_ref();
     match &sweep.stage {
+        Stage::Reading if sweep.redriven >= MAX_READS => Some(give_up(sweep)),
         Stage::Reading => Some(first_command(sweep)),
         Stage::Submitting { part } => {
             let queue = plan?.queue.clone();

@@ -53,6 +53,13 @@ pub(super) fn first_command(sweep: &Sweep) -> Command {
     Command::ReadUpload { sweep: sweep.id.clone(), upload: upload.clone() }
 }
 
+/// The answer to a file that no try could read: its owner hears of it, not only the alarm.
+pub(super) fn give_up(sweep: &Sweep) -> Command {
+    let message = format!("the file could not be read or prepared in {} tries", sweep.redriven);
+    let help = "the log of the reconcile function says why; mend that and drop the file again";
+    reject(sweep, vec![whole_file(&sweep.upload, message, help)])
+}
+
 /// A problem of the file as a whole: no line is to blame.
 pub fn whole_file(upload: &Upload, message: impl Into<String>, help: impl Into<String>) -> Problem {
     Problem {
