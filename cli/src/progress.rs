@@ -52,10 +52,6 @@ impl Figures {
             best: ranking.and_then(|ranking| best(trials, ranking)),
         }
     }
-
-    fn ended(&self) -> u64 {
-        self.succeeded + self.failed
-    }
 }
 
 /// The leading trial by its newest value of the metric.
@@ -66,8 +62,13 @@ fn best(trials: &[Trial], ranking: &Ranking) -> Option<(String, f64, u32)> {
     leader.map(|(value, index)| (ranking.name.clone(), value, index))
 }
 
-impl fmt::Display for Figures {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Figures {
+    fn ended(&self) -> u64 {
+        self.succeeded + self.failed
+    }
+
+    /// Counts by state, instances by zone, and the best trial: one sentence each.
+    fn sentences(&self) -> Vec<String> {
         let counts = [
             (self.waiting, "waiting"),
             (self.starting, "starting"),
@@ -77,19 +78,25 @@ impl fmt::Display for Figures {
         ];
         let counts: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}")).collect();
-        write!(formatter, "{} trials: {}", self.trials, counts.join(", "))?;
         let zone = |(zone, states): (&String, &BTreeMap<String, u64>)| {
             let states: Vec<String> = states.iter().map(|(state, count)| format!("{count} {state}")).collect();
             format!("{zone} {}", states.join(" + "))
         };
         let zones: Vec<String> = self.instances.iter().map(zone).collect();
+        let mut sentences = vec![format!("{} trials: {}", self.trials, counts.join(", "))];
         if !zones.is_empty() {
-            write!(formatter, " | instances: {}", zones.join(", "))?;
+            sentences.push(format!("instances: {}", zones.join(", ")));
         }
         if let Some((name, value, index)) = &self.best {
-            write!(formatter, " | best {name} {value:.4} (trial {index})")?;
+            sentences.push(format!("best {name} {value:.4} (trial {index})"));
         }
-        Ok(())
+        sentences
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.sentences().join(" | "))
     }
 }
 
@@ -112,7 +119,7 @@ impl Progress {
     pub(crate) fn show(&mut self, figures: &Figures) {
         if let Some(bar) = &self.bar {
             bar.set_position(figures.ended());
-            bar.set_message(figures.to_string());
+            bar.set_message(figures.sentences().join("\n     "));
             return;
         }
         let is_due = match &self.shown {
@@ -136,7 +143,7 @@ impl Drop for Progress {
 
 /// No colours: nothing to turn off.
 fn bar(trials: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{elapsed:>4} [{wide_bar}] {pos}/{len}\n{wide_msg}");
+    let style = ProgressStyle::with_template("{elapsed:>4} [{wide_bar}] {pos}/{len}\n     {msg}");
     let bar = ProgressBar::new(trials);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
     bar.enable_steady_tick(Duration::from_millis(250));

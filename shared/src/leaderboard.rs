@@ -116,7 +116,7 @@ pub fn summary_json(sweep: &Sweep, plan: &Plan, trials: &[Trial], parameters: &[
         })),
         "outputs": format!("s3://{}/{}", sweep.upload.bucket, sweep.id.results_prefix()),
         "wall_seconds": ended.map(|ended| millis(sweep.seconds_until(ended))),
-        "run_seconds": millis(trials.iter().map(Trial::run_seconds).sum()),
+        "run_seconds": millis(trials.iter().map(Trial::run_seconds).fold(0.0, |sum, seconds| sum + seconds)),
         "attempts": trials.iter().map(|trial| trial.attempts.len()).sum::<usize>(),
     });
     Ok(summary.to_string())

@@ -219,7 +219,7 @@ impl Trial {
     /// Seconds in which a container of this trial ran, over all attempts that have ended.
     pub fn run_seconds(&self) -> f64 {
         let ran = |attempt: &Attempt| Some(attempt.stopped_at?.duration_since(attempt.started_at?).as_secs_f64());
-        self.attempts.values().filter_map(ran).sum()
+        self.attempts.values().filter_map(ran).fold(0.0, |sum, seconds| sum + seconds)
     }
 }
 

@@ -75,7 +75,7 @@ fn sizes_are_bounded_exactly() {
     assert_eq!(parse("f", "v", grid(MAX_TRIALS).as_bytes()).unwrap().trial_count(), MAX_TRIALS);
     assert!(parse("f", "v", grid(MAX_TRIALS + 1).as_bytes()).unwrap_err()[0].message.contains("1000001 trials"));
 
-    let listed = "- {}\n".repeat(1_000_001);
+    let listed = format!("[{}]", "{},".repeat(1_000_001));
     let problems = parse("list.yaml", "v", listed.as_bytes()).unwrap_err();
     assert!(problems[0].message.contains("more than 1000000 values"), "{}", problems[0]);
 }
@@ -98,4 +98,21 @@ fn problems_found_later_point_at_their_setting() {
     );
     assert!(file.says("queue") && !file.says("job_definition"));
     assert_eq!(file.problem_at("job_definition", "none", "name one").line, 1);
+}
+
+/// Every YAML example of the page is a valid file with as many trials as its first line says.
+#[test]
+fn the_documentations_examples_hold() {
+    let page = include_str!("../../docs/sweep-file.md");
+    let mut examples = 0;
+    for block in page.split("```yaml\n").skip(1) {
+        let (example, _) = block.split_once("```").unwrap();
+        let stated = example.lines().next().unwrap().trim_start_matches("# ").split(' ').next().unwrap();
+        let file = parse("docs/sweep-file.md", "v", example.as_bytes())
+            .unwrap_or_else(|problems| unreachable!("{problems:#?}"));
+        assert_eq!(file.trial_count().to_string(), stated, "{example}");
+        assert_eq!(file.trials().count().to_string(), stated, "{example}");
+        examples += 1;
+    }
+    assert!(examples >= 7, "{examples}");
 }

@@ -51,6 +51,8 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
         outcome
     })
     .await;
+    // A part of the stack that has ended explains every refused connection.
+    let outcome = outcome.map_err(|failure| stack.check().err().unwrap_or(failure));
     let logs = stack.functions_log().to_owned();
     let is_clean = outcome.as_ref().is_ok_and(|end| end.as_ref().is_none_or(|collected| collected.failures.is_empty()));
     stack.stop(if is_clean { Logs::Remove } else { Logs::Keep }).await;

@@ -47,13 +47,15 @@ impl Reader {
     /// # Errors
     /// The table can't be read.
     pub async fn sweeps(&self) -> Result<Vec<Sweep>, ReadError> {
-        let mut sweeps = Vec::new();
+        let mut sweeps: Vec<Sweep> = Vec::new();
         for partition in (0..SHARDS).map(|shard| format!("due#{shard}")).chain([CLOSED.to_owned()]) {
             for id in self.ids(partition).await.map_err(failed("the sweeps"))? {
                 sweeps.extend(self.sweep(&id).await?);
             }
         }
-        sweeps.sort_by_key(|sweep| std::cmp::Reverse(sweep.upload.uploaded_at));
+        sweeps.sort_by_key(|sweep| (std::cmp::Reverse(sweep.upload.uploaded_at), sweep.id.clone()));
+        // One that changed its partition between two of the queries was found in both.
+        sweeps.dedup_by(|left, right| left.id == right.id);
         Ok(sweeps)
     }
 
