@@ -31,7 +31,7 @@ struct Collected {
 /// Exit code 0 only if every trial succeeded.
 pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let checkout = Checkout::locate()?;
-    let file = args.sweep.clone().unwrap_or_else(|| checkout.digits().join("sweep.yaml"));
+    let file = args.sweep.clone().unwrap_or_else(|| checkout.digits().join("digits.yaml"));
     // Before minutes of building are spent on it.
     upload(BUCKET, &file)?;
     let code = code_folder(&file, &checkout)?;
