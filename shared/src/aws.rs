@@ -36,6 +36,7 @@ impl Deployment {
     ///
     /// # Errors
     /// Says which variable is missing: a misconfigured function fails its cold start.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub async fn from_env() -> Result<Self, String> {
         let variable = |name: &str| env::var(name).ok();
         let settings = Settings::from_variables(variable)?;

@@ -258,7 +258,7 @@ pub(super) fn text(value: impl Into<String>) -> AttributeValue {
     AttributeValue::S(value.into())
 }
 
-fn number(value: impl ToString) -> AttributeValue {
+fn number(value: impl std::fmt::Display) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::python::{display, is_true};
+use super::python::display;
 
 /// Macros that stand for whole arguments. They must be elements of their own.
 pub(crate) const MACROS: [&str; 9] = [
@@ -55,7 +55,8 @@ pub fn expand(
             "${args}" => command.extend(parameters.iter().map(|(name, value)| format!("--{name}={}", display(value)))),
             "${args_no_boolean_flags}" => {
                 command.extend(parameters.iter().filter_map(|(name, value)| match value {
-                    Value::Bool(_) => is_true(value).then(|| format!("--{name}")),
+                    Value::Bool(true) => Some(format!("--{name}")),
+                    Value::Bool(false) => None,
                     _ => Some(format!("--{name}={}", display(value))),
                 }));
             }

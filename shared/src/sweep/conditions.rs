@@ -56,7 +56,8 @@ impl<'d> Directory<'d> {
             if report.is_full() {
                 return None;
             }
-            let help = match nearest(&entry.key, self.by_name.keys().map(String::as_str)) {
+            let names: Vec<String> = self.dimensions.iter().map(|dimension| dimension.path.join(".")).collect();
+            let help = match nearest(&entry.key, names.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "name a parameter of this file; a nested one as `group.name`".to_owned(),
             };

@@ -12,10 +12,6 @@ pub(crate) fn display(value: &Value) -> String {
     }
 }
 
-pub(crate) fn is_true(value: &Value) -> bool {
-    matches!(value, Value::Bool(true))
-}
-
 fn repr(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),

@@ -26,6 +26,7 @@ pub struct Settings {
     #[schemars(rename = "timeout", with = "Option<Quantity>")]
     pub timeout_seconds: Option<u32>,
     /// Command of the container, with W&B's macros. Goes before `program` and the W&B `command`.
+    #[schemars(with = "Option<Vec<Written>>")]
     pub command: Option<Vec<String>>,
     /// What one trial needs of an instance.
     pub resources: Option<Resources>,
@@ -41,7 +42,7 @@ pub struct Settings {
     /// Limits after which no further trial starts.
     pub budget: Option<Budget>,
     /// Tags for everything that the sweep creates.
-    #[schemars(default)]
+    #[schemars(default, with = "BTreeMap<String, Written>")]
     pub tags: BTreeMap<String, String>,
 }
 
@@ -89,10 +90,10 @@ pub struct Code {
 #[schemars(deny_unknown_fields)]
 pub struct Outputs {
     /// Only these; everything if empty.
-    #[schemars(default)]
+    #[schemars(default, with = "Vec<Written>")]
     pub include: Vec<String>,
     /// None of these.
-    #[schemars(default)]
+    #[schemars(default, with = "Vec<Written>")]
     pub exclude: Vec<String>,
 }
 
@@ -121,6 +122,16 @@ pub struct Budget {
 enum Quantity {
     Seconds(u32),
     Written(String),
+}
+
+/// A text; numbers and booleans count as what was written.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
+enum Written {
+    Text(String),
+    Number(f64),
+    Flag(bool),
 }
 
 /// `off`, or the volume.
@@ -243,7 +254,6 @@ fn size(node: &Node, key: &str, range_mib: std::ops::RangeInclusive<u64>, report
 fn workspace(node: &Node, report: &mut Report<'_>) -> Option<Workspace> {
     match &node.kind {
         Kind::Scalar(Scalar::Text { text, .. }) if text == "off" => return Some(Workspace::Off),
-        Kind::Scalar(Scalar::Bool(false)) => return Some(Workspace::Off),
         Kind::Scalar(_) => {
             mismatch(node, "workspace", "`off` or a mapping with size and snapshot", report);
             return None;

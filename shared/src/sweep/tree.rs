@@ -12,7 +12,7 @@ use super::scalar::{Scalar, resolve_plain, resolve_tagged, unknown_tag};
 
 /// Nesting of lists and mappings.
 const MAX_DEPTH: usize = 64;
-/// Scalars, lists and mappings, after aliases are expanded. A node costs some 100 bytes: 100 MB at most.
+/// Scalars, lists and mappings, after aliases are expanded. With what is made of it, a node costs up to 360 bytes.
 const MAX_NODES: usize = 1_000_000;
 /// Text that aliases may repeat, in bytes.
 const MAX_ALIAS_BYTES: usize = 1 << 20;
@@ -180,6 +180,10 @@ impl Builder<'_, '_> {
             None if style == ScalarStyle::Plain => resolve_plain(text),
             None => Ok(Scalar::Text { text: text.to_owned(), plain: false }),
         };
+        if text.contains('\0') {
+            let help = "remove it; neither arguments nor environment variables can carry it";
+            self.report.add(place, "this text has the character U+0000", help);
+        }
         let scalar = resolved.unwrap_or_else(|(message, help)| {
             self.report.add(place, message, help);
             Scalar::Null
