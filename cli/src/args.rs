@@ -75,9 +75,9 @@ pub(crate) struct StackOptions {
     /// Job definition of sweeps that name none: train runs train.py, train-seed runs train_seed.py
     #[arg(long, value_name = "NAME", default_value = "train", value_parser = ["train", "train-seed"])]
     pub(crate) job_definition: String,
-    /// Take the binaries that lie beside this one, without building
-    #[arg(long)]
-    pub(crate) no_build: bool,
+    /// Take the functions and the runner from DIR instead of building them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) binaries: Option<PathBuf>,
 }
 
 /// `spotsweep local`
@@ -222,9 +222,9 @@ mod tests {
     fn what_is_accepted_and_what_is_not() {
         let accepted = [
             "demo",
-            "demo --sweep a.yaml --json --keep out --no-build",
+            "demo --sweep a.yaml --json --keep out --binaries b",
             "demo --job-definition train-seed --timeout 60",
-            "local up --code . --no-build",
+            "local up --code . --binaries b",
             "local down",
             "local env",
             "local serve",

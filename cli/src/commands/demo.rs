@@ -36,7 +36,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     upload(BUCKET, &file)?;
     let code = code_folder(&file, &checkout)?;
     let mut stack = unless_stopped(async {
-        let ready = Ready::make(checkout, args.stack.no_build).await?;
+        let ready = Ready::make(checkout, &args.stack).await?;
         let started = Instant::now();
         let stack = Stack::start(&ready, &code, &args.stack).await?;
         out::note(format_args!("local stack started in {:.1} s", started.elapsed().as_secs_f64()));

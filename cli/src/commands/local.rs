@@ -1,6 +1,7 @@
 //! `spotsweep local`: the stack in the background.
 
 use std::fs::File;
+use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
@@ -47,8 +48,8 @@ async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
     }
     let state = unless_stopped(async {
         // Here, where its output is seen; the host then finds everything made.
-        Ready::make(checkout, args.stack.no_build).await?;
-        start_host(&desk, &args).await
+        let ready = Ready::make(checkout, &args.stack).await?;
+        start_host(&desk, &args, ready.binaries()).await
     })
     .await?;
     describe(&state);
@@ -56,13 +57,13 @@ async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
 }
 
 /// Starts `local serve` and waits until its stack is ready. Dropping the future ends the host.
-async fn start_host(desk: &Desk, args: &Up) -> Result<State, Failure> {
+async fn start_host(desk: &Desk, args: &Up, binaries: &Path) -> Result<State, Failure> {
     let log = desk.log();
     let output = File::create(&log).context(|| format!("cannot write {}", log.display()))?;
     let errors = output.try_clone().context(|| format!("cannot write {}", log.display()))?;
     let binary = std::env::current_exe().context(|| "cannot find the running binary")?;
     let mut command = Command::new(binary);
-    command.args(["local", "serve", "--no-build", "--job-definition", &args.stack.job_definition]);
+    command.args(["local", "serve", "--job-definition", &args.stack.job_definition, "--binaries"]).arg(binaries);
     if let Some(code) = &args.code {
         command.arg("--code").arg(code);
     }
@@ -85,7 +86,7 @@ async fn serve(checkout: Checkout, args: Up) -> Result<(), Failure> {
     let hosting = Desk::new(&checkout.local()).host().await?;
     let code = args.code.clone().unwrap_or_else(|| checkout.digits());
     let start = async {
-        let ready = Ready::make(checkout, args.stack.no_build).await?;
+        let ready = Ready::make(checkout, &args.stack).await?;
         Stack::start(&ready, &code, &args.stack).await
     };
     let mut stack = unless_stopped(start).await?;

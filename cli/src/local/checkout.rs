@@ -9,8 +9,6 @@ use crate::failure::{Context, Failure};
 pub(crate) struct Checkout {
     /// The workspace root.
     pub(crate) root: PathBuf,
-    /// The folder that holds this binary and those of the functions and the runner.
-    pub(crate) binaries: PathBuf,
     /// Cargo's target folder.
     pub(crate) target: PathBuf,
 }
@@ -23,33 +21,20 @@ impl Checkout {
         let Some(root) = root else {
             return Err(Failure::new(
                 "the local stack is made from spotsweep's source tree, and the one that this binary was built from \
-                 is gone: clone it again and use `cargo run --release --bin spotsweep` there",
+                 is gone: clone it again and use `cargo run --bin spotsweep` there",
             ));
         };
         let binary = std::env::current_exe().context(|| "cannot find the running binary")?;
         let binary = binary.canonicalize().unwrap_or(binary);
-        let binaries = binary.parent().map(Path::to_owned);
-        let target = binaries.as_deref().and_then(Path::parent).map(Path::to_owned);
-        match (binaries, target) {
-            (Some(binaries), Some(target)) => Ok(Self { root, binaries, target }),
-            (None, _) | (_, None) => {
-                Err(Failure::new(format!("{} does not lie in a cargo target folder", binary.display())))
-            }
+        match binary.ancestors().nth(2) {
+            Some(target) => Ok(Self { target: target.to_owned(), root }),
+            None => Err(Failure::new(format!("{} does not lie in a cargo target folder", binary.display()))),
         }
     }
 
     /// Everything that the local stack keeps: `<target>/local`.
     pub(crate) fn local(&self) -> PathBuf {
         self.target.join("local")
-    }
-
-    /// The cargo flags that build into [`Self::binaries`].
-    pub(crate) fn profile_flags(&self) -> Vec<String> {
-        match self.binaries.file_name().and_then(|name| name.to_str()) {
-            Some("debug") | None => Vec::new(),
-            Some("release") => vec!["--release".to_owned()],
-            Some(other) => vec!["--profile".to_owned(), other.to_owned()],
-        }
     }
 
     /// The bundled example.

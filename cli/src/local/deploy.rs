@@ -1,7 +1,7 @@
 //! Deploys `infra/control-plane.yaml` as it is, and believes nothing that it has not read back.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -37,13 +37,13 @@ pub(crate) struct Package {
 
 impl Package {
     /// Reads the template and zips the functions that it names.
-    pub(crate) async fn make(checkout: &Checkout, run: &RunFolder) -> Result<Self, Failure> {
-        let (checkout, folder) = (checkout.clone(), run.subfolder("functions")?);
+    pub(crate) async fn make(checkout: &Checkout, binaries: &Path, run: &RunFolder) -> Result<Self, Failure> {
+        let (checkout, binaries, folder) = (checkout.clone(), binaries.to_owned(), run.subfolder("functions")?);
         let make = move || {
             let path = checkout.root.join("infra/control-plane.yaml");
             let text = std::fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
             let packaged = point_at(&text, ARTIFACTS);
-            let zips = zip_functions(&checkout, &packaged.functions, &folder)?;
+            let zips = zip_functions(&binaries, &packaged.functions, &folder)?;
             Ok(Self { packaged, zips })
         };
         tokio::task::spawn_blocking(make).await.context(|| "zipping the functions was cut off")?

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use crate::failure::{Context, Failure};
-use crate::local::checkout::Checkout;
 
 /// The template with its code in S3.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,11 +36,11 @@ pub(crate) fn point_at(template: &str, bucket: &str) -> Packaged {
 /// Zips each function's binary as `bootstrap` into the folder. Blocks.
 ///
 /// Stored, not deflated: the zips never leave this machine.
-pub(crate) fn zip_functions(checkout: &Checkout, functions: &[String], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn zip_functions(binaries: &Path, functions: &[String], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     functions
         .iter()
         .map(|name| {
-            let (binary, archive) = (checkout.binaries.join(name), folder.join(format!("{name}.zip")));
+            let (binary, archive) = (binaries.join(name), folder.join(format!("{name}.zip")));
             zip_bootstrap(&binary, &archive)
                 .context(|| format!("cannot zip {} for the function {name}; is it built?", binary.display()))?;
             Ok(archive)

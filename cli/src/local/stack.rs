@@ -45,29 +45,40 @@ pub(crate) enum Logs {
 pub(crate) struct Ready {
     checkout: Checkout,
     venv: Venv,
+    binaries: PathBuf,
 }
 
 impl Ready {
     /// Builds and installs what is missing, both at once.
-    pub(crate) async fn make(checkout: Checkout, no_build: bool) -> Result<Self, Failure> {
-        let binaries = async { if no_build { Ok(()) } else { build(&checkout).await } };
-        let (venv, ()) = tokio::try_join!(Venv::ensure(&checkout), binaries)?;
-        Ok(Self { checkout, venv })
+    pub(crate) async fn make(checkout: Checkout, options: &StackOptions) -> Result<Self, Failure> {
+        let binaries = async {
+            match &options.binaries {
+                Some(folder) => folder.canonicalize().context(|| format!("cannot find {}", folder.display())),
+                None => build(&checkout).await,
+            }
+        };
+        let (venv, binaries) = tokio::try_join!(Venv::ensure(&checkout), binaries)?;
+        Ok(Self { checkout, venv, binaries })
+    }
+
+    /// The folder that holds the functions and the runner.
+    pub(crate) fn binaries(&self) -> &Path {
+        &self.binaries
     }
 }
 
 impl Stack {
     /// Starts it. Dropping the future half-way stops what has been started.
     pub(crate) async fn start(ready: &Ready, code: &Path, options: &StackOptions) -> Result<Self, Failure> {
-        let Ready { checkout, venv } = ready;
+        let Ready { checkout, venv, binaries } = ready;
         let code = code.canonicalize().context(|| format!("cannot find the code folder {}", code.display()))?;
         let run = RunFolder::create(&checkout.local())?;
-        let emulator = Emulator::serve(emulator_config(checkout, venv, &run)?)
+        let emulator = Emulator::serve(emulator_config(binaries, venv, &run)?)
             .await
             .context(|| "cannot start the emulator of Batch and EC2")?;
         let batch_endpoint = emulator.endpoint();
         let (ministack, package) =
-            tokio::try_join!(Ministack::start(venv, &run, &batch_endpoint), Package::make(checkout, &run))?;
+            tokio::try_join!(Ministack::start(venv, &run, &batch_endpoint), Package::make(checkout, binaries, &run))?;
         let (config, batch_config) = (sdk::local(ministack.endpoint()), sdk::local(&batch_endpoint));
         let (table, ()) = tokio::try_join!(
             package.deploy(&config, QUEUE, &options.job_definition),
@@ -129,9 +140,9 @@ impl Stack {
     }
 }
 
-fn emulator_config(checkout: &Checkout, venv: &Venv, run: &RunFolder) -> Result<Config, Failure> {
+fn emulator_config(binaries: &Path, venv: &Venv, run: &RunFolder) -> Result<Config, Failure> {
     let mut config = Config::new(run.subfolder("jobs")?);
-    let runner = checkout.binaries.join("spotsweep-runner");
+    let runner = binaries.join("spotsweep-runner");
     config.entrypoint = vec![runner.display().to_string(), "--".to_owned()];
     let path = std::env::var("PATH").unwrap_or_default();
     let home = run.subfolder("home")?;
