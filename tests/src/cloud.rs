@@ -179,7 +179,7 @@ impl Cloud {
             let request = serde_json::from_value(json!({ "jobs": ids }))?;
             let answer = self.crash.call("DescribeJobs", || self.world().describe_jobs(&request)).await;
             let found = answer.map_err(|error| format!("{error:?}"))?["jobs"].as_array().cloned().unwrap_or_default();
-            let known = |id: String| found.iter().any(|job| job["jobId"] == Value::from(id.as_str()));
+            let known = |id: String| found.iter().any(|job| job["jobId"] == id.as_str());
             events.extend(some.iter().filter(|job| !known(job.job.to_string())).cloned().map(Event::JobUnknown));
             for detail in &found {
                 events.push(event::parse(batch_event(detail))?);

@@ -4,4 +4,5 @@
 pub mod cloud;
 pub mod crash;
 pub mod harness;
+pub mod local;
 pub mod memory;

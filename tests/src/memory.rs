@@ -70,7 +70,12 @@ impl Rows {
             },
             Subject::Settlement(id) => View {
                 sweep: self.sweeps.get(id).cloned(),
-                trials: self.trials.iter().filter(|((of, _), _)| of == id).map(|(_, held)| held.record.clone()).collect(),
+                trials: self
+                    .trials
+                    .iter()
+                    .filter(|((of, _), _)| of == id)
+                    .map(|(_, held)| held.record.clone())
+                    .collect(),
                 ..View::default()
             },
             Subject::Overdue => View { overdue: self.overdue(now), ..View::default() },

@@ -1,5 +1,5 @@
 //! Payloads as AWS documents them, and our own small ones, through `event::parse`.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,9 @@ fn aws_batch_samples_parse_to_what_they_say() {
     assert_eq!((failed.index, failed.seen.ended[0].exit_code), (20_013, Some(1)));
     assert_eq!(failed.seen.ended[0].reason.as_deref(), Some("Essential container in task exited"));
 
-    let Event::TrialJobChanged(reclaimed) = ours("batch-array-child-spot-reclaimed-runnable") else { panic!("not a trial") };
+    let Event::TrialJobChanged(reclaimed) = ours("batch-array-child-spot-reclaimed-runnable") else {
+        panic!("not a trial")
+    };
     assert_eq!((reclaimed.index, reclaimed.seen.ended[0].exit_code), (20_007, None));
     assert!(reclaimed.seen.ended[0].reason.as_ref().unwrap().starts_with("Host EC2 (instance i-"));
     assert_eq!(reclaimed.seen.current, spotsweep::trial::Attempt::default(), "the next attempt has not begun");

@@ -1,5 +1,5 @@
 //! One dropped file version becomes exactly one submission, wherever a function dies.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ fn assert_submitted_once(harness: &Harness, parts: u32, context: &str) -> SweepI
         let jobs = harness.cloud.jobs_named(&sweep.job_name(number), QUEUE);
         assert_eq!(Some(jobs), part.job.clone().map(|job| vec![job]), "{context}: part {number}");
     }
-    let answer: Value = serde_json::from_slice(&harness.cloud.get(&sweep.upload.plan_key()).expect("plan.json")).unwrap();
+    let answer: Value =
+        serde_json::from_slice(&harness.cloud.get(&sweep.upload.plan_key()).expect("plan.json")).unwrap();
     assert_eq!(answer["sweep"], sweep.id.as_str(), "{context}");
     assert_eq!(answer["trials"], plan.trials, "{context}");
     let lines = harness.cloud.get(&trials::lines_key(&sweep.id)).expect("trials.jsonl");

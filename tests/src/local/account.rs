@@ -1,0 +1,216 @@
+//! Where functions are run by hand and killed: S3 and DynamoDB of a local stack, an emulated Batch
+//! of its own, and a table for each dropped file, so that nobody else touches its sweep.
+
+use std::path::PathBuf;
+
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::types::{BillingMode, GlobalSecondaryIndex, TableDescription};
+use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use spotsweep::aws::Reader;
+use spotsweep::event::{self, Event};
+use spotsweep::ids::JobName;
+use spotsweep::lifecycle::{Stage, Sweep};
+use spotsweep::upload::Upload;
+use spotsweep::{sweep, trials};
+use spotsweep_emulator::{Config, Emulator};
+use tempfile::TempDir;
+
+use super::aws::s3;
+use super::sandbox::Sandbox;
+use super::stack::Stack;
+
+const QUEUE: &str = "gpu-spot";
+
+/// The account.
+pub struct Account {
+    config: SdkConfig,
+    bucket: String,
+    endpoint: String,
+    binaries: PathBuf,
+    emulator: Emulator,
+    /// The deployed table, which every file's own is made after.
+    table: TableDescription,
+    folder: TempDir,
+}
+
+/// One dropped file.
+#[derive(Debug)]
+pub struct Dropped {
+    /// What S3 sends.
+    pub event: Value,
+    upload: Upload,
+    text: String,
+    table: String,
+}
+
+impl Account {
+    /// An account in which nothing has happened yet, with a bucket of its own in the stack.
+    ///
+    /// # Panics
+    /// Where the stack or the emulator refuses what is set up.
+    pub async fn open(stack: &Stack, bucket: &str) -> Self {
+        let config = stack.config();
+        let s3 = s3(&config);
+        s3.create_bucket().bucket(bucket).send().await.expect("a new stack takes the bucket");
+        let versioned = VersioningConfiguration::builder().status(BucketVersioningStatus::Enabled).build();
+        let versioning = s3.put_bucket_versioning().bucket(bucket).versioning_configuration(versioned);
+        versioning.send().await.expect("the bucket can be versioned");
+        let tables = aws_sdk_dynamodb::Client::new(&config);
+        let deployed = tables.describe_table().table_name(&stack.table).send().await.expect("the table is deployed");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let emulator = Emulator::serve(Config::new(folder.path().join("jobs"))).await.expect("the emulator starts");
+        set_up(&emulator).expect("the emulator takes queue and job definition");
+        let table = deployed.table.expect("a described table");
+        Self {
+            config,
+            bucket: bucket.to_owned(),
+            endpoint: stack.endpoint.clone(),
+            binaries: stack.binaries.clone(),
+            emulator,
+            table,
+            folder,
+        }
+    }
+
+    /// Puts a file under `sweeps/` and makes a table for its sweep.
+    ///
+    /// # Panics
+    /// Where S3 or DynamoDB refuses.
+    pub async fn drop_file(&self, name: &str, text: &str) -> Dropped {
+        let key = format!("sweeps/{name}.yaml");
+        let put =
+            s3(&self.config).put_object().bucket(&self.bucket).key(&key).body(text.to_owned().into_bytes().into());
+        let put = put.send().await.expect("S3 takes the file");
+        let event = json!({
+            "version": "0", "id": name, "detail-type": "Object Created", "source": "aws.s3",
+            "account": "000000000000", "time": Timestamp::now().to_string(), "region": "us-east-1", "resources": [],
+            "detail": { "bucket": { "name": self.bucket }, "object": { "key": key, "size": text.len(),
+                "etag": put.e_tag(), "version-id": put.version_id(), "sequencer": "0055AED6DCD90281E5" } },
+        });
+        let Ok(Event::SweepUploaded(upload)) = event::parse(event.clone()) else {
+            unreachable!("an upload's event: {event}");
+        };
+        self.create_table(name).await;
+        Dropped { event, upload, text: text.to_owned(), table: name.to_owned() }
+    }
+
+    async fn create_table(&self, name: &str) {
+        let indexes = self.table.global_secondary_indexes().iter().map(|index| {
+            let copy = GlobalSecondaryIndex::builder().set_index_name(index.index_name.clone());
+            let copy = copy.set_key_schema(index.key_schema.clone()).set_projection(index.projection.clone());
+            copy.build().expect("the deployed index is whole")
+        });
+        let table = aws_sdk_dynamodb::Client::new(&self.config)
+            .create_table()
+            .table_name(name)
+            .billing_mode(BillingMode::PayPerRequest)
+            .set_attribute_definitions(self.table.attribute_definitions.clone())
+            .set_key_schema(self.table.key_schema.clone())
+            .set_global_secondary_indexes(Some(indexes.collect()));
+        table.send().await.expect("DynamoDB takes the table");
+    }
+
+    /// A function as deployed, but on this file's table and with a lease of `lease_seconds`.
+    pub fn function(&self, name: &str, dropped: &Dropped, lease_seconds: u64) -> Sandbox {
+        let variables = [
+            ("SPOTSWEEP_TABLE", dropped.table.clone()),
+            ("SPOTSWEEP_QUEUE", QUEUE.to_owned()),
+            ("SPOTSWEEP_JOB_DEFINITION", "train".to_owned()),
+            ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim".to_owned()),
+            ("SPOTSWEEP_LEASE_SECONDS", lease_seconds.to_string()),
+        ];
+        Sandbox {
+            binary: self.binaries.join(name),
+            variables: variables.map(|(name, value)| (name.to_owned(), value)).into(),
+            endpoint: self.endpoint.clone(),
+            batch: self.emulator.endpoint(),
+            log: self.log(dropped),
+        }
+    }
+
+    /// The output of all functions that ran for this file.
+    pub fn log(&self, dropped: &Dropped) -> PathBuf {
+        self.folder.path().join(format!("{}.log", dropped.table))
+    }
+
+    /// The file's sweep as stored.
+    ///
+    /// # Panics
+    /// Where the table can't be read.
+    pub async fn sweep(&self, dropped: &Dropped) -> Option<Sweep> {
+        let reader = Reader::new(&self.config, dropped.table.clone());
+        reader.sweep(&dropped.upload.sweep()).await.expect("the table can be read")
+    }
+
+    /// Asserts that the file is submitted, once, and that nothing of it is missing.
+    ///
+    /// # Panics
+    /// Where it is not.
+    pub async fn assert_submitted_once(&self, dropped: &Dropped, parts: u32) {
+        let sweep = self.sweep(dropped).await.expect("the sweep is stored");
+        assert_eq!(sweep.stage, Stage::Running);
+        let plan = sweep.plan.as_ref().expect("a running sweep has a plan");
+        assert_eq!(plan.parts.len(), parts as usize);
+        for (number, part) in (0..).zip(&plan.parts) {
+            assert_eq!(Some(self.jobs_named(&sweep.job_name(number))), part.job.clone().map(|job| vec![job]));
+        }
+        let Upload { key, fingerprint, .. } = &dropped.upload;
+        let file = sweep::parse(key, fingerprint, dropped.text.as_bytes()).expect("the dropped file is good");
+        let mut index = trials::Index::default();
+        let mut lines = Vec::new();
+        for line in trials::lines(&file) {
+            let line = line.expect("a trial is JSON");
+            index.push(&line);
+            lines.extend(line);
+        }
+        assert!(self.read(&trials::lines_key(&sweep.id)).await == lines, "trials.jsonl is not what the file says");
+        assert!(self.read(&trials::index_key(&sweep.id)).await == index.finish(), "trials.idx does not fit");
+        let answer: Value = serde_json::from_slice(&self.read(&dropped.upload.plan_key()).await).expect("JSON");
+        assert_eq!((&answer["sweep"], &answer["trials"]), (&json!(sweep.id), &json!(plan.trials)));
+        for (said, part) in answer["jobs"].as_array().expect("jobs").iter().zip(&plan.parts) {
+            assert_eq!(said["id"], json!(part.job));
+        }
+    }
+
+    /// The array and plain jobs that Batch has by this name.
+    fn jobs_named(&self, name: &JobName) -> Vec<String> {
+        let filter = json!([{ "name": "JOB_NAME", "values": [name.to_string()] }]);
+        let request = serde_json::from_value(json!({ "jobQueue": QUEUE, "filters": filter })).expect("a request");
+        let found = self.emulator.with_world(|world, _| world.list_jobs(&request)).expect("ListJobs");
+        let jobs = found["jobSummaryList"].as_array().expect("a list");
+        jobs.iter().filter_map(|job| job["jobId"].as_str().map(str::to_owned)).collect()
+    }
+
+    async fn read(&self, key: &str) -> Vec<u8> {
+        let object = s3(&self.config).get_object().bucket(&self.bucket).key(key).send().await;
+        let object = object.unwrap_or_else(|error| unreachable!("{key} is not there: {error:?}"));
+        object.body.collect().await.expect("the whole object arrives").to_vec()
+    }
+
+    /// Ends what the account runs.
+    pub async fn close(self) {
+        self.emulator.shutdown().await;
+    }
+}
+
+/// A queue whose jobs never start: they want more than its instances have.
+fn set_up(emulator: &Emulator) -> Result<(), Box<dyn std::error::Error>> {
+    let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
+        "type": "SPOT", "minvCpus": 0, "maxvCpus": 2, "instanceTypes": ["c7i.large"],
+        "subnets": ["subnet-us-east-1a"] } });
+    let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
+    let queue = json!({ "jobQueueName": QUEUE, "priority": 1, "computeEnvironmentOrder": order });
+    let needs = json!([{ "type": "VCPU", "value": "64" }, { "type": "MEMORY", "value": "1024" }]);
+    let container = json!({ "image": "train:1", "command": ["train"], "resourceRequirements": needs });
+    let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
+    let (environment, queue) = (serde_json::from_value(environment)?, serde_json::from_value(queue)?);
+    let definition = serde_json::from_value(definition)?;
+    let done = emulator.with_world(|world, _| {
+        world.create_compute_environment(environment)?;
+        world.create_job_queue(queue)?;
+        world.register_job_definition(definition)
+    });
+    done.map(drop).map_err(|error| format!("{error:?}").into())
+}

@@ -1,0 +1,87 @@
+//! Clients of a local endpoint, and patience.
+
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
+use aws_smithy_http_client::tls::{self, rustls_provider::CryptoMode};
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use axum::http::request::Builder;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+/// Both halves of the credentials that local endpoints take.
+pub(super) const CREDENTIAL: &str = "test";
+/// The local stack's region.
+pub(super) const REGION: &str = "us-east-1";
+
+/// Between two looks.
+const POLL: Duration = Duration::from_millis(50);
+
+/// An endpoint, whatever the caller's environment says.
+pub fn config(endpoint: &str) -> SdkConfig {
+    let provider = tls::Provider::Rustls(CryptoMode::Ring);
+    let credentials = Credentials::new(CREDENTIAL, CREDENTIAL, None, None, "tests");
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::v2026_01_12())
+        .region(Region::new(REGION))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .endpoint_url(endpoint)
+        .http_client(aws_smithy_http_client::Builder::new().tls_provider(provider).build_https())
+        .build()
+}
+
+/// S3 with the bucket in the path: `bucket.127.0.0.1` resolves nowhere.
+pub fn s3(config: &SdkConfig) -> aws_sdk_s3::Client {
+    aws_sdk_s3::Client::from_conf(aws_sdk_s3::config::Builder::from(config).force_path_style(true).build())
+}
+
+/// A plain HTTP client.
+pub(super) fn http_client() -> Client<HttpConnector, Body> {
+    Client::builder(TokioExecutor::new()).build_http()
+}
+
+/// Calls an action of AWS's JSON protocol, such as `AmazonSQS.ReceiveMessage`, at an endpoint.
+///
+/// # Panics
+/// Where the answer is not 200 with JSON.
+pub async fn call_json(endpoint: &str, action: &str, request: &Value) -> Value {
+    let head = Request::post(endpoint).header("content-type", "application/x-amz-json-1.0");
+    answer_json(head.header("x-amz-target", action), Body::from(request.to_string())).await
+}
+
+/// Reads a JSON page, such as the emulator's own.
+///
+/// # Panics
+/// Where the answer is not 200 with JSON.
+pub async fn get_json(url: &str) -> Value {
+    answer_json(Request::get(url), Body::empty()).await
+}
+
+async fn answer_json(head: Builder, body: Body) -> Value {
+    let request = head.body(body).expect("a well-formed request");
+    let response = http_client().request(request).await.expect("the endpoint answers");
+    let status = response.status();
+    let bytes = to_bytes(Body::new(response.into_body()), usize::MAX).await.expect("the whole answer arrives");
+    assert!(status.is_success(), "{status} {}", String::from_utf8_lossy(&bytes));
+    serde_json::from_slice(&bytes).expect("the answer is JSON")
+}
+
+/// Looks until there is something to see.
+///
+/// # Panics
+/// When the time is over.
+pub async fn eventually<T>(what: &str, patience: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + patience;
+    loop {
+        if let Some(seen) = look().await {
+            return seen;
+        }
+        assert!(Instant::now() < deadline, "not within {} s: {what}", patience.as_secs());
+        sleep(POLL).await;
+    }
+}

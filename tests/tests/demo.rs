@@ -1,0 +1,154 @@
+//! `spotsweep demo` as a person runs it: a file in, models and a summary out, through the deployed
+//! control plane, real functions and real trainings.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use spotsweep_tests::local::Binaries;
+use tempfile::TempDir;
+
+const GRID: &str = "\
+program: train.py
+method: grid
+metric: {name: val_accuracy, goal: maximize}
+parameters:
+  hidden: {values: [16, 32]}
+  lr: {values: [0.01, 0.03]}
+  epochs: {value: 2}
+";
+
+const LIST: &str = "\
+- {lr: 0.01, hidden: 16, epochs: 2}
+- {lr: 0.03, hidden: 32, epochs: 2}
+";
+
+struct Run {
+    folder: TempDir,
+    output: Output,
+}
+
+impl Run {
+    /// Runs the demo on a file in a folder of its own.
+    fn of(file: &str, text: &str, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(file), text).unwrap();
+        let output = Command::new(Binaries::build().get("spotsweep"))
+            .args(["demo", "--json", "--keep", "keep", "--sweep", file, "--binaries"])
+            .arg(Binaries::build().folder())
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        Self { folder, output }
+    }
+
+    fn code(&self) -> Option<i32> {
+        self.output.status.code()
+    }
+
+    fn messages(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    fn summary(&self) -> Value {
+        let text = String::from_utf8_lossy(&self.output.stdout);
+        let last = text.lines().last().unwrap_or_else(|| panic!("no summary: {}", self.messages()));
+        serde_json::from_str(last).unwrap()
+    }
+
+    fn path(&self, path: &str) -> std::path::PathBuf {
+        self.folder.path().join(path)
+    }
+
+    /// The table's records whose sort key begins so.
+    fn records(&self, sort_key: &str) -> Vec<Value> {
+        let table = fs::read_to_string(self.path("keep/table.jsonl")).unwrap();
+        let rows = table.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        rows.filter(|row| row["sk"].as_str().unwrap().starts_with(sort_key)).collect()
+    }
+}
+
+fn assert_model(folder: &Path, model: &str) {
+    let size = fs::metadata(folder.join(model)).unwrap_or_else(|error| panic!("{}: {error}", folder.display())).len();
+    assert!(size > 1_000, "{} has {size} bytes", folder.join(model).display());
+}
+
+#[test]
+fn a_grid_is_trained_tracked_and_collected() {
+    let run = Run::of("grid.yaml", GRID, &[]);
+    assert_eq!(run.code(), Some(0), "{}", run.messages());
+    let summary = run.summary();
+    assert_eq!((&summary["trials"], &summary["succeeded"], &summary["failed"]), (&4.into(), &4.into(), &0.into()));
+    assert!(summary["wall_seconds"].as_f64().unwrap() > 0.0);
+    let sweep = summary["sweep"].as_str().unwrap();
+
+    // The best is the largest last value that any trial has printed.
+    let outputs = Path::new(summary["outputs"].as_str().unwrap());
+    let outputs = run.folder.path().join(outputs);
+    let mut values = Vec::new();
+    for index in 0..4 {
+        let trial = outputs.join(format!("trials/{index}"));
+        assert_model(&trial, "model/model.joblib");
+        let log = fs::read_to_string(trial.join("train.log")).unwrap();
+        let last = log.lines().rfind(|line| line.contains("val_accuracy=")).unwrap();
+        let value = last.split("val_accuracy=").nth(1).unwrap().split_whitespace().next().unwrap();
+        values.push(value.parse::<f64>().unwrap());
+    }
+    let best = usize::try_from(summary["best"]["index"].as_u64().unwrap()).unwrap();
+    assert_eq!(values[best], values.iter().copied().fold(0.0, f64::max));
+    assert_eq!(summary["best"]["value"].as_f64(), Some(values[best]));
+    let expected = [(16, 0.01), (16, 0.03), (32, 0.01), (32, 0.03)][best];
+    assert_eq!(summary["best"]["parameters"]["hidden"], expected.0);
+    assert_eq!(summary["best"]["parameters"]["lr"], expected.1);
+
+    let trials = run.records("TRIAL#");
+    assert_eq!(trials.len(), 4);
+    for trial in &trials {
+        let record = &trial["record"];
+        assert_eq!(
+            (&record["status"], &record["attempts"]["1"]["exit_code"]),
+            (&"SUCCEEDED".into(), &0.into()),
+            "{trial}"
+        );
+        assert!(record["attempts"]["1"]["zone"].as_str().unwrap().starts_with("us-east-1"), "the runner asked IMDS");
+        assert!(record["end"]["outputs"]["files"].as_u64().unwrap() >= 3, "{trial}");
+    }
+    assert_eq!(run.records("META")[0]["record"]["stage"]["name"], "settled");
+    for kept in ["sweeps/grid.yaml", "sweeps/grid.yaml.plan.json", &format!("results/{sweep}/leaderboard.csv")] {
+        assert!(run.path(&format!("keep/bucket/{kept}")).is_file(), "{kept}");
+    }
+}
+
+#[test]
+fn the_seeds_way_runs_with_its_own_script() {
+    let run = Run::of("hyperparam_list.yml", LIST, &["--job-definition", "train-seed"]);
+    assert_eq!(run.code(), Some(0), "{}", run.messages());
+    let summary = run.summary();
+    assert_eq!(summary["succeeded"], 2);
+    assert_eq!(summary["ranking"]["stated"], false, "a plain list names no metric; the usual one is taken");
+    for index in 0..2 {
+        let trial = run.folder.path().join(summary["outputs"].as_str().unwrap()).join(format!("trials/{index}"));
+        assert!(fs::read_dir(trial.join("model")).unwrap().count() > 0);
+    }
+}
+
+#[test]
+fn a_failed_trial_fails_the_demo_and_says_which() {
+    let list = "- {lr: 0.01, hidden: 16, epochs: 1}\n- {lr: 0.01, hidden: -5, epochs: 1}\n";
+    let run = Run::of("half.yaml", list, &[]);
+    assert_eq!(run.code(), Some(1), "{}", run.messages());
+    let summary = run.summary();
+    assert_eq!((&summary["succeeded"], &summary["failed"]), (&1.into(), &1.into()));
+    assert_eq!(summary["best"]["index"], 0);
+}
+
+#[test]
+fn a_bad_file_is_refused_with_its_problems() {
+    let run = Run::of("bad.yaml", "method: gird\nparameters: {lr: {values: [1]}, lr: {values: [2]}}\n", &[]);
+    assert_eq!(run.code(), Some(1), "{}", run.messages());
+    let messages = run.messages();
+    assert!(messages.contains("bad.yaml:1:") && messages.contains("bad.yaml:2:"), "{messages}");
+}
