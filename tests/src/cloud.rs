@@ -26,13 +26,25 @@ pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
     announced: Mutex<Vec<SweepId>>,
+    refused: Mutex<Option<u32>>,
     crash: Arc<Crash>,
 }
 
 impl Cloud {
     /// A cloud on top of a World that has queues and job definitions.
     pub fn new(world: World, crash: Arc<Crash>) -> Self {
-        Self { world: Mutex::new(world), objects: Mutex::default(), announced: Mutex::default(), crash }
+        Self {
+            world: Mutex::new(world),
+            objects: Mutex::default(),
+            announced: Mutex::default(),
+            refused: Mutex::default(),
+            crash,
+        }
+    }
+
+    /// Makes Batch refuse this part of every sweep, as for a definition that was deregistered meanwhile.
+    pub fn refuse(&self, part: u32) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
     }
 
     /// The World, to look at or to drive.
@@ -162,6 +174,9 @@ impl Cloud {
 
     async fn submit(&self, submission: &Submission) -> Outcome {
         let (sweep, part) = (submission.name.sweep.clone(), submission.name.part);
+        if *self.refused.lock().unwrap_or_else(PoisonError::into_inner) == Some(part) {
+            return Ok(vec![Event::PartRefused { sweep, part, message: "JobDefinition is inactive".into() }]);
+        }
         let request = serde_json::from_value(submit_request(submission))?;
         match self.crash.call("SubmitJob", || self.world().submit_job(request)).await {
             Ok(answer) => {

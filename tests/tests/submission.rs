@@ -100,6 +100,28 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     assert!(deaths > 1_000, "only {deaths} invocations died");
 }
 
+/// Never a half-submitted sweep: what runs already is taken back, and the answer says why.
+#[tokio::test]
+async fn a_refused_part_takes_back_the_parts_before_it() {
+    for part in [0, 1] {
+        let mut harness = Harness::new(4);
+        let put = harness.put("refused.yaml", &list(10_001));
+        harness.cloud.refuse(part);
+        harness.deliver(&put).await.unwrap();
+        let (sweeps, _) = harness.store.state();
+        assert_eq!(sweeps[0].stage, Stage::Rejected);
+        let answer = harness.cloud.get("sweeps/refused.yaml.rejected.json").expect("an answer");
+        assert!(String::from_utf8(answer).unwrap().contains("JobDefinition is inactive"));
+        harness.run_jobs(|_| (1, 0));
+        let jobs = harness.cloud.jobs_named(&sweeps[0].job_name(0), QUEUE);
+        assert_eq!(jobs.len(), part as usize);
+        for job in jobs {
+            let request = serde_json::from_value(serde_json::json!({ "jobs": [job] })).unwrap();
+            assert_eq!(harness.cloud.world().describe_jobs(&request).unwrap()["jobs"][0]["status"], "FAILED");
+        }
+    }
+}
+
 /// Every read fails: tried again with growing waits, then answered, never for ever.
 #[tokio::test]
 async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
