@@ -1,6 +1,6 @@
 //! Whatever is dropped that cannot be run is answered beside it, with what is wrong, where, and how
 //! to mend it; nothing of it is ever submitted. What no person can mend ends in the failed-events queue.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const HUGE_BYTES: usize = 200 << 20;
 
 /// Key, content, the line to blame (0: none), and a part of the message.
-const CASES: [(&str, &str, u32, &str); 14] = [
+const CASES: [(&str, &str, u32, &str); 15] = [
     ("sweeps/empty.yaml", "", 1, "the file is empty"),
     ("sweeps/none.yaml", "[]\n", 1, "the list is empty"),
     ("sweeps/not-yaml.yaml", "method: grid\nparameters:\n  lr: {values: [0.1, 0.01}\n", 3, "not valid YAML"),
@@ -28,6 +28,7 @@ const CASES: [(&str, &str, u32, &str); 14] = [
     ("sweeps/twice.yaml", "- lr: 0.1\n- lr: 0.2\n  lr: 0.3\n", 3, "`lr`"),
     ("sweeps/million.yaml", MILLION_AND_ONE, 2, "1000001 trials"),
     ("sweeps/team/with space.yaml", GOOD, 0, "\"sweeps/team/with space.yaml\""),
+    ("sweeps/../up.yaml", GOOD, 0, "\"..\""),
     ("sweeps/up..down.yaml", GOOD, 0, "\"..\""),
     ("sweeps/queue.yaml", "spotsweep:\n  queue: no-such-queue\ntrials:\n- lr: 1\n", 2, "\"no-such-queue\""),
     ("sweeps/definition.yaml", "spotsweep:\n  job_definition: nobody\ntrials:\n- lr: 1\n", 2, "\"nobody\""),

@@ -15,7 +15,6 @@ use spotsweep::lifecycle::{Stage, Sweep};
 use spotsweep::upload::Upload;
 use spotsweep::{sweep, trials};
 use spotsweep_emulator::{Config, Emulator};
-use tempfile::TempDir;
 
 use super::aws::s3;
 use super::sandbox::Sandbox;
@@ -32,7 +31,7 @@ pub struct Account {
     emulator: Emulator,
     /// The deployed table, which every file's own is made after.
     table: TableDescription,
-    folder: TempDir,
+    folder: PathBuf,
 }
 
 /// One dropped file.
@@ -59,8 +58,8 @@ impl Account {
         versioning.send().await.expect("the bucket can be versioned");
         let tables = aws_sdk_dynamodb::Client::new(&config);
         let deployed = tables.describe_table().table_name(&stack.table).send().await.expect("the table is deployed");
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let emulator = Emulator::serve(Config::new(folder.path().join("jobs"))).await.expect("the emulator starts");
+        let folder = stack.subfolder(bucket);
+        let emulator = Emulator::serve(Config::new(folder.join("jobs"))).await.expect("the emulator starts");
         set_up(&emulator).expect("the emulator takes queue and job definition");
         let table = deployed.table.expect("a described table");
         Self {
@@ -132,7 +131,7 @@ impl Account {
 
     /// The output of all functions that ran for this file.
     pub fn log(&self, dropped: &Dropped) -> PathBuf {
-        self.folder.path().join(format!("{}.log", dropped.table))
+        self.folder.join(format!("{}.log", dropped.table))
     }
 
     /// The file's sweep as stored.
@@ -149,12 +148,14 @@ impl Account {
     /// # Panics
     /// Where it is not.
     pub async fn assert_submitted_once(&self, dropped: &Dropped, parts: u32) {
+        let name = &dropped.table;
         let sweep = self.sweep(dropped).await.expect("the sweep is stored");
-        assert_eq!(sweep.stage, Stage::Running);
+        assert_eq!(sweep.stage, Stage::Running, "{name}");
         let plan = sweep.plan.as_ref().expect("a running sweep has a plan");
-        assert_eq!(plan.parts.len(), parts as usize);
+        assert_eq!(plan.parts.len(), parts as usize, "{name}");
         for (number, part) in (0..).zip(&plan.parts) {
-            assert_eq!(Some(self.jobs_named(&sweep.job_name(number))), part.job.clone().map(|job| vec![job]));
+            let jobs = self.jobs_named(&sweep.job_name(number));
+            assert_eq!(Some(jobs), part.job.clone().map(|job| vec![job]), "{name}: part {number}");
         }
         let Upload { key, fingerprint, .. } = &dropped.upload;
         let file = sweep::parse(key, fingerprint, dropped.text.as_bytes()).expect("the dropped file is good");
@@ -165,12 +166,15 @@ impl Account {
             index.push(&line);
             lines.extend(line);
         }
-        assert!(self.read(&trials::lines_key(&sweep.id)).await == lines, "trials.jsonl is not what the file says");
-        assert!(self.read(&trials::index_key(&sweep.id)).await == index.finish(), "trials.idx does not fit");
+        assert!(
+            self.read(&trials::lines_key(&sweep.id)).await == lines,
+            "{name}: trials.jsonl is not what the file says"
+        );
+        assert!(self.read(&trials::index_key(&sweep.id)).await == index.finish(), "{name}: trials.idx does not fit");
         let answer: Value = serde_json::from_slice(&self.read(&dropped.upload.plan_key()).await).expect("JSON");
-        assert_eq!((&answer["sweep"], &answer["trials"]), (&json!(sweep.id), &json!(plan.trials)));
+        assert_eq!((&answer["sweep"], &answer["trials"]), (&json!(sweep.id), &json!(plan.trials)), "{name}");
         for (said, part) in answer["jobs"].as_array().expect("jobs").iter().zip(&plan.parts) {
-            assert_eq!(said["id"], json!(part.job));
+            assert_eq!(said["id"], json!(part.job), "{name}");
         }
     }
 

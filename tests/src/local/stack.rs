@@ -75,6 +75,16 @@ impl Stack {
         Self { endpoint, emulator, bucket, table, binaries, host, folder, _lock: lock }
     }
 
+    /// A folder for what a test writes. It stays where the test fails.
+    ///
+    /// # Panics
+    /// Where it can't be made.
+    pub fn subfolder(&self, name: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::create_dir_all(&path).expect("the target folder is writable");
+        path
+    }
+
     /// How to reach everything but Batch and EC2.
     pub fn config(&self) -> SdkConfig {
         config(&self.endpoint)
@@ -97,12 +107,12 @@ impl Stack {
 async fn host(binaries: &Binaries, folder: &Path) -> Result<(Child, State), String> {
     // What a killed test has left; absent is the usual case.
     let _ = fs::remove_dir_all(folder);
-    let binary = link(binaries, folder).expect("the target folder takes links");
+    let linked = link(binaries, folder).expect("the target folder takes links");
     let log = folder.join("serve.log");
     let output = File::create(&log).expect("the log can be written");
-    let mut host = Command::new(binary)
+    let mut host = Command::new(linked.join("spotsweep"))
         .args(["local", "serve", "--binaries"])
-        .arg(binaries.folder())
+        .arg(&linked)
         .stdin(Stdio::null())
         .stdout(output.try_clone().expect("the log can be written twice"))
         .stderr(output)
@@ -122,26 +132,25 @@ async fn host(binaries: &Binaries, folder: &Path) -> Result<(Child, State), Stri
 
 /// Lets `spotsweep local` make the Python environment: it does so where it starts.
 fn make_environment(command: &Path, binaries: &Path) {
-    let local = |action: &[&str]| {
+    let local = |action: &str| {
         let mut local = std::process::Command::new(command);
-        if action == ["up"] {
-            local.args(["local", "up", "--binaries"]).arg(binaries);
-        } else {
-            local.arg("local").args(action);
+        local.args(["local", action]).stdout(Stdio::null());
+        if action == "up" {
+            local.arg("--binaries").arg(binaries);
         }
-        local.stdout(Stdio::null()).status()
+        local.status()
     };
-    if local(&["env"]).is_ok_and(|status| status.success()) {
+    if local("env").is_ok_and(|status| status.success()) {
         return; // A developer's stack runs here, and is not ours to stop.
     }
-    for action in [["up"], ["down"]] {
-        let status = local(&action).expect("the command can be started");
-        assert!(status.success(), "spotsweep local {}: {status}", action.join(" "));
+    for action in ["up", "down"] {
+        let status = local(action).expect("the command can be started");
+        assert!(status.success(), "spotsweep local {action}: {status}");
     }
 }
 
 /// Links the binaries into `<folder>/<profile>` and the Python environment into `<folder>/local`;
-/// returns the command's place.
+/// returns the former.
 fn link(binaries: &Binaries, folder: &Path) -> std::io::Result<PathBuf> {
     let beside = folder.join(binaries.profile());
     fs::create_dir_all(&beside)?;
@@ -157,5 +166,5 @@ fn link(binaries: &Binaries, folder: &Path) -> std::io::Result<PathBuf> {
     for name in ["venv", "venv.lock"] {
         symlink(shared.join(name), local.join(name))?;
     }
-    Ok(beside.join("spotsweep"))
+    Ok(beside)
 }
