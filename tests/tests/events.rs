@@ -107,7 +107,7 @@ fn malformed_events_are_errors() {
     let mut tried = 0;
     for file in fs::read_dir(root().join("tests/events")).unwrap() {
         let whole = read(&file.unwrap().path());
-        for pointer in pointers(&whole, String::new()) {
+        for pointer in pointers(&whole, "") {
             for value in [Value::Null, Value::from(-1), Value::from("x"), Value::Array(vec![]), serde_json::json!({})] {
                 let mut broken = whole.clone();
                 *broken.pointer_mut(&pointer).unwrap() = value;
@@ -121,11 +121,11 @@ fn malformed_events_are_errors() {
     assert!(event::parse(no_detail).is_err(), "a known kind without its detail is an error");
 }
 
-fn pointers(value: &Value, at: String) -> Vec<String> {
+fn pointers(value: &Value, at: &str) -> Vec<String> {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(map) => map.iter().map(|(key, value)| (format!("{at}/{key}"), value)).collect(),
         Value::Array(list) => list.iter().enumerate().map(|(key, value)| (format!("{at}/{key}"), value)).collect(),
         _ => Vec::new(),
     };
-    children.into_iter().flat_map(|(at, value)| [vec![at.clone()], pointers(value, at)].concat()).collect()
+    children.into_iter().flat_map(|(at, value)| [vec![at.clone()], pointers(value, &at)].concat()).collect()
 }
