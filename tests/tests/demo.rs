@@ -21,8 +21,8 @@ parameters:
 ";
 
 const LIST: &str = "\
-- {lr: 0.01, hidden: 16, epochs: 2}
-- {lr: 0.03, hidden: 32, epochs: 2}
+- {lr: 0.01, hidden: 16, alpha: 0.0001, batch_size: 64, epochs: 2, seed: 7}
+- {lr: 0.03, hidden: 32, alpha: 0.0001, batch_size: 64, epochs: 2, seed: 7}
 ";
 
 struct Run {
