@@ -86,11 +86,6 @@ impl Stage {
             Self::Rejected => "rejected",
         }
     }
-
-    /// Whether nothing is left to do.
-    pub fn is_terminal(&self) -> bool {
-        matches!(self, Self::Settled | Self::Rejected)
-    }
 }
 
 /// What is run for a sweep: everything that a submission needs, so that it can be repeated

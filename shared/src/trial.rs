@@ -206,11 +206,6 @@ impl Trial {
         }
     }
 
-    /// When the first attempt's container started.
-    pub fn started_at(&self) -> Option<Timestamp> {
-        self.attempts.values().filter_map(|attempt| attempt.started_at).min()
-    }
-
     /// When the last attempt's container ended.
     pub fn stopped_at(&self) -> Option<Timestamp> {
         self.attempts.values().filter_map(|attempt| attempt.stopped_at).max()

@@ -47,13 +47,6 @@ impl MemoryStore {
         self.lock().audits.len()
     }
 
-    /// Number of commits: the sum of all versions.
-    pub fn commits(&self) -> u64 {
-        let rows = self.lock();
-        let sweeps = rows.sweeps.values().map(|held| held.version);
-        sweeps.chain(rows.trials.values().map(|held| held.version)).sum()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
