@@ -48,7 +48,7 @@ pub const MAX_FILE_BYTES: u64 = 8 << 20;
 pub const MAX_TRIALS: u64 = 1_000_000;
 
 /// Settings that [`parse`] checks and that nothing acts upon yet.
-const NOT_YET: [&str; 5] = ["workspace", "code", "outputs", "notifications", "budget"];
+const NOT_YET: [&str; 2] = ["notifications", "budget"];
 
 /// Everything that a valid file says. Cheap to keep.
 #[derive(Clone, Debug)]

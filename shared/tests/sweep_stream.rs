@@ -1,19 +1,19 @@
 //! Trials stream: alone in its own process, because it measures the process's memory.
 
 #![allow(clippy::unwrap_used)]
-#![allow(clippy::disallowed_methods, reason = "measures this process")]
+#![allow(clippy::disallowed_methods, reason = "measures the clock and this process")]
+
+mod sweep_measure;
+
+use std::time::{Duration, Instant};
 
 use spotsweep::sweep::{MAX_TRIALS, parse};
 
-/// The most memory this process has had, in KiB; `None` where the system does not tell.
-fn peak_kib() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
-}
+use sweep_measure::{peak_kib, scaled};
 
 #[test]
 fn a_million_trials_stream_with_flat_memory() {
+    let started = Instant::now();
     let file = parse(
         "f",
         "v",
@@ -32,4 +32,5 @@ fn a_million_trials_stream_with_flat_memory() {
     if let (Some(before), Some(after)) = (before, peak_kib()) {
         assert!(after - before < 4 << 10, "{before} KiB before, {after} KiB after");
     }
+    assert!(started.elapsed() < scaled(Duration::from_secs(10)), "{:?}", started.elapsed());
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::conditions::{Directory, MAX_NAMES, alternatives};
+use super::document::WANDB_KEYS;
 use super::fields::Fields;
 use super::parameters::{self, Method};
 use super::plan::{Candidates, ListPattern, Plan, Shuffle, seed};
@@ -245,7 +246,8 @@ fn controller(node: &Node, report: &mut Report<'_>) {
 fn method(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Method> {
     let Some(node) = fields.get("method") else {
         // A misspelt one is reported as an unknown key already.
-        if fields.entries().iter().any(|entry| nearest(&entry.key, ["method"]).is_some()) {
+        let is_unknown = |key: &str| !WANDB_KEYS.contains(&key);
+        if fields.entries().iter().any(|entry| is_unknown(&entry.key) && nearest(&entry.key, ["method"]).is_some()) {
             return None;
         }
         let help = "add `method: grid` or `method: random` above `parameters`, or list the trials under `trials:`";

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::choice::{SAMPLING_KEYS, Sampling, list_plan, wandb, wrapped_list};
 use super::fields::Fields;
+use super::parameters::{self, Method};
 use super::problem::{Place, Problem, Report, nearest};
 use super::scalar::Scalar;
-use super::tree::{self, Kind, Node};
+use super::tree::{self, Entry, Kind, Node, Parsed};
 use super::{Goal, MetricGoal, Settings, SweepFile, settings, template};
 
 /// Top-level keys of a plain list that is wrapped in a mapping.
@@ -37,11 +38,16 @@ pub(crate) const WANDB_KEYS: [&str; 19] = [
 
 /// Reads the file. Where problems remain, the report has them and the result must not be used.
 pub(crate) fn read(text: &str, version: &str, report: &mut Report<'_>) -> Option<SweepFile> {
-    let Some(root) = tree::parse(text, report) else {
-        if report.is_empty() {
+    let root = match tree::parse(text, report) {
+        Parsed::Whole(Some(root)) => root,
+        Parsed::Whole(None) => {
             empty(report);
+            return None;
         }
-        return None;
+        Parsed::Broken(entries) => {
+            check_part(entries, report);
+            return None;
+        }
     };
     match &root.kind {
         Kind::Scalar(Scalar::Null) => {
@@ -68,20 +74,39 @@ fn empty(report: &mut Report<'_>) {
     report.add(Place::START, "the file is empty: it has no trials", help);
 }
 
-fn read_mapping(root: &Node, version: &str, report: &mut Report<'_>) -> Option<SweepFile> {
-    let any = Fields::any(root, "the sweep file", report)?;
-    if any.entries().is_empty() {
-        empty(report);
-        return None;
+/// Checks the entries of a file that breaks off below them, each by itself: what they refer to may stand further below.
+fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
+    let root = Node { place: Place::START, kind: Kind::Mapping(entries) };
+    let Some((fields, own)) = top_level(&root, report) else { return };
+    // As if there were a `program` and a `method`.
+    if let Some(own) = own {
+        settings::read(own, Some(""), report);
+        Sampling::read(own, "", report);
     }
-    let is_list = any.has("trials");
+    fields.get("command").and_then(|node| template::read(node, Some(""), report));
+    fields.get("metric").and_then(|node| metric(node, report));
+    fields.get("parameters").and_then(|node| parameters::read(node, Method::Random, report));
+}
+
+/// The top level and what stands under `spotsweep:`, with unknown keys reported.
+fn top_level<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<(Fields<'n>, Option<Fields<'n>>)> {
+    let is_list = Fields::any(root, "the sweep file", report)?.has("trials");
     let keys = if is_list { LIST_KEYS.as_slice() } else { WANDB_KEYS.as_slice() };
     let fields = Fields::known(root, "the sweep file", keys, report)?;
-    let program = fields.text("program", report);
     let own = fields.get("spotsweep").and_then(|node| {
         let keys: Vec<&str> = settings::KEYS.iter().chain(&SAMPLING_KEYS).copied().collect();
         Fields::known(node, "`spotsweep`", &keys, report)
     });
+    Some((fields, own))
+}
+
+fn read_mapping(root: &Node, version: &str, report: &mut Report<'_>) -> Option<SweepFile> {
+    let (fields, own) = top_level(root, report)?;
+    if fields.entries().is_empty() {
+        empty(report);
+        return None;
+    }
+    let program = fields.text("program", report);
     let mut settings = own.map(|own| settings::read(own, program, report)).unwrap_or_default();
     let wandb_command = fields.get("command").and_then(|node| template::read(node, program, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
@@ -90,7 +115,11 @@ fn read_mapping(root: &Node, version: &str, report: &mut Report<'_>) -> Option<S
         fields.text(label, report);
     }
     let sampling = own.map(|own| Sampling::read(own, version, report)).unwrap_or_else(|| Sampling::unset(version));
-    let plan = if is_list { wrapped_list(fields, &sampling, report) } else { wandb(fields, sampling, report) };
+    let plan =
+        if fields.has("trials") { wrapped_list(fields, &sampling, report) } else { wandb(fields, sampling, report) };
+    if let (Some(own), Some(plan)) = (own, &plan) {
+        settings::check_trials(own, plan.count, report);
+    }
     let name = fields.text("name", report).map(str::to_owned);
     Some(SweepFile { settings, metric, name, plan: plan?, places: places(fields, own, root.place, report) })
 }

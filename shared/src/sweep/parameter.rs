@@ -93,6 +93,9 @@ const DEPRECATED: [(&str, &str); 3] = [
 /// Longest name of a parameter. It becomes an argument and an environment variable.
 const MAX_NAME_CHARS: usize = 128;
 
+/// How far probabilities may be from adding up to 1: W&B's `numpy.isclose`, so that 0.33333 three times will do.
+const SUM_TOLERANCE: f64 = 1.001e-5;
+
 /// Checks a parameter's name as W&B does: `^[A-Za-z_][A-Za-z0-9_.-]*$`.
 pub(crate) fn check_name(name: &str, place: Place, report: &mut Report<'_>) {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -265,7 +268,7 @@ fn weighted(name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Option<D
         report.add(node.place, message, "give one probability for each value");
         return None;
     }
-    if (sum - 1.0).abs() > 1e-6 {
+    if (sum - 1.0).abs() > SUM_TOLERANCE {
         report.add(node.place, format!("the probabilities of `{name}` add up to {sum}"), "make them add up to 1");
         return None;
     }

@@ -14,16 +14,28 @@ use super::problem::Report;
 use super::values::canonical;
 use super::{Problem, SweepFile, parameter, parse, tree};
 
-/// The rows of one recording; none where the recordings are not there. Tuples and numbers that YAML 1.2 cannot write
-/// are left out.
-fn recorded(name: &str) -> Vec<Value> {
+/// The rows of one recording; none where the recordings are not there.
+fn all_recorded(name: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/wandb-sweeps").join(name);
     let Ok(text) = std::fs::read_to_string(&path) else {
         println!("skipped: {name} is not here");
         return Vec::new();
     };
-    let usable = text.lines().filter(|line| !line.contains("$tuple") && !line.contains("$f"));
-    usable.map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What W&B was asked, as JSON: Python's tuples stand there as `$tuple`, NaN and infinities as `$f`.
+fn asked(row: &Value) -> String {
+    row.get("config").or(row.get("param")).unwrap().to_string()
+}
+
+/// The rows whose question a sweep file can ask. The others are [`what_is_not_finite_is_refused`]'s, and tuples.
+fn recorded(name: &str) -> Vec<Value> {
+    let mut rows = all_recorded(name);
+    let all = rows.len();
+    rows.retain(|row| !asked(row).contains("$tuple") && !asked(row).contains("$f"));
+    println!("{name}: {} of {all} rows", rows.len());
+    rows
 }
 
 fn file(config: &Value) -> Result<SweepFile, Vec<Problem>> {
@@ -33,7 +45,7 @@ fn file(config: &Value) -> Result<SweepFile, Vec<Problem>> {
 fn distribution(parameter: &Value) -> Result<Distribution, Vec<Problem>> {
     let text = json!({ "p": parameter }).to_string();
     let mut report = Report::new("sweep.yaml", &text);
-    let root = tree::parse(&text, &mut report).unwrap();
+    let tree::Parsed::Whole(Some(root)) = tree::parse(&text, &mut report) else { unreachable!("written above") };
     let tree::Kind::Mapping(entries) = &root.kind else { unreachable!("written above") };
     let read = parameter::read(&entries[0], &mut report);
     if report.is_empty() { Ok(read.unwrap()) } else { Err(report.into_problems()) }
@@ -128,8 +140,9 @@ fn quantiles_are_wandbs() {
         for (q, theirs) in row["q"].as_array().unwrap().iter().zip(row["ppf"].as_array().unwrap()) {
             let ours = distribution.quantile(q.as_f64().unwrap());
             let context = format!("{kind} {filled} at {q}: {ours}, and W&B {theirs}");
-            // Never drawn here. W&B gives one below the first value, or minus infinity, or the last category.
-            if q.as_f64() == Some(0.0) && kind != "param_uniform" && kind != "param_loguniform_v2" {
+            // Never drawn here. W&B gives one below the first value, the last category, minus infinity.
+            let is_odd = ["param_int_uniform", "param_categorical", "param_normal", "param_qnormal"].contains(&kind);
+            if q.as_f64() == Some(0.0) && is_odd {
                 continue;
             }
             let (Some(ours), Some(theirs)) = (ours.as_f64(), theirs.as_f64()) else {
@@ -234,6 +247,30 @@ fn configs_are_valid_where_wandb_says_so() {
         }
         let is_valid = row["violations"].as_array().unwrap().is_empty();
         assert_eq!(parsed.is_ok(), is_valid, "{row}: {:?}", parsed.err());
+    }
+}
+
+#[test]
+fn what_is_not_finite_is_refused() {
+    for row in ["param_type.jsonl", "grid.jsonl"].into_iter().flat_map(all_recorded) {
+        let mut written = asked(&row);
+        if !written.contains("$f") {
+            continue;
+        }
+        for number in ["nan", "inf", "-inf"] {
+            let yaml = number.replace("nan", ".nan").replace("inf", ".inf");
+            written = written.replace(&json!({ "$f": number }).to_string(), &yaml);
+        }
+        let problems = parse("sweep.yaml", "v", written.as_bytes()).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.message.contains("not a finite number")), "{problems:?}");
+    }
+}
+
+#[test]
+fn probabilities_add_up_as_exactly_as_for_wandb() {
+    for (probability, is_valid) in [(1.0 / 3.0, true), (0.33333, true), (0.3333, false), (0.33334, false)] {
+        let weighted = json!({"values": ["a", "b", "c"], "probabilities": vec![probability; 3]});
+        assert_eq!(distribution(&weighted).is_ok(), is_valid, "{probability}");
     }
 }
 

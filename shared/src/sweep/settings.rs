@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 
-use super::fields::{Fields, mismatch, text, texts, written};
+use super::fields::{Fields, text, texts, written};
 use super::problem::Report;
 use super::quantity::{mebibytes, seconds};
 use super::scalar::Scalar;
 use super::template;
 use super::tree::{Kind, Node};
+
+mod workspace;
+
+pub use workspace::Workspace;
+
+use workspace::WorkspaceSchema;
 
 /// Where and how the trials run. Whatever is absent is up to the deployment.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
@@ -19,8 +25,9 @@ pub struct Settings {
     pub job_definition: Option<String>,
     /// Batch job queue: name or ARN.
     pub queue: Option<String>,
-    /// How often Batch starts a trial before giving it up, 1 to 10.
-    #[schemars(range(min = 1, max = 10))]
+    /// How often a trial is started before it is given up, 1 to 100. A job has at most ten attempts; beyond them the
+    /// trial is submitted again.
+    #[schemars(range(min = 1, max = 100))]
     pub attempts: Option<u8>,
     /// Time one attempt may run: seconds, or for example `90m`, `2h`, `1d`. At least 60 seconds.
     #[schemars(rename = "timeout", with = "Option<Quantity>")]
@@ -58,20 +65,6 @@ pub struct Resources {
     pub memory_mib: Option<u32>,
     /// Whole GPUs.
     pub gpus: Option<u32>,
-}
-
-/// The trial's EBS volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Workspace {
-    /// No volume: a trial that is interrupted starts again from nothing.
-    Off,
-    /// A volume of the trial's own.
-    Volume {
-        /// In GiB.
-        size_gib: Option<u32>,
-        /// Snapshot that the volume starts from, `snap-…`.
-        snapshot: Option<String>,
-    },
 }
 
 /// Training code in git.
@@ -134,32 +127,6 @@ enum Written {
     Flag(bool),
 }
 
-/// `off`, or the volume.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
-enum WorkspaceSchema {
-    Off(OffSchema),
-    Volume(VolumeSchema),
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
-enum OffSchema {
-    Off,
-}
-
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
-struct VolumeSchema {
-    /// For example `100GiB`.
-    size: Option<String>,
-    /// `snap-…` to start from.
-    snapshot: Option<String>,
-}
-
 /// Keys that [`Settings`] takes; those of the sampling itself are in [`super::space`].
 pub(crate) const KEYS: [&str; 12] = [
     "job_definition",
@@ -176,8 +143,9 @@ pub(crate) const KEYS: [&str; 12] = [
     "tags",
 ];
 
-/// A gp3 volume's largest size.
-const MAX_WORKSPACE_GIB: u64 = 65_536;
+/// Attempts of one trial. Batch makes ten of one job (facts 18), so this is ten jobs for one trial: whoever is
+/// interrupted more often has the wrong instance types.
+const MAX_ATTEMPTS: i64 = 100;
 
 /// Reads the settings out of the `spotsweep:` mapping. Problems go to the report.
 pub(crate) fn read(fields: Fields<'_>, program: Option<&str>, report: &mut Report<'_>) -> Settings {
@@ -185,17 +153,23 @@ pub(crate) fn read(fields: Fields<'_>, program: Option<&str>, report: &mut Repor
     Settings {
         job_definition: aws_name(fields, "job_definition", report),
         queue: aws_name(fields, "queue", report),
-        // A job may be attempted 1 to 10 times (facts 18).
-        attempts: fields.integer("attempts", 1..=10, report).and_then(narrow),
+        attempts: fields.integer("attempts", 1..=MAX_ATTEMPTS, report).and_then(narrow),
         timeout_seconds: fields.get("timeout").and_then(|node| timeout(node, report)),
         command: fields.get("command").and_then(|node| template::read(node, program, report)),
         resources: fields.get("resources").and_then(|node| resources(node, report)),
-        workspace: fields.get("workspace").and_then(|node| workspace(node, report)),
+        workspace: fields.get("workspace").and_then(|node| workspace::read(node, report)),
         code: fields.get("code").and_then(|node| code(node, report)),
         outputs: fields.get("outputs").and_then(|node| outputs(node, report)),
         notifications: fields.get("notifications").and_then(|node| notifications(node, report)),
         budget: fields.get("budget").and_then(|node| budget(node, report)),
         tags: fields.get("tags").map(|node| tags(node, report)).unwrap_or_default(),
+    }
+}
+
+/// Checks what can be said only when the trials are known.
+pub(crate) fn check_trials(fields: Fields<'_>, trials: u64, report: &mut Report<'_>) {
+    if let Some(node) = fields.get("workspace") {
+        workspace::check_trials(node, trials, report);
     }
 }
 
@@ -249,30 +223,6 @@ fn size(node: &Node, key: &str, range_mib: std::ops::RangeInclusive<u64>, report
         report.add(node.place, format!("`{key}` is not a usable size: {size}"), help);
     }
     valid
-}
-
-fn workspace(node: &Node, report: &mut Report<'_>) -> Option<Workspace> {
-    match &node.kind {
-        Kind::Scalar(Scalar::Text { text, .. }) if text == "off" => return Some(Workspace::Off),
-        Kind::Scalar(_) => {
-            mismatch(node, "workspace", "`off` or a mapping with size and snapshot", report);
-            return None;
-        }
-        Kind::List(_) | Kind::Mapping(_) => {}
-    }
-    let fields = Fields::known(node, "`workspace`", &["size", "snapshot"], report)?;
-    let mib = fields.get("size").and_then(|node| size(node, "size", 1024..=MAX_WORKSPACE_GIB * 1024, report));
-    let snapshot = fields.text("snapshot", report);
-    if let (Some(id), Some(node)) = (snapshot, fields.get("snapshot"))
-        && !id.strip_prefix("snap-").is_some_and(|hex| !hex.is_empty() && hex.bytes().all(|c| c.is_ascii_hexdigit()))
-    {
-        report.add(
-            node.place,
-            format!("`{id}` is not a snapshot id"),
-            "write the id, for example snap-0123456789abcdef0",
-        );
-    }
-    Some(Workspace::Volume { size_gib: mib.map(|mib| mib.div_ceil(1024)), snapshot: snapshot.map(str::to_owned) })
 }
 
 fn code(node: &Node, report: &mut Report<'_>) -> Option<Code> {

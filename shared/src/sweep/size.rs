@@ -5,10 +5,14 @@ use serde_json::Value;
 use super::MAX_TRIALS;
 use super::plan::{Candidates, Plan, Shuffle};
 use super::problem::{Place, Report};
-use super::space::{Space, Values};
+use super::space::{Condition, Space, Values};
 
-/// Comparisons that counting the trials may take: combinations times parameters and patterns. Under a second.
-const MAX_COMPARISONS: u64 = 50_000_000;
+/// Work that counting the trials may take, in parameters and conditions looked at: about a second.
+const MAX_WORK: u64 = 50_000_000;
+/// Work of making one candidate, before anything of it is looked at.
+const CANDIDATE_WORK: usize = 4;
+/// Work of one name in a pattern over a list, whose values are compared as texts.
+const LISTED_NAME_WORK: usize = 12;
 
 /// Random draws from which excluded combinations are sorted out.
 const MAX_DRAWS: u64 = 2 * MAX_TRIALS;
@@ -88,22 +92,25 @@ fn simple_count(candidates: &Candidates, limits: &Limits, wanted: u64) -> (u64, 
     (points.min(wanted), points.min(wanted))
 }
 
-/// Comparisons for one candidate; `None` if no candidate needs to be looked at.
+/// Work for one candidate; `None` if no candidate needs to be looked at.
 fn work_per_candidate(candidates: &Candidates) -> Option<u64> {
+    let names = |patterns: &[Vec<Condition>]| -> usize { patterns.iter().map(Vec::len).sum() };
     let of_space = |space: &Space| {
-        let patterns = space.excluded.len() + space.first.len();
-        (patterns + space.conditional.len() > 0).then(|| (space.dimensions.len() + patterns) as u64)
+        let conditions: usize = space.dimensions.iter().map(|dimension| dimension.when.len()).sum();
+        let looked_at = space.dimensions.len() + conditions + names(&space.excluded) + names(&space.first);
+        (looked_at + CANDIDATE_WORK) as u64
     };
     match candidates {
         Candidates::List { excluded, first, .. } => {
             let names: usize = excluded.iter().chain(first).map(Vec::len).sum();
-            (names > 0).then_some(names as u64)
+            (names > 0).then_some((names * LISTED_NAME_WORK + CANDIDATE_WORK) as u64)
         }
-        Candidates::Grid(space) => of_space(space),
-        // Conditions leave parameters out of a random trial, never the trial.
-        Candidates::Random { space, .. } => {
-            (!space.excluded.is_empty() || !space.first.is_empty()).then(|| of_space(space)).flatten()
+        Candidates::Grid(space) => {
+            let is_plain = space.conditional.is_empty() && space.excluded.is_empty() && space.first.is_empty();
+            (!is_plain).then(|| of_space(space))
         }
+        // Conditions leave parameters out of a random trial, and `first` moves it; only `exclude` takes it away.
+        Candidates::Random { space, .. } => (!space.excluded.is_empty()).then(|| of_space(space)),
     }
 }
 
@@ -115,26 +122,37 @@ fn surveyed_count(
     work: u64,
     report: &mut Report<'_>,
 ) -> Option<(u64, u64)> {
+    let affordable = MAX_WORK / work;
+    let mut refuse = |number: u64, what: &str, help: &str| {
+        let message = format!(
+            "`when`, `exclude` and `first` would have to be checked on {number} {what}; {affordable} is the most with so many parameters and patterns"
+        );
+        report.add(limits.place, message, help);
+        None
+    };
     match candidates {
         Candidates::List { .. } | Candidates::Grid(_) => {
-            let affordable = MAX_COMPARISONS / work.max(1);
             let points = limits.points.unwrap_or(u64::MAX);
             if points > affordable {
-                let message = format!(
-                    "`when`, `exclude` and `first` would have to be checked on {points} combinations; {affordable} is the most with so many parameters and patterns"
-                );
-                report.add(limits.place, message, "list fewer values, or choose `method: random` with a `run_cap`");
-                return None;
+                let help = "list fewer values or patterns, or choose `method: random` with a `run_cap`";
+                return refuse(points, "combinations", help);
             }
             let (trials, _) = candidates.survey(u64::MAX, points);
             Some((trials.min(wanted), points))
         }
         Candidates::Random { .. } => {
-            let wanted = wanted.min(MAX_TRIALS + 1);
-            let (found, probed) = candidates.survey(wanted, PROBE_DRAWS);
+            if wanted > MAX_TRIALS {
+                // Too many without a look at any, which the caller says.
+                return Some((wanted, wanted));
+            }
+            if wanted > affordable {
+                return refuse(wanted, "draws", "lower `run_cap`, or exclude with fewer patterns");
+            }
+            let (found, probed) = candidates.survey(wanted, PROBE_DRAWS.min(affordable));
             let is_hopeless = found < wanted && found < probed / 100;
-            let (trials, seen) = if is_hopeless { (found, probed) } else { candidates.survey(wanted, MAX_DRAWS) };
-            if trials < wanted && wanted <= MAX_TRIALS {
+            let draws = MAX_DRAWS.min(affordable);
+            let (trials, seen) = if is_hopeless { (found, probed) } else { candidates.survey(wanted, draws) };
+            if trials < wanted {
                 let message = format!("`exclude` leaves only {trials} of the {wanted} trials within {seen} draws");
                 report.add(limits.place, message, "exclude less, or lower `run_cap`");
                 return None;

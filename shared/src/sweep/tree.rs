@@ -69,12 +69,20 @@ pub(crate) fn to_json_map(entries: &[Entry]) -> Map<String, Value> {
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
 }
 
-/// Parses one YAML document. `None` where it is empty or too broken to go on; the report says so.
-pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Option<Node> {
+/// What could be parsed of a file.
+pub(crate) enum Parsed {
+    /// All of it; `None` where it is empty.
+    Whole(Option<Node>),
+    /// It breaks off, and the report says where and why. The entries of its top level that were complete before.
+    Broken(Vec<Entry>),
+}
+
+/// Parses one YAML document.
+pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Parsed {
     let mut builder = Builder { report, stack: Vec::new(), root: None, anchors: HashMap::new(), nodes: 0, aliased: 0 };
     match builder.run(text) {
-        Ok(()) => builder.root,
-        Err(Stop) => None,
+        Ok(()) => Parsed::Whole(builder.root),
+        Err(Stop) => Parsed::Broken(builder.complete_entries()),
     }
 }
 
@@ -150,6 +158,19 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
+    /// Entries of the top level that another key follows. The last one may have been cut short by what broke the file.
+    fn complete_entries(self) -> Vec<Entry> {
+        let (mut entries, is_followed) = match (self.stack.into_iter().next(), self.root) {
+            (Some(Frame { open: Open::Mapping { entries, key, .. }, .. }), _) => (entries, key.is_some()),
+            (None, Some(Node { kind: Kind::Mapping(entries), .. })) => (entries, false),
+            (Some(Frame { open: Open::List(_), .. }), _) | (None, _) => return Vec::new(),
+        };
+        if !is_followed {
+            entries.pop();
+        }
+        entries
+    }
+
     fn syntax_error(&mut self, error: &ScanError) -> Stop {
         let column = u32::try_from(error.marker().col()).unwrap_or(u32::MAX - 1) + 1;
         let line = u32::try_from(error.marker().line()).unwrap_or(u32::MAX).max(1);
@@ -168,6 +189,7 @@ impl Builder<'_, '_> {
         } else {
             "check indentation, brackets and quotes at and above this line"
         };
+        let help = format!("{help}; what stands below is looked at after that");
         self.report.add(place, format!("not valid YAML: {info}"), help);
         Stop
     }
