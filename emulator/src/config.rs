@@ -18,8 +18,11 @@ pub struct Config {
     pub account: String,
     /// Names of the availability zones, such as `us-east-1a`.
     pub zones: Vec<String>,
-    /// Folder for attempts (`attempts/…`) and their output (`logs/…`). Made if missing.
+    /// Folder for attempts (`attempts/…`), their output (`logs/…`), volumes (`volumes/…`), snapshots
+    /// (`snapshots/…`) and devices (`instances/…`). Made if missing.
     pub work_dir: PathBuf,
+    /// How volumes keep their bytes.
+    pub volumes: Volumes,
     /// What is put before each job's command, as an image's ENTRYPOINT would be. May be empty.
     pub entrypoint: Vec<String>,
     /// The whole environment that every job starts from: nothing is inherited.
@@ -45,6 +48,7 @@ impl Config {
             account: "000000000000".into(),
             zones: ["us-east-1a", "us-east-1b", "us-east-1c"].map(String::from).into(),
             work_dir,
+            volumes: Volumes::Directories,
             entrypoint: Vec::new(),
             job_env: Vec::new(),
             timings: Timings::default(),
@@ -64,6 +68,17 @@ impl Config {
             seed: self.seed,
         }
     }
+}
+
+/// What a volume is for a job that finds it under `SPOTSWEEP_DEV`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Volumes {
+    /// A link to a folder.
+    #[default]
+    Directories,
+    /// A block device, as on AWS: with real file systems and mounts, each job in a mount namespace of
+    /// its own. Linux as root, with losetup, fsfreeze and unshare.
+    BlockDevices,
 }
 
 /// Trouble between the event bus and its targets. The default is none.

@@ -13,16 +13,22 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::Config;
+use crate::config::{Config, Volumes};
 use crate::delivery::Delivery;
 use crate::http;
+use crate::world::ebs::VolumeOrder;
 use crate::world::{Effect, World};
 
+mod groups;
 mod jobs;
 mod process;
+mod tree;
+mod volumes;
 
+use groups::Groups;
 use jobs::Jobs;
-use process::{Groups, Host};
+use process::Host;
+use volumes::{Disk, Loops, VolumeKeeper};
 
 /// Why an emulator does not start.
 #[derive(Debug, thiserror::Error)]
@@ -39,15 +45,20 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    /// VolumeKeeper cannot be block devices here.
+    #[error("the emulator cannot keep volumes as block devices: {0}")]
+    BlockDevices(String),
 }
 
 /// A running emulator. Dropping it kills every job; [`Emulator::shutdown`] also waits for the end.
 pub struct Emulator {
     core: Arc<Core>,
     address: SocketAddr,
-    groups: Groups,
-    closing: watch::Sender<bool>,
-    jobs: Option<JoinHandle<()>>,
+    disk: Disk,
+    loops: Option<Loops>,
+    /// The jobs end first, so that nothing holds a volume.
+    jobs: Worker,
+    volumes: Worker,
     background: Vec<JoinHandle<()>>,
 }
 
@@ -55,24 +66,41 @@ impl Emulator {
     /// Starts on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// When there is no port, or no folder for the jobs.
-    pub async fn serve(config: Config) -> Result<Emulator, ServeError> {
+    /// When there is no port, no folder for the jobs, or no way to make block devices.
+    pub async fn serve(mut config: Config) -> Result<Emulator, ServeError> {
+        // Jobs run elsewhere: what they are told of it must hold there, too.
+        if let Ok(work_dir) = std::path::absolute(&config.work_dir) {
+            config.work_dir = work_dir;
+        }
         let work_dir = config.work_dir.clone();
-        tokio::fs::create_dir_all(&work_dir).await.map_err(|source| ServeError::WorkDir { path: work_dir, source })?;
+        let made = tokio::fs::create_dir_all(&work_dir).await;
+        made.map_err(|source| ServeError::WorkDir { path: work_dir.clone(), source })?;
+        let loops = match config.volumes {
+            Volumes::Directories => None,
+            Volumes::BlockDevices => {
+                volumes::check_block_devices(&work_dir).await.map_err(ServeError::BlockDevices)?;
+                Some(Loops::default())
+            }
+        };
+        let disk = Disk::new(work_dir, loops.clone());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ServeError::Listen)?;
         let address = listener.local_addr().map_err(ServeError::Listen)?;
         let (orders, inbox) = mpsc::unbounded_channel();
+        let (volume_orders, volume_inbox) = mpsc::unbounded_channel();
+        let groups = Groups::default();
         let core = Arc::new(Core {
-            world: Mutex::new(World::new(config.settings())),
+            world: Mutex::new(World::new(config.settings()).with_bytes_outside()),
             wake: Notify::new(),
             orders,
+            volume_orders,
+            groups: groups.clone(),
             delivery: Delivery::start(&config),
             requests: AtomicU64::new(0),
         });
-        let (closing, closed) = watch::channel(false);
-        let groups = Groups::default();
-        let host = Host::new(config, &endpoint(address), groups.clone());
+        let unshare = loops.as_ref().and_then(|_| volumes::find_tool("unshare"));
+        let host = Host::new(config, &endpoint(address), disk.clone(), unshare, groups.clone());
         let jobs = Jobs::new(core.clone(), host);
+        let volumes = VolumeKeeper::new(core.clone(), groups, disk.clone());
         let router = http::router(core.clone());
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
@@ -81,15 +109,16 @@ impl Emulator {
         });
         Ok(Emulator {
             address,
-            groups,
-            closing,
-            jobs: Some(tokio::spawn(jobs.run(inbox, closed))),
+            disk,
+            loops,
+            jobs: Worker::start(|closed| jobs.run(inbox, closed)),
+            volumes: Worker::start(|closed| volumes.run(volume_inbox, closed)),
             background: vec![server, tokio::spawn(keep_time(core.clone()))],
             core,
         })
     }
 
-    /// `http://127.0.0.1:PORT`: Batch and EC2; IMDS of an instance is under `/imds/<instance>`.
+    /// `http://127.0.0.1:PORT`: Batch, EC2 and ECS; IMDS of an instance is under `/imds/<instance>`.
     pub fn endpoint(&self) -> String {
         endpoint(self.address)
     }
@@ -120,14 +149,21 @@ impl Emulator {
         self.core.with(act)
     }
 
-    /// Kills every job's process group, waits for their end, and stops the server.
+    /// Where a volume's bytes lie: a folder, or the image of a block device.
+    pub fn volume_path(&self, volume: &str) -> PathBuf {
+        self.disk.volume(volume)
+    }
+
+    /// Where a snapshot's bytes lie: a folder, or the image of a block device.
+    pub fn snapshot_path(&self, snapshot: &str) -> PathBuf {
+        self.disk.snapshot(snapshot)
+    }
+
+    /// Kills every job's process group, waits for their end, takes all devices away, and stops the
+    /// server.
     pub async fn shutdown(mut self) {
-        self.closing.send_replace(true);
-        if let Some(jobs) = self.jobs.take()
-            && let Err(error) = jobs.await
-        {
-            tracing::error!(%error, "the emulator's jobs did not end well");
-        }
+        self.jobs.end().await;
+        self.volumes.end().await;
         for one in self.background.drain(..) {
             one.abort();
             // Aborted on purpose: there is no other outcome to look at.
@@ -138,13 +174,43 @@ impl Emulator {
 
 impl Drop for Emulator {
     fn drop(&mut self) {
-        if let Some(jobs) = &self.jobs {
-            jobs.abort();
+        self.jobs.abort();
+        self.volumes.abort();
+        self.core.groups.kill_all();
+        if let Some(loops) = &self.loops {
+            loops.detach_all_now();
         }
-        self.groups.kill_all();
         self.core.delivery.stop();
         for one in &self.background {
             one.abort();
+        }
+    }
+}
+
+/// A background activity that can be asked to end.
+struct Worker {
+    closing: watch::Sender<bool>,
+    running: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(watch::Receiver<bool>) -> F) -> Self {
+        let (closing, closed) = watch::channel(false);
+        Worker { closing, running: Some(tokio::spawn(run(closed))) }
+    }
+
+    async fn end(&mut self) {
+        self.closing.send_replace(true);
+        if let Some(running) = self.running.take()
+            && let Err(error) = running.await
+        {
+            tracing::error!(%error, "the emulator did not end well");
+        }
+    }
+
+    fn abort(&self) {
+        if let Some(running) = &self.running {
+            running.abort();
         }
     }
 }
@@ -158,6 +224,8 @@ pub(crate) struct Core {
     world: Mutex<World>,
     wake: Notify,
     orders: mpsc::UnboundedSender<Effect>,
+    volume_orders: mpsc::UnboundedSender<VolumeOrder>,
+    groups: Groups,
     delivery: Delivery,
     requests: AtomicU64,
 }
@@ -184,6 +252,11 @@ impl Core {
                     let _ = self.orders.send(order);
                 }
             }
+        }
+        for order in world.take_volume_orders() {
+            volumes::halt_writers(&order, &self.groups);
+            // As above.
+            let _ = self.volume_orders.send(order);
         }
         result
     }

@@ -1,4 +1,4 @@
-//! The emulator's HTTP surface: Batch, EC2, IMDS, and its own small API, on one port.
+//! The emulator's HTTP surface: Batch, EC2, ECS, IMDS, and its own small API, on one port.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{StatusCode, header};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{any, get, post};
 use http_body::Frame;
@@ -17,20 +18,33 @@ use crate::driver::Core;
 
 mod batch;
 mod ec2;
+mod ecs;
 mod imds;
 mod own;
 mod xml;
 
 pub(crate) fn router(core: Arc<Core>) -> Router {
     Router::new()
-        .route("/", post(ec2::call))
+        .route("/", post(root))
         .route("/v1/{action}", post(batch::call))
         .route("/imds/{instance}/{*path}", any(imds::call))
         .route("/_emulator/state", get(own::state))
         .route("/_emulator/calls", get(own::calls))
         .route("/_emulator/faults", post(own::plant_fault))
+        .route("/_emulator/trouble", post(own::set_trouble))
         .route("/_emulator/reclaim", post(own::reclaim))
+        .route("/_emulator/reclaim-zone", post(own::reclaim_zone))
+        .route("/_emulator/rebalance", post(own::rebalance))
+        .route("/_emulator/zone-capacity", post(own::zone_capacity))
         .with_state(core)
+}
+
+/// EC2 and ECS both POST to `/`: only ECS names its action in a header.
+async fn root(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Answer {
+    match headers.get("x-amz-target").map(|target| String::from_utf8_lossy(target.as_bytes())) {
+        Some(target) => ecs::call(&core, &target, &body),
+        None => ec2::call(&core, &body),
+    }
 }
 
 fn answer(status: u16, content_type: &'static str, body: String) -> Response {

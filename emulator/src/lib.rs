@@ -1,4 +1,4 @@
-//! AWS Batch, EC2 instances and IMDS on one machine, for the local stack and the simulation.
+//! AWS Batch, EC2 instances, EBS and IMDS on one machine, for the local stack and the simulation.
 //!
 //! [`world::World`] is the state machine, without clock or network. [`Emulator`] drives it by the
 //! wall clock: AWS's wire formats over HTTP, real child processes as jobs, events delivered to the
@@ -9,8 +9,9 @@ mod delivery;
 mod driver;
 mod http;
 mod rng;
+pub mod trace;
 pub mod world;
 
-pub use config::{Config, Injection};
+pub use config::{Config, Injection, Volumes};
 pub use driver::{Emulator, ServeError};
 pub use world::Timings;

@@ -1,8 +1,9 @@
-//! The World: Batch, EC2 and what they do to each other, as a deterministic state machine.
+//! The World: Batch, EC2, EBS and what they do to each other, as a deterministic state machine.
 //!
 //! It has no clock, network, threads or randomness of its own. Time comes in with each call; what
 //! it wants done goes out as [`Effect`]s; what became of jobs is reported back with
-//! [`World::job_exited`]. The local stack drives it by the wall clock and real child processes
+//! [`World::job_exited`]. The bytes of volumes it keeps in memory, unless told otherwise
+//! ([`World::with_bytes_outside`]). The local stack drives it by the wall clock and real child processes
 //! (see `driver`), the simulation by a virtual clock: same inputs, same outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,44 +16,31 @@ pub mod batch;
 mod calls;
 mod capacity;
 pub mod catalog;
+pub mod ebs;
 pub mod ec2;
+pub mod ecs;
 mod error;
 mod events;
+mod filter;
 mod ids;
 mod instance;
 mod snapshot;
+mod throttle;
+mod timings;
+mod trouble;
 
 use batch::{Batch, RunRef};
 use calls::Calls;
 pub use calls::{Call, Failure, Fault, FaultKind, FaultWhen};
+use ebs::Ebs;
 pub use error::{ApiError, Service};
 pub(crate) use events::whole_seconds;
+pub use filter::{Filter, Selection};
 use ids::Ids;
 pub use instance::{Instance, InstanceState};
-
-/// How long things take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timings {
-    /// An instance, from the request until it runs jobs.
-    pub boot: Duration,
-    /// Pulling an image, once per image and instance.
-    pub image_pull: Duration,
-    /// How long an instance without jobs is kept.
-    pub idle: Duration,
-    /// From SIGTERM to SIGKILL for a container that is stopped (30 s for the ECS agent).
-    pub stop_grace: Duration,
-}
-
-impl Default for Timings {
-    fn default() -> Self {
-        Timings {
-            boot: Duration::from_secs(1),
-            image_pull: Duration::from_millis(500),
-            idle: Duration::from_secs(5),
-            stop_grace: Duration::from_secs(30),
-        }
-    }
-}
+use throttle::Throttle;
+pub use timings::Timings;
+pub use trouble::Trouble;
 
 /// What a World is made with.
 #[derive(Debug, Clone)]
@@ -132,9 +120,19 @@ enum Timer {
     Terminated { instance: String },
     /// A terminated instance disappears from DescribeInstances.
     Forgotten { instance: String },
+    /// A volume is made.
+    VolumeReady { volume: String },
+    /// A volume disappears from DescribeVolumes.
+    VolumeGone { volume: String },
+    /// An attachment's device is there.
+    Attached { volume: String, number: u64 },
+    /// An attachment is over.
+    Detached { volume: String, number: u64 },
+    /// A snapshot's blocks are copied.
+    SnapshotDone { snapshot: String },
 }
 
-/// Batch and EC2 of one account in one region. See the module's documentation.
+/// Batch, EC2 and EBS of one account in one region. See the module's documentation.
 #[derive(Debug)]
 pub struct World {
     settings: Settings,
@@ -147,6 +145,9 @@ pub struct World {
     instances: BTreeMap<String, Instance>,
     /// Most instances that a zone has spot capacity for; a zone without an entry has no limit.
     zone_capacity: BTreeMap<String, u32>,
+    ebs: Ebs,
+    trouble: Trouble,
+    throttle: Throttle,
     calls: Calls,
 }
 
@@ -155,6 +156,7 @@ impl World {
     pub fn new(settings: Settings) -> Self {
         World {
             ids: Ids::new(settings.seed),
+            throttle: Throttle::new(settings.seed),
             settings,
             now: Timestamp::UNIX_EPOCH,
             timers: BTreeSet::new(),
@@ -163,6 +165,8 @@ impl World {
             batch: Batch::default(),
             instances: BTreeMap::new(),
             zone_capacity: BTreeMap::new(),
+            ebs: Ebs::default(),
+            trouble: Trouble::default(),
             calls: Calls::default(),
         }
     }
@@ -170,6 +174,11 @@ impl World {
     /// What the World was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The World's present moment.
+    pub fn now(&self) -> Timestamp {
+        self.now
     }
 
     /// Lets everything happen that is due by `now`. A `now` before the last one counts as the last:
@@ -216,6 +225,11 @@ impl World {
             Timer::Forgotten { instance } => {
                 self.instances.remove(&instance);
             }
+            Timer::VolumeReady { volume } => self.volume_ready(&volume),
+            Timer::VolumeGone { volume } => self.volume_gone(&volume),
+            Timer::Attached { volume, number } => self.attached(&volume, number),
+            Timer::Detached { volume, number } => self.set_detached(&volume, number),
+            Timer::SnapshotDone { snapshot } => self.snapshot_done(&snapshot),
         }
     }
 

@@ -1,58 +1,17 @@
 //! Containers as child processes: each in its own process group, with its own root folder.
 
-use std::collections::HashMap;
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Pid;
 use tokio::process::{Child, Command};
 
+use super::groups::Groups;
+use super::volumes::Disk;
 use crate::Config;
 use crate::world::{AttemptKey, Start};
-
-/// The process groups that are running.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Groups(Arc<Mutex<HashMap<AttemptKey, Pid>>>);
-
-impl Groups {
-    fn lock(&self) -> MutexGuard<'_, HashMap<AttemptKey, Pid>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends a signal to everything that an attempt has started.
-    pub(super) fn signal(&self, attempt: &AttemptKey, signal: Signal) {
-        if let Some(group) = self.lock().get(attempt) {
-            send(*group, signal);
-        }
-    }
-
-    /// The container's main process has ended: so does everything it left behind.
-    pub(super) fn end(&self, attempt: &AttemptKey) {
-        if let Some(group) = self.lock().remove(attempt) {
-            send(group, Signal::KILL);
-        }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    pub(super) fn kill_all(&self) {
-        for group in self.lock().values() {
-            send(*group, Signal::KILL);
-        }
-    }
-}
-
-fn send(group: Pid, signal: Signal) {
-    match kill_process_group(group, signal) {
-        // No such process: it has ended by itself.
-        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-        Err(error) => tracing::warn!(?group, ?signal, %error, "a job cannot be signalled"),
-    }
-}
 
 /// What every container starts from.
 pub(super) struct Host {
@@ -60,16 +19,21 @@ pub(super) struct Host {
     entrypoint: Vec<String>,
     job_env: Vec<(String, String)>,
     endpoint: String,
+    disk: Disk,
+    /// What gives a container its own mounts, where volumes are block devices.
+    unshare: Option<PathBuf>,
     pub(super) groups: Groups,
 }
 
 impl Host {
-    pub(super) fn new(config: Config, endpoint: &str, groups: Groups) -> Self {
+    pub(super) fn new(config: Config, endpoint: &str, disk: Disk, unshare: Option<PathBuf>, groups: Groups) -> Self {
         Host {
             work_dir: config.work_dir,
             entrypoint: config.entrypoint,
             job_env: config.job_env,
             endpoint: endpoint.to_owned(),
+            disk,
+            unshare,
             groups,
         }
     }
@@ -82,27 +46,33 @@ impl Host {
         let root = self.work_dir.join("attempts").join(folder(&start.attempt));
         let log = self.work_dir.join("logs").join(&start.log_stream);
         let cwd = image_folder(&start.image)?.unwrap_or_else(|| root.clone());
-        let mut words = self.entrypoint.iter().chain(&start.command);
-        let Some(program) = words.next() else {
+        let devices = self.disk.devices(&start.instance);
+        let command: Vec<&String> = self.entrypoint.iter().chain(&start.command).collect();
+        let Some((program, _)) = command.split_first() else {
             return Err("CannotStartContainerError: no command specified".to_owned());
         };
+        let apart = self.apart();
+        let mut words = apart.iter().map(OsString::as_os_str).chain(command.iter().map(|word| word.as_ref()));
         let cannot = |what: &str, path: &Path, error: std::io::Error| {
             format!("CannotStartContainerError: {what} {}: {error}", path.display())
         };
-        std::fs::create_dir_all(&root).map_err(|error| cannot("mkdir", &root, error))?;
+        for folder in [&root, &devices] {
+            std::fs::create_dir_all(folder).map_err(|error| cannot("mkdir", folder, error))?;
+        }
         let open = || {
             std::fs::create_dir_all(log.parent().unwrap_or(&self.work_dir))?;
             let log = std::fs::File::options().create(true).append(true).open(&log)?;
             Ok((log.try_clone()?, log))
         };
         let (stdout, stderr) = open().map_err(|error| cannot("open", &log, error))?;
-        let child = Command::new(program)
+        let child = Command::new(words.next().unwrap_or_default())
             .args(words)
             .env_clear()
             .envs(self.job_env.iter().map(|(name, value)| (name, value)))
             .envs(start.environment.iter().map(|(name, value)| (name, value)))
             .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("{}/imds/{}", self.endpoint, start.instance))
             .env("SPOTSWEEP_ROOT", &root)
+            .env("SPOTSWEEP_DEV", &devices)
             .current_dir(cwd)
             .process_group(0)
             .stdin(Stdio::null())
@@ -113,9 +83,16 @@ impl Host {
             .map_err(|error| cannot("exec", Path::new(program), error))?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            self.groups.lock().insert(start.attempt.clone(), pid);
+            self.groups.add(start.attempt.clone(), pid, &start.instance, &root);
         }
         Ok(child)
+    }
+
+    /// What is put before a command so that its mounts are its own, as in a container.
+    fn apart(&self) -> Vec<OsString> {
+        let Some(unshare) = &self.unshare else { return Vec::new() };
+        let options = ["--mount", "--propagation", "private", "--"].map(OsString::from);
+        std::iter::once(unshare.clone().into_os_string()).chain(options).collect()
     }
 }
 

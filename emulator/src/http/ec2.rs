@@ -4,21 +4,48 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::response::Response;
 
 use super::xml::{list, node, text};
 use super::{Answer, answer, dropped};
 use crate::driver::Core;
-use crate::world::ec2::{DescribeInstances, Filter};
-use crate::world::{ApiError, Failure, Instance, InstanceState, Service, World, whole_seconds};
+use crate::world::ebs::Tags;
+use crate::world::{ApiError, Failure, Filter, Selection, Service, World};
+
+mod instances;
+mod snapshots;
+mod volumes;
 
 type Action = fn(&mut World, &Form) -> Result<String, ApiError>;
 
-const ACTIONS: [(&str, Action); 3] = [
-    ("DescribeInstances", |world, form| describe_instances(world, form)),
-    ("TerminateInstances", |world, form| terminate_instances(world, form)),
-    ("DescribeAvailabilityZones", |world, _form| Ok(describe_zones(world))),
+const ACTIONS: [(&str, Action); 12] = [
+    ("DescribeInstances", instances::describe),
+    ("TerminateInstances", instances::terminate),
+    ("DescribeAvailabilityZones", instances::describe_zones),
+    ("CreateVolume", volumes::create),
+    ("DescribeVolumes", volumes::describe),
+    ("AttachVolume", volumes::attach),
+    ("DetachVolume", volumes::detach),
+    ("DeleteVolume", volumes::delete),
+    ("CreateSnapshot", snapshots::create),
+    ("DescribeSnapshots", snapshots::describe),
+    ("DeleteSnapshot", snapshots::delete),
+    ("CreateTags", |world, form| {
+        let done = world.create_tags(&form.list("ResourceId"), &form.tags("Tag"));
+        done.map(|()| text("return", "true"))
+    }),
+];
+
+/// Parameters that no action here knows.
+const NOT_EMULATED: [&str; 8] = [
+    "DryRun",
+    "AvailabilityZoneId",
+    "Iops",
+    "KmsKeyId",
+    "MultiAttachEnabled",
+    "OutpostArn",
+    "RestorableBy.1",
+    "Throughput",
 ];
 
 /// The decoded parameters.
@@ -27,6 +54,26 @@ struct Form(BTreeMap<String, String>);
 impl Form {
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.get(name).unwrap_or_default().to_owned()
+    }
+
+    fn optional(&self, name: &str) -> Option<String> {
+        self.get(name).map(str::to_owned)
+    }
+
+    fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
+        let parse = |given: &str| {
+            let message = format!("Value ({given}) for parameter {name} is invalid.");
+            given.parse().map_err(|_| ApiError::ec2("InvalidParameterValue", message))
+        };
+        self.get(name).map(parse).transpose()
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        Ok(self.number(name)?.unwrap_or(false))
     }
 
     /// `Name.1`, `Name.2`, …: as far as they go.
@@ -42,10 +89,52 @@ impl Form {
             })
             .collect()
     }
+
+    /// Ids under `ids`, filters, and the page.
+    fn selection(&self, ids: &str) -> Result<Selection, ApiError> {
+        Ok(Selection {
+            ids: self.list(ids),
+            filters: self.filters(),
+            max_results: self.number("MaxResults")?,
+            next_token: self.optional("NextToken"),
+        })
+    }
+
+    /// `<prefix>.1.Key`, `<prefix>.1.Value`, …
+    fn tags(&self, prefix: &str) -> Tags {
+        let pair = |n| Some((self.optional(&format!("{prefix}.{n}.Key"))?, self.text(&format!("{prefix}.{n}.Value"))));
+        Tags((1..).map_while(pair).collect())
+    }
+
+    /// The tags that a new resource of this type is to have.
+    fn tags_on_create(&self, resource_type: &str) -> Result<Tags, ApiError> {
+        let mut tags = Tags::default();
+        let given = |n| self.get(&format!("TagSpecification.{n}.ResourceType")).map(|given| (n, given));
+        for (n, given) in (1..).map_while(given) {
+            if given != resource_type {
+                let message = format!("'{given}' is not a valid taggable resource type for this operation.");
+                return Err(ApiError::ec2("InvalidParameterValue", message));
+            }
+            tags.0.extend(self.tags(&format!("TagSpecification.{n}.Tag")).0);
+        }
+        Ok(tags)
+    }
+
+    /// What AWS has and this emulator has not is said aloud instead of ignored.
+    fn check_emulated(&self) -> Result<(), ApiError> {
+        let no = |name: &&&str| self.get(name).is_some_and(|given| given != "false");
+        match NOT_EMULATED.iter().find(no) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("{name} is not emulated by spotsweep-emulator; leave it out.");
+                Err(ApiError::ec2("UnsupportedOperation", message))
+            }
+        }
+    }
 }
 
-pub(super) async fn call(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
-    let form = Form(form_urlencoded::parse(&body).into_owned().collect());
+pub(super) fn call(core: &Arc<Core>, body: &Bytes) -> Answer {
+    let form = Form(form_urlencoded::parse(body).into_owned().collect());
     let request_id = core.request_id();
     let Some(action) = form.get("Action") else {
         let missing = ApiError::ec2("MissingAction", "The request is missing an Action parameter");
@@ -55,7 +144,12 @@ pub(super) async fn call(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
         let message = format!("The action {action} is not valid for this web service.");
         return Ok(error(&ApiError::ec2("InvalidAction", message), &request_id));
     };
-    let outcome = core.with(|world, now| world.call(Service::Ec2, name, now, |world| effect(world, &form)));
+    let outcome = core.with(|world, now| {
+        world.call(Service::Ec2, name, now, |world| {
+            form.check_emulated()?;
+            effect(world, &form)
+        })
+    });
     Ok(match outcome {
         Ok(inner) => answer(200, "text/xml;charset=UTF-8", document(name, &request_id, &inner)),
         Err(Failure::Api(refusal)) => error(&refusal, &request_id),
@@ -76,66 +170,10 @@ fn error(error: &ApiError, request_id: &str) -> Response {
     answer(error.status, "text/xml;charset=UTF-8", body)
 }
 
-fn describe_instances(world: &World, form: &Form) -> Result<String, ApiError> {
-    let max_results = form.get("MaxResults").map(|given| {
-        given.parse().map_err(|_| ApiError::ec2("InvalidParameterValue", format!("MaxResults is no number: {given}")))
-    });
-    let (instances, next) = world.describe_instances(&DescribeInstances {
-        instance_ids: form.list("InstanceId"),
-        filters: form.filters(),
-        max_results: max_results.transpose()?,
-        next_token: form.get("NextToken").map(str::to_owned),
-    })?;
-    // Batch launches by fleets: one reservation for each instance.
-    let reservations = instances.into_iter().map(|instance| {
-        let reservation = instance.id.replacen("i-", "r-", 1);
-        text("reservationId", reservation)
-            + &text("ownerId", &world.settings().account)
-            + &list("instancesSet", [instance_xml(instance)])
-    });
-    let token = next.map(|next| text("nextToken", next)).unwrap_or_default();
-    Ok(list("reservationSet", reservations) + &token)
+fn tag_set(tags: impl Iterator<Item = (impl AsRef<str>, impl AsRef<str>)>) -> String {
+    list("tagSet", tags.map(|(key, value)| text("key", key) + &text("value", value)))
 }
 
-fn state_xml(name: &str, state: InstanceState) -> String {
-    node(name, [text("code", state.code().to_string()), text("name", state.as_str())])
-}
-
-fn instance_xml(instance: &Instance) -> String {
-    let tags = instance.tags.iter().map(|(key, value)| text("key", key) + &text("value", value));
-    let mut fields = vec![
-        text("instanceId", &instance.id),
-        state_xml("instanceState", instance.state),
-        text("instanceType", &instance.instance_type),
-        text("launchTime", whole_seconds(instance.launched_at)),
-        node("placement", [text("availabilityZone", &instance.zone), text("tenancy", "default")]),
-        text("subnetId", &instance.subnet),
-        list("tagSet", tags),
-    ];
-    if instance.spot {
-        fields.push(text("instanceLifecycle", "spot"));
-    }
-    if let Some((code, message)) = instance.state_reason {
-        fields.push(node("stateReason", [text("code", code), text("message", message)]));
-    }
-    fields.concat()
-}
-
-fn terminate_instances(world: &mut World, form: &Form) -> Result<String, ApiError> {
-    let changes = world.terminate_instances(&form.list("InstanceId"))?;
-    let entries = changes.into_iter().map(|(id, from, to)| {
-        text("instanceId", id) + &state_xml("currentState", to) + &state_xml("previousState", from)
-    });
-    Ok(list("instancesSet", entries))
-}
-
-fn describe_zones(world: &World) -> String {
-    let settings = world.settings();
-    let entries = settings.zones.iter().map(|zone| {
-        text("zoneName", zone)
-            + &text("zoneState", "available")
-            + &text("regionName", &settings.region)
-            + &text("zoneType", "availability-zone")
-    });
-    list("availabilityZoneInfo", entries)
+fn next_token(next: Option<String>) -> String {
+    next.map(|next| text("nextToken", next)).unwrap_or_default()
 }

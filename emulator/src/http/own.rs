@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, answer};
 use crate::driver::Core;
-use crate::world::Fault;
+use crate::world::{ApiError, Fault, Trouble};
 
 fn json_answer(status: u16, value: &Value) -> Answer {
     Ok(answer(status, "application/json", value.to_string()))
@@ -31,13 +31,26 @@ pub(super) async fn calls(State(core): State<Arc<Core>>) -> Answer {
 
 /// `POST /_emulator/faults {"action", "when", "times", "kind"}`
 pub(super) async fn plant_fault(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
-    match parse::<Fault>(&body) {
-        Ok(fault) => {
-            core.with(|world, _now| world.fault(fault));
-            json_answer(200, &json!({}))
-        }
-        Err(problem) => json_answer(400, &problem),
-    }
+    act::<Fault>(&body, |fault| {
+        core.with(|world, _now| world.fault(fault));
+        Ok(json!({}))
+    })
+}
+
+/// `POST /_emulator/trouble`: any fields of [`Trouble`]; the others stay. Answers all of them.
+pub(super) async fn set_trouble(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
+    act::<serde_json::Map<String, Value>>(&body, |changes| {
+        core.with(|world, _now| {
+            let mut all = json!(world.trouble());
+            if let Some(all) = all.as_object_mut() {
+                all.extend(changes);
+            }
+            let trouble: Trouble = serde_json::from_value(all).map_err(|error| bad_request(error.to_string()))?;
+            world.check_trouble(&trouble)?;
+            *world.trouble_mut() = trouble;
+            Ok(json!(world.trouble()))
+        })
+    })
 }
 
 #[derive(Deserialize)]
@@ -50,19 +63,77 @@ struct Reclaim {
 
 /// `POST /_emulator/reclaim {"instance", "notice_seconds"}`
 pub(super) async fn reclaim(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
-    let Reclaim { instance, notice_seconds } = match parse(&body) {
-        Ok(reclaim) => reclaim,
-        Err(problem) => return json_answer(400, &problem),
-    };
-    let Ok(notice) = notice_seconds.map(Duration::try_from_secs_f64).transpose() else {
-        return json_answer(400, &json!({"message": "notice_seconds must not be negative"}));
-    };
-    match core.with(|world, now| world.reclaim(&instance, notice, now)) {
-        Ok(()) => json_answer(200, &json!({})),
+    act::<Reclaim>(&body, |Reclaim { instance, notice_seconds }| {
+        let notice = notice(notice_seconds)?;
+        core.with(|world, now| world.reclaim(&instance, notice, now))?;
+        Ok(json!({}))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReclaimZone {
+    zone: String,
+    /// None: the instances die without notice.
+    notice_seconds: Option<f64>,
+}
+
+/// `POST /_emulator/reclaim-zone {"zone", "notice_seconds"}`: no capacity there until zone-capacity
+/// lifts it.
+pub(super) async fn reclaim_zone(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
+    act::<ReclaimZone>(&body, |ReclaimZone { zone, notice_seconds }| {
+        let notice = notice(notice_seconds)?;
+        let instances = core.with(|world, now| world.reclaim_zone(&zone, notice, now))?;
+        Ok(json!({"instances": instances}))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rebalance {
+    instance: String,
+}
+
+/// `POST /_emulator/rebalance {"instance"}`
+pub(super) async fn rebalance(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
+    act::<Rebalance>(&body, |Rebalance { instance }| {
+        core.with(|world, now| world.recommend_rebalance(&instance, now))?;
+        Ok(json!({}))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ZoneCapacity {
+    zone: String,
+    /// None: no limit.
+    instances: Option<u32>,
+}
+
+/// `POST /_emulator/zone-capacity {"zone", "instances"}`
+pub(super) async fn zone_capacity(State(core): State<Arc<Core>>, body: Bytes) -> Answer {
+    act::<ZoneCapacity>(&body, |ZoneCapacity { zone, instances }| {
+        core.with(|world, now| {
+            world.check_zone(&zone)?;
+            world.set_zone_capacity(&zone, instances, now);
+            Ok(json!({}))
+        })
+    })
+}
+
+fn act<T: DeserializeOwned>(body: &[u8], what: impl FnOnce(T) -> Result<Value, ApiError>) -> Answer {
+    let parsed = serde_json::from_slice(body).map_err(|error| bad_request(error.to_string()));
+    match parsed.and_then(what) {
+        Ok(value) => json_answer(200, &value),
         Err(error) => json_answer(error.status, &json!({"message": error.message})),
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Value> {
-    serde_json::from_slice(body).map_err(|error| json!({"message": error.to_string()}))
+fn bad_request(message: String) -> ApiError {
+    ApiError::ec2("InvalidRequest", message)
+}
+
+fn notice(seconds: Option<f64>) -> Result<Option<Duration>, ApiError> {
+    let notice = seconds.map(Duration::try_from_secs_f64).transpose();
+    notice.map_err(|_| bad_request("notice_seconds must not be negative".into()))
 }

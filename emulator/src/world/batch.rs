@@ -14,10 +14,10 @@ mod retry;
 mod setup;
 mod stop;
 mod submit;
-mod throttle;
 
 use super::AttemptKey;
 use super::catalog::Resources;
+use super::throttle::TokenBucket;
 pub use container::{ContainerOverrides, ResourceRequirement, Variable};
 pub use definition::{DescribeJobDefinitions, LARGEST_DEFINITION, RegisterJobDefinition};
 pub use describe::DescribeJobs;
@@ -28,7 +28,6 @@ pub use retry::{EvaluateOnExit, RetryStrategy};
 pub use setup::{ComputeEnvironmentOrder, CreateComputeEnvironment, CreateJobQueue, Describe};
 pub use stop::StopJob;
 pub use submit::{ArrayProperties, JobTimeout, LARGEST_PAYLOAD, SubmitJob};
-use throttle::TokenBucket;
 
 /// All that Batch remembers.
 #[derive(Debug, Default)]
@@ -54,6 +53,8 @@ pub(super) struct Environment {
     /// Subnet and its zone, in the order of the request.
     pub(super) subnets: Vec<(String, String)>,
     pub(super) instance_tags: Vec<(String, String)>,
+    /// Name of its ECS cluster.
+    pub(super) cluster: String,
     detail: Value,
 }
 

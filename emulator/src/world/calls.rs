@@ -115,8 +115,8 @@ impl World {
         self.calls.log.iter()
     }
 
-    /// Makes one API call the way a client over the network sees it: counted, and subject to
-    /// planted faults before or after its effect.
+    /// Makes one API call the way a client over the network sees it: counted, subject to
+    /// throttling, and to planted faults before or after its effect.
     pub fn call<T>(
         &mut self,
         service: Service,
@@ -125,7 +125,11 @@ impl World {
         effect: impl FnOnce(&mut World) -> Result<T, ApiError>,
     ) -> Result<T, Failure> {
         self.advance(now);
-        let outcome = match self.calls.take_fault(action) {
+        let fault = match self.is_throttled(service, action) {
+            true => Some((FaultWhen::Before, FaultKind::Throttle)),
+            false => self.calls.take_fault(action),
+        };
+        let outcome = match fault {
             None => effect(self).map_err(Failure::Api),
             Some((FaultWhen::Before, kind)) => Err(failure(service, kind)),
             Some((FaultWhen::After, kind)) => {

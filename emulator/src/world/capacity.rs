@@ -170,6 +170,7 @@ impl World {
         let id = format!("i-{}", self.ids.hex(17));
         let container_instance = self.ids.hex(32);
         let environment = self.batch.environments.get(name)?;
+        let cluster = environment.cluster.clone();
         let mut tags = environment.instance_tags.clone();
         tags.push(("AWSBatchServiceTag".into(), "batch".into()));
         let instance = Instance {
@@ -184,7 +185,7 @@ impl World {
             interruption: None,
             rebalance: None,
             tags,
-            container_instance_arn: self.arn("ecs", &format!("container-instance/{container_instance}")),
+            container_instance_arn: self.arn("ecs", &format!("container-instance/{cluster}/{container_instance}")),
             state_reason: None,
             total: holds,
             free: holds,

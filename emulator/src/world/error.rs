@@ -1,12 +1,15 @@
 //! Errors as the AWS APIs answer them.
 
-/// The API that a call belongs to: the two have different error codes for the same thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The API that a call belongs to: each has its own error codes for the same thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Service {
     /// AWS Batch (restJson1).
     Batch,
-    /// Amazon EC2 (query protocol).
+    /// Amazon EC2 and EBS (query protocol).
     Ec2,
+    /// Amazon ECS (JSON 1.1).
+    Ecs,
 }
 
 /// A refusal, with the code that the SDKs show.
@@ -27,6 +30,11 @@ impl ApiError {
         ApiError { code: "ClientException", status: 400, message: message.into() }
     }
 
+    /// ECS: the request is at fault.
+    pub fn ecs(code: &'static str, message: impl Into<String>) -> Self {
+        ApiError { code, status: 400, message: message.into() }
+    }
+
     /// EC2: the request is at fault, with one of EC2's many codes.
     pub fn ec2(code: &'static str, message: impl Into<String>) -> Self {
         ApiError { code, status: 400, message: message.into() }
@@ -42,10 +50,12 @@ impl ApiError {
         let message = match service {
             Service::Batch => "Too Many Requests",
             Service::Ec2 => "Request limit exceeded.",
+            Service::Ecs => "Rate exceeded",
         };
         let (code, status) = match service {
             Service::Batch => ("TooManyRequestsException", 429),
             Service::Ec2 => ("RequestLimitExceeded", 503),
+            Service::Ecs => ("ThrottlingException", 400),
         };
         ApiError { code, status, message: message.into() }
     }
@@ -53,7 +63,7 @@ impl ApiError {
     /// AWS is at fault.
     pub fn server(service: Service) -> Self {
         let code = match service {
-            Service::Batch => "ServerException",
+            Service::Batch | Service::Ecs => "ServerException",
             Service::Ec2 => "InternalError",
         };
         ApiError { code, status: 500, message: "An internal error has occurred.".into() }

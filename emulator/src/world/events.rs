@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::ebs::Snapshot;
 use super::{Effect, InstanceState, World};
 
 impl World {
@@ -30,6 +31,31 @@ impl World {
         let arn = self.arn("ec2", &format!("instance/{instance}"));
         let detail = json!({"instance-id": instance});
         self.emit("aws.ec2", "EC2 Instance Rebalance Recommendation", &arn, &detail);
+    }
+
+    /// Best effort (facts 2).
+    pub(super) fn emit_volume(&mut self, volume: &str, event: &str, result: &str, cause: &str) {
+        let arn = self.arn("ec2", &format!("volume/{volume}"));
+        let detail = json!({"result": result, "cause": cause, "event": event, "request-id": self.ids.uuid()});
+        self.emit("aws.ec2", "EBS Volume Notification", &arn, &detail);
+    }
+
+    /// Best effort (facts 2). These ARNs have the region where others have the account (facts 8).
+    pub(super) fn emit_snapshot(&mut self, id: &str, result: &str, cause: &str) {
+        let Some(Snapshot { volume, started_at, .. }) = self.snapshot_of(id) else { return };
+        let arn = |resource: &str| format!("arn:aws:ec2::{}:{resource}", self.settings.region);
+        let snapshot = arn(&format!("snapshot/{id}"));
+        let detail = json!({
+            "event": "createSnapshot",
+            "result": result,
+            "cause": cause,
+            "request-id": "",
+            "snapshot_id": snapshot,
+            "source": arn(&format!("volume/{volume}")),
+            "startTime": whole_seconds(*started_at),
+            "endTime": whole_seconds(self.now),
+        });
+        self.emit("aws.ec2", "EBS Snapshot Notification", &snapshot, &detail);
     }
 
     fn emit(&mut self, source: &str, detail_type: &str, resource: &str, detail: &Value) {

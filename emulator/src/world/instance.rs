@@ -108,7 +108,7 @@ pub struct Instance {
     pub rebalance: Option<Timestamp>,
     /// Tags: `computeResources.tags` and Batch's own.
     pub tags: Vec<(String, String)>,
-    /// The ECS container instance that Batch's events name (facts 13).
+    /// The ECS container instance that Batch's events name (facts 13), with its cluster's name.
     pub container_instance_arn: String,
     /// `stateReason`, code and message, once it shuts down.
     pub state_reason: Option<(&'static str, &'static str)>,
@@ -158,6 +158,29 @@ impl World {
         }
         self.schedule();
         Ok(())
+    }
+
+    /// AWS takes a whole zone back: all its live Spot instances (those under an earlier notice keep it),
+    /// and gives no new ones until [`World::set_zone_capacity`] lifts that. Answers which instances.
+    ///
+    /// # Errors
+    /// `InvalidZone.NotFound`.
+    pub fn reclaim_zone(
+        &mut self,
+        zone: &str,
+        notice: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Vec<String>, ApiError> {
+        self.check_zone(zone)?;
+        self.set_zone_capacity(zone, Some(0), now);
+        let lost = self.instances.values().filter(|instance| instance.zone == zone && instance.spot);
+        let lost = lost.filter(|instance| instance.state.is_live());
+        let lost = lost.filter(|instance| notice.is_none() || instance.interruption.is_none());
+        let lost: Vec<String> = lost.map(|instance| instance.id.clone()).collect();
+        for id in &lost {
+            self.reclaim(id, notice, now)?;
+        }
+        Ok(lost)
     }
 
     /// AWS recommends to rebalance: event and IMDS, nothing else.
@@ -238,6 +261,7 @@ impl World {
         let Some(instance) = self.instances.get_mut(id) else { return };
         instance.state = InstanceState::Terminated;
         let runs: Vec<RunRef> = instance.runs.iter().copied().collect();
+        self.detach_all(id);
         self.emit_instance_state(id, InstanceState::Terminated);
         for run in runs {
             self.host_terminated(run, id);

@@ -8,7 +8,7 @@ use super::World;
 
 impl World {
     /// Instances, counts by zone and state, jobs by status (array children one by one, parents
-    /// apart), waiting jobs by queue, and API calls by action.
+    /// apart), waiting jobs by queue, volumes and snapshots that exist, and API calls by action.
     pub fn snapshot(&self) -> Value {
         let mut zones: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
         for zone in &self.settings.zones {
@@ -37,6 +37,7 @@ impl World {
             "jobs": jobs,
             "arrays": arrays,
             "queues": queues,
+            "leftovers": self.leftovers(),
             "calls": self.call_counts(),
         })
     }

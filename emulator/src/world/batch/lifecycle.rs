@@ -39,7 +39,8 @@ impl World {
         let job = &self.batch.jobs[run.job];
         let log_stream = format!("{}/default/{ecs_id}", job.definition_name);
         let image = job.container.image.clone();
-        let ecs_arn = self.arn("ecs", &format!("task/{ecs_id}"));
+        let cluster = self.cluster_of(instance_id).unwrap_or_default();
+        let ecs_arn = self.arn("ecs", &format!("task/{cluster}/{ecs_id}"));
         let Some(instance) = self.instances.get_mut(instance_id) else { return };
         instance.free.take(&wanted);
         instance.runs.insert(run);

@@ -107,12 +107,11 @@ impl World {
         let resources: ComputeResources = serde_json::from_value(request.compute_resources.clone())
             .map_err(|error| ApiError::client(format!("computeResources: {error}")))?;
         let arn = self.arn("batch", &format!("compute-environment/{name}"));
-        let cluster_id = self.ids.uuid();
-        let cluster = self.arn("ecs", &format!("cluster/AWSBatch-{name}-{cluster_id}"));
+        let cluster = format!("AWSBatch-{name}-{}", self.ids.uuid());
         let detail = json!({
             "computeEnvironmentName": name,
             "computeEnvironmentArn": arn,
-            "ecsClusterArn": cluster,
+            "ecsClusterArn": self.arn("ecs", &format!("cluster/{cluster}")),
             "type": "MANAGED",
             "state": state_word(enabled),
             "status": "VALID",
@@ -122,13 +121,19 @@ impl World {
             "tags": request.tags,
             "containerOrchestrationType": "ECS",
         });
-        let environment = self.environment(enabled, resources, detail)?;
+        let environment = self.environment(enabled, resources, cluster, detail)?;
         self.batch.environments.insert(name.clone(), environment);
         self.schedule();
         Ok(json!({"computeEnvironmentName": name, "computeEnvironmentArn": arn}))
     }
 
-    fn environment(&self, enabled: bool, resources: ComputeResources, detail: Value) -> Result<Environment, ApiError> {
+    fn environment(
+        &self,
+        enabled: bool,
+        resources: ComputeResources,
+        cluster: String,
+        detail: Value,
+    ) -> Result<Environment, ApiError> {
         let spot = match resources.kind.as_str() {
             "SPOT" => true,
             "EC2" => false,
@@ -154,6 +159,7 @@ impl World {
             instance_types: resources.instance_types.into_iter().map(typed).collect::<Result<_, _>>()?,
             subnets: self.zones_of(resources.subnets)?,
             instance_tags: resources.tags.into_iter().collect(),
+            cluster,
             detail,
         })
     }

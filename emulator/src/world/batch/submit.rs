@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::container::{Container, ContainerOverrides};
 use super::job::{Job, Parent, Run};
 use super::{Definition, RetryStrategy};
+use crate::world::throttle::SUBMIT_JOB;
 use crate::world::{ApiError, Service, Timer, World};
 
 const LONGEST_NAME: usize = 128;
@@ -95,7 +96,7 @@ impl World {
     /// # Errors
     /// `ClientException` for what AWS refuses, `TooManyRequestsException` beyond 50 a second.
     pub fn submit_job(&mut self, request: SubmitJob) -> Result<Value, ApiError> {
-        if !self.batch.submissions.take(self.now) {
+        if !self.batch.submissions.take(SUBMIT_JOB, self.now) {
             return Err(ApiError::throttled(Service::Batch));
         }
         for name in NOT_EMULATED {

@@ -1,0 +1,227 @@
+//! Recorded spot availability: a folder with one JSON file per zone.
+//!
+//! ```json
+//! {"zone": "us-east-1a", "gap_seconds": 195, "start_time": "2023-02-21T07:13:40", "available": "110…"}
+//! ```
+//! One character of `available` per tick of `gap_seconds`: `1` where a spot instance could be had. All
+//! zones begin at the same time and have the same ticks. Other fields are tolerated. This is the form
+//! of the traces of skypilot-org/spot-traces once cut into windows.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// Availability of zones over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    tick: Duration,
+    ticks: usize,
+    /// By zone name.
+    zones: Vec<(String, Vec<bool>)>,
+}
+
+/// A zone gains or loses its spot capacity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Since the start of the trace, by the scaled clock.
+    pub at: Duration,
+    /// Which zone.
+    pub zone: String,
+    /// Whether there is capacity from now on.
+    pub available: bool,
+}
+
+/// Why a folder is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The folder or a file cannot be read.
+    #[error("cannot read the spot trace {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is not JSON of the right form.
+    #[error("{} is no spot trace of one zone: see the fields that the others have", path.display())]
+    Form {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong, and where.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A file's contents make no sense, or none together with the others.
+    #[error("{}: {problem}", path.display())]
+    Contents {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong, and how to mend it.
+        problem: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct File {
+    zone: String,
+    gap_seconds: u64,
+    #[serde(default)]
+    start_time: String,
+    available: String,
+}
+
+impl Trace {
+    /// Reads all `.json` files of a folder.
+    ///
+    /// # Errors
+    /// [`TraceError`], which names the file.
+    pub fn read(folder: &Path) -> Result<Trace, TraceError> {
+        let failed = |path: &Path, source| TraceError::Read { path: path.to_owned(), source };
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder).map_err(|source| failed(folder, source))? {
+            paths.push(entry.map_err(|source| failed(folder, source))?.path());
+        }
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.sort();
+        let mut files = Vec::new();
+        for path in paths {
+            let text = fs::read_to_string(&path).map_err(|source| failed(&path, source))?;
+            let file: File =
+                serde_json::from_str(&text).map_err(|source| TraceError::Form { path: path.clone(), source })?;
+            files.push((path, file));
+        }
+        combine(folder, &files)
+    }
+
+    /// The zones' names, in order.
+    pub fn zones(&self) -> impl Iterator<Item = &str> {
+        self.zones.iter().map(|(zone, _)| zone.as_str())
+    }
+
+    /// How long the trace is, by its own clock.
+    pub fn duration(&self) -> Duration {
+        self.tick.saturating_mul(u32::try_from(self.ticks).unwrap_or(u32::MAX))
+    }
+
+    /// Whether a zone has capacity at a time of the trace's own clock; `None` beyond its end, or for
+    /// an unknown zone.
+    pub fn is_available(&self, zone: &str, at: Duration) -> Option<bool> {
+        let (_, ticks) = self.zones.iter().find(|(name, _)| name == zone)?;
+        let tick = at.as_nanos() / self.tick.as_nanos();
+        ticks.get(usize::try_from(tick).ok()?).copied()
+    }
+
+    /// The changes in order of time, zones at the same time by name; each zone's first state counts as
+    /// a change. `speed` is how much faster than recorded they come: with 195, a tick of 195 s takes one
+    /// second. A speed that is not above zero leaves all at the start.
+    pub fn changes(&self, speed: f64) -> impl Iterator<Item = Change> {
+        (0..self.ticks).flat_map(move |tick| {
+            let at = self.tick.as_secs_f64() * tick as f64 / speed;
+            let at = Duration::try_from_secs_f64(at).unwrap_or_default();
+            let changed = move |ticks: &Vec<bool>| tick == 0 || ticks[tick] != ticks[tick - 1];
+            let changed = self.zones.iter().filter(move |(_, ticks)| changed(ticks));
+            changed.map(move |(zone, ticks)| Change { at, zone: zone.clone(), available: ticks[tick] })
+        })
+    }
+}
+
+fn combine(folder: &Path, files: &[(PathBuf, File)]) -> Result<Trace, TraceError> {
+    let Some((_, first)) = files.first() else {
+        let problem = "there is no .json file here: give the folder of one window, with a file per zone".to_owned();
+        return Err(TraceError::Contents { path: folder.to_owned(), problem });
+    };
+    let tick = Duration::from_secs(first.gap_seconds);
+    let (start, ticks) = (first.start_time.clone(), first.available.len());
+    let mut zones: Vec<(String, Vec<bool>)> = Vec::new();
+    for (path, file) in files {
+        let contents = |problem: String| TraceError::Contents { path: path.clone(), problem };
+        if file.gap_seconds == 0 || file.available.is_empty() {
+            return Err(contents("gap_seconds must be at least 1, and available must not be empty".into()));
+        }
+        let same = (file.gap_seconds, &file.start_time, file.available.len());
+        if same != (tick.as_secs(), &start, ticks) {
+            let problem = format!(
+                "gap_seconds, start_time and the length of available are {same:?}, but {:?} in the first file: \
+                 all zones of a trace must cover the same time",
+                (tick.as_secs(), &start, ticks)
+            );
+            return Err(contents(problem));
+        }
+        if zones.iter().any(|(zone, _)| *zone == file.zone) {
+            return Err(contents(format!("zone {} is in another file, too", file.zone)));
+        }
+        zones.push((file.zone.clone(), states(&file.available).map_err(contents)?));
+    }
+    zones.sort();
+    Ok(Trace { tick, ticks, zones })
+}
+
+fn states(text: &str) -> Result<Vec<bool>, String> {
+    let state = |(at, character)| match character {
+        '1' => Ok(true),
+        '0' => Ok(false),
+        other => Err(format!("character {} of available is {other:?}: it must be 0 or 1", at + 1)),
+    };
+    text.chars().enumerate().map(state).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::error::Error;
+
+    fn read(files: &[(&str, &str)]) -> Result<Trace, TraceError> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        Trace::read(folder.path())
+    }
+
+    fn zone(zone: &str, available: &str) -> String {
+        format!(r#"{{"zone": "{zone}", "gap_seconds": 195, "start_time": "t", "available": "{available}", "x": 1}}"#)
+    }
+
+    #[test]
+    fn changes_come_in_order_and_on_time() {
+        let trace = read(&[("b", "no json"), ("b.json", &zone("b", "0110")), ("a.json", &zone("a", "1110"))]).unwrap();
+        assert_eq!(trace.zones().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(trace.duration(), Duration::from_secs(780));
+        let told = |speed| {
+            let changes = trace.changes(speed);
+            changes.map(|c| format!("{:?} {} {}", c.at, c.zone, c.available)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(195.0), ["0ns a true", "0ns b false", "1s b true", "3s a false", "3s b false"]);
+        assert_eq!(told(1.0)[2], "195s b true");
+        let at = |seconds| trace.is_available("b", Duration::from_secs(seconds));
+        assert_eq!([at(194), at(195), at(779), at(780)], [Some(false), Some(true), Some(false), None]);
+        assert_eq!(trace.is_available("c", Duration::ZERO), None);
+    }
+
+    #[test]
+    fn bad_files_are_named_with_what_is_wrong() {
+        let good = zone("a", "10");
+        let cases: [(&[(&str, &str)], &str); 7] = [
+            (&[], "no .json file here"),
+            (&[("a.json", "{")], "a.json is no spot trace of one zone"),
+            (&[("a.json", r#"{"zone": "a", "gap_seconds": 1}"#)], "missing field `available`"),
+            (&[("a.json", &zone("a", "1x"))], "character 2 of available is 'x'"),
+            (&[("a.json", &zone("a", ""))], "must not be empty"),
+            (&[("a.json", &good), ("b.json", &zone("b", "100"))], "must cover the same time"),
+            (&[("a.json", &good), ("b.json", &good)], "zone a is in another file"),
+        ];
+        for (files, wanted) in cases {
+            let error = read(files).unwrap_err();
+            let cause = error.source().map(ToString::to_string).unwrap_or_default();
+            let told = format!("{error}: {cause}");
+            assert!(told.contains(wanted), "{told}");
+        }
+        let missing = Trace::read(Path::new("no/such/folder")).unwrap_err();
+        assert_eq!(missing.to_string(), "cannot read the spot trace no/such/folder");
+    }
+}

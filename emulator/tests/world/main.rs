@@ -1,0 +1,13 @@
+//! The World by itself, on a virtual clock.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value, missing_docs)]
+
+mod api;
+mod attachments;
+mod capacity;
+mod jobs;
+mod lab;
+mod limits;
+mod random;
+mod reclaim;
+mod snapshots;
+mod volumes;
