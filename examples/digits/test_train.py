@@ -1,6 +1,8 @@
 """python -m unittest test_train.py: an interrupted training ends in the same model, bit for bit."""
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,6 +61,11 @@ class Trial:
         return sorted(self.checkpoints.glob("*/*.checkpoint"))
 
 
+def epochs(output):
+    """The lines of the epochs that were trained, not those that were only read back."""
+    return [line for line in output.splitlines() if line.startswith("epoch=")]
+
+
 class Interruptions(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -77,7 +84,7 @@ class Interruptions(unittest.TestCase):
         self.assertEqual(self.last_metrics(output), self.last_metrics(self.whole_output))
 
     def last_metrics(self, output):
-        return [line for line in output.splitlines() if line.startswith("epoch=6 ")]
+        return re.findall("epoch=6 .*", output)
 
     def interrupt_until_done(self, signal_number, stopped_code):
         seed = random.randrange(2**32)
@@ -102,6 +109,19 @@ class Interruptions(unittest.TestCase):
         output = self.trial.finish()
         self.assertRegex(output, r"resuming after 2 epochs and \d+ batches")
         self.assert_same_end(output)
+
+    def test_a_copy_of_the_checkpoints_goes_on_anywhere(self):
+        """As on another instance: a new root, other inodes, and each epoch trained once in all."""
+        self.trial.stop_after(2, 0.01, signal.SIGTERM)
+        with tempfile.TemporaryDirectory() as folder:
+            elsewhere = Trial(folder)
+            shutil.copytree(self.trial.checkpoints, elsewhere.checkpoints)
+            output = elsewhere.finish()
+            self.assertEqual(elsewhere.weights(), self.whole_weights, output)
+        whole = epochs(self.whole_output)
+        done = int(re.search(r"resuming after (\d+) epochs", output)[1])
+        self.assertGreaterEqual(done, 2)
+        self.assertEqual(epochs(output), whole[done:])
 
     def test_a_broken_checkpoint_is_passed_over(self):
         self.trial.stop_after(3, 0, signal.SIGKILL)

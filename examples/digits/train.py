@@ -105,9 +105,9 @@ def evaluate(model, images, labels):
     return accuracy, loss
 
 
-def report(state):
+def line(state):
     accuracy, loss = state["metrics"]
-    print(f"epoch={state['epoch']} val_accuracy={accuracy:.4f} val_loss={loss:.4f}", flush=True)
+    return f"epoch={state['epoch']} val_accuracy={accuracy:.4f} val_loss={loss:.4f}"
 
 
 def save_model(model):
@@ -130,9 +130,10 @@ def main():
 
     state = checkpoints.newest(folder) or fresh_state(arguments, images)
     if state["epoch"] or state["batch"]:
-        print(f"resuming after {state['epoch']} epochs and {state['batch']} batches", flush=True)
-        if state["metrics"]:
-            report(state)  # the log of this attempt then tells the whole result
+        # With the metrics so far, the log of this attempt tells the whole result; only a line that
+        # begins with `epoch=` is an epoch trained here.
+        so_far = f": {line(state)}" if state["metrics"] else ""
+        print(f"resuming after {state['epoch']} epochs and {state['batch']} batches{so_far}", flush=True)
 
     while state["epoch"] < arguments.epochs:
         if not train_epoch(state, images, labels):
@@ -144,7 +145,7 @@ def main():
         state["order"] = state["random"].permutation(len(images))
         state["metrics"] = evaluate(state["model"], held_images, held_labels)
         checkpoints.save(folder, state["epoch"], state)
-        report(state)
+        print(line(state), flush=True)
     save_model(state["model"])
 
 

@@ -1,97 +1,197 @@
-//! One attempt at a trial, from the claim to the end report.
+//! One attempt at a trial, from the claim to its end or its release.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::Duration;
 
-use spotsweep::claim::{Grant, Outputs, TrialLine};
-use spotsweep::sweep::command::expand;
+use spotsweep::claim::Outputs;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use crate::child::{Cause, Child, Ended};
+use crate::child::{Child, Ended};
 use crate::claim::{Answer, Claims};
 use crate::clients::Clients;
 use crate::config::Config;
+use crate::descendants;
 use crate::exit::{Failure, chain, say};
+use crate::leave::{close, release};
 use crate::metrics::Figures;
-use crate::parameters;
-use crate::place::Place;
-use crate::record::Recording;
-use crate::reports;
+use crate::notices::Notices;
+use crate::prepare::{Ready, prepare};
+use crate::record::{Recorded, Recording};
+use crate::reports::{self, News};
+use crate::seal::Sealer;
 use crate::signals::Signals;
+use crate::stop::{Cause, Stop, interruption};
 use crate::upload::{UploadError, Uploader};
 use crate::workplace::Workplace;
+use crate::workspace::Workspace;
+
+/// How long unmounting may take where nothing presses.
+const UNHURRIED: Duration = Duration::from_secs(60);
+
+/// What is at hand for the whole attempt.
+struct Attempt<'a> {
+    config: &'a Config,
+    claims: Arc<Claims>,
+    signals: Signals,
+    notices: Notices,
+    /// While it is mounted.
+    workspace: Option<Workspace>,
+}
+
+/// The training command's end, and what it leaves.
+struct Trained {
+    ended: Ended,
+    seconds: f64,
+    recorded: Recorded,
+    place: Workplace,
+    sealer: Option<Sealer>,
+    uploading: (JoinHandle<Uploader>, oneshot::Sender<()>),
+}
 
 /// Runs the trial; returns the job's exit code: the command's own, unless the runner itself has
 /// a reason to fail.
 pub(crate) async fn run(config: &Config, command: &[String]) -> Result<u8, Failure> {
-    let mut signals = Signals::catch().map_err(|source| Failure::System("catch signals", source))?;
+    let signals = Signals::catch().map_err(|source| Failure::System("catch signals", source))?;
+    descendants::adopt().map_err(|source| Failure::System("adopt orphans", source))?;
     let clients = Clients::connect().await?;
-    let claims = Claims::new(clients.lambda.clone(), config);
-    let (grant, trial) = tokio::select! {
-        prepared = prepare(&clients, &claims, config) => prepared?,
-        signal = signals.next() => return Err(Failure::Stopped(signal.as_raw())),
+    let claims = Arc::new(Claims::new(clients.lambda.clone(), config));
+    let notices = Notices::watch(clients.imds.clone(), Arc::clone(&claims), config.notice_every);
+    let mut attempt = Attempt { config, claims, signals, notices, workspace: None };
+    let ready = match attempt.prepare(&clients, command).await {
+        Ok(ready) => ready,
+        Err((failure, deadline)) => return Err(attempt.give_up(failure, deadline).await),
     };
-    let place = Workplace::make(&config.root, &trial)?;
-    let uploader = Uploader::new(clients.s3, grant.outputs, place.output.clone());
-
-    let inherited = |name: &str| std::env::var(name).ok();
-    let variables = place.variables(&trial.parameters, &inherited);
-    let variable = |name: &str| {
-        let own = variables.iter().rev().find(|(key, _)| key == name);
-        own.map(|(_, value)| value.clone()).or_else(|| inherited(name))
-    };
-    let json_file = place.parameters().to_string_lossy().into_owned();
-    let command = expand(command, &trial.parameters, &variable, &json_file)?;
-
-    let started = Instant::now();
-    let (child, stdout, stderr) = Child::start(&command, variables)?;
-    let (recording, figures) = Recording::start(stdout, stderr, &place)?;
-    let (uploading, stop_uploading) = uploader.run(config.upload_every);
-    let (fence, fenced) = oneshot::channel();
-    let reporting = async {
-        reports::report(&claims, figures, config.report_every, fence).await;
-        std::future::pending().await
-    };
-    let ended = tokio::select! {
-        ended = child.supervise(&mut signals, fenced, config.grace) => ended?,
-        never = reporting => never,
-    };
-    let seconds = started.elapsed().as_secs_f64();
-    let recorded = recording.finish().await;
-    if let Cause::Fenced(reason) = ended.cause {
-        // The folder in S3 is the newer attempt's now: nothing more goes there.
-        uploading.abort();
-        return Err(Failure::Refused(reason));
+    match attempt.train(ready).await {
+        Ok(trained) => attempt.conclude(trained).await,
+        Err(failure) => Err(attempt.give_up(failure, Instant::now() + UNHURRIED).await),
     }
-
-    // Fails only where the background upload is gone, which the line after tells.
-    let _ = stop_uploading.send(());
-    let collected = match uploading.await {
-        Ok(uploader) => uploader.finish(recorded.log, place.metrics_record()).await,
-        Err(broken) => Err(UploadError::Broken(broken)),
-    };
-    conclude(&claims, &ended, recorded.figures, collected, seconds).await
 }
 
-/// Everything that comes before the command: who we are, what is ours, what it says.
-async fn prepare(clients: &Clients, claims: &Claims, config: &Config) -> Result<(Grant, TrialLine), Failure> {
-    let place = Place::find(&clients.imds).await;
-    let grant = claims.claim(place).await?;
-    let trial = parameters::fetch(&clients.s3, &grant.parameters, config.index).await?;
-    say(&format!(
-        "sweep {} trial {} attempt {}: {}",
-        config.sweep,
-        trial.index,
-        config.attempt,
-        serde_json::Value::Object(trial.parameters.clone())
-    ));
-    Ok((grant, trial))
+impl Attempt<'_> {
+    /// Everything before the command, unless the attempt is interrupted; with a failure comes the
+    /// time by which everything must be over.
+    async fn prepare(&mut self, clients: &Clients, command: &[String]) -> Result<Ready, (Failure, Instant)> {
+        let Self { config, claims, signals, notices, workspace } = self;
+        tokio::select! {
+            prepared = prepare(config, command, clients, claims, workspace) => {
+                prepared.map_err(|failure| (failure, Instant::now() + UNHURRIED))
+            }
+            stop = interruption(signals, Some(notices), config) => match stop.cause {
+                Cause::Interrupted(reason) => Err((Failure::Interrupted(reason), stop.deadline)),
+                Cause::Fenced(reason) => Err((Failure::Refused(reason), stop.deadline)),
+            }
+        }
+    }
+
+    /// Nothing was trained, so what is on the workspace stays sealed as it is.
+    async fn give_up(&mut self, failure: Failure, deadline: Instant) -> Failure {
+        if let Some(workspace) = self.workspace.take() {
+            close(workspace, None, deadline).await;
+        }
+        if let Failure::Interrupted(_) = failure {
+            release(&self.claims, &Figures::default(), None, deadline).await;
+        }
+        failure
+    }
+
+    /// Runs the command to its end, while its output, metrics, checkpoints and outputs are looked after.
+    async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
+        let Self { config, claims, signals, notices, workspace } = self;
+        let Ready { command, variables, place, uploader, sealer } = ready;
+        let started = Instant::now();
+        let (child, stdout, stderr) = Child::start(&command, variables, config.user.as_ref(), place.code.as_deref())?;
+        let (recording, figures) = Recording::start(stdout, stderr, &place)?;
+        let uploading = uploader.run(config.upload_every);
+        let sealing = sealer.map(|sealer| sealer.run(config.seal_every));
+
+        let (fence, fenced) = oneshot::channel();
+        let news = News { figures, seal: sealing.as_ref().map(|sealing| sealing.newest.clone()) };
+        let reporting = async {
+            reports::report(claims, news, config.report_every, fence).await;
+            std::future::pending().await
+        };
+        let notices = workspace.is_some().then_some(notices);
+        let stop = async {
+            tokio::select! {
+                stop = interruption(signals, notices, config) => stop,
+                Ok(reason) = fenced => Stop::fenced(reason, config),
+            }
+        };
+        let ended = tokio::select! {
+            ended = child.supervise(stop) => ended?,
+            never = reporting => never,
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        let recorded = recording.finish().await;
+        let sealer = match sealing {
+            Some(sealing) => Some(sealing.stop().await.map_err(|source| Failure::System("seal", source))?),
+            None => None,
+        };
+        Ok(Trained { ended, seconds, recorded, place, sealer, uploading })
+    }
+
+    /// Ends the attempt as its command has ended.
+    async fn conclude(&mut self, trained: Trained) -> Result<u8, Failure> {
+        match (trained.ended.stop.clone(), self.workspace.take()) {
+            (Some(Stop { cause: Cause::Fenced(reason), deadline, .. }), workspace) => {
+                // The folder in S3 is the newer attempt's now: nothing more goes there. It waits for
+                // the workspace though, with what this one has saved.
+                abort(trained.uploading.0).await;
+                if let Some(workspace) = workspace {
+                    close(workspace, trained.sealer, deadline).await;
+                }
+                Err(Failure::Refused(reason))
+            }
+            (Some(Stop { cause: Cause::Interrupted(reason), deadline, .. }), Some(workspace))
+                if trained.ended.code != 0 =>
+            {
+                // What it has put into its storage folder is on the workspace: the last attempt uploads it.
+                abort(trained.uploading.0).await;
+                if let Some(Err(error)) =
+                    trained.place.kept_log().map(|path| std::fs::write(path, &trained.recorded.log))
+                {
+                    say(&format!("the log is not kept for the next attempt: {error}"));
+                }
+                let seal = close(workspace, trained.sealer, deadline).await;
+                release(&self.claims, &trained.recorded.figures, seal, deadline).await;
+                Err(Failure::Interrupted(reason))
+            }
+            // It has finished within its grace, or there is nothing to go on with elsewhere.
+            (Some(Stop { cause: Cause::Interrupted(_), .. }) | None, workspace) => {
+                self.collect(trained, workspace).await
+            }
+        }
+    }
+
+    /// Uploads what the command leaves, and tells the end.
+    async fn collect(&self, trained: Trained, workspace: Option<Workspace>) -> Result<u8, Failure> {
+        let Trained { ended, seconds, recorded, place, sealer: _, uploading: (uploading, stop_uploading) } = trained;
+        // Fails only where the background upload is gone, which the line after tells.
+        let _ = stop_uploading.send(());
+        let collected = match uploading.await {
+            Ok(uploader) => uploader.finish(recorded.log, place.metrics_record()).await,
+            Err(broken) => Err(UploadError::Broken(broken)),
+        };
+        if let Some(workspace) = workspace {
+            close(workspace, None, Instant::now() + UNHURRIED).await;
+        }
+        conclude(&self.claims, &ended, &recorded.figures, collected, seconds).await
+    }
+}
+
+/// Ends a background upload, and waits until it has let go of its files.
+async fn abort(uploading: JoinHandle<Uploader>) {
+    uploading.abort();
+    let _ = uploading.await;
 }
 
 /// Tells the control plane how it went, and decides the job's exit code.
 async fn conclude(
     claims: &Claims,
     ended: &Ended,
-    figures: Figures,
+    figures: &Figures,
     collected: Result<Outputs, UploadError>,
     seconds: f64,
 ) -> Result<u8, Failure> {

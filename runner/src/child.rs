@@ -5,17 +5,18 @@
 
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::path::Path;
+use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{self, SignalKind, signal};
-use tokio::sync::oneshot;
 
+use crate::descendants;
 use crate::exit::{Failure, say};
-use crate::launch::LAUNCH;
-use crate::signals::Signals;
+use crate::launch;
+use crate::stop::Stop;
+use crate::user::User;
 
 /// A running training command, the leader of its own process group.
 pub(crate) struct Child {
@@ -24,46 +25,32 @@ pub(crate) struct Child {
     code: Option<i32>,
 }
 
-/// Why the command ended.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// On its own account.
-    Itself,
-    /// The container was asked to stop.
-    Stopped,
-    /// `trial-claim` refused a report: the trial is another attempt's.
-    Fenced(String),
-}
-
 /// The end of the command.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Ended {
     /// Exit code; 128 + signal where a signal ended it, as shells say it.
     pub(crate) code: i32,
-    pub(crate) cause: Cause,
+    /// Absent where it ended by itself.
+    pub(crate) stop: Option<Stop>,
 }
 
 impl Child {
-    /// Starts `command`. Must be called on the main thread: the child dies with the thread that
-    /// started it (`PR_SET_PDEATHSIG`, see prctl(2)), and only that one lives as long as the runner.
+    /// Starts `command` as `user` in `folder`. Must be called on the main thread: the child dies
+    /// with the thread that started it (`PR_SET_PDEATHSIG`, see prctl(2)), and only that one lives
+    /// as long as the runner.
     pub(crate) fn start(
         command: &[String],
         variables: Vec<(String, String)>,
+        user: Option<&User>,
+        folder: Option<&Path>,
     ) -> Result<(Self, ChildStdout, ChildStderr), Failure> {
         let failed = |source| Failure::System("start the command", source);
         // Before the start, so that no end is missed.
         let changes = signal(SignalKind::child()).map_err(failed)?;
-        let mut started = Command::new(std::env::current_exe().map_err(failed)?)
-            .arg(LAUNCH)
-            .arg(std::process::id().to_string())
-            .args(command)
-            .envs(variables)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
+        let mut own = launch::command(user, command).map_err(failed)?;
+        own.current_dir(folder.unwrap_or(Path::new(".")));
+        own.envs(variables).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut started = own.spawn().map_err(failed)?;
         let lost = || failed(io::Error::other("no pipe or process id"));
         let stdout = started.stdout.take().ok_or_else(lost)?;
         let stderr = started.stderr.take().ok_or_else(lost)?;
@@ -74,34 +61,32 @@ impl Child {
         Ok((child, stdout, stderr))
     }
 
-    /// Waits for the end; on the way passes a stop signal on, or stops a fenced attempt.
-    /// Whatever the command has left running in its group is killed.
-    pub(crate) async fn supervise(
-        mut self,
-        signals: &mut Signals,
-        fenced: oneshot::Receiver<String>,
-        grace: Duration,
-    ) -> Result<Ended, Failure> {
-        let (signal, cause) = tokio::select! {
-            code = self.wait() => {
-                self.kill_group(Signal::KILL);
-                return Ok(Ended { code: code?, cause: Cause::Itself });
-            }
-            signal = signals.next() => (signal, Cause::Stopped),
-            Ok(reason) = fenced => (Signal::TERM, Cause::Fenced(reason)),
+    /// Waits for the end; on the way stops the command when `stop` says so. Whatever it has left
+    /// running is killed.
+    pub(crate) async fn supervise(mut self, stop: impl Future<Output = Stop>) -> Result<Ended, Failure> {
+        let (code, stop) = tokio::select! {
+            code = self.wait() => (code, None),
+            stop = stop => (self.stop(&stop).await, Some(stop)),
         };
-        say(&format!("stopping the command with signal {}, {grace:?} of grace", signal.as_raw()));
-        self.kill_group(signal);
-        let code = match tokio::time::timeout(grace, self.wait()).await {
+        self.kill_group(Signal::KILL);
+        if !descendants::kill().await {
+            say("something that the command started cannot be killed");
+        }
+        Ok(Ended { code: code?, stop })
+    }
+
+    async fn stop(&mut self, stop: &Stop) -> Result<i32, Failure> {
+        let grace = stop.grace;
+        say(&format!("stopping the command with signal {}, {grace:.1?} of grace", stop.signal.as_raw()));
+        self.kill_group(stop.signal);
+        match tokio::time::timeout(grace, self.wait()).await {
             Ok(code) => code,
             Err(_elapsed) => {
                 say("the grace is over: killing the command");
                 self.kill_group(Signal::KILL);
                 self.wait().await
             }
-        };
-        self.kill_group(Signal::KILL);
-        Ok(Ended { code: code?, cause })
+        }
     }
 
     async fn wait(&mut self) -> Result<i32, Failure> {

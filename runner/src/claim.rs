@@ -1,62 +1,24 @@
-//! The runner's side of `trial-claim`: three requests over Lambda Invoke.
+//! The runner's side of `trial-claim`: what an attempt asks and tells.
+
+mod call;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_lambda::Client;
-use aws_sdk_lambda::error::SdkError;
-use aws_sdk_lambda::operation::invoke::InvokeError;
-use aws_sdk_lambda::primitives::Blob;
-use spotsweep::claim::{ClaimRequest, Grant, Metric, Outputs, Reply, Request};
+use spotsweep::claim::{Found, Grant, Metric, NoticeKind, Outputs, Reply, Request, Seal};
 use tokio::time::{Instant, sleep};
 
+pub(crate) use self::call::CallError;
 use crate::config::Config;
-use crate::exit::{Failure, chain, say};
+use crate::exit::{Failure, say};
 use crate::place::Place;
 
-/// First pause between two tries; doubles up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How much of a function's error text goes into the log.
-const ERROR_TEXT_CHARS: usize = 500;
+/// Bounds of the pause that `trial-claim` asks for between two looks for the workspace.
+const WAITING_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
 
-/// Why `trial-claim` gave no usable answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CallError {
-    /// The call did not go through.
-    #[error("invoking {function} failed")]
-    Invoke { function: String, source: Box<SdkError<InvokeError>> },
-    /// The function ran and failed (Lambda's `FunctionError`).
-    #[error("{function} failed ({kind}): {text}")]
-    Function { function: String, kind: String, text: String },
-    /// The answer is not JSON that we know.
-    #[error("{function} gave an answer that this runner does not know")]
-    Unreadable { function: String, source: serde_json::Error },
-    /// The answer belongs to another request.
-    #[error("{function} answered {reply:?}, which does not fit the request")]
-    Unfitting { function: String, reply: Box<Reply> },
-}
-
-impl CallError {
-    /// Whether the same call may go through later. A client error, such as a function that does
-    /// not exist or a missing permission, stays what it is.
-    fn passing(&self) -> bool {
-        match self {
-            Self::Function { .. } => true,
-            Self::Unreadable { .. } | Self::Unfitting { .. } => false,
-            Self::Invoke { source, .. } => {
-                let refused = source.raw_response().is_some_and(|response| {
-                    let status = response.status().as_u16();
-                    (400..500).contains(&status) && status != 429
-                });
-                !refused && !matches!(**source, SdkError::ConstructionFailure(_))
-            }
-        }
-    }
-}
-
-/// The answer to a report or an end.
+/// The answer to what an attempt tells.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Accepted,
@@ -89,20 +51,75 @@ impl Claims {
         }
     }
 
-    /// Asks for the trial, again and again for the configured patience.
-    pub(crate) async fn claim(&self, place: Place) -> Result<Grant, Failure> {
+    /// Asks for the trial, each time for the configured patience, until its workspace is there
+    /// too, or `deadline` is over.
+    pub(crate) async fn claim(&self, place: Place, deadline: Instant) -> Result<Grant, Failure> {
+        let started = Instant::now();
         let request = Request::Claim { instance: place.instance, zone: place.zone };
-        match self.call_patiently(request).await.map_err(Failure::Claim)? {
-            Reply::Granted(grant) => Ok(grant),
-            Reply::Refused { reason } => Err(Failure::Refused(reason)),
-            reply @ Reply::Accepted {} => Err(Failure::Claim(self.unfitting(reply))),
+        let mut waited_for = String::new();
+        loop {
+            let waited = started.elapsed().as_secs_f64();
+            let (reason, retry_after_ms) = match self.call_patiently(request.clone()).await.map_err(Failure::Claim)? {
+                Reply::Granted(grant) => {
+                    if !waited_for.is_empty() {
+                        say(&format!("the workspace is there, {waited:.1} s after the first claim"));
+                    }
+                    return Ok(grant);
+                }
+                Reply::Waiting { reason, retry_after_ms } => (reason, retry_after_ms),
+                Reply::Unavailable { reason } => return Err(Failure::Unavailable(reason)),
+                Reply::Refused { reason } => return Err(Failure::Refused(reason)),
+                reply @ Reply::Accepted {} => return Err(Failure::Claim(self.unfitting(reply))),
+            };
+            if waited_for != reason {
+                say(&format!("waiting for the workspace, {waited:.1} s so far: {reason}"));
+                waited_for = reason;
+            }
+            let pause = Duration::from_millis(retry_after_ms).clamp(WAITING_PAUSES.0, WAITING_PAUSES.1);
+            if Instant::now() + pause > deadline {
+                return Err(Failure::Interrupted(format!(
+                    "the workspace did not come within {waited:.0} s (SPOTSWEEP_WORKSPACE_SECONDS); last: {waited_for}"
+                )));
+            }
+            sleep(pause).await;
         }
     }
 
-    /// Tells the metrics so far, once: the next report makes up for a lost one.
-    pub(crate) async fn report(&self, metrics: BTreeMap<String, Metric>) -> Result<Answer, CallError> {
-        let request = Request::Report { sequence: self.next_sequence(), metrics };
+    /// Tells that the workspace is mounted. Must be taken before the training starts: until then
+    /// the control plane keeps the copy that the workspace was moved from.
+    pub(crate) async fn mounted(&self, volume: &str, found: Found, seconds: f64) -> Result<(), Failure> {
+        let request = Request::Mounted { volume: volume.to_owned(), found, seconds };
+        match self.call_patiently(request).await.map_err(Failure::Claim)? {
+            Reply::Accepted {} => Ok(()),
+            Reply::Unavailable { reason } => Err(Failure::Unavailable(reason)),
+            Reply::Refused { reason } => Err(Failure::Refused(reason)),
+            reply @ (Reply::Granted(_) | Reply::Waiting { .. }) => Err(Failure::Claim(self.unfitting(reply))),
+        }
+    }
+
+    /// Tells of a notice, for the configured patience.
+    pub(crate) async fn notice(&self, kind: NoticeKind) -> Result<Answer, CallError> {
+        self.answer(self.call_patiently(Request::Notice { kind }).await?)
+    }
+
+    /// Tells the metrics so far and the newest seal, once: the next report makes up for a lost one.
+    pub(crate) async fn report(
+        &self,
+        metrics: BTreeMap<String, Metric>,
+        seal: Option<Seal>,
+    ) -> Result<Answer, CallError> {
+        let request = Request::Report { sequence: self.next_sequence(), metrics, seal };
         self.answer(self.call(request).await?)
+    }
+
+    /// Gives the trial back, for the configured patience.
+    pub(crate) async fn release(
+        &self,
+        metrics: BTreeMap<String, Metric>,
+        seal: Option<Seal>,
+    ) -> Result<Answer, CallError> {
+        let request = Request::Release { sequence: self.next_sequence(), metrics, seal };
+        self.answer(self.call_patiently(request).await?)
     }
 
     /// Tells that the attempt is over, again and again for the configured patience.
@@ -126,53 +143,13 @@ impl Claims {
         match reply {
             Reply::Accepted {} => Ok(Answer::Accepted),
             Reply::Refused { reason } => Ok(Answer::Refused(reason)),
-            reply @ Reply::Granted(_) => Err(self.unfitting(reply)),
+            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. }) => {
+                Err(self.unfitting(reply))
+            }
         }
     }
 
     fn unfitting(&self, reply: Reply) -> CallError {
         CallError::Unfitting { function: self.function.clone(), reply: Box::new(reply) }
-    }
-
-    async fn call_patiently(&self, request: Request) -> Result<Reply, CallError> {
-        let deadline = Instant::now() + self.patience;
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match self.call(request.clone()).await {
-                Err(error) if error.passing() && Instant::now() + pause < deadline => {
-                    say(&format!("{}; trying again in {pause:?}", chain(&error)));
-                    sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                answer => return answer,
-            }
-        }
-    }
-
-    async fn call(&self, request: Request) -> Result<Reply, CallError> {
-        let function = || self.function.clone();
-        let unreadable = |source| CallError::Unreadable { function: function(), source };
-        let request = ClaimRequest {
-            sweep: self.sweep.clone(),
-            index: self.index,
-            job: self.job.clone(),
-            attempt: self.attempt,
-            request,
-        };
-        let payload = serde_json::to_vec(&request).map_err(unreadable)?;
-        let output = self
-            .lambda
-            .invoke()
-            .function_name(&self.function)
-            .payload(Blob::new(payload))
-            .send()
-            .await
-            .map_err(|source| CallError::Invoke { function: function(), source: Box::new(source) })?;
-        let body = output.payload().map(AsRef::as_ref).unwrap_or_default();
-        if let Some(kind) = output.function_error() {
-            let text = String::from_utf8_lossy(body).chars().take(ERROR_TEXT_CHARS).collect();
-            return Err(CallError::Function { function: function(), kind: kind.to_owned(), text });
-        }
-        serde_json::from_slice(body).map_err(unreadable)
     }
 }

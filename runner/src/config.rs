@@ -4,6 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::process::{Signal, geteuid};
+
+use crate::user::User;
+
 /// Everything the runner is told from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
@@ -13,21 +17,34 @@ pub(crate) struct Config {
     pub(crate) index: u32,
     /// The Batch job id, `<parent>:<array index>` for a child of an array job.
     pub(crate) job: String,
-    /// Which start of the job this is, from 1.
+    /// Which attempt at the trial this is, from 1: Batch's own count, and before it the attempts of
+    /// earlier jobs of the same trial (`SPOTSWEEP_FIRST_ATTEMPT`; Batch counts to ten at most).
     pub(crate) attempt: u32,
     /// Name of the `trial-claim` function.
     pub(crate) claim_function: String,
     /// Where `storage/` and `dltraining/` live.
     pub(crate) root: PathBuf,
+    /// `SPOTSWEEP_DEV`: where attached volumes appear; `/dev`, or where the job mounts the host's.
+    pub(crate) devices: PathBuf,
+    /// `SPOTSWEEP_USER`: whom the command runs as; absent: as the container does.
+    pub(crate) user: Option<User>,
     /// Least time between two metric reports.
     pub(crate) report_every: Duration,
     /// Time between two scans of the output folder.
     pub(crate) upload_every: Duration,
+    /// `SPOTSWEEP_SEAL_SECONDS`: time between two seals while the command runs.
+    pub(crate) seal_every: Duration,
+    /// `SPOTSWEEP_IMDS_POLL_SECONDS`: time between two looks for a notice (facts 32).
+    pub(crate) notice_every: Duration,
+    /// `SPOTSWEEP_STOP_SIGNAL`: what asks the command to save and leave.
+    pub(crate) stop_signal: Signal,
     /// What the command gets between the stop signal and SIGKILL. ECS itself kills 30 s after
     /// SIGTERM (`ECS_CONTAINER_STOP_TIMEOUT`); the rest is for the upload.
     pub(crate) grace: Duration,
     /// How long a claim or an end is retried.
     pub(crate) patience: Duration,
+    /// `SPOTSWEEP_WORKSPACE_SECONDS`: how long the attempt waits for its workspace in all.
+    pub(crate) workspace_limit: Duration,
 }
 
 /// All that is wrong with the environment, at once.
@@ -77,6 +94,30 @@ impl Reader<'_> {
         if self.problems.len() > problems_before { 0 } else { self.number(name, &value) }
     }
 
+    fn stop_signal(&mut self) -> Signal {
+        let Some(value) = self.get("SPOTSWEEP_STOP_SIGNAL") else {
+            return Signal::TERM;
+        };
+        signal(&value).unwrap_or_else(|| {
+            self.problems.push(format!(
+                "SPOTSWEEP_STOP_SIGNAL={value} is no signal that asks for an end; give TERM, INT, HUP, QUIT, USR1, \
+                 USR2 or the number of one of them"
+            ));
+            Signal::TERM
+        })
+    }
+
+    fn user(&mut self) -> Option<User> {
+        let value = self.get("SPOTSWEEP_USER")?;
+        if !geteuid().is_root() {
+            self.problems.push(format!("SPOTSWEEP_USER={value} needs a container that starts as root; leave it out"));
+        }
+        let accounts = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        User::find(&value, &accounts("/etc/passwd"), &accounts("/etc/group"))
+            .map_err(|problem| self.problems.push(format!("SPOTSWEEP_USER={value}: {problem}")))
+            .ok()
+    }
+
     fn seconds(&mut self, name: &str, default: f64) -> Duration {
         let Some(value) = self.get(name) else {
             return Duration::from_secs_f64(default);
@@ -87,6 +128,21 @@ impl Reader<'_> {
             Duration::ZERO
         })
     }
+}
+
+/// By name, with or without `SIG`, or by number.
+fn signal(text: &str) -> Option<Signal> {
+    let name = text.strip_prefix("SIG").unwrap_or(text);
+    [
+        ("TERM", Signal::TERM),
+        ("INT", Signal::INT),
+        ("HUP", Signal::HUP),
+        ("QUIT", Signal::QUIT),
+        ("USR1", Signal::USR1),
+        ("USR2", Signal::USR2),
+    ]
+    .into_iter()
+    .find_map(|(known, signal)| (known == name || signal.as_raw().to_string() == text).then_some(signal))
 }
 
 impl Config {
@@ -105,17 +161,26 @@ impl Config {
             reader.problems.push(format!("trial index {first_index} + {array_index} is out of range"));
             0
         });
+        let batch_attempt = reader.required_number("AWS_BATCH_JOB_ATTEMPT", BY_BATCH);
+        let first_attempt =
+            reader.get("SPOTSWEEP_FIRST_ATTEMPT").map_or(0, |value| reader.number("SPOTSWEEP_FIRST_ATTEMPT", &value));
         let config = Self {
             sweep,
             index,
             job: reader.required("AWS_BATCH_JOB_ID", BY_BATCH),
-            attempt: reader.required_number("AWS_BATCH_JOB_ATTEMPT", BY_BATCH),
+            attempt: first_attempt.saturating_add(batch_attempt),
             claim_function: reader.required("SPOTSWEEP_CLAIM_FUNCTION", BY_UPLOAD),
             root: reader.get("SPOTSWEEP_ROOT").unwrap_or_else(|| "/".to_owned()).into(),
+            devices: reader.get("SPOTSWEEP_DEV").unwrap_or_else(|| "/dev".to_owned()).into(),
+            user: reader.user(),
             report_every: reader.seconds("SPOTSWEEP_REPORT_SECONDS", 15.0),
             upload_every: reader.seconds("SPOTSWEEP_UPLOAD_SECONDS", 60.0),
+            seal_every: reader.seconds("SPOTSWEEP_SEAL_SECONDS", 30.0),
+            notice_every: reader.seconds("SPOTSWEEP_IMDS_POLL_SECONDS", 5.0),
+            stop_signal: reader.stop_signal(),
             grace: reader.seconds("SPOTSWEEP_GRACE_SECONDS", 20.0),
             patience: reader.seconds("SPOTSWEEP_PATIENCE_SECONDS", 300.0),
+            workspace_limit: reader.seconds("SPOTSWEEP_WORKSPACE_SECONDS", 1800.0),
         };
         if reader.problems.is_empty() { Ok(Some(config)) } else { Err(ConfigError(reader.problems)) }
     }
@@ -147,7 +212,9 @@ mod tests {
 
         let mut child = WHOLE.to_vec();
         child.extend([("AWS_BATCH_JOB_ARRAY_INDEX", "7"), ("SPOTSWEEP_REPORT_SECONDS", "0.5")]);
+        child.extend([("SPOTSWEEP_FIRST_ATTEMPT", "10"), ("SPOTSWEEP_STOP_SIGNAL", "SIGUSR1")]);
         let child = read(&child).unwrap().unwrap();
+        assert_eq!((child.attempt, child.stop_signal), (12, Signal::USR1));
         assert_eq!(child.index, 10_007);
         assert_eq!(child.report_every, Duration::from_millis(500));
     }
@@ -166,6 +233,8 @@ mod tests {
             ("AWS_BATCH_JOB_ARRAY_INDEX", "x"),
             ("SPOTSWEEP_GRACE_SECONDS", "soon"),
             ("SPOTSWEEP_UPLOAD_SECONDS", "nan"),
+            ("SPOTSWEEP_STOP_SIGNAL", "KILL"),
+            ("SPOTSWEEP_USER", "nobody-here"),
         ])
         .unwrap_err()
         .to_string();
@@ -177,6 +246,8 @@ mod tests {
             "SPOTSWEEP_CLAIM_FUNCTION is missing (sweep-upload",
             "SPOTSWEEP_GRACE_SECONDS=soon",
             "SPOTSWEEP_UPLOAD_SECONDS=nan",
+            "SPOTSWEEP_STOP_SIGNAL=KILL",
+            "SPOTSWEEP_USER=nobody-here",
         ] {
             assert!(message.contains(part), "{part} is not in: {message}");
         }

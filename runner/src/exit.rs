@@ -8,14 +8,19 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::claim::CallError;
+use crate::code::CodeError;
 use crate::config::ConfigError;
 use crate::parameters::ParametersError;
 use crate::upload::UploadError;
+use crate::workspace::WorkspaceError;
 
 /// Something inside the runner failed (`EX_SOFTWARE`).
 const INTERNAL: u8 = 70;
 /// Outputs could not be collected (`EX_IOERR`).
 const UPLOAD: u8 = 74;
+/// The attempt was interrupted, the trial goes on elsewhere (`EX_TEMPFAIL`): the retry strategy
+/// that `sweep-upload` submits has Batch start the next attempt.
+const INTERRUPTED: u8 = 75;
 /// The control plane could not be reached, or answered nonsense (`EX_PROTOCOL`).
 const UNAVAILABLE: u8 = 76;
 /// The trial is not this attempt's (`EX_NOPERM`).
@@ -76,23 +81,46 @@ pub(crate) enum Failure {
     /// Outputs could not be uploaded: a model that is not collected is not a success.
     #[error("the trial's outputs could not be collected")]
     Upload(#[from] UploadError),
-    /// A signal came before the command was started.
-    #[error("stopped by signal {0} before the command was started")]
-    Stopped(i32),
+    /// An output pattern is not a glob.
+    #[error("the sweep file's output patterns cannot be used")]
+    Patterns(#[from] globset::Error),
+    /// The workspace cannot be used.
+    #[error("the trial's workspace cannot be used")]
+    Workspace(#[from] WorkspaceError),
+    /// The training code could not be fetched.
+    #[error("the training code could not be fetched")]
+    Code(#[from] CodeError),
+    /// The command would have more privileges than it may.
+    #[error("cannot drop the command's privileges")]
+    Privileges(#[source] io::Error),
+    /// This attempt is over, the trial is not.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
+    /// The control plane has no workspace for this instance.
+    #[error("the trial's workspace cannot come here, leaving for another instance: {0}")]
+    Unavailable(String),
+    /// The runner was gone when its child was about to become the command.
+    #[error("the runner is gone")]
+    Orphaned,
 }
 
 impl Failure {
     /// The exit code that tells this failure.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::NoCommand | Self::NotText(_) | Self::Config(_) | Self::Macro(_) => CONFIGURATION,
+            Self::NoCommand
+            | Self::NotText(_)
+            | Self::Config(_)
+            | Self::Macro(_)
+            | Self::Patterns(_)
+            | Self::Privileges(_) => CONFIGURATION,
             Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             Self::Exec { .. } => NOT_EXECUTABLE,
-            Self::Claim(_) | Self::Parameters(_) => UNAVAILABLE,
+            Self::Claim(_) | Self::Parameters(_) | Self::Code(_) => UNAVAILABLE,
             Self::Refused(_) => REFUSED,
-            Self::Prepare { .. } | Self::System(..) => INTERNAL,
+            Self::Prepare { .. } | Self::System(..) | Self::Workspace(_) | Self::Orphaned => INTERNAL,
             Self::Upload(_) => UPLOAD,
-            Self::Stopped(signal) => u8::try_from(128 + signal).unwrap_or(INTERNAL),
+            Self::Interrupted(_) | Self::Unavailable(_) => INTERRUPTED,
         }
     }
 }

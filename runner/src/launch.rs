@@ -11,9 +11,12 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use crate::attempt;
 use crate::config::Config;
 use crate::exit::{Failure, say};
+use crate::privileges;
+use crate::user::User;
 
-/// First argument of the runner's own child; the parent's process id and the command follow.
-pub(crate) const LAUNCH: &str = "--launch";
+/// First argument of the runner's own child; the parent's process id, the user and the command
+/// follow.
+const LAUNCH: &str = "--launch";
 
 /// How long a write to a blocked stdout may hold up the exit.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
@@ -48,19 +51,36 @@ fn text(argument: OsString) -> Result<String, Failure> {
     argument.into_string().map_err(Failure::NotText)
 }
 
-/// In the child, before it becomes the training command: dies with the runner, as everything in
-/// a container does, so that a killed runner never leaves a training behind on the local stack.
-/// This step between fork and exec is also the place to drop privileges, in safe code.
+/// A command of the runner's own child: run through [`launch`] as `user`.
+pub(crate) fn command(user: Option<&User>, words: &[String]) -> std::io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(LAUNCH).arg(std::process::id().to_string());
+    command.arg(user.map(ToString::to_string).unwrap_or_default()).args(words);
+    Ok(command)
+}
+
+/// In the child, before it becomes the training command: has no privileges, and dies with the
+/// runner, as everything in a container does, so that a killed runner never leaves a training
+/// behind on the local stack. This step between fork and exec is the place for both, in safe code.
 fn launch(arguments: &[String]) -> Failure {
-    let Some((parent, command)) = arguments.split_first() else {
+    let [parent, user, command @ ..] = arguments else {
         return Failure::NoCommand;
     };
+    let user = if user.is_empty() { Ok(None) } else { User::from_words(user).map(Some).ok_or(()) };
+    let dropped = match user {
+        Ok(user) => privileges::drop(user.as_ref()),
+        Err(()) => Err(std::io::ErrorKind::InvalidInput.into()),
+    };
+    if let Err(source) = dropped {
+        return Failure::Privileges(source);
+    }
+    // After that: a change of user takes the death signal back (prctl(2)).
     if let Err(errno) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return Failure::System("tie the command to the runner's life", errno.into());
     }
     let orphaned = getppid().is_none_or(|pid| pid.as_raw_nonzero().to_string() != *parent);
     if orphaned {
-        return Failure::Stopped(Signal::KILL.as_raw());
+        return Failure::Orphaned;
     }
     exec(command)
 }

@@ -7,18 +7,28 @@ mod attempt;
 mod child;
 mod claim;
 mod clients;
+mod code;
 mod config;
+mod descendants;
 mod exit;
 mod launch;
+mod leave;
 mod metrics;
+mod notices;
 mod output;
 mod parameters;
 mod place;
+mod prepare;
+mod privileges;
 mod record;
 mod reports;
+mod seal;
 mod signals;
+mod stop;
 mod upload;
+mod user;
 mod workplace;
+mod workspace;
 
 use std::process::ExitCode;
 

@@ -16,6 +16,11 @@ const READ_BYTES: usize = 16 * 1024;
 pub(crate) struct Tail(Vec<u8>);
 
 impl Tail {
+    /// Goes on after `bytes`.
+    pub(crate) fn after(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
         // Twice the size before trimming, so that each byte moves at most once.

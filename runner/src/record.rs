@@ -55,12 +55,13 @@ impl Recording {
         stderr: ChildStderr,
         place: &Workplace,
     ) -> Result<(Self, watch::Receiver<Figures>), Failure> {
-        let tail = Arc::new(Mutex::new(Tail::default()));
+        let before = place.kept_log().and_then(|path| std::fs::read(path).ok());
+        let tail = Arc::new(Mutex::new(before.map(Tail::after).unwrap_or_default()));
         let (lines, received) = mpsc::channel(LINES_IN_FLIGHT);
         let (stop_file, stopped) = oneshot::channel();
         let (publisher, figures) = watch::channel(Figures::default());
         let path = place.metrics_record();
-        let record = File::create(&path).map_err(|source| Failure::Prepare { path, source })?;
+        let (record, record_bytes) = go_on(&path).map_err(|source| Failure::Prepare { path, source })?;
         let out = Pump { onward: own_stream(std::io::stdout())?, tail: Arc::clone(&tail), lines: Some(lines.clone()) };
         let err = Pump { onward: own_stream(std::io::stderr())?, tail: Arc::clone(&tail), lines: None };
         let recording = Self {
@@ -68,7 +69,7 @@ impl Recording {
             pumps: [tokio::spawn(out.run(stdout)), tokio::spawn(err.run(stderr))],
             file: tokio::spawn(follow(place.metrics(), lines, stopped)),
             stop_file,
-            recorder: tokio::spawn(Recorder::new(record, publisher).run(received)),
+            recorder: tokio::spawn(Recorder::new(record, record_bytes, publisher).run(received)),
             figures: figures.clone(),
         };
         Ok((recording, figures))
@@ -99,6 +100,16 @@ fn own_stream(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {
     Ok(tokio::fs::File::from_std(file))
 }
 
+/// Opens the record where the attempt before has left it, less a line that it could not end; with
+/// its size.
+fn go_on(path: &Path) -> std::io::Result<(File, u64)> {
+    let record = File::options().create(true).append(true).open(path)?;
+    let written = std::fs::read(path)?;
+    let whole = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end as u64 + 1);
+    record.set_len(whole)?;
+    Ok((record, whole))
+}
+
 /// Turns lines into figures and writes down every one that has metrics.
 struct Recorder {
     record: File,
@@ -108,8 +119,8 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(record: File, figures: watch::Sender<Figures>) -> Self {
-        Self { record, record_bytes: 0, figures, complained: BTreeSet::new() }
+    fn new(record: File, record_bytes: u64, figures: watch::Sender<Figures>) -> Self {
+        Self { record, record_bytes, figures, complained: BTreeSet::new() }
     }
 
     async fn run(mut self, mut lines: mpsc::Receiver<String>) {

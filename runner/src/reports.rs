@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use spotsweep::claim::Seal;
 use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
@@ -10,16 +11,36 @@ use crate::claim::{Answer, Claims};
 use crate::exit::{chain, say};
 use crate::metrics::Figures;
 
-/// Reports changed figures, at most once per `every`; tells `fence` of a refusal and ends.
-pub(crate) async fn report(
-    claims: &Claims,
-    mut figures: watch::Receiver<Figures>,
-    every: Duration,
-    fence: oneshot::Sender<String>,
-) {
-    while figures.changed().await.is_ok() {
-        let metrics = figures.borrow_and_update().metrics();
-        match claims.report(metrics).await {
+/// What changes while the command runs.
+pub(crate) struct News {
+    pub(crate) figures: watch::Receiver<Figures>,
+    /// Absent without a workspace.
+    pub(crate) seal: Option<watch::Receiver<Option<Seal>>>,
+}
+
+impl News {
+    /// Waits for something new; false where there will be nothing any more.
+    async fn changed(&mut self) -> bool {
+        match &mut self.seal {
+            Some(seal) => tokio::select! {
+                changed = self.figures.changed() => changed.is_ok(),
+                changed = seal.changed() => changed.is_ok(),
+            },
+            None => self.figures.changed().await.is_ok(),
+        }
+    }
+
+    fn take(&mut self) -> (Figures, Option<Seal>) {
+        let seal = self.seal.as_mut().and_then(|seal| seal.borrow_and_update().clone());
+        (self.figures.borrow_and_update().clone(), seal)
+    }
+}
+
+/// Reports changed figures and seals, at most once per `every`; tells `fence` of a refusal and ends.
+pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, fence: oneshot::Sender<String>) {
+    while news.changed().await {
+        let (figures, seal) = news.take();
+        match claims.report(figures.metrics(), seal).await {
             Ok(Answer::Accepted) => {}
             Ok(Answer::Refused(reason)) => {
                 let _ = fence.send(reason);
@@ -27,7 +48,7 @@ pub(crate) async fn report(
             }
             Err(error) => {
                 say(&format!("metrics not reported, training goes on: {}", chain(&error)));
-                figures.mark_changed();
+                news.figures.mark_changed();
             }
         }
         sleep(every).await;

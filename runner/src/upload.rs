@@ -1,6 +1,7 @@
 //! Outputs on their way to S3: what has changed and come to rest while the command runs,
 //! everything at its end.
 
+mod filter;
 mod multipart;
 mod scan;
 
@@ -16,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
+pub(crate) use self::filter::Filter;
 use crate::exit::{chain, say};
 use scan::{Found, Stamp, due, scan};
 
@@ -70,13 +72,14 @@ pub(crate) struct Uploader {
     s3: Client,
     destination: Prefix,
     folder: PathBuf,
+    filter: Filter,
     /// By key, as of the last upload.
     arrived: BTreeMap<String, Stamp>,
 }
 
 impl Uploader {
-    pub(crate) fn new(s3: Client, destination: Prefix, folder: PathBuf) -> Self {
-        Self { s3, destination, folder, arrived: BTreeMap::new() }
+    pub(crate) fn new(s3: Client, destination: Prefix, folder: PathBuf, filter: Filter) -> Self {
+        Self { s3, destination, folder, filter, arrived: BTreeMap::new() }
     }
 
     /// Uploads in the background, a scan every `every`, until told to stop; then comes back.
@@ -116,8 +119,8 @@ impl Uploader {
 
     /// Uploads what is due; without `quiet`, everything that differs from what has arrived.
     async fn round(&mut self, quiet: Option<Duration>) -> Result<(), UploadError> {
-        let folder = self.folder.clone();
-        let (found, mut failures) = tokio::task::spawn_blocking(move || scan(&folder)).await?;
+        let (folder, filter) = (self.folder.clone(), self.filter.clone());
+        let (found, mut failures) = tokio::task::spawn_blocking(move || scan(&folder, &filter)).await?;
         let resting = quiet.map(|quiet| (SystemTime::now(), quiet));
         let mut waiting = due(found, &self.arrived, resting).into_iter();
         let mut underway = JoinSet::new();

@@ -1,6 +1,8 @@
 //! The folders of one attempt, and the environment that tells the training command of them.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -8,7 +10,9 @@ use spotsweep::claim::TrialLine;
 use spotsweep::sweep::command::hp_variables;
 use tempfile::TempDir;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, say};
+use crate::user::User;
+use crate::workspace::POINT;
 
 /// Where the command finds and leaves things. The runner's own files go when this is dropped.
 pub(crate) struct Workplace {
@@ -18,15 +22,25 @@ pub(crate) struct Workplace {
     pub(crate) output: PathBuf,
     checkpoints: PathBuf,
     datasets: PathBuf,
+    /// The training code, and where the command runs.
+    pub(crate) code: Option<PathBuf>,
+    /// The runner's own folder on the workspace.
+    kept: Option<PathBuf>,
     scratch: TempDir,
 }
 
 impl Workplace {
     /// Makes the folders (the seeds' `/storage/<index>` and `/dltraining`) and writes the
-    /// parameters down.
-    pub(crate) fn make(root: &Path, trial: &TrialLine) -> Result<Self, Failure> {
+    /// parameters down. With `kept`, the runner's own folder on the workspace, what the command leaves
+    /// in its storage folder lies there, so that the outputs of earlier attempts are not lost.
+    pub(crate) fn make(
+        root: &Path,
+        trial: &TrialLine,
+        kept: Option<&Path>,
+        user: Option<&User>,
+    ) -> Result<Self, Failure> {
         let storage = root.join("storage");
-        let workspace = root.join("dltraining");
+        let workspace = root.join(POINT);
         let scratch = tempfile::Builder::new()
             .prefix("spotsweep-")
             .tempdir()
@@ -37,14 +51,27 @@ impl Workplace {
             storage,
             checkpoints: workspace.join("checkpoints"),
             datasets: workspace.join("datasets"),
+            code: None,
+            kept: kept.map(Path::to_owned),
             scratch,
         };
-        for folder in [&place.output, &place.checkpoints, &place.datasets] {
-            prepared(folder, fs::create_dir_all(folder))?;
+        if let Some(kept) = kept {
+            let kept = kept.join("storage");
+            prepared(&kept, fs::create_dir_all(&kept))?;
+            prepared(&place.output, lead(&place.output, &kept))?;
         }
         let parameters = Value::Object(trial.parameters.clone()).to_string();
         prepared(&place.parameters(), fs::write(place.parameters(), parameters))?;
         prepared(&place.metrics(), fs::write(place.metrics(), ""))?;
+        for folder in [&place.output, &place.checkpoints, &place.datasets] {
+            prepared(folder, fs::create_dir_all(folder))?;
+        }
+        // A workspace is this trial's alone; other folders change hands only where that was asked for.
+        let owner = user.cloned().or_else(|| kept.map(|_| User::own()));
+        let owned = [&place.output, &place.checkpoints, &place.datasets];
+        for path in owned.into_iter().map(PathBuf::as_path).chain([place.scratch.path(), &place.metrics()]) {
+            prepared(path, owner.as_ref().map_or(Ok(()), |owner| hand_over(path, owner)))?;
+        }
         Ok(place)
     }
 
@@ -58,9 +85,14 @@ impl Workplace {
         self.scratch.path().join("metrics")
     }
 
-    /// The runner's own record of every metric line.
+    /// The runner's own record of every metric line; of all attempts where there is a workspace.
     pub(crate) fn metrics_record(&self) -> PathBuf {
-        self.scratch.path().join("metrics.jsonl")
+        self.kept.as_deref().unwrap_or(self.scratch.path()).join("metrics.jsonl")
+    }
+
+    /// Where an interrupted attempt leaves the end of its log to the next one.
+    pub(crate) fn kept_log(&self) -> Option<PathBuf> {
+        self.kept.as_ref().map(|kept| kept.join("train.log"))
     }
 
     /// What the command's environment has beyond the runner's own.
@@ -87,6 +119,7 @@ impl Workplace {
             ]
             .map(|(name, value)| (name.to_owned(), value)),
         );
+        variables.extend(self.code.as_deref().map(|code| ("SPOTSWEEP_CODE".to_owned(), path(code))));
         if inherited("PYTHONUNBUFFERED").is_none() {
             // Otherwise Python keeps metrics back until its buffer is full.
             variables.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));
@@ -95,6 +128,29 @@ impl Workplace {
     }
 }
 
-fn prepared<T>(path: &Path, result: std::io::Result<T>) -> Result<T, Failure> {
+/// Makes `path` lead to `kept`. A folder with something in it stays: where `/storage` is a file
+/// system that outlives the container, as in the seeds, its outputs are kept anyway.
+fn lead(path: &Path, kept: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => fs::remove_file(path)?,
+        Ok(_) => match fs::remove_dir(path) {
+            Ok(()) => {}
+            Err(error) => {
+                say(&format!("{} stays where it is, off the workspace: {error}", path.display()));
+                return Ok(());
+            }
+        },
+        Err(_) => fs::create_dir_all(path.parent().unwrap_or(path))?,
+    }
+    symlink(kept, path)
+}
+
+fn hand_over(path: &Path, owner: &User) -> io::Result<()> {
+    let (uid, gid) = (owner.uid.as_raw(), owner.gid.as_raw());
+    let found = fs::metadata(path)?;
+    if (found.uid(), found.gid()) == (uid, gid) { Ok(()) } else { chown(path, Some(uid), Some(gid)) }
+}
+
+fn prepared<T>(path: &Path, result: io::Result<T>) -> Result<T, Failure> {
     result.map_err(|source| Failure::Prepare { path: path.to_owned(), source })
 }

@@ -1,6 +1,10 @@
 //! The real binary with real children against a server that plays Lambda, S3 and IMDS.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod code;
+mod disk;
+mod privileges;
+mod workspace;
 mod world;
 
 use axum::http::{Method, StatusCode};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::ids::{JobName, SweepId};
+use crate::ids::{JobName, Run, SweepId};
 use crate::lifecycle::{Part, Plan};
 use crate::sweep::Problem;
 use crate::upload::Upload;
@@ -10,7 +10,7 @@ use crate::upload::Upload;
 /// What was submitted.
 pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
     let job = |(number, part): (u32, &Part)| {
-        let name = JobName { sweep: sweep.clone(), part: number };
+        let name = JobName { sweep: sweep.clone(), run: Run::Part(number) };
         json!({ "name": name.to_string(), "id": part.job, "first_index": name.first_index(), "trials": part.trials })
     };
     json!({

@@ -1,11 +1,14 @@
-//! The only users of the AWS SDKs: the store in DynamoDB, the executor over S3, Batch and
-//! EventBridge, and the reader behind the command line.
+//! The only users of the AWS SDKs: the store in DynamoDB, the executor over S3, Batch, EC2, ECS
+//! and EventBridge, and the reader behind the command line.
 
 mod batch;
 mod dynamodb;
+mod ebs;
+mod ecs;
 mod events;
 mod executor;
 mod multipart;
+mod origin;
 mod reader;
 mod s3;
 
@@ -16,7 +19,7 @@ use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
 pub use dynamodb::DynamoStore;
 pub use executor::AwsExecutor;
-pub use reader::{ReadError, Reader};
+pub use reader::{Entry, ReadError, Reader};
 
 use crate::settings::Settings;
 

@@ -33,14 +33,42 @@ pub enum Request {
         /// The availability zone, as IMDS names it.
         zone: Option<String>,
     },
+    /// The workspace is mounted, and its checkpoints have been held against the seal.
+    Mounted {
+        /// The volume: `vol-…`.
+        volume: String,
+        /// What lies on it.
+        found: Found,
+        /// From the grant until it was mounted and verified.
+        seconds: f64,
+    },
+    /// The instance's metadata service has announced its end, or recommends to leave. EventBridge says so
+    /// too, at best effort (facts 2): whichever comes first counts.
+    Notice {
+        /// Which of the two.
+        kind: NoticeKind,
+    },
     /// The metrics so far.
     Report {
         /// Counts up within the attempt; the highest wins.
         sequence: u64,
         /// By metric name.
         metrics: BTreeMap<String, Metric>,
+        /// The newest seal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seal: Option<Seal>,
     },
-    /// The training command has ended and everything is uploaded.
+    /// The attempt gives the trial back: the training command has stopped, everything is on disk and sealed,
+    /// the workspace is unmounted. Another attempt is to go on.
+    Release {
+        /// Continues the reports' count.
+        sequence: u64,
+        /// By metric name.
+        metrics: BTreeMap<String, Metric>,
+        /// The last seal; absent where there is nothing to seal.
+        seal: Option<Seal>,
+    },
+    /// The training command has ended, everything is uploaded, the workspace is unmounted.
     End {
         /// Continues the reports' count.
         sequence: u64,
@@ -54,6 +82,50 @@ pub enum Request {
         /// Wall time of the training command.
         seconds: f64,
     },
+}
+
+/// EC2's two warnings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NoticeKind {
+    /// The instance will be taken in two minutes, or less.
+    Interruption,
+    /// It is more likely than others to be taken.
+    Rebalance,
+}
+
+/// The runner's proof that checkpoints are whole on disk. The proof itself, with every file's hash, lies on
+/// the workspace; this is what the control plane keeps of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    /// Number of files under the seal.
+    pub files: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// The newest checkpoint's path under `checkpoints/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<String>,
+}
+
+/// What an attempt found on its workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Found {
+    /// Whether the runner had to make the file system.
+    pub formatted: bool,
+    /// The newest checkpoint that training will find; absent where there is none.
+    pub newest: Option<String>,
+    /// Checkpoints that were not what the seal says, and were put aside.
+    pub torn: Vec<String>,
+    /// Files that the seal names and that are gone.
+    pub missing: Vec<String>,
+}
+
+impl Found {
+    /// Whether the volume holds what was sealed, or at least an older whole checkpoint of it.
+    pub fn is_usable(&self) -> bool {
+        (self.torn.is_empty() && self.missing.is_empty()) || self.newest.is_some()
+    }
 }
 
 /// One metric's figures over an attempt.
@@ -81,9 +153,22 @@ pub struct Outputs {
 /// The answer to a [`ClaimRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(clippy::large_enum_variant, reason = "one at a time, and the large one is the usual one")]
 pub enum Reply {
-    /// The trial is this attempt's.
+    /// The trial is this attempt's, and so is its workspace: attached to the instance, ready to mount.
     Granted(Grant),
+    /// The trial is this attempt's; its workspace is on the way. Ask again.
+    Waiting {
+        /// What it waits for, for the log.
+        reason: String,
+        /// When to ask again.
+        retry_after_ms: u64,
+    },
+    /// The workspace can't come to this instance: leave, so that Batch starts the next attempt elsewhere.
+    Unavailable {
+        /// Why, for the log.
+        reason: String,
+    },
     /// A report or an end was taken.
     Accepted {},
     /// The attempt must stop: a newer one has the trial, or the trial is over.
@@ -100,6 +185,48 @@ pub struct Grant {
     pub parameters: ByteRange,
     /// Where outputs go.
     pub outputs: Prefix,
+    /// Which files of the storage folder are outputs; all where both lists are empty.
+    #[serde(default)]
+    pub patterns: Patterns,
+    /// The attempt's workspace; absent where the sweep has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceGrant>,
+    /// Training code to fetch before the command runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeGrant>,
+}
+
+/// An attached volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceGrant {
+    /// `vol-…`
+    pub volume: String,
+    /// The name that AttachVolume was given, such as `/dev/sdf`: the device's name on Xen instances. On Nitro
+    /// instances it is found by the volume's id (facts 27).
+    pub device: String,
+    /// Whether it was made empty and never mounted: only then may the runner make a file system.
+    pub blank: bool,
+}
+
+/// Code in git, pinned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeGrant {
+    /// URL of the repository.
+    pub git: String,
+    /// Branch, tag or commit; the default branch where absent. The first attempt pins it to a commit on the
+    /// workspace, so that later attempts run the same code.
+    #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+}
+
+/// Glob patterns, relative to the storage folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Patterns {
+    /// Only these; everything where empty.
+    pub include: Vec<String>,
+    /// None of these.
+    pub exclude: Vec<String>,
 }
 
 /// A part of one S3 object.

@@ -9,6 +9,7 @@ use crate::ids::{JobId, JobName, SweepId};
 use crate::lifecycle::Plan;
 use crate::sweep::{Problem, SweepFile};
 use crate::upload::Upload;
+use crate::workspace::{Call, TrialRef};
 
 /// One effect in the outside world.
 #[derive(Debug, Clone)]
@@ -94,6 +95,18 @@ pub enum Command {
         /// The summary, one line of JSON.
         summary: String,
     },
+    /// EC2, on a trial's workspace.
+    Workspace(TrialRef, Call),
+    /// ECS DescribeContainerInstances: on which instance, in which zone, is an attempt about to run? Batch's event
+    /// names only the container instance (facts 13).
+    LocateAttempt {
+        /// The trial.
+        trial: TrialRef,
+        /// The attempt.
+        attempt: u32,
+        /// ARN of the ECS container instance.
+        container_instance: String,
+    },
     /// S3 ranged GetObject of `trials.idx`: where does a trial's line lie?
     FindLine {
         /// The trial and who asks.
@@ -164,6 +177,8 @@ impl Command {
             Self::DescribeJobs(_) => "describe-jobs",
             Self::ReadParameters { .. } => "read-parameters",
             Self::PublishResults { .. } => "publish-results",
+            Self::Workspace(_, call) => call.name(),
+            Self::LocateAttempt { .. } => "locate-attempt",
             Self::FindLine { .. } => "find-line",
         }
     }

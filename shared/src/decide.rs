@@ -5,10 +5,14 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod batch_job_state;
+mod ebs_state;
 mod reconcile;
+mod resubmission;
+mod spot_interruption;
 mod sweep_settled;
 pub mod sweep_upload;
 mod trial_claim;
+mod workspace;
 
 use std::fmt;
 
@@ -17,6 +21,7 @@ use jiff::Timestamp;
 use crate::claim::Reply;
 use crate::command::Command;
 use crate::event::Event;
+use crate::ids::Run;
 use crate::lifecycle::Sweep;
 use crate::settings::Settings;
 use crate::store::{Change, Record, View};
@@ -67,17 +72,32 @@ pub fn decide(view: &View, event: &Event, settings: &Settings, now: Timestamp) -
         Event::UploadUnreadable { problem, .. } => sweep_upload::unreadable(view, problem),
         Event::TargetChecked { prepared, problems, .. } => sweep_upload::checked(view, prepared, problems),
         Event::TrialsStored { prepared, .. } => sweep_upload::stored(view, prepared, context),
-        Event::PartSubmitted { part, job, .. } => sweep_upload::submitted(view, *part, job, context),
-        Event::PartNotFound { part, .. } => sweep_upload::not_found(view, *part, context),
-        Event::PartRefused { part, message, .. } => sweep_upload::refused(view, *part, message, context),
+        Event::PartSubmitted { name, job } => match name.run {
+            Run::Part(part) => sweep_upload::submitted(view, part, job, context),
+            Run::Again { round, .. } => resubmission::submitted(view, round, job, context),
+        },
+        Event::PartNotFound { name } => match name.run {
+            Run::Part(part) => sweep_upload::not_found(view, part, context),
+            Run::Again { round, .. } => resubmission::not_found(view, round, context),
+        },
+        Event::PartRefused { name, message } => match name.run {
+            Run::Part(part) => sweep_upload::refused(view, part, message, context),
+            Run::Again { round, .. } => resubmission::refused(view, round, message, context),
+        },
         Event::JobsTerminated(_) => sweep_upload::terminated(view),
         Event::PlanWritten(_) => sweep_upload::announced(view, context),
         Event::RejectionWritten(_) => sweep_upload::rejected(view),
         Event::TrialJobChanged(job) => batch_job_state::trial(view, job, context),
         Event::PartJobChanged(job) => batch_job_state::part(view, job, context),
-        Event::JobUnknown(job) => batch_job_state::unknown(view, job),
+        Event::JobUnknown(job) => batch_job_state::unknown(view, job, context),
         Event::TrialRequested(request) => trial_claim::requested(view, request, context),
-        Event::LineFound { line, outputs, .. } => trial_claim::granted(line, outputs),
+        Event::LineFound { request, line, outputs } => trial_claim::granted(view, request, line, outputs, context),
+        Event::InstanceNoticed { instance, kind } => spot_interruption::noticed(view, instance, *kind),
+        Event::ResourceTold { id, change } => ebs_state::told(view, id, *change),
+        Event::AttemptLocated { attempt, instance, zone, .. } => {
+            workspace::located(view, *attempt, instance, zone, context)
+        }
+        Event::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
         Event::SweepSettling { sweep, checked } => sweep_settled::settling(view, sweep, *checked),
         Event::ParametersRead { bytes, .. } => sweep_settled::parameters(view, bytes),
         Event::ResultsPublished(_) => sweep_settled::published(view),
@@ -101,6 +121,11 @@ impl Context<'_> {
     /// When another invocation may take over what this one is about to do.
     fn lease_ends(self) -> Option<Timestamp> {
         self.now.checked_add(self.settings.lease).ok()
+    }
+
+    /// What was asked for before this has been carried out, or never will be: the lease of whoever asked has ended.
+    fn lease_ended(self) -> Timestamp {
+        self.now.checked_sub(self.settings.lease).unwrap_or(Timestamp::MIN)
     }
 
     /// When silent work is looked after.
@@ -138,6 +163,11 @@ impl Decision {
 
     fn then(mut self, command: Command) -> Self {
         self.commands.push(command);
+        self
+    }
+
+    fn then_all(mut self, commands: Vec<Command>) -> Self {
+        self.commands.extend(commands);
         self
     }
 

@@ -5,7 +5,9 @@
 //! are tolerated.
 
 pub(crate) mod batch_job_state;
+mod ebs_state;
 mod reconcile;
+mod spot_interruption;
 mod sweep_settled;
 mod sweep_upload;
 mod trial_claim;
@@ -14,12 +16,13 @@ use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::claim::{ByteRange, Metric, Outputs, Prefix};
+use crate::claim::{ByteRange, Found, Metric, NoticeKind, Outputs, Prefix, Seal};
 use crate::command::{DescribedJob, Prepared};
-use crate::ids::{JobId, SweepId};
+use crate::ids::{JobId, JobName, Run, SweepId};
 use crate::sweep::Problem;
 use crate::trial::{JobStatus, Observation};
 use crate::upload::Upload;
+use crate::workspace::{Fact, SnapshotState, TrialRef};
 
 pub use sweep_settled::{DETAIL_TYPE as SETTLING_DETAIL_TYPE, Detail as SettlingDetail, SOURCE as OWN_SOURCE};
 
@@ -34,6 +37,20 @@ pub enum Event {
     PartJobChanged(PartJob),
     /// A runner asks or tells.
     TrialRequested(TrialRequest),
+    /// EC2: an instance will be taken, or is likely to be.
+    InstanceNoticed {
+        /// `i-…`
+        instance: String,
+        /// Which warning.
+        kind: NoticeKind,
+    },
+    /// EBS: a volume or a snapshot has become something else.
+    ResourceTold {
+        /// `vol-…` or `snap-…`
+        id: String,
+        /// What.
+        change: ResourceChange,
+    },
     /// Our own: every part of a sweep has ended.
     SweepSettling {
         /// The sweep.
@@ -51,8 +68,21 @@ pub enum Event {
         detail_type: String,
     },
 
-    /// A record's due time has passed.
+    /// A sweep's due time has passed.
     SweepOverdue(SweepId),
+    /// Something has become known of a trial's workspace.
+    Workspace(TrialRef, Fact),
+    /// Where an attempt is about to run, before its container does.
+    AttemptLocated {
+        /// The trial.
+        trial: TrialRef,
+        /// The attempt.
+        attempt: u32,
+        /// `i-…`
+        instance: String,
+        /// Availability zone.
+        zone: String,
+    },
     /// The dropped file's bytes.
     UploadRead {
         /// The sweep.
@@ -83,28 +113,22 @@ pub enum Event {
         /// What is about to be submitted.
         prepared: Prepared,
     },
-    /// Batch has a part: just submitted, or found by its name.
+    /// Batch has a part, or one trial's job: just submitted, or found by its name.
     PartSubmitted {
-        /// The sweep.
-        sweep: SweepId,
-        /// The part.
-        part: u32,
+        /// Its name.
+        name: JobName,
         /// Batch's job id.
         job: String,
     },
     /// Batch has no job of that name.
     PartNotFound {
-        /// The sweep.
-        sweep: SweepId,
-        /// The part.
-        part: u32,
+        /// Its name.
+        name: JobName,
     },
     /// Batch refused a part for good.
     PartRefused {
-        /// The sweep.
-        sweep: SweepId,
-        /// The part.
-        part: u32,
+        /// Its name.
+        name: JobName,
         /// Batch's words.
         message: String,
     },
@@ -145,6 +169,8 @@ pub struct TrialJob {
     pub sweep: SweepId,
     /// The trial.
     pub index: u32,
+    /// Which submission of the trial the job is, from 0.
+    pub round: u32,
     /// What Batch says.
     pub seen: Observation,
     /// Whether Batch was asked, rather than told on its own.
@@ -189,15 +215,53 @@ pub enum Ask {
         /// Availability zone.
         zone: Option<String>,
     },
+    /// The workspace is mounted.
+    Mounted {
+        /// `vol-…`
+        volume: String,
+        /// What lies on it.
+        found: Found,
+    },
+    /// The metadata service has announced the instance's end, or recommends to leave.
+    Notice(NoticeKind),
     /// These are the metrics so far; with `ended`, the last ones.
     Report {
         /// Number of the report within the attempt.
         sequence: u64,
         /// By metric name.
         metrics: std::collections::BTreeMap<String, Metric>,
-        /// Exit code, outputs and seconds of the training command, once it has ended.
-        ended: Option<(i32, Outputs, f64)>,
+        /// The newest seal of the workspace.
+        seal: Option<Seal>,
+        /// How the attempt ended, once it has.
+        ended: Option<Ending>,
     },
+}
+
+/// How an attempt ends, in the runner's words.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// It gives the trial back for another attempt to go on.
+    Released,
+    /// The training command has ended.
+    Finished {
+        /// Its exit code.
+        exit_code: i32,
+        /// What was uploaded.
+        outputs: Outputs,
+        /// Its wall time.
+        seconds: f64,
+    },
+}
+
+/// What EBS tells of a volume or snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResourceChange {
+    /// createVolume: available, or failed.
+    VolumeMade(bool),
+    /// deleteVolume: deleted.
+    VolumeDeleted,
+    /// createSnapshot: succeeded or failed.
+    SnapshotEnded(SnapshotState),
 }
 
 /// The record or records that an event is about.
@@ -209,6 +273,8 @@ pub enum Subject {
     Trial(SweepId, u32),
     /// One sweep and all its trials.
     Settlement(SweepId),
+    /// The trials that an instance, volume or snapshot belongs to.
+    Resource(String),
     /// Every record past its due time.
     Overdue,
 }
@@ -222,6 +288,18 @@ impl Event {
             Self::TrialJobChanged(job) => Some(Subject::Trial(job.sweep.clone(), job.index)),
             Self::TrialRequested(request) | Self::LineFound { request, .. } => {
                 Some(Subject::Trial(request.sweep.clone(), request.index))
+            }
+            Self::InstanceNoticed { instance: id, .. } | Self::ResourceTold { id, .. } => {
+                Some(Subject::Resource(id.clone()))
+            }
+            Self::Workspace(trial, _) | Self::AttemptLocated { trial, .. } => {
+                Some(Subject::Trial(trial.sweep.clone(), trial.index))
+            }
+            Self::PartSubmitted { name, .. } | Self::PartNotFound { name } | Self::PartRefused { name, .. } => {
+                Some(match name.run {
+                    Run::Part(_) => Subject::Sweep(name.sweep.clone()),
+                    Run::Again { index, .. } => Subject::Trial(name.sweep.clone(), index),
+                })
             }
             Self::JobUnknown(DescribedJob { sweep, index, .. }) => match index {
                 Some(index) => Some(Subject::Trial(sweep.clone(), *index)),
@@ -237,9 +315,6 @@ impl Event {
             | Self::UploadUnreadable { sweep, .. }
             | Self::TargetChecked { sweep, .. }
             | Self::TrialsStored { sweep, .. }
-            | Self::PartSubmitted { sweep, .. }
-            | Self::PartNotFound { sweep, .. }
-            | Self::PartRefused { sweep, .. }
             | Self::JobsTerminated(sweep)
             | Self::PlanWritten(sweep)
             | Self::RejectionWritten(sweep)
@@ -254,8 +329,17 @@ impl Event {
             Self::TrialJobChanged(_) => "trial-job-changed",
             Self::PartJobChanged(_) => "part-job-changed",
             Self::TrialRequested(TrialRequest { ask: Ask::Claim { .. }, .. }) => "trial-claimed",
+            Self::TrialRequested(TrialRequest { ask: Ask::Mounted { .. }, .. }) => "trial-mounted",
+            Self::TrialRequested(TrialRequest { ask: Ask::Notice(_), .. }) => "trial-noticed",
             Self::TrialRequested(TrialRequest { ask: Ask::Report { ended: None, .. }, .. }) => "trial-reported",
-            Self::TrialRequested(TrialRequest { ask: Ask::Report { ended: Some(_), .. }, .. }) => "trial-ended",
+            Self::TrialRequested(TrialRequest { ask: Ask::Report { ended: Some(ending), .. }, .. }) => match ending {
+                Ending::Released => "trial-released",
+                Ending::Finished { .. } => "trial-ended",
+            },
+            Self::InstanceNoticed { .. } => "instance-noticed",
+            Self::ResourceTold { .. } => "resource-told",
+            Self::Workspace(_, fact) => fact.name(),
+            Self::AttemptLocated { .. } => "attempt-located",
             Self::SweepSettling { .. } => "sweep-settling",
             Self::ReconcileDue => "reconcile-due",
             Self::Unknown { .. } => "unknown",
@@ -317,6 +401,8 @@ pub fn parse(raw: Value) -> Result<Event, ParseError> {
     match (envelope.source.as_str(), envelope.detail_type.as_str()) {
         ("aws.s3", sweep_upload::DETAIL_TYPE) => sweep_upload::parse(envelope),
         ("aws.batch", batch_job_state::DETAIL_TYPE) => batch_job_state::parse(envelope),
+        ("aws.ec2", spot_interruption::WARNING | spot_interruption::REBALANCE) => spot_interruption::parse(envelope),
+        ("aws.ec2", ebs_state::VOLUME | ebs_state::SNAPSHOT) => ebs_state::parse(envelope),
         (sweep_settled::SOURCE, sweep_settled::DETAIL_TYPE) => sweep_settled::parse(envelope),
         ("aws.events" | "aws.scheduler", reconcile::DETAIL_TYPE) => Ok(reconcile::parse()),
         _ => Ok(Event::Unknown { source: envelope.source, detail_type: envelope.detail_type }),
@@ -326,4 +412,10 @@ pub fn parse(raw: Value) -> Result<Event, ParseError> {
 /// Reads the detail of a known kind.
 fn detail<T: DeserializeOwned>(kind: &'static str, envelope: Envelope) -> Result<T, ParseError> {
     serde_json::from_value(envelope.detail).map_err(|source| ParseError::Detail { kind, source })
+}
+
+/// Whether a text is the id of an EC2 resource: the prefix, then hex digits.
+fn is_resource(text: &str, prefix: &str) -> bool {
+    let digits = text.strip_prefix(prefix).unwrap_or_default();
+    (8..=17).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }

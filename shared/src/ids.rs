@@ -78,33 +78,69 @@ fn stem(key: &str) -> String {
     if kept.is_empty() { "sweep".to_owned() } else { kept.to_owned() }
 }
 
-/// The name under which one part of a sweep is submitted: `spotsweep-<sweep>-<part>`.
+/// The name under which something is submitted: `spotsweep-<sweep>-<part>`, or `spotsweep-<sweep>-<index>r<round>` for
+/// one trial that goes on past Batch's ten attempts.
 ///
 /// SubmitJob has no client token (facts 1): the name is how a submission is found again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobName {
     /// The sweep.
     pub sweep: SweepId,
-    /// The part, from 0: trials `part * PART_TRIALS ..`.
-    pub part: u32,
+    /// What of it.
+    pub run: Run,
+}
+
+/// What one submission runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Run {
+    /// A part, from 0: trials `part * PART_TRIALS ..`.
+    Part(u32),
+    /// One trial, again.
+    Again {
+        /// Its index.
+        index: u32,
+        /// From 1: which submission of this trial beyond the first.
+        round: u32,
+    },
 }
 
 impl JobName {
     /// Reads a job name; `None` where it is not one of this product's.
     pub fn parse(text: &str) -> Option<Self> {
-        let (sweep, part) = text.strip_prefix(JOB_NAME_PREFIX)?.rsplit_once('-')?;
-        Some(Self { sweep: SweepId::parse(sweep)?, part: part.parse().ok()? })
+        let (sweep, run) = text.strip_prefix(JOB_NAME_PREFIX)?.rsplit_once('-')?;
+        let run = match run.split_once('r') {
+            None => Run::Part(run.parse().ok()?),
+            Some((index, round)) => {
+                Run::Again { index: index.parse().ok()?, round: round.parse().ok().filter(|round| *round > 0)? }
+            }
+        };
+        Some(Self { sweep: SweepId::parse(sweep)?, run })
     }
 
-    /// The index of the part's first trial.
+    /// The index of its first trial.
     pub fn first_index(&self) -> u32 {
-        self.part * PART_TRIALS
+        match self.run {
+            Run::Part(part) => part.saturating_mul(PART_TRIALS),
+            Run::Again { index, .. } => index,
+        }
+    }
+
+    /// Which submission of its trials it is, from 0.
+    pub fn round(&self) -> u32 {
+        match self.run {
+            Run::Part(_) => 0,
+            Run::Again { round, .. } => round,
+        }
     }
 }
 
 impl fmt::Display for JobName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{JOB_NAME_PREFIX}{}-{}", self.sweep, self.part)
+        write!(formatter, "{JOB_NAME_PREFIX}{}-", self.sweep)?;
+        match self.run {
+            Run::Part(part) => write!(formatter, "{part}"),
+            Run::Again { index, round } => write!(formatter, "{index}r{round}"),
+        }
     }
 }
 
@@ -157,17 +193,24 @@ mod tests {
         let longest = SweepId::derive("b", &format!("sweeps/{}.yaml", "é".repeat(500)), "v");
         for id in [first, longest] {
             assert_eq!(SweepId::parse(id.as_str()).as_ref(), Some(&id));
-            let name = JobName { sweep: id, part: 99 };
-            assert_eq!(JobName::parse(&name.to_string()), Some(name.clone()));
-            assert!(name.to_string().len() <= 128, "Batch's limit (facts 19)");
+            for run in [Run::Part(99), Run::Again { index: 999_999, round: 9 }] {
+                let name = JobName { sweep: id.clone(), run };
+                assert_eq!(JobName::parse(&name.to_string()), Some(name.clone()));
+                assert!(name.to_string().len() <= 128, "Batch's limit (facts 19)");
+            }
         }
     }
 
     #[test]
     fn foreign_names_are_not_ours() {
-        for foreign in
-            ["train", "spotsweep-", "spotsweep-x-0", "spotsweep-a-0123456789ab-x", "spotsweep-A-0123456789ab-0"]
-        {
+        for foreign in [
+            "train",
+            "spotsweep-",
+            "spotsweep-x-0",
+            "spotsweep-a-0123456789ab-x",
+            "spotsweep-A-0123456789ab-0",
+            "spotsweep-a-0123456789ab-3r0",
+        ] {
             assert_eq!(JobName::parse(foreign), None, "{foreign}");
         }
     }

@@ -30,6 +30,7 @@ pub mod sweep;
 pub mod trial;
 pub mod trials;
 pub mod upload;
+pub mod workspace;
 
 #[cfg(feature = "aws")]
 pub mod aws;

@@ -23,9 +23,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{JobId, JobName, PART_TRIALS, SweepId};
+use crate::claim::{CodeGrant, Patterns};
+use crate::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use crate::trial::JobStatus;
 use crate::upload::Upload;
+use crate::workspace::WorkspacePlan;
 
 /// One dropped file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,7 +100,7 @@ pub struct Plan {
     pub queue: String,
     /// Job definition, pinned to the revision that was active when the file was read.
     pub definition: String,
-    /// Attempts per trial, 1 to 10 (facts 18).
+    /// Attempts per trial. Batch makes up to ten of one job (facts 18); past them the trial is submitted again.
     pub attempts: u8,
     /// Batch's attempt timeout in seconds, at least 60 (facts 18).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,6 +114,15 @@ pub struct Plan {
     /// The user's own tags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
+    /// Each trial's volume; absent where the trials have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspacePlan>,
+    /// Training code to fetch before the command runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeGrant>,
+    /// Which files of a trial are collected.
+    #[serde(default)]
+    pub patterns: Patterns,
     /// What the trials are ranked by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Ranking>,
@@ -186,7 +197,7 @@ impl Sweep {
 
     /// The name of one of its jobs.
     pub fn job_name(&self, part: u32) -> JobName {
-        JobName { sweep: self.id.clone(), part }
+        JobName { sweep: self.id.clone(), run: Run::Part(part) }
     }
 
     /// Seconds from the upload to `end`.

@@ -14,12 +14,22 @@ pub struct Settings {
     /// How long one invocation may hold a record's pending command before another takes over.
     /// Longer than any function's timeout, and than ListJobs takes to show a new job.
     pub lease: Duration,
+    /// GiB of a trial's volume, where the file does not say; 0 gives volumes only to sweeps that ask for one.
+    pub workspace_gib: u32,
+    /// How long a runner that waits for its workspace pauses between two questions.
+    pub poll: Duration,
     /// How long Running work may be silent before Batch is asked about it.
     pub recheck: Duration,
 }
 
 /// Longer than the functions' timeout of 60 s by as much again.
 pub const LEASE: Duration = Duration::from_secs(120);
+
+/// See [`Settings::workspace_gib`]: some checkpoints and a dataset; gp3 at $0.08 a GiB and month is 0.2 cents an hour.
+pub const WORKSPACE_GIB: u32 = 20;
+
+/// See [`Settings::poll`]: an attachment takes a few seconds.
+pub const POLL: Duration = Duration::from_secs(2);
 
 /// See [`Settings::recheck`].
 pub const RECHECK: Duration = Duration::from_secs(600);
@@ -29,24 +39,29 @@ pub const LONGEST_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
 impl Settings {
     /// Reads `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
-    /// `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
+    /// `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_POLL_MS`, `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
     ///
     /// # Errors
     /// The name of a variable that is absent and needed, or not a number.
     pub fn from_variables(get: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let text = |name: &str| get(name).filter(|value| !value.is_empty());
-        let seconds = |name: &str, otherwise: Duration| match text(name) {
+        let number = |name: &str, unit: &str, otherwise: u64| match text(name) {
             None => Ok(otherwise),
-            Some(value) => value
-                .parse()
-                .map(Duration::from_secs)
-                .map_err(|_| format!("{name} is {value:?}; set it to a whole number of seconds")),
+            Some(value) => {
+                value.parse().map_err(|_| format!("{name} is {value:?}; set it to a whole number of {unit}"))
+            }
         };
+        let seconds =
+            |name: &str, otherwise: Duration| number(name, "seconds", otherwise.as_secs()).map(Duration::from_secs);
+        let poll_ms = u64::try_from(POLL.as_millis()).unwrap_or(u64::MAX);
+        let gib = number("SPOTSWEEP_WORKSPACE_GIB", "GiB", u64::from(WORKSPACE_GIB))?;
         Ok(Self {
             queue: text("SPOTSWEEP_QUEUE"),
             job_definition: text("SPOTSWEEP_JOB_DEFINITION"),
             claim_function: text("SPOTSWEEP_CLAIM_FUNCTION")
                 .ok_or("SPOTSWEEP_CLAIM_FUNCTION is not set; infra/control-plane.yaml sets it")?,
+            workspace_gib: u32::try_from(gib).map_err(|_| format!("SPOTSWEEP_WORKSPACE_GIB is {gib}, too large"))?,
+            poll: Duration::from_millis(number("SPOTSWEEP_POLL_MS", "milliseconds", poll_ms)?),
             lease: seconds("SPOTSWEEP_LEASE_SECONDS", LEASE)?,
             recheck: seconds("SPOTSWEEP_RECHECK_SECONDS", RECHECK)?,
         })

@@ -10,6 +10,7 @@ use crate::event::Subject;
 use crate::ids::SweepId;
 use crate::lifecycle::Sweep;
 use crate::trial::Trial;
+use crate::workspace::TrialRef;
 
 /// A record as it was stored when it was loaded.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +39,8 @@ pub struct View {
     pub trial: Option<Held<Trial>>,
     /// All trials of the sweep, where the subject is its settlement.
     pub trials: Vec<Trial>,
+    /// The trials that the resource belongs to, where the subject is one.
+    pub referring: Vec<TrialRef>,
     /// Records past their due time, where the subject is those.
     pub overdue: Vec<Overdue>,
 }
@@ -62,6 +65,7 @@ pub struct Change {
 
 /// A record of either kind.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one at a time")]
 pub enum Record {
     /// A sweep.
     Sweep(Sweep),
@@ -89,6 +93,17 @@ impl View {
             Record::Sweep(_) => self.sweep.as_ref().map_or(0, |held| held.version),
             Record::Trial(_) => self.trial.as_ref().map_or(0, |held| held.version),
         }
+    }
+
+    /// Ids of instances, volumes and snapshots that a change makes the record belong to: each gets a pointer row, in
+    /// the same transaction, so that the resource's events find the trial. Pointers are never taken back; a trial that
+    /// has left its resource ignores what comes by them.
+    pub fn new_references<'a>(&self, change: &'a Change) -> Vec<&'a str> {
+        let Record::Trial(trial) = &change.record else { return Vec::new() };
+        let held = self.trial.as_ref().and_then(|held| held.record.workspace.as_ref());
+        let known: Vec<&str> = held.into_iter().flat_map(|workspace| workspace.resources()).collect();
+        let now = trial.workspace.iter().flat_map(|workspace| workspace.resources());
+        now.filter(|id| !known.contains(id)).collect()
     }
 
     /// The view after a commit.

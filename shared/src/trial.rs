@@ -18,6 +18,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::{Metric, Outputs};
 use crate::ids::{JobId, SweepId};
+use crate::workspace::Workspace;
+
+/// Most attempts that Batch makes of one job (facts 18).
+pub const JOB_ATTEMPTS: u32 = 10;
+
+/// Exit code by which the runner says "interrupted, start me again" (EX_TEMPFAIL).
+pub const INTERRUPTED_EXIT_CODE: i32 = 75;
+
+/// How Batch's reason begins where the instance was taken (facts 12).
+pub const HOST_GONE: &str = "Host EC2";
 
 /// Batch's job states, in the order in which an attempt passes through them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -135,8 +145,14 @@ pub struct Trial {
     pub sweep: SweepId,
     /// Index within the sweep, from 0.
     pub index: u32,
-    /// The trial's Batch job.
+    /// The trial's Batch job; while it is being submitted again, the one before.
     pub job: JobId,
+    /// Which submission of the trial that is, from 0: Batch makes ten attempts of one job.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: u32,
+    /// Whether the round's job has yet to be submitted, or found.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub resubmitting: bool,
     /// Number of attempts that have ended.
     pub ended: u32,
     /// The job's state.
@@ -155,6 +171,9 @@ pub struct Trial {
     /// The newest attempt's end, as the runner told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+    /// The trial's volume, from the first place on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Workspace>,
 }
 
 impl Trial {
@@ -164,6 +183,8 @@ impl Trial {
             sweep,
             index,
             job,
+            round: 0,
+            resubmitting: false,
             ended: 0,
             status: JobStatus::Submitted,
             reason: None,
@@ -171,25 +192,49 @@ impl Trial {
             claimed_by: None,
             metrics: BTreeMap::new(),
             end: None,
+            workspace: None,
         }
     }
 
-    /// Merges what Batch says. The result does not depend on the order or number of observations.
-    pub fn observe(&mut self, seen: &Observation) {
-        let ended = u32::try_from(seen.ended.len()).unwrap_or(u32::MAX);
-        let (held_at, seen_at) = ((self.ended, self.status), (ended, seen.status));
+    /// Merges what Batch says of the trial's job of a round. The result does not depend on the order or number of
+    /// observations.
+    pub fn observe(&mut self, round: u32, seen: &Observation) {
+        let earlier = round.saturating_mul(JOB_ATTEMPTS);
+        let ended = earlier.saturating_add(u32::try_from(seen.ended.len()).unwrap_or(u32::MAX));
+        let (held_at, seen_at) = ((self.round, self.ended, self.status), (round, ended, seen.status));
         if seen_at > held_at {
-            (self.ended, self.status) = seen_at;
+            (self.round, self.ended, self.status) = seen_at;
+            self.job.clone_from(&seen.job);
             self.reason.clone_from(&seen.reason);
         } else if seen_at == held_at {
             raise(&mut self.reason, &seen.reason);
         }
-        for (number, attempt) in (1..).zip(&seen.ended) {
+        for (number, attempt) in (earlier.saturating_add(1)..).zip(&seen.ended) {
             self.attempt(number).merge(attempt);
         }
         if !seen.status.is_terminal() && seen.current != Attempt::default() {
             self.attempt(ended + 1).merge(&seen.current);
         }
+    }
+
+    /// Whether it has ended for good.
+    pub fn is_over(&self) -> bool {
+        self.status.is_terminal()
+    }
+
+    /// Whether no volume or snapshot is left of it.
+    pub fn is_clean(&self) -> bool {
+        self.workspace.as_ref().is_none_or(Workspace::is_gone)
+    }
+
+    /// Whether Batch has given it up for reclaims alone, and used up the attempts of one job.
+    pub fn is_worn_out(&self) -> bool {
+        let last = self.attempts.get(&self.ended);
+        let was_interrupted = last.is_some_and(|attempt| {
+            let is_reclaimed = attempt.reason.as_ref().is_some_and(|reason| reason.starts_with(HOST_GONE));
+            attempt.exit_code == Some(INTERRUPTED_EXIT_CODE) || is_reclaimed
+        });
+        self.status == JobStatus::Failed && self.ended == (self.round + 1) * JOB_ATTEMPTS && was_interrupted
     }
 
     /// The record of an attempt, made where there is none.
@@ -216,6 +261,14 @@ impl Trial {
         let ran = |attempt: &Attempt| Some(attempt.stopped_at?.duration_since(attempt.started_at?).as_secs_f64());
         self.attempts.values().filter_map(ran).fold(0.0, |sum, seconds| sum + seconds)
     }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]
@@ -253,7 +306,7 @@ mod tests {
         let observations = history();
         let blank = || Trial::new(SweepId::derive("b", "k", "v"), 4, JobId::from("job:4".to_owned()));
         let mut expected = blank();
-        observations.iter().for_each(|observation| expected.observe(observation));
+        observations.iter().for_each(|observation| expected.observe(0, observation));
         assert_eq!((expected.status, expected.ended), (JobStatus::Succeeded, 2));
         assert_eq!(expected.run_seconds(), 30.0);
 
@@ -262,8 +315,8 @@ mod tests {
         permute(&mut order, 0, &mut |order| {
             let mut trial = blank();
             for (place, &index) in order.iter().enumerate() {
-                trial.observe(&observations[index]);
-                trial.observe(&observations[order[place / 2]]);
+                trial.observe(0, &observations[index]);
+                trial.observe(0, &observations[order[place / 2]]);
             }
             assert_eq!(trial, expected, "order {order:?}");
             orders += 1;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+mod ebs;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep::answer::{plan_json, rejection_json};
@@ -12,13 +14,25 @@ use spotsweep::claim::Prefix;
 use spotsweep::command::{Command, DescribedJob, Prepared, Submission};
 use spotsweep::event::{self, Event};
 use spotsweep::handle::{ExecuteError, Executor};
-use spotsweep::ids::{JobName, SweepId};
+use spotsweep::ids::{JobName, Run, SweepId};
+use spotsweep::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep::trials;
 use spotsweep_emulator::world::World;
 
 use crate::crash::Crash;
 
 type Outcome = Result<Vec<Event>, Box<dyn Error + Send + Sync>>;
+
+/// A defect of the executor, planted to see that the tests find it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sabotage {
+    /// The source of a migration is deleted when its copy is made, as the published script does.
+    DeleteSourceEarly,
+    /// Nothing is ever deleted.
+    KeepEverything,
+    /// A copy is made from the oldest snapshot that is there.
+    CopyOldSnapshot,
+}
 
 /// S3, Batch and the event bus of one account.
 #[derive(Debug)]
@@ -27,6 +41,7 @@ pub struct Cloud {
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
     announced: Mutex<Vec<SweepId>>,
     refused: Mutex<Option<u32>>,
+    sabotage: Mutex<Option<Sabotage>>,
     crash: Arc<Crash>,
 }
 
@@ -38,6 +53,7 @@ impl Cloud {
             objects: Mutex::default(),
             announced: Mutex::default(),
             refused: Mutex::default(),
+            sabotage: Mutex::default(),
             crash,
         }
     }
@@ -45,6 +61,11 @@ impl Cloud {
     /// Makes Batch refuse this part of every sweep, as for a definition that was deregistered meanwhile.
     pub fn refuse(&self, part: u32) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
+    }
+
+    /// Plants a defect.
+    pub fn sabotage(&self, sabotage: Sabotage) {
+        *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner) = Some(sabotage);
     }
 
     /// The World, to look at or to drive.
@@ -104,10 +125,9 @@ impl Cloud {
             Command::SubmitPart(submission) => self.submit(&submission).await,
             Command::FindPart { name, queue } => {
                 let found = self.crash.call("ListJobs", || self.jobs_named(&name, &queue)).await;
-                let JobName { sweep, part } = name;
                 Ok(vec![match found.into_iter().next() {
-                    Some(job) => Event::PartSubmitted { sweep, part, job },
-                    None => Event::PartNotFound { sweep, part },
+                    Some(job) => Event::PartSubmitted { name, job },
+                    None => Event::PartNotFound { name },
                 }])
             }
             Command::TerminateJobs { sweep, jobs, reason } => {
@@ -143,6 +163,10 @@ impl Cloud {
                 self.put_object(format!("{prefix}summary.json"), summary.into_bytes()).await;
                 Ok(vec![Event::ResultsPublished(sweep)])
             }
+            Command::Workspace(trial, call) => self.ebs(trial, call).await,
+            Command::LocateAttempt { trial, attempt, container_instance } => {
+                self.locate(trial, attempt, &container_instance).await
+            }
             Command::FindLine { request, bucket } => {
                 let index = self.get_object(&trials::index_key(&request.sweep)).await.ok_or("NoSuchKey")?;
                 let (first, last) = trials::entries_range(request.index);
@@ -173,17 +197,18 @@ impl Cloud {
     }
 
     async fn submit(&self, submission: &Submission) -> Outcome {
-        let (sweep, part) = (submission.name.sweep.clone(), submission.name.part);
-        if *self.refused.lock().unwrap_or_else(PoisonError::into_inner) == Some(part) {
-            return Ok(vec![Event::PartRefused { sweep, part, message: "JobDefinition is inactive".into() }]);
+        let name = submission.name.clone();
+        let refused = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.is_some_and(|part| name.run == Run::Part(part)) {
+            return Ok(vec![Event::PartRefused { name, message: "JobDefinition is inactive".into() }]);
         }
         let request = serde_json::from_value(submit_request(submission))?;
         match self.crash.call("SubmitJob", || self.world().submit_job(request)).await {
             Ok(answer) => {
                 let job = answer["jobId"].as_str().ok_or("no job id")?.to_owned();
-                Ok(vec![Event::PartSubmitted { sweep, part, job }])
+                Ok(vec![Event::PartSubmitted { name, job }])
             }
-            Err(error) => Ok(vec![Event::PartRefused { sweep, part, message: format!("{error:?}") }]),
+            Err(error) => Ok(vec![Event::PartRefused { name, message: format!("{error:?}") }]),
         }
     }
 
@@ -197,7 +222,11 @@ impl Cloud {
             let known = |id: String| found.iter().any(|job| job["jobId"] == id.as_str());
             events.extend(some.iter().filter(|job| !known(job.job.to_string())).cloned().map(Event::JobUnknown));
             for detail in &found {
-                events.push(event::parse(batch_event(detail))?);
+                let mut event = event::parse(batch_event(detail))?;
+                if let Event::TrialJobChanged(job) = &mut event {
+                    job.polled = true;
+                }
+                events.push(event);
             }
         }
         Ok(events)
@@ -230,6 +259,7 @@ fn submit_request(submission: &Submission) -> Value {
         "containerOverrides": { "environment": pairs },
         "retryStrategy": { "attempts": submission.attempts, "evaluateOnExit": [
             { "onStatusReason": "Host EC2*", "action": "RETRY" },
+            { "onExitCode": INTERRUPTED_EXIT_CODE.to_string(), "action": "RETRY" },
             { "onReason": "*", "action": "EXIT" },
         ] },
     });

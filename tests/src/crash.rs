@@ -36,6 +36,11 @@ impl Crash {
         self.lock().calls.clone()
     }
 
+    /// Fault points that the invocation has passed.
+    pub fn passed(&self) -> usize {
+        self.lock().passed
+    }
+
     /// One call: dies before it, or makes it and dies after it, or just makes it.
     pub async fn call<T>(&self, name: &str, effect: impl FnOnce() -> T) -> T {
         self.point().await;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep::event;
 use spotsweep::handle::{HandleError, Report, handle};
-use spotsweep::settings::{LEASE, RECHECK, Settings};
+use spotsweep::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_emulator::world::{self, AttemptKey, Effect, World};
 
 use crate::cloud::Cloud;
@@ -32,27 +32,62 @@ pub struct Harness {
     settings: Settings,
 }
 
+/// What an account is like.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// How long things take.
+    pub timings: world::Timings,
+    /// Availability zones, each with a subnet.
+    pub zones: Vec<String>,
+    /// Instance type of the compute environment.
+    pub instance_type: &'static str,
+    /// Most vCPUs of the compute environment.
+    pub max_vcpus: u32,
+    /// GiB of a trial's volume; 0 for none.
+    pub workspace_gib: u32,
+}
+
+impl Default for Account {
+    /// Two zones, four small instances, no volumes.
+    fn default() -> Self {
+        Self {
+            timings: world::Timings::default(),
+            zones: ["us-east-1a", "us-east-1b"].map(String::from).into(),
+            instance_type: "c7i.large",
+            max_vcpus: 8,
+            workspace_gib: 0,
+        }
+    }
+}
+
 impl Harness {
+    /// The default account, in which nothing has happened yet.
+    pub fn new(seed: u64) -> Self {
+        Self::with(seed, &Account::default())
+    }
+
     /// An account in which nothing has happened yet.
     ///
     /// # Panics
     /// Where the emulator refuses the queue or the job definition.
-    pub fn new(seed: u64) -> Self {
+    pub fn with(seed: u64, account: &Account) -> Self {
         let now = Timestamp::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let mut world = World::new(world::Settings {
             region: "us-east-1".into(),
             account: "000000000000".into(),
-            zones: ["us-east-1a", "us-east-1b"].map(String::from).into(),
-            timings: world::Timings::default(),
+            zones: account.zones.clone(),
+            timings: account.timings,
             seed,
         });
         world.advance(now);
-        set_up(&mut world).expect("the emulator takes queue and job definition");
+        set_up(&mut world, account).expect("the emulator takes queue and job definition");
         let crash = Arc::new(Crash::default());
         let settings = Settings {
             queue: Some(QUEUE.into()),
             job_definition: Some("train".into()),
             claim_function: "trial-claim".into(),
+            workspace_gib: account.workspace_gib,
+            poll: POLL,
             lease: LEASE,
             recheck: RECHECK,
         };
@@ -169,11 +204,11 @@ impl Harness {
     }
 }
 
-fn set_up(world: &mut World) -> Result<(), Box<dyn std::error::Error>> {
+fn set_up(world: &mut World, account: &Account) -> Result<(), Box<dyn std::error::Error>> {
     let refused = |error| format!("{error:?}");
     let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
-        "type": "SPOT", "minvCpus": 0, "maxvCpus": 8, "instanceTypes": ["c7i.large"],
-        "subnets": ["subnet-us-east-1a", "subnet-us-east-1b"] } });
+        "type": "SPOT", "minvCpus": 0, "maxvCpus": account.max_vcpus, "instanceTypes": [account.instance_type],
+        "subnets": account.zones.iter().map(|zone| format!("subnet-{zone}")).collect::<Vec<_>>() } });
     world.create_compute_environment(serde_json::from_value(environment)?).map_err(refused)?;
     let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
     let queue = json!({ "jobQueueName": QUEUE, "priority": 1, "computeEnvironmentOrder": order });

@@ -6,3 +6,4 @@ pub mod crash;
 pub mod harness;
 pub mod local;
 pub mod memory;
+pub mod simulation;

@@ -12,6 +12,7 @@ use spotsweep::ids::SweepId;
 use spotsweep::lifecycle::Sweep;
 use spotsweep::store::{Audit, Change, CommitError, Held, Overdue, Record, Store, View};
 use spotsweep::trial::Trial;
+use spotsweep::workspace::TrialRef;
 
 use crate::crash::Crash;
 
@@ -26,6 +27,7 @@ pub struct MemoryStore {
 struct Rows {
     sweeps: BTreeMap<SweepId, Held<Sweep>>,
     trials: BTreeMap<(SweepId, u32), Held<Trial>>,
+    references: BTreeMap<String, Vec<TrialRef>>,
     audits: Vec<Audit>,
 }
 
@@ -71,6 +73,9 @@ impl Rows {
                     .collect(),
                 ..View::default()
             },
+            Subject::Resource(id) => {
+                View { referring: self.references.get(id).cloned().unwrap_or_default(), ..View::default() }
+            }
             Subject::Overdue => View { overdue: self.overdue(now), ..View::default() },
         }
     }
@@ -85,7 +90,13 @@ impl Rows {
         sweeps.map(|held| Overdue::Sweep(held.record.id.clone())).chain(trials.map(Overdue::Trial)).collect()
     }
 
-    fn commit(&mut self, held: u64, change: &Change, audit: &Audit) -> Result<(), CommitError> {
+    fn commit(
+        &mut self,
+        held: u64,
+        change: &Change,
+        references: Vec<String>,
+        audit: &Audit,
+    ) -> Result<(), CommitError> {
         let due = change.due;
         match &change.record {
             Record::Sweep(record) => {
@@ -95,6 +106,10 @@ impl Rows {
             Record::Trial(record) => {
                 let key = (record.sweep.clone(), record.index);
                 put(&mut self.trials, key, held, Held { record: record.clone(), version: held + 1, due })?;
+                for id in references {
+                    let trial = TrialRef { sweep: record.sweep.clone(), index: record.index };
+                    self.references.entry(id).or_default().push(trial);
+                }
             }
         }
         self.audits.push(audit.clone());
@@ -117,6 +132,7 @@ impl Store for MemoryStore {
 
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<(), CommitError> {
         let held = view.version_of(&change.record);
-        self.crash.call("commit", || self.lock().commit(held, change, audit)).await
+        let references: Vec<String> = view.new_references(change).into_iter().map(str::to_owned).collect();
+        self.crash.call("commit", || self.lock().commit(held, change, references, audit)).await
     }
 }

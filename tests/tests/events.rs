@@ -4,8 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-use spotsweep::event::{self, Event};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use serde_json::{Value, json};
+use spotsweep::claim::NoticeKind;
+use spotsweep::event::{self, Event, ResourceChange};
+use spotsweep::workspace::SnapshotState;
+use spotsweep_tests::harness::Account;
+use spotsweep_tests::simulation::{Chaos, Simulation};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -33,13 +39,15 @@ fn our_own_event_files_are_what_their_names_say() {
             "trial-claim" => "trial-claimed",
             "sweep-settling" => "sweep-settling",
             "reconcile" => "reconcile-due",
+            "ec2-spot-interruption-warning" | "ec2-rebalance-recommendation" => "instance-noticed",
+            "ebs-volume-available" | "ebs-snapshot-succeeded" => "resource-told",
             other => panic!("say here what {other} parses to"),
         };
         assert_eq!(event.name(), expected, "{file}");
     }
 }
 
-/// AWS's samples: jobs of other names and kinds that no function handles yet are counted as unknown.
+/// AWS's samples: jobs of other names and kinds that no function handles are counted as unknown.
 #[test]
 fn aws_samples_parse_or_are_unknown() {
     let folder = root().join("../shared/data/aws-events");
@@ -48,6 +56,7 @@ fn aws_samples_parse_or_are_unknown() {
         return;
     }
     let mut unknown = 0;
+    let told = |id: &str, change| (id.to_owned(), change);
     for (file, event) in parsed(&folder) {
         if file.starts_with("imds-") {
             assert!(event.is_err(), "{file} is no EventBridge event");
@@ -61,13 +70,31 @@ fn aws_samples_parse_or_are_unknown() {
                 assert_eq!(upload.version_id.as_deref(), Some("IYV3p45BT0ac8hjHg1houSdS1a.Mro8e"));
                 assert_eq!((upload.size, upload.uploaded_at.to_string()), (Some(5), "2021-11-12T00:00:00Z".into()));
             }
+            "ec2-spot-interruption-warning" | "ec2-rebalance-recommendation" => {
+                let Event::InstanceNoticed { instance, kind } = event else { panic!("{file}: {event:?}") };
+                assert!(instance.starts_with("i-"), "{instance}");
+                assert_eq!(kind == NoticeKind::Interruption, file.contains("interruption"));
+            }
+            "ebs-createVolume-available"
+            | "ebs-createVolume-failed"
+            | "ebs-deleteVolume-deleted"
+            | "ebs-createSnapshot-succeeded" => {
+                let Event::ResourceTold { id, change } = event else { panic!("{file}: {event:?}") };
+                let expected = match file.as_str() {
+                    "ebs-createVolume-available" => told("vol-01234567", ResourceChange::VolumeMade(true)),
+                    "ebs-createVolume-failed" => told("vol-01234567", ResourceChange::VolumeMade(false)),
+                    "ebs-deleteVolume-deleted" => told("vol-01234567", ResourceChange::VolumeDeleted),
+                    _ => told("snap-01234567", ResourceChange::SnapshotEnded(SnapshotState::Completed)),
+                };
+                assert_eq!((id, change), expected, "{file}");
+            }
             _ => {
                 assert!(matches!(event, Event::Unknown { .. }), "{file}: {event:?}");
                 unknown += 1;
             }
         }
     }
-    assert!(unknown > 10, "only {unknown} samples seen");
+    assert!(unknown > 5, "only {unknown} samples seen");
 }
 
 /// The same Batch samples under one of our job names.
@@ -128,4 +155,78 @@ fn pointers(value: &Value, at: &str) -> Vec<String> {
         _ => Vec::new(),
     };
     children.into_iter().flat_map(|(at, value)| [vec![at.clone()], pointers(value, &at)].concat()).collect()
+}
+
+/// EC2's and EBS's events with fields missing, of other types, or about other people's instances: an error or an
+/// ignored event, and a running trial's record stays as it is.
+#[tokio::test]
+async fn ten_thousand_mutated_ec2_events_change_nothing() {
+    let account = Account { workspace_gib: 20, ..Account::default() };
+    let mut simulation = Simulation::new(1, &account, Chaos::none(), "- {a: 1}\n");
+    simulation.run_until(|simulation| !simulation.watch.resumes.is_empty()).await.unwrap();
+    let harness = &simulation.harness;
+    let (sweeps, trials) = harness.store.state();
+    let workspace = trials[0].workspace.clone().unwrap();
+    let ours: Vec<String> = workspace.resources().map(str::to_owned).collect();
+    let instance = workspace.wanted.unwrap().instance;
+    let volume = workspace.volume.id.unwrap();
+
+    let mut bases = Vec::new();
+    for file in [
+        "ec2-spot-interruption-warning",
+        "ec2-rebalance-recommendation",
+        "ebs-volume-available",
+        "ebs-snapshot-succeeded",
+    ] {
+        let foreign = read(&root().join(format!("tests/events/{file}.json")));
+        let text =
+            foreign.to_string().replace("i-1234567890abcdef0", &instance).replace("vol-1234567890abcdef0", &volume);
+        bases.extend([foreign, serde_json::from_str(&text).unwrap()]);
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let (mut errors, mut ignored, mut meant) = (0, 0, 0);
+    for _ in 0..10_000 {
+        let mut raw = bases[rng.next_u32() as usize % bases.len()].clone();
+        for _ in 0..=rng.next_u32() % 3 {
+            mutate(&mut raw, &mut rng);
+        }
+        match event::parse(raw.clone()) {
+            Err(_) => errors += 1,
+            // Still whole, and about our instance or volume: not a mutation any more.
+            Ok(Event::InstanceNoticed { instance: id, .. } | Event::ResourceTold { id, .. }) if ours.contains(&id) => {
+                meant += 1
+            }
+            Ok(event) => {
+                let report = harness.deliver(&raw).await.unwrap_or_else(|error| panic!("{event:?}: {error}"));
+                assert!(report.steps.iter().all(|step| step.contains("ignored, ")), "{:?}", report.steps);
+                ignored += 1;
+            }
+        }
+    }
+    assert_eq!(harness.store.state(), (sweeps, trials));
+    println!("{errors} errors, {ignored} ignored with a reason, {meant} still meant what they said");
+    assert!(errors > 1000 && ignored > 1000, "{errors} {ignored} {meant}");
+}
+
+/// Drops a field, or puts something else in its place.
+fn mutate(value: &mut Value, rng: &mut ChaCha8Rng) {
+    let pointers = pointers(value, "");
+    let Some(pointer) = pointers.get(rng.next_u32() as usize % pointers.len().max(1)) else { return };
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    if rng.next_u32().is_multiple_of(3) {
+        if let Some(map) = value.pointer_mut(parent).and_then(Value::as_object_mut) {
+            map.remove(key);
+        }
+        return;
+    }
+    let Some(field) = value.pointer_mut(pointer) else { return };
+    *field = match (rng.next_u32() % 7, field.as_str()) {
+        (0, Some(text)) => Value::from(text.chars().take(text.chars().count() / 2).collect::<String>()),
+        (1, Some(text)) => Value::from(text.replace('0', "g")),
+        (2, Some(text)) => Value::from(format!("{text}\u{0}/../*")),
+        (3, _) => Value::from("i-00000000000000000"),
+        (4, _) => Value::Null,
+        (5, _) => json!([1, {}]),
+        _ => Value::from(-1),
+    };
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{LOG, METRICS, OWN, UploadError};
+use super::{Filter, LOG, METRICS, OWN, UploadError};
 
 /// Tells one content of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +37,10 @@ pub(super) struct Found {
     pub(super) stamp: Stamp,
 }
 
-/// Every regular file below `folder`, in order of name, and what could not be looked at. A link
+/// Every regular file below `folder` that the filter lets through, in order of name, and what could not be looked at. A link
 /// counts as the file it leads to where that lies in the folder too; other links, links to folders
 /// and special files have nothing to upload.
-pub(super) fn scan(folder: &Path) -> (Vec<Found>, Vec<UploadError>) {
+pub(super) fn scan(folder: &Path, filter: &Filter) -> (Vec<Found>, Vec<UploadError>) {
     let mut found = Vec::new();
     let mut failures = Vec::new();
     // The command may have removed the folder itself: then there are no outputs.
@@ -64,6 +64,7 @@ pub(super) fn scan(folder: &Path) -> (Vec<Found>, Vec<UploadError>) {
                 continue;
             }
             match path.strip_prefix(&root).ok().and_then(Path::to_str) {
+                Some(name) if !filter.admits(name) => {}
                 Some(name) => {
                     let name = own_name(name);
                     found.push(Found { name, path, stamp: Stamp::of(&metadata) });
@@ -125,12 +126,12 @@ mod tests {
         symlink("nowhere", at("dangling")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
 
-        let (found, failures) = scan(folder.path());
+        let (found, failures) = scan(folder.path(), &Filter::default());
         assert!(failures.is_empty(), "{failures:?}");
         let names: Vec<_> = found.iter().map(|file| (file.name.as_str(), file.stamp.bytes)).collect();
         assert_eq!(names, [("model/epoch-1/weights", 5), ("newest", 5), ("own/train.log", 3)]);
 
-        assert_eq!(scan(&at("removed")).0, []);
+        assert_eq!(scan(&at("removed"), &Filter::default()).0, []);
     }
 
     #[test]

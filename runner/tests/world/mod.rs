@@ -1,6 +1,7 @@
 //! Lambda Invoke, S3 and IMDS as far as the runner uses them, in one server that remembers.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,8 @@ pub(crate) struct Seen {
     /// Every S3 request as `METHOD key?query`.
     pub(crate) requests: Vec<String>,
     parts: BTreeMap<u32, Vec<u8>>,
+    /// What the metadata service says beside the instance and its zone, by path.
+    metadata: BTreeMap<String, String>,
 }
 
 struct Server {
@@ -72,6 +75,30 @@ pub(crate) fn kind(kind: &str, _nth: usize) -> Answer {
     if kind == "claim" { granted() } else { Answer::Json(json!({"accepted": {}})) }
 }
 
+/// The volume of every granted workspace.
+pub(crate) const VOLUME: &str = "vol-0abc";
+
+/// A grant with an attached workspace.
+pub(crate) fn granted_workspace(blank: bool) -> Answer {
+    let Answer::Json(mut grant) = granted() else { unreachable!() };
+    grant["granted"]["workspace"] = json!({"volume": VOLUME, "device": "/dev/sdf", "blank": blank});
+    Answer::Json(grant)
+}
+
+/// Grants everything with a workspace, and accepts everything.
+pub(crate) fn generous(kind: &str, _nth: usize) -> Answer {
+    if kind == "claim" { granted_workspace(true) } else { Answer::Json(json!({"accepted": {}})) }
+}
+
+pub(crate) const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
+pub(crate) const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
+
+/// A notice as EC2 gives it.
+pub(crate) fn in_seconds(seconds: i64) -> String {
+    let at = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
+    json!({"action": "terminate", "time": format!("{at:.0}")}).to_string()
+}
+
 pub(crate) fn well(_method: &Method, _key: &str) -> StatusCode {
     StatusCode::OK
 }
@@ -93,6 +120,7 @@ impl World {
         let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("tmp")).unwrap();
+        std::fs::create_dir_all(folder.path().join("dev/disk/by-id")).unwrap();
         Self { server, address, serving, folder }
     }
 
@@ -103,6 +131,17 @@ impl World {
     /// Starts the runner with the environment of trial 7, the second child of a part that begins
     /// at 6. An empty value takes a variable away.
     pub(crate) fn spawn(&self, extra: &[(&str, &str)], command: &[&str]) -> Child {
+        self.runner(env!("CARGO_BIN_EXE_spotsweep-runner"), &[], extra, command).spawn().unwrap()
+    }
+
+    /// As [`Self::spawn`], to be changed before it starts.
+    pub(crate) fn runner(
+        &self,
+        program: impl AsRef<OsStr>,
+        arguments: &[&str],
+        extra: &[(&str, &str)],
+        command: &[&str],
+    ) -> Command {
         let own = [
             ("PATH", std::env::var("PATH").unwrap()),
             ("HOME", self.path("tmp").display().to_string()),
@@ -123,20 +162,36 @@ impl World {
             ("SPOTSWEEP_REPORT_SECONDS", "0.1"),
             ("SPOTSWEEP_UPLOAD_SECONDS", "0.1"),
             ("SPOTSWEEP_PATIENCE_SECONDS", "3"),
+            ("SPOTSWEEP_SEAL_SECONDS", "0.1"),
+            ("SPOTSWEEP_IMDS_POLL_SECONDS", "0.1"),
         ];
-        Command::new(env!("CARGO_BIN_EXE_spotsweep-runner"))
+        let mut runner = Command::new(program);
+        runner
+            .args(arguments)
             .arg("--")
             .args(command)
             .env_clear()
             .envs(own)
             .env("SPOTSWEEP_ROOT", self.folder.path())
+            .env("SPOTSWEEP_DEV", self.path("dev"))
             .envs(given)
             .envs(extra.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap()
+            .kill_on_drop(true);
+        runner
+    }
+
+    /// Has the volume appear as `target`, a folder or a device.
+    pub(crate) fn attach(&self, target: &Path) {
+        let link = self.path("dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0abc");
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(target, link).unwrap();
+    }
+
+    /// Makes the metadata service say something.
+    pub(crate) fn announce(&self, path: &str, text: &str) {
+        self.server.seen.lock().unwrap().metadata.insert(path.to_owned(), text.to_owned());
     }
 
     pub(crate) async fn run(&self, extra: &[(&str, &str)], command: &[&str]) -> Outcome {
@@ -192,6 +247,10 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
         "/latest/api/token" => reply(200, &[("x-aws-ec2-metadata-token-ttl-seconds", "60")], "token"),
         "/latest/meta-data/instance-id" => reply(200, &[], "i-0abc"),
         "/latest/meta-data/placement/availability-zone" => reply(200, &[], "us-east-1a"),
+        INTERRUPTION | REBALANCE => match server.seen.lock().unwrap().metadata.get(path) {
+            Some(text) => reply(200, &[], text.clone()),
+            None => reply(404, &[], "404 - Not Found"),
+        },
         "/2015-03-31/functions/trial-claim/invocations" => server.invoke(serde_json::from_slice(&body).unwrap()),
         path => {
             let key = path.strip_prefix("/b/").unwrap();

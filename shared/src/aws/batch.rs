@@ -12,10 +12,11 @@ use aws_sdk_batch::types::{
 };
 
 use super::executor::Outcome;
+use super::origin::{self, Resolved};
 use crate::command::{DescribedJob, Prepared, Submission};
-use crate::decide::sweep_upload::INTERRUPTED_EXIT_CODE;
 use crate::event::{self, Event};
 use crate::ids::{JobName, SweepId};
+use crate::trial::INTERRUPTED_EXIT_CODE;
 
 /// Ids that one DescribeJobs takes (facts 19).
 const DESCRIBE_IDS: usize = 100;
@@ -23,10 +24,19 @@ const DESCRIBE_IDS: usize = 100;
 /// Throttled SubmitJob calls are repeated this often; a throttled call has had no effect.
 const THROTTLED_TRIES: u32 = 5;
 
-pub(super) async fn check_target(client: &Client, sweep: SweepId, mut prepared: Prepared) -> Outcome {
+/// Whether everything is there that a sweep is to run on and with.
+pub(super) async fn check_target(
+    client: &Client,
+    ec2: &aws_sdk_ec2::Client,
+    sweep: SweepId,
+    mut prepared: Prepared,
+) -> Outcome {
     let plan = &prepared.plan;
-    let (definition, queue) =
-        tokio::try_join!(active_definition(client, &plan.definition), valid_queue(client, &plan.queue))?;
+    let (definition, queue, workspace) = tokio::try_join!(
+        active_definition(client, &plan.definition),
+        valid_queue(client, &plan.queue),
+        origin::resolve(ec2, plan.workspace.as_ref()),
+    )?;
     let mut problems = Vec::new();
     match definition.and_then(|found| found.job_definition_arn) {
         Some(pinned) => prepared.plan.definition = pinned,
@@ -47,6 +57,12 @@ pub(super) async fn check_target(client: &Client, sweep: SweepId, mut prepared: 
     if let Some(message) = queue_problem {
         let help = "create or enable it in AWS Batch, or name another one under `spotsweep: {queue: …}`";
         problems.push(prepared.file.problem_at("queue", message, help));
+    }
+    match workspace {
+        Resolved::Plan(workspace) => prepared.plan.workspace = workspace,
+        Resolved::Problem { message, help } => {
+            problems.push(prepared.file.problem_at("workspace", message, help));
+        }
     }
     Ok(vec![Event::TargetChecked { sweep, prepared, problems }])
 }
@@ -75,15 +91,14 @@ async fn valid_queue(
 /// SubmitJob without the SDK's own retries: a call that timed out may have taken effect, and there
 /// is no token to tell (facts 1). What is unclear is an error, and is looked up before the next try.
 pub(super) async fn submit(client: &Client, submission: Submission) -> Outcome {
-    let Submission { name, .. } = &submission;
-    let (sweep, part) = (name.sweep.clone(), name.part);
+    let name = submission.name.clone();
     for attempt in 1..=THROTTLED_TRIES {
         let once = aws_sdk_batch::config::Builder::new().retry_config(RetryConfig::disabled());
         let answer = request(client, &submission).customize().config_override(once).send().await;
         let error = match answer {
             Ok(answer) => {
                 let job = answer.job_id.ok_or("SubmitJob answered without a job id")?;
-                return Ok(vec![Event::PartSubmitted { sweep, part, job }]);
+                return Ok(vec![Event::PartSubmitted { name, job }]);
             }
             Err(error) => error,
         };
@@ -96,7 +111,7 @@ pub(super) async fn submit(client: &Client, submission: Submission) -> Outcome {
             SdkError::ServiceError(service) => match service.err() {
                 SubmitJobError::ClientException(refusal) if !is_throttle(service.raw().status().as_u16()) => {
                     let message = refusal.message().unwrap_or("no reason given").to_owned();
-                    return Ok(vec![Event::PartRefused { sweep, part, message }]);
+                    return Ok(vec![Event::PartRefused { name, message }]);
                 }
                 _ => return Err(error.into()),
             },
@@ -165,10 +180,9 @@ pub(super) async fn find(client: &Client, name: JobName, queue: &str) -> Outcome
             found.extend(job.job_id.map(|id| (job.created_at, id)));
         }
     }
-    let JobName { sweep, part } = name;
     Ok(match found.into_iter().min() {
-        Some((_, job)) => vec![Event::PartSubmitted { sweep, part, job }],
-        None => vec![Event::PartNotFound { sweep, part }],
+        Some((_, job)) => vec![Event::PartSubmitted { name, job }],
+        None => vec![Event::PartNotFound { name }],
     })
 }
 

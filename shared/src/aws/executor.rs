@@ -2,7 +2,7 @@
 
 use aws_config::SdkConfig;
 
-use super::{batch, events, s3};
+use super::{batch, ebs, ecs, events, s3};
 use crate::command::Command;
 use crate::event::Event;
 use crate::handle::{ExecuteError, Executor};
@@ -15,6 +15,8 @@ pub struct AwsExecutor {
     s3: aws_sdk_s3::Client,
     batch: aws_sdk_batch::Client,
     events: aws_sdk_eventbridge::Client,
+    ec2: aws_sdk_ec2::Client,
+    ecs: aws_sdk_ecs::Client,
 }
 
 impl AwsExecutor {
@@ -24,6 +26,8 @@ impl AwsExecutor {
             s3: aws_sdk_s3::Client::new(config),
             batch: aws_sdk_batch::Client::new(config),
             events: aws_sdk_eventbridge::Client::new(config),
+            ec2: ebs::client(config),
+            ecs: aws_sdk_ecs::Client::new(config),
         }
     }
 
@@ -42,13 +46,19 @@ impl AwsExecutor {
                 s3::publish_results(&self.s3, sweep, &bucket, leaderboard, summary).await
             }
             Command::FindLine { request, bucket } => s3::find_line(&self.s3, request, bucket).await,
-            Command::CheckTarget { sweep, prepared } => batch::check_target(&self.batch, sweep, prepared).await,
+            Command::CheckTarget { sweep, prepared } => {
+                batch::check_target(&self.batch, &self.ec2, sweep, prepared).await
+            }
             Command::SubmitPart(submission) => batch::submit(&self.batch, submission).await,
             Command::FindPart { name, queue } => batch::find(&self.batch, name, &queue).await,
             Command::TerminateJobs { sweep, jobs, reason } => {
                 batch::terminate(&self.batch, sweep, &jobs, &reason).await
             }
             Command::DescribeJobs(jobs) => batch::describe(&self.batch, jobs).await,
+            Command::Workspace(of, call) => ebs::call(&self.ec2, of, call).await,
+            Command::LocateAttempt { trial, attempt, container_instance } => {
+                ecs::locate(&self.ecs, trial, attempt, &container_instance).await
+            }
             Command::AnnounceSettling(sweep) => events::announce(&self.events, sweep).await,
         }
     }

@@ -1,11 +1,25 @@
 //! Reads stored state for people: `ls`, `status`, the live view.
 
 use aws_config::SdkConfig;
+use jiff::Timestamp;
 
-use super::dynamodb::{CLOSED, DynamoStore, INDEX, META, SHARDS, text};
+use super::dynamodb::{CLOSED, DynamoStore, INDEX, META, SHARDS, field, text, trial_key};
 use crate::ids::SweepId;
 use crate::lifecycle::Sweep;
 use crate::trial::Trial;
+
+/// One change of a record: its audit row, read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: Timestamp,
+    /// Name of the event, see `Event::name`.
+    pub event: String,
+    /// What was decided, for people.
+    pub answer: String,
+    /// Names of the commands that followed, see `Command::name`.
+    pub commands: Vec<String>,
+}
 
 /// The table could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +56,24 @@ impl Reader {
         self.0.trials(id).await.map_err(failed("the trials"))
     }
 
+    /// One trial by its index; none where it has never started.
+    ///
+    /// # Errors
+    /// The table can't be read.
+    pub async fn trial(&self, id: &SweepId, index: u32) -> Result<Option<Trial>, ReadError> {
+        let found = self.0.get::<Trial>(id, trial_key(index)).await;
+        Ok(found.map_err(failed("a trial"))?.map(|held| held.record))
+    }
+
+    /// The history of a trial, or without an index of the sweep itself, oldest first; empty where nothing has changed
+    /// yet, or where it is older than the deployment's retention.
+    ///
+    /// # Errors
+    /// The table can't be read.
+    pub async fn history(&self, id: &SweepId, index: Option<u32>) -> Result<Vec<Entry>, ReadError> {
+        self.0.history(id, index).await.map_err(failed("the history"))
+    }
+
     /// Every sweep that the table has, newest first.
     ///
     /// # Errors
@@ -75,9 +107,8 @@ impl Reader {
         let mut ids = Vec::new();
         while let Some(row) = rows.next().await {
             let row = row?;
-            let field = |name: &str| row.get(name).and_then(|value| value.as_s().ok());
-            if field("sk").is_some_and(|sk| sk == META) {
-                ids.extend(field("pk").and_then(|pk| SweepId::parse(pk.strip_prefix("SWEEP#")?)));
+            if field(&row, "sk") == Some(META) {
+                ids.extend(field(&row, "pk").and_then(|pk| SweepId::parse(pk.strip_prefix("SWEEP#")?)));
             }
         }
         Ok(ids)

@@ -1,18 +1,20 @@
 //! Batch's own account of its jobs: tracks trials, and settles the sweep when every part has ended.
 
 use super::sweep_upload::settle;
-use super::{Context, Decision};
-use crate::command::DescribedJob;
+use super::{Context, Decision, resubmission, workspace};
+use crate::command::{Command, DescribedJob};
 use crate::event::{Event, PartJob, TrialJob};
-use crate::lifecycle::{Stage, Sweep};
+use crate::ids::JobId;
+use crate::lifecycle::{Plan, Stage, Sweep};
 use crate::store::{Held, View};
-use crate::trial::{Attempt, JobStatus, Observation, Trial};
+use crate::trial::{Attempt, JOB_ATTEMPTS, JobStatus, Observation, Trial};
+use crate::workspace::{Fact, TrialRef};
 
 pub(super) fn trial(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
     let decision = observe(view, job, context);
     // A single trial's plain job is its own part: there is no parent to tell that it has ended.
     let part = job.index / crate::ids::PART_TRIALS;
-    if job.seen.job.child.is_none() && job.seen.status.is_terminal() {
+    if job.round == 0 && job.seen.job.child.is_none() && job.seen.status.is_terminal() {
         let (sweep, parent) = (job.sweep.clone(), job.seen.job.parent.clone());
         let ended = PartJob { sweep, part, job: parent, status: job.seen.status };
         return decision.next(Event::PartJobChanged(ended));
@@ -31,28 +33,66 @@ fn observe(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
     if job.index >= plan.trials {
         return Decision::illegal(format!("trial {} of a sweep of {}", job.index, plan.trials));
     }
-    if let Some(known) = plan.job_of(job.index).filter(|known| *known != seen.job) {
-        return Decision::ignore(format!("job {} is not the sweep's, {known} is", seen.job));
+    let held = view.trial.as_ref();
+    if let Some(known) = job_of(plan, held, job).filter(|known| *known != seen.job) {
+        return Decision::ignore(format!("job {} is not the trial's, {known} is", seen.job));
     }
     if seen.ended.is_empty() && seen.status < JobStatus::Starting {
         // That is what a trial without a row is: a 10 000-trial sweep does not write 10 000 rows to wait.
         return Decision::ignore("waiting for capacity");
     }
-    let held = view.trial.as_ref();
     let mut trial = match held {
         Some(held) => held.record.clone(),
         None => Trial::new(job.sweep.clone(), job.index, seen.job.clone()),
     };
-    trial.observe(seen);
-    let due = if trial.status.is_terminal() { None } else { context.recheck_at() };
-    if held.is_none_or(|held| held.record != trial) {
-        let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
-        return Decision::advance(what).trial(trial, due);
+    trial.observe(job.round, seen);
+    let mut again = None;
+    if trial.round == job.round {
+        trial.resubmitting = false;
     }
-    if job.polled && due.is_some() {
-        return Decision::advance("unchanged, Batch was asked").trial(trial, due);
+    if resubmission::is_due(&trial, plan) {
+        resubmission::enter(&mut trial);
+        again = resubmission::submit(sweep, &trial, context);
+    }
+    let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
+    let locate = locate(&trial, plan, seen);
+    let before = held.map(|held| &held.record);
+    if before != Some(&trial) {
+        let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
+        let decision = workspace::changed(sweep, before, trial, what, context);
+        return decision.then_all(calls).then_all(locate).then_all(again.into_iter().collect());
+    }
+    if let Some(due) = workspace::due(&trial, context).filter(|_| job.polled) {
+        let is_overdue = held.is_some_and(|held| held.is_overdue(context.now));
+        let find = (trial.resubmitting && is_overdue).then(|| resubmission::find(sweep, plan, &trial));
+        let decision = Decision::advance("unchanged, Batch was asked").trial(trial, Some(due));
+        return decision.then_all(calls).then_all(find.into_iter().collect());
     }
     Decision::ignore("nothing new")
+}
+
+/// The job that a trial has in a round, as far as it is known.
+fn job_of(plan: &Plan, held: Option<&Held<Trial>>, job: &TrialJob) -> Option<JobId> {
+    if job.round == 0 {
+        return plan.job_of(job.index);
+    }
+    held.map(|held| &held.record)
+        .filter(|trial| trial.round == job.round && !trial.resubmitting)
+        .map(|trial| trial.job.clone())
+}
+
+/// Asks where an attempt is placed, once Batch knows: the workspace moves while the image is pulled.
+fn locate(trial: &Trial, plan: &Plan, seen: &Observation) -> Vec<Command> {
+    let attempt = trial.ended.saturating_add(1);
+    let known = trial.workspace.as_ref().and_then(|workspace| workspace.wanted.as_ref());
+    let is_known = known.is_some_and(|place| place.attempt >= attempt);
+    match &seen.current.container_instance {
+        Some(container_instance) if plan.workspace.is_some() && !trial.is_over() && !is_known => {
+            let trial = TrialRef { sweep: trial.sweep.clone(), index: trial.index };
+            vec![Command::LocateAttempt { trial, attempt, container_instance: container_instance.clone() }]
+        }
+        Some(_) | None => vec![],
+    }
 }
 
 pub(super) fn part(view: &View, job: &PartJob, context: Context<'_>) -> Decision {
@@ -72,7 +112,7 @@ pub(super) fn part(view: &View, job: &PartJob, context: Context<'_>) -> Decision
         Some(_) if part.ended.is_some() => return Decision::ignore("nothing new"),
         Some(_) => part.ended = Some(job.status),
     }
-    let ended = sweep.plan.as_ref().is_some_and(crate::lifecycle::Plan::ended);
+    let ended = sweep.plan.as_ref().is_some_and(Plan::ended);
     match sweep.stage {
         Stage::Running if ended => settle(sweep, context),
         Stage::Running | Stage::Submitting { .. } | Stage::Announcing => {
@@ -87,23 +127,32 @@ pub(super) fn part(view: &View, job: &PartJob, context: Context<'_>) -> Decision
 
 /// Batch keeps terminal jobs for at least seven days (facts 19): a job that it does not know has
 /// ended, and how can't be learnt any more.
-pub(super) fn unknown(view: &View, job: &DescribedJob) -> Decision {
+pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> Decision {
     let Some(index) = job.index else {
         return lost_part(view, job);
     };
+    let Some(Held { record: sweep @ Sweep { plan: Some(plan), .. }, .. }) = &view.sweep else {
+        return Decision::ignore("no such sweep here");
+    };
     let held = view.trial.as_ref().map(|held| &held.record);
-    if held.is_some_and(|trial| trial.status.is_terminal()) {
+    if held.is_some_and(|trial| trial.is_over() && trial.is_clean()) {
         return Decision::ignore("the trial has ended");
     }
     let mut trial = held.cloned().unwrap_or_else(|| Trial::new(job.sweep.clone(), index, job.job.clone()));
-    trial.observe(&Observation {
-        job: job.job.clone(),
-        status: JobStatus::Failed,
-        reason: Some("AWS Batch no longer knows this job".into()),
-        ended: vec![Attempt::default(); trial.ended as usize],
-        current: Attempt::default(),
-    });
-    Decision::advance("lost").trial(trial, None)
+    if !trial.is_over() {
+        trial.observe(
+            trial.round,
+            &Observation {
+                job: job.job.clone(),
+                status: JobStatus::Failed,
+                reason: Some("AWS Batch no longer knows this job".into()),
+                ended: vec![Attempt::default(); (trial.ended - trial.round * JOB_ATTEMPTS) as usize],
+                current: Attempt::default(),
+            },
+        );
+    }
+    let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
+    workspace::changed(sweep, held, trial, "lost", context).then_all(calls)
 }
 
 fn lost_part(view: &View, job: &DescribedJob) -> Decision {

@@ -3,42 +3,49 @@
 use super::Decision;
 use crate::command::{Command, DescribedJob};
 use crate::event::Event;
-use crate::ids::SweepId;
+use crate::ids::{JobId, SweepId};
 use crate::leaderboard::{leaderboard_csv, summary_json};
 use crate::lifecycle::{Plan, Stage, Sweep};
 use crate::store::{Held, View};
 use crate::trial::Trial;
+use crate::workspace::{Fact, TrialRef};
 
 pub(super) fn settling(view: &View, id: &SweepId, checked: bool) -> Decision {
     with_settling(view, |sweep, plan| {
         let open = open_trials(id, plan, &view.trials);
-        if open.is_empty() {
+        let unclean: Vec<&Trial> = view.trials.iter().filter(|trial| trial.is_over() && !trial.is_clean()).collect();
+        if open.is_empty() && unclean.is_empty() {
             let bucket = sweep.upload.bucket.clone();
             return Decision::advance(format!("all {} trials are terminal", plan.trials))
                 .then(Command::ReadParameters { sweep: id.clone(), bucket });
         }
+        let what = format!("{} trials have not ended, {} workspaces are being deleted", open.len(), unclean.len());
         if checked {
-            return Decision::ignore(format!(
-                "Batch says that {} trials have not ended; reconcile asks again",
-                open.len()
-            ));
+            return Decision::ignore(format!("{what}; the last of them, or reconcile, asks again"));
         }
         // The parent ends after all its children, but their events may come later, or be lost.
-        Decision::advance(format!("asking Batch about {} trials", open.len()))
-            .then(Command::DescribeJobs(open))
-            .next(Event::SweepSettling { sweep: id.clone(), checked: true })
+        let mut decision = Decision::advance(what);
+        if !open.is_empty() {
+            decision = decision.then(Command::DescribeJobs(open));
+        }
+        for trial in unclean {
+            let trial = TrialRef { sweep: id.clone(), index: trial.index };
+            decision = decision.next(Event::Workspace(trial, Fact::Due));
+        }
+        decision.next(Event::SweepSettling { sweep: id.clone(), checked: true })
     })
 }
 
 fn open_trials(id: &SweepId, plan: &Plan, trials: &[Trial]) -> Vec<DescribedJob> {
-    let mut open = vec![true; plan.trials as usize];
-    for trial in trials.iter().filter(|trial| trial.status.is_terminal()) {
-        if let Some(entry) = open.get_mut(trial.index as usize) {
-            *entry = false;
+    let mut jobs: Vec<Option<JobId>> = (0..plan.trials).map(|index| plan.job_of(index)).collect();
+    for trial in trials {
+        if let Some(job) = jobs.get_mut(trial.index as usize) {
+            *job = (!trial.is_over()).then(|| trial.job.clone());
         }
     }
-    let describe = |index| Some(DescribedJob { sweep: id.clone(), index: Some(index), job: plan.job_of(index)? });
-    (0..plan.trials).zip(open).filter(|(_, open)| *open).filter_map(|(index, _)| describe(index)).collect()
+    let describe =
+        |(index, job): (u32, Option<JobId>)| Some(DescribedJob { sweep: id.clone(), index: Some(index), job: job? });
+    (0..).zip(jobs).filter_map(describe).collect()
 }
 
 pub(super) fn parameters(view: &View, bytes: &[u8]) -> Decision {

@@ -10,18 +10,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Context, Decision};
+use crate::claim::{CodeGrant, Patterns};
 use crate::command::{Command, Prepared, Submission};
 use crate::event::Event;
+use crate::ids::{JobName, Run};
 use crate::lifecycle::{Plan, Ranking, Stage, Sweep};
+use crate::settings::WORKSPACE_GIB;
 use crate::store::{Held, View};
-use crate::sweep::{self, Goal, MAX_FILE_BYTES, Problem, Resources, SweepFile};
+use crate::sweep::{self, Goal, MAX_FILE_BYTES, Problem, Resources, SweepFile, Workspace};
+use crate::trial::JOB_ATTEMPTS;
 use crate::upload::Upload;
+use crate::workspace::{Origin, WorkspacePlan};
 
-/// Exit code by which the runner says "interrupted, start me again" (EX_TEMPFAIL).
-pub const INTERRUPTED_EXIT_CODE: i32 = 75;
-
-/// Most attempts that Batch makes of one job (facts 18).
-const MAX_ATTEMPTS: u8 = 10;
+/// Attempts of a trial, where the file does not say: five rounds of Batch's ten. A trial that is reclaimed so often
+/// in spite of keeping its progress is somewhere it should not be.
+const ATTEMPTS: u8 = 50;
 
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
     if !upload.is_sweep_file() {
@@ -109,15 +112,44 @@ fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Proble
         trials,
         queue,
         definition,
-        attempts: settings.attempts.unwrap_or(MAX_ATTEMPTS),
+        attempts: settings.attempts.unwrap_or(ATTEMPTS),
         timeout_seconds: settings.timeout_seconds,
         command: settings.command.clone(),
         resources: settings.resources.map(requirements).unwrap_or_default(),
         tags: settings.tags.clone(),
+        workspace: workspace(settings.workspace.as_ref(), context),
+        code: settings.code.clone().map(|code| CodeGrant { git: code.git, reference: code.reference }),
+        patterns: settings
+            .outputs
+            .clone()
+            .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
+            .unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
         parts: Plan::cut(trials),
     };
     if problems.is_empty() { Ok(Prepared { file: Arc::new(file), plan }) } else { Err(problems) }
+}
+
+/// The volumes of a sweep; a volume or snapshot that the file names is looked up with the target.
+fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<WorkspacePlan> {
+    let size = context.settings.workspace_gib;
+    let plan = |size_gib: Option<u32>, origin| {
+        let size_gib = size_gib.unwrap_or(if size > 0 { size } else { WORKSPACE_GIB });
+        Some(WorkspacePlan { size_gib, origin })
+    };
+    match wanted {
+        None if size == 0 => None,
+        None => plan(None, Origin::Blank),
+        Some(Workspace::Off) => None,
+        Some(Workspace::Volume { size_gib, snapshot: None }) => plan(*size_gib, Origin::Blank),
+        Some(Workspace::Volume { size_gib, snapshot: Some(snapshot) }) => {
+            plan(*size_gib, Origin::Snapshot { snapshot: snapshot.clone() })
+        }
+        Some(Workspace::Adopted { volume }) => {
+            let (volume, zone, name) = (volume.clone(), String::new(), String::new());
+            plan(None, Origin::Adopted { volume, zone, name })
+        }
+    }
 }
 
 fn ranking(metric: &sweep::MetricGoal) -> Ranking {
@@ -166,7 +198,7 @@ fn reading(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
 
 /// Takes the lease on a part, and only then submits it.
 fn submit(mut sweep: Sweep, part: u32, context: Context<'_>) -> Decision {
-    let Some(submission) = submission(&sweep, part, context) else {
+    let Some(submission) = submission(&sweep, Run::Part(part), context) else {
         return Decision::illegal(format!("part {part} is not in the plan"));
     };
     sweep.enter(Stage::Submitting { part });
@@ -175,24 +207,34 @@ fn submit(mut sweep: Sweep, part: u32, context: Context<'_>) -> Decision {
         .then(Command::SubmitPart(submission))
 }
 
-fn submission(sweep: &Sweep, part: u32, context: Context<'_>) -> Option<Submission> {
+/// What is submitted for a part, or for one trial again.
+pub(super) fn submission(sweep: &Sweep, run: Run, context: Context<'_>) -> Option<Submission> {
     let plan = sweep.plan.as_ref()?;
-    let name = sweep.job_name(part);
+    let name = JobName { sweep: sweep.id.clone(), run };
+    let trials = match run {
+        Run::Part(part) => plan.part(part)?.trials,
+        Run::Again { .. } => 1,
+    };
+    let earlier = name.round() * JOB_ATTEMPTS;
+    let attempts = u32::from(plan.attempts).saturating_sub(earlier).min(JOB_ATTEMPTS);
     let variable = |name: &str, value: String| (name.to_owned(), value);
-    let environment = vec![
+    let mut environment = vec![
         variable("SPOTSWEEP_SWEEP", sweep.id.to_string()),
         variable("SPOTSWEEP_BUCKET", sweep.upload.bucket.clone()),
         variable("SPOTSWEEP_KEY", sweep.upload.key.clone()),
         variable("SPOTSWEEP_FIRST_INDEX", name.first_index().to_string()),
         variable("SPOTSWEEP_CLAIM_FUNCTION", context.settings.claim_function.clone()),
     ];
+    if earlier > 0 {
+        environment.push(variable("SPOTSWEEP_FIRST_ATTEMPT", earlier.to_string()));
+    }
     let mut tags = plan.tags.clone();
     tags.insert("spotsweep:sweep".into(), sweep.id.to_string());
     Some(Submission {
-        trials: plan.part(part)?.trials,
+        trials,
         queue: plan.queue.clone(),
         definition: plan.definition.clone(),
-        attempts: plan.attempts,
+        attempts: u8::try_from(attempts).ok()?,
         timeout_seconds: plan.timeout_seconds,
         command: plan.command.clone(),
         resources: plan.resources.clone().into_iter().collect(),

@@ -1,13 +1,18 @@
 //! What an attempt may have and may say. The attempt number fences: once a newer attempt has
 //! claimed, or Batch has reported the end of an attempt, the older one is refused.
 
-use super::{Context, Decision};
-use crate::claim::{ByteRange, Grant, Metric, Outputs, Prefix, Reply};
-use crate::command::Command;
-use crate::event::{Ask, TrialRequest};
-use crate::store::{Held, View};
-use crate::trial::{Attempt, End, Trial};
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Context, Decision, workspace};
+use crate::claim::{ByteRange, Found, Grant, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant};
+use crate::command::Command;
+use crate::event::{Ask, Ending, TrialRequest};
+use crate::ids::JobId;
+use crate::lifecycle::{Plan, Sweep};
+use crate::store::{Held, View};
+use crate::trial::{End, Trial};
+use crate::workspace::{Fact, Origin, Place, Stage, device};
 
 pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
     let Some(Held { record: sweep, .. }) = &view.sweep else {
@@ -16,72 +21,203 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     let Some(plan) = sweep.plan.as_ref().filter(|plan| request.index < plan.trials) else {
         return refuse(format!("sweep {} has no trial {}", request.sweep, request.index));
     };
-    if let Some(known) = plan.job_of(request.index).filter(|known| *known != request.job) {
+    let held = view.trial.as_ref().map(|held| &held.record);
+    if let Some(known) = job_of(plan, held, request.index).filter(|known| *known != request.job) {
         return refuse(format!("job {} is not the trial's, {known} is", request.job));
     }
-    let held = view.trial.as_ref().map(|held| &held.record);
     let fence = held.and_then(|trial| trial.claimed_by).unwrap_or(0);
     if request.attempt < fence {
         return refuse(format!("attempt {} is over, attempt {fence} has the trial", request.attempt));
     }
-    let mut trial =
-        held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
+    let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
+    let asker = Asker { sweep, plan, held, trial, request, context };
     match &request.ask {
-        Ask::Claim { instance, zone } => {
-            if trial.status.is_terminal() || trial.ended >= request.attempt {
-                return refuse(format!("Batch has ended attempt {} of this trial", request.attempt));
-            }
-            claim(&mut trial, request.attempt, instance, zone);
-            let line = Command::FindLine { request: request.clone(), bucket: sweep.upload.bucket.clone() };
-            write(held, trial, format!("attempt {} has the trial", request.attempt), context).then(line)
-        }
-        Ask::Report { sequence, metrics, ended } => {
-            if !report(&mut trial, request.attempt, *sequence, metrics, ended.as_ref()) {
-                return Decision::ignore("an older report").reply(Reply::Accepted {});
-            }
-            let what = format!("report {sequence} of attempt {}", request.attempt);
-            write(held, trial, what, context).reply(Reply::Accepted {})
+        Ask::Claim { instance, zone } => asker.claims(instance.as_deref(), zone.as_deref()),
+        Ask::Mounted { volume, found } => asker.has_mounted(volume, found),
+        Ask::Notice(kind) => asker.hears_notice(*kind),
+        Ask::Report { sequence, metrics, seal, ended } => {
+            asker.reports(*sequence, metrics, seal.clone(), ended.as_ref())
         }
     }
 }
 
-fn claim(trial: &mut Trial, attempt: u32, instance: &Option<String>, zone: &Option<String>) {
-    trial.claimed_by = Some(attempt);
-    let record = trial.attempt(attempt);
-    record.instance = instance.clone().or(record.instance.take());
-    record.zone = zone.clone().or(record.zone.take());
+/// The trial's job, as far as it is known.
+fn job_of(plan: &Plan, held: Option<&Trial>, index: u32) -> Option<JobId> {
+    match held {
+        // The job is claimed before its submission is recorded.
+        Some(trial) if trial.resubmitting => None,
+        Some(trial) if trial.round > 0 => Some(trial.job.clone()),
+        Some(_) | None => plan.job_of(index),
+    }
 }
 
-/// Merges a report; false where a newer one of the same attempt is known.
-fn report(
-    trial: &mut Trial,
-    attempt: u32,
-    sequence: u64,
-    metrics: &BTreeMap<String, Metric>,
-    ended: Option<&(i32, Outputs, f64)>,
-) -> bool {
-    let record: &mut Attempt = trial.attempt(attempt);
-    if record.sequence.is_some_and(|known| known >= sequence) {
-        return false;
-    }
-    record.sequence = Some(sequence);
-    trial.report(metrics);
-    if let Some((exit_code, outputs, seconds)) = ended {
-        trial.end = Some(End { attempt, exit_code: *exit_code, outputs: *outputs, seconds: *seconds });
-    }
-    true
+/// An attempt that may speak for its trial.
+struct Asker<'a> {
+    sweep: &'a Sweep,
+    plan: &'a Plan,
+    held: Option<&'a Trial>,
+    trial: Trial,
+    request: &'a TrialRequest,
+    context: Context<'a>,
 }
 
-fn write(held: Option<&Trial>, trial: Trial, what: String, context: Context<'_>) -> Decision {
-    if held == Some(&trial) {
-        return Decision::advance(what);
+impl Asker<'_> {
+    fn claims(mut self, instance: Option<&str>, zone: Option<&str>) -> Decision {
+        let attempt = self.request.attempt;
+        if self.trial.is_over() || self.trial.ended >= attempt {
+            return refuse(format!("Batch has ended attempt {attempt} of this trial"));
+        }
+        self.trial.claimed_by = Some(attempt);
+        let record = self.trial.attempt(attempt);
+        record.instance = instance.map(str::to_owned).or(record.instance.take());
+        record.zone = zone.map(str::to_owned).or(record.zone.take());
+        let mut calls = Vec::new();
+        if self.plan.workspace.is_some() {
+            let (Some(instance), Some(zone)) = (instance, zone) else {
+                return refuse(NO_PLACE.to_owned());
+            };
+            let place = Place { attempt, instance: instance.to_owned(), zone: zone.to_owned() };
+            calls = self.learn(&Fact::Wanted(place));
+        }
+        let reply = standing(&self.trial, attempt, self.context);
+        let what = format!("attempt {attempt} claims; {}", self.story());
+        let line = Command::FindLine { request: self.request.clone(), bucket: self.sweep.upload.bucket.clone() };
+        let decision = self.write(what).then_all(calls);
+        match reply {
+            Some(reply) => decision.reply(reply),
+            None => decision.then(line),
+        }
     }
-    let due = if trial.status.is_terminal() { None } else { context.recheck_at() };
-    Decision::advance(what).trial(trial, due)
+
+    fn has_mounted(mut self, volume: &str, found: &Found) -> Decision {
+        let attempt = self.request.attempt;
+        let calls = self.learn(&Fact::Mounted { attempt, volume: volume.to_owned(), found: found.clone() });
+        let reply = mounted(&self.trial, attempt);
+        let what = self.story();
+        self.write(what).then_all(calls).reply(reply)
+    }
+
+    fn hears_notice(mut self, kind: NoticeKind) -> Decision {
+        let attempt = self.request.attempt;
+        let instance = self.held.and_then(|trial| trial.attempts.get(&attempt)?.instance.clone()).unwrap_or_default();
+        let calls = self.learn(&Fact::Noticed { instance, kind });
+        let what = match kind {
+            NoticeKind::Interruption => format!("attempt {attempt} is about to lose its instance"),
+            NoticeKind::Rebalance => format!("attempt {attempt} is likely to lose its instance"),
+        };
+        self.write(what).then_all(calls).reply(Reply::Accepted {})
+    }
+
+    fn reports(
+        mut self,
+        sequence: u64,
+        metrics: &BTreeMap<String, Metric>,
+        seal: Option<Seal>,
+        ended: Option<&Ending>,
+    ) -> Decision {
+        let attempt = self.request.attempt;
+        let record = self.trial.attempt(attempt);
+        if record.sequence.is_some_and(|known| known >= sequence) {
+            return Decision::ignore("an older report").reply(Reply::Accepted {});
+        }
+        record.sequence = Some(sequence);
+        self.trial.report(metrics);
+        let (fact, what) = match ended {
+            None => {
+                (seal.map(|seal| Fact::Sealed { attempt, seal }), format!("report {sequence} of attempt {attempt}"))
+            }
+            Some(Ending::Released) => {
+                (Some(Fact::Released { attempt, seal }), format!("attempt {attempt} was interrupted and leaves"))
+            }
+            Some(Ending::Finished { exit_code, outputs, seconds }) => {
+                self.trial.end = Some(End { attempt, exit_code: *exit_code, outputs: *outputs, seconds: *seconds });
+                (Some(Fact::Finished { attempt }), format!("attempt {attempt} ended with exit code {exit_code}"))
+            }
+        };
+        let calls = fact.map(|fact| self.learn(&fact)).unwrap_or_default();
+        self.write(what).then_all(calls).reply(Reply::Accepted {})
+    }
+
+    fn learn(&mut self, fact: &Fact) -> Vec<Command> {
+        workspace::learn(&mut self.trial, self.plan, fact, self.context)
+    }
+
+    fn story(&self) -> String {
+        workspace::story(self.held.and_then(|trial| trial.workspace.as_ref()), &self.trial)
+    }
+
+    fn write(self, what: String) -> Decision {
+        if self.held == Some(&self.trial) {
+            return Decision::advance(what);
+        }
+        workspace::changed(self.sweep, self.held, self.trial, what, self.context)
+    }
 }
 
-pub(super) fn granted(line: &ByteRange, outputs: &Prefix) -> Decision {
-    let grant = Grant { parameters: line.clone(), outputs: outputs.clone() };
+/// Why a trial with a workspace can't run where there is no metadata service.
+const NO_PLACE: &str = "the trial has a workspace, and the container can't say on which instance it runs: \
+    allow IMDSv2 with a hop limit of 2 in the launch template, or say `workspace: off` in the sweep file";
+
+/// How long to wait where EC2 has just refused a volume: capacity and quotas don't change within seconds, and an
+/// attempt that leaves at once is often started on the same instance again.
+const REFUSED_WAIT: Duration = Duration::from_secs(60);
+
+/// What an attempt is told whose workspace is not there; `None` where it is, or where there is to be none.
+fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> {
+    let workspace = trial.workspace.as_ref()?;
+    if let Some(reason) = &workspace.unavailable {
+        return Some(Reply::Unavailable { reason: reason.clone() });
+    }
+    if workspace.holder() == Some(attempt) {
+        return None;
+    }
+    let reason = workspace::story(None, trial);
+    let wait = if workspace.refusals > 0 { REFUSED_WAIT } else { context.settings.poll };
+    let retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    Some(Reply::Waiting { reason, retry_after_ms })
+}
+
+fn mounted(trial: &Trial, attempt: u32) -> Reply {
+    let workspace = trial.workspace.as_ref();
+    let stage = workspace.map(|workspace| &workspace.stage);
+    match (stage, workspace.and_then(|workspace| workspace.unavailable.clone())) {
+        (Some(Stage::Attached { to, mounted: true, .. }), _) if to.attempt == attempt => Reply::Accepted {},
+        (_, Some(reason)) => Reply::Unavailable { reason },
+        // Not refused: the trial is still this attempt's, and Batch is to try again.
+        _other => Reply::Unavailable { reason: format!("the workspace has left attempt {attempt} meanwhile") },
+    }
+}
+
+/// The line is found: the attempt gets everything at once, if its workspace is still its own.
+pub(super) fn granted(
+    view: &View,
+    request: &TrialRequest,
+    line: &ByteRange,
+    outputs: &Prefix,
+    context: Context<'_>,
+) -> Decision {
+    let plan = view.sweep.as_ref().and_then(|held| held.record.plan.as_ref());
+    let (Some(plan), Some(Held { record: trial, .. })) = (plan, &view.trial) else {
+        return refuse("the trial is not known any more".into());
+    };
+    if let Some(reply) = standing(trial, request.attempt, context) {
+        return Decision::ignore("the workspace has left meanwhile").reply(reply);
+    }
+    let workspace = trial.workspace.as_ref().and_then(|workspace| match (&workspace.stage, &workspace.volume.id) {
+        (Stage::Attached { device: number, .. }, Some(volume)) => Some(WorkspaceGrant {
+            volume: volume.clone(),
+            device: device(*number),
+            blank: workspace.volume.origin == Origin::Blank && !workspace.volume.used,
+        }),
+        _other => None,
+    });
+    let grant = Grant {
+        parameters: line.clone(),
+        outputs: outputs.clone(),
+        patterns: plan.patterns.clone(),
+        workspace,
+        code: plan.code.clone(),
+    };
     Decision::advance("granted").reply(Reply::Granted(grant))
 }
 

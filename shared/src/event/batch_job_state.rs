@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{Envelope, Event, ParseError, PartJob, TrialJob, detail};
-use crate::ids::{JobId, JobName};
+use crate::ids::{JobId, JobName, Run};
 use crate::trial::{Attempt, JobStatus, Observation};
 
 pub(super) const DETAIL_TYPE: &str = "Batch Job State Change";
@@ -72,14 +72,15 @@ pub(crate) fn event(found: JobDetail, polled: bool) -> Result<Option<Event>, Par
         return Ok(None);
     };
     let job = JobId::from(found.job_id.clone());
+    let round = name.round();
     let is_parent = job.child.is_none() && found.array_properties.as_ref().is_some_and(|array| array.size.is_some());
-    if is_parent {
-        let part = PartJob { sweep: name.sweep, part: name.part, job: job.parent, status: found.status };
+    if let (Run::Part(part), true) = (name.run, is_parent) {
+        let part = PartJob { sweep: name.sweep, part, job: job.parent, status: found.status };
         return Ok(Some(Event::PartJobChanged(part)));
     }
     let index = name.first_index() + job.child.unwrap_or(0);
     let seen = observation(job, found)?;
-    Ok(Some(Event::TrialJobChanged(TrialJob { sweep: name.sweep, index, seen, polled })))
+    Ok(Some(Event::TrialJobChanged(TrialJob { sweep: name.sweep, index, round, seen, polled })))
 }
 
 fn observation(job: JobId, found: JobDetail) -> Result<Observation, ParseError> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Ask, Event, ParseError, TrialRequest};
+use super::{Ask, Ending, Event, ParseError, TrialRequest};
 use crate::claim::{ClaimRequest, Metric, Request};
 use crate::ids::{JobId, SweepId};
 
@@ -24,9 +24,15 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
     }
     let ask = match found.request {
         Request::Claim { instance, zone } => Ask::Claim { instance, zone },
-        Request::Report { sequence, metrics } => Ask::Report { sequence, metrics, ended: None },
+        Request::Mounted { volume, found, .. } => Ask::Mounted { volume, found },
+        Request::Notice { kind } => Ask::Notice(kind),
+        Request::Report { sequence, metrics, seal } => Ask::Report { sequence, metrics, seal, ended: None },
+        Request::Release { sequence, metrics, seal } => {
+            Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released) }
+        }
         Request::End { sequence, exit_code, metrics, outputs, seconds } => {
-            Ask::Report { sequence, metrics, ended: Some((exit_code, outputs, seconds)) }
+            let ended = Ending::Finished { exit_code, outputs, seconds };
+            Ask::Report { sequence, metrics, seal: None, ended: Some(ended) }
         }
     };
     if let Ask::Report { metrics, .. } = &ask {

@@ -1,0 +1,98 @@
+//! One request to `trial-claim` and its answer, over Lambda Invoke.
+
+use std::time::Duration;
+
+use aws_sdk_lambda::error::SdkError;
+use aws_sdk_lambda::operation::invoke::InvokeError;
+use aws_sdk_lambda::primitives::Blob;
+use spotsweep::claim::{ClaimRequest, Reply, Request};
+use tokio::time::{Instant, sleep};
+
+use super::Claims;
+use crate::exit::{chain, say};
+
+/// First pause between two tries; doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How much of a function's error text goes into the log.
+const ERROR_TEXT_CHARS: usize = 500;
+
+/// Why `trial-claim` gave no usable answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The call did not go through.
+    #[error("invoking {function} failed")]
+    Invoke { function: String, source: Box<SdkError<InvokeError>> },
+    /// The function ran and failed (Lambda's `FunctionError`).
+    #[error("{function} failed ({kind}): {text}")]
+    Function { function: String, kind: String, text: String },
+    /// The answer is not JSON that we know.
+    #[error("{function} gave an answer that this runner does not know")]
+    Unreadable { function: String, source: serde_json::Error },
+    /// The answer belongs to another request.
+    #[error("{function} answered {reply:?}, which does not fit the request")]
+    Unfitting { function: String, reply: Box<Reply> },
+}
+
+impl CallError {
+    /// Whether the same call may go through later. A client error, such as a function that does
+    /// not exist or a missing permission, stays what it is.
+    fn passing(&self) -> bool {
+        match self {
+            Self::Function { .. } => true,
+            Self::Unreadable { .. } | Self::Unfitting { .. } => false,
+            Self::Invoke { source, .. } => {
+                let refused = source.raw_response().is_some_and(|response| {
+                    let status = response.status().as_u16();
+                    (400..500).contains(&status) && status != 429
+                });
+                !refused && !matches!(**source, SdkError::ConstructionFailure(_))
+            }
+        }
+    }
+}
+
+impl Claims {
+    /// Again and again, for as long as the configured patience.
+    pub(super) async fn call_patiently(&self, request: Request) -> Result<Reply, CallError> {
+        let deadline = Instant::now() + self.patience;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.call(request.clone()).await {
+                Err(error) if error.passing() && Instant::now() + pause < deadline => {
+                    say(&format!("{}; trying again in {pause:?}", chain(&error)));
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    pub(super) async fn call(&self, request: Request) -> Result<Reply, CallError> {
+        let function = || self.function.clone();
+        let unreadable = |source| CallError::Unreadable { function: function(), source };
+        let request = ClaimRequest {
+            sweep: self.sweep.clone(),
+            index: self.index,
+            job: self.job.clone(),
+            attempt: self.attempt,
+            request,
+        };
+        let payload = serde_json::to_vec(&request).map_err(unreadable)?;
+        let output = self
+            .lambda
+            .invoke()
+            .function_name(&self.function)
+            .payload(Blob::new(payload))
+            .send()
+            .await
+            .map_err(|source| CallError::Invoke { function: function(), source: Box::new(source) })?;
+        let body = output.payload().map(AsRef::as_ref).unwrap_or_default();
+        if let Some(kind) = output.function_error() {
+            let text = String::from_utf8_lossy(body).chars().take(ERROR_TEXT_CHARS).collect();
+            return Err(CallError::Function { function: function(), kind: kind.to_owned(), text });
+        }
+        serde_json::from_slice(body).map_err(unreadable)
+    }
+}

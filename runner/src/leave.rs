@@ -1,0 +1,71 @@
+//! The orderly end of an attempt that leaves its trial to the next one.
+
+use std::io;
+use std::time::Duration;
+
+use spotsweep::claim::Seal;
+use tokio::time::{Instant, timeout_at};
+
+use crate::claim::{Answer, Claims};
+use crate::exit::{chain, say};
+use crate::metrics::Figures;
+use crate::seal::Sealer;
+use crate::workspace::Workspace;
+
+/// The word that the trial is free is worth this much time even when none is left: without it,
+/// the next attempt waits until Batch tells that the instance is gone.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
+/// Writes everything out, seals it, unmounts. By then the command and all that it has started
+/// are gone. What comes back is the seal, if it holds: nobody may be left who could write.
+pub(crate) async fn close(workspace: Workspace, sealer: Option<Sealer>, deadline: Instant) -> Option<Seal> {
+    match timeout_at(deadline, close_orderly(workspace, sealer, deadline)).await {
+        Ok(Ok(seal)) => seal,
+        Ok(Err(error)) => {
+            say(&format!("the workspace was not closed in order: {}", chain(&error)));
+            None
+        }
+        Err(_elapsed) => {
+            say("no time left to close the workspace in order");
+            None
+        }
+    }
+}
+
+async fn close_orderly(workspace: Workspace, sealer: Option<Sealer>, deadline: Instant) -> io::Result<Option<Seal>> {
+    let sealed = seal(&workspace, sealer, deadline).await;
+    // Whatever became of the seal, the volume must be free.
+    if workspace.unmount().await? {
+        return Ok(sealed?.and_then(|sealer| sealer.summary()));
+    }
+    say("somebody outside this attempt uses the workspace: it is taken out of sight, and the seal is not final");
+    let reopened = sealed.and_then(|sealer| sealer.map_or(Ok(()), |mut sealer| sealer.reopen()));
+    workspace.detach()?;
+    reopened.map(|()| None)
+}
+
+async fn seal(workspace: &Workspace, sealer: Option<Sealer>, deadline: Instant) -> io::Result<Option<Sealer>> {
+    workspace.sync().await?;
+    let Some(mut sealer) = sealer else {
+        return Ok(None);
+    };
+    // Half of what is left is for reading; the rest is for unmounting, and for what goes slowly.
+    let now = Instant::now();
+    let reading_ends = now + deadline.saturating_duration_since(now) / 2;
+    let sealing = tokio::task::spawn_blocking(move || {
+        sealer.finish(reading_ends.into_std())?;
+        Ok::<_, io::Error>(sealer)
+    });
+    sealing.await?.map(Some)
+}
+
+/// Gives the trial back.
+pub(crate) async fn release(claims: &Claims, figures: &Figures, seal: Option<Seal>, deadline: Instant) {
+    let limit = deadline.max(Instant::now() + LAST_WORD);
+    match timeout_at(limit, claims.release(figures.metrics(), seal)).await {
+        Ok(Ok(Answer::Accepted)) => {}
+        Ok(Ok(Answer::Refused(reason))) => say(&format!("the release was not taken: {reason}")),
+        Ok(Err(error)) => say(&format!("the release could not be told: {}", chain(&error))),
+        Err(_elapsed) => say("the release could not be told in time"),
+    }
+}

@@ -1,0 +1,119 @@
+//! Everything that comes before the command: who we are, what is ours, and where it is.
+
+use std::time::Instant;
+
+use spotsweep::claim::{Found, Grant, TrialLine};
+use spotsweep::sweep::command::expand;
+use tokio::time;
+
+use crate::claim::Claims;
+use crate::clients::Clients;
+use crate::code;
+use crate::config::Config;
+use crate::exit::{Failure, say};
+use crate::parameters;
+use crate::place::Place;
+use crate::seal::Sealer;
+use crate::upload::{Filter, Uploader};
+use crate::workplace::Workplace;
+use crate::workspace::{OWN, POINT, Workspace};
+
+/// All that it takes to start the command.
+pub(crate) struct Ready {
+    pub(crate) command: Vec<String>,
+    pub(crate) variables: Variables,
+    pub(crate) place: Workplace,
+    pub(crate) uploader: Uploader,
+    /// Absent without a workspace.
+    pub(crate) sealer: Option<Sealer>,
+}
+
+/// Claims the trial, mounts its workspace, and lays everything out. The mounted workspace is the
+/// caller's at once, who unmounts it even where this is cut short.
+pub(crate) async fn prepare(
+    config: &Config,
+    command: &[String],
+    clients: &Clients,
+    claims: &Claims,
+    workspace: &mut Option<Workspace>,
+) -> Result<Ready, Failure> {
+    let deadline = time::Instant::now() + config.workspace_limit;
+    let here = Place::find(&clients.imds).await;
+    let grant = claims.claim(here, deadline).await?;
+    let filter = Filter::new(&grant.patterns)?;
+    let trial = parameters::fetch(&clients.s3, &grant.parameters, config.index).await?;
+    announce(config, &trial);
+    let sealer = mount(config, &grant, claims, deadline, workspace).await?;
+
+    let user = config.user.as_ref();
+    let own = config.root.join(POINT).join(OWN);
+    let kept = workspace.as_ref().map(|workspace| workspace.point().join(OWN));
+    let mut place = Workplace::make(&config.root, &trial, kept.as_deref(), user)?;
+    if let Some(code) = &grant.code {
+        place.code = Some(code::fetch(code, &own, user).await?);
+    }
+    let (command, variables) = words(command, &place, &trial)?;
+    let uploader = Uploader::new(clients.s3.clone(), grant.outputs, place.output.clone(), filter);
+    Ok(Ready { command, variables, place, uploader, sealer })
+}
+
+fn announce(config: &Config, trial: &TrialLine) {
+    say(&format!(
+        "sweep {} trial {} attempt {}: {}",
+        config.sweep,
+        trial.index,
+        config.attempt,
+        serde_json::Value::Object(trial.parameters.clone())
+    ));
+}
+
+/// Mounts the granted workspace, holds it against its seal, and tells so. Until that is accepted,
+/// what the workspace was copied from must be kept, so nothing may be trained on it.
+async fn mount(
+    config: &Config,
+    grant: &Grant,
+    claims: &Claims,
+    deadline: time::Instant,
+    slot: &mut Option<Workspace>,
+) -> Result<Option<Sealer>, Failure> {
+    let Some(granted) = &grant.workspace else {
+        return Ok(None);
+    };
+    let started = Instant::now();
+    let workspace = slot.insert(Workspace::mount(config, granted, deadline).await?);
+    let (point, attempt, is_disk) = (workspace.point().to_owned(), config.attempt, workspace.is_disk());
+    let checking = tokio::task::spawn_blocking(move || Sealer::resume(&point, attempt, is_disk));
+    let failed = |source| Failure::System("check the workspace's checkpoints", source);
+    let (sealer, found) = checking.await.map_err(|broken| failed(broken.into()))?.map_err(failed)?;
+    let found = Found { formatted: workspace.formatted, ..found };
+    let seconds = started.elapsed().as_secs_f64();
+    tell(&workspace.volume, &found, seconds);
+    claims.mounted(&workspace.volume, found, seconds).await?;
+    Ok(Some(sealer))
+}
+
+fn tell(volume: &str, found: &Found, seconds: f64) {
+    for name in &found.torn {
+        say(&format!("checkpoint {name} is torn: put aside in {POINT}/{OWN}/torn"));
+    }
+    for name in &found.missing {
+        say(&format!("checkpoint file {name} is gone, though it was sealed"));
+    }
+    let newest = found.newest.as_deref().unwrap_or("none");
+    say(&format!("workspace {volume} is mounted and verified after {seconds:.1} s; newest checkpoint: {newest}"));
+}
+
+type Variables = Vec<(String, String)>;
+
+/// The command with its macros filled in, and its environment.
+fn words(command: &[String], place: &Workplace, trial: &TrialLine) -> Result<(Vec<String>, Variables), Failure> {
+    let inherited = |name: &str| std::env::var(name).ok();
+    let variables = place.variables(&trial.parameters, &inherited);
+    let variable = |name: &str| {
+        let own = variables.iter().rev().find(|(key, _)| key == name);
+        own.map(|(_, value)| value.clone()).or_else(|| inherited(name))
+    };
+    let json_file = place.parameters();
+    let command = expand(command, &trial.parameters, &variable, &json_file.to_string_lossy())?;
+    Ok((command, variables))
+}

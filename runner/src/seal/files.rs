@@ -1,0 +1,189 @@
+//! What lies under `checkpoints/`: files, and the checkpoints that they make up.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+const READ_BYTES: usize = 1024 * 1024;
+const NANOSECONDS: i64 = 1_000_000_000;
+/// Endings of names under which programs write what they later rename.
+const UNFINISHED: [&str; 5] = [".part", ".partial", ".tmp", ".temp", "~"];
+/// Hugging Face's trainer writes a checkpoint folder under such a name.
+const UNFINISHED_START: &str = "tmp-";
+/// With a number after them: folders that are one checkpoint, as Hugging Face, DeepSpeed, Megatron,
+/// Accelerate and Ray name them.
+const CHECKPOINT_FOLDERS: [&str; 8] =
+    ["checkpoint", "ckpt", "step", "global_step", "epoch", "iter", "iteration", "model_step"];
+/// Zip files, which `torch.save` and `numpy.savez` write, begin and end with these.
+const ZIP_START: [u8; 4] = *b"PK\x03\x04";
+const ZIP_END: [u8; 4] = *b"PK\x05\x06";
+/// The end record, and the longest comment that may follow it.
+const ZIP_END_BYTES: u64 = 22 + 65_535;
+
+/// Tells one content of a file from another without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    pub(super) bytes: u64,
+    /// Since 1970.
+    pub(super) modified_ns: i64,
+    /// A file put in place by rename is another one.
+    pub(super) inode: u64,
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            bytes: metadata.len(),
+            modified_ns: metadata.mtime().saturating_mul(NANOSECONDS).saturating_add(metadata.mtime_nsec()),
+            inode: metadata.ino(),
+        }
+    }
+}
+
+/// Every regular file below `folder` by its path there, but for unfinished ones and names that are
+/// not UTF-8, which JSON cannot hold. What goes away meanwhile is passed over.
+pub(super) fn walk(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        let entries = match fs::read_dir(&next) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            let name = path.strip_prefix(folder).ok().and_then(Path::to_str);
+            match name {
+                Some(name) if is_unfinished(name) => {}
+                Some(_) if metadata.is_dir() => folders.push(path),
+                Some(name) if metadata.is_file() => {
+                    found.insert(name.to_owned(), Stamp::of(&metadata));
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn is_unfinished(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with(UNFINISHED_START) || UNFINISHED.iter().any(|end| name.ends_with(end))
+}
+
+/// The checkpoint that a file belongs to: the outermost folder that is one as a whole, or else
+/// the file itself.
+pub(super) fn checkpoint(path: &str) -> &str {
+    let mut folders = path.match_indices('/').map(|(end, _)| &path[..end]);
+    let is_checkpoint = |folder: &&str| {
+        let name = folder.rsplit('/').next().unwrap_or(folder).to_ascii_lowercase();
+        let word = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let numbered = word.len() < name.len();
+        numbered && CHECKPOINT_FOLDERS.contains(&word.trim_end_matches(['-', '_', '=', '.']))
+    };
+    folders.find(is_checkpoint).unwrap_or(path)
+}
+
+/// The most recently modified checkpoint; of several at one moment, the last by name.
+pub(super) fn newest<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Option<String> {
+    let newest = files.map(|(path, stamp)| (stamp.modified_ns, checkpoint(path))).max()?;
+    Some(newest.1.to_owned())
+}
+
+/// SHA-256 of the first `bytes` of a file, in hexadecimal digits.
+pub(super) fn hash(path: &Path, bytes: u64) -> io::Result<String> {
+    let mut file = File::open(path)?.take(bytes);
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        hasher.update(&buffer[..count]);
+    }
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What a file that nobody has sealed says about itself: empty, or a zip without its end.
+pub(super) fn looks_torn(path: &Path, bytes: u64) -> io::Result<bool> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // Hidden ones are marks, which are empty as a rule.
+    if bytes == 0 {
+        return Ok(!name.starts_with('.'));
+    }
+    Ok(is_zip(path)? && !has_zip_end(path, bytes)?)
+}
+
+fn is_zip(path: &Path) -> io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(ZIP_START.len() as u64).read_to_end(&mut start)?;
+    Ok(start == ZIP_START)
+}
+
+fn has_zip_end(path: &Path, bytes: u64) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(bytes.saturating_sub(ZIP_END_BYTES)))?;
+    let mut end = Vec::new();
+    file.take(ZIP_END_BYTES).read_to_end(&mut end)?;
+    Ok(end.windows(ZIP_END.len()).any(|window| window == ZIP_END))
+}
+
+/// Whether a file is a zip whose every entry has the checksum that it was written with: that is
+/// proof of its being whole, whatever else is known.
+pub(super) fn is_whole_zip(path: &Path) -> io::Result<bool> {
+    if !is_zip(path)? {
+        return Ok(false);
+    }
+    let Ok(mut archive) = zip::ZipArchive::new(File::open(path)?) else {
+        return Ok(false);
+    };
+    let count = archive.len();
+    // Reading an entry to its end compares its checksum.
+    let mut is_whole =
+        |index| archive.by_index(index).is_ok_and(|mut entry| io::copy(&mut entry, &mut io::sink()).is_ok());
+    Ok(count > 0 && (0..count).all(&mut is_whole))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn folders_that_are_checkpoints_go_as_one() {
+        let cases = [
+            ("model.pt", "model.pt"),
+            ("checkpoint-500/optimizer.pt", "checkpoint-500"),
+            ("run/global_step_12/mp/rank_0.pt", "run/global_step_12"),
+            ("a/checkpoint-1/step3/x", "a/checkpoint-1"),
+            ("iter_0000500/x", "iter_0000500"),
+            ("Epoch=3/x", "Epoch=3"),
+            // Parameters in a folder's name, and checkpoints below it.
+            ("lr_0.1-seed_7/epoch-000001.checkpoint", "lr_0.1-seed_7/epoch-000001.checkpoint"),
+            ("7/model.pt", "7/model.pt"),
+            ("checkpoint/x", "checkpoint/x"),
+            ("version_0/checkpoints/epoch=1.ckpt", "version_0/checkpoints/epoch=1.ckpt"),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(checkpoint(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn unfinished_files_are_no_checkpoints() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a/model.pt", "a/model.pt.123.part", "tmp-checkpoint-5/model.pt", ".metadata"] {
+            fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let found = walk(folder.path()).unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), [".metadata", "a/model.pt"]);
+    }
+}

@@ -1,0 +1,70 @@
+//! The seal as it lies on the workspace: `.spotsweep/seal.json`.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use spotsweep::claim::Seal;
+
+use super::files::{Stamp, newest};
+use crate::exit::say;
+
+const NAME: &str = "seal.json";
+/// Written first, then put in the other's place.
+const BESIDE: &str = "seal.json.part";
+
+/// Which files were whole, and how they looked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// Which attempt sealed.
+    pub(super) attempt: u32,
+    /// Nothing was written after it: sealed at release, when the command had stopped.
+    #[serde(rename = "final")]
+    pub(super) last: bool,
+    /// By path below `checkpoints/`.
+    pub(super) files: BTreeMap<String, Sealed>,
+}
+
+/// One file under the seal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sealed {
+    #[serde(flatten)]
+    pub(super) stamp: Stamp,
+    /// Of the content, in hexadecimal digits.
+    pub(super) sha256: String,
+}
+
+impl Record {
+    /// The seal in `folder`. One that cannot be read seals nothing: every file is then judged by itself.
+    pub(super) fn read(folder: &Path) -> io::Result<Option<Self>> {
+        let text = match fs::read(folder.join(NAME)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let record = serde_json::from_slice(&text);
+        Ok(record.map_err(|error| say(&format!("the seal is broken, going on without: {error}"))).ok())
+    }
+
+    /// Whole or not at all, and on disk when this comes back.
+    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+        let beside = folder.join(BESIDE);
+        let mut file = File::create(&beside)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        file.sync_all()?;
+        fs::rename(&beside, folder.join(NAME))?;
+        // A rename is an entry of the folder, not of the file.
+        File::open(folder)?.sync_all()
+    }
+
+    /// What the control plane keeps of it; nothing where nothing is sealed.
+    pub(super) fn summary(&self) -> Option<Seal> {
+        (!self.files.is_empty()).then(|| Seal {
+            files: self.files.len() as u64,
+            bytes: self.files.values().map(|file| file.stamp.bytes).sum(),
+            newest: newest(self.files.iter().map(|(path, file)| (path.as_str(), file.stamp))),
+        })
+    }
+}

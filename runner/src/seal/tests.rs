@@ -1,0 +1,287 @@
+#![allow(clippy::unwrap_used)]
+
+use std::fs::{FileTimes, OpenOptions};
+use std::io::Write;
+
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use super::*;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// A workspace, and what attempts do to it.
+struct Bench {
+    folder: tempfile::TempDir,
+    is_disk: bool,
+    attempt: u32,
+    /// Seconds since 1970 of the newest file.
+    clock: u64,
+}
+
+impl Bench {
+    fn new(is_disk: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join(OWN)).unwrap();
+        fs::create_dir_all(folder.path().join(CHECKPOINTS)).unwrap();
+        Self { folder, is_disk, attempt: 0, clock: 1_000_000 }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(CHECKPOINTS).join(name)
+    }
+
+    /// Writes in place, each file newer than the one before.
+    fn write(&mut self, name: &str, content: &[u8]) {
+        fs::create_dir_all(self.at(name).parent().unwrap()).unwrap();
+        fs::write(self.at(name), content).unwrap();
+        self.touch(name);
+    }
+
+    fn touch(&mut self, name: &str) {
+        self.clock += 1;
+        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(self.clock);
+        let file = OpenOptions::new().append(true).open(self.at(name)).unwrap();
+        file.set_times(FileTimes::new().set_modified(modified)).unwrap();
+    }
+
+    /// Writes beside, and puts it in place.
+    fn replace(&mut self, name: &str, content: &[u8]) {
+        let beside = format!("{name}.part");
+        self.write(&beside, content);
+        fs::rename(self.at(&beside), self.at(name)).unwrap();
+    }
+
+    fn resume(&mut self) -> (Sealer, Found) {
+        self.attempt += 1;
+        Sealer::resume(self.folder.path(), self.attempt, self.is_disk).unwrap()
+    }
+
+    /// Seals what is there now, as while the command runs or as at its end.
+    fn seal(&mut self, last: bool) {
+        let (mut sealer, _) = self.resume();
+        if last {
+            sealer.finish(Instant::now() + SOON).unwrap();
+        } else {
+            assert!(sealer.seal_resting(QUIET).unwrap());
+        }
+    }
+}
+
+fn zip_of(content: &[u8]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(io::Cursor::new(Vec::new()));
+    writer.start_file("archive/data.pkl", SimpleFileOptions::default()).unwrap();
+    writer.write_all(content).unwrap();
+    writer.finish().unwrap().into_inner()
+}
+
+/// What happens to `new`, sealed as `sealed content` after `old`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Event {
+    Nothing,
+    Truncated,
+    Emptied,
+    SameSizeOverwritten,
+    Grown,
+    LongerOverwritten,
+    OverwrittenByZip,
+    OverwrittenByTornZip,
+    Replaced,
+    ReplacedByShorter,
+    ReplacedByEmpty,
+    Touched,
+    Removed,
+}
+
+impl Event {
+    fn happen(self, bench: &mut Bench) {
+        let zip = zip_of(b"weights");
+        match self {
+            Self::Nothing => {}
+            Self::Truncated => bench.write("new", b"sealed conten"),
+            Self::Emptied => bench.write("new", b""),
+            Self::SameSizeOverwritten => bench.write("new", b"sealed CONTENT"),
+            Self::Grown => bench.write("new", b"sealed content and more"),
+            Self::LongerOverwritten => bench.write("new", b"something else, and longer"),
+            Self::OverwrittenByZip => bench.write("new", &zip),
+            Self::OverwrittenByTornZip => bench.write("new", &zip[..zip.len() - 23]),
+            Self::Replaced => bench.replace("new", b"another content"),
+            Self::ReplacedByShorter => bench.replace("new", b"short"),
+            Self::ReplacedByEmpty => bench.replace("new", b""),
+            Self::Touched => bench.touch("new"),
+            Self::Removed => fs::remove_file(bench.at("new")).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn what_differs_from_the_seal_is_torn_unless_it_was_replaced() {
+    // What happened; whether it is torn after the last seal, and after a running one on a disk
+    // and in a folder.
+    let cases = [
+        (Event::Nothing, false, false, false),
+        (Event::Truncated, true, true, true),
+        (Event::Emptied, true, true, true),
+        (Event::SameSizeOverwritten, true, true, false),
+        (Event::Grown, true, false, false),
+        (Event::LongerOverwritten, true, true, false),
+        (Event::OverwrittenByZip, true, false, false),
+        (Event::OverwrittenByTornZip, true, true, true),
+        (Event::Replaced, true, false, false),
+        (Event::ReplacedByShorter, true, false, true),
+        (Event::ReplacedByEmpty, true, true, true),
+        (Event::Touched, false, false, false),
+    ];
+    for (event, torn_after_last, torn_on_disk, torn_in_folder) in cases {
+        for (last, is_disk, torn) in [
+            (true, true, torn_after_last),
+            (true, false, torn_after_last),
+            (false, true, torn_on_disk),
+            (false, false, torn_in_folder),
+        ] {
+            let what = format!("{event:?}, last {last}, disk {is_disk}");
+            let mut bench = Bench::new(is_disk);
+            bench.write("old", b"older content");
+            bench.write("new", b"sealed content");
+            bench.seal(last);
+            event.happen(&mut bench);
+            let content = fs::read(bench.at("new")).unwrap();
+            let (_, found) = bench.resume();
+            if torn {
+                assert_eq!(found.torn, ["new"], "{what}");
+                assert_eq!(found.newest.as_deref(), Some("old"), "{what}");
+                let aside = bench.folder.path().join(OWN).join(TORN).join("2/new");
+                assert_eq!(fs::read(aside).unwrap(), content, "{what}: kept");
+                assert!(!bench.at("new").exists(), "{what}: training must not find it");
+            } else {
+                let expected = Found { newest: Some("new".into()), ..Found::default() };
+                assert_eq!(found, expected, "{what}");
+            }
+            assert_eq!(bench.resume().1.torn, [""; 0], "{what}: once is enough");
+        }
+    }
+}
+
+#[test]
+fn what_is_gone_is_missed_only_where_nobody_could_remove_it() {
+    for (last, left, missing) in [(true, true, vec!["new"]), (false, true, vec![]), (false, false, vec!["new"])] {
+        let mut bench = Bench::new(true);
+        if left {
+            bench.write("old", b"older content");
+        }
+        bench.write("new", b"sealed content");
+        bench.seal(last);
+        Event::Removed.happen(&mut bench);
+        let (_, found) = bench.resume();
+        assert_eq!(found.missing, missing, "last {last}, left {left}");
+        assert_eq!(found.newest.is_some(), left);
+    }
+}
+
+#[test]
+fn unsealed_files_are_judged_by_themselves() {
+    let zip = zip_of(&[7; 1000]);
+    let torch_like = &zip[..zip.len() / 2];
+    let cases: [(&str, &[u8], bool); 7] = [
+        ("model.pt", &zip, false),
+        ("model.pt", torch_like, true),
+        ("model.bin", b"\x80\x04 a pickle", false),
+        ("model.bin", b"", true),
+        ("run/.is_checkpoint", b"", false),
+        ("model.pt.77.part", b"", false),
+        ("tmp-checkpoint-9/model.pt", b"", false),
+    ];
+    for (name, content, torn) in cases {
+        let mut bench = Bench::new(true);
+        bench.write(name, content);
+        assert_eq!(!bench.resume().1.torn.is_empty(), torn, "{name} {}", content.len());
+        assert_eq!(bench.at(name).exists(), !torn);
+    }
+}
+
+#[test]
+fn a_torn_file_takes_its_checkpoint_folder_along() {
+    let mut bench = Bench::new(true);
+    for name in
+        ["checkpoint-500/model", "checkpoint-500/optimizer", "checkpoint-1000/model", "checkpoint-1000/optimizer"]
+    {
+        bench.write(name, name.as_bytes());
+    }
+    bench.seal(true);
+    bench.write("checkpoint-1000/model", b"half");
+    bench.touch("checkpoint-500/model");
+    let (sealer, found) = bench.resume();
+    let expected =
+        Found { newest: Some("checkpoint-500".into()), torn: vec!["checkpoint-1000".into()], ..Found::default() };
+    assert_eq!(found, expected);
+    assert!(!bench.at("checkpoint-1000").exists());
+    let seal = sealer.summary().unwrap();
+    assert_eq!((seal.files, seal.newest.as_deref()), (2, Some("checkpoint-500")));
+}
+
+#[test]
+fn the_seal_follows_a_rotation_and_reads_only_what_changed() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, found) = bench.resume();
+    assert_eq!((found, sealer.summary()), (Found::default(), None));
+    bench.write("epoch-1", b"one");
+    bench.write("epoch-2", b"two!");
+    assert!(sealer.seal_resting(QUIET).unwrap());
+    let expected = Seal { files: 2, bytes: 7, newest: Some("epoch-2".into()) };
+    assert_eq!(sealer.summary(), Some(expected));
+    assert!(!sealer.seal_resting(QUIET).unwrap(), "nothing has changed");
+
+    // A file that is being written is left alone until it rests; what it was stays sealed.
+    fs::write(bench.at("epoch-2"), b"in the midst of it").unwrap();
+    bench.write("epoch-3", b"three");
+    fs::remove_file(bench.at("epoch-1")).unwrap();
+    assert!(sealer.seal_resting(QUIET).unwrap());
+    let expected = Seal { files: 2, bytes: 9, newest: Some("epoch-3".into()) };
+    assert_eq!(sealer.summary(), Some(expected));
+
+    // The same size and time stand for the same content: it is not read again.
+    let known = sealer.record.files["epoch-3"].clone();
+    sealer.record.files.insert("epoch-3".into(), Sealed { sha256: "kept".into(), ..known });
+    sealer.finish(Instant::now() + SOON).unwrap();
+    assert_eq!(sealer.record.files["epoch-3"].sha256, "kept");
+    let expected = Seal { files: 2, bytes: 23, newest: Some("epoch-2".into()) };
+    assert_eq!(sealer.summary(), Some(expected));
+}
+
+#[test]
+fn a_seal_that_ran_out_of_time_is_not_the_last_word() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    bench.write("new", b"content");
+    sealer.finish(Instant::now()).unwrap();
+    assert_eq!(sealer.summary(), None);
+    assert_eq!(bench.resume().1, Found { newest: Some("new".into()), ..Found::default() });
+    // Neither is one that was taken back.
+    let (mut sealer, _) = bench.resume();
+    sealer.finish(Instant::now() + SOON).unwrap();
+    sealer.reopen().unwrap();
+    bench.replace("new", b"written by somebody else");
+    assert_eq!(bench.resume().1.torn, [""; 0]);
+}
+
+#[test]
+fn the_next_attempt_may_change_what_was_sealed_for_good() {
+    let mut bench = Bench::new(true);
+    bench.write("last.bin", b"epoch 1");
+    bench.seal(true);
+    // Resumes, trains on, and its instance dies before its first seal.
+    bench.resume();
+    bench.replace("last.bin", b"epoch 2, whole");
+    let (_, found) = bench.resume();
+    assert_eq!(found, Found { newest: Some("last.bin".into()), ..Found::default() });
+}
+
+#[test]
+fn a_broken_seal_seals_nothing() {
+    for text in ["", "{", "[]", r#"{"attempt": 1, "final": true, "files": 7}"#] {
+        let mut bench = Bench::new(true);
+        bench.write("new", b"content");
+        fs::write(bench.folder.path().join(OWN).join("seal.json"), text).unwrap();
+        assert_eq!(bench.resume().1, Found { newest: Some("new".into()), ..Found::default() }, "{text}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Whether the attempt has to end before its command does, and how much time there is.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustix::process::Signal;
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::notices::{Interruption, Notices};
+use crate::signals::Signals;
+
+/// ECS kills a container so long after SIGTERM unless told otherwise (`ECS_CONTAINER_STOP_TIMEOUT`).
+const AFTER_SIGNAL: Duration = Duration::from_secs(30);
+/// The least that is taken to be left after a notice.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// Why the command is stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The container or the instance is about to end.
+    Interrupted(String),
+    /// `trial-claim` refused a report: the trial is another attempt's.
+    Fenced(String),
+}
+
+/// A request to stop the command.
+#[derive(Debug, Clone)]
+pub(crate) struct Stop {
+    pub(crate) cause: Cause,
+    pub(crate) signal: Signal,
+    /// Between the signal and SIGKILL.
+    pub(crate) grace: Duration,
+    /// When everything must be over.
+    pub(crate) deadline: Instant,
+}
+
+impl Stop {
+    /// The trial is another attempt's.
+    pub(crate) fn fenced(reason: String, config: &Config) -> Self {
+        Self::after_signal(Cause::Fenced(reason), config.stop_signal, config)
+    }
+
+    /// Nobody says how much time there is: the configured grace, and as much as usual after it.
+    fn after_signal(cause: Cause, signal: Signal, config: &Config) -> Self {
+        let deadline = Instant::now() + AFTER_SIGNAL.max(config.grace * 4 / 3);
+        Self { cause, signal, grace: config.grace, deadline }
+    }
+
+    /// The last quarter of the time left is for writing out, sealing, unmounting and telling; the
+    /// command's grace ends before it.
+    fn notice(notice: Interruption, config: &Config) -> Self {
+        let left = Duration::try_from(notice.at.duration_since(Timestamp::now())).unwrap_or_default().max(LEAST);
+        Self {
+            cause: Cause::Interrupted(format!("EC2 takes this instance at {}", notice.at)),
+            signal: config.stop_signal,
+            grace: config.grace.min(left * 3 / 4),
+            deadline: Instant::now() + left,
+        }
+    }
+}
+
+/// Comes back when the container or the instance is about to end. Without `notices`, the command
+/// has no workspace to save anything on, and may as well use the time that it has.
+pub(crate) async fn interruption(signals: &mut Signals, notices: Option<&mut Notices>, config: &Config) -> Stop {
+    let noticed = async {
+        match notices {
+            Some(notices) => notices.interruption().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        signal = signals.next() => {
+            let cause = Cause::Interrupted(format!("stopped by signal {}", signal.as_raw()));
+            // A person's Ctrl-C reaches the command as such.
+            let passed_on = if signal == Signal::TERM { config.stop_signal } else { signal };
+            Stop::after_signal(cause, passed_on, config)
+        }
+        notice = noticed => Stop::notice(notice, config),
+    }
+}

@@ -1,0 +1,115 @@
+//! Whom the training command runs as, read as Docker reads `--user`.
+
+use std::fmt;
+
+use rustix::fs::{Gid, Uid};
+
+/// A numeric identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) uid: Uid,
+    pub(crate) gid: Gid,
+    /// Supplementary groups.
+    pub(crate) groups: Vec<Gid>,
+}
+
+impl User {
+    /// The runner's own.
+    pub(crate) fn own() -> Self {
+        Self { uid: rustix::process::geteuid(), gid: rustix::process::getegid(), groups: Vec::new() }
+    }
+
+    /// From `name`, `uid`, or either with `:group`, and the image's own `passwd` and `group`: a static
+    /// binary asks no name service. As with Docker, a uid without an entry belongs to group 0, and
+    /// a group that is named takes the place of all others.
+    pub(crate) fn find(text: &str, passwd: &str, group: &str) -> Result<Self, String> {
+        let (user, named_group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
+        let account = entries(passwd).find(|fields| fields.first() == Some(&user) || fields.get(2) == Some(&user));
+        let uid =
+            account.as_ref().and_then(|fields| id(fields.get(2)?)).or_else(|| id(user)).ok_or_else(|| {
+                format!("/etc/passwd has no user {user:?}; give a number, or add the user to the image")
+            })?;
+        let found_group = |name: &str| {
+            let entry = entries(group).find(|fields| fields.first() == Some(&name));
+            entry.and_then(|fields| id(fields.get(2)?)).or_else(|| id(name))
+        };
+        if let Some(name) = named_group {
+            let gid = found_group(name).ok_or_else(|| {
+                format!("/etc/group has no group {name:?}; give a number, or add the group to the image")
+            })?;
+            return Ok(Self { uid: Uid::from_raw(uid), gid: Gid::from_raw(gid), groups: Vec::new() });
+        }
+        let gid = account.as_ref().and_then(|fields| id(fields.get(3)?)).unwrap_or(0);
+        let name = account.as_ref().and_then(|fields| fields.first().copied());
+        let is_member = |fields: &Vec<&str>| {
+            let members = fields.get(3).copied().unwrap_or_default();
+            name.is_some_and(|name| members.split(',').any(|member| member == name))
+        };
+        let groups = entries(group).filter(is_member).filter_map(|fields| id(fields.get(2)?));
+        Ok(Self { uid: Uid::from_raw(uid), gid: Gid::from_raw(gid), groups: groups.map(Gid::from_raw).collect() })
+    }
+
+    /// Reads what [`fmt::Display`] wrote.
+    pub(crate) fn from_words(text: &str) -> Option<Self> {
+        let mut ids = text.split(',').map(id);
+        let (uid, gid) = (ids.next()??, ids.next()??);
+        let groups = ids.map(|group| group.map(Gid::from_raw)).collect::<Option<_>>()?;
+        Some(Self { uid: Uid::from_raw(uid), gid: Gid::from_raw(gid), groups })
+    }
+}
+
+/// Numbers: uid, gid, then the other groups.
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.uid.as_raw(), self.gid.as_raw())?;
+        self.groups.iter().try_for_each(|group| write!(f, ",{}", group.as_raw()))
+    }
+}
+
+fn entries(file: &str) -> impl Iterator<Item = Vec<&str>> {
+    file.lines().map(|line| line.split(':').collect())
+}
+
+/// The highest number means "leave it as it is" to the kernel: it is nobody's.
+fn id(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|number| *number != u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn users_are_read_as_docker_reads_them() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nana:x:1000:100:Ana:/home/ana:/bin/sh\n";
+        let group = "root:x:0:\nusers:x:100:\nvideo:x:44:bob,ana\nrender:x:105:ana\n";
+        let cases = [
+            ("ana", Ok("1000,100,44,105")),
+            ("1000", Ok("1000,100,44,105")),
+            ("ana:video", Ok("1000,44")),
+            ("ana:7", Ok("1000,7")),
+            ("2000", Ok("2000,0")),
+            ("2000:2001", Ok("2000,2001")),
+            ("root", Ok("0,0")),
+            ("bob", Err("no user \"bob\"")),
+            ("", Err("no user")),
+            ("-1", Err("no user")),
+            ("4294967295", Err("no user")),
+            ("ana:nobody", Err("no group \"nobody\"")),
+            ("ana:", Err("no group")),
+        ];
+        for (text, expected) in cases {
+            match (User::find(text, passwd, group), expected) {
+                (Ok(user), Ok(words)) => {
+                    assert_eq!(user.to_string(), words, "{text}");
+                    assert_eq!(User::from_words(words), Some(user), "{text}");
+                }
+                (Err(problem), Err(part)) => assert!(problem.contains(part), "{text}: {problem}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+        assert_eq!(User::from_words("1000"), None);
+        assert_eq!(User::from_words("1000,x"), None);
+    }
+}

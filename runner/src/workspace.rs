@@ -1,0 +1,127 @@
+//! The trial's volume at `<root>/dltraining`: mounted, checked, and let go of.
+
+mod device;
+mod format;
+mod mount;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use spotsweep::claim::WorkspaceGrant;
+use tokio::time::Instant;
+
+pub(crate) use self::device::Device;
+use self::format::{Content, make, probe};
+use crate::config::Config;
+use crate::exit::{Failure, say};
+
+/// Where the workspace is, below the root; without one, an ordinary folder.
+pub(crate) const POINT: &str = "dltraining";
+/// The runner's own folder on the workspace.
+pub(crate) const OWN: &str = ".spotsweep";
+
+/// Why a workspace cannot be used, though its volume is attached.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkspaceError {
+    #[error("cannot read {0}: the container must be privileged, or have CAP_SYS_ADMIN and the device")]
+    Read(PathBuf, #[source] io::Error),
+    #[error(
+        "{volume} is not blank and has no ext4 or XFS file system; nothing was written. Give a volume or snapshot \
+         whose file system lies on the disk itself, without partitions"
+    )]
+    Unformatted { volume: String },
+    #[error(
+        "the volume is blank and the image has no mkfs.ext4: add e2fsprogs to the image, or give a formatted one \
+         with `workspace: {{snapshot: snap-…}}`"
+    )]
+    NoFormatter,
+    #[error("mkfs.ext4 failed")]
+    Format(#[source] io::Error),
+    #[error("cannot mount {device} on {point}: the container must be privileged, or have CAP_SYS_ADMIN")]
+    Mount { device: PathBuf, point: PathBuf, source: io::Error },
+    #[error("{0} is not the workspace though it was mounted there; nothing was written")]
+    NotMounted(PathBuf),
+    #[error("{0} is in the way of the workspace: remove it from the image, or leave it empty")]
+    Occupied(PathBuf),
+}
+
+/// A mounted workspace.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// The volume's id.
+    pub(crate) volume: String,
+    /// Whether the file system is new.
+    pub(crate) formatted: bool,
+    point: PathBuf,
+    device: Device,
+}
+
+impl Workspace {
+    /// Waits for the volume and mounts it. Only a volume that was granted as blank, and is, gets
+    /// a file system.
+    pub(crate) async fn mount(config: &Config, grant: &WorkspaceGrant, deadline: Instant) -> Result<Self, Failure> {
+        let device = device::wait(&config.devices, grant, deadline).await?;
+        let point = std::path::absolute(config.root.join(POINT))
+            .map_err(|source| Failure::Prepare { path: config.root.clone(), source })?;
+        // Not to be cancelled half-way: what is mounted must be known, to be unmounted.
+        let formatted = tokio::task::block_in_place(|| match &device {
+            Device::Folder(folder) => mount::link(folder, &point).map(|()| false),
+            Device::Block(device) => mount_device(device, &point, grant),
+        })?;
+        Ok(Self { volume: grant.volume.clone(), formatted, point, device })
+    }
+
+    /// Where it is mounted.
+    pub(crate) fn point(&self) -> &Path {
+        &self.point
+    }
+
+    /// Whether its files are on a disk of their own: their inode numbers then go with them, and
+    /// they are only safe once they are written out.
+    pub(crate) fn is_disk(&self) -> bool {
+        match self.device {
+            Device::Block(_) => true,
+            Device::Folder(_) => false,
+        }
+    }
+
+    /// Writes everything out.
+    pub(crate) async fn sync(&self) -> io::Result<()> {
+        let point = self.point.clone();
+        match self.device {
+            Device::Block(_) => tokio::task::spawn_blocking(move || mount::sync(&point)).await?,
+            // The local stack reads the same page cache.
+            Device::Folder(_) => Ok(()),
+        }
+    }
+
+    /// Unmounts it; false where somebody keeps it busy for longer than a killed process does.
+    pub(crate) async fn unmount(&self) -> io::Result<bool> {
+        match &self.device {
+            Device::Block(_) => mount::leave(&self.point).await,
+            Device::Folder(_) => std::fs::remove_file(&self.point).map(|()| true),
+        }
+    }
+
+    /// Takes a busy one out of sight, so that this attempt can end.
+    pub(crate) fn detach(&self) -> io::Result<()> {
+        mount::detach(&self.point)
+    }
+}
+
+fn mount_device(device: &Path, point: &Path, grant: &WorkspaceGrant) -> Result<bool, Failure> {
+    let (file_system, formatted) = match probe(device).map_err(|error| WorkspaceError::Read(device.into(), error))? {
+        Content::Ext4 => ("ext4", false),
+        Content::Xfs => ("xfs", false),
+        Content::Blank if grant.blank => {
+            make(device)?;
+            say(&format!("made an ext4 file system on {}", grant.volume));
+            ("ext4", true)
+        }
+        Content::Blank | Content::Unknown => {
+            return Err(WorkspaceError::Unformatted { volume: grant.volume.clone() }.into());
+        }
+    };
+    mount::mount(device, point, file_system)?;
+    Ok(formatted)
+}

@@ -1,0 +1,86 @@
+//! What is on a block device, and a file system where there is nothing.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::WorkspaceError;
+
+/// Every file system, partition table and volume manager leaves something here.
+const PROBE_BYTES: u64 = 1024 * 1024;
+/// `s_magic` of ext2, ext3 and ext4, whose driver mounts all three
+/// (<https://docs.kernel.org/filesystems/ext4/super.html>).
+const EXT_MAGIC: ([u8; 2], usize) = ([0x53, 0xef], 1024 + 0x38);
+/// <https://docs.kernel.org/filesystems/xfs/xfs-self-describing-metadata.html>
+const XFS_MAGIC: ([u8; 4], usize) = (*b"XFSB", 0);
+
+/// What a device holds, as its first bytes tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Ext4,
+    Xfs,
+    /// Nothing but zeros, as EBS hands a new volume out.
+    Blank,
+    /// Something else.
+    Unknown,
+}
+
+pub(super) fn probe(device: &Path) -> io::Result<Content> {
+    let mut bytes = Vec::new();
+    File::open(device)?.take(PROBE_BYTES).read_to_end(&mut bytes)?;
+    let holds = |magic: &[u8], at: usize| bytes.get(at..at + magic.len()) == Some(magic);
+    Ok(if holds(&EXT_MAGIC.0, EXT_MAGIC.1) {
+        Content::Ext4
+    } else if holds(&XFS_MAGIC.0, XFS_MAGIC.1) {
+        Content::Xfs
+    } else if bytes.iter().all(|byte| *byte == 0) {
+        Content::Blank
+    } else {
+        Content::Unknown
+    })
+}
+
+/// Makes an ext4 file system. Nothing is kept back for root: the command may be anybody.
+pub(super) fn make(device: &Path) -> Result<(), WorkspaceError> {
+    let made = Command::new("mkfs.ext4").args(["-q", "-m", "0"]).arg(device).stdin(Stdio::null()).output();
+    match made {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(WorkspaceError::Format(io::Error::other(format!("{}: {text}", output.status))))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(WorkspaceError::NoFormatter),
+        Err(error) => Err(WorkspaceError::Format(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_zeros_are_blank() {
+        // What stands where, among how many zeros.
+        type Case<'a> = (&'a [(usize, &'a [u8])], usize, Content);
+        let cases: [Case<'_>; 7] = [
+            (&[], 2 << 20, Content::Blank),
+            (&[(1080, &[0x53, 0xef])], 2 << 20, Content::Ext4),
+            (&[(0, b"XFSB")], 2 << 20, Content::Xfs),
+            (&[(510, &[0x55, 0xaa])], 2 << 20, Content::Unknown),
+            (&[((1 << 20) - 1, &[1])], 2 << 20, Content::Unknown),
+            (&[(1080, &[0x53])], 1081, Content::Unknown),
+            (&[(0, b"XF")], 2, Content::Unknown),
+        ];
+        for (marks, bytes, expected) in cases {
+            let mut content = vec![0; bytes];
+            for (at, mark) in marks {
+                content[*at..at + mark.len()].copy_from_slice(mark);
+            }
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), content).unwrap();
+            assert_eq!(probe(file.path()).unwrap(), expected, "{marks:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A device or folder put in its place, and taken away.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::syncfs;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, unmount};
+use tokio::time::sleep;
+
+use super::WorkspaceError;
+use crate::exit::Failure;
+
+/// Unmounting is tried so often before it is given up: a process that was killed a moment ago
+/// still holds its files.
+const ROUNDS: u32 = 30;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Mounts `device` on `point` and makes sure that it is there: whatever is written to a mount
+/// point with nothing mounted lands on the instance's own disk, and is lost (facts 20).
+/// After a crash the kernel replays the journal here.
+pub(super) fn mount(device: &Path, point: &Path, file_system: &str) -> Result<(), Failure> {
+    let prepared = |source| Failure::Prepare { path: point.into(), source };
+    if fs::symlink_metadata(point).is_ok_and(|found| found.is_symlink()) {
+        fs::remove_file(point).map_err(prepared)?;
+    }
+    // What the image has here is hidden, not lost.
+    fs::create_dir_all(point).map_err(prepared)?;
+    // The copy of an XFS volume has the same identity; both may be attached to one instance.
+    let data = (file_system == "xfs").then_some(c"nouuid");
+    rustix::mount::mount(device, point, file_system, MountFlags::NODEV | MountFlags::NOSUID, data)
+        .map_err(|errno| WorkspaceError::Mount { device: device.into(), point: point.into(), source: errno.into() })?;
+    match is_mounted(device, point) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(WorkspaceError::NotMounted(point.into()).into()),
+        Err(source) => Err(prepared(source)),
+    }
+}
+
+/// Whether the files at `point` are the device's.
+fn is_mounted(device: &Path, point: &Path) -> io::Result<bool> {
+    Ok(fs::metadata(point)?.dev() == fs::metadata(device)?.rdev())
+}
+
+/// The local stack's way: `point` leads to the volume's folder. Training data that is already
+/// there, as files of the image, is never touched.
+pub(super) fn link(folder: &Path, point: &Path) -> Result<(), Failure> {
+    let prepared = |source| Failure::Prepare { path: point.into(), source };
+    match fs::symlink_metadata(point) {
+        Ok(found) if found.is_symlink() => fs::remove_file(point).map_err(prepared)?,
+        Ok(_) => fs::remove_dir(point).map_err(|_| WorkspaceError::Occupied(point.into()))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(prepared(error)),
+    }
+    if let Some(parent) = point.parent() {
+        fs::create_dir_all(parent).map_err(prepared)?;
+    }
+    symlink(folder, point).map_err(prepared)
+}
+
+/// Writes the file system of `point` out.
+pub(super) fn sync(point: &Path) -> io::Result<()> {
+    Ok(syncfs(File::open(point)?)?)
+}
+
+/// Unmounts; false where it stays busy.
+pub(super) async fn leave(point: &Path) -> io::Result<bool> {
+    for _ in 0..ROUNDS {
+        match unmount(point, UnmountFlags::NOFOLLOW) {
+            Ok(()) => return Ok(true),
+            Err(Errno::BUSY) => sleep(PAUSE).await,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(false)
+}
+
+/// Unmounts once its last user is gone (`MNT_DETACH`); nobody new finds it.
+pub(super) fn detach(point: &Path) -> io::Result<()> {
+    Ok(unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_link_takes_the_place_of_nothing_that_matters() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("volume")).unwrap();
+        fs::create_dir_all(at("empty")).unwrap();
+        fs::create_dir_all(at("full/datasets")).unwrap();
+        symlink(at("gone"), at("stale")).unwrap();
+        fs::write(at("file"), "").unwrap();
+        for point in ["new/deep", "empty", "stale"] {
+            link(&at("volume"), &at(point)).unwrap();
+            assert_eq!(fs::read_link(at(point)).unwrap(), at("volume"), "{point}");
+        }
+        for point in ["full", "file"] {
+            let problem = link(&at("volume"), &at(point)).unwrap_err().to_string();
+            assert!(problem.contains("workspace"), "{problem}");
+            assert!(!at(point).is_symlink());
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The production path: a real ext4 file system on a block device, really mounted.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::json;
+use tokio::process::Child;
+
+use crate::send;
+use crate::world::{Answer, Outcome, World, generous, granted_workspace, until, well};
+
+const IMAGE_BYTES: u64 = 64 << 20;
+
+/// A loop device over a sparse file; gone when dropped.
+struct Disk(PathBuf);
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
+}
+
+impl Disk {
+    /// `None` where this machine has no loop devices for us, which is said.
+    fn make(image: &Path) -> Option<Self> {
+        File::create(image).unwrap().set_len(IMAGE_BYTES).unwrap();
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(image).output();
+        let tools = ["mkfs.ext4", "unshare"].map(|tool| Command::new(tool).arg("-V").output().is_ok());
+        match made {
+            Ok(output) if output.status.success() && tools == [true, true] => {
+                Some(Self(String::from_utf8(output.stdout).unwrap().trim().into()))
+            }
+            _ => {
+                eprintln!("skipped: needs root, loop devices, mkfs.ext4 and unshare");
+                None
+            }
+        }
+    }
+
+    fn first_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        File::open(&self.0).unwrap().take(1 << 20).read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+}
+
+impl World {
+    /// The runner in a mount namespace of its own, as in a container.
+    fn spawn_contained(&self, extra: &[(&str, &str)], command: &[&str]) -> Child {
+        let words = ["--mount", "--propagation", "private", "--", env!("CARGO_BIN_EXE_spotsweep-runner")];
+        self.runner("unshare", &words, extra, command).spawn().unwrap()
+    }
+
+    async fn run_contained(&self, extra: &[(&str, &str)], script: &str) -> Outcome {
+        self.outcome(self.spawn_contained(extra, &["sh", "-c", script])).await
+    }
+}
+
+fn used_before(request: &str, nth: usize) -> Answer {
+    if request == "claim" { granted_workspace(false) } else { generous(request, nth) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blank_disk_is_formatted_once_and_its_files_survive() {
+    fn blank_once(request: &str, nth: usize) -> Answer {
+        if nth == 0 { generous(request, nth) } else { used_before(request, nth) }
+    }
+    let world = World::start(blank_once, well).await;
+    let Some(disk) = Disk::make(&world.path("image")) else { return };
+    world.attach(&disk.0);
+    // Files of the image are hidden, not lost.
+    fs::create_dir_all(world.path("dltraining/checkpoints")).unwrap();
+    fs::write(world.path("dltraining/checkpoints/of-the-image"), "1").unwrap();
+
+    let script = r#"
+        grep " $SPOTSWEEP_ROOT/dltraining " /proc/self/mounts
+        echo state > "$SPOTSWEEP_CHECKPOINTS/epoch-1"; echo out > "$SPOTSWEEP_OUTPUT/file"
+        id -u > "$SPOTSWEEP_DATASETS/id"
+        # Somebody who left the group and keeps the workspace busy.
+        (cd "$SPOTSWEEP_CHECKPOINTS" && setsid sh -c 'trap "" TERM; touch busy; sleep 600') &
+        trap 'exit 143' TERM; while :; do sleep 0.02; done
+    "#;
+    let user = [("SPOTSWEEP_USER", "43210:43211")];
+    fs::set_permissions(world.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let runner = world.spawn_contained(&user, &["sh", "-c", script]);
+    until("a seal", || world.invocations("report").iter().any(|report| report["seal"]["files"] == 2)).await;
+    send(&runner, Signal::TERM);
+    let outcome = world.outcome(runner).await;
+    assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
+    let mount = outcome.stdout.lines().next().unwrap_or_default();
+    assert!(mount.starts_with(disk.0.to_str().unwrap()) && mount.contains(" ext4 "), "{mount}");
+    assert!(mount.contains("nodev") && mount.contains("nosuid"), "{mount}");
+    let first = &world.invocations("mounted")[0]["found"];
+    assert_eq!(*first, json!({"formatted": true, "newest": null, "torn": [], "missing": []}));
+    let seal = &world.invocations("release")[0]["seal"];
+    assert_eq!(seal["files"], 2, "unmounted although it was busy: {}", outcome.stderr);
+
+    let script = r#"cat "$SPOTSWEEP_CHECKPOINTS/epoch-1" "$SPOTSWEEP_DATASETS/id"; ls "$SPOTSWEEP_CHECKPOINTS""#;
+    let outcome = world.run_contained(&[], script).await;
+    assert_eq!(
+        (outcome.code, outcome.stdout.as_str()),
+        (Some(0), "state\n43210\nbusy\nepoch-1\n"),
+        "{}",
+        outcome.stderr
+    );
+    let second = &world.invocations("mounted")[1]["found"];
+    assert_eq!((&second["formatted"], &second["torn"]), (&json!(false), &json!([])));
+    assert_eq!(world.output("file").unwrap(), b"out\n");
+    assert!(world.path("dltraining/checkpoints/of-the-image").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_blank_disk_that_is_said_to_be_blank_is_formatted() {
+    let world = World::start(used_before, well).await;
+    let Some(disk) = Disk::make(&world.path("image")) else { return };
+    world.attach(&disk.0);
+    let started = world.path("started");
+    let script = format!("touch {}", started.display());
+    let outcome = world.run_contained(&[], &script).await;
+    assert_eq!(outcome.code, Some(70), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("vol-0abc is not blank and has no"), "{}", outcome.stderr);
+    assert!(disk.first_bytes().iter().all(|byte| *byte == 0), "nothing was written");
+
+    let world = World::start(generous, well).await;
+    world.attach(&disk.0);
+    let outcome = world.run_contained(&[("PATH", "/usr/bin:/bin")], &script).await;
+    assert_eq!(outcome.code, Some(70), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("add e2fsprogs to the image"), "{}", outcome.stderr);
+
+    fs::OpenOptions::new().write(true).open(&disk.0).unwrap().write_all(b"a partition table?").unwrap();
+    let before = disk.first_bytes();
+    let outcome = world.run_contained(&[], &script).await;
+    assert_eq!(outcome.code, Some(70), "{}", outcome.stderr);
+    assert!(disk.first_bytes() == before, "nothing was written");
+    assert!(!started.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seal_that_a_stranger_could_break_is_not_final() {
+    let world = World::start(generous, well).await;
+    let Some(disk) = Disk::make(&world.path("image")) else { return };
+    world.attach(&disk.0);
+    let script = r#"echo 1 > "$SPOTSWEEP_CHECKPOINTS/epoch-1"; trap 'exit 143' TERM; while :; do sleep 0.02; done"#;
+    let runner = world.spawn_contained(&[], &["sh", "-c", script]);
+    until("a seal", || world.invocations("report").iter().any(|report| report["seal"]["files"] == 1)).await;
+    // A person's shell in the container: no descendant of the runner.
+    let pid = runner.id().unwrap().to_string();
+    let folder = world.path("dltraining/checkpoints");
+    let script = format!("cd {} && touch {} && exec sleep 600", folder.display(), world.path("inside").display());
+    let mut stranger = Command::new("nsenter")
+        .args(["--target", &pid, "--mount", "sh", "-c", &format!("exec 3< {}; {script}", folder.display())])
+        .spawn()
+        .unwrap();
+    until("the stranger is inside", || world.path("inside").exists()).await;
+    send(&runner, Signal::TERM);
+    let outcome = world.outcome(runner).await;
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("somebody outside this attempt uses the workspace"), "{}", outcome.stderr);
+    assert_eq!(world.invocations("release")[0]["seal"], json!(null), "nothing is promised");
+}

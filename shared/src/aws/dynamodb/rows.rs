@@ -1,0 +1,184 @@
+//! Keys and attributes: what a record, its history and its pointers look like in the table.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::BoxError;
+use crate::aws::reader::Entry;
+use crate::command::DescribedJob;
+use crate::ids::{JobId, SweepId};
+use crate::lifecycle::Sweep;
+use crate::store::{Audit, Change, Held, Overdue, Record};
+use crate::trial::Trial;
+use crate::workspace::TrialRef;
+
+/// Name of the index over open work, and of its partition key.
+pub(in crate::aws) const INDEX: &str = "open";
+
+/// The index partition of sweeps that are done.
+pub(in crate::aws) const CLOSED: &str = "closed";
+
+/// Sort key of a sweep.
+pub(in crate::aws) const META: &str = "META";
+
+/// Prefix of the sort keys of trials, and of pointers to them.
+pub(super) const TRIAL: &str = "TRIAL#";
+
+/// Spreads open work over this many index partitions.
+pub(in crate::aws) const SHARDS: u32 = 8;
+
+pub(super) type Row = HashMap<String, AttributeValue>;
+
+/// A record as it is stored in its new version.
+pub(super) fn record_row(change: &Change, version: u64, expires: AttributeValue) -> Result<Row, BoxError> {
+    let (sweep, sk, shard) = address(&change.record);
+    let mut row = keyed(partition(sweep), sk);
+    row.insert("version".to_owned(), number(version));
+    match &change.record {
+        Record::Sweep(sweep) => row.insert("record".to_owned(), attribute(sweep)?),
+        Record::Trial(trial) => {
+            row.insert("job".to_owned(), text(trial.job.to_string()));
+            row.insert("record".to_owned(), attribute(trial)?)
+        }
+    };
+    match (change.due, &change.record) {
+        (Some(due), _) => {
+            row.insert(INDEX.to_owned(), text(format!("due#{shard}")));
+            row.insert("due".to_owned(), text(sortable(due)));
+        }
+        (None, record) => {
+            row.insert("expires".to_owned(), expires);
+            if let Record::Sweep(sweep) = record {
+                row.insert(INDEX.to_owned(), text(CLOSED));
+                row.insert("due".to_owned(), text(sortable(sweep.upload.uploaded_at)));
+            }
+        }
+    }
+    Ok(row)
+}
+
+/// Who made that version, why, and what it led to.
+pub(super) fn audit_row(change: &Change, version: u64, audit: &Audit, expires: AttributeValue) -> Row {
+    let (sweep, sk, _) = address(&change.record);
+    let of = sk.strip_prefix(TRIAL).unwrap_or(&sk);
+    let commands = audit.commands.iter().map(|command| text(*command)).collect();
+    let mut row = keyed(partition(sweep), format!("{}{version:010}", history(of)));
+    row.extend([
+        ("at".to_owned(), text(sortable(audit.at))),
+        ("event".to_owned(), text(audit.event)),
+        ("answer".to_owned(), text(&audit.answer)),
+        ("commands".to_owned(), AttributeValue::L(commands)),
+        ("expires".to_owned(), expires),
+    ]);
+    row
+}
+
+/// Reads an audit row.
+pub(super) fn entry(row: &Row) -> Result<Entry, BoxError> {
+    let get = |name: &str| field(row, name).ok_or_else(|| format!("an audit row without its {name}"));
+    let commands = row.get("commands").and_then(|value| value.as_l().ok()).into_iter().flatten();
+    Ok(Entry {
+        at: get("at")?.parse()?,
+        event: get("event")?.to_owned(),
+        answer: get("answer")?.to_owned(),
+        commands: commands.filter_map(|command| command.as_s().ok().cloned()).collect(),
+    })
+}
+
+/// From an instance, volume or snapshot to a trial. Put without a condition: it says the same every time.
+pub(super) fn pointer_row(resource: &str, trial: &Trial, expires: AttributeValue) -> Row {
+    let mut row = keyed(resource_partition(resource), format!("{TRIAL}{}#{}", trial.sweep, trial.index));
+    row.insert("expires".to_owned(), expires);
+    row
+}
+
+/// The trial that a pointer row leads to.
+pub(super) fn pointed(row: &Row) -> Option<TrialRef> {
+    let (sweep, index) = field(row, "sk")?.strip_prefix(TRIAL)?.rsplit_once('#')?;
+    Some(TrialRef { sweep: SweepId::parse(sweep)?, index: index.parse().ok()? })
+}
+
+fn keyed(pk: String, sk: String) -> Row {
+    Row::from([("pk".to_owned(), text(pk)), ("sk".to_owned(), text(sk))])
+}
+
+pub(in crate::aws) fn partition(sweep: &SweepId) -> String {
+    format!("SWEEP#{sweep}")
+}
+
+pub(super) fn resource_partition(id: &str) -> String {
+    format!("RES#{id}")
+}
+
+pub(in crate::aws) fn trial_key(index: u32) -> String {
+    format!("{TRIAL}{}", trial_number(index))
+}
+
+/// The form of a trial's index in keys: as text it sorts like the number.
+pub(super) fn trial_number(index: u32) -> String {
+    format!("{index:06}")
+}
+
+/// Prefix of the sort keys of a record's audit rows: [`META`] or a trial's number.
+pub(super) fn history(of: &str) -> String {
+    format!("LOG#{of}#")
+}
+
+/// Where a record lies, and its shard of the index.
+pub(super) fn address(record: &Record) -> (&SweepId, String, u32) {
+    let shard = |id: &SweepId, index: u32| {
+        let sum = id.as_str().bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        sum.wrapping_add(index) % SHARDS
+    };
+    match record {
+        Record::Sweep(Sweep { id, .. }) => (id, META.to_owned(), shard(id, 0)),
+        Record::Trial(Trial { sweep, index, .. }) => (sweep, trial_key(*index), shard(sweep, *index)),
+    }
+}
+
+/// Reads an index row: keys, and the job where it is a trial's.
+pub(super) fn overdue_record(row: &Row) -> Option<Overdue> {
+    let sweep = SweepId::parse(field(row, "pk")?.strip_prefix("SWEEP#")?)?;
+    let sk = field(row, "sk")?;
+    if sk == META {
+        return Some(Overdue::Sweep(sweep));
+    }
+    let index = sk.strip_prefix(TRIAL)?.parse().ok()?;
+    let job = JobId::from(field(row, "job")?.to_owned());
+    Some(Overdue::Trial(DescribedJob { sweep, index: Some(index), job }))
+}
+
+pub(super) fn held<T: DeserializeOwned>(mut row: Row) -> Result<Held<T>, BoxError> {
+    let record = row.remove("record").ok_or("a row without its record")?;
+    let version = row.get("version").and_then(|value| value.as_n().ok()).ok_or("a row without its version")?;
+    let version = version.parse()?;
+    let is_open = field(&row, INDEX).is_some_and(|open| open != CLOSED);
+    let due = field(&row, "due").filter(|_| is_open).map(str::parse).transpose()?;
+    Ok(Held { record: serde_dynamo::from_attribute_value(record)?, version, due })
+}
+
+/// A text attribute.
+pub(in crate::aws) fn field<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
+    row.get(name)?.as_s().ok().map(String::as_str)
+}
+
+fn attribute<T: Serialize>(record: &T) -> Result<AttributeValue, BoxError> {
+    Ok(serde_dynamo::to_attribute_value(record)?)
+}
+
+pub(in crate::aws) fn text(value: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(value.into())
+}
+
+pub(super) fn number(value: impl std::fmt::Display) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+/// RFC 3339 with always three decimals, so that text order is time order.
+pub(super) fn sortable(time: Timestamp) -> String {
+    format!("{time:.3}")
+}

@@ -1,0 +1,125 @@
+//! Snapshots: taken once, found again, looked at, deleted.
+
+use std::time::Duration;
+
+use aws_sdk_ec2::Client;
+use aws_sdk_ec2::config::retry::RetryConfig;
+use aws_sdk_ec2::types::{Filter, ResourceType, Snapshot, SnapshotState as State};
+use tokio::time::sleep;
+
+use super::failure::Failure;
+use super::{OPERATION_FILTER, operation_name, tags};
+use crate::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef};
+
+/// Pauses between tries of a throttled CreateSnapshot. A whole zone's reclaim asks for hundreds at once and the bucket
+/// refills with 5 a second (facts 23); of one volume EBS takes one in 15 s, and an interruption's early snapshot is
+/// often followed by the final one within that.
+const THROTTLED_PAUSES: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(15),
+];
+
+/// CreateSnapshot has no client token (facts 6): only a throttled call, which certainly had no effect, is repeated.
+/// What is unclear is an error, and is looked up by its tag when the lease is over.
+pub(super) async fn take(client: &Client, of: &TrialRef, operation: u32, volume: &str) -> Result<Fact, Failure> {
+    let mut answer = take_once(client, of, operation, volume).await;
+    for pause in THROTTLED_PAUSES {
+        match answer {
+            Err(Failure::Throttled { .. }) => {}
+            Ok(_) | Err(Failure::Refused { .. } | Failure::Unclear(_)) => break,
+        }
+        sleep(pause).await;
+        answer = take_once(client, of, operation, volume).await;
+    }
+    match answer {
+        Ok((id, state)) => Ok(Fact::Snapshot { operation: Some(operation), id, state }),
+        Err(Failure::Refused { code, message } | Failure::Throttled { code, message }) => {
+            Ok(Fact::Refused(Refusal { kind: RefusalKind::Snapshot { operation }, code, message }))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Without the SDK's own retries: a call that timed out may have taken effect.
+async fn take_once(
+    client: &Client,
+    of: &TrialRef,
+    operation: u32,
+    volume: &str,
+) -> Result<(String, SnapshotState), Failure> {
+    let once = aws_sdk_ec2::config::Builder::new().retry_config(RetryConfig::disabled());
+    let request = client
+        .create_snapshot()
+        .volume_id(volume)
+        .description(format!("spotsweep {}", operation_name(of, operation)))
+        .tag_specifications(tags(ResourceType::Snapshot, of, operation, None));
+    let answer = request.customize().config_override(once).send().await?;
+    let id = answer.snapshot_id().ok_or_else(|| Failure::unclear("CreateSnapshot answered without a snapshot id"))?;
+    Ok((id.to_owned(), state(answer.state())?))
+}
+
+/// By the operation's tag. Should two carry it, the one that is usable first.
+pub(super) async fn find(client: &Client, of: &TrialRef, operation: u32) -> Result<Fact, Failure> {
+    let filter = Filter::builder().name(OPERATION_FILTER).values(operation_name(of, operation)).build();
+    let mut snapshots = client.describe_snapshots().owner_ids("self").filters(filter).into_paginator().items().send();
+    let mut found = Vec::new();
+    while let Some(snapshot) = snapshots.next().await {
+        let snapshot = snapshot?;
+        let state = state(snapshot.state())?;
+        found.extend(snapshot.snapshot_id.map(|id| (rank(state), id, state)));
+    }
+    Ok(match found.into_iter().min_by(|left, right| (left.0, &left.1).cmp(&(right.0, &right.1))) {
+        Some((_, id, state)) => Fact::Snapshot { operation: Some(operation), id, state },
+        None => Fact::SnapshotNotFound { operation },
+    })
+}
+
+fn rank(state: SnapshotState) -> u8 {
+    match state {
+        SnapshotState::Completed => 0,
+        SnapshotState::Asked | SnapshotState::Pending => 1,
+        SnapshotState::Failed => 2,
+    }
+}
+
+/// What EC2 says of a snapshot.
+pub(super) async fn describe(client: &Client, id: String) -> Result<Fact, Failure> {
+    match client.describe_snapshots().snapshot_ids(&id).send().await.map_err(Failure::from) {
+        Ok(answer) => match answer.snapshots().first() {
+            Some(found) => Ok(Fact::Snapshot { operation: None, state: state(found.state())?, id }),
+            None => Ok(Fact::Missing(id)),
+        },
+        Err(Failure::Refused { code, .. }) if code == NOT_FOUND => Ok(Fact::Missing(id)),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// GiB of the volume that a snapshot is of: no volume made from it may be smaller.
+pub(super) async fn size_gib(client: &Client, id: &str) -> Result<i32, Failure> {
+    let answer = client.describe_snapshots().snapshot_ids(id).send().await?;
+    let size = answer.snapshots().first().and_then(Snapshot::volume_size);
+    size.ok_or_else(|| Failure::unclear(format!("DescribeSnapshots answered without the size of {id}")))
+}
+
+pub(super) async fn delete(client: &Client, id: String) -> Result<Fact, Failure> {
+    match client.delete_snapshot().snapshot_id(&id).send().await.map_err(Failure::from) {
+        Ok(_) => Ok(Fact::Deleted(id)),
+        Err(Failure::Refused { code, .. }) if code == NOT_FOUND => Ok(Fact::Missing(id)),
+        Err(failure) => Err(failure),
+    }
+}
+
+const NOT_FOUND: &str = "InvalidSnapshot.NotFound";
+
+/// One in the recycle bin is as good as deleted; one on its way back out of it is being made.
+fn state(state: Option<&State>) -> Result<SnapshotState, Failure> {
+    match state {
+        Some(State::Pending | State::Recovering) => Ok(SnapshotState::Pending),
+        Some(State::Completed) => Ok(SnapshotState::Completed),
+        Some(State::Error | State::Recoverable) => Ok(SnapshotState::Failed),
+        unknown => Err(Failure::unclear(format!("EC2 says of a snapshot that it is {unknown:?}"))),
+    }
+}

@@ -1,0 +1,156 @@
+//! The transitions: how far the workspace moves on what is known. The table stands in `workspace.rs`.
+
+use jiff::Timestamp;
+
+use super::calls::DEVICES;
+use super::{Place, Stage, VolumeState, Workspace, WorkspacePlan};
+
+/// Steps of one chase: the longest way through the table, twice. A bound, not a tuning.
+const MAX_STEPS: usize = 20;
+
+/// What else a transition depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    /// What the sweep's workspaces are made of.
+    pub(crate) plan: &'a WorkspacePlan,
+    /// How many of the trial's attempts Batch has reported ended.
+    pub(crate) ended: u32,
+    /// Whether the trial is terminal.
+    pub(crate) is_over: bool,
+    /// Now.
+    pub(crate) now: Timestamp,
+    /// A lease ago.
+    pub(crate) lease_ended: Timestamp,
+}
+
+impl Workspace {
+    /// Walks the table as far as the known facts reach.
+    pub(crate) fn chase(&mut self, around: Surroundings<'_>) {
+        for _ in 0..MAX_STEPS {
+            let Some(stage) = self.next_stage(around) else { return };
+            self.stage = stage;
+        }
+    }
+
+    fn next_stage(&mut self, around: Surroundings<'_>) -> Option<Stage> {
+        match self.stage.clone() {
+            Stage::Creating => self.leave_creating(around),
+            Stage::Attaching { to, device } => self.leave_attaching(to, device, around),
+            Stage::Attached { to, .. } => self.leave_attached(&to, around),
+            Stage::Detaching { .. } => self.leave_detaching(around),
+            Stage::Parked => self.leave_parked(around),
+            Stage::AwaitingSnapshot => self.leave_awaiting(around),
+            Stage::Disposing => self.leave_disposing(),
+            Stage::Gone => None,
+        }
+    }
+
+    fn leave_creating(&mut self, around: Surroundings<'_>) -> Option<Stage> {
+        if around.is_over {
+            return Some(self.dispose());
+        }
+        // Without its id it can't be deleted; a refusal says that there is none to delete.
+        let can_leave = self.volume.id.is_some() || self.refusals > 0;
+        if can_leave && self.wanted.as_ref().is_some_and(|place| place.zone != self.volume.zone) {
+            return Some(self.abandon());
+        }
+        match &self.volume.state {
+            VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating => None,
+            VolumeState::Available | VolumeState::InUse { .. } => Some(Stage::Parked),
+            VolumeState::Error | VolumeState::Absent => {
+                self.after_failed_volume();
+                None
+            }
+        }
+    }
+
+    fn leave_attaching(&mut self, to: Place, device: u32, around: Surroundings<'_>) -> Option<Stage> {
+        if self.is_left_by(&to, around) {
+            return Some(Stage::Detaching { since: around.now });
+        }
+        match &self.volume.state {
+            VolumeState::InUse { instance, steady: true } if *instance == to.instance => {
+                self.refusals = 0;
+                Some(Stage::Attached { to, device, mounted: false })
+            }
+            VolumeState::InUse { instance, .. } if *instance != to.instance => {
+                Some(Stage::Detaching { since: around.now })
+            }
+            VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
+            VolumeState::Asked
+            | VolumeState::Unknown
+            | VolumeState::Creating
+            | VolumeState::Available
+            | VolumeState::InUse { .. } => None,
+        }
+    }
+
+    fn leave_attached(&mut self, to: &Place, around: Surroundings<'_>) -> Option<Stage> {
+        if self.is_left_by(to, around) {
+            return Some(Stage::Detaching { since: around.now });
+        }
+        match &self.volume.state {
+            VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
+            // Detached by somebody else, or its instance is gone and Batch has not said so yet.
+            VolumeState::Available => Some(Stage::Detaching { since: around.now }),
+            VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating | VolumeState::InUse { .. } => None,
+        }
+    }
+
+    fn leave_detaching(&mut self, around: Surroundings<'_>) -> Option<Stage> {
+        match &self.volume.state {
+            VolumeState::Available if around.is_over => Some(self.dispose()),
+            VolumeState::Available => {
+                self.snapshot_final(around.now);
+                Some(Stage::Parked)
+            }
+            VolumeState::Error | VolumeState::Absent if around.is_over => Some(self.dispose()),
+            VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
+            VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating | VolumeState::InUse { .. } => None,
+        }
+    }
+
+    fn leave_parked(&mut self, around: Surroundings<'_>) -> Option<Stage> {
+        if around.is_over {
+            return Some(self.dispose());
+        }
+        let to = self.wanted.clone().filter(|place| place.attempt > around.ended && self.unavailable.is_none())?;
+        if to.zone == self.volume.zone {
+            // Neighbours in the array are likely to share an instance: they start with different names.
+            return Some(Stage::Attaching { device: to.attempt.wrapping_mul(7) % DEVICES, to });
+        }
+        if !self.volume.used {
+            return Some(self.abandon());
+        }
+        self.snapshot_final(around.now);
+        Some(Stage::AwaitingSnapshot)
+    }
+
+    fn leave_disposing(&mut self) -> Option<Stage> {
+        if !self.kept
+            && self.volume.state != VolumeState::Absent
+            && let Some(id) = &self.volume.id
+        {
+            self.discards.insert(id.clone());
+        }
+        self.discard_snapshots(u32::MAX);
+        let is_known = self.volume.id.is_some() || self.volume.state == VolumeState::Absent;
+        let are_known = self.snapshots.values().all(|snapshot| snapshot.id.is_some());
+        (is_known && are_known && self.discards.is_empty()).then_some(Stage::Gone)
+    }
+
+    /// The trial is over: everything goes, but for a volume that is its user's.
+    fn dispose(&mut self) -> Stage {
+        if let Some(source) = self.source.take() {
+            // Of the user's volume and a copy that nobody has verified, the user's stays.
+            let other = if self.kept { std::mem::replace(&mut self.volume, source) } else { source };
+            self.discard(other);
+        }
+        Stage::Disposing
+    }
+
+    /// Whether the attempt that has the volume is not to have it any more.
+    fn is_left_by(&self, to: &Place, around: Surroundings<'_>) -> bool {
+        around.is_over || around.ended >= to.attempt || self.wanted.as_ref().is_some_and(|place| place != to)
+    }
+}

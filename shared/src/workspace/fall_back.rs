@@ -1,0 +1,100 @@
+//! When a volume is given up: for another zone, for a copy that did not work, or because it is lost.
+//!
+//! The order in which a trial goes on: its own volume; the source of an unverified copy; the newest completed
+//! snapshot; what every trial of the sweep starts from. Whatever is not the first is noted on the trial: it never
+//! silently starts from nothing.
+
+use super::learn::MAX_REFUSALS;
+use super::{Origin, Stage, Surroundings, Volume, VolumeState, Workspace};
+
+impl Workspace {
+    /// Leaves a volume that has never been mounted, for one in the zone where it is wanted.
+    pub(super) fn abandon(&mut self) -> Stage {
+        let zone = self.wanted.as_ref().map_or_else(|| self.volume.zone.clone(), |place| place.zone.clone());
+        if self.source.as_ref().is_some_and(|source| source.zone == zone) {
+            self.return_to_source();
+            return self.stage.clone();
+        }
+        self.discard(self.volume.clone());
+        self.renew(zone, self.volume.origin.clone());
+        Stage::Creating
+    }
+
+    /// Its making failed after CreateVolume had answered. The token is burned for hours (facts 26): a new operation
+    /// is a new token. The same in vain for some times, and the attempt has to leave.
+    pub(super) fn after_failed_volume(&mut self) {
+        if self.unavailable.is_some() {
+            return;
+        }
+        self.refusals += 1;
+        let zone = self.volume.zone.clone();
+        self.note(format!("volume {} could not be made in {zone}", self.volume.id.as_deref().unwrap_or_default()));
+        self.discard(self.volume.clone());
+        if self.refusals >= MAX_REFUSALS {
+            self.unavailable = Some(format!("{MAX_REFUSALS} volumes could not be made in {zone}"));
+        }
+        self.renew(zone, self.volume.origin.clone());
+    }
+
+    /// Gives a copy up: its source is still there, whole.
+    pub(super) fn return_to_source(&mut self) {
+        if let Some(source) = self.source.take() {
+            let copy = std::mem::replace(&mut self.volume, source);
+            self.discard(copy);
+            // The next copy is to come from a new snapshot.
+            if self.copied_anew {
+                self.volume.saved_by = None;
+            }
+            self.stage = Stage::Parked;
+        }
+    }
+
+    /// Starts a copy in another zone; what is copied stays until the copy is mounted and verified.
+    pub(super) fn copy_from(&mut self, snapshot: String, zone: String) {
+        let source = self.volume.clone();
+        self.renew(zone, Origin::Snapshot { snapshot });
+        self.source = Some(source);
+    }
+
+    /// A new volume in place of the present one.
+    pub(super) fn renew(&mut self, zone: String, origin: Origin) {
+        let operation = self.next_operation();
+        self.volume =
+            Volume { operation, id: None, zone, origin, state: VolumeState::Asked, used: false, saved_by: None };
+    }
+
+    pub(super) fn discard(&mut self, volume: Volume) {
+        if volume.state != VolumeState::Absent {
+            self.discards.extend(volume.id);
+        }
+    }
+
+    /// The volume is gone or broken.
+    pub(super) fn lost(&mut self, around: Surroundings<'_>) -> Stage {
+        let (id, zone) = (self.volume.id.clone().unwrap_or_default(), self.volume.zone.clone());
+        if self.source.is_some() {
+            self.note(format!("volume {id} is lost before it was verified: going back to its source"));
+            self.return_to_source();
+            return self.stage.clone();
+        }
+        self.discard(self.volume.clone());
+        let zone = self.wanted.as_ref().map_or(zone, |place| place.zone.clone());
+        let origin = match self.newest_completed() {
+            Some(snapshot) => {
+                self.note(format!("volume {id} is lost: going on from its snapshot {snapshot}"));
+                Origin::Snapshot { snapshot }
+            }
+            None => {
+                if self.volume.used {
+                    self.note(format!("volume {id} is lost and has no snapshot: the trial starts from the beginning"));
+                }
+                match &around.plan.origin {
+                    Origin::Snapshot { snapshot } => Origin::Snapshot { snapshot: snapshot.clone() },
+                    Origin::Blank | Origin::Adopted { .. } => Origin::Blank,
+                }
+            }
+        };
+        self.renew(zone, origin);
+        Stage::Creating
+    }
+}

@@ -1,0 +1,216 @@
+//! What a fact changes. Facts come late, twice and in any order; each is entered only where it still means something.
+
+use super::calls::DEVICES;
+use super::{Call, Fact, Place, Refusal, RefusalKind, SnapshotState, Stage, Surroundings, VolumeState, Workspace};
+use crate::claim::{Found, NoticeKind};
+
+/// Refusals after which an attempt is told to leave, so that Batch tries another place.
+pub(super) const MAX_REFUSALS: u32 = 3;
+
+/// EC2's answer to the token of a volume whose making failed, for hours (facts 26).
+const BURNED_TOKEN: &str = "IdempotentParameterMismatch";
+
+impl Workspace {
+    /// Enters a fact and moves as far as it reaches. Returns calls that answer it on the spot.
+    pub(crate) fn learn(&mut self, fact: &Fact, around: Surroundings<'_>) -> Vec<Call> {
+        let mut calls = Vec::new();
+        match fact {
+            Fact::Wanted(place) => self.want(place),
+            Fact::Noticed { instance, kind: NoticeKind::Interruption } => self.snapshot_early(instance, around.now),
+            Fact::Noticed { kind: NoticeKind::Rebalance, .. } | Fact::PlaceUnknown | Fact::Due => {}
+            Fact::Mounted { attempt, volume, found } => self.mounted(*attempt, volume, found),
+            Fact::Sealed { attempt, seal } => {
+                if self.holder() == Some(*attempt) {
+                    self.seal = Some(seal.clone());
+                }
+            }
+            Fact::Released { attempt, seal } => {
+                if self.holder() == Some(*attempt) {
+                    self.seal = seal.clone().or(self.seal.take());
+                    self.stage = Stage::Detaching { since: around.now };
+                    // Unmounted, so nothing is written any more: the snapshot need not wait for the detachment.
+                    self.snapshot_final(around.now);
+                }
+            }
+            Fact::Finished { attempt } => {
+                if self.holder() == Some(*attempt) {
+                    self.finished = true;
+                    self.stage = Stage::Detaching { since: around.now };
+                }
+            }
+            Fact::Volume { operation, id, state } => calls = self.volume_seen(*operation, id, state, around.is_over),
+            Fact::VolumeTold { id, made } => self.volume_told(id, *made),
+            Fact::Refused(refusal) => self.refused(refusal),
+            Fact::Snapshot { operation, id, state } => self.snapshot_seen(*operation, id, *state),
+            Fact::SnapshotNotFound { operation } => {
+                // Asked for again, under the same operation, by whoever has just taken the lease.
+                if let Some(snapshot) = self.snapshots.get_mut(operation) {
+                    match (around.is_over, snapshot.state) {
+                        (true, _) => drop(self.snapshots.remove(operation)),
+                        (false, SnapshotState::Asked) => snapshot.asked_at = around.now,
+                        (false, SnapshotState::Pending | SnapshotState::Completed | SnapshotState::Failed) => {}
+                    }
+                }
+            }
+            Fact::Deleted(id) => self.deleted(id),
+            Fact::Missing(id) => {
+                if *self.missing.entry(id.clone()).or_insert(around.now) <= around.lease_ended {
+                    self.deleted(id);
+                }
+            }
+        }
+        self.chase(around);
+        calls
+    }
+
+    /// The attempt that has the volume.
+    pub(crate) fn holder(&self) -> Option<u32> {
+        match &self.stage {
+            Stage::Attached { to, .. } => Some(to.attempt),
+            Stage::Creating
+            | Stage::Attaching { .. }
+            | Stage::Detaching { .. }
+            | Stage::Parked
+            | Stage::AwaitingSnapshot
+            | Stage::Disposing
+            | Stage::Gone => None,
+        }
+    }
+
+    fn want(&mut self, place: &Place) {
+        let newest = self.wanted.as_ref().map_or(0, |wanted| wanted.attempt);
+        if place.attempt > newest {
+            self.wanted = Some(place.clone());
+            self.unavailable = None;
+            self.finished = false;
+            self.refusals = 0;
+        } else if place.attempt == newest {
+            // What the attempt itself says of its place counts more than what was looked up before it ran.
+            self.wanted = Some(place.clone());
+        }
+    }
+
+    fn mounted(&mut self, attempt: u32, volume: &str, found: &Found) {
+        let Stage::Attached { to, mounted, .. } = &mut self.stage else { return };
+        if to.attempt != attempt || self.volume.id.as_deref() != Some(volume) || *mounted {
+            return;
+        }
+        for torn in found.torn.iter().chain(&found.missing) {
+            let resumed = found.newest.as_deref().unwrap_or("the beginning");
+            self.notes.push(format!("attempt {attempt}: {torn} is not what was sealed; resuming from {resumed}"));
+        }
+        if !found.is_usable() && self.source.is_some() && !self.copied_anew {
+            self.copied_anew = true;
+            self.note("the copy does not hold what was sealed: copying again from the source");
+            self.unavailable = Some("the copied workspace does not hold what was sealed; it is copied again".into());
+            self.return_to_source();
+            return;
+        }
+        *mounted = true;
+        self.copied_anew = false;
+        self.volume.used = true;
+        self.volume.saved_by = None;
+        if let Some(source) = self.source.take() {
+            self.discard(source);
+        }
+        self.discard_superseded();
+    }
+
+    fn volume_seen(&mut self, operation: Option<u32>, id: &str, state: &VolumeState, is_over: bool) -> Vec<Call> {
+        self.missing.remove(id);
+        if self.discards.contains(id) {
+            return match state {
+                VolumeState::InUse { steady: true, .. } => {
+                    vec![Call::DetachVolume { volume: id.to_owned(), force: false }]
+                }
+                VolumeState::Absent => {
+                    self.deleted(id);
+                    vec![]
+                }
+                VolumeState::Asked
+                | VolumeState::Unknown
+                | VolumeState::Creating
+                | VolumeState::Available
+                | VolumeState::InUse { .. }
+                | VolumeState::Error => vec![],
+            };
+        }
+        let is_made = operation.is_some_and(|operation| operation == self.volume.operation);
+        if is_made && self.volume.id.is_none() {
+            self.volume.id = Some(id.to_owned());
+        }
+        if self.volume.id.as_deref() == Some(id) {
+            let was_steady = matches!(self.volume.state, VolumeState::InUse { steady: true, .. });
+            self.volume.state = state.clone();
+            let is_leaving = matches!(state, VolumeState::InUse { steady: false, .. });
+            if was_steady && is_leaving && is_over {
+                // No later attempt will look after it, and EBS does not tell.
+                return vec![Call::AwaitDetached(id.to_owned())];
+            }
+        } else if let Some(source) = self.source.as_mut().filter(|source| source.id.as_deref() == Some(id)) {
+            source.state = state.clone();
+        } else if operation.is_some_and(|operation| operation < self.volume.operation) {
+            // CreateVolume's answer came after the volume was given up: it must not be left behind.
+            self.discards.insert(id.to_owned());
+        }
+        vec![]
+    }
+
+    /// EBS events say nothing of attachments, so they count only where the volume is being made.
+    fn volume_told(&mut self, id: &str, made: bool) {
+        if self.stage == Stage::Creating && self.volume.id.as_deref() == Some(id) {
+            self.volume.state = if made { VolumeState::Available } else { VolumeState::Error };
+        }
+    }
+
+    fn refused(&mut self, refusal: &Refusal) {
+        let why = format!("{}: {}", refusal.code, refusal.message);
+        match &refusal.kind {
+            RefusalKind::Volume { operation } if *operation == self.volume.operation && self.volume.id.is_none() => {
+                if self.stage == Stage::Disposing {
+                    self.volume.state = VolumeState::Absent;
+                    return;
+                }
+                self.refusals += 1;
+                if refusal.code == BURNED_TOKEN {
+                    self.renew(self.volume.zone.clone(), self.volume.origin.clone());
+                }
+                if self.refusals >= MAX_REFUSALS {
+                    self.note(format!("no volume in {}: {why}", self.volume.zone));
+                    self.unavailable = Some(format!("no volume in {}: {why}", self.volume.zone));
+                }
+            }
+            // Stays asked for: looked up and asked again when the lease is over, so a quota is not hammered.
+            RefusalKind::Snapshot { .. } => self.note(format!("a snapshot was refused: {why}")),
+            RefusalKind::DeviceTaken { volume } if self.volume.id.as_deref() == Some(volume) => {
+                if let Stage::Attaching { device, .. } = &mut self.stage {
+                    *device += 1;
+                    self.refusals += 1;
+                }
+                if self.refusals >= DEVICES {
+                    self.unavailable = Some("every device name of the instance is taken".into());
+                    self.stage = Stage::Parked;
+                }
+            }
+            RefusalKind::Instance { volume } if self.volume.id.as_deref() == Some(volume) => {
+                if let Stage::Attaching { .. } = &self.stage {
+                    self.note(format!("the instance could not take the volume: {why}"));
+                    self.unavailable = Some(why);
+                    self.stage = Stage::Parked;
+                }
+            }
+            RefusalKind::Volume { .. } | RefusalKind::DeviceTaken { .. } | RefusalKind::Instance { .. } => {}
+        }
+    }
+
+    fn deleted(&mut self, id: &str) {
+        self.missing.remove(id);
+        self.discards.remove(id);
+        self.snapshots.retain(|_, snapshot| snapshot.id.as_deref() != Some(id));
+        for volume in [Some(&mut self.volume), self.source.as_mut()].into_iter().flatten() {
+            if volume.id.as_deref() == Some(id) {
+                volume.state = VolumeState::Absent;
+            }
+        }
+    }
+}

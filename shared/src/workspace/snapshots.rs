@@ -1,0 +1,133 @@
+//! Snapshots: when they are asked for, what became of them, and which are superseded.
+
+use jiff::Timestamp;
+
+use super::{Snapshot, SnapshotState, Stage, Workspace};
+
+/// Final snapshots of one volume that may fail before an older one is taken instead.
+const MAX_FINAL_TRIES: usize = 3;
+
+impl Workspace {
+    /// A notice is out: what is on the volume now is saved now, so that the final snapshot has little left to copy
+    /// (facts 4). Once an attempt.
+    pub(super) fn snapshot_early(&mut self, instance: &str, now: Timestamp) {
+        let Stage::Attached { to, mounted: true, .. } = &self.stage else { return };
+        let attempt = to.attempt;
+        if to.instance == instance && !self.snapshots.values().any(|snapshot| snapshot.early == Some(attempt)) {
+            self.ask_snapshot(Some(attempt), now);
+        }
+    }
+
+    /// Saves all bytes of a volume that is not written any more, where that has not been done.
+    pub(super) fn snapshot_final(&mut self, now: Timestamp) {
+        if self.volume.used && self.volume.saved_by.is_none() && !self.finished {
+            self.volume.saved_by = self.ask_snapshot(None, now);
+        }
+    }
+
+    fn ask_snapshot(&mut self, early: Option<u32>, now: Timestamp) -> Option<u32> {
+        let volume = self.volume.id.clone()?;
+        let operation = self.next_operation();
+        let snapshot = Snapshot { id: None, volume, state: SnapshotState::Asked, asked_at: now, early };
+        self.snapshots.insert(operation, snapshot);
+        Some(operation)
+    }
+
+    pub(super) fn snapshot_seen(&mut self, operation: Option<u32>, id: &str, state: SnapshotState) {
+        self.missing.remove(id);
+        let operation = operation.or_else(|| {
+            self.snapshots.iter().find(|(_, held)| held.id.as_deref() == Some(id)).map(|(operation, _)| *operation)
+        });
+        let Some(snapshot) = operation.and_then(|operation| self.snapshots.get_mut(&operation)) else { return };
+        if snapshot.id.as_deref().is_some_and(|held| held != id) {
+            return;
+        }
+        snapshot.id = Some(id.to_owned());
+        if snapshot.state.is_open() {
+            snapshot.state = state;
+            match state {
+                SnapshotState::Completed => self.discard_superseded(),
+                SnapshotState::Failed => self.note(format!("snapshot {id} failed")),
+                SnapshotState::Asked | SnapshotState::Pending => {}
+            }
+        }
+    }
+
+    /// The transition out of `AwaitingSnapshot`.
+    pub(super) fn leave_awaiting(&mut self, around: super::Surroundings<'_>) -> Option<Stage> {
+        let zone = self.wanted.as_ref().map(|place| place.zone.clone());
+        if around.is_over || zone.as_ref() == Some(&self.volume.zone) {
+            return Some(Stage::Parked);
+        }
+        let held = self.volume.saved_by.and_then(|operation| self.snapshots.get(&operation));
+        let (state, id) = held.map_or((SnapshotState::Failed, None), |held| (held.state, held.id.clone()));
+        match (state, id) {
+            (SnapshotState::Completed, Some(snapshot)) => {
+                self.copy_from(snapshot, zone?);
+                Some(Stage::Creating)
+            }
+            (SnapshotState::Asked | SnapshotState::Pending | SnapshotState::Completed, _) => None,
+            (SnapshotState::Failed, _) => self.after_failed_snapshot(zone?, around.now),
+        }
+    }
+
+    fn after_failed_snapshot(&mut self, zone: String, now: Timestamp) -> Option<Stage> {
+        let volume = self.volume.id.as_deref();
+        let of_volume = |snapshot: &&Snapshot| Some(snapshot.volume.as_str()) == volume;
+        let failed = |snapshot: &&Snapshot| snapshot.state == SnapshotState::Failed && snapshot.early.is_none();
+        if self.snapshots.values().filter(of_volume).filter(failed).count() < MAX_FINAL_TRIES {
+            self.volume.saved_by = None;
+            self.snapshot_final(now);
+            return None;
+        }
+        let older = self.newest_completed();
+        match older {
+            Some(snapshot) => {
+                self.note(format!(
+                    "the newest checkpoint can't leave {}: {MAX_FINAL_TRIES} snapshots failed; going on in {zone} from the older {snapshot}",
+                    self.volume.zone
+                ));
+                self.copy_from(snapshot, zone);
+                Some(Stage::Creating)
+            }
+            None => {
+                let why = format!("no snapshot of the workspace succeeds, and it lies in {}", self.volume.zone);
+                self.note(why.clone());
+                self.unavailable = Some(why);
+                // The failed ones are forgotten, so that the next attempt tries again.
+                let failed = |snapshot: &&Snapshot| snapshot.state == SnapshotState::Failed;
+                self.discards.extend(self.snapshots.values().filter(failed).filter_map(|snapshot| snapshot.id.clone()));
+                self.snapshots.retain(|_, snapshot| snapshot.state != SnapshotState::Failed);
+                self.volume.saved_by = None;
+                Some(Stage::Parked)
+            }
+        }
+    }
+
+    pub(super) fn newest_completed(&self) -> Option<String> {
+        let completed = |snapshot: &&Snapshot| snapshot.state == SnapshotState::Completed;
+        self.snapshots.values().rfind(completed).and_then(|snapshot| snapshot.id.clone())
+    }
+
+    /// A completed snapshot holds all that the older ones hold, and later ones stay incremental to it (facts 4).
+    /// The one that a copy is being made from stays until the copy is mounted.
+    pub(super) fn discard_superseded(&mut self) {
+        let completed = |(_, snapshot): &(&u32, &Snapshot)| snapshot.state == SnapshotState::Completed;
+        let Some(newest) = self.snapshots.iter().filter(completed).map(|(operation, _)| *operation).next_back() else {
+            return;
+        };
+        if self.source.is_none() {
+            self.discard_snapshots(newest);
+        }
+    }
+
+    /// Discards snapshots of operations before this one, as far as their ids are known.
+    pub(super) fn discard_snapshots(&mut self, before: u32) {
+        let old = self.snapshots.iter().filter(|(operation, _)| **operation < before);
+        self.discards.extend(old.filter_map(|(_, snapshot)| snapshot.id.clone()));
+        // One that was refused never came to be.
+        self.snapshots.retain(|operation, snapshot| {
+            *operation >= before || snapshot.id.is_some() || snapshot.state != SnapshotState::Failed
+        });
+    }
+}

@@ -1,0 +1,217 @@
+//! EC2 and ECS, with the calls that the AWS executor makes.
+
+use serde_json::json;
+use spotsweep::event::Event;
+use spotsweep::workspace::{Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
+use spotsweep_emulator::world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
+use spotsweep_emulator::world::{ApiError, Failure, Filter, Selection, Service, World};
+
+use std::sync::PoisonError;
+
+use super::{Cloud, Outcome, Sabotage};
+
+/// An answer, a refusal that EC2 means, or a failure that says nothing about the call's effect.
+type Answer<T> = Result<Result<T, ApiError>, String>;
+
+impl Cloud {
+    pub(super) async fn ebs(&self, trial: TrialRef, mut call: Call) -> Outcome {
+        let sabotage = *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(Sabotage::KeepEverything), Call::DeleteVolume(id) | Call::DeleteSnapshot(id)) = (sabotage, &call) {
+            return Ok(vec![Event::Workspace(trial, Fact::Deleted(id.clone()))]);
+        }
+        if let (Some(Sabotage::DeleteSourceEarly), Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) =
+            (sabotage, &call)
+        {
+            let mut world = self.world();
+            let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
+            // Already gone where the call is repeated.
+            let _ = world.delete_volume(&source);
+        }
+        if let (Some(Sabotage::CopyOldSnapshot), Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) =
+            (sabotage, &mut call)
+        {
+            let world = self.world();
+            let ours = world.snapshots().filter(|snapshot| {
+                snapshot.tags.0.get("spotsweep:trial") == Some(&trial.index.to_string())
+                    && snapshot.state == ebs::SnapshotState::Completed
+            });
+            if let Some(oldest) = ours.min_by_key(|snapshot| snapshot.started_at) {
+                from.clone_from(&oldest.id);
+            }
+        }
+        let fact = match call {
+            Call::CreateVolume(new) => self.create_volume(&trial, new).await?,
+            Call::DescribeVolume(id) | Call::AwaitDetached(id) => self.describe_volume(id).await?,
+            Call::AttachVolume { volume, instance, device } => self.attach_volume(volume, instance, device).await?,
+            Call::DetachVolume { volume, force } => {
+                let request = DetachVolume { volume: volume.clone(), instance: None, force };
+                // Where there is nothing to detach, what there is says how it stands.
+                let _ = self.ec2("DetachVolume", |world| world.detach_volume(&request)).await?;
+                self.describe_volume(volume).await?
+            }
+            Call::DeleteVolume(id) => match self.ec2("DeleteVolume", |world| world.delete_volume(&id)).await? {
+                Ok(()) => Fact::Deleted(id),
+                Err(_) => self.describe_volume(id).await?,
+            },
+            Call::TakeSnapshot { operation, volume } => self.take_snapshot(&trial, operation, volume).await?,
+            Call::FindSnapshot { operation } => {
+                let wanted = Selection {
+                    filters: vec![Filter::new("tag:spotsweep:operation", format!("{trial}/{operation}"))],
+                    ..Selection::default()
+                };
+                let found = self.ec2("DescribeSnapshots", |world| snapshots(world, &wanted)).await?;
+                match found.map_err(|error| error.to_string())?.pop() {
+                    Some((id, state)) => Fact::Snapshot { operation: Some(operation), id, state },
+                    None => Fact::SnapshotNotFound { operation },
+                }
+            }
+            Call::DescribeSnapshot(id) => {
+                let wanted = Selection { ids: vec![id.clone()], ..Selection::default() };
+                let found = self.ec2("DescribeSnapshots", |world| snapshots(world, &wanted)).await?;
+                match found {
+                    Ok(mut found) => {
+                        let (id, state) = found.pop().ok_or("no snapshot in the answer")?;
+                        Fact::Snapshot { operation: None, id, state }
+                    }
+                    Err(_) => Fact::Missing(id),
+                }
+            }
+            Call::DeleteSnapshot(id) => {
+                let deleted = self.ec2("DeleteSnapshot", |world| world.delete_snapshot(&id)).await?;
+                match deleted {
+                    Ok(()) => Fact::Deleted(id),
+                    Err(error) if error.code == "InvalidSnapshot.NotFound" => Fact::Missing(id),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        Ok(vec![Event::Workspace(trial, fact)])
+    }
+
+    /// One call as a client sees it; throttling and server errors are failures of the invocation.
+    async fn ec2<T>(&self, action: &str, effect: impl FnOnce(&mut World) -> Result<T, ApiError>) -> Answer<T> {
+        let answer = self.crash.call(action, || {
+            let mut world = self.world();
+            let now = world.now();
+            world.call(Service::Ec2, action, now, effect)
+        });
+        match answer.await {
+            Ok(found) => Ok(Ok(found)),
+            Err(Failure::Api(error)) if error.status < 500 => Ok(Err(error)),
+            Err(failure) => Err(format!("{action}: {failure:?}")),
+        }
+    }
+
+    async fn create_volume(&self, trial: &TrialRef, new: NewVolume) -> Result<Fact, String> {
+        let operation = new.operation;
+        let token = format!("{trial}/{operation}");
+        let request = CreateVolume {
+            zone: new.zone,
+            size_gib: Some(new.size_gib),
+            snapshot: new.snapshot,
+            volume_type: Some("gp3".into()),
+            client_token: Some(token),
+            tags: tags(trial, operation),
+            ..CreateVolume::default()
+        };
+        Ok(match self.ec2("CreateVolume", |world| world.create_volume(request)).await? {
+            Ok(volume) => Fact::Volume { operation: Some(operation), id: volume.id.clone(), state: state(&volume) },
+            Err(error) => refused(RefusalKind::Volume { operation }, &error),
+        })
+    }
+
+    async fn describe_volume(&self, id: String) -> Result<Fact, String> {
+        let wanted = Selection { ids: vec![id.clone()], ..Selection::default() };
+        let found = self
+            .ec2("DescribeVolumes", |world| {
+                let (found, _) = world.describe_volumes(&wanted)?;
+                Ok(found.first().map(|volume| state(volume)))
+            })
+            .await?;
+        Ok(match found {
+            Ok(Some(state)) => Fact::Volume { operation: None, id, state },
+            Ok(None) | Err(_) => Fact::Missing(id),
+        })
+    }
+
+    async fn attach_volume(&self, volume: String, instance: String, device: String) -> Result<Fact, String> {
+        let request = AttachVolume { volume: volume.clone(), instance, device };
+        match self.ec2("AttachVolume", |world| world.attach_volume(&request)).await? {
+            Ok(_) => self.describe_volume(volume).await,
+            Err(error) => Ok(match error.code {
+                "VolumeInUse" | "IncorrectState" | "InvalidVolume.NotFound" => self.describe_volume(volume).await?,
+                "InvalidParameterValue" if error.message.contains("already in use") => {
+                    refused(RefusalKind::DeviceTaken { volume }, &error)
+                }
+                _other => refused(RefusalKind::Instance { volume }, &error),
+            }),
+        }
+    }
+
+    async fn take_snapshot(&self, trial: &TrialRef, operation: u32, volume: String) -> Result<Fact, String> {
+        let request = CreateSnapshot { volume, description: String::new(), tags: tags(trial, operation) };
+        Ok(match self.ec2("CreateSnapshot", |world| world.create_snapshot(request)).await? {
+            Ok(snapshot) => {
+                Fact::Snapshot { operation: Some(operation), id: snapshot.id, state: SnapshotState::Pending }
+            }
+            Err(error) => refused(RefusalKind::Snapshot { operation }, &error),
+        })
+    }
+
+    pub(super) async fn locate(&self, trial: TrialRef, attempt: u32, container_instance: &str) -> Outcome {
+        let cluster = container_instance.rsplit('/').nth(1).unwrap_or_default();
+        let request =
+            serde_json::from_value(json!({ "cluster": cluster, "containerInstances": [container_instance] }))?;
+        let found =
+            self.crash.call("DescribeContainerInstances", || self.world().describe_container_instances(&request));
+        let found = found.await?;
+        let host = &found["containerInstances"][0];
+        let zone = host["attributes"].as_array().into_iter().flatten();
+        let zone = zone.filter(|attribute| attribute["name"] == "ecs.availability-zone");
+        let zone = zone.filter_map(|attribute| attribute["value"].as_str()).next();
+        Ok(vec![match (host["ec2InstanceId"].as_str(), zone) {
+            (Some(instance), Some(zone)) => {
+                let (instance, zone) = (instance.to_owned(), zone.to_owned());
+                Event::AttemptLocated { trial, attempt, instance, zone }
+            }
+            _ => Event::Workspace(trial, Fact::PlaceUnknown),
+        }])
+    }
+}
+
+fn refused(kind: RefusalKind, error: &ApiError) -> Fact {
+    Fact::Refused(Refusal { kind, code: error.code.to_owned(), message: error.message.clone() })
+}
+
+fn tags(trial: &TrialRef, operation: u32) -> Tags {
+    let operation = format!("{trial}/{operation}");
+    let index = trial.index.to_string();
+    Tags::from([
+        ("spotsweep:sweep", trial.sweep.as_str()),
+        ("spotsweep:trial", index.as_str()),
+        ("spotsweep:operation", operation.as_str()),
+    ])
+}
+
+fn state(volume: &ebs::Volume) -> VolumeState {
+    match (&volume.attachment, volume.state) {
+        (Some(attachment), _) => VolumeState::InUse {
+            instance: attachment.instance.clone(),
+            steady: attachment.state == ebs::AttachmentState::Attached,
+        },
+        (None, ebs::VolumeState::Creating) => VolumeState::Creating,
+        (None, ebs::VolumeState::Available | ebs::VolumeState::InUse) => VolumeState::Available,
+        (None, ebs::VolumeState::Deleting) => VolumeState::Absent,
+        (None, ebs::VolumeState::Error) => VolumeState::Error,
+    }
+}
+
+fn snapshots(world: &mut World, wanted: &Selection) -> Result<Vec<(String, SnapshotState)>, ApiError> {
+    let (found, _) = world.describe_snapshots(wanted)?;
+    let state = |snapshot: &&ebs::Snapshot| match snapshot.state {
+        ebs::SnapshotState::Pending => SnapshotState::Pending,
+        ebs::SnapshotState::Completed => SnapshotState::Completed,
+        ebs::SnapshotState::Error => SnapshotState::Failed,
+    };
+    Ok(found.iter().map(|snapshot| (snapshot.id.clone(), state(snapshot))).collect())
+}

@@ -1,0 +1,259 @@
+//! A simulated runner: claims, mounts, trains, seals, leaves, as `spotsweep-runner` does.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use spotsweep::claim::{ClaimRequest, Found, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep::workspace::TrialRef;
+use spotsweep::{ids::SweepId, trial::INTERRUPTED_EXIT_CODE};
+use spotsweep_emulator::world::{AttemptKey, Start};
+
+use super::{Happening, Simulation};
+
+/// How often a runner looks at the metadata service (facts 32).
+pub(super) const IMDS_POLL: Duration = Duration::from_secs(5);
+
+/// From the stop signal until everything is saved.
+const SAVING: Duration = Duration::from_secs(8);
+
+/// How long a runner waits after a call that failed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The runner's exit code where the trial is not its own.
+const REFUSED: i32 = 77;
+
+/// One attempt.
+#[derive(Debug, Clone)]
+pub(super) struct Agent {
+    pub(super) trial: TrialRef,
+    pub(super) instance: String,
+    zone: String,
+    job: String,
+    attempt: u32,
+    started: Timestamp,
+    sequence: u64,
+    doing: Doing,
+}
+
+/// What a runner is at.
+#[derive(Debug, Clone)]
+enum Doing {
+    Claiming,
+    Mounting { volume: String, found: Found, epoch: u32 },
+    Training { volume: String, epoch: u32 },
+    Leaving { volume: Option<String>, epoch: u32 },
+    Ending { epoch: u32 },
+}
+
+impl Agent {
+    pub(super) fn new(start: &Start, zone: String, now: Timestamp) -> Option<Self> {
+        let variable =
+            |name: &str| start.environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
+        let sweep = SweepId::parse(variable("SPOTSWEEP_SWEEP")?)?;
+        let index = number("SPOTSWEEP_FIRST_INDEX") + number("AWS_BATCH_JOB_ARRAY_INDEX");
+        Some(Self {
+            trial: TrialRef { sweep, index },
+            instance: start.instance.clone(),
+            zone,
+            job: start.attempt.job.clone(),
+            attempt: number("SPOTSWEEP_FIRST_ATTEMPT") + start.attempt.attempt,
+            started: now,
+            sequence: 0,
+            doing: Doing::Claiming,
+        })
+    }
+
+    fn request(&self, request: Request) -> Value {
+        let (sweep, job) = (self.trial.sweep.to_string(), self.job.clone());
+        json!(ClaimRequest { sweep, index: self.trial.index, job, attempt: self.attempt, request })
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+}
+
+/// A checkpoint's path and bytes: what training makes of a trial and an epoch, and of nothing else.
+pub(super) fn checkpoint(index: u32, epoch: u32) -> (String, String) {
+    (format!("checkpoints/epoch-{epoch:06}"), format!("trial {index} epoch {epoch}"))
+}
+
+/// The newest epoch among files; `None` where there is none.
+pub(super) fn newest<'a>(index: u32, files: impl Iterator<Item = (&'a String, &'a Vec<u8>)>) -> Option<u32> {
+    let epochs = files.filter_map(|(path, bytes)| {
+        let epoch = path.strip_prefix("checkpoints/epoch-")?.parse().ok()?;
+        (checkpoint(index, epoch).1.as_bytes() == bytes.as_slice()).then_some(epoch)
+    });
+    epochs.max()
+}
+
+impl Simulation {
+    /// The runner does its next step, if it still lives.
+    pub(super) async fn step(&mut self, key: &AttemptKey) -> Result<(), String> {
+        let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
+        let next = match agent.doing.clone() {
+            Doing::Claiming => self.claim(&mut agent).await?,
+            Doing::Mounting { volume, found, epoch } => self.mount(&mut agent, volume, found, epoch).await,
+            Doing::Training { volume, epoch } => self.train(&mut agent, volume, epoch).await?,
+            Doing::Leaving { volume, epoch } => self.leave(&mut agent, volume, epoch).await?,
+            Doing::Ending { epoch } => self.end(&mut agent, epoch).await,
+        };
+        match next {
+            Next::After(wait) => {
+                self.agents.insert(key.clone(), agent);
+                self.at(wait, Happening::Step(key.clone()));
+            }
+            Next::Exit(code) => {
+                self.watch.stopped(&agent.trial);
+                let now = self.harness.now;
+                self.harness.cloud.world().job_exited(key, code, now);
+            }
+        }
+        Ok(())
+    }
+
+    async fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
+        let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
+        Ok(match self.ask(agent, Request::Claim { instance, zone }).await {
+            None => Next::After(PAUSE),
+            Some(Reply::Waiting { retry_after_ms, .. }) => Next::After(Duration::from_millis(retry_after_ms.max(1))),
+            Some(Reply::Unavailable { .. }) => Next::Exit(INTERRUPTED_EXIT_CODE),
+            Some(Reply::Granted(grant)) => {
+                let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
+                let mut world = self.harness.cloud.world();
+                let files = world
+                    .read_files(&volume, &agent.instance)
+                    .map_err(|error| format!("granted a workspace that is not there: {error}"))?;
+                world.set_mounted(&volume, true);
+                let newest = newest(agent.trial.index, files.iter());
+                drop(world);
+                self.watch.mounted(&agent.trial, &agent.job, agent.attempt)?;
+                let found =
+                    Found { newest: newest.map(|epoch| checkpoint(agent.trial.index, epoch).0), ..Found::default() };
+                agent.doing = Doing::Mounting { volume, found, epoch: newest.unwrap_or(0) };
+                Next::After(Duration::ZERO)
+            }
+            Some(reply @ (Reply::Refused { .. } | Reply::Accepted {})) => {
+                return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
+            }
+        })
+    }
+
+    async fn mount(&mut self, agent: &mut Agent, volume: String, found: Found, epoch: u32) -> Next {
+        let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
+        let request = Request::Mounted { volume: volume.clone(), found, seconds };
+        self.watch.verified(&agent.trial, &volume);
+        match self.ask(agent, request).await {
+            None => Next::After(PAUSE),
+            Some(Reply::Accepted {}) => {
+                self.watch.resumed(&agent.trial, agent.attempt, &agent.zone, epoch, seconds);
+                agent.doing = Doing::Training { volume, epoch };
+                Next::After(self.epoch)
+            }
+            Some(reply) => {
+                self.harness.cloud.world().set_mounted(&volume, false);
+                self.watch.stopped(&agent.trial);
+                Next::Exit(if matches!(reply, Reply::Unavailable { .. }) { INTERRUPTED_EXIT_CODE } else { REFUSED })
+            }
+        }
+    }
+
+    async fn train(&mut self, agent: &mut Agent, volume: String, epoch: u32) -> Result<Next, String> {
+        let epoch = (epoch + 1).min(self.epochs);
+        self.save(agent, &volume, epoch)?;
+        if epoch == self.epochs {
+            self.harness.cloud.world().set_mounted(&volume, false);
+            agent.doing = Doing::Ending { epoch };
+            return Ok(Next::After(Duration::from_secs(1)));
+        }
+        agent.doing = Doing::Training { volume, epoch };
+        let (sequence, metrics) = (agent.next_sequence(), metrics(epoch));
+        let seal = Some(seal(agent.trial.index, epoch));
+        Ok(match self.ask(agent, Request::Report { sequence, metrics, seal }).await {
+            Some(Reply::Refused { .. }) => Next::Exit(REFUSED),
+            // A lost report is made up for by the next one.
+            _other => Next::After(self.epoch),
+        })
+    }
+
+    fn save(&mut self, agent: &Agent, volume: &str, epoch: u32) -> Result<(), String> {
+        let (path, bytes) = checkpoint(agent.trial.index, epoch);
+        let mut world = self.harness.cloud.world();
+        world
+            .write_file(volume, &agent.instance, &path, bytes)
+            .map_err(|error| format!("the workspace left under attempt {}: {error}", agent.attempt))?;
+        if let Some(old) = epoch.checked_sub(2) {
+            // As training scripts do: the newest two stay.
+            let _ = world.remove_file(volume, &agent.instance, &checkpoint(agent.trial.index, old).0);
+        }
+        drop(world);
+        self.watch.sealed(&agent.trial, epoch);
+        Ok(())
+    }
+
+    async fn leave(&mut self, agent: &mut Agent, volume: Option<String>, epoch: u32) -> Result<Next, String> {
+        if let Some(volume) = volume {
+            self.save(agent, &volume, epoch)?;
+            self.harness.cloud.world().set_mounted(&volume, false);
+            agent.doing = Doing::Leaving { volume: None, epoch };
+        }
+        let (sequence, metrics) = (agent.next_sequence(), metrics(epoch));
+        let seal = Some(seal(agent.trial.index, epoch));
+        Ok(match self.ask(agent, Request::Release { sequence, metrics, seal }).await {
+            None => Next::After(PAUSE),
+            Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),
+        })
+    }
+
+    async fn end(&mut self, agent: &mut Agent, epoch: u32) -> Next {
+        let (sequence, metrics) = (agent.next_sequence(), metrics(epoch));
+        let (outputs, seconds) = (Outputs::default(), f64::from(epoch) * self.epoch.as_secs_f64());
+        let request = Request::End { sequence, exit_code: 0, metrics, outputs, seconds };
+        match self.ask(agent, request).await {
+            None => Next::After(PAUSE),
+            Some(_) => Next::Exit(0),
+        }
+    }
+
+    /// The runner looks at the metadata service; a notice makes it leave.
+    pub(super) async fn poll(&mut self, key: &AttemptKey) {
+        let Some(agent) = self.agents.get(key).cloned() else { return };
+        let is_warned =
+            self.harness.cloud.world().instance(&agent.instance).is_some_and(|found| found.interruption.is_some());
+        let Doing::Training { volume, epoch } = &agent.doing else {
+            return self.at(IMDS_POLL, Happening::Poll(key.clone()));
+        };
+        if !is_warned {
+            return self.at(IMDS_POLL, Happening::Poll(key.clone()));
+        }
+        let (volume, epoch) = (Some(volume.clone()), *epoch);
+        self.ask(&agent, Request::Notice { kind: NoticeKind::Interruption }).await;
+        if let Some(agent) = self.agents.get_mut(key) {
+            agent.doing = Doing::Leaving { volume, epoch };
+        }
+        self.happenings.retain(|_, happening| !matches!(happening, Happening::Step(of) if of == key));
+        self.at(SAVING, Happening::Step(key.clone()));
+    }
+
+    async fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {
+        self.invoke(&agent.request(request)).await?
+    }
+}
+
+/// What a runner does next.
+enum Next {
+    After(Duration),
+    Exit(i32),
+}
+
+fn metrics(epoch: u32) -> std::collections::BTreeMap<String, Metric> {
+    let value = f64::from(epoch);
+    [("accuracy".to_owned(), Metric { last: value, step: Some(value), min: 0.0, max: value })].into()
+}
+
+fn seal(index: u32, epoch: u32) -> Seal {
+    Seal { files: 1, bytes: 20, newest: Some(checkpoint(index, epoch).0) }
+}

@@ -1,0 +1,149 @@
+//! What must always hold, looked at after every happening; and what is measured on the way.
+
+use std::collections::BTreeMap;
+
+use spotsweep::handle::{HandleError, chain};
+use spotsweep::trial::{JobStatus, Trial};
+use spotsweep::workspace::TrialRef;
+use spotsweep_emulator::world::World;
+use spotsweep_emulator::world::ebs::{SnapshotState, Tags, VolumeState};
+
+use super::agent::newest;
+use crate::harness::Harness;
+
+/// One attempt that went on with a trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resume {
+    /// The trial.
+    pub trial: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// Availability zone.
+    pub zone: String,
+    /// Epochs behind it.
+    pub epoch: u32,
+    /// From the container's start until the workspace was mounted.
+    pub waited_seconds: f64,
+    /// Whether the workspace came from another zone.
+    pub moved: bool,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Every mounted attempt.
+    pub resumes: Vec<Resume>,
+    /// The newest sealed epoch of each trial.
+    sealed: BTreeMap<TrialRef, u32>,
+    /// The volume that was last mounted and verified, of each trial.
+    verified: BTreeMap<TrialRef, String>,
+    /// Who has the workspace mounted.
+    holders: BTreeMap<TrialRef, (String, u32)>,
+    wrong: Vec<String>,
+}
+
+impl Watch {
+    /// An invocation failed: all but what must never be is part of life.
+    pub(super) fn heard(&mut self, error: &HandleError) {
+        if let HandleError::Illegal(_) | HandleError::Steps = error {
+            self.wrong.push(chain(error));
+        }
+    }
+
+    /// Invariant 2: at most one attempt holds a trial's workspace.
+    pub(super) fn mounted(&mut self, trial: &TrialRef, job: &str, attempt: u32) -> Result<(), String> {
+        let held = self.holders.insert(trial.clone(), (job.to_owned(), attempt));
+        held.map_or(Ok(()), |held| Err(format!("{trial}: attempt {attempt} mounts what {held:?} has mounted")))
+    }
+
+    pub(super) fn stopped(&mut self, trial: &TrialRef) {
+        self.holders.remove(trial);
+    }
+
+    pub(super) fn sealed(&mut self, trial: &TrialRef, epoch: u32) {
+        let held = self.sealed.entry(trial.clone()).or_default();
+        *held = epoch.max(*held);
+    }
+
+    /// The runner has verified the volume and is about to say so.
+    pub(super) fn verified(&mut self, trial: &TrialRef, volume: &str) {
+        self.verified.insert(trial.clone(), volume.to_owned());
+    }
+
+    pub(super) fn resumed(&mut self, trial: &TrialRef, attempt: u32, zone: &str, epoch: u32, waited: f64) {
+        let before = self.resumes.iter().rev().find(|resume| resume.trial == trial.index);
+        if let Some(before) = before.filter(|before| before.epoch > epoch) {
+            self.wrong.push(format!("progress was lost: {before:?}, then attempt {attempt} from epoch {epoch}"));
+        }
+        let moved = before.is_some_and(|before| before.zone != zone);
+        let zone = zone.to_owned();
+        self.resumes.push(Resume { trial: trial.index, attempt, zone, epoch, waited_seconds: waited, moved });
+    }
+
+    /// Invariants 1 and 2, and that nothing illegal has been decided.
+    pub(super) fn check(&self, harness: &Harness) -> Result<(), String> {
+        if let Some(wrong) = self.wrong.first() {
+            return Err(wrong.clone());
+        }
+        let world = harness.cloud.world();
+        let (_, trials) = harness.store.state();
+        for trial in trials.iter().filter(|trial| !trial.is_over()) {
+            let of = TrialRef { sweep: trial.sweep.clone(), index: trial.index };
+            let sealed = self.sealed.get(&of).copied().unwrap_or(0);
+            let kept = kept(&world, trial.index);
+            if kept < sealed {
+                return Err(format!("{of}: epoch {sealed} was sealed, and only {kept} is kept anywhere"));
+            }
+            // The source of a migration is deleted only after the copy is mounted and verified.
+            if let Some(id) = self.verified.get(&of)
+                && !world.volume(id).is_some_and(|volume| is_there(volume.state))
+            {
+                return Err(format!("{of}: {id} was deleted, and no other volume is verified"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Invariant 4, and that every trial has succeeded with all of its epochs.
+    pub(super) fn check_end(&self, harness: &Harness) -> Result<(), String> {
+        let left = harness.cloud.world().leftovers();
+        if !left.is_empty() {
+            return Err(format!("left over: {left:?}"));
+        }
+        let (_, trials) = harness.store.state();
+        match trials.iter().find(|trial| trial.status != JobStatus::Succeeded) {
+            Some(trial) => {
+                Err(format!("trial {} has not succeeded: {:?} {:?}", trial.index, trial.status, trial.reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The trials that are not done, for an error.
+    pub(super) fn open(&self, harness: &Harness) -> String {
+        let (sweeps, trials) = harness.store.state();
+        let open = trials.iter().filter(|trial| !trial.is_over() || !trial.is_clean());
+        let show = |trial: &Trial| format!("{:?} after {}: {:#?}", trial.status, trial.ended, trial.workspace);
+        let open: Vec<String> = open.map(show).collect();
+        format!("sweep {:?}, trials {}", sweeps.iter().map(|sweep| &sweep.stage).collect::<Vec<_>>(), open.join("\n"))
+    }
+}
+
+fn is_there(state: VolumeState) -> bool {
+    matches!(state, VolumeState::Available | VolumeState::InUse)
+}
+
+/// The newest epoch that some volume or completed snapshot of a trial holds.
+fn kept(world: &World, index: u32) -> u32 {
+    let is_ours = |tags: &Tags| tags.0.get("spotsweep:trial") == Some(&index.to_string());
+    let volumes = world
+        .volumes()
+        .filter(|volume| is_ours(&volume.tags))
+        .filter(|volume| is_there(volume.state))
+        .map(|volume| world.files_of_volume(&volume.id));
+    let snapshots = world
+        .snapshots()
+        .filter(|snapshot| is_ours(&snapshot.tags) && snapshot.state == SnapshotState::Completed)
+        .map(|snapshot| world.files_of_snapshot(&snapshot.id));
+    volumes.chain(snapshots).filter_map(|files| newest(index, files.iter())).max().unwrap_or(0)
+}
