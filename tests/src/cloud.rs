@@ -178,9 +178,12 @@ impl Cloud {
         }
     }
 
-    async fn check_target(&self, sweep: SweepId, prepared: Prepared) -> Outcome {
+    async fn check_target(&self, sweep: SweepId, mut prepared: Prepared) -> Outcome {
         self.crash.call("DescribeJobDefinitions", || ()).await;
         self.crash.call("DescribeJobQueues", || ()).await;
+        if let Some(plan) = &mut prepared.plan.workspace {
+            self.look_up(plan).await?;
+        }
         Ok(vec![Event::TargetChecked { sweep, prepared, problems: Vec::new() }])
     }
 

@@ -17,7 +17,7 @@ use spotsweep_emulator::world::{AttemptKey, Effect, Service, Start};
 
 use crate::harness::{Account, Harness};
 use agent::Agent;
-pub use watch::{Resume, Watch};
+pub use watch::{BY_HAND, Resume, Watch};
 
 /// How often the schedule fires.
 const RECONCILE: Duration = Duration::from_secs(300);

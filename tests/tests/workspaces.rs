@@ -1,13 +1,15 @@
 //! Workspaces through reclaims, lost events, dying functions and throttled calls: what was sealed is never lost, and
 //! nothing is left behind. The watch in `simulation/watch.rs` looks after every happening.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
 
 use spotsweep_emulator::Timings;
 use spotsweep_emulator::world::Trouble;
+use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
 use spotsweep_tests::cloud::Sabotage;
 use spotsweep_tests::harness::Account;
-use spotsweep_tests::simulation::{Chaos, Simulation};
+use spotsweep_tests::simulation::{BY_HAND, Chaos, Simulation};
 
 const SWEEP: &str = "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\n";
 
@@ -196,4 +198,36 @@ async fn a_trial_goes_on_past_the_attempts_of_one_job() {
     let (_, trials) = simulation.harness.store.state();
     assert!(trials[0].round > 0 && trials[0].ended > 10, "{} attempts", trials[0].ended);
     assert_eq!(trials[0].attempts.len() as u32, trials[0].ended, "every attempt is remembered");
+}
+
+/// The AWS post's case: one trial, and a volume with datasets that somebody filled by hand and named.
+#[tokio::test]
+async fn a_volume_made_by_hand_is_adopted_moves_and_stays() {
+    let mut moved = 0;
+    for seed in 0..20 {
+        let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{volume: {BY_HAND}}}}}\n");
+        let mut simulation = Simulation::new(seed, &account(), reclaims(6), &file);
+        simulation
+            .harness
+            .cloud
+            .world()
+            .create_volume(CreateVolume {
+                zone: "us-east-1b".into(),
+                size_gib: Some(100),
+                tags: Tags::from([("Name", BY_HAND)]),
+                ..CreateVolume::default()
+            })
+            .unwrap();
+        simulation.epochs = 30;
+        if let Err(problem) = simulation.run().await {
+            panic!("seed {seed}, {:?}, {} reclaims: {problem}", simulation.elapsed(), simulation.reclaims());
+        }
+        moved += simulation.watch.resumes.iter().filter(|resume| resume.moved).count();
+        let world = simulation.harness.cloud.world();
+        let left = world.leftovers();
+        assert_eq!((left.volumes.len(), left.snapshots.len()), (1, 0), "{left:?}");
+        let files = world.files_of_volume(&left.volumes[0].id);
+        assert!(files.contains_key("checkpoints/epoch-000030"), "{:?}", files.keys().collect::<Vec<_>>());
+    }
+    assert!(moved > 0);
 }

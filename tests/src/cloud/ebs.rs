@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use spotsweep::event::Event;
-use spotsweep::workspace::{Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
+use spotsweep::workspace::{
+    Call, Fact, NewVolume, Origin, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState, WorkspacePlan,
+};
 use spotsweep_emulator::world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
 use spotsweep_emulator::world::{ApiError, Failure, Filter, Selection, Service, World};
 
@@ -105,13 +107,15 @@ impl Cloud {
     async fn create_volume(&self, trial: &TrialRef, new: NewVolume) -> Result<Fact, String> {
         let operation = new.operation;
         let token = format!("{trial}/{operation}");
+        let mut tags = tags(trial, operation);
+        tags.0.extend(new.name.map(|name| ("Name".to_owned(), name)));
         let request = CreateVolume {
             zone: new.zone,
             size_gib: Some(new.size_gib),
             snapshot: new.snapshot,
             volume_type: Some("gp3".into()),
             client_token: Some(token),
-            tags: tags(trial, operation),
+            tags,
             ..CreateVolume::default()
         };
         Ok(match self.ec2("CreateVolume", |world| world.create_volume(request)).await? {
@@ -156,6 +160,20 @@ impl Cloud {
             }
             Err(error) => refused(RefusalKind::Snapshot { operation }, &error),
         })
+    }
+
+    /// Finds an adopted volume by its Name tag.
+    pub(super) async fn look_up(&self, plan: &mut WorkspacePlan) -> Result<(), String> {
+        let Origin::Adopted { volume, zone, name } = &mut plan.origin else { return Ok(()) };
+        let wanted = Selection { filters: vec![Filter::new("tag:Name", volume.clone())], ..Selection::default() };
+        let found = self.ec2("DescribeVolumes", |world| {
+            let (found, _) = world.describe_volumes(&wanted)?;
+            Ok(found.first().map(|volume| (volume.id.clone(), volume.zone.clone(), volume.size_gib)))
+        });
+        let found = found.await?.map_err(|error| error.to_string())?;
+        name.clone_from(volume);
+        (*volume, *zone, plan.size_gib) = found.ok_or_else(|| format!("no volume {name}"))?;
+        Ok(())
     }
 
     pub(super) async fn locate(&self, trial: TrialRef, attempt: u32, container_instance: &str) -> Outcome {
