@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use spotsweep::claim::NoticeKind;
 use spotsweep::event::{self, Event, ResourceChange};
 use spotsweep::workspace::SnapshotState;
-use spotsweep_tests::harness::Account;
-use spotsweep_tests::simulation::{Chaos, Simulation};
+use spotsweep_simulation::harness::Account;
+use spotsweep_simulation::run::{Chaos, Simulation};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -5,7 +5,7 @@ use serde_json::Value;
 use spotsweep::lifecycle::{Stage, Sweep};
 use spotsweep::trial::{JobStatus, Trial};
 use spotsweep_emulator::world::AttemptKey;
-use spotsweep_tests::harness::Harness;
+use spotsweep_simulation::harness::Harness;
 
 const FILE: &str = "method: grid\nmetric: {name: loss}\nparameters: {lr: {values: [1, 2, 3, 4]}}\n";
 

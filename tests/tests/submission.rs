@@ -8,7 +8,7 @@ use spotsweep::ids::SweepId;
 use spotsweep::lifecycle::Stage;
 use spotsweep::settings::LEASE;
 use spotsweep::trials;
-use spotsweep_tests::harness::{Harness, QUEUE};
+use spotsweep_simulation::harness::{Harness, QUEUE};
 
 fn grid(trials: u32) -> String {
     let values: Vec<String> = (0..trials).map(|value| value.to_string()).collect();

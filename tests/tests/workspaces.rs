@@ -7,9 +7,9 @@ use std::time::Duration;
 use spotsweep_emulator::Timings;
 use spotsweep_emulator::world::Trouble;
 use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
-use spotsweep_tests::cloud::Sabotage;
-use spotsweep_tests::harness::Account;
-use spotsweep_tests::simulation::{BY_HAND, Chaos, Simulation};
+use spotsweep_simulation::cloud::Sabotage;
+use spotsweep_simulation::harness::Account;
+use spotsweep_simulation::run::{BY_HAND, Chaos, Simulation};
 
 const SWEEP: &str = "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\n";
 
@@ -53,6 +53,19 @@ async fn undisturbed_trials_mount_once_and_leave_nothing() {
     let simulation = run(1, Chaos::none(), SWEEP).await;
     assert_eq!(simulation.watch.resumes.len(), 6);
     assert!(simulation.elapsed() < Duration::from_secs(3600), "{:?}", simulation.elapsed());
+}
+
+#[tokio::test]
+async fn the_same_seed_is_the_same_run() {
+    let mut logs = Vec::new();
+    for _ in 0..2 {
+        let mut simulation = Simulation::new(17, &account(), Chaos::all(), SWEEP);
+        simulation.keep_log();
+        simulation.run().await.unwrap();
+        logs.push(simulation.log().join("\n"));
+    }
+    assert!(logs[0].lines().count() > 100, "{}", logs[0]);
+    assert_eq!(logs[0], logs[1]);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use spotsweep::command::DescribedJob;
 use spotsweep::event::Subject;
 use spotsweep::ids::SweepId;
-use spotsweep::lifecycle::Sweep;
+use spotsweep::lifecycle::{Stage, Sweep};
 use spotsweep::store::{Audit, Change, CommitError, Held, Overdue, Record, Store, View};
 use spotsweep::trial::Trial;
 use spotsweep::workspace::TrialRef;
@@ -42,6 +42,16 @@ impl MemoryStore {
         let rows = self.lock();
         let sweeps = rows.sweeps.values().map(|held| held.record.clone()).collect();
         (sweeps, rows.trials.values().map(|held| held.record.clone()).collect())
+    }
+
+    /// Looks at every trial, in order.
+    pub fn each_trial(&self, mut look: impl FnMut(&Trial)) {
+        self.lock().trials.values().for_each(|held| look(&held.record));
+    }
+
+    /// Whether a sweep has come to this stage.
+    pub fn has_sweep_in(&self, stage: &Stage) -> bool {
+        self.lock().sweeps.values().any(|held| held.record.stage == *stage)
     }
 
     /// Number of audit rows.

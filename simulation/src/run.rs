@@ -126,6 +126,7 @@ pub struct Simulation {
     started: Timestamp,
     reclaims: usize,
     passed: usize,
+    log: Option<Vec<String>>,
 }
 
 impl Simulation {
@@ -146,6 +147,7 @@ impl Simulation {
             started,
             reclaims: 0,
             passed: 0,
+            log: None,
         };
         let throttled = simulation.chaos.throttled;
         simulation.harness.cloud.world().trouble_mut().throttle_share.insert(Service::Ec2, throttled);
@@ -197,6 +199,16 @@ impl Simulation {
             self.take_effects();
         }
         Ok(())
+    }
+
+    /// From now on keeps a line for every invocation.
+    pub fn keep_log(&mut self) {
+        self.log = Some(Vec::new());
+    }
+
+    /// The lines kept so far: the same for the same seed.
+    pub fn log(&self) -> &[String] {
+        self.log.as_deref().unwrap_or_default()
     }
 
     /// Virtual time since the file was dropped.
@@ -303,6 +315,11 @@ impl Simulation {
         };
         self.passed += self.harness.crash.passed();
         self.harness.crash.arm(None);
+        if let Some(log) = &mut self.log {
+            let what = event["detail-type"].as_str().or(event["request"].as_str()).unwrap_or("?");
+            let outcome = answer.as_ref().map_or("died or failed".to_owned(), |report| report.steps.join("; "));
+            log.push(format!("{:.3} {what}: {outcome}", self.harness.now));
+        }
         answer.map(|report| report.reply)
     }
 
@@ -328,8 +345,7 @@ impl Simulation {
     }
 
     fn is_settled(&self) -> bool {
-        let (sweeps, _) = self.harness.store.state();
-        sweeps.iter().any(|sweep| sweep.stage == Stage::Settled)
+        self.harness.store.has_sweep_in(&Stage::Settled)
     }
 
     fn at(&mut self, after: Duration, happening: Happening) {

@@ -89,20 +89,26 @@ impl Watch {
             return Err(wrong.clone());
         }
         let world = harness.cloud.world();
-        let (_, trials) = harness.store.state();
-        for trial in trials.iter().filter(|trial| !trial.is_over()) {
-            let of = TrialRef { sweep: trial.sweep.clone(), index: trial.index };
-            let sealed = self.sealed.get(&of).copied().unwrap_or(0);
-            let kept = kept(&world, trial.index);
-            if kept < sealed {
-                return Err(format!("{of}: epoch {sealed} was sealed, and only {kept} is kept anywhere"));
+        let mut wrong = None;
+        harness.store.each_trial(|trial| {
+            if !trial.is_over() && wrong.is_none() {
+                wrong = self.check_trial(&world, trial).err();
             }
-            // The source of a migration is deleted only after the copy is mounted and verified.
-            if let Some(id) = self.verified.get(&of)
-                && !world.volume(id).is_some_and(|volume| is_there(volume.state))
-            {
-                return Err(format!("{of}: {id} was deleted, and no other volume is verified"));
-            }
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
+    fn check_trial(&self, world: &World, trial: &Trial) -> Result<(), String> {
+        let of = TrialRef { sweep: trial.sweep.clone(), index: trial.index };
+        let sealed = self.sealed.get(&of).copied().unwrap_or(0);
+        let kept = kept(world, trial.index, sealed);
+        if kept < sealed {
+            return Err(format!("{of}: epoch {sealed} was sealed, and only {kept} is kept anywhere"));
+        }
+        // The source of a migration is deleted only after the copy is mounted and verified.
+        let verified = self.verified.get(&of);
+        if let Some(id) = verified.filter(|id| !world.volume(id).is_some_and(|volume| is_there(volume.state))) {
+            return Err(format!("{of}: {id} was deleted, and no other volume is verified"));
         }
         Ok(())
     }
@@ -137,8 +143,11 @@ fn is_there(state: VolumeState) -> bool {
     matches!(state, VolumeState::Available | VolumeState::InUse)
 }
 
-/// The newest epoch that some volume or completed snapshot of a trial holds.
-fn kept(world: &World, index: u32) -> u32 {
+/// The newest epoch that some volume or completed snapshot of a trial holds; nothing newer than `enough` is looked for.
+fn kept(world: &World, index: u32, enough: u32) -> u32 {
+    if enough == 0 {
+        return 0;
+    }
     // A volume that was made by hand has no such tag.
     let is_ours = |tags: &Tags| tags.0.get("spotsweep:trial").is_none_or(|trial| *trial == index.to_string());
     let volumes = world
