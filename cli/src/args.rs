@@ -19,6 +19,7 @@ Examples:
   spotsweep expand sweep.yaml --limit 5   the first five trials that it stands for
   spotsweep submit sweep.yaml             drop it into the bucket and wait for the plan
   spotsweep status digits-1a2b3c4d5e6f    how its trials are doing
+  spotsweep explain digits-1a2b3c4d5e6f 7 what happened to one of them
 
 Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage.";
 
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Ls(Ls),
     /// Show how one sweep's trials are doing
     Status(Status),
+    /// Tell what happened to one trial, and why
+    Explain(Explain),
     /// Check a sweep file without any stack
     Validate(Validate),
     /// Print the trials that a sweep file stands for
@@ -48,9 +51,10 @@ pub(crate) enum Command {
 Examples:
   spotsweep demo
   spotsweep demo --sweep my-sweep.yaml --json
+  spotsweep demo --reclaims 12 --seed 1         twelve spot reclaims of every kind meanwhile
   spotsweep demo --keep out                     also keep the bucket and the table's records")]
 pub(crate) struct Demo {
-    /// The sweep file [default: the bundled digits example]
+    /// The sweep file [default: the bundled digits example; with reclaims, one that trains longer]
     #[arg(long, value_name = "FILE")]
     pub(crate) sweep: Option<PathBuf>,
     /// Print the sweep's summary as one line of JSON; everything else goes to standard error
@@ -65,6 +69,15 @@ pub(crate) struct Demo {
     /// Give up after this many seconds of training
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
+    /// Take instances away N times while trials train on them: with notice, without, a whole zone, …
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) reclaims: u32,
+    /// Which instances, when and how: the same seed makes the same plan
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Let zones lose and regain their capacity as in a recorded spot trace: a folder of <zone>.json files
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) stack: StackOptions,
 }
@@ -78,6 +91,9 @@ pub(crate) struct StackOptions {
     /// Take the functions and the runner from DIR instead of building them
     #[arg(long, value_name = "DIR")]
     pub(crate) binaries: Option<PathBuf>,
+    /// Make volumes real: ext4 on loop devices, mounted (needs root); else they are folders
+    #[arg(long)]
+    pub(crate) block_devices: bool,
 }
 
 /// `spotsweep local`
@@ -147,6 +163,29 @@ pub(crate) struct Status {
     /// Print everything as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) table: Table,
+}
+
+/// `spotsweep explain`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  spotsweep explain digits-1a2b3c4d5e6f 7
+  spotsweep explain digits-1a2b3c4d5e6f 7 --kept out    after spotsweep demo --keep out")]
+pub(crate) struct Explain {
+    /// The sweep's id, as `ls` and `submit` print it
+    #[arg(value_name = "SWEEP")]
+    pub(crate) sweep: String,
+    /// The trial's index within the sweep, from 0
+    #[arg(value_name = "INDEX")]
+    pub(crate) index: u32,
+    /// Print everything as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Read the copy of the table that `demo --keep DIR` made
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
+    pub(crate) kept: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) table: Table,
 }
@@ -231,6 +270,10 @@ mod tests {
             "submit a.yaml --bucket b",
             "ls --json --table t",
             "status digits-0123456789ab --json",
+            "demo --reclaims 12 --seed 1 --trace w",
+            "demo --block-devices",
+            "explain digits-0123456789ab 7 --json --kept out",
+            "explain digits-0123456789ab 7 --table t",
             "validate - --json",
             "expand a.yaml --limit 3 --format csv",
         ];
@@ -241,6 +284,9 @@ mod tests {
         let refused = [
             "deploy",
             "demo --timeout 0",
+            "demo --reclaims -1",
+            "explain digits-0123456789ab",
+            "explain digits-0123456789ab 7 --kept out --table t",
             "demo --job-definition other",
             "local",
             "submit",

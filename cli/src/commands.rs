@@ -2,6 +2,7 @@
 
 mod demo;
 mod expand;
+pub(crate) mod explain;
 mod local;
 mod ls;
 mod status;
@@ -21,6 +22,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Submit(args) => submit::run(args).await,
         Command::Ls(args) => ls::run(args).await,
         Command::Status(args) => status::run(args).await,
+        Command::Explain(args) => explain::run(args).await,
         Command::Validate(args) => validate::run(&args),
         Command::Expand(args) => expand::run(&args),
     }

@@ -133,6 +133,16 @@ impl Progress {
     }
 }
 
+impl Progress {
+    /// Says something in between, above the bar where there is one.
+    pub(crate) fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| out::note(format_args!("{line}"))),
+            None => out::note(format_args!("{:>4} s  {line}", self.started.elapsed().as_secs())),
+        }
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {

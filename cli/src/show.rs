@@ -1,11 +1,23 @@
-//! Text for people: aligned columns.
+//! Text for people: words and aligned columns.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
+use spotsweep::trial::JobStatus;
 
 /// Between two columns.
 const GAP: &str = "  ";
+
+/// Batch's state, as a person says it.
+pub(crate) fn state(status: JobStatus) -> &'static str {
+    match status {
+        JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => "waiting",
+        JobStatus::Starting => "starting",
+        JobStatus::Running => "running",
+        JobStatus::Succeeded => "succeeded",
+        JobStatus::Failed => "failed",
+    }
+}
 
 /// A value as a cell: strings bare, everything else as JSON.
 pub(crate) fn text(value: &Value) -> String {

@@ -16,10 +16,13 @@ use crate::failure::{Context, Failure};
 use crate::local::deploy::BUCKET;
 use crate::local::stack::Stack;
 use crate::progress::{Figures, Progress};
+use crate::reclaims::{Reclaims, Wish};
 use crate::sdk;
 
-/// Between two looks.
+/// Between two looks at the records.
 const POLL: Duration = Duration::from_millis(500);
+/// Between two looks at what runs, where instances are taken.
+const TICK: Duration = Duration::from_millis(100);
 
 /// A settled sweep.
 #[derive(Debug)]
@@ -30,10 +33,17 @@ pub(crate) struct Watched {
     pub(crate) summary: Value,
     /// Failed trials, with why.
     pub(crate) failures: Vec<(u32, String)>,
+    /// What was taken from it, where something was to be.
+    pub(crate) reclaims: Option<Reclaims>,
 }
 
-/// Shows progress until the summary is there, at most for so many seconds.
-pub(crate) async fn watch(stack: &mut Stack, plan: &Value, timeout_seconds: u64) -> Result<Watched, Failure> {
+/// Shows progress until the summary is there, at most for so many seconds. What is wished for happens meanwhile.
+pub(crate) async fn watch(
+    stack: &mut Stack,
+    plan: &Value,
+    timeout_seconds: u64,
+    wish: Wish,
+) -> Result<Watched, Failure> {
     let sweep = plan.get("sweep").and_then(Value::as_str).and_then(SweepId::parse);
     let sweep = sweep.ok_or_else(|| Failure::new(format!("the plan names no sweep: {plan}")))?;
     let reader = Reader::new(stack.config(), stack.table().to_owned());
@@ -42,6 +52,7 @@ pub(crate) async fn watch(stack: &mut Stack, plan: &Value, timeout_seconds: u64)
     let plan = plan.ok_or_else(|| Failure::new(format!("the sweep {sweep} has an answer but no plan in the table")))?;
     let s3 = sdk::s3(stack.config());
     let mut progress = Progress::new(u64::from(plan.trials));
+    let mut reclaims = (!wish.is_empty()).then(|| Reclaims::new(stack, wish, &plan));
     let deadline = Instant::now() + Duration::from_secs(timeout_seconds);
     loop {
         stack.check()?;
@@ -49,12 +60,28 @@ pub(crate) async fn watch(stack: &mut Stack, plan: &Value, timeout_seconds: u64)
         let trials = reader.trials(&sweep).await.context(|| format!("cannot read the trials of {sweep}"))?;
         progress.show(&figures(&plan, &trials, &stack.snapshot()));
         if let Some(summary) = published {
-            return Ok(Watched { sweep, summary, failures: failures(&trials) });
+            // Whatever ended with the sweep is told too.
+            if let Some(reclaims) = &mut reclaims {
+                reclaims.tick(stack, &trials, plan.trials).iter().for_each(|line| progress.say(line));
+            }
+            return Ok(Watched { sweep, summary, failures: failures(&trials), reclaims });
         }
         if Instant::now() >= deadline {
             return Err(Failure::new(format!("the sweep {sweep} had not settled after {timeout_seconds} s")));
         }
-        sleep(POLL).await;
+        match &mut reclaims {
+            Some(reclaims) => disturb(reclaims, stack, (&plan, &trials), &progress).await,
+            None => sleep(POLL).await,
+        }
+    }
+}
+
+/// Until the next look at the records.
+async fn disturb(reclaims: &mut Reclaims, stack: &Stack, (plan, trials): (&Plan, &[Trial]), progress: &Progress) {
+    let next = Instant::now() + POLL;
+    while Instant::now() < next {
+        reclaims.tick(stack, trials, plan.trials).iter().for_each(|line| progress.say(line));
+        sleep(TICK).await;
     }
 }
 

@@ -4,10 +4,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
-use serde_json::Value;
-use spotsweep_tests::local::Binaries;
+use spotsweep_tests::local::Demo;
 use tempfile::TempDir;
 
 const GRID: &str = "\
@@ -25,50 +23,11 @@ const LIST: &str = "\
 - {lr: 0.03, hidden: 32, alpha: 0.0001, batch_size: 64, epochs: 2, seed: 7}
 ";
 
-struct Run {
-    folder: TempDir,
-    output: Output,
-}
-
-impl Run {
-    /// Runs the demo on a file in a folder of its own.
-    fn of(file: &str, text: &str, arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(file), text).unwrap();
-        let output = Command::new(Binaries::build().get("spotsweep"))
-            .args(["demo", "--json", "--keep", "keep", "--sweep", file, "--binaries"])
-            .arg(Binaries::build().folder())
-            .args(arguments)
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        Self { folder, output }
-    }
-
-    fn code(&self) -> Option<i32> {
-        self.output.status.code()
-    }
-
-    fn messages(&self) -> String {
-        String::from_utf8_lossy(&self.output.stderr).into_owned()
-    }
-
-    fn summary(&self) -> Value {
-        let text = String::from_utf8_lossy(&self.output.stdout);
-        let last = text.lines().last().unwrap_or_else(|| panic!("no summary: {}", self.messages()));
-        serde_json::from_str(last).unwrap()
-    }
-
-    fn path(&self, path: &str) -> std::path::PathBuf {
-        self.folder.path().join(path)
-    }
-
-    /// The table's records whose sort key begins so.
-    fn records(&self, sort_key: &str) -> Vec<Value> {
-        let table = fs::read_to_string(self.path("keep/table.jsonl")).unwrap();
-        let rows = table.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        rows.filter(|row| row["sk"].as_str().unwrap().starts_with(sort_key)).collect()
-    }
+/// Runs the demo on a file in a folder of its own.
+fn run(file: &str, text: &str, arguments: &[&str]) -> (TempDir, Demo) {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = Demo::run(folder.path(), file, text, arguments);
+    (folder, demo)
 }
 
 fn assert_model(folder: &Path, model: &str) {
@@ -78,7 +37,7 @@ fn assert_model(folder: &Path, model: &str) {
 
 #[test]
 fn a_grid_is_trained_tracked_and_collected() {
-    let run = Run::of("grid.yaml", GRID, &[]);
+    let (_folder, run) = run("grid.yaml", GRID, &[]);
     assert_eq!(run.code(), Some(0), "{}", run.messages());
     let summary = run.summary();
     assert_eq!((&summary["trials"], &summary["succeeded"], &summary["failed"]), (&4.into(), &4.into(), &0.into()));
@@ -86,8 +45,7 @@ fn a_grid_is_trained_tracked_and_collected() {
     let sweep = summary["sweep"].as_str().unwrap();
 
     // The best is the largest last value that any trial has printed.
-    let outputs = Path::new(summary["outputs"].as_str().unwrap());
-    let outputs = run.folder.path().join(outputs);
+    let outputs = run.outputs();
     let mut values = Vec::new();
     for index in 0..4 {
         let trial = outputs.join(format!("trials/{index}"));
@@ -124,13 +82,13 @@ fn a_grid_is_trained_tracked_and_collected() {
 
 #[test]
 fn the_seeds_way_runs_with_its_own_script() {
-    let run = Run::of("hyperparam_list.yml", LIST, &["--job-definition", "train-seed"]);
+    let (_folder, run) = run("hyperparam_list.yml", LIST, &["--job-definition", "train-seed"]);
     assert_eq!(run.code(), Some(0), "{}", run.messages());
     let summary = run.summary();
     assert_eq!(summary["succeeded"], 2);
     assert_eq!(summary["ranking"]["stated"], false, "a plain list names no metric; the usual one is taken");
     for index in 0..2 {
-        let trial = run.folder.path().join(summary["outputs"].as_str().unwrap()).join(format!("trials/{index}"));
+        let trial = run.outputs().join(format!("trials/{index}"));
         assert!(fs::read_dir(trial.join("model")).unwrap().count() > 0);
     }
 }
@@ -138,7 +96,7 @@ fn the_seeds_way_runs_with_its_own_script() {
 #[test]
 fn a_failed_trial_fails_the_demo_and_says_which() {
     let list = "- {lr: 0.01, hidden: 16, epochs: 1}\n- {lr: 0.01, hidden: -5, epochs: 1}\n";
-    let run = Run::of("half.yaml", list, &[]);
+    let (_folder, run) = run("half.yaml", list, &[]);
     assert_eq!(run.code(), Some(1), "{}", run.messages());
     let summary = run.summary();
     assert_eq!((&summary["succeeded"], &summary["failed"]), (&1.into(), &1.into()));
@@ -147,7 +105,7 @@ fn a_failed_trial_fails_the_demo_and_says_which() {
 
 #[test]
 fn a_bad_file_is_refused_with_its_problems() {
-    let run = Run::of("bad.yaml", "method: gird\nparameters: {lr: {values: [1]}, lr: {values: [2]}}\n", &[]);
+    let (_folder, run) = run("bad.yaml", "method: gird\nparameters: {lr: {values: [1]}, lr: {values: [2]}}\n", &[]);
     assert_eq!(run.code(), Some(1), "{}", run.messages());
     let messages = run.messages();
     assert!(messages.contains("bad.yaml:1:") && messages.contains("bad.yaml:2:"), "{messages}");

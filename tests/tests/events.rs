@@ -194,7 +194,7 @@ async fn ten_thousand_mutated_ec2_events_change_nothing() {
             Err(_) => errors += 1,
             // Still whole, and about our instance or volume: not a mutation any more.
             Ok(Event::InstanceNoticed { instance: id, .. } | Event::ResourceTold { id, .. }) if ours.contains(&id) => {
-                meant += 1
+                meant += 1;
             }
             Ok(event) => {
                 let report = harness.deliver(&raw).await.unwrap_or_else(|error| panic!("{event:?}: {error}"));

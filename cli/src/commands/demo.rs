@@ -2,16 +2,23 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use spotsweep::aws::Reader;
+use spotsweep::ids::SweepId;
+use tokio::time::sleep;
 
 use crate::args::Demo;
+use crate::commands::explain;
 use crate::dropped::{Answer, Dropped, problems, upload};
 use crate::failure::{Context, FAILED, Failure};
+use crate::local::batch::ZONES;
 use crate::local::checkout::Checkout;
 use crate::local::deploy::BUCKET;
+use crate::local::leftovers::Leftovers;
 use crate::local::stack::{Logs, Ready, Stack};
+use crate::reclaims::{NOTICE, Reclaims, Wish, turns};
 use crate::signals::unless_stopped;
 use crate::watch::{Watched, watch};
 use crate::{out, results, sdk, show, sweep_file};
@@ -20,18 +27,30 @@ use crate::{out, results, sdk, show, sweep_file};
 const SHOWN_ROWS: usize = 10;
 /// Failed trials that are named.
 const SHOWN_FAILURES: usize = 5;
+/// Deleting takes a tenth of a second here.
+const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A sweep that has run to its end.
 struct Collected {
     summary: Value,
     folder: PathBuf,
     failures: Vec<(u32, String)>,
+    leftovers: Leftovers,
 }
 
-/// Exit code 0 only if every trial succeeded.
+impl Collected {
+    fn is_clean(&self) -> bool {
+        self.failures.is_empty() && count(&self.summary, "failed") == 0 && self.leftovers.is_empty()
+    }
+}
+
+/// Exit code 0 only if every trial succeeded and nothing is left behind.
 pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let checkout = Checkout::locate()?;
-    let file = args.sweep.clone().unwrap_or_else(|| checkout.digits().join("digits.yaml"));
+    let wish = wish(&args)?;
+    // A trial that is over in a second can't be interrupted.
+    let example = if wish.is_empty() { "digits.yaml" } else { "reclaims.yaml" };
+    let file = args.sweep.clone().unwrap_or_else(|| checkout.digits().join(example));
     // Before minutes of building are spent on it.
     upload(BUCKET, &file)?;
     let code = code_folder(&file, &checkout)?;
@@ -44,7 +63,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     })
     .await?;
     let outcome = unless_stopped(async {
-        let outcome = sweep(&mut stack, &file, &args).await;
+        let outcome = sweep(&mut stack, &file, &args, wish).await;
         if let Some(keep) = &args.keep {
             keep_all(&stack, keep).await?;
         }
@@ -54,13 +73,12 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     // A part of the stack that has ended explains every refused connection.
     let outcome = outcome.map_err(|failure| stack.check().err().unwrap_or(failure));
     let logs = stack.functions_log().to_owned();
-    let is_clean = outcome.as_ref().is_ok_and(|end| end.as_ref().is_none_or(|collected| collected.failures.is_empty()));
+    let is_clean = outcome.as_ref().is_ok_and(|end| end.as_ref().is_none_or(Collected::is_clean));
     stack.stop(if is_clean { Logs::Remove } else { Logs::Keep }).await;
     match outcome {
         Ok(Some(collected)) => {
             report(&collected, args.json)?;
-            let all_succeeded = collected.failures.is_empty() && count(&collected.summary, "failed") == 0;
-            Ok(if all_succeeded { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+            Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
         }
         Ok(None) => Ok(ExitCode::from(FAILED)),
         Err(failure) => {
@@ -68,6 +86,12 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
             Err(failure)
         }
     }
+}
+
+/// What is to happen to the sweep while it runs.
+fn wish(args: &Demo) -> Result<Wish, Failure> {
+    let turns = args.trace.as_ref().map_or(Ok(Vec::new()), |folder| turns(folder, &ZONES.map(String::from)))?;
+    Ok(Wish { count: args.reclaims, seed: args.seed, turns })
 }
 
 /// Where the trials run: beside the sweep file, if it brings its own program, else in the example.
@@ -82,7 +106,7 @@ fn code_folder(file: &Path, checkout: &Checkout) -> Result<PathBuf, Failure> {
 }
 
 /// Drops the file, follows the sweep, collects its results. `None` where it was rejected.
-async fn sweep(stack: &mut Stack, file: &Path, args: &Demo) -> Result<Option<Collected>, Failure> {
+async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Result<Option<Collected>, Failure> {
     let s3 = sdk::s3(stack.config());
     let dropped = Dropped::put(s3.clone(), BUCKET, file).await?;
     out::note(format_args!("dropped {} into the bucket", file.display()));
@@ -93,14 +117,50 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo) -> Result<Option<Col
             return Ok(None);
         }
     };
-    let Watched { sweep, mut summary, failures } = watch(stack, &plan, args.timeout).await?;
+    if !wish.is_empty() {
+        let seconds = NOTICE.as_secs_f64();
+        out::note(format_args!("an interruption notice is {seconds:.1} s here, instead of two minutes"));
+    }
+    let Watched { sweep, mut summary, failures, reclaims } = watch(stack, &plan, args.timeout, wish).await?;
     let folder = results_folder(&args.results)?.join(sweep.as_str());
     results::copy(&s3, BUCKET, &sweep.results_prefix(), &folder).await?;
-    // The bucket goes with the stack: the summary names the place that stays.
+    let leftovers = cleaned_up(stack).await;
     if let Some(fields) = summary.as_object_mut() {
+        // The bucket goes with the stack: the summary names the place that stays.
         fields.insert("outputs".to_owned(), Value::from(folder.display().to_string()));
+        fields.insert("reclaims".to_owned(), reclaims.as_ref().map_or(json!([]), Reclaims::json));
+        fields.insert("leftovers".to_owned(), leftovers.json());
     }
-    Ok(Some(Collected { summary, folder, failures }))
+    if let Some(reclaims) = &reclaims {
+        tell(reclaims, stack, &sweep).await?;
+    }
+    Ok(Some(Collected { summary, folder, failures, leftovers }))
+}
+
+/// What is not cleaned up, after what is being deleted has had its time.
+async fn cleaned_up(stack: &Stack) -> Leftovers {
+    let deadline = Instant::now() + CLEAN_UP_DEADLINE;
+    loop {
+        let leftovers = stack.leftovers();
+        if leftovers.is_empty() || Instant::now() >= deadline {
+            return leftovers;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The story of the trial that had most to go through.
+async fn tell(reclaims: &Reclaims, stack: &Stack, sweep: &SweepId) -> Result<(), Failure> {
+    let (missed, planned) = reclaims.missed();
+    if missed > 0 {
+        out::note(format_args!("{missed} of {planned} reclaims found no trial in training: the sweep was over before"));
+    }
+    let reader = Reader::new(stack.config(), stack.table().to_owned());
+    let Some(trial) = reclaims.most_interrupted() else { return Ok(()) };
+    if let Some(history) = explain::read(&reader, sweep, trial).await? {
+        out::note(format_args!("\n$ spotsweep explain {sweep} {trial}\n{}", history.text()));
+    }
+    Ok(())
 }
 
 /// Makes the folder of all results, which keeps itself out of any git repository around it.
@@ -129,7 +189,7 @@ fn count(summary: &Value, field: &str) -> u64 {
 /// The leaderboard, what failed, and where everything is; with `json` the summary on standard
 /// output and the rest on standard error.
 fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
-    let Collected { summary, folder, failures } = collected;
+    let Collected { summary, folder, failures, leftovers } = collected;
     let mut text = Vec::new();
     show::table(&mut text, &leaderboard(&folder.join("leaderboard.csv"))?)
         .context(|| "cannot lay out the leaderboard")?;
@@ -144,6 +204,12 @@ fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
     if failures.len() > SHOWN_FAILURES {
         text.push_str(&format!("and {} more\n", failures.len() - SHOWN_FAILURES));
     }
+    if let Some(reclaims) = summary.get("reclaims").and_then(Value::as_array).filter(|all| !all.is_empty()) {
+        text.push_str(&losses(reclaims));
+    }
+    if !leftovers.is_empty() {
+        text.push_str(&format!("left behind: {}\n", leftovers.names()));
+    }
     text.push_str(&format!("models and logs: {}/trials/<index>/", folder.display()));
     if json {
         out::note(format_args!("{text}"));
@@ -151,6 +217,20 @@ fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
     } else {
         out::results(|to| writeln!(to, "{text}"))
     }
+}
+
+/// What the reclaims have cost, in one sentence.
+fn losses(reclaims: &[Value]) -> String {
+    let mut seconds: Vec<f64> = reclaims.iter().filter_map(|reclaim| reclaim.get("seconds_lost")?.as_f64()).collect();
+    seconds.sort_by(f64::total_cmp);
+    let median = seconds.get(seconds.len() / 2).copied().unwrap_or(0.0);
+    let worst = seconds.last().copied().unwrap_or(0.0);
+    let epochs: u64 = reclaims.iter().map(|reclaim| count(reclaim, "epochs_repeated")).sum();
+    let (times, plural) = (reclaims.len(), if epochs == 1 { "" } else { "s" });
+    format!(
+        "instances lost under a trial: {times}; until it ran again: median {median:.1} s, at worst {worst:.1} s; \
+         {epochs} epoch{plural} repeated\n"
+    )
 }
 
 /// The first rows of the leaderboard with its header: rank, index, and whatever tells trials apart.

@@ -67,6 +67,9 @@ async fn start_host(desk: &Desk, args: &Up, binaries: &Path) -> Result<State, Fa
     if let Some(code) = &args.code {
         command.arg("--code").arg(code);
     }
+    if args.stack.block_devices {
+        command.arg("--block-devices");
+    }
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
     let mut host = Group::start(&mut command).context(|| "cannot start the stack's host")?;
     // The host bounds each of its own steps, so it either gets ready or ends.
@@ -147,6 +150,7 @@ fn env(desk: &Desk) -> Result<(), Failure> {
         ("AWS_ENDPOINT_URL", state.endpoint.as_str()),
         ("AWS_ENDPOINT_URL_BATCH", &state.emulator),
         ("AWS_ENDPOINT_URL_EC2", &state.emulator),
+        ("AWS_ENDPOINT_URL_ECS", &state.emulator),
         ("AWS_ACCESS_KEY_ID", LOCAL_CREDENTIAL),
         ("AWS_SECRET_ACCESS_KEY", LOCAL_CREDENTIAL),
         ("AWS_REGION", LOCAL_REGION),
@@ -173,7 +177,7 @@ fn quoted(word: &str) -> String {
 
 fn describe(state: &State) {
     out::note(format_args!("AWS (S3, DynamoDB, EventBridge, Lambda): {}", state.endpoint));
-    out::note(format_args!("Batch and EC2:                           {}", state.emulator));
+    out::note(format_args!("Batch, EC2, EBS and ECS:                 {}", state.emulator));
     out::note(format_args!("drop sweep files into                    s3://{}/sweeps/", state.bucket));
     out::note(format_args!("functions' log                           {}", state.functions_log.display()));
     out::note(format_args!("jobs' logs                               {}", state.jobs_logs.display()));

@@ -76,7 +76,7 @@ fn as_json(sweep: &Sweep, trials: &[Trial], by: Option<&Ranking>) -> Value {
 fn trial_json(trial: &Trial) -> Value {
     json!({
         "index": trial.index,
-        "status": state(trial.status),
+        "status": show::state(trial.status),
         "attempts": trial.attempts.len(),
         "job": trial.job.to_string(),
         "reason": trial.reason,
@@ -96,7 +96,7 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
         };
         vec![
             trial.index.to_string(),
-            state(trial.status).to_owned(),
+            show::state(trial.status).to_owned(),
             attempt.map_or_else(String::new, |(number, _)| number.to_string()),
             measured.map_or_else(String::new, |metric| format!("{:.5}", metric.last)),
             measured.and_then(|metric| metric.step).map_or_else(String::new, |step| step.to_string()),
@@ -106,15 +106,4 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
         ]
     };
     std::iter::once(header.into()).chain(trials.iter().take(SHOWN_TRIALS).map(row)).collect()
-}
-
-/// Batch's state, as a person says it.
-fn state(status: JobStatus) -> &'static str {
-    match status {
-        JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => "waiting",
-        JobStatus::Starting => "starting",
-        JobStatus::Running => "running",
-        JobStatus::Succeeded => "succeeded",
-        JobStatus::Failed => "failed",
-    }
 }

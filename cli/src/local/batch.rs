@@ -17,8 +17,8 @@ pub(crate) const QUEUE: &str = "spot";
 const COMPUTE_ENVIRONMENT: &str = "spot";
 /// One vCPU each, so that trials spread over zones as they would over GPU instances.
 const INSTANCE_TYPE: &str = "c7i.medium";
-/// The emulator's zones have one subnet each.
-const SUBNETS: [&str; 3] = ["subnet-us-east-1a", "subnet-us-east-1b", "subnet-us-east-1c"];
+/// The availability zones; each has one subnet, `subnet-<zone>`.
+pub(crate) const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
 const MEMORY_MIB: &str = "1024";
 /// Name and command of each job definition; the commands' programs lie in the code folder.
 const DEFINITIONS: [(&str, &[&str]); 2] =
@@ -35,7 +35,7 @@ pub(crate) async fn register(config: &SdkConfig, code: &Path, endpoint: &str) ->
         .minv_cpus(0)
         .maxv_cpus(i32::try_from(cores).unwrap_or(i32::MAX))
         .instance_types(INSTANCE_TYPE)
-        .set_subnets(Some(SUBNETS.map(String::from).into()))
+        .set_subnets(Some(ZONES.map(|zone| format!("subnet-{zone}")).into()))
         .security_group_ids("sg-local")
         .instance_role("ecsInstanceRole")
         .build();

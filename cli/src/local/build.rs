@@ -1,4 +1,4 @@
-//! Builds the functions and the runner as they are deployed: with the release profile.
+//! Builds the functions and the runner as the running command was built.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -9,20 +9,19 @@ use crate::failure::{Context, Failure};
 use crate::local::checkout::Checkout;
 use crate::local::group::Group;
 
-/// What runs in Lambda and in the trial's container.
-const PACKAGES: [&str; 6] =
-    ["sweep-upload", "batch-job-state", "trial-claim", "sweep-settled", "reconcile", "spotsweep-runner"];
-
-/// `cargo build --release` of what gets deployed, and the folder it lies in; cargo's own output
-/// goes to standard error. The command and the emulator need no release build, which spares a
-/// newcomer minutes of link-time optimisation.
+/// `cargo build` of the whole workspace's binaries, and the folder they lie in; cargo's own output
+/// goes to standard error.
+///
+/// Profile, target folder and selection are those of `cargo run` and of the tests: cargo picks the
+/// features of shared dependencies by what is selected, so any other selection would compile them
+/// a second time.
 pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .args(["build", "--locked", "--release", "--target-dir"])
+        .args(["build", "--locked", "--workspace", "--bins", "--target-dir"])
         .arg(&checkout.target)
-        .args(PACKAGES.iter().flat_map(|package| ["--package", package]))
+        .args(["--profile", checkout.profile()])
         .current_dir(&checkout.root)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
@@ -36,7 +35,7 @@ pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
         Group::start(&mut command).context(|| "cannot start cargo, which builds the functions; is Rust installed?")?;
     let status = group.wait().await.context(|| "cannot follow cargo")?;
     if status.success() {
-        return Ok(checkout.target.join("release"));
+        return Ok(checkout.binaries.clone());
     }
     Err(Failure::new(format!("building the functions and the runner failed ({status}); cargo's messages are above")))
 }

@@ -11,6 +11,8 @@ pub(crate) struct Checkout {
     pub(crate) root: PathBuf,
     /// Cargo's target folder.
     pub(crate) target: PathBuf,
+    /// The folder of the running binary and of those that are built beside it: `<target>/<profile>`.
+    pub(crate) binaries: PathBuf,
 }
 
 impl Checkout {
@@ -26,14 +28,32 @@ impl Checkout {
         };
         let binary = std::env::current_exe().context(|| "cannot find the running binary")?;
         let binary = binary.canonicalize().unwrap_or(binary);
-        match binary.ancestors().nth(2) {
-            Some(target) => Ok(Self { target: target.to_owned(), root }),
-            None => Err(Failure::new(format!("{} does not lie in a cargo target folder", binary.display()))),
+        let mut folders = binary.ancestors().skip(1).map(Path::to_owned);
+        match (folders.next(), folders.next()) {
+            (Some(binaries), Some(target)) => Ok(Self { root, target, binaries }),
+            _outside => Err(Failure::new(format!("{} does not lie in a cargo target folder", binary.display()))),
         }
     }
 
-    /// Everything that the local stack keeps: `<target>/local`.
+    /// Cargo's name of the profile that the running binary was built with.
+    pub(crate) fn profile(&self) -> &str {
+        match self.binaries.file_name().and_then(|name| name.to_str()) {
+            // The one folder that is not called as its profile is.
+            Some("debug") | None => "dev",
+            Some(profile) => profile,
+        }
+    }
+
+    /// Everything that a local stack keeps but its Python environment: `<target>/local`, or where
+    /// `SPOTSWEEP_LOCAL` says, for a second stack beside the first.
     pub(crate) fn local(&self) -> PathBuf {
+        let named = std::env::var_os("SPOTSWEEP_LOCAL").filter(|folder| !folder.is_empty());
+        // Jobs run in folders of their own: a relative path would mean another place to each.
+        named.and_then(|folder| std::path::absolute(folder).ok()).unwrap_or_else(|| self.shared())
+    }
+
+    /// What all local stacks share.
+    pub(crate) fn shared(&self) -> PathBuf {
         self.target.join("local")
     }
 

@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_cloudformation::types::{Capability, Parameter, StackStatus};
-use aws_sdk_s3::config::{Builder, RequestChecksumCalculation};
 use aws_sdk_s3::primitives::ByteStream;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, Failure};
 use crate::local::checkout::Checkout;
-use crate::local::package::{Packaged, point_at, zip_functions};
+use crate::local::package::{Bootstraps, Packaged, point_at};
 use crate::local::run_folder::RunFolder;
 use crate::sdk;
 
@@ -43,7 +41,7 @@ impl Package {
             let path = checkout.root.join("infra/control-plane.yaml");
             let text = std::fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
             let packaged = point_at(&text, ARTIFACTS);
-            let zips = zip_functions(&binaries, &packaged.functions, &folder)?;
+            let zips = Bootstraps { binaries: &binaries, folder: &folder }.zip(&packaged.functions)?;
             Ok(Self { packaged, zips })
         };
         tokio::task::spawn_blocking(make).await.context(|| "zipping the functions was cut off")?
@@ -62,24 +60,10 @@ impl Package {
             .send()
             .await
             .context(|| "cannot create the bucket for the functions' code")?;
-        let mut puts = JoinSet::new();
         for (name, zip) in self.packaged.functions.iter().zip(&self.zips) {
-            let put = s3.put_object().bucket(ARTIFACTS).key(format!("{name}.zip"));
-            let (name, zip) = (name.clone(), zip.clone());
-            puts.spawn(async move {
-                let body = ByteStream::from_path(&zip).await.context(|| format!("cannot read {}", zip.display()))?;
-                // To our own child on this machine: a checksum of so much would only cost seconds.
-                let plain = Builder::new().request_checksum_calculation(RequestChecksumCalculation::WhenRequired);
-                put.body(body)
-                    .customize()
-                    .config_override(plain)
-                    .send()
-                    .await
-                    .context(|| format!("cannot upload the code of {name}"))
-            });
-        }
-        while let Some(put) = puts.join_next().await {
-            put.context(|| "uploading the functions was cut off")??;
+            let body = ByteStream::from_path(zip).await.context(|| format!("cannot read {}", zip.display()))?;
+            let put = s3.put_object().bucket(ARTIFACTS).key(format!("{name}.zip")).body(body).send().await;
+            put.context(|| format!("cannot upload the code of {name}"))?;
         }
         Ok(())
     }
@@ -93,6 +77,10 @@ impl Package {
             ("JobDefinition", definition),
             ("Architecture", architecture),
             ("ReconcileMinutes", "1"),
+            // A volume of the emulator is a folder or a sparse file.
+            ("WorkspaceGib", "1"),
+            // The emulator moves a workspace in a second.
+            ("PollMs", "150"),
         ];
         let parameter =
             |(key, value): (&str, &str)| Parameter::builder().parameter_key(key).parameter_value(value).build();

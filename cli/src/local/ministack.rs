@@ -20,6 +20,8 @@ use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
 /// Ends with its whole group when our end of its standard input closes, so that even a SIGKILL
 /// of this command leaves nothing behind.
 const PROGRAM: &str = include_str!("ministack.py");
+/// The services that the emulator serves.
+const EMULATED: [&str; 3] = ["AWS_ENDPOINT_URL_BATCH", "AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL_ECS"];
 /// It is up in 0.4 s; a loaded machine gets more.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 /// Another program can take the free port before ministack binds it.
@@ -35,7 +37,7 @@ pub(crate) struct Ministack {
 
 impl Ministack {
     /// Starts it and waits until it answers. Its functions inherit `emulator`, an endpoint, for
-    /// Batch and EC2.
+    /// Batch, EC2 and ECS.
     pub(crate) async fn start(venv: &Venv, run: &RunFolder, emulator: &str) -> Result<Self, Failure> {
         let data = run.subfolder("ministack")?;
         let log = run.path().join("ministack.log");
@@ -109,7 +111,7 @@ fn spawn(venv: &Venv, data: &Path, log: &Path, emulator: &str) -> Result<Minista
         .env("IOT_MTLS_ENABLED", "0")
         .env("PYTHONUNBUFFERED", "1")
         .env("AWS_ENDPOINT_URL", &endpoint)
-        .envs(["AWS_ENDPOINT_URL_BATCH", "AWS_ENDPOINT_URL_EC2"].map(|name| (name, emulator)))
+        .envs(EMULATED.map(|name| (name, emulator)))
         .envs(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| (name, LOCAL_CREDENTIAL)))
         .envs(["AWS_REGION", "AWS_DEFAULT_REGION", "MINISTACK_REGION"].map(|name| (name, LOCAL_REGION)))
         .env("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,7 +1,7 @@
-//! What `sam package` does, on the functions' binaries that cargo has built.
+//! What `sam package` does, with the functions' binaries that cargo has built.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -33,29 +33,48 @@ pub(crate) fn point_at(template: &str, bucket: &str) -> Packaged {
     Packaged { template, functions }
 }
 
-/// Zips each function's binary as `bootstrap` into the folder. Blocks.
-///
-/// Stored, not deflated: the zips never leave this machine.
-pub(crate) fn zip_functions(binaries: &Path, functions: &[String], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    functions
-        .iter()
-        .map(|name| {
-            let (binary, archive) = (binaries.join(name), folder.join(format!("{name}.zip")));
-            zip_bootstrap(&binary, &archive)
-                .context(|| format!("cannot zip {} for the function {name}; is it built?", binary.display()))?;
-            Ok(archive)
-        })
-        .collect()
+/// A folder for the functions' binaries and their zips.
+#[derive(Debug)]
+pub(crate) struct Bootstraps<'a> {
+    /// Where cargo has put the binaries.
+    pub(crate) binaries: &'a Path,
+    /// Lives as long as the functions do.
+    pub(crate) folder: &'a Path,
+}
+
+impl Bootstraps<'_> {
+    /// Makes a zip for each function. Blocks.
+    ///
+    /// Its `bootstrap` is two lines that start the binary, linked into the folder, so that a build in
+    /// the meantime changes nothing that runs. ministack hashes a function's whole zip with every
+    /// invocation: with the binary in it (60 MB in the dev profile) that costs more than the function.
+    pub(crate) fn zip(&self, functions: &[String]) -> Result<Vec<PathBuf>, Failure> {
+        functions
+            .iter()
+            .map(|name| {
+                let (binary, linked) = (self.binaries.join(name), self.folder.join(name));
+                link(&binary, &linked)
+                    .context(|| format!("cannot link {} for the function {name}; is it built?", binary.display()))?;
+                let archive = self.folder.join(format!("{name}.zip"));
+                zip_bootstrap(&linked, &archive).context(|| format!("cannot write {}", archive.display()))?;
+                Ok(archive)
+            })
+            .collect()
+    }
+}
+
+/// Gives a binary a second name that stays what it is when cargo builds it anew.
+pub(crate) fn link(binary: &Path, to: &Path) -> io::Result<()> {
+    // Another file system, or one without hard links.
+    fs::hard_link(binary, to).or_else(|_| fs::copy(binary, to).map(drop))
 }
 
 fn zip_bootstrap(binary: &Path, archive: &Path) -> io::Result<()> {
-    let options = SimpleFileOptions::default()
-        .compression_method(zip::CompressionMethod::Stored)
-        .large_file(fs::metadata(binary)?.len() >= u64::from(u32::MAX))
-        .unix_permissions(0o755);
+    let options = SimpleFileOptions::default().unix_permissions(0o755);
     let mut zip = ZipWriter::new(File::create(archive)?);
     zip.start_file("bootstrap", options)?;
-    io::copy(&mut File::open(binary)?, &mut zip)?;
+    let path = binary.display().to_string().replace('\'', r"'\''");
+    write!(zip, "#!/bin/sh\nexec '{path}'\n")?;
     zip.finish()?;
     Ok(())
 }
@@ -63,6 +82,8 @@ fn zip_bootstrap(binary: &Path, archive: &Path) -> io::Result<()> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
@@ -77,16 +98,22 @@ mod tests {
     }
 
     #[test]
-    fn a_zip_holds_an_executable_bootstrap() {
+    fn a_zip_starts_the_linked_binary() {
         let folder = tempfile::tempdir().unwrap();
-        let (binary, archive) = (folder.path().join("f"), folder.path().join("f.zip"));
-        fs::write(&binary, b"\x7fELF and so on").unwrap();
-        zip_bootstrap(&binary, &archive).unwrap();
-        let mut zip = zip::ZipArchive::new(File::open(&archive).unwrap()).unwrap();
+        let (built, run) = (folder.path().join("it's built"), folder.path().join("it's run"));
+        fs::create_dir(&built).unwrap();
+        fs::create_dir(&run).unwrap();
+        fs::copy("/bin/echo", built.join("f")).unwrap();
+        let zips = Bootstraps { binaries: &built, folder: &run }.zip(&["f".to_owned()]).unwrap();
+        fs::remove_file(built.join("f")).unwrap();
+
+        let mut zip = zip::ZipArchive::new(File::open(&zips[0]).unwrap()).unwrap();
         let mut bootstrap = zip.by_name("bootstrap").unwrap();
         assert_eq!(bootstrap.unix_mode().unwrap() & 0o777, 0o755);
-        let mut bytes = Vec::new();
-        io::copy(&mut bootstrap, &mut bytes).unwrap();
-        assert_eq!(bytes, b"\x7fELF and so on");
+        let mut script = String::new();
+        bootstrap.read_to_string(&mut script).unwrap();
+        let run = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!((run.status.code(), run.stdout.as_slice()), (Some(0), b"\n".as_slice()), "{script}");
+        assert!(Bootstraps { binaries: &built, folder: folder.path() }.zip(&["gone".to_owned()]).is_err());
     }
 }

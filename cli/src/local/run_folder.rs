@@ -9,6 +9,10 @@ use crate::failure::{Context, Failure};
 /// Folders of failed runs that are kept for a look at their logs.
 const KEPT_FAILED_RUNS: usize = 3;
 
+/// What is removed where only the logs are kept.
+const LARGE: [&str; 7] =
+    ["functions", "ministack", "home", "jobs/attempts", "jobs/volumes", "jobs/snapshots", "jobs/instances"];
+
 /// A live run's folder.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
@@ -44,7 +48,7 @@ impl RunFolder {
 
     /// Removes all that is large; the logs stay.
     pub(crate) fn keep_logs(self) {
-        for large in ["functions", "ministack", "home", "jobs/attempts"] {
+        for large in LARGE {
             // Left-overs are pruned by a later run.
             let _ = fs::remove_dir_all(self.path.join(large));
         }

@@ -4,23 +4,32 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
+use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep_emulator::{Config, Emulator};
+use spotsweep_emulator::world::World;
+use spotsweep_emulator::{Config, Emulator, Volumes};
 use tokio::time::timeout;
 
 use crate::args::StackOptions;
 use crate::failure::{Context, Failure};
-use crate::local::batch::{self, QUEUE};
+use crate::local::batch::{self, QUEUE, ZONES};
 use crate::local::build::build;
 use crate::local::checkout::Checkout;
 use crate::local::deploy::Package;
+use crate::local::leftovers::Leftovers;
 use crate::local::ministack::Ministack;
+use crate::local::package::link;
 use crate::local::run_folder::RunFolder;
 use crate::local::venv::Venv;
 use crate::sdk::{self, LOCAL_CREDENTIAL, LOCAL_REGION};
 
 /// Killing jobs takes no time; a stuck one must not hold the rest up.
 const EMULATOR_STOP_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The emulator's folder within the run's.
+const JOBS: &str = "jobs";
+/// What every job is started through.
+const RUNNER: &str = "spotsweep-runner";
 
 /// A running local stack.
 pub(crate) struct Stack {
@@ -73,7 +82,7 @@ impl Stack {
         let Ready { checkout, venv, binaries } = ready;
         let code = code.canonicalize().context(|| format!("cannot find the code folder {}", code.display()))?;
         let run = RunFolder::create(&checkout.local())?;
-        let emulator = Emulator::serve(emulator_config(binaries, venv, &run)?)
+        let emulator = Emulator::serve(emulator_config(ready, &run, options)?)
             .await
             .context(|| "cannot start the emulator of Batch and EC2")?;
         let batch_endpoint = emulator.endpoint();
@@ -108,6 +117,16 @@ impl Stack {
         self.emulator.snapshot()
     }
 
+    /// Does something with the emulator's World: reclaims, zone capacities.
+    pub(crate) fn with_world<R>(&self, act: impl FnOnce(&mut World, Timestamp) -> R) -> R {
+        self.emulator.with_world(act)
+    }
+
+    /// Volumes, snapshots and attachments that are still there.
+    pub(crate) fn leftovers(&self) -> Leftovers {
+        Leftovers::find(&self.snapshot(), &self.run.path().join(JOBS))
+    }
+
     /// The control plane's table.
     pub(crate) fn table(&self) -> &str {
         &self.table
@@ -120,7 +139,7 @@ impl Stack {
 
     /// The jobs' output.
     pub(crate) fn jobs_logs(&self) -> PathBuf {
-        self.run.path().join("jobs/logs")
+        self.run.path().join(JOBS).join("logs")
     }
 
     /// Fails if a part of it has ended on its own.
@@ -140,9 +159,11 @@ impl Stack {
     }
 }
 
-fn emulator_config(binaries: &Path, venv: &Venv, run: &RunFolder) -> Result<Config, Failure> {
-    let mut config = Config::new(run.subfolder("jobs")?);
-    let runner = binaries.join("spotsweep-runner");
+fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Result<Config, Failure> {
+    let Ready { venv, binaries, .. } = ready;
+    let mut config = Config::new(run.subfolder(JOBS)?);
+    let (built, runner) = (binaries.join(RUNNER), run.path().join(RUNNER));
+    link(&built, &runner).context(|| format!("cannot link {}; is it built?", built.display()))?;
     config.entrypoint = vec![runner.display().to_string(), "--".to_owned()];
     let path = std::env::var("PATH").unwrap_or_default();
     let home = run.subfolder("home")?;
@@ -154,14 +175,19 @@ fn emulator_config(binaries: &Path, venv: &Venv, run: &RunFolder) -> Result<Conf
         ("AWS_SECRET_ACCESS_KEY", LOCAL_CREDENTIAL.to_owned()),
         ("AWS_REGION", LOCAL_REGION.to_owned()),
         ("AWS_DEFAULT_REGION", LOCAL_REGION.to_owned()),
-        // A live view wants more than the 15 s that are right for a bill.
+        // Everything is as fast as a demo wants it, not as cheap as a bill does.
         ("SPOTSWEEP_REPORT_SECONDS", "1".to_owned()),
+        ("SPOTSWEEP_SEAL_SECONDS", "1".to_owned()),
+        ("SPOTSWEEP_IMDS_POLL_SECONDS", "0.2".to_owned()),
+        ("SPOTSWEEP_GRACE_SECONDS", "1".to_owned()),
         // There are as many trials at once as cores: each must keep to its own.
         ("OMP_NUM_THREADS", "1".to_owned()),
         ("OPENBLAS_NUM_THREADS", "1".to_owned()),
         ("MKL_NUM_THREADS", "1".to_owned()),
     ];
     config.region = LOCAL_REGION.to_owned();
+    config.zones = ZONES.map(String::from).into();
+    config.volumes = if options.block_devices { Volumes::BlockDevices } else { Volumes::Directories };
     config.job_env = variables.map(|(name, value)| (name.to_owned(), value)).into();
     Ok(config)
 }

@@ -41,7 +41,7 @@ impl Venv {
     /// It lies under the target folder: ignored by git already, gone with `cargo clean`, and
     /// never in the way of a `.venv` of the caller's own.
     pub(crate) async fn ensure(checkout: &Checkout) -> Result<Self, Failure> {
-        let local = checkout.local();
+        let local = checkout.shared();
         let folder = local.join("venv");
         let example = checkout.digits().join("requirements.txt");
         let requirements = fs::read_to_string(&example).context(|| format!("cannot read {}", example.display()))?;

@@ -1,6 +1,5 @@
 //! The workspace's binaries, built as the running test was.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -56,11 +55,6 @@ impl Binaries {
     /// The folder that holds them: `<target>/<profile>`.
     pub fn folder(&self) -> &Path {
         &self.folder
-    }
-
-    /// The name of that folder.
-    pub fn profile(&self) -> &OsStr {
-        self.folder.file_name().unwrap_or_default()
     }
 
     /// Cargo's target folder.

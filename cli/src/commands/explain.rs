@@ -1,0 +1,101 @@
+//! `spotsweep explain`: what happened to one trial, and why.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Deserialize;
+use serde_json::Value;
+use spotsweep::aws::{Entry, Reader};
+use spotsweep::ids::SweepId;
+use spotsweep::trial::Trial;
+
+use crate::args::{Explain, Table};
+use crate::failure::{Context, Failure};
+use crate::story::History;
+use crate::{out, target};
+
+/// Fails for a trial that is not there.
+pub(crate) async fn run(args: Explain) -> Result<ExitCode, Failure> {
+    let id = SweepId::parse(&args.sweep).ok_or_else(|| {
+        Failure::usage(format!(
+            "{:?} is no sweep id; `spotsweep ls` lists them, such as digits-1a2b3c4d5e6f",
+            args.sweep
+        ))
+    })?;
+    let history = match &args.kept {
+        Some(folder) => kept(&folder.join("table.jsonl"), &id, args.index)?,
+        None => stored(args.table, &id, args.index).await?,
+    };
+    let history = history.ok_or_else(|| {
+        Failure::new(format!(
+            "trial {} of {id} has no record: no such sweep or index, or the trial has not started yet; `spotsweep \
+             status {id}` lists those that have",
+            args.index
+        ))
+    })?;
+    out::results(|to| if args.json { writeln!(to, "{}", history.json()) } else { write!(to, "{}", history.text()) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn stored(table: Table, sweep: &SweepId, index: u32) -> Result<Option<History>, Failure> {
+    let target = target::table(table.name).await?;
+    let reader = Reader::new(&target.config, target.name.clone());
+    read(&reader, sweep, index).await
+}
+
+/// A trial's record and history, as the table has them.
+pub(crate) async fn read(reader: &Reader, sweep: &SweepId, index: u32) -> Result<Option<History>, Failure> {
+    let cannot_read = || format!("cannot read trial {index} of {sweep}");
+    let Some(trial) = reader.trial(sweep, index).await.context(cannot_read)? else { return Ok(None) };
+    let entries = reader.history(sweep, Some(index)).await.context(cannot_read)?;
+    Ok(Some(History { trial, entries }))
+}
+
+/// One line of `table.jsonl`, as far as it matters here.
+#[derive(Deserialize)]
+struct Row {
+    pk: String,
+    sk: String,
+    #[serde(flatten)]
+    fields: Value,
+}
+
+/// An audit row's fields.
+#[derive(Deserialize)]
+struct Audit {
+    at: jiff::Timestamp,
+    event: String,
+    answer: String,
+    commands: Vec<String>,
+}
+
+/// The same from the table's copy that `demo --keep` makes.
+fn kept(path: &Path, sweep: &SweepId, index: u32) -> Result<Option<History>, Failure> {
+    let file = File::open(path).map_err(|error| {
+        Failure::usage(format!("cannot read {}: name the folder that `demo --keep` made", path.display()))
+            .caused_by(error)
+    })?;
+    let malformed = |line: usize| move || format!("{}:{}: not a row of the table", path.display(), line + 1);
+    let (pk, record, log) = (format!("SWEEP#{sweep}"), format!("TRIAL#{index:06}"), format!("LOG#{index:06}#"));
+    let (mut trial, mut entries) = (None, Vec::new());
+    for (number, line) in BufReader::new(file).lines().enumerate() {
+        let line = line.context(|| format!("cannot read {}", path.display()))?;
+        let row: Row = serde_json::from_str(&line).context(malformed(number))?;
+        if row.pk != pk {
+            continue;
+        }
+        if row.sk == record {
+            let held = row.fields.get("record").cloned().unwrap_or_default();
+            trial = Some(serde_json::from_value::<Trial>(held).context(malformed(number))?);
+        } else if row.sk.starts_with(&log) {
+            let Audit { at, event, answer, commands } =
+                serde_json::from_value(row.fields).context(malformed(number))?;
+            entries.push((row.sk, Entry { at, event, answer, commands }));
+        }
+    }
+    entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+    let entries = entries.into_iter().map(|(_, entry)| entry).collect();
+    Ok(trial.map(|trial| History { trial, entries }))
+}

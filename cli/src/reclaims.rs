@@ -1,0 +1,164 @@
+//! Spot reclaims during the demo: planned, carried out on the emulator's World, followed to their end.
+
+mod director;
+mod ledger;
+mod log;
+mod plan;
+mod scene;
+mod trace;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use spotsweep::lifecycle::Plan;
+use spotsweep::trial::Trial;
+use spotsweep_emulator::world::batch::DescribeJobs;
+
+use crate::local::batch::ZONES;
+use crate::local::stack::Stack;
+use director::{Act, Director};
+use ledger::Ledger;
+use plan::Kind;
+use scene::Scene;
+
+/// What a notice is worth here; on AWS it is two minutes.
+pub(crate) const NOTICE: Duration = Duration::from_millis(2_000);
+/// DescribeJobs takes so many ids at once.
+const MOST_IDS: usize = 100;
+
+pub(crate) use trace::turns;
+
+/// What is to happen to the sweep.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Wish {
+    /// Number of reclaims.
+    pub(crate) count: u32,
+    /// Whom, when and how.
+    pub(crate) seed: u64,
+    /// When zones lose their capacity and get it back, in order of time.
+    pub(crate) turns: Vec<Turn>,
+}
+
+/// A zone loses its capacity or gets it back.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Turn {
+    /// Seconds since the sweep was planned.
+    pub(crate) at: f64,
+    /// Which.
+    pub(crate) zone: String,
+    /// Whether it has capacity from then on.
+    pub(crate) open: bool,
+}
+
+impl Wish {
+    /// Whether nothing is wished for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0 && self.turns.is_empty()
+    }
+}
+
+/// Reclaims under way.
+#[derive(Debug)]
+pub(crate) struct Reclaims {
+    director: Director,
+    ledger: Ledger,
+    scene: Scene,
+    turns: VecDeque<Turn>,
+    planned: usize,
+    started: Instant,
+}
+
+impl Reclaims {
+    /// Nothing has happened yet.
+    pub(crate) fn new(stack: &Stack, Wish { count, seed, turns }: Wish, plan: &Plan) -> Self {
+        let mut scene = Scene::new(&stack.jobs_logs());
+        for trial in 0..plan.trials {
+            if let Some(job) = plan.job_of(trial) {
+                scene.knows(job.to_string(), trial);
+            }
+        }
+        Self {
+            director: Director::new(ZONES.map(String::from).into(), plan::plan(count, seed)),
+            ledger: Ledger::default(),
+            scene,
+            planned: count as usize,
+            turns: turns.into(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Looks, strikes where it is time, and tells what became of earlier strikes.
+    pub(crate) fn tick(&mut self, stack: &Stack, trials: &[Trial], total: u32) -> Vec<String> {
+        let now = self.started.elapsed().as_secs_f64();
+        for trial in trials {
+            // Batch's attempts used up, a trial goes on as a new job.
+            self.scene.knows(trial.job.to_string(), trial.index);
+        }
+        self.look(stack, now);
+        let over: BTreeSet<u32> = trials.iter().filter(|trial| trial.is_over()).map(|trial| trial.index).collect();
+        let mut acts = Vec::new();
+        while let Some(turn) = self.turns.pop_front_if(|turn| turn.at <= now) {
+            acts.extend(self.director.turn(&turn.zone, turn.open));
+        }
+        let ended = over.len() as f64 / f64::from(total.max(1));
+        acts.extend(self.director.acts(&self.scene, ended, now));
+        for act in acts {
+            self.carry_out(stack, &act, now);
+        }
+        self.ledger.settle(&self.scene, &over)
+    }
+
+    fn look(&mut self, stack: &Stack, now: f64) {
+        let state = stack.snapshot();
+        let ids = Scene::jobs(&state);
+        let mut jobs = Vec::new();
+        for ids in ids.chunks(MOST_IDS) {
+            let request = DescribeJobs { jobs: ids.to_vec() };
+            // Refused only for too few or too many ids.
+            let answer = stack.with_world(|world, _| world.describe_jobs(&request)).unwrap_or_default();
+            jobs.extend(answer.get("jobs").and_then(Value::as_array).cloned().unwrap_or_default());
+        }
+        self.scene.look(&state, &Value::from_iter([("jobs", Value::from(jobs))]), now);
+    }
+
+    /// An instance that has just ended by itself can't be taken any more: then there is nothing to tell.
+    fn carry_out(&mut self, stack: &Stack, act: &Act, now: f64) {
+        let spare = |notice: bool| notice.then_some(NOTICE);
+        let (struck, how) = stack.with_world(|world, at| match act {
+            Act::Reclaim { instance, notice, kind } => {
+                let taken = world.reclaim(instance, spare(*notice), at).map(|()| vec![instance.clone()]);
+                (taken.unwrap_or_default(), (*kind, *notice))
+            }
+            Act::ReclaimZone { zone, notice } => {
+                (world.reclaim_zone(zone, spare(*notice), at).unwrap_or_default(), (Kind::Zone, *notice))
+            }
+            Act::Recommend { instance } => {
+                let _ = world.recommend_rebalance(instance, at);
+                (vec![], (Kind::Rebalance, true))
+            }
+            Act::Capacity { zone, open } => {
+                world.set_zone_capacity(zone, (!open).then_some(0), at);
+                (vec![], (Kind::Zone, false))
+            }
+        });
+        for instance in struck {
+            self.ledger.struck(&self.scene, &instance, how, now);
+        }
+    }
+
+    /// Planned reclaims that found nobody to strike, of how many.
+    pub(crate) fn missed(&self) -> (usize, usize) {
+        (self.director.left(), self.planned)
+    }
+
+    /// All reclaims, as the summary has them.
+    pub(crate) fn json(&self) -> Value {
+        self.ledger.json().into()
+    }
+
+    /// The trial that was struck most often.
+    pub(crate) fn most_interrupted(&self) -> Option<u32> {
+        self.ledger.most_interrupted()
+    }
+}

@@ -1,0 +1,243 @@
+//! A trial's history as a story: its audit log merged with what Batch says of its containers.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use spotsweep::aws::Entry;
+use spotsweep::trial::{Attempt, Trial};
+
+use crate::show;
+
+/// What the control plane knows of a trial.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct History {
+    /// Its record.
+    pub(crate) trial: Trial,
+    /// Its audit log, oldest first.
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// One line of the story.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Told {
+    at: Timestamp,
+    /// The event's name; a container's own beginnings and ends are Batch's.
+    event: String,
+    text: String,
+    quiet: bool,
+}
+
+impl History {
+    /// Everything, for machines; `seconds` count from the first event.
+    pub(crate) fn json(&self) -> Value {
+        let first = self.entries.first().map(|entry| entry.at);
+        let seconds = |at: Timestamp| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
+        let events = self.entries.iter().map(|entry| {
+            json!({ "at": entry.at.to_string(), "seconds": seconds(entry.at), "event": entry.event,
+                "answer": entry.answer, "commands": entry.commands })
+        });
+        let attempts = self.trial.attempts.iter().map(|(number, attempt)| {
+            json!({ "attempt": number, "zone": attempt.zone, "instance": attempt.instance,
+                "started_at": attempt.started_at.map(|at| at.to_string()),
+                "stopped_at": attempt.stopped_at.map(|at| at.to_string()),
+                "exit_code": attempt.exit_code, "reason": attempt.reason, "log_stream": attempt.log_stream })
+        });
+        json!({
+            "sweep": self.trial.sweep.as_str(),
+            "trial": self.trial.index,
+            "status": show::state(self.trial.status),
+            "attempts": attempts.collect::<Vec<_>>(),
+            "workspace": self.trial.workspace.as_ref().map(|workspace| json!({
+                "stage": workspace.stage.name(), "zone": workspace.volume.zone,
+                "volume": workspace.volume.id, "notes": workspace.notes })),
+            "events": events.collect::<Vec<_>>(),
+        })
+    }
+
+    /// The story for people: a headline, the attempts, then one line an event worth telling.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.headline();
+        let mut lay_out = |rows: &[Vec<String>]| {
+            let mut table = Vec::new();
+            // Writing to memory does not fail.
+            let _ = show::table(&mut table, rows);
+            text.push_str(&String::from_utf8_lossy(&table));
+            text.push('\n');
+        };
+        lay_out(&self.attempts());
+        lay_out(&rows(&self.told()));
+        for note in self.trial.workspace.iter().flat_map(|workspace| &workspace.notes) {
+            text.push_str(&format!("note: {note}\n"));
+        }
+        text
+    }
+
+    fn headline(&self) -> String {
+        let Trial { sweep, index, status, attempts, .. } = &self.trial;
+        let plural = if attempts.len() == 1 { "" } else { "s" };
+        let mut zones: Vec<&str> = attempts.values().filter_map(|attempt| attempt.zone.as_deref()).collect();
+        zones.dedup();
+        let zones = if zones.is_empty() { String::new() } else { format!(", {}", zones.join(" → ")) };
+        let (count, state, seconds) = (attempts.len(), show::state(*status), self.trial.run_seconds());
+        format!("trial {index} of {sweep}: {state}, {count} attempt{plural}{zones}, {seconds:.1} s in containers\n\n")
+    }
+
+    fn attempts(&self) -> Vec<Vec<String>> {
+        let header = ["ATTEMPT", "ZONE", "INSTANCE", "RAN", "ENDED"].map(String::from);
+        let row = |(number, attempt): (&u32, &Attempt)| {
+            let ran = attempt.started_at.zip(attempt.stopped_at);
+            let ran = ran.map(|(from, to)| format!("{:.1} s", to.duration_since(from).as_secs_f64()));
+            vec![
+                number.to_string(),
+                attempt.zone.clone().unwrap_or_default(),
+                attempt.instance.clone().unwrap_or_default(),
+                ran.unwrap_or_default(),
+                ending(attempt),
+            ]
+        };
+        std::iter::once(header.into()).chain(self.trial.attempts.iter().map(row)).collect()
+    }
+
+    /// The audit log and the containers' times, in order of time.
+    fn told(&self) -> Vec<Told> {
+        let of_log = self.entries.iter().map(|entry| {
+            let follow = if entry.commands.is_empty() { String::new() } else { format!(" → {}", commands(entry)) };
+            let text = format!("{}{follow}", answer(entry));
+            Told { at: entry.at, event: entry.event.clone(), text, quiet: is_quiet(entry) }
+        });
+        let batch = |at, text| Told { at, event: "batch".to_owned(), text, quiet: false };
+        let of_batch = self.trial.attempts.iter().flat_map(|(number, attempt)| {
+            let started = attempt.started_at.map(|at| batch(at, format!("the container of attempt {number} runs")));
+            let ended = ending(attempt);
+            let stopped =
+                attempt.stopped_at.map(|at| batch(at, format!("the container of attempt {number} ended: {ended}")));
+            [started, stopped].into_iter().flatten()
+        });
+        let mut told: Vec<Told> = of_log.chain(of_batch).collect();
+        told.sort_by_key(|told| told.at);
+        told
+    }
+}
+
+/// What was decided; of a warning, which changes no stage, what it says.
+fn answer(entry: &Entry) -> &str {
+    match (entry.event.as_str(), is_look(entry)) {
+        ("interruption-noticed", true) => "EC2 is about to take the instance",
+        ("rebalance-noticed", true) => "EC2 recommends to leave the instance",
+        _other => &entry.answer,
+    }
+}
+
+/// Whether the answer only names the stage: the fact has changed none.
+fn is_look(entry: &Entry) -> bool {
+    entry.answer.starts_with("workspace ") || entry.answer.starts_with("unchanged")
+}
+
+/// Reports and second looks tell nothing by themselves.
+fn is_quiet(entry: &Entry) -> bool {
+    entry.event == "trial-reported" || (is_look(entry) && entry.commands.is_empty())
+}
+
+/// `create-volume, attach-volume`; repeated ones once.
+fn commands(entry: &Entry) -> String {
+    let mut names: Vec<&str> = entry.commands.iter().map(String::as_str).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+fn ending(attempt: &Attempt) -> String {
+    let code = attempt.exit_code.map(|code| format!("exit code {code}"));
+    let parts: Vec<String> = [attempt.reason.clone(), code].into_iter().flatten().collect();
+    parts.join(", ")
+}
+
+/// Time since the beginning, time since the line before, event, text; quiet ones in a row as one.
+fn rows(told: &[Told]) -> Vec<Vec<String>> {
+    let Some(begin) = told.first().map(|told| told.at) else { return Vec::new() };
+    let seconds = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64();
+    let (mut rows, mut last) = (Vec::new(), begin);
+    for group in told.chunk_by(|left, right| left.quiet && right.quiet) {
+        let (Some(head), Some(tail)) = (group.first(), group.last()) else { continue };
+        let (event, text) =
+            if head.quiet { (String::new(), folded(group)) } else { (head.event.clone(), head.text.clone()) };
+        let since = seconds(last, tail.at);
+        rows.push(vec![format!("{:8.2} s", seconds(begin, tail.at)), format!("+{since:.2}"), event, text]);
+        last = tail.at;
+    }
+    rows
+}
+
+/// `3 trial-reported, 1 volume-seen`
+fn folded(group: &[Told]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for told in group {
+        *counts.entry(&told.event).or_default() += 1;
+    }
+    let counts: Vec<String> = counts.iter().map(|(event, count)| format!("{count} {event}")).collect();
+    format!("… {}", counts.join(", "))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use spotsweep::ids::{JobId, SweepId};
+    use spotsweep::trial::JobStatus;
+
+    use super::*;
+
+    fn at(millisecond: i64) -> Timestamp {
+        Timestamp::from_millisecond(1_800_000_000_000 + millisecond).unwrap()
+    }
+
+    fn entry(millisecond: i64, event: &str, answer: &str, commands: &[&str]) -> Entry {
+        let commands = commands.iter().map(ToString::to_string).collect();
+        Entry { at: at(millisecond), event: event.into(), answer: answer.into(), commands }
+    }
+
+    #[test]
+    fn a_reclaimed_trial_tells_its_story() {
+        let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 7, JobId::from("job:7".to_owned()));
+        trial.status = JobStatus::Succeeded;
+        for (number, zone, from, to, reason) in [
+            (1, "us-east-1a", 500, 2_000, Some("Host EC2 (instance i-1) terminated.")),
+            (2, "us-east-1c", 4_000, 9_000, None),
+        ] {
+            let exit_code = reason.is_none().then_some(0);
+            let reason = reason.map(str::to_owned);
+            let zone = Some(zone.to_owned());
+            let (started_at, stopped_at) = (Some(at(from)), Some(at(to)));
+            trial
+                .attempts
+                .insert(number, Attempt { zone, started_at, stopped_at, exit_code, reason, ..Attempt::default() });
+        }
+        let entries = vec![
+            entry(0, "trial-claimed", "attempt 1 claims", &["create-volume"]),
+            entry(1_000, "trial-reported", "report 1 of attempt 1", &[]),
+            entry(1_500, "volume-seen", "workspace attached", &[]),
+            entry(1_900, "trial-reported", "report 2 of attempt 1", &[]),
+            entry(3_000, "attempt-located", "copying the workspace", &["detach-volume", "detach-volume"]),
+        ];
+        let history = History { trial, entries };
+        let expected = "\
+trial 7 of SWEEP: succeeded, 2 attempts, us-east-1a → us-east-1c, 6.5 s in containers
+
+ATTEMPT  ZONE        INSTANCE  RAN    ENDED
+1        us-east-1a            1.5 s  Host EC2 (instance i-1) terminated.
+2        us-east-1c            5.0 s  exit code 0
+
+    0.00 s  +0.00  trial-claimed    attempt 1 claims → create-volume
+    0.50 s  +0.50  batch            the container of attempt 1 runs
+    1.90 s  +1.40                   … 2 trial-reported, 1 volume-seen
+    2.00 s  +0.10  batch            the container of attempt 1 ended: Host EC2 (instance i-1) terminated.
+    3.00 s  +1.00  attempt-located  copying the workspace → detach-volume
+    4.00 s  +1.00  batch            the container of attempt 2 runs
+    9.00 s  +5.00  batch            the container of attempt 2 ended: exit code 0
+
+";
+        assert_eq!(history.text().replace(history.trial.sweep.as_str(), "SWEEP"), expected);
+        let json = history.json();
+        assert_eq!(json["events"].as_array().unwrap().len(), 5, "machines get every event");
+        assert_eq!((&json["events"][4]["seconds"], &json["status"]), (&json!(3.0), &json!("succeeded")));
+    }
+}

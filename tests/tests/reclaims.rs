@@ -1,0 +1,152 @@
+//! Interruptions cost minutes, never progress: the demo under reclaims of every kind, held against a run of the same
+//! trials that nobody disturbed.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::geteuid;
+use serde_json::Value;
+use spotsweep_tests::local::{Binaries, Demo};
+
+/// Long enough to be struck in its middle, and not longer: there are 24 of them, on two cores.
+const TRIALS_24: &str = "\
+program: train.py
+method: grid
+metric: {name: val_accuracy, goal: maximize}
+parameters:
+  hidden: {values: [16, 32]}
+  lr: {values: [0.003, 0.01, 0.03]}
+  alpha: {values: [0.0001, 0.001, 0.01, 0.1]}
+  epochs: {value: 16}
+";
+
+const TRIALS_6: &str = "\
+program: train.py
+method: grid
+metric: {name: val_accuracy, goal: maximize}
+parameters:
+  hidden: {values: [16, 32]}
+  lr: {values: [0.003, 0.01, 0.03]}
+  epochs: {value: 40}
+";
+
+/// All trials have succeeded, every reclaim was survived at its price, nothing is left, and each model is the very
+/// one that undisturbed training gives.
+fn assert_undone(demo: &Demo, trials: u64, strikes: usize) {
+    assert_eq!(demo.code(), Some(0), "{}", demo.messages());
+    let summary = demo.summary();
+    assert_eq!((&summary["succeeded"], &summary["failed"]), (&trials.into(), &0.into()));
+    for what in ["volumes", "snapshots", "attachments"] {
+        assert_eq!(summary["leftovers"][what], 0, "{what}: {}", demo.messages());
+    }
+    let reclaims = summary["reclaims"].as_array().unwrap();
+    assert!(reclaims.len() >= strikes, "{} of {strikes}: {}", reclaims.len(), demo.messages());
+    assert_prices(reclaims);
+    assert!(reclaims.iter().any(moved), "no trial has changed its zone: {reclaims:?}");
+    let attempts: usize =
+        demo.records("TRIAL#").iter().map(|row| row["record"]["attempts"].as_object().unwrap().len()).sum();
+    assert!(attempts as u64 > trials, "the control plane has seen no second attempt");
+    assert_same_results(demo, trials);
+}
+
+fn moved(reclaim: &Value) -> bool {
+    let to = &reclaim["to_zone"];
+    to.is_string() && *to != reclaim["from_zone"]
+}
+
+/// With a notice no epoch is trained twice, without one at most one.
+fn assert_prices(reclaims: &[Value]) {
+    let mut repeated: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for reclaim in reclaims {
+        let (epochs, allowed) = repeated.entry(reclaim["trial"].as_u64().unwrap()).or_default();
+        *epochs += reclaim["epochs_repeated"].as_u64().unwrap_or_else(|| panic!("undecided: {reclaim}"));
+        *allowed += u64::from(reclaim["notice"] == false);
+        assert!(reclaim["seconds_lost"].as_f64().unwrap() >= 0.0);
+    }
+    for (trial, (epochs, allowed)) in repeated {
+        assert!(epochs <= allowed, "trial {trial} trained {epochs} epochs twice, {allowed} are allowed: {reclaims:?}");
+    }
+}
+
+fn assert_same_results(demo: &Demo, trials: u64) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let run = Command::new(Binaries::build().target().join("local/venv/bin/python"))
+        .arg(root.join("tests/tests/undisturbed.py"))
+        .arg(root.join("examples/digits"))
+        .args([demo.outputs(), demo.path("scratch")])
+        // As the jobs have it: a variable such as OPENBLAS_CORETYPE would change the last bits.
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .output()
+        .unwrap();
+    let undisturbed: Vec<Value> = serde_json::from_slice(&run.stdout)
+        .unwrap_or_else(|_| panic!("no comparison: {}", String::from_utf8_lossy(&run.stderr)));
+    assert_eq!(undisturbed.len() as u64, trials);
+    let records = demo.records("TRIAL#");
+    for (trial, record) in undisturbed.iter().zip(&records) {
+        assert_eq!(trial["index"], record["record"]["index"]);
+        assert_eq!(trial["same_model"], true, "the model differs: {trial}");
+        for name in ["val_accuracy", "val_loss"] {
+            let told = record["record"]["metrics"][name]["last"].as_f64().unwrap();
+            assert_eq!(trial["metrics"][name].as_str().unwrap().parse(), Ok(told), "{name} of {trial}");
+        }
+    }
+}
+
+#[test]
+fn twelve_reclaims_change_nothing_but_the_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = Demo::run(folder.path(), "reclaims.yaml", TRIALS_24, &["--reclaims", "12", "--seed", "4"]);
+    assert_undone(&demo, 24, 12);
+    let summary = demo.summary();
+    let kinds: BTreeSet<&str> =
+        summary["reclaims"].as_array().unwrap().iter().map(|reclaim| reclaim["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, BTreeSet::from(["migration", "notice", "rebalance", "silent", "zone"]), "{}", demo.messages());
+
+    // The story of a trial that was struck names its zones, from the kept table alone.
+    let struck = &summary["reclaims"][0];
+    let (sweep, trial) = (summary["sweep"].as_str().unwrap(), struck["trial"].to_string());
+    let story = demo.command(&["explain", sweep, &trial, "--kept", "keep"]);
+    assert!(story.contains(struck["from_zone"].as_str().unwrap()) && story.contains("succeeded"), "{story}");
+    assert!(story.contains("has mounted and verified vol-"), "{story}");
+}
+
+#[test]
+fn real_file_systems_are_moved_and_nothing_stays_mounted() {
+    if let Some(missing) = missing_for_block_devices() {
+        eprintln!("skipped: no block devices without {missing}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--reclaims", "4", "--seed", "2", "--block-devices"];
+    let before = loop_devices();
+    let demo = Demo::run(folder.path(), "blocks.yaml", TRIALS_6, &arguments);
+    assert_undone(&demo, 6, 4);
+    let runs = Binaries::build().target().join("local/runs").canonicalize().unwrap();
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    assert!(!mounts.contains(runs.to_str().unwrap()), "{mounts}");
+    let left: Vec<String> = loop_devices().difference(&before).cloned().collect();
+    assert!(!left.iter().any(|device| device.contains(runs.to_str().unwrap())), "{left:?}");
+}
+
+fn missing_for_block_devices() -> Option<&'static str> {
+    if !geteuid().is_root() {
+        return Some("root");
+    }
+    // The emulator needs all but the last, which is the runner's.
+    let tools = ["losetup", "fsfreeze", "unshare", "mkfs.ext4"];
+    let is_absent = |tool: &&str| Command::new(tool).arg("--version").output().is_err();
+    tools.into_iter().find(is_absent).or_else(|| {
+        let made = Command::new("losetup").arg("--find").output().is_ok_and(|found| found.status.success());
+        (!made).then_some("a free loop device")
+    })
+}
+
+/// `losetup -a`: devices and their files.
+fn loop_devices() -> BTreeSet<String> {
+    let listed = Command::new("losetup").arg("-a").output().unwrap();
+    String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect()
+}
