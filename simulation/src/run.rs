@@ -13,6 +13,7 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use spotsweep::claim::Reply;
 use spotsweep::lifecycle::Stage;
+use spotsweep_emulator::Timings;
 use spotsweep_emulator::world::{AttemptKey, Effect, Service, Start};
 
 use crate::harness::{Account, Harness};
@@ -126,6 +127,7 @@ pub struct Simulation {
     started: Timestamp,
     reclaims: usize,
     passed: usize,
+    steps: u64,
     log: Option<Vec<String>>,
 }
 
@@ -147,6 +149,7 @@ impl Simulation {
             started,
             reclaims: 0,
             passed: 0,
+            steps: 0,
             log: None,
         };
         let throttled = simulation.chaos.throttled;
@@ -157,6 +160,45 @@ impl Simulation {
         if let Some(mean) = simulation.chaos.reclaim_every {
             simulation.at(mean, Happening::Reclaim);
         }
+        simulation
+    }
+
+    /// A sweep, an account and a mixture of trouble that the seed alone decides.
+    pub fn of_seed(seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
+        let mut share = |most: f64| most * f64::from(rng.next_u32() % 5) / 4.0;
+        let chaos = Chaos {
+            lost: share(1.0),
+            doubled: share(0.5),
+            delay: Duration::from_secs(60).mul_f64(share(1.0)),
+            killed: share(0.2),
+            killed_at: None,
+            throttled: share(0.3),
+            reclaim_every: Some(Duration::from_secs(90).mul_f64(1.0 + share(4.0))),
+            unannounced: share(1.0),
+            zone_wide: share(0.4),
+            most_reclaims: 12,
+        };
+        let zones = 1 + rng.next_u32() % 3;
+        let account = Account {
+            timings: Timings::realistic(),
+            zones: ["us-east-1a", "us-east-1b", "us-east-1c"]
+                .iter()
+                .take(zones as usize)
+                .map(ToString::to_string)
+                .collect(),
+            workspace_gib: 20,
+            ..Account::default()
+        };
+        let trials: String = (0..=rng.next_u32() % 3).map(|trial| format!("- {{a: {trial}}}\n")).collect();
+        let trouble = [rng.next_u32() % 4, rng.next_u32() % 4, rng.next_u32() % 3];
+        let mut simulation = Self::new(seed, &account, chaos, &trials);
+        simulation.epochs = 1 + rng.next_u32() % 10;
+        let mut world = simulation.harness.cloud.world();
+        world.trouble_mut().failing_volumes = trouble[0] / 2;
+        world.trouble_mut().failing_snapshots = trouble[1];
+        world.trouble_mut().visible_after_ms = u64::from(trouble[2]) * 4000;
+        drop(world);
         simulation
     }
 
@@ -194,6 +236,7 @@ impl Simulation {
         self.take_effects();
         while let Some(entry) = self.happenings.first_entry().filter(|entry| entry.key().0 <= self.harness.now) {
             let happening = entry.remove();
+            self.steps += 1;
             self.happen(happening).await?;
             // What it has killed must not take another step.
             self.take_effects();
@@ -219,6 +262,11 @@ impl Simulation {
     /// Fault points that all invocations have passed: two for each call on AWS.
     pub fn passed(&self) -> usize {
         self.passed
+    }
+
+    /// How many happenings there were.
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// How many reclaims there were.
@@ -248,7 +296,7 @@ impl Simulation {
                 "account": "000000000000", "time": self.harness.now.to_string(), "region": "us-east-1",
                 "resources": [], "detail": { "sweep": sweep.as_str() },
             });
-            self.send(event);
+            self.send(&event);
         }
         Ok(())
     }
@@ -257,7 +305,7 @@ impl Simulation {
         let effects = self.harness.cloud.world().take_effects();
         for effect in effects {
             match effect {
-                Effect::Emit(event) => self.send(event),
+                Effect::Emit(event) => self.send(&event),
                 Effect::Start(start) => self.start(start),
                 Effect::Kill(attempt) | Effect::Stop { attempt, .. } => {
                     if let Some(agent) = self.agents.remove(&attempt) {
@@ -278,7 +326,7 @@ impl Simulation {
     }
 
     /// Puts an event on the bus.
-    fn send(&mut self, event: Value) {
+    fn send(&mut self, event: &Value) {
         if event["source"] == "aws.ec2" && self.chance(self.chaos.lost) {
             return;
         }

@@ -17,29 +17,8 @@ type Answer<T> = Result<Result<T, ApiError>, String>;
 
 impl Cloud {
     pub(super) async fn ebs(&self, trial: TrialRef, mut call: Call) -> Outcome {
-        let sabotage = *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(Sabotage::KeepEverything), Call::DeleteVolume(id) | Call::DeleteSnapshot(id)) = (sabotage, &call) {
-            return Ok(vec![Event::Workspace(trial, Fact::Deleted(id.clone()))]);
-        }
-        if let (Some(Sabotage::DeleteSourceEarly), Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) =
-            (sabotage, &call)
-        {
-            let mut world = self.world();
-            let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
-            // Already gone where the call is repeated.
-            let _ = world.delete_volume(&source);
-        }
-        if let (Some(Sabotage::CopyOldSnapshot), Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) =
-            (sabotage, &mut call)
-        {
-            let world = self.world();
-            let ours = world.snapshots().filter(|snapshot| {
-                snapshot.tags.0.get("spotsweep:trial") == Some(&trial.index.to_string())
-                    && snapshot.state == ebs::SnapshotState::Completed
-            });
-            if let Some(oldest) = ours.min_by_key(|snapshot| snapshot.started_at) {
-                from.clone_from(&oldest.id);
-            }
+        if let Some(fact) = self.spoil(&trial, &mut call) {
+            return Ok(vec![Event::Workspace(trial, fact)]);
         }
         let fact = match call {
             Call::CreateVolume(new) => self.create_volume(&trial, new).await?,
@@ -88,6 +67,36 @@ impl Cloud {
             }
         };
         Ok(vec![Event::Workspace(trial, fact)])
+    }
+
+    /// The planted defect does its work: answers in place of a call, or changes it.
+    fn spoil(&self, trial: &TrialRef, call: &mut Call) -> Option<Fact> {
+        let sabotage = *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(Sabotage::KeepEverything), Call::DeleteVolume(id) | Call::DeleteSnapshot(id)) = (sabotage, &*call)
+        {
+            return Some(Fact::Deleted(id.clone()));
+        }
+        if let (Some(Sabotage::DeleteSourceEarly), Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) =
+            (sabotage, &*call)
+        {
+            let mut world = self.world();
+            let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
+            // Already gone where the call is repeated.
+            let _ = world.delete_volume(&source);
+        }
+        if let (Some(Sabotage::CopyOldSnapshot), Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) =
+            (sabotage, call)
+        {
+            let world = self.world();
+            let ours = world.snapshots().filter(|snapshot| {
+                snapshot.tags.0.get("spotsweep:trial") == Some(&trial.index.to_string())
+                    && snapshot.state == ebs::SnapshotState::Completed
+            });
+            if let Some(oldest) = ours.min_by_key(|snapshot| snapshot.started_at) {
+                from.clone_from(&oldest.id);
+            }
+        }
+        None
     }
 
     /// One call as a client sees it; throttling and server errors are failures of the invocation.

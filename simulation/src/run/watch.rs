@@ -1,12 +1,12 @@
 //! What must always hold, looked at after every happening; and what is measured on the way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use spotsweep::handle::{HandleError, chain};
 use spotsweep::trial::{JobStatus, Trial};
 use spotsweep::workspace::TrialRef;
 use spotsweep_emulator::world::World;
-use spotsweep_emulator::world::ebs::{SnapshotState, Tags, VolumeState};
+use spotsweep_emulator::world::ebs::VolumeState;
 
 use super::agent::newest;
 use crate::harness::Harness;
@@ -38,8 +38,8 @@ pub struct Watch {
     pub resumes: Vec<Resume>,
     /// The newest sealed epoch of each trial.
     sealed: BTreeMap<TrialRef, u32>,
-    /// The volume that was last mounted and verified, of each trial.
-    verified: BTreeMap<TrialRef, String>,
+    /// The volumes that a runner has verified, of each trial.
+    verified: BTreeMap<TrialRef, BTreeSet<String>>,
     /// Who has the workspace mounted.
     holders: BTreeMap<TrialRef, (String, u32)>,
     wrong: Vec<String>,
@@ -70,7 +70,7 @@ impl Watch {
 
     /// The runner has verified the volume and is about to say so.
     pub(super) fn verified(&mut self, trial: &TrialRef, volume: &str) {
-        self.verified.insert(trial.clone(), volume.to_owned());
+        self.verified.entry(trial.clone()).or_default().insert(volume.to_owned());
     }
 
     pub(super) fn resumed(&mut self, trial: &TrialRef, attempt: u32, zone: &str, epoch: u32, waited: f64) {
@@ -98,17 +98,22 @@ impl Watch {
         wrong.map_or(Ok(()), Err)
     }
 
+    /// The source of a migration is deleted only after its copy is mounted and verified: so what was sealed always
+    /// lies on a volume that some runner has held against its seal.
     fn check_trial(&self, world: &World, trial: &Trial) -> Result<(), String> {
         let of = TrialRef { sweep: trial.sweep.clone(), index: trial.index };
         let sealed = self.sealed.get(&of).copied().unwrap_or(0);
-        let kept = kept(world, trial.index, sealed);
-        if kept < sealed {
-            return Err(format!("{of}: epoch {sealed} was sealed, and only {kept} is kept anywhere"));
+        if sealed == 0 {
+            return Ok(());
         }
-        // The source of a migration is deleted only after the copy is mounted and verified.
-        let verified = self.verified.get(&of);
-        if let Some(id) = verified.filter(|id| !world.volume(id).is_some_and(|volume| is_there(volume.state))) {
-            return Err(format!("{of}: {id} was deleted, and no other volume is verified"));
+        let verified = self.verified.get(&of).into_iter().flatten();
+        let there = verified.filter(|id| {
+            let state = world.volume(id).map(|volume| volume.state);
+            matches!(state, Some(VolumeState::Available | VolumeState::InUse))
+        });
+        let kept = there.filter_map(|id| newest(trial.index, world.files_of_volume(id).iter())).max().unwrap_or(0);
+        if kept < sealed {
+            return Err(format!("{of}: epoch {sealed} was sealed, and verified volumes hold only {kept}"));
         }
         Ok(())
     }
@@ -137,27 +142,4 @@ impl Watch {
         let open: Vec<String> = open.map(show).collect();
         format!("sweep {:?}, trials {}", sweeps.iter().map(|sweep| &sweep.stage).collect::<Vec<_>>(), open.join("\n"))
     }
-}
-
-fn is_there(state: VolumeState) -> bool {
-    matches!(state, VolumeState::Available | VolumeState::InUse)
-}
-
-/// The newest epoch that some volume or completed snapshot of a trial holds; nothing newer than `enough` is looked for.
-fn kept(world: &World, index: u32, enough: u32) -> u32 {
-    if enough == 0 {
-        return 0;
-    }
-    // A volume that was made by hand has no such tag.
-    let is_ours = |tags: &Tags| tags.0.get("spotsweep:trial").is_none_or(|trial| *trial == index.to_string());
-    let volumes = world
-        .volumes()
-        .filter(|volume| is_ours(&volume.tags))
-        .filter(|volume| is_there(volume.state))
-        .map(|volume| world.files_of_volume(&volume.id));
-    let snapshots = world
-        .snapshots()
-        .filter(|snapshot| is_ours(&snapshot.tags) && snapshot.state == SnapshotState::Completed)
-        .map(|snapshot| world.files_of_snapshot(&snapshot.id));
-    volumes.chain(snapshots).filter_map(|files| newest(index, files.iter())).max().unwrap_or(0)
 }
