@@ -17,7 +17,8 @@
 //! Parked          --wanted in its zone------------> Attaching{to}     AttachVolume: no copy at all
 //! Parked          --wanted in another zone--------> AwaitingSnapshot  none
 //! AwaitingSnapshot--completed---------------------> Creating          CreateVolume (from snapshot), source kept
-//! AwaitingSnapshot--failed------------------------> AwaitingSnapshot  CreateSnapshot (again), then an older snapshot
+//! AwaitingSnapshot--failed------------------------> AwaitingSnapshot  CreateSnapshot (again), three times in all
+//! AwaitingSnapshot--failed for the third time-----> Parked            none: the attempt is told to leave
 //! AwaitingSnapshot--wanted in its own zone--------> Parked            none
 //! any             --volume lost-------------------> Creating          CreateVolume (source, newest snapshot, base)
 //! any             --trial terminal----------------> Disposing         DetachVolume, DeleteVolume, DeleteSnapshot
@@ -214,6 +215,9 @@ pub struct Workspace {
     /// The newest attempt, and where it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Place>,
+    /// The newest attempt that has given it back: it is not to have it again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_by: u32,
     /// Whether the volume is its user's, made by hand: it stays when all else goes.
     #[serde(default, skip_serializing_if = "is_false")]
     pub kept: bool,
@@ -271,6 +275,7 @@ impl Workspace {
             source: None,
             snapshots: BTreeMap::new(),
             wanted: Some(wanted),
+            left_by: 0,
             kept: adopted,
             copied_anew: false,
             finished: false,

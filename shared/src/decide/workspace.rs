@@ -52,7 +52,7 @@ pub(super) fn learn(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     let Some(wanted) = &plan.workspace else { return Vec::new() };
     let (is_over, ended) = (trial.is_over(), trial.ended);
     let lease_ended = context.lease_ended();
-    let around = Surroundings { plan: wanted, ended, is_over, now: context.now, lease_ended };
+    let around = Surroundings { index: trial.index, plan: wanted, ended, is_over, now: context.now, lease_ended };
     let before = trial.workspace.clone();
     if let (None, Fact::Wanted(place)) = (&trial.workspace, fact)
         && !is_over

@@ -95,13 +95,16 @@ pub struct NewVolume {
 pub fn device(number: u32) -> String {
     let letter = |first: u8, offset: u32| char::from(first + u8::try_from(offset).unwrap_or(0));
     match number % DEVICES {
-        single @ 0..11 => format!("/dev/sd{}", letter(b'f', single)),
-        double => format!("/dev/xvdb{}", letter(b'a', double - 11)),
+        single @ 0..RECOMMENDED_DEVICES => format!("/dev/sd{}", letter(b'f', single)),
+        double => format!("/dev/xvdb{}", letter(b'a', double - RECOMMENDED_DEVICES)),
     }
 }
 
+/// The names that AWS recommends for data volumes.
+pub(super) const RECOMMENDED_DEVICES: u32 = 11;
+
 /// Number of device names.
-pub(super) const DEVICES: u32 = 11 + 26;
+pub(super) const DEVICES: u32 = RECOMMENDED_DEVICES + 26;
 
 impl Workspace {
     /// The calls that this record implies: the state is the outbox.

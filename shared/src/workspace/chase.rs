@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::calls::DEVICES;
+use super::calls::RECOMMENDED_DEVICES;
 use super::{Place, Stage, VolumeState, Workspace, WorkspacePlan};
 
 /// Steps of one chase: the longest way through the table, twice. A bound, not a tuning.
@@ -11,6 +11,8 @@ const MAX_STEPS: usize = 20;
 /// What else a transition depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
+    /// The trial's index within its sweep.
+    pub(crate) index: u32,
     /// What the sweep's workspaces are made of.
     pub(crate) plan: &'a WorkspacePlan,
     /// How many of the trial's attempts Batch has reported ended.
@@ -117,7 +119,7 @@ impl Workspace {
         let to = self.wanted.clone().filter(|place| place.attempt > around.ended && self.unavailable.is_none())?;
         if to.zone == self.volume.zone {
             // Neighbours in the array are likely to share an instance: they start with different names.
-            return Some(Stage::Attaching { device: to.attempt.wrapping_mul(7) % DEVICES, to });
+            return Some(Stage::Attaching { device: around.index % RECOMMENDED_DEVICES, to });
         }
         if !self.volume.used {
             return Some(self.abandon());

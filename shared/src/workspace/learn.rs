@@ -1,5 +1,7 @@
 //! What a fact changes. Facts come late, twice and in any order; each is entered only where it still means something.
 
+use jiff::Timestamp;
+
 use super::calls::DEVICES;
 use super::{Call, Fact, Place, Refusal, RefusalKind, SnapshotState, Stage, Surroundings, VolumeState, Workspace};
 use crate::claim::{Found, NoticeKind};
@@ -27,7 +29,7 @@ impl Workspace {
             Fact::Released { attempt, seal } => {
                 if self.holder() == Some(*attempt) {
                     self.seal = seal.clone().or(self.seal.take());
-                    self.stage = Stage::Detaching { since: around.now };
+                    self.leave(*attempt, around.now);
                     // Unmounted, so nothing is written any more: the snapshot need not wait for the detachment.
                     self.snapshot_final(around.now);
                 }
@@ -35,7 +37,7 @@ impl Workspace {
             Fact::Finished { attempt } => {
                 if self.holder() == Some(*attempt) {
                     self.finished = true;
-                    self.stage = Stage::Detaching { since: around.now };
+                    self.leave(*attempt, around.now);
                 }
             }
             Fact::Volume { operation, id, state } => calls = self.volume_seen(*operation, id, state, around.is_over),
@@ -77,7 +79,17 @@ impl Workspace {
         }
     }
 
+    /// An attempt has unmounted the volume for good.
+    fn leave(&mut self, attempt: u32, now: Timestamp) {
+        self.left_by = attempt;
+        self.wanted = None;
+        self.stage = Stage::Detaching { since: now };
+    }
+
     fn want(&mut self, place: &Place) {
+        if place.attempt <= self.left_by {
+            return;
+        }
         let newest = self.wanted.as_ref().map_or(0, |wanted| wanted.attempt);
         if place.attempt > newest {
             self.wanted = Some(place.clone());

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{Snapshot, SnapshotState, Stage, Workspace};
 
-/// Final snapshots of one volume that may fail before an older one is taken instead.
+/// Final snapshots of one volume that may fail before the attempt that waits for them is told to leave.
 const MAX_FINAL_TRIES: usize = 3;
 
 impl Workspace {
@@ -67,11 +67,11 @@ impl Workspace {
                 Some(Stage::Creating)
             }
             (SnapshotState::Asked | SnapshotState::Pending | SnapshotState::Completed, _) => None,
-            (SnapshotState::Failed, _) => self.after_failed_snapshot(zone?, around.now),
+            (SnapshotState::Failed, _) => self.after_failed_snapshot(around.now),
         }
     }
 
-    fn after_failed_snapshot(&mut self, zone: String, now: Timestamp) -> Option<Stage> {
+    fn after_failed_snapshot(&mut self, now: Timestamp) -> Option<Stage> {
         let volume = self.volume.id.as_deref();
         let of_volume = |snapshot: &&Snapshot| Some(snapshot.volume.as_str()) == volume;
         let failed = |snapshot: &&Snapshot| snapshot.state == SnapshotState::Failed && snapshot.early.is_none();
@@ -80,28 +80,16 @@ impl Workspace {
             self.snapshot_final(now);
             return None;
         }
-        let older = self.newest_completed();
-        match older {
-            Some(snapshot) => {
-                self.note(format!(
-                    "the newest checkpoint can't leave {}: {MAX_FINAL_TRIES} snapshots failed; going on in {zone} from the older {snapshot}",
-                    self.volume.zone
-                ));
-                self.copy_from(snapshot, zone);
-                Some(Stage::Creating)
-            }
-            None => {
-                let why = format!("no snapshot of the workspace succeeds, and it lies in {}", self.volume.zone);
-                self.note(why.clone());
-                self.unavailable = Some(why);
-                // The failed ones are forgotten, so that the next attempt tries again.
-                let failed = |snapshot: &&Snapshot| snapshot.state == SnapshotState::Failed;
-                self.discards.extend(self.snapshots.values().filter(failed).filter_map(|snapshot| snapshot.id.clone()));
-                self.snapshots.retain(|_, snapshot| snapshot.state != SnapshotState::Failed);
-                self.volume.saved_by = None;
-                Some(Stage::Parked)
-            }
-        }
+        // An older snapshot would be there, perhaps; but the newest bytes are whole, in the volume, and the next
+        // attempt may run in its zone. The failed ones are forgotten, so that it is tried again.
+        let why = format!("no snapshot of the workspace succeeds, and it lies in {}", self.volume.zone);
+        self.note(why.clone());
+        self.unavailable = Some(why);
+        let failed = |snapshot: &&Snapshot| snapshot.state == SnapshotState::Failed;
+        self.discards.extend(self.snapshots.values().filter(failed).filter_map(|snapshot| snapshot.id.clone()));
+        self.snapshots.retain(|_, snapshot| snapshot.state != SnapshotState::Failed);
+        self.volume.saved_by = None;
+        Some(Stage::Parked)
     }
 
     pub(super) fn newest_completed(&self) -> Option<String> {

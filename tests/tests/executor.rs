@@ -1,0 +1,220 @@
+//! The AWS executor's calls for workspaces, over the wire: the SDKs against the emulator's EC2 and ECS.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+use std::time::Duration;
+
+use serde_json::json;
+use spotsweep::aws::AwsExecutor;
+use spotsweep::command::Command;
+use spotsweep::event::Event;
+use spotsweep::handle::Executor;
+use spotsweep::ids::SweepId;
+use spotsweep::workspace::{Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
+use spotsweep_emulator::world::{InstanceState, Service, Trouble};
+use spotsweep_emulator::{Config, Emulator};
+use spotsweep_tests::local::config;
+
+/// An emulator with one running instance, and the executor that talks to it.
+struct Rig {
+    emulator: Emulator,
+    executor: AwsExecutor,
+    trial: TrialRef,
+    instance: String,
+    zone: String,
+    container_instance: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Rig {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let emulator = Emulator::serve(Config::new(folder.path().to_owned())).await.unwrap();
+        let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
+            "type": "SPOT", "minvCpus": 2, "maxvCpus": 2, "instanceTypes": ["c7i.large"],
+            "subnets": ["subnet-us-east-1a", "subnet-us-east-1b"] } });
+        let request = serde_json::from_value(environment).unwrap();
+        emulator.with_world(|world, _| world.create_compute_environment(request)).unwrap();
+        let executor = AwsExecutor::new(&config(&emulator.endpoint()));
+        let trial = TrialRef { sweep: SweepId::derive("b", "sweeps/k.yaml", "v"), index: 7 };
+        let (instance, zone, container_instance) = loop {
+            let running = emulator.with_world(|world, _| {
+                let mut running = world.instances().filter(|instance| instance.state == InstanceState::Running);
+                running.next().map(|one| (one.id.clone(), one.zone.clone(), one.container_instance_arn.clone()))
+            });
+            match running {
+                Some(running) => break running,
+                None => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        };
+        Self { emulator, executor, trial, instance, zone, container_instance, _folder: folder }
+    }
+
+    fn trouble(&self, change: impl FnOnce(&mut Trouble)) {
+        self.emulator.with_world(|world, _| change(world.trouble_mut()));
+    }
+
+    async fn ask(&self, call: Call) -> Fact {
+        let mut events = self.executor.execute(Command::Workspace(self.trial.clone(), call)).await.unwrap();
+        match events.remove(0) {
+            Event::Workspace(trial, fact) if trial == self.trial => fact,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn until(&self, call: Call, holds: impl Fn(&Fact) -> bool) {
+        for _ in 0..100 {
+            if holds(&self.ask(call.clone()).await) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("never: {call:?}");
+    }
+
+    async fn volume(&self, operation: u32, zone: &str, snapshot: Option<&str>) -> String {
+        id(self.ask(new(operation, zone, snapshot)).await)
+    }
+
+    async fn available(&self, volume: &str) {
+        self.until(Call::DescribeVolume(volume.into()), |fact| is(fact, &VolumeState::Available)).await;
+    }
+
+    fn attach(&self, volume: &str, device: &str) -> Call {
+        Call::AttachVolume { volume: volume.into(), instance: self.instance.clone(), device: device.into() }
+    }
+
+    async fn end(self) {
+        let left = self.emulator.with_world(|world, _| world.leftovers());
+        assert!(left.is_empty(), "{left:?}");
+        self.emulator.shutdown().await;
+    }
+}
+
+fn new(operation: u32, zone: &str, snapshot: Option<&str>) -> Call {
+    let snapshot = snapshot.map(str::to_owned);
+    Call::CreateVolume(NewVolume { operation, zone: zone.into(), size_gib: 1, snapshot, name: None })
+}
+
+fn id(fact: Fact) -> String {
+    match fact {
+        Fact::Volume { id, .. } | Fact::Snapshot { id, .. } => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is(fact: &Fact, wanted: &VolumeState) -> bool {
+    matches!(fact, Fact::Volume { state, .. } if state == wanted)
+}
+
+fn refused(fact: &Fact) -> Option<&RefusalKind> {
+    match fact {
+        Fact::Refused(Refusal { kind, .. }) => Some(kind),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn volumes_are_made_once_seen_late_and_deleted() {
+    let rig = Rig::new().await;
+    rig.trouble(|trouble| trouble.visible_after_ms = 1000);
+    let volume = rig.volume(1, &rig.zone, None).await;
+    assert_eq!(rig.volume(1, &rig.zone, None).await, volume, "the token gives the same one");
+    assert_eq!(rig.ask(Call::DescribeVolume(volume.clone())).await, Fact::Missing(volume.clone()), "not yet visible");
+    assert_eq!(rig.ask(Call::DeleteVolume(volume.clone())).await, Fact::Missing(volume.clone()), "and not deleted");
+    rig.trouble(|trouble| trouble.visible_after_ms = 0);
+    rig.available(&volume).await;
+    assert_eq!(rig.ask(Call::DeleteVolume(volume.clone())).await, Fact::Deleted(volume));
+
+    rig.trouble(|trouble| trouble.failing_volumes = 1);
+    let failing = rig.volume(2, &rig.zone, None).await;
+    rig.until(Call::DescribeVolume(failing.clone()), |fact| is(fact, &VolumeState::Error)).await;
+    let _ = rig.ask(Call::DeleteVolume(failing)).await;
+    let Fact::Refused(burned) = rig.ask(new(2, &rig.zone, None)).await else { panic!("the token is burned") };
+    assert_eq!(burned.code, "IdempotentParameterMismatch");
+    rig.trouble(|trouble| trouble.volume_limit = Some(0));
+    let full = rig.ask(new(3, &rig.zone, None)).await;
+    assert_eq!(refused(&full), Some(&RefusalKind::Volume { operation: 3 }), "{full:?}");
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attachments_tell_what_is_in_their_way() {
+    let rig = Rig::new().await;
+    let elsewhere = if rig.zone.ends_with('a') { "us-east-1b" } else { "us-east-1a" };
+    let (first, second) = (rig.volume(1, &rig.zone, None).await, rig.volume(2, &rig.zone, None).await);
+    let foreign = rig.volume(3, elsewhere, None).await;
+    for volume in [&first, &second, &foreign] {
+        rig.available(volume).await;
+    }
+    let steady = VolumeState::InUse { instance: rig.instance.clone(), steady: true };
+    let _ = rig.ask(rig.attach(&first, "/dev/sdf")).await;
+    let again = rig.ask(rig.attach(&first, "/dev/sdf")).await;
+    assert!(matches!(again, Fact::Volume { state: VolumeState::InUse { .. }, .. }), "{again:?}");
+    rig.until(Call::DescribeVolume(first.clone()), |fact| is(fact, &steady)).await;
+    let taken = rig.ask(rig.attach(&second, "/dev/sdf")).await;
+    assert!(matches!(refused(&taken), Some(RefusalKind::DeviceTaken { .. })), "{taken:?}");
+    let far = rig.ask(rig.attach(&foreign, "/dev/sdg")).await;
+    assert!(matches!(refused(&far), Some(RefusalKind::Instance { .. })), "{far:?}");
+    assert!(is(&rig.ask(Call::DeleteVolume(first.clone())).await, &steady), "attached: not deleted");
+
+    let _ = rig.ask(Call::DetachVolume { volume: first.clone(), force: false }).await;
+    assert!(is(&rig.ask(Call::AwaitDetached(first.clone())).await, &VolumeState::Available));
+    let twice = rig.ask(Call::DetachVolume { volume: first.clone(), force: true }).await;
+    assert!(is(&twice, &VolumeState::Available), "{twice:?}");
+    rig.emulator.with_world(|world, now| world.reclaim(&rig.instance, None, now)).unwrap();
+    let gone = rig.ask(rig.attach(&first, "/dev/sdh")).await;
+    assert!(matches!(refused(&gone), Some(RefusalKind::Instance { .. })), "{gone:?}");
+    for volume in [first, second, foreign] {
+        assert_eq!(rig.ask(Call::DeleteVolume(volume.clone())).await, Fact::Deleted(volume));
+    }
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn snapshots_are_found_by_their_operation_and_copied() {
+    let rig = Rig::new().await;
+    let elsewhere = if rig.zone.ends_with('a') { "us-east-1b" } else { "us-east-1a" };
+    let volume = rig.volume(1, &rig.zone, None).await;
+    rig.available(&volume).await;
+    let find = Call::FindSnapshot { operation: 2 };
+    assert_eq!(rig.ask(find.clone()).await, Fact::SnapshotNotFound { operation: 2 });
+    // Throttled calls have no effect and are repeated: one snapshot all the same.
+    rig.trouble(|trouble| trouble.throttle_share = [(Service::Ec2, 0.4)].into());
+    let snapshot = id(rig.ask(Call::TakeSnapshot { operation: 2, volume: volume.clone() }).await);
+    rig.trouble(|trouble| trouble.throttle_share.clear());
+    assert_eq!(id(rig.ask(find).await), snapshot);
+    assert_eq!(rig.emulator.with_world(|world, _| world.snapshots().count()), 1);
+    let completed = |fact: &Fact| matches!(fact, Fact::Snapshot { state: SnapshotState::Completed, .. });
+    rig.until(Call::DescribeSnapshot(snapshot.clone()), completed).await;
+
+    rig.trouble(|trouble| trouble.refuse_initialization_rate = true);
+    let copy = rig.volume(3, elsewhere, Some(&snapshot)).await;
+    rig.trouble(|trouble| trouble.volume_limit = Some(0));
+    assert_eq!(rig.volume(3, elsewhere, Some(&snapshot)).await, copy, "found in spite of the quota");
+    rig.available(&copy).await;
+    assert_eq!(rig.ask(Call::DeleteSnapshot(snapshot.clone())).await, Fact::Deleted(snapshot.clone()));
+    assert_eq!(rig.ask(Call::DeleteSnapshot(snapshot.clone())).await, Fact::Missing(snapshot.clone()));
+    assert_eq!(rig.ask(Call::DescribeSnapshot(snapshot.clone())).await, Fact::Missing(snapshot));
+    for volume in [volume, copy] {
+        assert_eq!(rig.ask(Call::DeleteVolume(volume.clone())).await, Fact::Deleted(volume));
+    }
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_is_located_by_its_container_instance() {
+    let rig = Rig::new().await;
+    let locate = |container_instance: String| {
+        let trial = rig.trial.clone();
+        rig.executor.execute(Command::LocateAttempt { trial, attempt: 3, container_instance })
+    };
+    let Event::AttemptLocated { attempt, instance, zone, .. } =
+        locate(rig.container_instance.clone()).await.unwrap().remove(0)
+    else {
+        panic!("not located")
+    };
+    assert_eq!((attempt, &instance, &zone), (3, &rig.instance, &rig.zone));
+    let unknown = locate(format!("{}0", rig.container_instance)).await.unwrap().remove(0);
+    assert!(matches!(unknown, Event::Workspace(_, Fact::PlaceUnknown)), "{unknown:?}");
+    rig.end().await;
+}

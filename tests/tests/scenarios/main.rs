@@ -1,0 +1,63 @@
+//! Scenarios: what a trial's workspace does, told step by step in `tests/scenarios/*.txt`.
+//!
+//! `given` makes the trial, each `when` is an event, and the `then` lines under it are all that follows: the new stage,
+//! the commands, the reply. `UPDATE_EXPECTED=1 cargo test -p spotsweep-tests --test scenarios` writes them anew.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod stage;
+mod words;
+
+use std::fs;
+use std::path::Path;
+
+use stage::Theatre;
+
+#[test]
+fn scenarios_go_as_they_are_told() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let update = std::env::var_os("UPDATE_EXPECTED").is_some();
+    let mut wrong = Vec::new();
+    let mut steps = 0;
+    for file in &files {
+        let told = fs::read_to_string(file).unwrap();
+        let played = play(&told).unwrap_or_else(|problem| panic!("{}: {problem}", file.display()));
+        steps += played.matches("\nwhen ").count();
+        if update {
+            fs::write(file, &played).unwrap();
+        } else if played != told {
+            wrong.push(format!("{}\n--- told\n{told}\n--- played\n{played}", file.display()));
+        }
+    }
+    println!("{} scenarios, {steps} steps", files.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(files.len() > 10);
+}
+
+/// The scenario with the `then` lines that really follow.
+fn play(told: &str) -> Result<String, String> {
+    let mut played = String::new();
+    let mut theatre = None;
+    for (number, line) in told.lines().enumerate() {
+        let text = line.split('#').next().unwrap_or_default().trim();
+        let at = |problem: String| format!("line {}, {line:?}: {problem}", number + 1);
+        let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
+        match verb {
+            "then" => continue,
+            "" => played.push_str(&format!("{line}\n")),
+            "given" => {
+                theatre = Some(Theatre::given(rest.trim()).map_err(at)?);
+                played.push_str(&format!("{line}\n"));
+            }
+            "when" => {
+                let theatre = theatre.as_mut().ok_or_else(|| at("nothing is given".into()))?;
+                let follows = theatre.when(rest.trim()).map_err(at)?;
+                played.push_str(&format!("{line}\n"));
+                follows.iter().for_each(|what| played.push_str(&format!("then  {what}\n")));
+            }
+            other => return Err(at(format!("{other:?} is none of given, when, then"))),
+        }
+    }
+    Ok(played)
+}

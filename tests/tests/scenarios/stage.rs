@@ -1,0 +1,163 @@
+//! One trial, played through `decide`.
+
+use jiff::{SignedDuration, Timestamp};
+use spotsweep::claim::Reply;
+use spotsweep::command::Command;
+use spotsweep::decide::{Answer, decide};
+use spotsweep::ids::SweepId;
+use spotsweep::lifecycle::{Part, Plan, Stage, Sweep};
+use spotsweep::settings::{LEASE, POLL, RECHECK, Settings};
+use spotsweep::store::{Held, View};
+use spotsweep::upload::Upload;
+use spotsweep::workspace::{Call, Origin, WorkspacePlan};
+
+use super::words;
+
+/// Batch's id of the trial's job.
+pub(super) const JOB: &str = "job";
+
+/// The trial and its surroundings.
+pub(super) struct Theatre {
+    view: View,
+    settings: Settings,
+    pub(super) now: Timestamp,
+}
+
+impl Theatre {
+    /// `a trial`, `a trial from snap-…`, `a trial that adopts vol-… in ZONE`.
+    pub(super) fn given(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let origin = match words.as_slice() {
+            ["a", "trial"] => Origin::Blank,
+            ["a", "trial", "from", snapshot] => Origin::Snapshot { snapshot: (*snapshot).into() },
+            ["a", "trial", "that", "adopts", volume, "in", zone] => {
+                Origin::Adopted { volume: (*volume).into(), zone: (*zone).into(), name: "data".into() }
+            }
+            _ => return Err("not a trial".into()),
+        };
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000);
+        let settings = Settings {
+            queue: None,
+            job_definition: None,
+            claim_function: "trial-claim".into(),
+            workspace_gib: 20,
+            poll: POLL,
+            lease: LEASE,
+            recheck: RECHECK,
+        };
+        let sweep = Held { record: sweep(origin, now)?, version: 1, due: None };
+        Ok(Self { view: View { sweep: Some(sweep), ..View::default() }, settings, now })
+    }
+
+    /// The sweep's id.
+    pub(super) fn sweep(&self) -> SweepId {
+        self.view.sweep.as_ref().map(|held| held.record.id.clone()).unwrap()
+    }
+
+    /// Lets an event happen, and says what follows.
+    pub(super) fn when(&mut self, text: &str) -> Result<Vec<String>, String> {
+        if let ["wait", seconds] = text.split_whitespace().collect::<Vec<_>>().as_slice() {
+            let seconds = seconds.trim_end_matches('s').parse().map_err(|_| "wait how many seconds?")?;
+            self.now += SignedDuration::from_secs(seconds);
+            return Ok(vec![]);
+        }
+        let event = words::event(self, text)?;
+        let before = self.stage();
+        let decision = decide(&self.view, &event, &self.settings, self.now);
+        let mut follows = match &decision.answer {
+            Answer::Advance(_) => vec![],
+            Answer::Ignore(_) => vec!["ignore".to_owned()],
+            Answer::Illegal(_) => vec!["illegal".to_owned()],
+        };
+        if let Some(change) = decision.change {
+            self.view.apply(change);
+        }
+        let stage = self.stage();
+        if stage != before {
+            follows.push(format!("stage {stage}"));
+        }
+        follows.extend(decision.commands.iter().map(command));
+        follows.extend(decision.reply.iter().map(reply));
+        Ok(follows)
+    }
+
+    fn stage(&self) -> String {
+        use spotsweep::workspace::Stage;
+        let trial = self.view.trial.as_ref().map(|held| &held.record);
+        let Some(workspace) = trial.and_then(|trial| trial.workspace.as_ref()) else { return "none".into() };
+        let volume = workspace.volume.id.as_deref().unwrap_or("a volume");
+        let zone = &workspace.volume.zone;
+        match &workspace.stage {
+            Stage::Attaching { to, .. } => format!("attaching {volume} to {}", to.instance),
+            Stage::Attached { to, mounted, .. } => {
+                format!("attached {volume} to {}{}", to.instance, if *mounted { ", mounted" } else { "" })
+            }
+            stage @ (Stage::Creating
+            | Stage::Detaching { .. }
+            | Stage::Parked
+            | Stage::AwaitingSnapshot
+            | Stage::Disposing
+            | Stage::Gone) => format!("{} {volume} in {zone}", stage.name()),
+        }
+    }
+}
+
+fn sweep(origin: Origin, now: Timestamp) -> Result<Sweep, String> {
+    let upload = serde_json::json!({ "bucket": "b", "key": "sweeps/s.yaml", "fingerprint": "v", "uploaded_at": now });
+    let upload: Upload = serde_json::from_value(upload).map_err(|error| error.to_string())?;
+    let mut sweep = Sweep::new(upload);
+    sweep.stage = Stage::Running;
+    sweep.plan = Some(Plan {
+        trials: 1,
+        queue: "q".into(),
+        definition: "d:1".into(),
+        attempts: 50,
+        timeout_seconds: None,
+        command: None,
+        resources: Default::default(),
+        tags: Default::default(),
+        workspace: Some(WorkspacePlan { size_gib: 20, origin }),
+        code: None,
+        patterns: Default::default(),
+        metric: None,
+        parts: vec![Part { trials: 1, job: Some(JOB.into()), ended: None }],
+    });
+    Ok(sweep)
+}
+
+fn command(command: &Command) -> String {
+    let name = command.name();
+    match command {
+        Command::Workspace(_, call) => match call {
+            Call::CreateVolume(new) => match &new.snapshot {
+                Some(snapshot) => format!("command {name} {} in {} from {snapshot}", new.operation, new.zone),
+                None => format!("command {name} {} in {}", new.operation, new.zone),
+            },
+            Call::AttachVolume { volume, instance, device } => {
+                format!("command {name} {volume} to {instance} as {device}")
+            }
+            Call::DetachVolume { volume, force } => {
+                format!("command {name} {volume}{}", if *force { " by force" } else { "" })
+            }
+            Call::TakeSnapshot { operation, volume } => format!("command {name} {operation} of {volume}"),
+            Call::FindSnapshot { operation } => format!("command {name} {operation}"),
+            Call::DescribeVolume(id)
+            | Call::AwaitDetached(id)
+            | Call::DeleteVolume(id)
+            | Call::DescribeSnapshot(id)
+            | Call::DeleteSnapshot(id) => format!("command {name} {id}"),
+        },
+        other => format!("command {}", other.name()),
+    }
+}
+
+fn reply(reply: &Reply) -> String {
+    let name = match reply {
+        Reply::Granted(_) => "granted",
+        Reply::Waiting { .. } => "waiting",
+        Reply::Unavailable { .. } => "unavailable",
+        Reply::Accepted {} => "accepted",
+        Reply::Refused { .. } => "refused",
+    };
+    format!("reply {name}")
+}

@@ -1,0 +1,136 @@
+//! The words of a `when` line, and the event that they mean.
+
+use std::collections::BTreeMap;
+
+use spotsweep::claim::{Found, NoticeKind, Outputs, Seal};
+use spotsweep::event::{Ask, Ending, Event, TrialJob, TrialRequest};
+use spotsweep::ids::JobId;
+use spotsweep::trial::{Attempt, HOST_GONE, JobStatus, Observation};
+use spotsweep::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
+
+use super::stage::{JOB, Theatre};
+
+pub(super) fn event(theatre: &Theatre, text: &str) -> Result<Event, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let trial = TrialRef { sweep: theatre.sweep(), index: 0 };
+    let fact = |fact| Ok(Event::Workspace(trial.clone(), fact));
+    match words.as_slice() {
+        ["located", "attempt", attempt, "on", instance, "in", zone] => Ok(Event::AttemptLocated {
+            trial: trial.clone(),
+            attempt: number(attempt)?,
+            instance: (*instance).into(),
+            zone: (*zone).into(),
+        }),
+        ["batch", status, "after", ended, "attempts"] => batch(trial, status, number(ended)?),
+        ["notice", instance, "interruption"] => noticed(trial, instance, NoticeKind::Interruption),
+        ["notice", instance, "rebalance"] => noticed(trial, instance, NoticeKind::Rebalance),
+        ["volume", id, "of", "operation", operation, state @ ..] => {
+            let operation = Some(number(operation)?);
+            fact(Fact::Volume { operation, id: (*id).into(), state: volume(state)? })
+        }
+        ["volume", id, state @ ..] => fact(Fact::Volume { operation: None, id: (*id).into(), state: volume(state)? }),
+        ["ebs", "volume", id, "available"] => fact(Fact::VolumeTold { id: (*id).into(), made: true }),
+        ["ebs", "volume", id, "failed"] => fact(Fact::VolumeTold { id: (*id).into(), made: false }),
+        ["snapshot", "of", "operation", operation, "not", "found"] => {
+            fact(Fact::SnapshotNotFound { operation: number(operation)? })
+        }
+        ["snapshot", id, "of", "operation", operation, state] => {
+            let operation = Some(number(operation)?);
+            fact(Fact::Snapshot { operation, id: (*id).into(), state: snapshot(state)? })
+        }
+        ["snapshot", id, state] => fact(Fact::Snapshot { operation: None, id: (*id).into(), state: snapshot(state)? }),
+        ["missing", id] => fact(Fact::Missing((*id).into())),
+        ["deleted", id] => fact(Fact::Deleted((*id).into())),
+        ["due"] => fact(Fact::Due),
+        ["refused", "volume", operation, code] => {
+            refused(trial, RefusalKind::Volume { operation: number(operation)? }, code)
+        }
+        ["refused", "snapshot", operation, code] => {
+            refused(trial, RefusalKind::Snapshot { operation: number(operation)? }, code)
+        }
+        ["refused", "device", volume] => {
+            refused(trial, RefusalKind::DeviceTaken { volume: (*volume).into() }, "InvalidParameterValue")
+        }
+        ["refused", "instance", volume, code] => {
+            refused(trial, RefusalKind::Instance { volume: (*volume).into() }, code)
+        }
+        ["attempt", attempt, ask @ ..] => {
+            let ask = asked(ask)?;
+            let (sweep, job) = (theatre.sweep(), JobId::from(JOB.to_owned()));
+            Ok(Event::TrialRequested(TrialRequest { sweep, index: 0, job, attempt: number(attempt)?, ask }))
+        }
+        _ => Err("no such event".into()),
+    }
+}
+
+fn asked(words: &[&str]) -> Result<Ask, String> {
+    let report = |seal, ended| Ask::Report { sequence: 1000, metrics: BTreeMap::new(), seal, ended };
+    Ok(match words {
+        ["claims", "on", instance, "in", zone] => {
+            Ask::Claim { instance: Some((*instance).into()), zone: Some((*zone).into()) }
+        }
+        ["claims"] => Ask::Claim { instance: None, zone: None },
+        ["mounts", volume] => Ask::Mounted { volume: (*volume).into(), found: Found::default() },
+        ["mounts", volume, "torn", torn, "newest", newest] => {
+            let found = Found { torn: vec![(*torn).into()], newest: Some((*newest).into()), ..Found::default() };
+            Ask::Mounted { volume: (*volume).into(), found }
+        }
+        ["mounts", volume, "torn", torn, "nothing", "left"] => {
+            let found = Found { torn: vec![(*torn).into()], ..Found::default() };
+            Ask::Mounted { volume: (*volume).into(), found }
+        }
+        ["warns"] => Ask::Notice(NoticeKind::Interruption),
+        ["releases"] => {
+            report(Some(Seal { files: 1, bytes: 1, newest: Some("epoch-1".into()) }), Some(Ending::Released))
+        }
+        ["finishes", "with", code] => {
+            let exit_code = code.parse().map_err(|_| "which exit code?")?;
+            report(None, Some(Ending::Finished { exit_code, outputs: Outputs::default(), seconds: 1.0 }))
+        }
+        _ => return Err("an attempt does not do that".into()),
+    })
+}
+
+fn batch(trial: TrialRef, status: &str, ended: u32) -> Result<Event, String> {
+    let status = serde_json::from_value::<JobStatus>(status.into()).map_err(|error| error.to_string())?;
+    let reclaimed = Attempt { reason: Some(format!("{HOST_GONE} (instance i-1) terminated.")), ..Attempt::default() };
+    let is_starting = status == JobStatus::Starting;
+    let current = Attempt { container_instance: is_starting.then(|| "arn".into()), ..Attempt::default() };
+    let job = JobId::from(JOB.to_owned());
+    let seen = Observation { job, status, reason: None, ended: vec![reclaimed; ended as usize], current };
+    Ok(Event::TrialJobChanged(TrialJob { sweep: trial.sweep, index: trial.index, round: 0, seen, polled: false }))
+}
+
+fn noticed(trial: TrialRef, instance: &str, kind: NoticeKind) -> Result<Event, String> {
+    Ok(Event::Workspace(trial, Fact::Noticed { instance: instance.into(), kind }))
+}
+
+fn refused(trial: TrialRef, kind: RefusalKind, code: &str) -> Result<Event, String> {
+    let (code, message) = (code.to_owned(), "no".to_owned());
+    Ok(Event::Workspace(trial, Fact::Refused(Refusal { kind, code, message })))
+}
+
+fn volume(words: &[&str]) -> Result<VolumeState, String> {
+    let in_use = |instance: &&str, steady| VolumeState::InUse { instance: (*instance).into(), steady };
+    Ok(match words {
+        ["creating"] => VolumeState::Creating,
+        ["available"] => VolumeState::Available,
+        ["error"] => VolumeState::Error,
+        ["attaching", "to", instance] | ["detaching", "from", instance] => in_use(instance, false),
+        ["attached", "to", instance] => in_use(instance, true),
+        _ => return Err("no such state of a volume".into()),
+    })
+}
+
+fn snapshot(word: &str) -> Result<SnapshotState, String> {
+    Ok(match word {
+        "pending" => SnapshotState::Pending,
+        "completed" => SnapshotState::Completed,
+        "failed" => SnapshotState::Failed,
+        _ => return Err("no such state of a snapshot".into()),
+    })
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text:?} is no number"))
+}
