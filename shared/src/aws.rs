@@ -13,14 +13,19 @@ mod reader;
 mod s3;
 
 use std::env;
+use std::error::Error;
 
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use jiff::Timestamp;
+use serde_json::Value;
 
 pub use dynamodb::DynamoStore;
 pub use executor::AwsExecutor;
 pub use reader::{Entry, ReadError, Reader};
 
+use crate::event;
+use crate::handle::handle;
 use crate::settings::Settings;
 
 /// Everything that one function needs, made once at cold start.
@@ -54,6 +59,19 @@ impl Deployment {
         let config = sdk_config().await;
         let store = DynamoStore::new(&config, table, retention_days);
         Ok(Self { store, executor: AwsExecutor::new(&config), settings })
+    }
+}
+
+impl Deployment {
+    /// Handles what Lambda hands to a function, to its end, and gives the function's answer.
+    ///
+    /// # Errors
+    /// An event that is none, or the first thing that failed: Lambda delivers again, and then to the DLQ.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+    pub async fn respond(&self, raw: Value) -> Result<Value, Box<dyn Error + Send + Sync>> {
+        let event = event::parse(raw)?;
+        let report = handle(&self.store, &self.executor, &self.settings, event, Timestamp::now()).await?;
+        Ok(report.into_response())
     }
 }
 
