@@ -107,18 +107,19 @@ impl Workspace {
         if to.attempt != attempt || self.volume.id.as_deref() != Some(volume) || *mounted {
             return;
         }
+        let is_given_up = !found.is_usable() && self.source.is_some() && !self.copied_anew;
+        *mounted = !is_given_up;
         for torn in found.torn.iter().chain(&found.missing) {
             let resumed = found.newest.as_deref().unwrap_or("the beginning");
-            self.notes.push(format!("attempt {attempt}: {torn} is not what was sealed; resuming from {resumed}"));
+            self.note(format!("attempt {attempt}: {torn} is not what was sealed; resuming from {resumed}"));
         }
-        if !found.is_usable() && self.source.is_some() && !self.copied_anew {
+        if is_given_up {
             self.copied_anew = true;
             self.note("the copy does not hold what was sealed: copying again from the source");
             self.unavailable = Some("the copied workspace does not hold what was sealed; it is copied again".into());
             self.return_to_source();
             return;
         }
-        *mounted = true;
         self.copied_anew = false;
         self.volume.used = true;
         self.volume.saved_by = None;

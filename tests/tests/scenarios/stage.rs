@@ -62,7 +62,7 @@ impl Theatre {
             return Ok(vec![]);
         }
         let event = words::event(self, text)?;
-        let before = self.stage();
+        let (before, notes) = (self.stage(), self.notes());
         let decision = decide(&self.view, &event, &self.settings, self.now);
         let mut follows = match &decision.answer {
             Answer::Advance(_) => vec![],
@@ -76,9 +76,16 @@ impl Theatre {
         if stage != before {
             follows.push(format!("stage {stage}"));
         }
+        follows.extend((notes..self.notes()).map(|_| "note".to_owned()));
         follows.extend(decision.commands.iter().map(command));
         follows.extend(decision.reply.iter().map(reply));
         Ok(follows)
+    }
+
+    /// What people are told of fallbacks; the wording is not a matter of these tests.
+    fn notes(&self) -> usize {
+        let trial = self.view.trial.as_ref().map(|held| &held.record);
+        trial.and_then(|trial| trial.workspace.as_ref()).map_or(0, |workspace| workspace.notes.len())
     }
 
     fn stage(&self) -> String {
