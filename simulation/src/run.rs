@@ -23,7 +23,7 @@ pub use chaos::Chaos;
 pub use watch::{BY_HAND, Resume, Watch};
 
 /// How often the schedule fires.
-const RECONCILE: Duration = Duration::from_secs(300);
+pub const RECONCILE: Duration = Duration::from_secs(300);
 
 /// A run that takes longer than this has come to a stop.
 const LONGEST: Duration = Duration::from_secs(14 * 86_400);
@@ -217,7 +217,7 @@ impl Simulation {
             }
             Happening::Tick => {
                 let tick = self.harness.reconcile();
-                self.at(Duration::ZERO, Happening::Deliver { event: tick, tries: RETRIES.len() });
+                self.at(Duration::ZERO, Happening::Deliver { event: tick, tries: 0 });
                 self.at(RECONCILE, Happening::Tick);
             }
         }

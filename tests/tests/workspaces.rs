@@ -9,7 +9,7 @@ use spotsweep_emulator::world::Trouble;
 use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
 use spotsweep_simulation::cloud::Sabotage;
 use spotsweep_simulation::harness::Account;
-use spotsweep_simulation::run::{BY_HAND, Chaos, Simulation};
+use spotsweep_simulation::run::{BY_HAND, Chaos, RECONCILE, Simulation};
 
 const SWEEP: &str = "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\n";
 
@@ -115,6 +115,7 @@ async fn a_function_may_die_between_any_two_of_its_calls() {
         longest = longest.max(simulation.elapsed());
     }
     println!("{} fault points; undisturbed {:?}, longest {longest:?}", whole.passed(), whole.elapsed());
+    assert!(longest <= whole.elapsed() + RECONCILE, "a death cost more than the reconcile period: {longest:?}");
 }
 
 #[tokio::test]
