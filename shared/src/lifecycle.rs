@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::{CodeGrant, Patterns};
 use crate::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
+use crate::store::is_default;
 use crate::trial::JobStatus;
 use crate::upload::Upload;
 use crate::workspace::WorkspacePlan;
@@ -39,7 +40,7 @@ pub struct Sweep {
     /// Where it stands.
     pub stage: Stage,
     /// How often the present stage has been re-driven; spaces the next time.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub redriven: u32,
     /// What is run; known once the file has been read and found good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,10 +205,6 @@ impl Sweep {
     pub fn seconds_until(&self, end: Timestamp) -> f64 {
         end.duration_since(self.upload.uploaded_at).as_secs_f64()
     }
-}
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

@@ -117,6 +117,11 @@ impl View {
     }
 }
 
+/// Whether a field says nothing, so that it is left out of what is stored.
+pub(crate) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
+    *field == T::default()
+}
+
 /// Why a commit did not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {

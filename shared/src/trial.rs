@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::{Metric, Outputs};
 use crate::ids::{JobId, SweepId};
-use crate::workspace::Workspace;
+use crate::store::is_default;
+use crate::workspace::{TrialRef, Workspace};
 
 /// Most attempts that Batch makes of one job (facts 18).
 pub const JOB_ATTEMPTS: u32 = 10;
@@ -148,10 +149,10 @@ pub struct Trial {
     /// The trial's Batch job; while it is being submitted again, the one before.
     pub job: JobId,
     /// Which submission of the trial that is, from 0: Batch makes ten attempts of one job.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub round: u32,
     /// Whether the round's job has yet to be submitted, or found.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub resubmitting: bool,
     /// Number of attempts that have ended.
     pub ended: u32,
@@ -217,6 +218,17 @@ impl Trial {
         }
     }
 
+    /// Which trial of which sweep it is.
+    pub fn of(&self) -> TrialRef {
+        TrialRef { sweep: self.sweep.clone(), index: self.index }
+    }
+
+    /// It ends here, for a reason that Batch does not tell.
+    pub fn fail(&mut self, reason: impl Into<String>) {
+        self.status = JobStatus::Failed;
+        self.reason = Some(reason.into());
+    }
+
     /// Whether it has ended for good.
     pub fn is_over(&self) -> bool {
         self.status.is_terminal()
@@ -261,14 +273,6 @@ impl Trial {
         let ran = |attempt: &Attempt| Some(attempt.stopped_at?.duration_since(attempt.started_at?).as_secs_f64());
         self.attempts.values().filter_map(ran).fold(0.0, |sum, seconds| sum + seconds)
     }
-}
-
-fn is_false(flag: &bool) -> bool {
-    !*flag
-}
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::Seal;
 use crate::ids::SweepId;
+use crate::store::is_default;
 
 pub use calls::{Call, NewVolume, device};
 pub(crate) use chase::Surroundings;
@@ -109,7 +110,7 @@ pub struct Volume {
     /// What EC2 last said of it.
     pub state: VolumeState,
     /// Whether an attempt has ever mounted it: from then on its bytes exist nowhere else.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub used: bool,
     /// The operation of the snapshot that holds all its bytes; forgotten with the next mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,16 +217,16 @@ pub struct Workspace {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Place>,
     /// The newest attempt that has given it back: it is not to have it again.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub left_by: u32,
     /// Whether the volume is its user's, made by hand: it stays when all else goes.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub kept: bool,
     /// Whether the copy under way is the second one: the first did not hold what was sealed.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub copied_anew: bool,
     /// Whether training has ended, so that nothing needs to be saved any more.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub finished: bool,
     /// Volumes and snapshots to delete.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -237,7 +238,7 @@ pub struct Workspace {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Seal>,
     /// Refusals since the last success: quota, capacity.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub refusals: u32,
     /// Why the newest attempt can't have it, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -326,12 +327,4 @@ impl Workspace {
         self.operations += 1;
         self.operations
     }
-}
-
-fn is_false(flag: &bool) -> bool {
-    !*flag
-}
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }

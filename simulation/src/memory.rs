@@ -117,8 +117,7 @@ impl Rows {
                 let key = (record.sweep.clone(), record.index);
                 put(&mut self.trials, key, held, Held { record: record.clone(), version: held + 1, due })?;
                 for id in references {
-                    let trial = TrialRef { sweep: record.sweep.clone(), index: record.index };
-                    self.references.entry(id).or_default().push(trial);
+                    self.references.entry(id).or_default().push(record.of());
                 }
             }
         }

@@ -16,7 +16,7 @@ use super::origin::{self, Resolved};
 use crate::command::{DescribedJob, Prepared, Submission};
 use crate::event::{self, Event};
 use crate::ids::{JobName, SweepId};
-use crate::trial::INTERRUPTED_EXIT_CODE;
+use crate::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE};
 
 /// Ids that one DescribeJobs takes (facts 19).
 const DESCRIBE_IDS: usize = 100;
@@ -160,7 +160,7 @@ fn request(
 /// Interruptions are started again, everything else is final. Without the last rule Batch would
 /// retry whatever no rule matches (facts 18).
 fn retry_strategy(attempts: u8) -> RetryStrategy {
-    let reclaimed = EvaluateOnExit::builder().on_status_reason("Host EC2*").action(RetryAction::Retry);
+    let reclaimed = EvaluateOnExit::builder().on_status_reason(format!("{HOST_GONE}*")).action(RetryAction::Retry);
     let interrupted =
         EvaluateOnExit::builder().on_exit_code(INTERRUPTED_EXIT_CODE.to_string()).action(RetryAction::Retry);
     let otherwise = EvaluateOnExit::builder().on_reason("*").action(RetryAction::Exit);

@@ -7,8 +7,8 @@ use crate::event::{Event, PartJob, TrialJob};
 use crate::ids::JobId;
 use crate::lifecycle::{Plan, Stage, Sweep};
 use crate::store::{Held, View};
-use crate::trial::{Attempt, JOB_ATTEMPTS, JobStatus, Observation, Trial};
-use crate::workspace::{Fact, TrialRef};
+use crate::trial::{JobStatus, Observation, Trial};
+use crate::workspace::Fact;
 
 pub(super) fn trial(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
     let decision = observe(view, job, context);
@@ -88,8 +88,8 @@ fn locate(trial: &Trial, plan: &Plan, seen: &Observation) -> Vec<Command> {
     let is_known = known.is_some_and(|place| place.attempt >= attempt);
     match &seen.current.container_instance {
         Some(container_instance) if plan.workspace.is_some() && !trial.is_over() && !is_known => {
-            let trial = TrialRef { sweep: trial.sweep.clone(), index: trial.index };
-            vec![Command::LocateAttempt { trial, attempt, container_instance: container_instance.clone() }]
+            let container_instance = container_instance.clone();
+            vec![Command::LocateAttempt { trial: trial.of(), attempt, container_instance }]
         }
         Some(_) | None => vec![],
     }
@@ -140,16 +140,7 @@ pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> 
     }
     let mut trial = held.cloned().unwrap_or_else(|| Trial::new(job.sweep.clone(), index, job.job.clone()));
     if !trial.is_over() {
-        trial.observe(
-            trial.round,
-            &Observation {
-                job: job.job.clone(),
-                status: JobStatus::Failed,
-                reason: Some("AWS Batch no longer knows this job".into()),
-                ended: vec![Attempt::default(); (trial.ended - trial.round * JOB_ATTEMPTS) as usize],
-                current: Attempt::default(),
-            },
-        );
+        trial.fail("AWS Batch no longer knows this job");
     }
     let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
     workspace::changed(sweep, held, trial, "lost", context).then_all(calls)

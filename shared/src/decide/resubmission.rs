@@ -61,9 +61,8 @@ pub(super) fn refused(view: &View, round: u32, message: &str, context: Context<'
     resubmitting(view, round, |sweep, held| {
         let mut trial = held.clone();
         trial.resubmitting = false;
-        trial.status = JobStatus::Failed;
-        trial.reason = Some(format!("AWS Batch refused to go on after {} attempts: {message}", trial.ended));
-        let what = trial.reason.clone().unwrap_or_default();
+        let what = format!("AWS Batch refused to go on after {} attempts: {message}", trial.ended);
+        trial.fail(what.clone());
         workspace::changed(sweep, Some(held), trial, what, context)
     })
 }

@@ -8,7 +8,7 @@ use crate::leaderboard::{leaderboard_csv, summary_json};
 use crate::lifecycle::{Plan, Stage, Sweep};
 use crate::store::{Held, View};
 use crate::trial::Trial;
-use crate::workspace::{Fact, TrialRef};
+use crate::workspace::Fact;
 
 pub(super) fn settling(view: &View, id: &SweepId, checked: bool) -> Decision {
     with_settling(view, |sweep, plan| {
@@ -29,8 +29,7 @@ pub(super) fn settling(view: &View, id: &SweepId, checked: bool) -> Decision {
             decision = decision.then(Command::DescribeJobs(open));
         }
         for trial in unclean {
-            let trial = TrialRef { sweep: id.clone(), index: trial.index };
-            decision = decision.next(Event::Workspace(trial, Fact::Due));
+            decision = decision.next(Event::Workspace(trial.of(), Fact::Due));
         }
         decision.next(Event::SweepSettling { sweep: id.clone(), checked: true })
     })

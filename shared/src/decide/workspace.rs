@@ -2,10 +2,23 @@
 
 use super::{Context, Decision};
 use crate::command::Command;
+use crate::event::Event;
 use crate::lifecycle::{Plan, Stage as SweepStage, Sweep};
 use crate::store::{Held, View};
 use crate::trial::Trial;
 use crate::workspace::{Fact, Place, Stage, Surroundings, TrialRef, Workspace};
+
+/// Passes a fact on to every trial that an instance, volume or snapshot belongs to.
+pub(super) fn told(view: &View, resource: &str, fact: &Fact) -> Decision {
+    if view.referring.is_empty() {
+        return Decision::ignore(format!("{resource} belongs to no trial here"));
+    }
+    let mut decision = Decision::advance(format!("{resource} belongs to {} trials", view.referring.len()));
+    for trial in &view.referring {
+        decision = decision.next(Event::Workspace(trial.clone(), fact.clone()));
+    }
+    decision
+}
 
 pub(super) fn known(view: &View, of: &TrialRef, fact: &Fact, context: Context<'_>) -> Decision {
     let Some((sweep, plan, held)) = subject(view) else {
@@ -60,7 +73,7 @@ pub(super) fn learn(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     {
         trial.workspace = Some(Workspace::new(wanted, place.clone(), context.now));
     }
-    let of = TrialRef { sweep: trial.sweep.clone(), index: trial.index };
+    let of = trial.of();
     let Some(workspace) = &mut trial.workspace else { return Vec::new() };
     let mut calls = workspace.learn(fact, around);
     let again = matches!(fact, Fact::Due | Fact::Wanted(_));

@@ -101,7 +101,7 @@ impl Watch {
     /// The source of a migration is deleted only after its copy is mounted and verified: so what was sealed always
     /// lies on a volume that some runner has held against its seal.
     fn check_trial(&self, world: &World, trial: &Trial) -> Result<(), String> {
-        let of = TrialRef { sweep: trial.sweep.clone(), index: trial.index };
+        let of = trial.of();
         let sealed = self.sealed.get(&of).copied().unwrap_or(0);
         if sealed == 0 {
             return Ok(());
