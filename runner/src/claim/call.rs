@@ -53,13 +53,15 @@ impl CallError {
 }
 
 impl Claims {
-    /// Again and again, for as long as the configured patience.
+    /// Again and again, until the configured patience has passed since the first failure: a call that took long to
+    /// fail is tried again as well.
     pub(super) async fn call_patiently(&self, request: Request) -> Result<Reply, CallError> {
-        let deadline = Instant::now() + self.patience;
-        let mut pause = FIRST_PAUSE;
+        let (mut failed_at, mut pause) = (None, FIRST_PAUSE);
         loop {
-            match self.call(request.clone()).await {
-                Err(error) if error.passing() && Instant::now() + pause < deadline => {
+            let answer = self.call(request.clone()).await;
+            let now = Instant::now();
+            match answer {
+                Err(error) if error.passing() && now + pause < *failed_at.get_or_insert(now) + self.patience => {
                     say(&format!("{}; trying again in {pause:?}", chain(&error)));
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
