@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::calls::DEVICES;
-use super::{Call, Fact, Place, Refusal, RefusalKind, SnapshotState, Stage, Surroundings, VolumeState, Workspace};
+use super::{Call, Fact, Place, Refusal, RefusalKind, Stage, Surroundings, VolumeState, Workspace};
 use crate::claim::{Found, NoticeKind};
 
 /// Refusals after which an attempt is told to leave, so that Batch tries another place.
@@ -45,14 +45,7 @@ impl Workspace {
             Fact::Refused(refusal) => self.refused(refusal),
             Fact::Snapshot { operation, id, state } => self.snapshot_seen(*operation, id, *state),
             Fact::SnapshotNotFound { operation } => {
-                // Asked for again, under the same operation, by whoever has just taken the lease.
-                if let Some(snapshot) = self.snapshots.get_mut(operation) {
-                    match (around.is_over, snapshot.state) {
-                        (true, _) => drop(self.snapshots.remove(operation)),
-                        (false, SnapshotState::Asked) => snapshot.asked_at = around.now,
-                        (false, SnapshotState::Pending | SnapshotState::Completed | SnapshotState::Failed) => {}
-                    }
-                }
+                self.snapshot_not_found(*operation, around);
             }
             Fact::Deleted(id) => self.deleted(id),
             Fact::Missing(id) => {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Snapshot, SnapshotState, Stage, Workspace};
+use super::{Snapshot, SnapshotState, Stage, Surroundings, Workspace};
 
 /// Final snapshots of one volume that may fail before the attempt that waits for them is told to leave.
 const MAX_FINAL_TRIES: usize = 3;
@@ -33,6 +33,20 @@ impl Workspace {
         Some(operation)
     }
 
+    /// Asked for again, under the same operation, by the one who takes the lease: another one who has not found it
+    /// either, or found nothing before it was there, must not ask as well.
+    pub(super) fn snapshot_not_found(&mut self, operation: u32, around: Surroundings<'_>) {
+        let Some(snapshot) = self.snapshots.get_mut(&operation) else { return };
+        if snapshot.state != SnapshotState::Asked || snapshot.asked_at > around.lease_ended {
+            return;
+        }
+        if around.is_over {
+            self.snapshots.remove(&operation);
+        } else {
+            snapshot.asked_at = around.now;
+        }
+    }
+
     pub(super) fn snapshot_seen(&mut self, operation: Option<u32>, id: &str, state: SnapshotState) {
         self.missing.remove(id);
         let operation = operation.or_else(|| {
@@ -40,6 +54,8 @@ impl Workspace {
         });
         let Some(snapshot) = operation.and_then(|operation| self.snapshots.get_mut(&operation)) else { return };
         if snapshot.id.as_deref().is_some_and(|held| held != id) {
+            // Made twice for one wish: the other one is in use.
+            self.discards.insert(id.to_owned());
             return;
         }
         snapshot.id = Some(id.to_owned());
@@ -54,7 +70,7 @@ impl Workspace {
     }
 
     /// The transition out of `AwaitingSnapshot`.
-    pub(super) fn leave_awaiting(&mut self, around: super::Surroundings<'_>) -> Option<Stage> {
+    pub(super) fn leave_awaiting(&mut self, around: Surroundings<'_>) -> Option<Stage> {
         let zone = self.wanted.as_ref().map(|place| place.zone.clone());
         if around.is_over || zone.as_ref() == Some(&self.volume.zone) {
             return Some(Stage::Parked);
