@@ -34,8 +34,8 @@ pub const POLL: Duration = Duration::from_secs(2);
 /// See [`Settings::recheck`].
 pub const RECHECK: Duration = Duration::from_secs(600);
 
-/// Longest time between two re-drives of the same stage.
-pub const LONGEST_BACKOFF: Duration = Duration::from_secs(6 * 3600);
+/// Longest time between two re-drives of the same stage: an outage that is over does not hold a sweep for longer.
+pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15 * 60);
 
 impl Settings {
     /// Reads `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,

@@ -9,9 +9,9 @@ use crate::lifecycle::{Stage, Sweep};
 use crate::settings::LONGEST_BACKOFF;
 use crate::store::{Overdue, View};
 
-/// Re-drives after which a file that still can't be read is answered with that: with doubling
-/// waits, about eight hours after it was dropped.
-const MAX_READS: u32 = 8;
+/// Re-drives after which a file that still can't be read is answered with that: with waits that double up to a quarter
+/// of an hour, about eight hours after it was dropped.
+const MAX_READS: u32 = 34;
 
 pub(super) fn due(view: &View) -> Decision {
     let mut jobs = Vec::new();
