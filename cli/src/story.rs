@@ -35,7 +35,7 @@ impl History {
         let seconds = |at: Timestamp| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
         let events = self.entries.iter().map(|entry| {
             json!({ "at": entry.at.to_string(), "seconds": seconds(entry.at), "event": entry.event,
-                "answer": entry.answer, "commands": entry.commands })
+                "answer": entry.answer, "state": entry.state, "commands": entry.commands })
         });
         let attempts = self.trial.attempts.iter().map(|(number, attempt)| {
             json!({ "attempt": number, "zone": attempt.zone, "instance": attempt.instance,
@@ -192,7 +192,7 @@ mod tests {
 
     fn entry(millisecond: i64, event: &str, answer: &str, commands: &[&str]) -> Entry {
         let commands = commands.iter().map(ToString::to_string).collect();
-        Entry { at: at(millisecond), event: event.into(), answer: answer.into(), commands }
+        Entry { at: at(millisecond), event: event.into(), answer: answer.into(), state: String::new(), commands }
     }
 
     #[test]

@@ -155,14 +155,17 @@ async fn settle(
         let mut decision = decide(&view, &event, settings, now);
         let Some(change) = decision.change.take() else {
             tracing::info!(event = name, ?subject, answer = %decision.answer, "decided");
+            store.heard(&view, &event);
             *held = Some((subject, view));
             return Ok(decision);
         };
         let commands = decision.commands.iter().map(Command::name).collect();
-        let audit = Audit { at: now, event: name, answer: decision.answer.to_string(), commands };
+        let state = change.record.state();
+        let audit = Audit { at: now, event: name, answer: decision.answer.to_string(), state, commands };
         match store.commit(&view, &change, &audit).await {
             Ok(()) => {
                 tracing::info!(event = name, ?subject, answer = %decision.answer, commands = ?audit.commands, "committed");
+                store.heard(&view, &event);
                 view.apply(change);
                 *held = Some((subject, view));
                 return Ok(decision);

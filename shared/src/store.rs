@@ -6,7 +6,7 @@ use std::future::Future;
 use jiff::Timestamp;
 
 use crate::command::DescribedJob;
-use crate::event::Subject;
+use crate::event::{Event, Subject};
 use crate::ids::SweepId;
 use crate::lifecycle::Sweep;
 use crate::trial::Trial;
@@ -82,8 +82,20 @@ pub struct Audit {
     pub event: &'static str,
     /// What was decided.
     pub answer: String,
+    /// Where the record stands from then on, in short: the rows of a record tell its way to what is stored.
+    pub state: String,
     /// The commands that follow.
     pub commands: Vec<&'static str>,
+}
+
+impl Record {
+    /// Where it stands, in short: a sweep's stage; a trial's status and its workspace's stage.
+    pub fn state(&self) -> String {
+        match self {
+            Self::Sweep(sweep) => sweep.stage.name().to_owned(),
+            Self::Trial(trial) => trial.state(),
+        }
+    }
 }
 
 impl View {
@@ -156,4 +168,8 @@ pub trait Store: Sync {
         change: &Change,
         audit: &Audit,
     ) -> impl Future<Output = Result<(), CommitError>> + Send;
+
+    /// Hears of every event once its decision holds, with the view that it was made on; also where nothing changed.
+    /// A table has no use for that: it is where the simulation counts what has been met, and writes it down.
+    fn heard(&self, _view: &View, _event: &Event) {}
 }

@@ -218,6 +218,13 @@ impl Trial {
         }
     }
 
+    /// Where it stands, in short: Batch's state of its newest attempt, and its workspace's stage.
+    pub fn state(&self) -> String {
+        let workspace = self.workspace.as_ref().map(|workspace| workspace.stage.name());
+        let workspace = workspace.map(|stage| format!(", workspace {stage}")).unwrap_or_default();
+        format!("{:?} after {}{workspace}", self.status, self.ended)
+    }
+
     /// Which trial of which sweep it is.
     pub fn of(&self) -> TrialRef {
         TrialRef { sweep: self.sweep.clone(), index: self.index }

@@ -68,6 +68,7 @@ struct Audit {
     at: jiff::Timestamp,
     event: String,
     answer: String,
+    state: String,
     commands: Vec<String>,
 }
 
@@ -90,9 +91,9 @@ fn kept(path: &Path, sweep: &SweepId, index: u32) -> Result<Option<History>, Fai
             let held = row.fields.get("record").cloned().unwrap_or_default();
             trial = Some(serde_json::from_value::<Trial>(held).context(malformed(number))?);
         } else if row.sk.starts_with(&log) {
-            let Audit { at, event, answer, commands } =
+            let Audit { at, event, answer, state, commands } =
                 serde_json::from_value(row.fields).context(malformed(number))?;
-            entries.push((row.sk, Entry { at, event, answer, commands }));
+            entries.push((row.sk, Entry { at, event, answer, state, commands }));
         }
     }
     entries.sort_by(|(left, _), (right, _)| left.cmp(right));

@@ -17,6 +17,8 @@ pub struct Entry {
     pub event: String,
     /// What was decided, for people.
     pub answer: String,
+    /// Where the record stood from then on, in short.
+    pub state: String,
     /// Names of the commands that followed, see `Command::name`.
     pub commands: Vec<String>,
 }

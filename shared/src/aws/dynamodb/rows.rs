@@ -71,6 +71,7 @@ pub(super) fn audit_row(change: &Change, version: u64, audit: &Audit, expires: A
         ("at".to_owned(), text(sortable(audit.at))),
         ("event".to_owned(), text(audit.event)),
         ("answer".to_owned(), text(&audit.answer)),
+        ("state".to_owned(), text(&audit.state)),
         ("commands".to_owned(), AttributeValue::L(commands)),
         ("expires".to_owned(), expires),
     ]);
@@ -85,6 +86,7 @@ pub(super) fn entry(row: &Row) -> Result<Entry, BoxError> {
         at: get("at")?.parse()?,
         event: get("event")?.to_owned(),
         answer: get("answer")?.to_owned(),
+        state: get("state")?.to_owned(),
         commands: commands.filter_map(|command| command.as_s().ok().cloned()).collect(),
     })
 }
