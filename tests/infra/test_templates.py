@@ -1,0 +1,258 @@
+"""What the templates must say together, beyond what a linter sees in one of them."""
+import json
+import re
+import unittest
+
+from cfn import ROOT, as_list, below, filled, names, of_type, template
+
+PREFIX = "spotsweep-"
+CONTROL = template("control-plane.yaml")
+COMPUTE = template("compute.yaml")
+OPERATIONS = template("operations.yaml")
+WHOLE = template("spotsweep.yaml")
+FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/Cargo.toml"))
+
+
+def policy_statements(loaded):
+    """Every statement of every role and managed policy, with the resource it stands in."""
+    for name, found in loaded["Resources"].items():
+        properties = found.get("Properties", {})
+        documents = [policy["PolicyDocument"] for policy in properties.get("Policies", [])]
+        if found["Type"] == "AWS::IAM::ManagedPolicy":
+            documents.append(properties["PolicyDocument"])
+        for document in documents:
+            for statement in document["Statement"]:
+                yield name, statement
+
+
+def dashboard():
+    body = of_type(OPERATIONS, "AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]
+    return json.loads(filled(body, NamePrefix="", Table="t"))["widgets"]
+
+
+class OneDeployment(unittest.TestCase):
+    def nested(self):
+        for name, properties in of_type(WHOLE, "AWS::Serverless::Application").items():
+            yield name, template(properties["Location"]), properties["Parameters"]
+
+    def test_every_nested_template_gets_the_parameters_that_it_has_and_needs(self):
+        for name, inner, given in self.nested():
+            declared = inner["Parameters"]
+            self.assertLessEqual(set(given), set(declared), name)
+            needed = {key for key, parameter in declared.items() if "Default" not in parameter}
+            self.assertLessEqual(needed, set(given), name)
+
+    def test_every_output_that_is_read_is_there(self):
+        inner = {name: loaded.get("Outputs", {}) for name, loaded, _ in self.nested()}
+        read = [value["Fn::GetAtt"] for value in below(WHOLE) if isinstance(value, dict) and "Fn::GetAtt" in value]
+        self.assertGreater(len(read), 10)
+        for resource, attribute in read:
+            self.assertIn(attribute.removeprefix("Outputs."), inner[resource], resource)
+
+    def test_defaults_said_twice_are_the_same(self):
+        for name, inner, given in self.nested():
+            for key, value in given.items():
+                if value == {"Ref": key} and "Default" in inner["Parameters"][key]:
+                    self.assertEqual(WHOLE["Parameters"][key]["Default"], inner["Parameters"][key]["Default"], f"{name}.{key}")
+
+    def test_the_control_plane_knows_queue_and_definition_by_the_names_that_compute_gives(self):
+        given = of_type(WHOLE, "AWS::Serverless::Application")["ControlPlane"]["Parameters"]
+        queues = {filled(found["JobQueueName"], NamePrefix=PREFIX) for found in of_type(COMPUTE, "AWS::Batch::JobQueue").values()}
+        definitions = {filled(found["JobDefinitionName"], NamePrefix=PREFIX) for found in of_type(COMPUTE, "AWS::Batch::JobDefinition").values()}
+        self.assertIn(filled(given["JobQueue"], NamePrefix=PREFIX), queues)
+        self.assertIn(filled(given["JobDefinition"], NamePrefix=PREFIX), definitions)
+        for allowed, made in (("AllowedJobQueues", queues), ("AllowedJobDefinitions", definitions)):
+            pattern = filled(given[allowed], NamePrefix=PREFIX).replace("*", ".*")
+            for name in made:
+                self.assertRegex(name, f"^{pattern}$")
+        # Batch's events are matched by the prefix of the job's name.
+        rules = [pattern["detail"]["jobName"] for pattern in below([CONTROL, OPERATIONS]) if isinstance(pattern, dict) and isinstance(pattern.get("detail"), dict) and "jobName" in pattern["detail"]]
+        self.assertEqual(rules, [[{"prefix": "spotsweep-"}]] * 2)
+
+    def test_one_tag_on_instances_opens_them_to_the_control_plane_and_to_chaos(self):
+        given = of_type(WHOLE, "AWS::Serverless::Application")["ControlPlane"]["Parameters"]["ComputeTag"]
+        for name, found in of_type(COMPUTE, "AWS::Batch::ComputeEnvironment").items():
+            self.assertEqual(found["ComputeResources"]["Tags"]["spotsweep:compute"], given, name)
+        chaos = template("chaos.yaml")
+        self.assertEqual(chaos["Parameters"]["ComputeTag"]["Default"], filled(given, NamePrefix=PREFIX))
+        targets = of_type(chaos, "AWS::FIS::ExperimentTemplate")["Interrupt"]["Targets"]["trials"]
+        self.assertEqual(targets["ResourceTags"], {"spotsweep:compute": {"Ref": "ComputeTag"}})
+
+
+class Functions(unittest.TestCase):
+    def test_each_has_its_folder_role_log_group_and_place_in_the_alarms(self):
+        found = of_type(CONTROL, "AWS::Serverless::Function")
+        self.assertEqual(sorted(filled(one["FunctionName"], NamePrefix="") for one in found.values()), FUNCTIONS)
+        roles = [one["Role"]["Fn::GetAtt"][0] for one in found.values()]
+        self.assertEqual(len(set(roles)), len(FUNCTIONS), "a role is shared")
+        for one in found.values():
+            name = filled(one["FunctionName"], NamePrefix="")
+            self.assertEqual(one["CodeUri"], f"../functions/{name}")
+            group = CONTROL["Resources"][one["LoggingConfig"]["LogGroup"]["Ref"]]["Properties"]
+            self.assertEqual(filled(group["LogGroupName"], NamePrefix=""), f"/aws/lambda/{name}")
+            self.assertIn("RetentionInDays", group)
+            for event in one.get("Events", {}).values():
+                self.assertEqual(event["Properties"]["DeadLetterConfig"]["Arn"], {"Fn::GetAtt": ["UndeliveredEvents", "Arn"]}, name)
+        watched = of_type(OPERATIONS, "AWS::CloudWatch::Alarm")["FunctionsFailing"]["Metrics"]
+        dimensions = [metric["MetricStat"]["Metric"]["Dimensions"][0]["Value"] for metric in watched if "MetricStat" in metric]
+        self.assertEqual(sorted(filled(value, NamePrefix="") for value in dimensions), FUNCTIONS)
+
+    def test_the_dashboard_is_json_and_shows_them_all(self):
+        widgets = dashboard()
+        taken = set()
+        for widget in widgets:
+            cells = {(widget["x"] + x, widget["y"] + y) for x in range(widget["width"]) for y in range(widget["height"])}
+            self.assertFalse(taken & cells, f"{widget['properties']['title']} lies on another widget")
+            taken |= cells
+        shown = {row[3] for widget in widgets for row in widget["properties"].get("metrics", []) if row[:2] == ["AWS/Lambda", "Errors"]}
+        self.assertEqual(sorted(shown), FUNCTIONS)
+
+    def test_each_alarm_tells_somebody_and_has_its_page_in_the_runbook(self):
+        runbook = (ROOT / "docs/operations.md").read_text()
+        alarms = of_type(OPERATIONS, "AWS::CloudWatch::Alarm")
+        self.assertEqual(len(alarms), 6)
+        texts = [alarm["AlarmDescription"] for alarm in alarms.values()] + ["docs/operations.md, Queue blocked."]
+        for text in texts:
+            heading = re.search(r"docs/operations\.md, ([^.]+)\.", text)[1]
+            self.assertIn(f"\n### {heading}\n", runbook)
+        for name, alarm in alarms.items():
+            self.assertEqual(alarm["AlarmActions"], [{"Ref": "AlarmTopic"}], name)
+
+
+class Instances(unittest.TestCase):
+    def test_metadata_needs_a_token_and_reaches_one_container_deep(self):
+        data = of_type(COMPUTE, "AWS::EC2::LaunchTemplate")["LaunchTemplate"]["LaunchTemplateData"]
+        self.assertEqual(data["MetadataOptions"], {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 2})
+        for mapping in data["BlockDeviceMappings"]:
+            self.assertEqual((mapping["Ebs"]["Encrypted"], mapping["Ebs"]["VolumeType"]), (True, "gp3"))
+
+    def test_nothing_runs_between_trials_and_spot_comes_first(self):
+        environments = of_type(COMPUTE, "AWS::Batch::ComputeEnvironment")
+        for name, found in environments.items():
+            self.assertEqual(found["ComputeResources"]["MinvCpus"], 0, name)
+        self.assertEqual(environments["Spot"]["ComputeResources"]["AllocationStrategy"], "SPOT_PRICE_CAPACITY_OPTIMIZED")
+        queues = of_type(COMPUTE, "AWS::Batch::JobQueue")
+        order = {name: [one["ComputeEnvironment"]["Ref"] for one in sorted(found["ComputeEnvironmentOrder"], key=lambda one: one["Order"])] for name, found in queues.items()}
+        self.assertEqual(order, {"SpotQueue": ["Spot"], "UrgentQueue": ["Spot", "OnDemand"]})
+        self.assertGreater(queues["UrgentQueue"]["Priority"], queues["SpotQueue"]["Priority"])
+
+    def test_the_job_definition_retries_what_the_library_calls_an_interruption(self):
+        source = (ROOT / "shared/src/trial.rs").read_text()
+        reason = re.search(r'HOST_GONE: &str = "([^"]+)"', source)[1]
+        code = re.search(r"INTERRUPTED_EXIT_CODE: i32 = (\d+)", source)[1]
+        strategy = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["RetryStrategy"]
+        self.assertEqual(strategy["EvaluateOnExit"], [
+            {"Action": "RETRY", "OnStatusReason": f"{reason}*"},
+            {"Action": "RETRY", "OnExitCode": code},
+            {"Action": "EXIT", "OnReason": "*"},
+        ])
+
+    def test_the_runner_reads_every_variable_that_the_job_definition_sets(self):
+        source = (ROOT / "runner/src/config.rs").read_text()
+        environment = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]["Environment"]
+        variables = [value["Name"] for value in below(environment) if isinstance(value, dict) and "Name" in value]
+        self.assertEqual(len(variables), 2)
+        for name in variables:
+            self.assertIn(f'"{name}"', source)
+
+    def test_nobody_can_connect(self):
+        for name in names():
+            for group, found in of_type(template(name), "AWS::EC2::SecurityGroup").items():
+                self.assertNotIn("SecurityGroupIngress", found, f"{name} {group}")
+                self.assertTrue(found["SecurityGroupEgress"], f"{name} {group}: no list means everything")
+
+
+class Permissions(unittest.TestCase):
+    # Actions that have no resource type, so that anything but * denies them.
+    ONLY_LOOKING = re.compile(r"^(batch:(Describe|List)\w+|ec2:Describe\w+|xray:Put(TraceSegments|TelemetryRecords))$")
+
+    def test_everything_is_allowed_on_something_named_unless_it_only_looks(self):
+        seen = 0
+        for name in names():
+            for policy, statement in policy_statements(template(name)):
+                self.assertEqual(statement["Effect"], "Allow")
+                for action in as_list(statement["Action"]):
+                    seen += 1
+                    self.assertNotIn("*", action, f"{name} {policy}")
+                    if "*" in as_list(statement["Resource"]):
+                        self.assertRegex(action, self.ONLY_LOOKING, f"{name} {policy}")
+        self.assertGreater(seen, 40)
+
+    def test_every_change_of_a_volume_snapshot_or_instance_asks_for_our_tag(self):
+        bound = {
+            "aws:RequestTag/spotsweep:sweep", "aws:ResourceTag/spotsweep:sweep",
+            "aws:ResourceTag/spotsweep:compute", "ec2:CreateAction",
+        }
+        free = []
+        for name in names():
+            for policy, statement in policy_statements(template(name)):
+                changes = [action for action in as_list(statement["Action"]) if action.startswith("ec2:") and not action.startswith("ec2:Describe")]
+                keys = {key for condition in statement.get("Condition", {}).values() for key in condition}
+                if changes and not keys & bound:
+                    free.append((name, statement.get("Sid"), changes))
+        # What a volume is made from is only read: a snapshot that a sweep file names, perhaps a shared one.
+        self.assertEqual(free, [("control-plane.yaml", "MakeFrom", ["ec2:CreateVolume"])])
+
+    def test_records_and_results_are_deleted_by_nobody(self):
+        for name in names():
+            for policy, statement in policy_statements(template(name)):
+                for action in as_list(statement["Action"]):
+                    self.assertNotRegex(action, r"^(s3|dynamodb|logs|iam):(Delete|Remove)", f"{name} {policy}")
+
+    def test_volumes_and_snapshots_carry_only_the_tags_that_the_library_gives(self):
+        source = (ROOT / "shared/src/aws/ebs.rs").read_text()
+        tags = {*re.findall(r'&str = "(spotsweep:\w+)"', source), "Name"}
+        tagging = [found for _, found in policy_statements(CONTROL) if found["Action"] == "ec2:CreateTags"]
+        self.assertEqual(len(tagging), 2)
+        for statement in tagging:
+            self.assertEqual(set(statement["Condition"]["ForAllValues:StringEquals"]["aws:TagKeys"]), tags)
+
+    def test_a_trial_may_claim_read_and_upload_and_no_more(self):
+        role = of_type(COMPUTE, "AWS::IAM::Role")["JobRole"]
+        self.assertEqual(role["ManagedPolicyArns"], [{"Ref": "RunnerPolicy"}])
+        self.assertNotIn("Policies", role)
+        statements = [found for name, found in policy_statements(CONTROL) if name == "RunnerPolicy"]
+        reach = {action: as_list(found["Resource"]) for found in statements for action in as_list(found["Action"])}
+        results = {"Fn::Sub": "${Bucket.Arn}/results/*/trials/*"}
+        self.assertEqual(reach, {
+            "lambda:InvokeFunction": [{"Fn::GetAtt": ["TrialClaim", "Arn"]}],
+            "s3:GetObject": [{"Fn::Sub": "${Bucket.Arn}/sweeps/*"}, {"Fn::Sub": "${Bucket.Arn}/results/*/trials.jsonl"}],
+            "s3:PutObject": [results],
+            "s3:AbortMultipartUpload": [results],
+        })
+
+
+class Documents(unittest.TestCase):
+    def test_every_output_and_parameter_that_the_docs_use_is_there(self):
+        outputs, parameters = ({key for name in names() for key in template(name).get(part, {})} for part in ("Outputs", "Parameters"))
+        used = 0
+        for page in sorted((ROOT / "docs").glob("*.md")):
+            text = page.read_text()
+            for key in re.findall(r"\$\(out (\w+)\)", text):
+                used += 1
+                self.assertIn(key, WHOLE["Outputs"], page.name)
+            for key in re.findall(r"OutputKey=='(\w+)'|\boutput `(\w+)`", text):
+                used += 1
+                self.assertIn(key[0] or key[1], outputs, page.name)
+            for key in re.findall(r"\bparameter `(\w+)`", text):
+                used += 1
+                self.assertIn(key, parameters, page.name)
+        table = re.findall(r"^\| (`[A-Z].*?`) \|", (ROOT / "docs/deploy.md").read_text(), re.M)
+        for key in re.findall(r"`(\w+)`", " ".join(table)):
+            used += 1
+            self.assertIn(key, WHOLE["Parameters"])
+        self.assertGreater(used, 20)
+
+    def metrics(self):
+        return {row[1] for widget in dashboard() for row in widget["properties"].get("metrics", []) if row[0] == "spotsweep"}
+
+    def test_every_metric_that_is_shown_or_watched_is_explained(self):
+        text = (ROOT / "docs/operations.md").read_text()
+        watched = {alarm["MetricName"] for alarm in of_type(OPERATIONS, "AWS::CloudWatch::Alarm").values() if alarm.get("Namespace") == "spotsweep"}
+        self.assertLessEqual(watched, self.metrics())
+        for metric in self.metrics():
+            self.assertIn(f"`{metric}`", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
