@@ -1,0 +1,101 @@
+// Elements, numbers and times. Text from outside becomes text nodes here, and nothing else.
+const report = JSON.parse(document.getElementById("data").textContent);
+
+/** An element; what is not an element among its children becomes text. */
+const make = (tag, attributes = {}, ...children) => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== undefined && child !== null));
+  return element;
+};
+
+const plural = (count, one, many = `${one}s`) => `${grouped(count)} ${count === 1 ? one : many}`;
+const grouped = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+
+/** Five significant digits, without trailing zeros. */
+const number = (value) => {
+  if (value === null || value === undefined) return "–";
+  if (Number.isInteger(value) && Math.abs(value) < 1e9) return String(value);
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(3).replace(/\.?0+e/, "e");
+  return String(Number.parseFloat(value.toPrecision(5)));
+};
+const shown = (value) => (value === null ? "–" : typeof value === "number" ? number(value) : value);
+const usd = (value) => `$${value.toFixed(Math.abs(value) < 1 && value !== 0 ? 4 : 2)}`;
+const percent = (share) => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
+const time = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+const duration = (seconds) => {
+  if (seconds < 60) return `${number(Math.round(seconds * 10) / 10)} s`;
+  const [days, hours, minutes] = [
+    Math.floor(seconds / 86400),
+    Math.floor(seconds / 3600) % 24,
+    Math.floor(seconds / 60) % 60,
+  ];
+  if (days > 0) return `${days} d ${hours} h`;
+  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${Math.floor(seconds % 60)} s`;
+};
+
+const main = document.querySelector("main");
+const nav = document.querySelector("nav");
+
+/** A section with its heading, entered in the navigation. */
+const section = (id, title, ...children) => {
+  nav.append(make("a", { href: `#${id}` }, title));
+  const heading = make("h2", { id: `${id}-title` }, title);
+  const made = make("section", { id, "aria-labelledby": `${id}-title` }, heading, ...children);
+  main.append(made);
+  return made;
+};
+
+/** A table of texts. `kinds` says of each column whether it is "number", "wrap" or neither. */
+const table = (caption, names, rows, kinds = []) =>
+  make(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    make(
+      "table",
+      {},
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          names.map((name, at) => make("th", { scope: "col", class: kinds[at] }, name)),
+        ),
+      ),
+      make(
+        "tbody",
+        {},
+        rows.map((row) =>
+          make(
+            "tr",
+            {},
+            row.map((cell, at) => make("td", { class: kinds[at] }, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
+
+/** A table that is built when it is first opened: what a chart shows, for those who cannot see it. */
+const alternative = (title, build) => {
+  const made = make("details", {}, make("summary", {}, title));
+  made.addEventListener("toggle", () => made.children.length === 1 && made.append(build()));
+  return made;
+};
+
+const choice = (label, options, change) =>
+  make(
+    "label",
+    {},
+    label,
+    make(
+      "select",
+      { change: (event) => change(event.target.value) },
+      options.map(([value, text]) => make("option", { value }, text)),
+    ),
+  );

@@ -1,0 +1,39 @@
+// The sections in order; charts one by one, so that the page can be read and scrolled meanwhile.
+const drawFile = () => {
+  const made = section("file", "Sweep file");
+  made.append(
+    report.source === null
+      ? make("p", { class: "muted" }, `The file's text was not available; it lies at ${report.file}.`)
+      : make("pre", { tabindex: 0, "aria-label": "Sweep file" }, report.source),
+  );
+};
+
+const drawFooter = () =>
+  document
+    .querySelector("footer")
+    .append(
+      make(
+        "p",
+        {},
+        `spotsweep ${report.version} · made ${time(report.generated_ms)} · everything of this sweep lies under ${report.results} · times are UTC`,
+      ),
+    );
+
+drawHead();
+drawLeaderboard();
+const waiting = [drawParallel(), drawCurves(), drawImportance(), drawTimeline(), drawCost()].filter(Boolean);
+drawFailures();
+drawFile();
+drawFooter();
+followThePage();
+const next = () => {
+  const draw = waiting.shift();
+  if (draw) {
+    draw();
+    setTimeout(next);
+  } else {
+    // For whoever waits for the page: a test, a program that prints it.
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+  }
+};
+setTimeout(next);

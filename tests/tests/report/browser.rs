@@ -1,0 +1,177 @@
+//! Headless Chromium, driven by ChromeDriver's W3C WebDriver (w3.org/TR/webdriver2) over plain HTTP.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The key that the protocol gives to a reference to an element.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+/// For one answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How the protocol writes the Enter key.
+pub(crate) const ENTER: &str = "\u{E007}";
+
+/// A browser with one window. Both processes are gone when this is dropped.
+pub(crate) struct Browser {
+    driver: Child,
+    port: u16,
+    session: String,
+    _profile: TempDir,
+}
+
+/// A program on the search path.
+fn program(names: &[&str]) -> Option<PathBuf> {
+    let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
+    names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|path| path.is_file())
+}
+
+impl Browser {
+    /// Starts one; `None`, saying so, where this machine has none.
+    pub(crate) fn start() -> Option<Self> {
+        let chromium = program(&["chromium", "chromium-browser", "google-chrome"]);
+        let (Some(chromium), Some(driver)) = (chromium, program(&["chromedriver"])) else {
+            eprintln!("skipped: chromium and chromedriver are not both on PATH");
+            return None;
+        };
+        let mut driver =
+            Command::new(driver).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(driver.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let on_port = |line: String| {
+            line.strip_prefix("ChromeDriver was started successfully on port ")
+                .map(|rest| rest.trim_end_matches('.').parse().unwrap())
+        };
+        let port = lines.filter_map(on_port).next().unwrap();
+        let profile = tempfile::tempdir().unwrap();
+        let mut browser = Self { driver, port, session: String::new(), _profile: profile };
+        let options = json!({ "binary": chromium, "args": [
+            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+            "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1280,900",
+            format!("--user-data-dir={}", browser._profile.path().display()),
+        ] });
+        let wanted = json!({ "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" } });
+        let session = browser.ask("POST", "/session", &json!({ "capabilities": { "alwaysMatch": wanted } }));
+        browser.session = session["sessionId"].as_str().unwrap().to_owned();
+        Some(browser)
+    }
+
+    /// Opens a file and waits until the page says that it is drawn; the milliseconds that took.
+    pub(crate) fn open(&self, page: &Path) -> f64 {
+        self.tell("url", &json!({ "url": format!("file://{}", page.display()) }));
+        for _ in 0..600 {
+            let ready = self.run("return document.documentElement.dataset.ready ?? null");
+            if let Some(ready) = ready.as_str() {
+                return ready.parse().unwrap();
+            }
+            // The wait is the driver's: its answer comes after 50 ms of the page's own time.
+            self.tell("execute/async", &json!({ "script": "setTimeout(arguments[0], 50)", "args": [] }));
+        }
+        panic!("{} was not drawn: {}", page.display(), self.log("browser"));
+    }
+
+    /// What a script in the page returns.
+    pub(crate) fn run(&self, script: &str) -> Value {
+        self.tell("execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    /// Waits until what has happened is shown.
+    pub(crate) fn settle(&self) {
+        let frames = "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0], 50)))";
+        self.tell("execute/async", &json!({ "script": frames, "args": [] }));
+    }
+
+    /// Clicks, as a person would: the element must be in reach.
+    pub(crate) fn click(&self, selector: &str) {
+        self.run(&format!("document.querySelector({}).scrollIntoView({{ block: 'center' }})", json!(selector)));
+        let element = self.element(selector);
+        self.tell(&format!("element/{element}/click"), &json!({}));
+        self.settle();
+    }
+
+    /// Types into the element, or on it.
+    pub(crate) fn type_on(&self, selector: &str, keys: &str) {
+        let element = self.element(selector);
+        self.tell(&format!("element/{element}/value"), &json!({ "text": keys }));
+    }
+
+    /// Drags from one place of the window to another.
+    pub(crate) fn drag(&self, from: (i64, i64), to: (i64, i64)) {
+        let go = |(x, y): (i64, i64)| json!({ "type": "pointerMove", "duration": 50, "x": x, "y": y });
+        let actions =
+            json!([go(from), { "type": "pointerDown", "button": 0 }, go(to), { "type": "pointerUp", "button": 0 }]);
+        self.tell("actions", &json!({ "actions": [{ "type": "pointer", "id": "mouse", "actions": actions }] }));
+    }
+
+    /// Complaints of the browser: script errors, refused requests, broken policies.
+    pub(crate) fn complaints(&self) -> Vec<Value> {
+        self.log("browser").as_array().unwrap().clone()
+    }
+
+    /// Addresses that were asked for since the last call, but for what lies in the page itself or in
+    /// the browser.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let log = self.log("performance");
+        let messages = log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap());
+        let messages = messages.map(|message| serde_json::from_str::<Value>(message).unwrap()["message"].take());
+        let asked = messages.filter(|message| message["method"] == "Network.requestWillBeSent");
+        let urls = asked.map(|message| message["params"]["request"]["url"].as_str().unwrap().to_owned());
+        urls.filter(|url| !["data:", "chrome:"].iter().any(|own| url.starts_with(own))).collect()
+    }
+
+    /// A command of Chromium's own (chromedevtools.github.io/devtools-protocol).
+    pub(crate) fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        self.tell("goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
+    }
+
+    fn log(&self, kind: &str) -> Value {
+        self.tell("se/log", &json!({ "type": kind }))
+    }
+
+    fn element(&self, selector: &str) -> String {
+        let found = self.tell("element", &json!({ "using": "css selector", "value": selector }));
+        found[ELEMENT].as_str().unwrap().to_owned()
+    }
+
+    fn tell(&self, command: &str, body: &Value) -> Value {
+        self.ask("POST", &format!("/session/{}/{command}", self.session), body)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.exchange(method, path, &body.to_string()).unwrap();
+        assert!(answer["error"].is_null(), "{path}: {answer}");
+        answer
+    }
+
+    /// One request and its answer's value. ChromeDriver leaves the connection open, so the length counts.
+    fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<Value> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let length = body.len();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all((head + body).as_bytes())?;
+        let mut answer = BufReader::new(stream);
+        let (mut length, mut line) = (0, String::new());
+        while answer.read_line(&mut line)? > 2 {
+            if let Some(bytes) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = bytes.trim().parse().map_err(std::io::Error::other)?;
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        answer.read_exact(&mut body)?;
+        Ok(serde_json::from_slice::<Value>(&body)?["value"].take())
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Ends the browser; ChromeDriver killed would leave it behind. A failed test must not fail twice.
+        let _ = self.exchange("DELETE", &format!("/session/{}", self.session), "{}");
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}

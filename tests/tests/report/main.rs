@@ -1,0 +1,310 @@
+//! `report.html` as a person opens it: from a file, in a real browser.
+//!
+//! The pages stay in cargo's folder for tests (`target/tmp`), to be looked at.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod browser;
+mod sweeps;
+
+use std::path::{Path, PathBuf};
+
+use browser::{Browser, ENTER};
+use serde_json::{Value, json};
+use sweeps::{Shape, Synthetic};
+
+const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{a|b}";
+
+const SMALL: Shape =
+    Shape { name: "small", trials: 24, parameters: 6, points: 30, running_from: 24, is_priced: true, text: "" };
+const RUNNING: Shape =
+    Shape { name: "running", trials: 12, parameters: 6, points: 10, running_from: 7, is_priced: false, text: "" };
+const HOSTILE_NAMES: Shape =
+    Shape { name: "hostile", trials: 24, parameters: 6, points: 5, running_from: 24, is_priced: true, text: HOSTILE };
+const LARGE: Shape =
+    Shape { name: "large", trials: 1_000, parameters: 20, points: 100, running_from: 1_000, is_priced: true, text: "" };
+
+/// Most that a page of 1 000 trials may take until all is drawn, on a slow machine that does other things too.
+const LARGE_PAGE_MS: f64 = 20_000.0;
+
+fn write(shape: &Shape) -> (Synthetic, PathBuf) {
+    let synthetic = shape.roll();
+    let path = write_page(shape.name, &synthetic);
+    (synthetic, path)
+}
+
+fn write_page(name: &str, synthetic: &Synthetic) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.html"));
+    std::fs::write(&path, synthetic.page()).unwrap();
+    path
+}
+
+/// Nothing but the page itself was asked for, and nothing went wrong.
+fn assert_quiet(browser: &Browser, page: &Path) {
+    assert_eq!(browser.requests(), [format!("file://{}", page.display())]);
+    let complaints = browser.complaints();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+fn texts(browser: &Browser, selector: &str) -> Vec<String> {
+    let script = format!("return [...document.querySelectorAll({})].map((one) => one.textContent)", json!(selector));
+    serde_json::from_value(browser.run(&script)).unwrap()
+}
+
+/// How many shapes of a chart have an attribute (`fill`, `stroke`) in one of these colours of the page's palette.
+fn marks(browser: &Browser, chart: &str, attribute: &str, colours: &[&str]) -> usize {
+    let script = format!(
+        "const style = getComputedStyle(document.documentElement);
+         const wanted = {}.map((name) => style.getPropertyValue(`--${{name}}`).trim());
+         return [...document.querySelectorAll('#{chart}-chart svg path')].filter((path) => wanted.includes(path.getAttribute('{attribute}'))).length",
+        json!(colours)
+    );
+    count(&browser.run(&script))
+}
+
+/// How many lines of a chart are drawn in the colours from worst to best, or in the best trial's.
+fn lines(browser: &Browser, chart: &str) -> usize {
+    let script = format!(
+        "const style = getComputedStyle(document.documentElement);
+         const frame = ['none', ...['muted', 'line', 'text', 'surface'].map((name) => style.getPropertyValue(`--${{name}}`).trim())];
+         return [...document.querySelectorAll('#{chart}-chart svg path[fill=none]')].filter((path) => path.hasAttribute('stroke') && !frame.includes(path.getAttribute('stroke'))).length"
+    );
+    count(&browser.run(&script))
+}
+
+fn count(value: &Value) -> usize {
+    usize::try_from(value.as_u64().unwrap()).unwrap()
+}
+
+/// The trials in the leaderboard's order.
+fn listed(browser: &Browser) -> Vec<u32> {
+    texts(browser, "#leaderboard tbody th").iter().map(|text| text.parse().unwrap()).collect()
+}
+
+/// A column's heading, as a selector.
+fn heading(browser: &Browser, column: &str) -> String {
+    let headings = texts(browser, "#leaderboard thead th");
+    let at = headings.iter().position(|text| text == column).unwrap() + 1;
+    format!("#leaderboard thead th:nth-child({at})")
+}
+
+fn sorted(browser: &Browser, column: &str) -> Value {
+    browser.run(&format!("return document.querySelector('{}').getAttribute('aria-sort')", heading(browser, column)))
+}
+
+#[test]
+fn every_section_shows_what_the_records_say() {
+    let (synthetic, page) = write(&SMALL);
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    let expected = [
+        "Leaderboard",
+        "Parameters and metric",
+        "Metric against step",
+        "Parameter importance",
+        "Attempts over time",
+        "Costs and savings",
+        "Failures",
+        "Sweep file",
+    ];
+    assert_eq!(texts(&browser, "h2"), expected);
+    assert_eq!(texts(&browser, "nav a"), expected);
+
+    // Each trial with the metric, and the axis of the metric.
+    assert_eq!(lines(&browser, "parallel"), synthetic.curves() + 1);
+    assert_eq!(lines(&browser, "curves"), synthetic.curves());
+    assert_eq!(marks(&browser, "importance", "fill", &["accent", "worst"]), 6, "a bar for each parameter that differs");
+    assert_eq!(marks(&browser, "timeline", "fill", &["zone-0", "zone-1", "zone-2"]), synthetic.attempts(24));
+    assert_eq!(
+        marks(&browser, "timeline", "fill", &["mark"]),
+        synthetic.attempts(24) - 24,
+        "all but the last were interrupted"
+    );
+    assert_eq!(marks(&browser, "timeline", "fill", &["text"]), synthetic.failed());
+    assert_eq!(marks(&browser, "cost", "fill", &["zone-0", "zone-1"]), 2 * 24, "spot and storage");
+    assert_eq!(texts(&browser, "#failures section, #failures details").len(), synthetic.failed());
+    assert!(texts(&browser, "#file pre")[0].contains("log_uniform_values"));
+    for chart in texts(&browser, "[role=img]") {
+        assert!(!chart.is_empty());
+    }
+    let unnamed =
+        "return [...document.querySelectorAll('.chart')].filter((one) => !one.getAttribute('aria-label')).length";
+    assert_eq!(browser.run(unnamed), 0, "every chart says in words what it shows");
+    browser.click("#timeline summary");
+    assert_eq!(texts(&browser, "#timeline tbody tr").len(), synthetic.attempts(24), "and has a table beside it");
+    assert_quiet(&browser, &page);
+}
+
+#[test]
+fn the_leaderboard_sorts_and_filters_by_mouse_and_keyboard() {
+    let (synthetic, page) = write(&SMALL);
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    let best = synthetic.by_loss();
+    assert_eq!(listed(&browser)[..best.len()], best, "the best first");
+
+    let trial = format!("{} button", heading(&browser, "trial"));
+    browser.click(&trial);
+    assert_eq!((listed(&browser), sorted(&browser, "trial")), ((0..24).collect(), json!("ascending")));
+    browser.type_on(&trial, ENTER);
+    assert_eq!((listed(&browser), sorted(&browser, "trial")), ((0..24).rev().collect(), json!("descending")));
+    browser.type_on(&format!("{} button", heading(&browser, "val_loss")), ENTER);
+    assert_eq!((sorted(&browser, "val_loss"), sorted(&browser, "trial")), (json!("ascending"), Value::Null));
+    browser.click(&format!("{} button", heading(&browser, "val_loss")));
+    let reversed: Vec<u32> = best.iter().rev().copied().collect();
+    assert_eq!(listed(&browser)[..best.len()], reversed, "those without the metric stay last");
+
+    browser.type_on("#leaderboard input", "FAILED");
+    assert_eq!(listed(&browser).len(), synthetic.failed());
+    assert!(texts(&browser, "#leaderboard [role=status]")[0].starts_with("2 trials of 24, 2 shown"));
+    assert_quiet(&browser, &page);
+}
+
+#[test]
+fn a_range_on_an_axis_chooses_trials_everywhere() {
+    let (_, page) = write(&SMALL);
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    let faint =
+        || browser.run("return document.querySelectorAll('#curves-chart path[stroke-opacity=\"0.04\"]').length");
+    assert_eq!(faint(), 0);
+    let place = "const chart = document.getElementById('parallel-chart');
+        chart.scrollIntoView({ block: 'center' });
+        const { x, y } = chart.getBoundingClientRect();
+        return [Math.round(x), Math.round(y)]";
+    let (x, y): (i64, i64) = serde_json::from_value(browser.run(place)).unwrap();
+    // The upper half of the first axis, lr from 1e-4 to 0.1: from 10^-2.5 up.
+    browser.drag((x + 75, y + 46), (x + 75, y + 44 + (420 - 44 - 24) / 2));
+    let rates = texts(&browser, "#leaderboard tbody td:nth-child(6)");
+    let rates: Vec<f64> = rates.iter().map(|text| text.parse().unwrap()).collect();
+    assert!(!rates.is_empty() && rates.len() < 22, "{rates:?}");
+    assert!(rates.iter().all(|lr| *lr > 0.003), "{rates:?}");
+    assert_eq!(count(&faint()), 22 - rates.len(), "the curves of the others step back");
+    browser.click("#leaderboard .controls button");
+    assert_eq!((listed(&browser).len(), faint()), (24, json!(0)));
+    assert_quiet(&browser, &page);
+}
+
+#[test]
+fn nothing_that_a_person_wrote_becomes_markup() {
+    let (_, page) = write(&HOSTILE_NAMES);
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    assert_eq!(browser.run("return [document.scripts.length, document.images.length]"), json!([3, 0]));
+    let name = format!("optimizer{HOSTILE}");
+    assert!(texts(&browser, "#leaderboard thead th").contains(&name), "it is shown as it was written");
+    assert!(texts(&browser, "#leaderboard tbody td").contains(&HOSTILE.to_owned()));
+    assert!(texts(&browser, "#failures pre")[0].contains(HOSTILE) && texts(&browser, "#file pre")[0].contains(HOSTILE));
+    // Tooltips and tables come later than the page.
+    browser.run("document.querySelectorAll('summary').forEach((one) => one.click())");
+    let middle = "const { x, y, width } = document.getElementById('importance-chart').getBoundingClientRect();
+        scrollBy(0, y - 200); return [Math.round(x + width / 4), 215]";
+    let (x, y): (i64, i64) = serde_json::from_value(browser.run(middle)).unwrap();
+    for row in 0..6 {
+        browser.drag((x, y + 30 * row), (x + 2, y + 30 * row));
+    }
+    assert_eq!(browser.run("return [document.scripts.length, document.images.length]"), json!([3, 0]));
+    assert_quiet(&browser, &page);
+
+    // And if it did, the policy of the page would stop it.
+    browser.run("const script = document.createElement('script'); script.textContent = 'window.ran = true'; document.body.append(script)");
+    browser.run("fetch('http://127.0.0.1:9/').catch(() => {})");
+    browser.settle();
+    assert_eq!(browser.run("return window.ran ?? null"), Value::Null);
+    let complaints = browser.complaints();
+    for refused in ["script-src", "connect-src"] {
+        let is_refused = |entry: &Value| entry["message"].as_str().unwrap().contains(refused);
+        assert!(complaints.iter().any(is_refused), "{refused}: {complaints:#?}");
+    }
+}
+
+#[test]
+fn an_unfinished_sweep_says_so_and_the_page_follows_dark_mode_and_paper() {
+    let (_, page) = write(&RUNNING);
+    let Some(browser) = Browser::start() else { return };
+    let scheme = |name| {
+        browser.devtools(
+            "Emulation.setEmulatedMedia",
+            &json!({ "features": [{ "name": "prefers-color-scheme", "value": name }] }),
+        );
+        browser.settle();
+    };
+    scheme("light");
+    browser.open(&page);
+    assert!(
+        texts(&browser, "header .notice")[0].starts_with("Partial: 7 of 12 trials had ended"),
+        "{:?}",
+        texts(&browser, ".notice")
+    );
+    assert!(texts(&browser, "#cost p")[0].starts_with("Not priced"));
+    let look = "return [document.querySelector('#curves-chart svg text').getAttribute('fill'), document.querySelector('#curves-chart svg').getAttribute('width')]";
+    let light = browser.run(look);
+    scheme("dark");
+    let dark = browser.run(look);
+    assert!(dark[0] != light[0] && dark[1] == light[1], "{light} {dark}");
+    browser.run("dispatchEvent(new Event('beforeprint'))");
+    assert_eq!(browser.run(look), json!([light[0], "700"]), "paper is white and narrow");
+    browser.run("dispatchEvent(new Event('afterprint'))");
+    assert_eq!(browser.run(look), dark);
+    let pdf = browser.devtools("Page.printToPDF", &json!({}));
+    assert!(pdf["data"].as_str().unwrap().len() > 10_000);
+    assert_quiet(&browser, &page);
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let Some(browser) = Browser::start() else { return };
+    let page = write_page("empty", &RUNNING.roll().before_its_first_trial());
+    browser.open(&page);
+    assert!(texts(&browser, "header .notice")[0].starts_with("Partial: 0 of 12"));
+    assert_eq!(texts(&browser, ".chart").len(), 0);
+    let sections = ["parallel", "curves", "importance", "timeline", "cost", "failures"];
+    let said: Vec<String> = sections.iter().flat_map(|id| texts(&browser, &format!("#{id} > p"))).collect();
+    let expected = [
+        "No trial has reported val_loss yet.",
+        "No curves were recorded",
+        "Nothing to compare: 0 trials succeeded",
+        "No attempt has started yet.",
+        "Not priced",
+        "No trial has failed.",
+    ];
+    assert_eq!(said.len(), expected.len(), "{said:?}");
+    for (said, expected) in said.iter().zip(expected) {
+        assert!(said.starts_with(expected), "{said}");
+    }
+    assert_quiet(&browser, &page);
+
+    let page = write_page("unranked", &SMALL.roll().without_metric());
+    browser.open(&page);
+    let assumed = "The sweep file names no metric; val_accuracy (larger is better) was taken";
+    assert!(texts(&browser, "header p.muted")[1].starts_with(assumed));
+    assert_eq!(texts(&browser, ".chart").len(), 5);
+    assert_quiet(&browser, &page);
+}
+
+#[test]
+fn a_thousand_trials_are_shown_without_delay() {
+    let (synthetic, page) = write(&LARGE);
+    let bytes = std::fs::metadata(&page).unwrap().len();
+    let Some(browser) = Browser::start() else { return };
+    let drawn_ms = browser.open(&page);
+    assert_eq!(lines(&browser, "parallel"), synthetic.curves() + 1);
+    assert_eq!(lines(&browser, "curves"), synthetic.curves());
+    assert_eq!(marks(&browser, "importance", "fill", &["accent", "worst"]), 20);
+    assert_eq!(marks(&browser, "timeline", "fill", &["zone-0", "zone-1", "zone-2"]), synthetic.attempts(40));
+    assert_eq!(marks(&browser, "cost", "fill", &["zone-0", "zone-1"]), 2 * 30, "the dearest");
+    assert_eq!(listed(&browser), synthetic.by_loss()[..100]);
+    let sort = format!(
+        "const button = document.querySelector('{} button'), start = performance.now();
+         button.click(); document.body.offsetHeight; return performance.now() - start",
+        heading(&browser, "lr")
+    );
+    let sorted_ms = browser.run(&sort).as_f64().unwrap();
+    browser.run(
+        "[...document.querySelectorAll('#leaderboard button')].find((one) => one.textContent === 'Show all').click()",
+    );
+    assert_eq!(listed(&browser).len(), 1_000);
+    let all_sorted_ms = browser.run(&sort).as_f64().unwrap();
+    println!("{bytes} bytes, drawn in {drawn_ms} ms, sorted in {sorted_ms} ms, all rows in {all_sorted_ms} ms");
+    assert!(drawn_ms < LARGE_PAGE_MS && sorted_ms < 2_000.0 && all_sorted_ms < 5_000.0);
+    assert_quiet(&browser, &page);
+}

@@ -1,0 +1,264 @@
+//! Sweeps that never ran: records as the control plane would have stored them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use jiff::Timestamp;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use serde_json::{Map, Value, json};
+use spotsweep::claim::Metric;
+use spotsweep::ids::JobId;
+use spotsweep::lifecycle::{Plan, Ranking, Stage, Sweep};
+use spotsweep::report::curves::{self, Curve};
+use spotsweep::report::{Cost, Diagnosis, Report, Sources, render};
+use spotsweep::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Trial};
+use spotsweep::upload::Upload;
+
+const START: i64 = 1_795_212_000;
+const ZONES: [&str; 3] = ["us-east-1a", "us-east-1c", "us-east-1d"];
+const HOURLY_USD: (f64, f64) = (0.918, 3.06);
+
+/// What a synthetic sweep is like.
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
+    pub(crate) trials: u32,
+    pub(crate) parameters: usize,
+    pub(crate) points: u32,
+    /// Trials from this one on have not ended.
+    pub(crate) running_from: u32,
+    pub(crate) is_priced: bool,
+    /// Stands in for names and values that people choose.
+    pub(crate) text: &'static str,
+}
+
+/// All records of a sweep.
+pub(crate) struct Synthetic {
+    sweep: Sweep,
+    plan: Plan,
+    trials: Vec<Trial>,
+    parameters: String,
+    file: String,
+    curves: BTreeMap<u32, BTreeMap<String, Curve>>,
+    costs: BTreeMap<u32, Cost>,
+    diagnoses: BTreeMap<u32, Diagnosis>,
+}
+
+struct Dice(ChaCha8Rng);
+
+impl Dice {
+    /// From 0 to 1.
+    fn share(&mut self) -> f64 {
+        f64::from(self.0.next_u32()) / f64::from(u32::MAX)
+    }
+
+    fn below(&mut self, end: u32) -> u32 {
+        self.0.next_u32() % end
+    }
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(START + second).unwrap()
+}
+
+impl Shape {
+    /// Rolls the sweep; the same shape gives the same one.
+    pub(crate) fn roll(&self) -> Synthetic {
+        let mut dice = Dice(ChaCha8Rng::seed_from_u64(7));
+        let upload = Upload {
+            bucket: "sweeps-bucket".into(),
+            key: format!("sweeps/{}.yaml", self.name),
+            version_id: None,
+            fingerprint: "1".into(),
+            size: None,
+            uploaded_at: at(0),
+        };
+        let mut sweep = Sweep::new(upload);
+        sweep.enter(if self.running_from < self.trials { Stage::Running } else { Stage::Settled });
+        let plan = json!({ "trials": self.trials, "queue": "q", "definition": "train:3", "attempts": 50, "parts": [] });
+        let metric = Some(Ranking { name: format!("val_loss{}", self.text), maximize: false });
+        let mut rolled = Synthetic {
+            plan: Plan { metric, ..serde_json::from_value(plan).unwrap() },
+            trials: Vec::new(),
+            parameters: String::new(),
+            file: format!(
+                "# {}\nmethod: random\nparameters:\n  lr: {{distribution: log_uniform_values, min: 0.0001, max: 0.1}}\n",
+                self.text
+            ),
+            curves: BTreeMap::new(),
+            costs: BTreeMap::new(),
+            diagnoses: BTreeMap::new(),
+            sweep,
+        };
+        for index in 0..self.trials {
+            self.roll_trial(index, &mut rolled, &mut dice);
+        }
+        rolled
+    }
+
+    fn roll_trial(&self, index: u32, into: &mut Synthetic, dice: &mut Dice) {
+        let parameters = self.roll_parameters(dice);
+        let base = loss_of(&parameters, dice);
+        writeln!(into.parameters, "{}", json!({ "index": index, "parameters": parameters })).unwrap();
+        let mut trial = Trial::new(into.sweep.id.clone(), index, JobId::from(format!("job:{index}")));
+        let fails = index % 17 == 5;
+        let is_open = index >= self.running_from;
+        roll_attempts(&mut trial, fails, is_open, dice);
+        if !fails {
+            let record = self.roll_record(base, dice);
+            let of_trial = curves::read(record.as_bytes(), &[format!("val_loss{}", self.text), "val_accuracy".into()]);
+            for (name, curve) in &of_trial {
+                if let Some((step, last)) = curve.points(curves::MAX_POINTS).last().copied() {
+                    trial.metrics.insert(name.clone(), Metric { last, step: Some(step), min: last, max: last });
+                }
+            }
+            into.curves.insert(index, of_trial);
+        } else if !is_open {
+            let log_lines = vec![
+                format!("epoch 1 {}", self.text),
+                "Traceback (most recent call last):".into(),
+                format!("RuntimeError: CUDA out of memory {}", self.text),
+            ];
+            let advice = Some("lower the batch size or ask for a larger GPU".into());
+            into.diagnoses.insert(
+                index,
+                Diagnosis { cause: Some(format!("out of GPU memory {}", self.text)), advice, log_lines },
+            );
+        }
+        if self.is_priced && !is_open {
+            let hours = trial.run_seconds() / 3_600.0;
+            let cost =
+                Cost { spot_usd: hours * HOURLY_USD.0, on_demand_usd: hours * HOURLY_USD.1, storage_usd: hours * 0.03 };
+            into.costs.insert(index, cost);
+        }
+        into.trials.push(trial);
+    }
+
+    fn roll_parameters(&self, dice: &mut Dice) -> Map<String, Value> {
+        let mut parameters = Map::new();
+        parameters.insert("lr".into(), json!(10_f64.powf(-4.0 + 3.0 * dice.share())));
+        let optimizers = ["adam", "sgd", if self.text.is_empty() { "lion" } else { self.text }];
+        parameters.insert(format!("optimizer{}", self.text), json!(optimizers[dice.below(3) as usize]));
+        parameters.insert("hidden_units".into(), json!(32 << dice.below(4)));
+        parameters.insert("use_augmentation".into(), json!(dice.below(2) == 1));
+        parameters.insert(
+            "model".into(),
+            json!({ "depth": 2 + dice.below(6), "dropout": (dice.share() * 50.0).round() / 100.0 }),
+        );
+        for at in 6..self.parameters {
+            parameters.insert(format!("regularisation_{at}"), json!((dice.share() * 1_000.0).round() / 1_000.0));
+        }
+        parameters.insert("epochs".into(), json!(100));
+        parameters
+    }
+
+    /// A trial's `metrics.jsonl`.
+    fn roll_record(&self, base: f64, dice: &mut Dice) -> String {
+        let mut record = String::new();
+        for step in 1..=self.points {
+            let progress = f64::from(step) / f64::from(self.points);
+            let loss = base + 2.0 * (-4.0 * progress).exp() + 0.05 * dice.share();
+            let metrics = json!({ format!("val_loss{}", self.text): loss, "val_accuracy": 1.0 / (1.0 + loss) });
+            writeln!(record, "{}", json!({ "time": 0.0, "step": step, "metrics": metrics })).unwrap();
+        }
+        record
+    }
+}
+
+/// The best learning rate lies in the middle, deeper is better, one optimizer is worse, the rest is noise.
+fn loss_of(parameters: &Map<String, Value>, dice: &mut Dice) -> f64 {
+    let lr = parameters["lr"].as_f64().unwrap().log10() + 2.5;
+    let depth = parameters["model"]["depth"].as_f64().unwrap();
+    let is_sgd = parameters.values().any(|value| value == "sgd");
+    0.2 + 0.5 * lr * lr - 0.04 * depth + if is_sgd { 0.2 } else { 0.0 } + 0.15 * dice.share()
+}
+
+fn roll_attempts(trial: &mut Trial, fails: bool, is_open: bool, dice: &mut Dice) {
+    let mut clock = 60 + i64::from(dice.below(3_000));
+    let mut zone = dice.below(3) as usize;
+    let interruptions = if dice.below(4) == 0 { 1 + dice.below(4) } else { 0 };
+    for number in 1..=interruptions + 1 {
+        let seconds = 600 + i64::from(dice.below(4_000));
+        let is_last = number == interruptions + 1;
+        let stopped_at = (!is_last || !is_open).then(|| at(clock + seconds));
+        let (exit_code, reason) = match (is_last, number % 2) {
+            (true, _) if is_open => (None, None),
+            (true, _) if fails => (Some(1), Some("Essential container in task exited".to_owned())),
+            (true, _) => (Some(0), None),
+            (false, 0) => (Some(INTERRUPTED_EXIT_CODE), Some("Essential container in task exited".to_owned())),
+            (false, _) => (None, Some(format!("{HOST_GONE} (instance i-0{number}) terminated."))),
+        };
+        let (started_at, zone_name) = (Some(at(clock)), Some(ZONES[zone].to_owned()));
+        let instance = Some(format!("i-0{:07x}", dice.below(1 << 28)));
+        trial.attempts.insert(
+            number,
+            Attempt { started_at, stopped_at, exit_code, reason, zone: zone_name, instance, ..Attempt::default() },
+        );
+        clock += seconds + 90 + i64::from(dice.below(600));
+        zone = (zone + dice.below(3) as usize) % ZONES.len();
+    }
+    trial.ended = if is_open { interruptions } else { interruptions + 1 };
+    trial.status = match (is_open, fails) {
+        (true, _) => JobStatus::Running,
+        (false, true) => JobStatus::Failed,
+        (false, false) => JobStatus::Succeeded,
+    };
+}
+
+impl Synthetic {
+    /// As it was when the file had just been dropped: no trial has a record.
+    pub(crate) fn before_its_first_trial(mut self) -> Self {
+        self.trials.clear();
+        self.curves.clear();
+        self.costs.clear();
+        self.diagnoses.clear();
+        self
+    }
+
+    /// As if its file named no metric.
+    pub(crate) fn without_metric(mut self) -> Self {
+        self.plan.metric = None;
+        self
+    }
+
+    /// The page.
+    pub(crate) fn page(&self) -> String {
+        render(&Report::of(&Sources {
+            sweep: &self.sweep,
+            plan: &self.plan,
+            trials: &self.trials,
+            parameters: self.parameters.as_bytes(),
+            file: Some(&self.file),
+            curves: &self.curves,
+            costs: &self.costs,
+            control_plane_usd: (!self.costs.is_empty()).then_some(0.02),
+            diagnoses: &self.diagnoses,
+            now: at(30_000),
+        }))
+    }
+
+    /// Trials that succeeded, from the smallest loss.
+    pub(crate) fn by_loss(&self) -> Vec<u32> {
+        let name = &self.plan.metric.as_ref().unwrap().name;
+        let mut good: Vec<&Trial> = self.trials.iter().filter(|trial| trial.status == JobStatus::Succeeded).collect();
+        good.sort_by(|left, right| left.metrics[name].last.total_cmp(&right.metrics[name].last));
+        good.iter().map(|trial| trial.index).collect()
+    }
+
+    /// Trials with curves.
+    pub(crate) fn curves(&self) -> usize {
+        self.curves.len()
+    }
+
+    /// Attempts of the trials that were interrupted most.
+    pub(crate) fn attempts(&self, most: usize) -> usize {
+        let mut counts: Vec<usize> = self.trials.iter().map(|trial| trial.attempts.len()).collect();
+        counts.sort_unstable();
+        counts.iter().rev().take(most).sum()
+    }
+
+    /// Trials that failed.
+    pub(crate) fn failed(&self) -> usize {
+        self.trials.iter().filter(|trial| trial.status == JobStatus::Failed).count()
+    }
+}
