@@ -38,9 +38,8 @@ pub(crate) struct Config {
     pub(crate) notice_every: Duration,
     /// `SPOTSWEEP_STOP_SIGNAL`: what asks the command to save and leave.
     pub(crate) stop_signal: Signal,
-    /// What the command gets between the stop signal and SIGKILL. ECS itself kills 30 s after
-    /// SIGTERM (`ECS_CONTAINER_STOP_TIMEOUT`); the rest is for the upload.
-    pub(crate) grace: Duration,
+    /// `SPOTSWEEP_GRACE_SECONDS`: the most that the command gets between the stop signal and SIGKILL.
+    pub(crate) grace: Option<Duration>,
     /// How long a claim or an end is retried.
     pub(crate) patience: Duration,
     /// `SPOTSWEEP_WORKSPACE_SECONDS`: how long the attempt waits for its workspace in all.
@@ -178,7 +177,7 @@ impl Config {
             seal_every: reader.seconds("SPOTSWEEP_SEAL_SECONDS", 30.0),
             notice_every: reader.seconds("SPOTSWEEP_IMDS_POLL_SECONDS", 5.0),
             stop_signal: reader.stop_signal(),
-            grace: reader.seconds("SPOTSWEEP_GRACE_SECONDS", 20.0),
+            grace: reader.get("SPOTSWEEP_GRACE_SECONDS").map(|_| reader.seconds("SPOTSWEEP_GRACE_SECONDS", 0.0)),
             patience: reader.seconds("SPOTSWEEP_PATIENCE_SECONDS", 300.0),
             workspace_limit: reader.seconds("SPOTSWEEP_WORKSPACE_SECONDS", 1800.0),
         };
