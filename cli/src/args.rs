@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::commands::replay::Replay;
+
 /// Hyperparameter sweeps on AWS Batch Spot: drop a file, get one trial per parameter set.
 #[derive(Debug, Parser)]
 #[command(name = "spotsweep", version, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Print the trials that a sweep file stands for
     Expand(Expand),
+    /// Replay recorded spot capacity and prices: what a sweep costs this way and others
+    Replay(Box<Replay>),
 }
 
 /// `spotsweep demo`
@@ -276,6 +280,7 @@ mod tests {
             "explain digits-0123456789ab 7 --table t",
             "validate - --json",
             "expand a.yaml --limit 3 --format csv",
+            "replay --traces t --zones a,b --trials 2 --hours 1.5 --windows 0,2 --checkpoint-gib 1 --json",
         ];
         for line in accepted {
             let parsed = Args::try_parse_from(format!("spotsweep {line}").split(' '));
@@ -293,6 +298,9 @@ mod tests {
             "status",
             "validate",
             "expand a.yaml --limit -1",
+            "replay --traces t --trials 2 --hours 1",
+            "replay --traces t --zones a --trials 2 --hours 1 --checkpoint-gib 0",
+            "replay --traces t --zones a --trials 2 --hours 1 --windows 0,,2",
             "expand a.yaml --format xml",
         ];
         for line in refused {

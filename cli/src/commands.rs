@@ -5,6 +5,7 @@ mod expand;
 pub(crate) mod explain;
 mod local;
 mod ls;
+pub(crate) mod replay;
 mod status;
 mod submit;
 mod validate;
@@ -25,5 +26,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Explain(args) => explain::run(args).await,
         Command::Validate(args) => validate::run(&args),
         Command::Expand(args) => expand::run(&args),
+        Command::Replay(args) => replay::run(*args),
     }
 }

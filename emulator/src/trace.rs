@@ -1,11 +1,15 @@
 //! Recorded spot availability: a folder with one JSON file per zone.
 //!
 //! ```json
-//! {"zone": "us-east-1a", "gap_seconds": 195, "start_time": "2023-02-21T07:13:40", "available": "110…"}
+//! {"zone": "us-east-1a", "gap_seconds": 195, "start_time": "2023-02-21T07:13:40", "available": "110…",
+//!  "spot_price": [[0, 1.44], [37, 1.45]]}
 //! ```
 //! One character of `available` per tick of `gap_seconds`: `1` where a spot instance could be had. All
-//! zones begin at the same time and have the same ticks. Other fields are tolerated. This is the form
-//! of the traces of skypilot-org/spot-traces once cut into windows.
+//! zones begin at the same time and have the same ticks. `spot_price` may be absent: the first tick and
+//! USD per hour of each run of equal prices. Other fields are tolerated. This is the form of the traces of
+//! skypilot-org/spot-traces once cut into windows.
+
+mod price;
 
 use std::fs;
 use std::io;
@@ -14,13 +18,24 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use price::Prices;
+
 /// Availability of zones over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     tick: Duration,
     ticks: usize,
     /// By zone name.
-    zones: Vec<(String, Vec<bool>)>,
+    zones: Vec<Zone>,
+}
+
+/// One zone's record.
+#[derive(Debug, Clone, PartialEq)]
+struct Zone {
+    name: String,
+    /// Whether there was capacity, by tick.
+    open: Vec<bool>,
+    prices: Prices,
 }
 
 /// A zone gains or loses its spot capacity.
@@ -72,6 +87,8 @@ struct File {
     #[serde(default)]
     start_time: String,
     available: String,
+    #[serde(default)]
+    spot_price: Vec<(usize, f64)>,
 }
 
 impl Trace {
@@ -99,7 +116,7 @@ impl Trace {
 
     /// The zones' names, in order.
     pub fn zones(&self) -> impl Iterator<Item = &str> {
-        self.zones.iter().map(|(zone, _)| zone.as_str())
+        self.zones.iter().map(|zone| zone.name.as_str())
     }
 
     /// How long the trace is, by its own clock.
@@ -110,9 +127,18 @@ impl Trace {
     /// Whether a zone has capacity at a time of the trace's own clock; `None` beyond its end, or for
     /// an unknown zone.
     pub fn is_available(&self, zone: &str, at: Duration) -> Option<bool> {
-        let (_, ticks) = self.zones.iter().find(|(name, _)| name == zone)?;
         let tick = at.as_nanos() / self.tick.as_nanos();
-        ticks.get(usize::try_from(tick).ok()?).copied()
+        self.zone(zone)?.open.get(usize::try_from(tick).ok()?).copied()
+    }
+
+    /// What an instance costs in USD that runs in a zone between two times of the trace's own clock; beyond the
+    /// end the last price holds. `None` for an unknown zone, and where no price was recorded.
+    pub fn dollars(&self, zone: &str, from: Duration, until: Duration) -> Option<f64> {
+        self.zone(zone)?.prices.dollars(self.tick, from, until)
+    }
+
+    fn zone(&self, name: &str) -> Option<&Zone> {
+        self.zones.iter().find(|zone| zone.name == name)
     }
 
     /// The changes in order of time, zones at the same time by name; each zone's first state counts as
@@ -122,9 +148,9 @@ impl Trace {
         (0..self.ticks).flat_map(move |tick| {
             let at = self.tick.as_secs_f64() * tick as f64 / speed;
             let at = Duration::try_from_secs_f64(at).unwrap_or_default();
-            let changed = move |ticks: &Vec<bool>| tick == 0 || ticks[tick] != ticks[tick - 1];
-            let changed = self.zones.iter().filter(move |(_, ticks)| changed(ticks));
-            changed.map(move |(zone, ticks)| Change { at, zone: zone.clone(), available: ticks[tick] })
+            let changed = move |open: &[bool]| tick == 0 || open[tick] != open[tick - 1];
+            let changed = self.zones.iter().filter(move |zone| changed(&zone.open));
+            changed.map(move |zone| Change { at, zone: zone.name.clone(), available: zone.open[tick] })
         })
     }
 }
@@ -136,7 +162,7 @@ fn combine(folder: &Path, files: &[(PathBuf, File)]) -> Result<Trace, TraceError
     };
     let tick = Duration::from_secs(first.gap_seconds);
     let (start, ticks) = (first.start_time.clone(), first.available.len());
-    let mut zones: Vec<(String, Vec<bool>)> = Vec::new();
+    let mut zones: Vec<Zone> = Vec::new();
     for (path, file) in files {
         let contents = |problem: String| TraceError::Contents { path: path.clone(), problem };
         if file.gap_seconds == 0 || file.available.is_empty() {
@@ -151,12 +177,16 @@ fn combine(folder: &Path, files: &[(PathBuf, File)]) -> Result<Trace, TraceError
             );
             return Err(contents(problem));
         }
-        if zones.iter().any(|(zone, _)| *zone == file.zone) {
+        if zones.iter().any(|zone| zone.name == file.zone) {
             return Err(contents(format!("zone {} is in another file, too", file.zone)));
         }
-        zones.push((file.zone.clone(), states(&file.available).map_err(contents)?));
+        zones.push(Zone {
+            name: file.zone.clone(),
+            open: states(&file.available).map_err(contents)?,
+            prices: Prices::new(&file.spot_price).map_err(contents)?,
+        });
     }
-    zones.sort();
+    zones.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(Trace { tick, ticks, zones })
 }
 
@@ -204,9 +234,29 @@ mod tests {
     }
 
     #[test]
+    fn dollars_are_added_up_over_the_prices_of_the_time() {
+        let priced = zone("a", "1111").replace("\"x\": 1", "\"spot_price\": [[0, 1.0], [2, 3.6]]");
+        let trace = read(&[("a.json", &priced), ("b.json", &zone("b", "1111"))]).unwrap();
+        let dollars = |zone: &str, from, until| {
+            let found = trace.dollars(zone, Duration::from_secs(from), Duration::from_secs(until));
+            found.map(|usd| (usd * 1e9).round() / 1e9)
+        };
+        assert_eq!(dollars("a", 0, 360), Some(0.1), "an hour costs 1 USD");
+        // 90 s until tick 2 at 390 s, then 110 s.
+        assert_eq!(dollars("a", 300, 500), Some(0.025 + 0.11));
+        assert_eq!(dollars("a", 1000, 4600), Some(3.6), "the last price holds beyond the end");
+        assert_eq!(dollars("a", 500, 500), Some(0.0));
+        assert_eq!((dollars("b", 0, 1), dollars("c", 0, 1)), (None, None));
+    }
+
+    #[test]
     fn bad_files_are_named_with_what_is_wrong() {
         let good = zone("a", "10");
-        let cases: [(&[(&str, &str)], &str); 7] = [
+        let priced = |runs: &str| zone("a", "10").replace("\"x\": 1", &format!("\"spot_price\": {runs}"));
+        let cases: [(&[(&str, &str)], &str); 10] = [
+            (&[("a.json", &priced("[[1, 2.0]]"))], "spot_price must begin with tick 0"),
+            (&[("a.json", &priced("[[0, 2.0], [0, 3.0]]"))], "spot_price: tick 0 comes after tick 0"),
+            (&[("a.json", &priced("[[0, -1.0]]"))], "spot_price of tick 0 is -1"),
             (&[], "no .json file here"),
             (&[("a.json", "{")], "a.json is no spot trace of one zone"),
             (&[("a.json", r#"{"zone": "a", "gap_seconds": 1}"#)], "missing field `available`"),

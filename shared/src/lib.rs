@@ -24,6 +24,7 @@ pub mod handle;
 pub mod ids;
 pub mod leaderboard;
 pub mod lifecycle;
+pub mod report;
 pub mod settings;
 pub mod store;
 pub mod sweep;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 mod ebs;
 
@@ -19,20 +20,10 @@ use spotsweep::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep::trials;
 use spotsweep_emulator::world::World;
 
-use crate::crash::Crash;
+use crate::calls::{Calls, Unanswered};
+use crate::sabotage::Sabotage;
 
 type Outcome = Result<Vec<Event>, Box<dyn Error + Send + Sync>>;
-
-/// A defect of the executor, planted to see that the tests find it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sabotage {
-    /// The source of a migration is deleted when its copy is made, as the published script does.
-    DeleteSourceEarly,
-    /// Nothing is ever deleted.
-    KeepEverything,
-    /// A copy is made from the oldest snapshot that is there.
-    CopyOldSnapshot,
-}
 
 /// S3, Batch and the event bus of one account.
 #[derive(Debug)]
@@ -41,20 +32,22 @@ pub struct Cloud {
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
     announced: Mutex<Vec<SweepId>>,
     refused: Mutex<Option<u32>>,
+    unlisted_for: Mutex<Duration>,
     sabotage: Mutex<Option<Sabotage>>,
-    crash: Arc<Crash>,
+    calls: Arc<Calls>,
 }
 
 impl Cloud {
     /// A cloud on top of a World that has queues and job definitions.
-    pub fn new(world: World, crash: Arc<Crash>) -> Self {
+    pub fn new(world: World, calls: Arc<Calls>) -> Self {
         Self {
             world: Mutex::new(world),
             objects: Mutex::default(),
             announced: Mutex::default(),
             refused: Mutex::default(),
+            unlisted_for: Mutex::default(),
             sabotage: Mutex::default(),
-            crash,
+            calls,
         }
     }
 
@@ -63,9 +56,18 @@ impl Cloud {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
     }
 
-    /// Plants a defect.
-    pub fn sabotage(&self, sabotage: Sabotage) {
+    /// ListJobs does not show a job for so long after its submission.
+    pub fn list_late(&self, by: Duration) {
+        *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner) = by;
+    }
+
+    pub(crate) fn plant(&self, sabotage: Sabotage) {
         *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner) = Some(sabotage);
+    }
+
+    /// The defect that was planted here.
+    pub(crate) fn sabotage(&self) -> Option<Sabotage> {
+        *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The World, to look at or to drive.
@@ -95,36 +97,52 @@ impl Cloud {
 
     /// The array and plain jobs that Batch has, by name.
     pub fn jobs_named(&self, name: &JobName, queue: &str) -> Vec<String> {
+        self.jobs_listed(name, queue, i64::MAX)
+    }
+
+    /// Those of them that ListJobs shows already.
+    fn jobs_shown(&self, name: &JobName, queue: &str) -> Vec<String> {
+        if self.sabotage() == Some(Sabotage::OverlookJobs) {
+            return Vec::new();
+        }
+        let late = *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = self.world().now().as_millisecond() - i64::try_from(late.as_millis()).unwrap_or(0);
+        self.jobs_listed(name, queue, until)
+    }
+
+    fn jobs_listed(&self, name: &JobName, queue: &str, until_ms: i64) -> Vec<String> {
         let filter = json!([{ "name": "JOB_NAME", "values": [name.to_string()] }]);
         let request = serde_json::from_value(json!({ "jobQueue": queue, "filters": filter }));
         let found = request.ok().and_then(|request| self.world().list_jobs(&request).ok()).unwrap_or_default();
         let jobs = found["jobSummaryList"].as_array().cloned().unwrap_or_default();
-        jobs.iter().filter_map(|job| job["jobId"].as_str().map(str::to_owned)).collect()
+        let shown = jobs.iter().filter(|job| job["createdAt"].as_i64().is_none_or(|at| at <= until_ms));
+        shown.filter_map(|job| job["jobId"].as_str().map(str::to_owned)).collect()
     }
 
     fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn put_object(&self, key: String, bytes: Vec<u8>) {
-        self.crash.call("PutObject", || self.objects().insert(key, bytes)).await;
+    async fn put_object(&self, key: String, bytes: Vec<u8>) -> Result<(), Unanswered> {
+        let on = Some(key.clone());
+        self.calls.call_on("PutObject", on, || drop(self.objects().insert(key, bytes))).await
     }
 
-    async fn get_object(&self, key: &str) -> Option<Vec<u8>> {
-        self.crash.call("GetObject", || self.get(key)).await
+    async fn get_object(&self, key: &str) -> Result<Option<Vec<u8>>, Unanswered> {
+        self.calls.call_on("GetObject", Some(key.to_owned()), || self.get(key)).await
     }
 
     async fn run(&self, command: Command) -> Outcome {
         match command {
             Command::ReadUpload { sweep, upload } => {
-                let bytes = self.get_object(&upload.key).await.ok_or("NoSuchKey")?;
+                let bytes = self.get_object(&upload.key).await?.ok_or("NoSuchKey")?;
                 Ok(vec![Event::UploadRead { sweep, bytes }])
             }
             Command::CheckTarget { sweep, prepared } => self.check_target(sweep, prepared).await,
             Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,
             Command::SubmitPart(submission) => self.submit(&submission).await,
             Command::FindPart { name, queue } => {
-                let found = self.crash.call("ListJobs", || self.jobs_named(&name, &queue)).await;
+                let found = self.calls.call("ListJobs", || self.jobs_shown(&name, &queue)).await?;
                 Ok(vec![match found.into_iter().next() {
                     Some(job) => Event::PartSubmitted { name, job },
                     None => Event::PartNotFound { name },
@@ -133,34 +151,34 @@ impl Cloud {
             Command::TerminateJobs { sweep, jobs, reason } => {
                 for job in jobs {
                     let request = serde_json::from_value(json!({ "jobId": job, "reason": reason }))?;
-                    let ended = self.crash.call("TerminateJob", || self.world().terminate_job(&request)).await;
+                    let ended = self.calls.call("TerminateJob", || self.world().terminate_job(&request)).await?;
                     ended.map_err(|error| format!("{error:?}"))?;
                 }
                 Ok(vec![Event::JobsTerminated(sweep)])
             }
             Command::WritePlan { sweep, upload, plan } => {
-                self.put_object(upload.plan_key(), plan_json(&sweep, &upload, &plan).to_string().into_bytes()).await;
+                self.put_object(upload.plan_key(), plan_json(&sweep, &upload, &plan).to_string().into_bytes()).await?;
                 Ok(vec![Event::PlanWritten(sweep)])
             }
             Command::WriteRejection { sweep, upload, problems } => {
                 let answer = rejection_json(&sweep, &upload, &problems).to_string();
-                self.put_object(upload.rejected_key(), answer.into_bytes()).await;
+                self.put_object(upload.rejected_key(), answer.into_bytes()).await?;
                 Ok(vec![Event::RejectionWritten(sweep)])
             }
             Command::AnnounceSettling(sweep) => {
                 let announced = || self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(sweep.clone());
-                self.crash.call("PutEvents", announced).await;
+                self.calls.call("PutEvents", announced).await?;
                 Ok(vec![Event::SettlingAnnounced(sweep)])
             }
             Command::DescribeJobs(jobs) => self.describe(jobs).await,
             Command::ReadParameters { sweep, .. } => {
-                let bytes = self.get_object(&trials::lines_key(&sweep)).await.ok_or("NoSuchKey")?;
+                let bytes = self.get_object(&trials::lines_key(&sweep)).await?.ok_or("NoSuchKey")?;
                 Ok(vec![Event::ParametersRead { sweep, bytes }])
             }
             Command::PublishResults { sweep, leaderboard, summary, .. } => {
                 let prefix = sweep.results_prefix();
-                self.put_object(format!("{prefix}leaderboard.csv"), leaderboard.into_bytes()).await;
-                self.put_object(format!("{prefix}summary.json"), summary.into_bytes()).await;
+                self.put_object(format!("{prefix}leaderboard.csv"), leaderboard.into_bytes()).await?;
+                self.put_object(format!("{prefix}summary.json"), summary.into_bytes()).await?;
                 Ok(vec![Event::ResultsPublished(sweep)])
             }
             Command::Workspace(trial, call) => self.ebs(trial, call).await,
@@ -168,7 +186,7 @@ impl Cloud {
                 self.locate(trial, attempt, &container_instance).await
             }
             Command::FindLine { request, bucket } => {
-                let index = self.get_object(&trials::index_key(&request.sweep)).await.ok_or("NoSuchKey")?;
+                let index = self.get_object(&trials::index_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
                 let (first, last) = trials::entries_range(request.index);
                 let entries = index.get(usize::try_from(first)?..=usize::try_from(last)?).ok_or("InvalidRange")?;
                 let line = trials::line_range(&request.sweep, &bucket, entries).ok_or("no such entry")?;
@@ -179,8 +197,8 @@ impl Cloud {
     }
 
     async fn check_target(&self, sweep: SweepId, mut prepared: Prepared) -> Outcome {
-        self.crash.call("DescribeJobDefinitions", || ()).await;
-        self.crash.call("DescribeJobQueues", || ()).await;
+        self.calls.call("DescribeJobDefinitions", || ()).await?;
+        self.calls.call("DescribeJobQueues", || ()).await?;
         if let Some(plan) = &mut prepared.plan.workspace {
             self.look_up(plan).await?;
         }
@@ -194,8 +212,8 @@ impl Cloud {
             index.push(&line);
             bytes.extend(line);
         }
-        self.put_object(trials::lines_key(&sweep), bytes).await;
-        self.put_object(trials::index_key(&sweep), index.finish()).await;
+        self.put_object(trials::lines_key(&sweep), bytes).await?;
+        self.put_object(trials::index_key(&sweep), index.finish()).await?;
         Ok(vec![Event::TrialsStored { sweep, prepared }])
     }
 
@@ -206,7 +224,7 @@ impl Cloud {
             return Ok(vec![Event::PartRefused { name, message: "JobDefinition is inactive".into() }]);
         }
         let request = serde_json::from_value(submit_request(submission))?;
-        match self.crash.call("SubmitJob", || self.world().submit_job(request)).await {
+        match self.calls.call("SubmitJob", || self.world().submit_job(request)).await? {
             Ok(answer) => {
                 let job = answer["jobId"].as_str().ok_or("no job id")?.to_owned();
                 Ok(vec![Event::PartSubmitted { name, job }])
@@ -220,7 +238,7 @@ impl Cloud {
         for some in jobs.chunks(100) {
             let ids: Vec<String> = some.iter().map(|wanted| wanted.job.to_string()).collect();
             let request = serde_json::from_value(json!({ "jobs": ids }))?;
-            let answer = self.crash.call("DescribeJobs", || self.world().describe_jobs(&request)).await;
+            let answer = self.calls.call("DescribeJobs", || self.world().describe_jobs(&request)).await?;
             let found = answer.map_err(|error| format!("{error:?}"))?["jobs"].as_array().cloned().unwrap_or_default();
             let known = |id: String| found.iter().any(|job| job["jobId"] == id.as_str());
             events.extend(some.iter().filter(|job| !known(job.job.to_string())).cloned().map(Event::JobUnknown));

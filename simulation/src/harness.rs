@@ -1,22 +1,27 @@
 //! An account with one queue and one job definition, a virtual clock, and `handle` in between.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use spotsweep::event;
 use spotsweep::handle::{HandleError, Report, handle};
 use spotsweep::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_emulator::world::{self, AttemptKey, Effect, World};
 
+use crate::calls::Calls;
 use crate::cloud::Cloud;
-use crate::crash::Crash;
 use crate::memory::MemoryStore;
+use crate::permissions::{CONTROL_PLANE, Permissions};
 
 /// The queue that sweeps run in.
 pub const QUEUE: &str = "gpu-spot";
+
+static PERMISSIONS: LazyLock<Arc<Permissions>> = LazyLock::new(|| {
+    Arc::new(Permissions::of_template(CONTROL_PLANE).expect("the template is as its reader knows it"))
+});
 
 /// Everything that a test needs, on a clock of its own.
 #[derive(Debug)]
@@ -25,8 +30,10 @@ pub struct Harness {
     pub store: MemoryStore,
     /// S3, Batch, the event bus.
     pub cloud: Cloud,
-    /// Fault points of both.
-    pub crash: Arc<Crash>,
+    /// Calls on both.
+    pub calls: Arc<Calls>,
+    /// What each function may do.
+    pub permissions: Arc<Permissions>,
     /// Now.
     pub now: Timestamp,
     settings: Settings,
@@ -45,6 +52,8 @@ pub struct Account {
     pub max_vcpus: u32,
     /// GiB of a trial's volume; 0 for none.
     pub workspace_gib: u32,
+    /// Pause of a runner that waits for its volume.
+    pub poll: Duration,
 }
 
 impl Default for Account {
@@ -56,6 +65,7 @@ impl Default for Account {
             instance_type: "c7i.large",
             max_vcpus: 8,
             workspace_gib: 0,
+            poll: POLL,
         }
     }
 }
@@ -81,19 +91,24 @@ impl Harness {
         });
         world.advance(now);
         set_up(&mut world, account).expect("the emulator takes queue and job definition");
-        let crash = Arc::new(Crash::default());
+        let calls = Arc::new(Calls::default());
         let settings = Settings {
             queue: Some(QUEUE.into()),
             job_definition: Some("train".into()),
             claim_function: "trial-claim".into(),
             workspace_gib: account.workspace_gib,
-            poll: POLL,
+            poll: account.poll,
             lease: LEASE,
             recheck: RECHECK,
         };
-        let store = MemoryStore::new(Arc::clone(&crash));
-        let cloud = Cloud::new(world, Arc::clone(&crash));
-        Self { store, cloud, crash, now, settings }
+        let store = MemoryStore::new(Arc::clone(&calls));
+        let cloud = Cloud::new(world, Arc::clone(&calls));
+        Self { store, cloud, calls, permissions: Arc::clone(&PERMISSIONS), now, settings }
+    }
+
+    /// What the functions are set to.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Puts a sweep file and returns the event that S3 sends.
@@ -116,21 +131,15 @@ impl Harness {
     /// # Panics
     /// Where the event does not parse.
     pub async fn deliver(&self, raw: &Value) -> Result<Report, HandleError> {
-        let event = event::parse(raw.clone()).expect("the event parses");
-        self.cloud.world().advance(self.now);
-        handle(&self.store, &self.cloud, &self.settings, event, self.now).await
+        self.deliver_at(raw.clone(), 0).await
     }
 
-    /// Hands over an event to an invocation that dies at a fault point; true where it died.
-    pub async fn deliver_and_die(&self, raw: &Value, stop_at: usize) -> bool {
-        self.crash.arm(Some(stop_at));
-        let died = tokio::select! {
-            biased;
-            () = self.crash.dead() => true,
-            _ = self.deliver(raw) => false,
-        };
-        self.crash.arm(None);
-        died
+    /// The same, to a function whose clock is so far ahead of the world's, or behind it.
+    pub(crate) async fn deliver_at(&self, raw: Value, skew_ms: i64) -> Result<Report, HandleError> {
+        let event = event::parse(raw).expect("the event parses");
+        self.cloud.world().advance(self.now);
+        let now = self.now + SignedDuration::from_millis(skew_ms);
+        handle(&self.store, &self.cloud, &self.settings, event, now).await
     }
 
     /// The schedule's event.

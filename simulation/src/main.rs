@@ -1,13 +1,19 @@
 //! `simulate`: many seeds, each an interrupted sweep with a mixture of trouble of its own.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 use serde_json::json;
+use spotsweep_simulation::calls::Call;
+use spotsweep_simulation::heard::Coverage;
 use spotsweep_simulation::run::Simulation;
+use spotsweep_simulation::shrink::{Shrunk, shrink};
 
 /// Runs interrupted sweeps on a virtual clock, and looks after every step whether anything is lost.
 #[derive(Parser)]
@@ -24,11 +30,25 @@ struct Arguments {
     /// Prints what every invocation did; for one seed.
     #[arg(long)]
     log: bool,
+    /// Prints how often each event met each stage of a workspace, and which function made which calls.
+    #[arg(long)]
+    coverage: bool,
 }
+
+/// Half of a run is making and dropping JSON.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Failing seeds that are made small and told as a scenario; the rest are only named.
+const TOLD: u64 = 3;
 
 /// What all threads have done.
 #[derive(Default)]
 struct Totals {
+    most_calls: Mutex<BTreeMap<String, usize>>,
+    calls: AtomicU64,
+    coverage: Mutex<Coverage>,
+    used: Mutex<BTreeSet<(String, Call)>>,
     next: AtomicU64,
     violations: AtomicU64,
     steps: AtomicU64,
@@ -49,9 +69,20 @@ fn main() -> std::io::Result<ExitCode> {
     let violations = totals.violations.load(Ordering::Relaxed);
     let summary = json!({
         "seeds": arguments.seeds, "first_seed": arguments.first_seed, "violations": violations,
-        "steps": totals.steps.load(Ordering::Relaxed), "seconds": started.elapsed().as_secs_f64(),
+        "steps": totals.steps.load(Ordering::Relaxed), "calls": totals.calls.load(Ordering::Relaxed),
+        "most_calls": *totals.most_calls.lock().unwrap_or_else(PoisonError::into_inner), "seconds": started.elapsed().as_secs_f64(),
     });
     let mut out = std::io::stdout();
+    if arguments.coverage {
+        let coverage = totals.coverage.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((stage, event), count) in &*coverage {
+            writeln!(out, "{count:>12}  {stage:<18} {event}")?;
+        }
+        writeln!(out, "{} pairs of stage and event", coverage.len())?;
+        for (function, call) in &*totals.used.lock().unwrap_or_else(PoisonError::into_inner) {
+            writeln!(out, "{function:<18} {}", call.action)?;
+        }
+    }
     if arguments.json {
         writeln!(out, "{summary}")?;
     } else {
@@ -61,7 +92,6 @@ fn main() -> std::io::Result<ExitCode> {
 }
 
 fn work(arguments: &Arguments, totals: &Totals) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     loop {
         let number = totals.next.fetch_add(1, Ordering::Relaxed);
         if number >= arguments.seeds {
@@ -72,15 +102,39 @@ fn work(arguments: &Arguments, totals: &Totals) -> std::io::Result<()> {
         if arguments.log {
             simulation.keep_log();
         }
-        let outcome = runtime.block_on(simulation.run());
+        if arguments.coverage {
+            simulation.harness.store.heard.count();
+            simulation.watch.used = Some(BTreeSet::new());
+        }
+        let outcome = simulation.run();
         totals.steps.fetch_add(simulation.steps(), Ordering::Relaxed);
         let mut out = std::io::stdout().lock();
         for line in simulation.log() {
             writeln!(out, "{line}")?;
         }
         if let Err(problem) = outcome {
-            totals.violations.fetch_add(1, Ordering::Relaxed);
+            let before = totals.violations.fetch_add(1, Ordering::Relaxed);
             writeln!(out, "seed {seed}, after {:?}: {problem}", simulation.elapsed())?;
+            if let Some(shrunk) = (before < TOLD).then(|| shrink(seed, None)).flatten() {
+                let Shrunk { problem, strokes, left, scenario } = shrunk;
+                writeln!(out, "# of {strokes} strokes of bad luck {left} are enough: {problem}\n{scenario}")?;
+            }
+        }
+        drop(out);
+        totals.calls.fetch_add(simulation.watch.calls, Ordering::Relaxed);
+        let mut most = totals.most_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        for (function, calls) in &simulation.watch.most_calls {
+            let held = most.entry(function.clone()).or_default();
+            *held = calls.max(held).to_owned();
+        }
+        drop(most);
+        if arguments.coverage {
+            let mut all = totals.coverage.lock().unwrap_or_else(PoisonError::into_inner);
+            for (pair, count) in simulation.harness.store.heard.coverage() {
+                *all.entry(pair).or_default() += count;
+            }
+            let used = simulation.watch.used.take().unwrap_or_default();
+            totals.used.lock().unwrap_or_else(PoisonError::into_inner).extend(used);
         }
     }
 }

@@ -1,26 +1,34 @@
 //! Stored state in memory, with the table's semantics: a commit succeeds only on the version that
 //! was loaded, and brings its audit row with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use spotsweep::command::DescribedJob;
-use spotsweep::event::Subject;
+use spotsweep::decide::decide;
+use spotsweep::event::{Event, Subject};
 use spotsweep::ids::SweepId;
 use spotsweep::lifecycle::{Stage, Sweep};
+use spotsweep::settings::Settings;
 use spotsweep::store::{Audit, Change, CommitError, Held, Overdue, Record, Store, View};
 use spotsweep::trial::Trial;
 use spotsweep::workspace::TrialRef;
 
-use crate::crash::Crash;
+use crate::calls::Calls;
+use crate::heard::Heard;
 
 /// The table.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
+    /// What was decided, where somebody listens.
+    pub heard: Heard,
     rows: Mutex<Rows>,
-    crash: Arc<Crash>,
+    is_blind: AtomicBool,
+    unaudited: Mutex<Option<&'static str>>,
+    calls: Arc<Calls>,
 }
 
 #[derive(Debug, Default)]
@@ -28,13 +36,44 @@ struct Rows {
     sweeps: BTreeMap<SweepId, Held<Sweep>>,
     trials: BTreeMap<(SweepId, u32), Held<Trial>>,
     references: BTreeMap<String, Vec<TrialRef>>,
-    audits: Vec<Audit>,
+    audits: BTreeMap<Of, Vec<Audit>>,
+    /// What was written since the audits were last checked.
+    unchecked: BTreeSet<Of>,
 }
 
+/// A sweep, or a trial of it.
+type Of = (SweepId, Option<u32>);
+
 impl MemoryStore {
-    /// An empty table whose calls pass the given fault points.
-    pub fn new(crash: Arc<Crash>) -> Self {
-        Self { rows: Mutex::default(), crash }
+    /// An empty table; calls on it are recorded.
+    pub fn new(calls: Arc<Calls>) -> Self {
+        Self { calls, ..Self::default() }
+    }
+
+    /// The table as it is after these events, each decided at its time.
+    pub fn replayed<'a>(events: impl IntoIterator<Item = &'a (Timestamp, Event)>, settings: &Settings) -> Self {
+        let store = Self::default();
+        let mut rows = store.lock();
+        for (now, event) in events {
+            let Some(subject) = event.subject() else { continue };
+            let view = rows.view(&subject, *now);
+            if let Some(change) = decide(&view, event, settings, *now).change {
+                // Without a version to hold it against, a commit succeeds.
+                let _ = rows.commit(None, &change, Vec::new(), None);
+            }
+        }
+        drop(rows);
+        store
+    }
+
+    /// Plants a defect: commits succeed whatever has changed since the record was loaded.
+    pub(crate) fn commit_blindly(&self) {
+        self.is_blind.store(true, Ordering::Relaxed);
+    }
+
+    /// Plants a defect: this event leaves no audit row.
+    pub(crate) fn skip_audits_of(&self, event: &'static str) {
+        *self.unaudited.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
     }
 
     /// Everything that counts of the stored state: versions, due times and audit rows do not.
@@ -56,7 +95,28 @@ impl MemoryStore {
 
     /// Number of audit rows.
     pub fn audits(&self) -> usize {
-        self.lock().audits.len()
+        self.lock().audits.values().map(Vec::len).sum()
+    }
+
+    /// Whether the audit rows tell the way to what is stored: one for each version, the last of them where the
+    /// record stands.
+    ///
+    /// # Errors
+    /// The record whose rows do not.
+    pub fn check_audits(&self) -> Result<(), String> {
+        let mut rows = self.lock();
+        while let Some(of) = rows.unchecked.pop_first() {
+            let stored = match of.1 {
+                None => rows.sweeps.get(&of.0).map(|held| (held.version, held.record.stage.name().to_owned())),
+                Some(index) => rows.trials.get(&(of.0.clone(), index)).map(|held| (held.version, held.record.state())),
+            };
+            let told = rows.audits.get(&of).map_or(&[][..], Vec::as_slice);
+            let tells = told.last().map(|last| (told.len() as u64, last.state.clone()));
+            if stored != tells {
+                return Err(format!("{of:?} is stored as {stored:?}, its audit rows tell {tells:?}"));
+            }
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Rows> {
@@ -102,46 +162,66 @@ impl Rows {
 
     fn commit(
         &mut self,
-        held: u64,
+        held: Option<u64>,
         change: &Change,
         references: Vec<String>,
-        audit: &Audit,
+        audit: Option<&Audit>,
     ) -> Result<(), CommitError> {
         let due = change.due;
-        match &change.record {
+        let of = match &change.record {
             Record::Sweep(record) => {
-                let id = record.id.clone();
-                put(&mut self.sweeps, id, held, Held { record: record.clone(), version: held + 1, due })?;
+                put(&mut self.sweeps, record.id.clone(), held, record.clone(), due)?;
+                (record.id.clone(), None)
             }
             Record::Trial(record) => {
-                let key = (record.sweep.clone(), record.index);
-                put(&mut self.trials, key, held, Held { record: record.clone(), version: held + 1, due })?;
+                put(&mut self.trials, (record.sweep.clone(), record.index), held, record.clone(), due)?;
                 for id in references {
                     self.references.entry(id).or_default().push(record.of());
                 }
+                (record.sweep.clone(), Some(record.index))
             }
-        }
-        self.audits.push(audit.clone());
+        };
+        self.audits.entry(of.clone()).or_default().extend(audit.cloned());
+        self.unchecked.insert(of);
         Ok(())
     }
 }
 
-fn put<K: Ord, T>(rows: &mut BTreeMap<K, Held<T>>, key: K, held: u64, row: Held<T>) -> Result<(), CommitError> {
-    if rows.get(&key).map_or(0, |row| row.version) != held {
+/// Puts a row; where `held` is given, only onto that version.
+fn put<K: Ord, T>(
+    rows: &mut BTreeMap<K, Held<T>>,
+    key: K,
+    held: Option<u64>,
+    record: T,
+    due: Option<Timestamp>,
+) -> Result<(), CommitError> {
+    let stored = rows.get(&key).map_or(0, |row| row.version);
+    if held.is_some_and(|held| held != stored) {
         return Err(CommitError::Conflict);
     }
-    rows.insert(key, row);
+    rows.insert(key, Held { record, version: stored + 1, due });
     Ok(())
 }
 
 impl Store for MemoryStore {
     async fn load(&self, subject: &Subject, now: Timestamp) -> Result<View, Box<dyn Error + Send + Sync>> {
-        Ok(self.crash.call("load", || self.lock().view(subject, now)).await)
+        let (action, on) = match subject {
+            Subject::Sweep(_) | Subject::Trial(..) => ("GetItem", None),
+            Subject::Settlement(_) | Subject::Resource(_) => ("Query", None),
+            Subject::Overdue => ("Query", Some("index/open".to_owned())),
+        };
+        Ok(self.calls.call_on(action, on, || self.lock().view(subject, now)).await?)
     }
 
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<(), CommitError> {
-        let held = view.version_of(&change.record);
+        let held = (!self.is_blind.load(Ordering::Relaxed)).then(|| view.version_of(&change.record));
         let references: Vec<String> = view.new_references(change).into_iter().map(str::to_owned).collect();
-        self.crash.call("commit", || self.lock().commit(held, change, references, audit)).await
+        let is_kept = *self.unaudited.lock().unwrap_or_else(PoisonError::into_inner) != Some(audit.event);
+        let commit = || self.lock().commit(held, change, references, is_kept.then_some(audit));
+        self.calls.call("TransactWriteItems", commit).await.map_err(|error| CommitError::Failed(error.into()))?
+    }
+
+    fn heard(&self, view: &View, event: &Event) {
+        self.heard.hear(view, event);
     }
 }

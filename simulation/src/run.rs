@@ -3,23 +3,29 @@
 
 mod agent;
 mod chaos;
+mod dice;
+mod invariants;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use spotsweep::claim::Reply;
+use spotsweep::event::Event;
+use spotsweep::handle::chain;
 use spotsweep::lifecycle::Stage;
 use spotsweep_emulator::Timings;
-use spotsweep_emulator::world::{AttemptKey, Effect, Service, Start};
+use spotsweep_emulator::world::{AttemptKey, Effect, Start};
 
 use crate::harness::{Account, Harness};
+use crate::invocation::Invoked;
+use crate::sabotage::Sabotage;
 use agent::Agent;
-pub use chaos::Chaos;
+pub use chaos::{Chaos, Mixture};
+use dice::Dice;
+pub use invariants::INVARIANTS;
 pub use watch::{BY_HAND, Resume, Watch};
 
 /// How often the schedule fires.
@@ -41,7 +47,7 @@ enum Happening {
     Deliver { event: Value, tries: usize },
     /// A runner does what it does next.
     Step(AttemptKey),
-    /// A runner looks at the metadata service.
+    /// A runner looks at the metadata service, and finds something.
     Poll(AttemptKey),
     /// AWS takes an instance, or a zone's.
     Reclaim,
@@ -49,6 +55,8 @@ enum Happening {
     Reopen(String),
     /// The schedule fires.
     Tick,
+    /// Nothing goes wrong any more.
+    Calm,
 }
 
 /// One run.
@@ -63,7 +71,7 @@ pub struct Simulation {
     /// Time that one takes.
     pub epoch: Duration,
     chaos: Chaos,
-    rng: ChaCha8Rng,
+    dice: Dice,
     happenings: BTreeMap<(Timestamp, u64), Happening>,
     sequence: u64,
     agents: BTreeMap<AttemptKey, Agent>,
@@ -72,6 +80,7 @@ pub struct Simulation {
     passed: usize,
     steps: u64,
     log: Option<Vec<String>>,
+    story: Option<Vec<(Timestamp, Event)>>,
 }
 
 impl Simulation {
@@ -85,7 +94,7 @@ impl Simulation {
             epochs: 10,
             epoch: Duration::from_secs(60),
             chaos,
-            rng: ChaCha8Rng::seed_from_u64(seed),
+            dice: Dice::new(seed),
             happenings: BTreeMap::new(),
             sequence: 0,
             agents: BTreeMap::new(),
@@ -94,66 +103,75 @@ impl Simulation {
             passed: 0,
             steps: 0,
             log: None,
+            story: None,
         };
-        let throttled = simulation.chaos.throttled;
-        simulation.harness.cloud.world().trouble_mut().throttle_share.insert(Service::Ec2, throttled);
         let dropped = simulation.harness.put("sim.yaml", file);
         simulation.at(Duration::ZERO, Happening::Deliver { event: dropped, tries: 0 });
         simulation.at(RECONCILE, Happening::Tick);
-        if let Some(mean) = simulation.chaos.reclaim_every {
-            simulation.at(mean, Happening::Reclaim);
-        }
+        simulation.at(simulation.chaos.ends_after, Happening::Calm);
+        simulation.begin_trouble();
         simulation
     }
 
     /// A sweep, an account and a mixture of trouble that the seed alone decides.
     pub fn of_seed(seed: u64) -> Self {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
-        let chaos = Chaos::mixed(&mut rng);
-        let zones = 1 + rng.next_u32() % 3;
+        Self::mixed(seed, &Mixture::of_seed(seed))
+    }
+
+    /// The same with some of it changed.
+    pub fn mixed(seed: u64, mixture: &Mixture) -> Self {
+        let trials: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
+        Self::mixed_with(seed, mixture, &trials)
+    }
+
+    /// The same with a sweep file of one's own.
+    pub fn mixed_with(seed: u64, mixture: &Mixture, file: &str) -> Self {
+        let zones = ["us-east-1a", "us-east-1b", "us-east-1c"].iter().take(mixture.zones as usize);
         let account = Account {
             timings: Timings::realistic(),
-            zones: ["us-east-1a", "us-east-1b", "us-east-1c"]
-                .iter()
-                .take(zones as usize)
-                .map(ToString::to_string)
-                .collect(),
+            zones: zones.map(ToString::to_string).collect(),
             workspace_gib: 20,
+            // Shorter pauses try the same again more often, and nothing else.
+            poll: Duration::from_secs(20),
             ..Account::default()
         };
-        let trials: String = (0..=rng.next_u32() % 3).map(|trial| format!("- {{a: {trial}}}\n")).collect();
-        let trouble = [rng.next_u32() % 4, rng.next_u32() % 4, rng.next_u32() % 3];
-        let mut simulation = Self::new(seed, &account, chaos, &trials);
-        simulation.epochs = 1 + rng.next_u32() % 10;
+        let mut simulation = Self::new(seed, &account, mixture.chaos.clone(), file);
+        simulation.epochs = mixture.epochs;
         let mut world = simulation.harness.cloud.world();
-        world.trouble_mut().failing_volumes = trouble[0] / 2;
-        world.trouble_mut().failing_snapshots = trouble[1];
-        world.trouble_mut().visible_after_ms = u64::from(trouble[2]) * 4000;
+        world.trouble_mut().failing_volumes = mixture.failing_volumes;
+        world.trouble_mut().failing_snapshots = mixture.failing_snapshots;
+        world.trouble_mut().visible_after_ms = u64::from(mixture.visible_after_seconds) * 1000;
         drop(world);
         simulation
     }
 
-    /// Runs until the sweep is settled and nothing is left, or until something is wrong; says what.
-    pub async fn run(&mut self) -> Result<(), String> {
-        self.run_until(Self::is_settled).await?;
-        self.watch.check_end(&self.harness)
+    /// Runs until the sweep is settled and nothing is left, or until something is wrong.
+    ///
+    /// # Errors
+    /// What is wrong: which invariant does not hold, and why.
+    pub fn run(&mut self) -> Result<(), String> {
+        self.run_until(Self::is_settled)?;
+        self.check(|invariant| invariant.at_the_end)
     }
 
     /// Runs until something holds.
-    pub async fn run_until(&mut self, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// As above.
+    pub fn run_until(&mut self, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
         for _ in 0..MOST_HAPPENINGS {
             self.take_effects();
-            self.watch.check(&self.harness)?;
+            self.check(|invariant| invariant.after_every_step)?;
             if holds(self) {
                 return Ok(());
             }
-            self.go_on().await?;
+            self.go_on()?;
         }
         Err("more happenings than a run may have".into())
     }
 
     /// Lets happen what is next.
-    async fn go_on(&mut self) -> Result<(), String> {
+    fn go_on(&mut self) -> Result<(), String> {
         let due = self.harness.cloud.world().next_due();
         let first = self.happenings.keys().next().map(|(at, _)| *at);
         let Some(next) = due.into_iter().chain(first).min() else {
@@ -168,11 +186,37 @@ impl Simulation {
         while let Some(entry) = self.happenings.first_entry().filter(|entry| entry.key().0 <= self.harness.now) {
             let happening = entry.remove();
             self.steps += 1;
-            self.happen(happening).await?;
+            self.happen(happening)?;
             // What it has killed must not take another step.
             self.take_effects();
         }
         Ok(())
+    }
+
+    /// Plants a defect.
+    pub fn plant(&mut self, sabotage: Sabotage) {
+        self.harness.plant(sabotage);
+    }
+
+    /// Of all strokes of bad luck only these happen, by their number from 0.
+    pub fn strike_only(&mut self, strokes: BTreeSet<u64>) {
+        self.dice.strike_only(strokes);
+    }
+
+    /// From now on keeps every event that was decided.
+    pub fn keep_story(&mut self) {
+        self.harness.store.heard.keep();
+        self.story = Some(Vec::new());
+    }
+
+    /// The events kept so far.
+    pub fn story(&self) -> &[(Timestamp, Event)] {
+        self.story.as_deref().unwrap_or_default()
+    }
+
+    /// How many strokes of bad luck there were.
+    pub fn strokes(&self) -> u64 {
+        self.dice.strokes()
     }
 
     /// From now on keeps a line for every invocation.
@@ -205,19 +249,22 @@ impl Simulation {
         self.reclaims
     }
 
-    async fn happen(&mut self, happening: Happening) -> Result<(), String> {
+    fn happen(&mut self, happening: Happening) -> Result<(), String> {
         match happening {
-            Happening::Deliver { event, tries } => self.deliver(event, tries).await,
-            Happening::Step(key) => self.step(&key).await?,
-            Happening::Poll(key) => self.poll(&key).await,
+            Happening::Deliver { event, tries } => self.deliver(event, tries),
+            Happening::Step(key) => self.step(&key)?,
+            Happening::Poll(key) => self.poll(&key),
             Happening::Reclaim => self.reclaim(),
             Happening::Reopen(zone) => {
                 let now = self.harness.now;
                 self.harness.cloud.world().set_zone_capacity(&zone, None, now);
             }
+            Happening::Calm => self.end_trouble(),
             Happening::Tick => {
-                let tick = self.harness.reconcile();
-                self.at(Duration::ZERO, Happening::Deliver { event: tick, tries: 0 });
+                if self.harness.cloud.sabotage() != Some(Sabotage::StopSchedule) {
+                    let event = self.harness.reconcile();
+                    self.at(Duration::ZERO, Happening::Deliver { event, tries: 0 });
+                }
                 self.at(RECONCILE, Happening::Tick);
             }
         }
@@ -251,76 +298,66 @@ impl Simulation {
         let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
         let Some(agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
         let key = start.attempt;
-        self.agents.insert(key.clone(), agent);
         self.at(Duration::ZERO, Happening::Step(key.clone()));
-        self.at(agent::IMDS_POLL, Happening::Poll(key));
+        self.agents.insert(key, agent);
+        self.notices_are_out();
     }
 
-    /// Puts an event on the bus.
-    fn send(&mut self, event: &Value) {
-        if event["source"] == "aws.ec2" && self.chance(self.chaos.lost) {
-            return;
-        }
-        let copies = if self.chance(self.chaos.doubled) { 2 } else { 1 };
-        for _ in 0..copies {
-            let delay = self.chaos.delay.mul_f64(self.dice());
-            self.at(delay, Happening::Deliver { event: event.clone(), tries: 0 });
+    fn deliver(&mut self, event: Value, tries: usize) {
+        let (event, answer) = self.invoke(event);
+        if answer.is_none() {
+            self.retry(event, tries);
         }
     }
 
-    async fn deliver(&mut self, event: Value, tries: usize) {
-        if self.invoke(&event).await.is_none()
-            && let Some(wait) = RETRIES.get(tries)
-        {
+    /// Lambda's retries of an asynchronous invocation that failed.
+    fn retry(&mut self, event: Value, tries: usize) {
+        if let Some(wait) = RETRIES.get(tries) {
             self.at(*wait, Happening::Deliver { event, tries: tries + 1 });
         }
     }
 
-    /// One invocation, which may die at any of its calls; the reply where it answered.
-    async fn invoke(&mut self, event: &Value) -> Option<Option<Reply>> {
-        let by_chance = self.chance(self.chaos.killed).then(|| self.choose(24));
-        let chosen = self.chaos.killed_at.and_then(|point| point.checked_sub(self.passed));
-        let stop_at = chosen.or(by_chance);
-        self.harness.crash.arm(stop_at);
-        let answer = tokio::select! {
-            biased;
-            () = self.harness.crash.dead() => None,
-            report = self.harness.deliver(event) => {
-                if let Err(error) = &report {
-                    self.watch.heard(error);
-                }
-                report.ok()
-            }
-        };
-        self.passed += self.harness.crash.passed();
-        self.harness.crash.arm(None);
-        if let Some(log) = &mut self.log {
-            let what = event["detail-type"].as_str().or(event["request"].as_str()).unwrap_or("?");
-            let outcome = answer.as_ref().map_or("died or failed".to_owned(), |report| report.steps.join("; "));
-            log.push(format!("{:.3} {what}: {outcome}", self.harness.now));
+    /// One invocation, perhaps with another one beside it; the event again, and the reply where it answered.
+    fn invoke(&mut self, event: Value) -> (Value, Option<Option<Reply>>) {
+        let mut together = vec![(event, self.mishap())];
+        let mut tries = 0;
+        if let Some((beside, tried)) = self.companion() {
+            together.push((beside, self.mishap()));
+            tries = tried;
         }
-        answer.map(|report| report.reply)
+        let Self { harness, dice, .. } = self;
+        let mut invoked = harness.invoke_all(&together, |among| dice.choose(among));
+        if let Some((last, (beside, _))) = (together.len() > 1).then(|| invoked.pop().zip(together.pop())).flatten()
+            && self.came_to(&beside, last).is_none()
+        {
+            self.retry(beside, tries);
+        }
+        let (event, _) = together.swap_remove(0);
+        let reply = invoked.pop().and_then(|first| self.came_to(&event, first));
+        (event, reply)
     }
 
-    fn reclaim(&mut self) {
-        let mean = self.chaos.reclaim_every.unwrap_or(RECONCILE);
-        let training: Vec<String> = self.agents.values().map(|agent| agent.instance.clone()).collect();
-        if self.reclaims < self.chaos.most_reclaims {
-            let wait = mean.mul_f64(2.0 * self.dice());
-            self.at(wait, Happening::Reclaim);
+    /// Looks at how an invocation went; its reply where it answered.
+    fn came_to(&mut self, event: &Value, invoked: Invoked) -> Option<Option<Reply>> {
+        // The point at which it died counts too: it is behind the run.
+        self.passed += invoked.passed + usize::from(invoked.answer.is_none());
+        self.watch.invoked(&self.harness, event, &invoked);
+        if let Some(story) = &mut self.story {
+            let now = self.harness.now;
+            story.extend(self.harness.store.heard.take().into_iter().map(|event| (now, event)));
         }
-        let Some(instance) = training.get(self.choose(training.len())) else { return };
-        let notice = (!self.chance(self.chaos.unannounced)).then_some(Duration::from_secs(120));
-        let now = self.harness.now;
-        let zone = self.harness.cloud.world().instance(instance).map(|found| found.zone.clone());
-        self.reclaims += 1;
-        if let Some(zone) = zone.filter(|_| self.chance(self.chaos.zone_wide)) {
-            let _ = self.harness.cloud.world().reclaim_zone(&zone, notice, now);
-            self.at(Duration::from_secs(900), Happening::Reopen(zone));
-        } else {
-            // One that is going already can't be taken again.
-            let _ = self.harness.cloud.world().reclaim(instance, notice, now);
+        if let Some(log) = &mut self.log {
+            let what = event["detail-type"].as_str().or(event["request"].as_str()).unwrap_or("?");
+            let of = event["index"].as_u64().or(event["detail"]["arrayProperties"]["index"].as_u64());
+            let of = of.map(|index| format!(" of trial {index}")).unwrap_or_default();
+            let outcome = match &invoked.answer {
+                None => format!("died at fault point {}", invoked.passed),
+                Some(Ok(report)) => report.steps.join("; "),
+                Some(Err(error)) => format!("failed: {}", chain(error)),
+            };
+            log.push(format!("{:.3} {what}{of}: {outcome}", self.harness.now));
         }
+        Some(invoked.answer?.ok()?.reply)
     }
 
     fn is_settled(&self) -> bool {
@@ -330,18 +367,5 @@ impl Simulation {
     fn at(&mut self, after: Duration, happening: Happening) {
         self.sequence += 1;
         self.happenings.insert((self.harness.now + after, self.sequence), happening);
-    }
-
-    /// From 0 to 1.
-    fn dice(&mut self) -> f64 {
-        f64::from(self.rng.next_u32()) / f64::from(u32::MAX)
-    }
-
-    fn chance(&mut self, share: f64) -> bool {
-        share > 0.0 && self.dice() < share
-    }
-
-    fn choose(&mut self, among: usize) -> usize {
-        usize::try_from(self.rng.next_u32()).unwrap_or(0) % among.max(1)
     }
 }

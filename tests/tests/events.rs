@@ -163,7 +163,7 @@ fn pointers(value: &Value, at: &str) -> Vec<String> {
 async fn ten_thousand_mutated_ec2_events_change_nothing() {
     let account = Account { workspace_gib: 20, ..Account::default() };
     let mut simulation = Simulation::new(1, &account, Chaos::none(), "- {a: 1}\n");
-    simulation.run_until(|simulation| !simulation.watch.resumes.is_empty()).await.unwrap();
+    simulation.run_until(|simulation| !simulation.watch.resumes.is_empty()).unwrap();
     let harness = &simulation.harness;
     let (sweeps, trials) = harness.store.state();
     let workspace = trials[0].workspace.clone().unwrap();

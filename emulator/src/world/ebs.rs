@@ -19,6 +19,7 @@ mod delete;
 mod describe;
 mod leftovers;
 mod order;
+mod prepared;
 mod snapshot;
 mod tags;
 mod token;

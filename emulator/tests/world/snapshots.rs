@@ -79,6 +79,35 @@ fn only_what_changed_since_the_latest_of_the_lineage_is_copied() {
 }
 
 #[test]
+fn a_later_snapshot_is_copied_after_the_earlier_ones() {
+    let mut lab = Lab::new(100);
+    let (host, volume) = attached(&mut lab, A);
+    lab.world.write_file(&volume, &host, "first", vec![1; 40 * MIB]).unwrap();
+    let first = lab.try_snapshot(&volume).unwrap();
+    lab.world.write_file(&volume, &host, "second", vec![2; 20 * MIB]).unwrap();
+    let second = lab.try_snapshot(&volume).unwrap();
+    let third = lab.try_snapshot(&volume).unwrap();
+    let took = |id: &str| {
+        let snapshot = lab.world.snapshot_of(id).unwrap();
+        snapshot.completes_at.unwrap().duration_since(snapshot.started_at).unsigned_abs()
+    };
+    // 0.3 s and 40 MiB at 200 MiB/s; then 20 MiB; then nothing, but not before.
+    assert_eq!([&first, &second, &third].map(|id| took(id).as_millis()), [500, 600, 600]);
+}
+
+#[test]
+fn a_prepared_snapshot_is_there_from_the_start() {
+    let mut lab = Lab::new(100);
+    let snapshot = lab.world.prepare_snapshot(30, [("dataset".to_owned(), vec![7; 5])].into());
+    let (copy, host) = (lab.restore(&snapshot, B), lab.host(B));
+    lab.attach(&copy, &host);
+    assert_eq!(lab.world.read_files(&copy, &host).unwrap()["dataset"], [7; 5]);
+    assert_eq!(lab.world.volume(&copy).unwrap().size_gib, 30);
+    let next = lab.snapshot(&copy);
+    assert_eq!(lab.world.snapshot_of(&next).unwrap().changed_bytes, Some(0), "incremental to what it came from");
+}
+
+#[test]
 fn a_restored_volume_loads_its_bytes_lazily() {
     let mut lab = Lab::new(100);
     let (host, volume) = attached(&mut lab, A);

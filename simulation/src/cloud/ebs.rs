@@ -6,11 +6,10 @@ use spotsweep::workspace::{
     Call, Fact, NewVolume, Origin, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState, WorkspacePlan,
 };
 use spotsweep_emulator::world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
-use spotsweep_emulator::world::{ApiError, Failure, Filter, Selection, Service, World};
+use spotsweep_emulator::world::{ApiError, Failure, Filter, InstanceState, Selection, Service, World};
 
-use std::sync::PoisonError;
-
-use super::{Cloud, Outcome, Sabotage};
+use super::{Cloud, Outcome};
+use crate::sabotage::Sabotage;
 
 /// An answer, a refusal that EC2 means, or a failure that says nothing about the call's effect.
 type Answer<T> = Result<Result<T, ApiError>, String>;
@@ -69,44 +68,14 @@ impl Cloud {
         Ok(vec![Event::Workspace(trial, fact)])
     }
 
-    /// The planted defect does its work: answers in place of a call, or changes it.
-    fn spoil(&self, trial: &TrialRef, call: &mut Call) -> Option<Fact> {
-        let sabotage = *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(Sabotage::KeepEverything), Call::DeleteVolume(id) | Call::DeleteSnapshot(id)) = (sabotage, &*call)
-        {
-            return Some(Fact::Deleted(id.clone()));
-        }
-        if let (Some(Sabotage::DeleteSourceEarly), Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) =
-            (sabotage, &*call)
-        {
-            let mut world = self.world();
-            let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
-            // Already gone where the call is repeated.
-            let _ = world.delete_volume(&source);
-        }
-        if let (Some(Sabotage::CopyOldSnapshot), Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) =
-            (sabotage, call)
-        {
-            let world = self.world();
-            let ours = world.snapshots().filter(|snapshot| {
-                snapshot.tags.0.get("spotsweep:trial") == Some(&trial.index.to_string())
-                    && snapshot.state == ebs::SnapshotState::Completed
-            });
-            if let Some(oldest) = ours.min_by_key(|snapshot| snapshot.started_at) {
-                from.clone_from(&oldest.id);
-            }
-        }
-        None
-    }
-
     /// One call as a client sees it; throttling and server errors are failures of the invocation.
-    async fn ec2<T>(&self, action: &str, effect: impl FnOnce(&mut World) -> Result<T, ApiError>) -> Answer<T> {
-        let answer = self.crash.call(action, || {
+    async fn ec2<T>(&self, action: &'static str, effect: impl FnOnce(&mut World) -> Result<T, ApiError>) -> Answer<T> {
+        let answer = self.calls.call(action, || {
             let mut world = self.world();
             let now = world.now();
             world.call(Service::Ec2, action, now, effect)
         });
-        match answer.await {
+        match answer.await.map_err(|error| error.to_string())? {
             Ok(found) => Ok(Ok(found)),
             Err(Failure::Api(error)) if error.status < 500 => Ok(Err(error)),
             Err(failure) => Err(format!("{action}: {failure:?}")),
@@ -134,6 +103,11 @@ impl Cloud {
     }
 
     async fn describe_volume(&self, id: String) -> Result<Fact, String> {
+        if self.sabotage() == Some(Sabotage::AskAgainAndAgain) {
+            for _ in 0..50 {
+                let _ = self.ec2("DescribeVolumes", |world| Ok(world.volume(&id).is_some())).await?;
+            }
+        }
         let wanted = Selection { ids: vec![id.clone()], ..Selection::default() };
         let found = self
             .ec2("DescribeVolumes", |world| {
@@ -148,17 +122,32 @@ impl Cloud {
     }
 
     async fn attach_volume(&self, volume: String, instance: String, device: String) -> Result<Fact, String> {
-        let request = AttachVolume { volume: volume.clone(), instance, device };
+        let request = AttachVolume { volume: volume.clone(), instance: instance.clone(), device };
         match self.ec2("AttachVolume", |world| world.attach_volume(&request)).await? {
             Ok(_) => self.describe_volume(volume).await,
             Err(error) => Ok(match error.code {
-                "VolumeInUse" | "IncorrectState" | "InvalidVolume.NotFound" => self.describe_volume(volume).await?,
+                "VolumeInUse" | "IncorrectState" | "InvalidVolume.NotFound" => {
+                    let fact = self.describe_volume(volume.clone()).await?;
+                    let is_free = matches!(fact, Fact::Volume { state: VolumeState::Available, .. });
+                    // The code is the same where it is not the volume but the instance that is in the wrong state.
+                    match error.code == "IncorrectState" && is_free && self.is_leaving(&instance).await? {
+                        true => refused(RefusalKind::Instance { volume }, &error),
+                        false => fact,
+                    }
+                }
                 "InvalidParameterValue" if error.message.contains("already in use") => {
                     refused(RefusalKind::DeviceTaken { volume }, &error)
                 }
                 _other => refused(RefusalKind::Instance { volume }, &error),
             }),
         }
+    }
+
+    /// Whether an instance is gone or going.
+    async fn is_leaving(&self, instance: &str) -> Result<bool, String> {
+        let found = self.ec2("DescribeInstances", |world| Ok(world.instance(instance).map(|found| found.state)));
+        let state = found.await?.map_err(|error| error.to_string())?;
+        Ok(!matches!(state, Some(InstanceState::Pending | InstanceState::Running)))
     }
 
     async fn take_snapshot(&self, trial: &TrialRef, operation: u32, volume: String) -> Result<Fact, String> {
@@ -190,8 +179,8 @@ impl Cloud {
         let request =
             serde_json::from_value(json!({ "cluster": cluster, "containerInstances": [container_instance] }))?;
         let found =
-            self.crash.call("DescribeContainerInstances", || self.world().describe_container_instances(&request));
-        let found = found.await?;
+            self.calls.call("DescribeContainerInstances", || self.world().describe_container_instances(&request));
+        let found = found.await??;
         let host = &found["containerInstances"][0];
         let zone = host["attributes"].as_array().into_iter().flatten();
         let zone = zone.filter(|attribute| attribute["name"] == "ecs.availability-zone");

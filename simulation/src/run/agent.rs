@@ -9,7 +9,9 @@ use spotsweep::workspace::TrialRef;
 use spotsweep::{ids::SweepId, trial::INTERRUPTED_EXIT_CODE};
 use spotsweep_emulator::world::{AttemptKey, Start};
 
+use super::watch::Seen;
 use super::{Happening, Simulation};
+use crate::sabotage::Sabotage;
 
 /// How often a runner looks at the metadata service (facts 32).
 pub(super) const IMDS_POLL: Duration = Duration::from_secs(5);
@@ -84,22 +86,23 @@ pub(super) fn checkpoint(index: u32, epoch: u32) -> (String, String) {
 /// The newest epoch among files; `None` where there is none.
 pub(super) fn newest<'a>(index: u32, files: impl Iterator<Item = (&'a String, &'a Vec<u8>)>) -> Option<u32> {
     let epochs = files.filter_map(|(path, bytes)| {
-        let epoch = path.strip_prefix("checkpoints/epoch-")?.parse().ok()?;
-        (checkpoint(index, epoch).1.as_bytes() == bytes.as_slice()).then_some(epoch)
+        let epoch: u32 = path.strip_prefix("checkpoints/epoch-")?.parse().ok()?;
+        let (of, at) = std::str::from_utf8(bytes).ok()?.strip_prefix("trial ")?.split_once(" epoch ")?;
+        (of.parse() == Ok(index) && at.parse() == Ok(epoch)).then_some(epoch)
     });
     epochs.max()
 }
 
 impl Simulation {
     /// The runner does its next step, if it still lives.
-    pub(super) async fn step(&mut self, key: &AttemptKey) -> Result<(), String> {
+    pub(super) fn step(&mut self, key: &AttemptKey) -> Result<(), String> {
         let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
         let next = match agent.doing.clone() {
-            Doing::Claiming => self.claim(&mut agent).await?,
-            Doing::Mounting { volume, found, epoch } => self.mount(&mut agent, volume, found, epoch).await,
-            Doing::Training { volume, epoch } => self.train(&mut agent, volume, epoch).await?,
-            Doing::Leaving { volume, epoch } => self.leave(&mut agent, volume, epoch).await?,
-            Doing::Ending { epoch } => self.end(&mut agent, epoch).await,
+            Doing::Claiming => self.claim(&mut agent)?,
+            Doing::Mounting { volume, found, epoch } => self.mount(&mut agent, volume, found, epoch),
+            Doing::Training { volume, epoch } => self.train(&mut agent, volume, epoch)?,
+            Doing::Leaving { volume, epoch } => self.leave(&mut agent, volume, epoch)?,
+            Doing::Ending { epoch } => self.end(&mut agent, epoch),
         };
         match next {
             Next::After(wait) => {
@@ -115,26 +118,21 @@ impl Simulation {
         Ok(())
     }
 
-    async fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
+    fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
-        Ok(match self.ask(agent, Request::Claim { instance, zone }).await {
+        Ok(match self.ask(agent, Request::Claim { instance, zone }) {
             None => Next::After(PAUSE),
-            Some(Reply::Waiting { retry_after_ms, .. }) => Next::After(Duration::from_millis(retry_after_ms.max(1))),
+            Some(Reply::Waiting { retry_after_ms, .. }) => match self.taken_unasked(agent) {
+                Some(volume) => self.take(agent, volume),
+                None => {
+                    self.watch.waits += 1;
+                    Next::After(Duration::from_millis(retry_after_ms.max(1)))
+                }
+            },
             Some(Reply::Unavailable { .. }) => Next::Exit(INTERRUPTED_EXIT_CODE),
             Some(Reply::Granted(grant)) => {
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
-                let mut world = self.harness.cloud.world();
-                let files = world
-                    .read_files(&volume, &agent.instance)
-                    .map_err(|error| format!("granted a workspace that is not there: {error}"))?;
-                world.set_mounted(&volume, true);
-                let newest = newest(agent.trial.index, files.iter());
-                drop(world);
-                self.watch.mounted(&agent.trial, &agent.job, agent.attempt)?;
-                let found =
-                    Found { newest: newest.map(|epoch| checkpoint(agent.trial.index, epoch).0), ..Found::default() };
-                agent.doing = Doing::Mounting { volume, found, epoch: newest.unwrap_or(0) };
-                Next::After(Duration::ZERO)
+                self.take(agent, volume)
             }
             Some(reply @ (Reply::Refused { .. } | Reply::Accepted {})) => {
                 return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
@@ -142,11 +140,40 @@ impl Simulation {
         })
     }
 
-    async fn mount(&mut self, agent: &mut Agent, volume: String, found: Found, epoch: u32) -> Next {
+    /// The attempt takes its workspace, and sees what lies on it.
+    fn take(&mut self, agent: &mut Agent, volume: String) -> Next {
+        let mut world = self.harness.cloud.world();
+        let files = match world.read_files(&volume, &agent.instance) {
+            Ok(files) => files,
+            Err(error) => {
+                drop(world);
+                let what = format!("attempt {} takes what it does not have: {error}", agent.attempt);
+                self.watch.is_wrong(Seen::Held, what);
+                return Next::Exit(REFUSED);
+            }
+        };
+        world.set_mounted(&volume, true);
+        let newest = newest(agent.trial.index, files.iter());
+        drop(world);
+        self.watch.mounted(&agent.trial, &agent.job, agent.attempt);
+        let found = Found { newest: newest.map(|epoch| checkpoint(agent.trial.index, epoch).0), ..Found::default() };
+        agent.doing = Doing::Mounting { volume, found, epoch: newest.unwrap_or(0) };
+        Next::After(Duration::ZERO)
+    }
+
+    /// With the defect planted: the volume of the trial, wherever it is.
+    fn taken_unasked(&self, agent: &Agent) -> Option<String> {
+        let is_planted = self.harness.cloud.sabotage() == Some(Sabotage::MountUnasked);
+        let (_, trials) = is_planted.then(|| self.harness.store.state())?;
+        let trial = trials.into_iter().find(|trial| trial.index == agent.trial.index)?;
+        trial.workspace?.volume.id
+    }
+
+    fn mount(&mut self, agent: &mut Agent, volume: String, found: Found, epoch: u32) -> Next {
         let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
         let request = Request::Mounted { volume: volume.clone(), found, seconds };
-        self.watch.verified(&agent.trial, &volume);
-        match self.ask(agent, request).await {
+        self.watch.verify(&agent.trial, &volume);
+        match self.ask(agent, request) {
             None => Next::After(PAUSE),
             Some(Reply::Accepted {}) => {
                 self.watch.resumed(&agent.trial, agent.attempt, &agent.zone, epoch, seconds);
@@ -161,7 +188,7 @@ impl Simulation {
         }
     }
 
-    async fn train(&mut self, agent: &mut Agent, volume: String, epoch: u32) -> Result<Next, String> {
+    fn train(&mut self, agent: &mut Agent, volume: String, epoch: u32) -> Result<Next, String> {
         let epoch = (epoch + 1).min(self.epochs);
         self.save(agent, &volume, epoch)?;
         if epoch == self.epochs {
@@ -172,7 +199,7 @@ impl Simulation {
         agent.doing = Doing::Training { volume, epoch };
         let (sequence, metrics) = (agent.next_sequence(), metrics(epoch));
         let seal = Some(seal(agent.trial.index, epoch));
-        Ok(match self.ask(agent, Request::Report { sequence, metrics, seal }).await {
+        Ok(match self.ask(agent, Request::Report { sequence, metrics, seal }) {
             Some(Reply::Refused { .. }) => Next::Exit(REFUSED),
             // A lost report is made up for by the next one.
             _other => Next::After(self.epoch),
@@ -190,11 +217,11 @@ impl Simulation {
             let _ = world.remove_file(volume, &agent.instance, &checkpoint(agent.trial.index, old).0);
         }
         drop(world);
-        self.watch.sealed(&agent.trial, epoch);
+        self.watch.seal(&agent.trial, epoch);
         Ok(())
     }
 
-    async fn leave(&mut self, agent: &mut Agent, volume: Option<String>, epoch: u32) -> Result<Next, String> {
+    fn leave(&mut self, agent: &mut Agent, volume: Option<String>, epoch: u32) -> Result<Next, String> {
         if let Some(volume) = volume {
             self.save(agent, &volume, epoch)?;
             self.harness.cloud.world().set_mounted(&volume, false);
@@ -202,35 +229,54 @@ impl Simulation {
         }
         let (sequence, metrics) = (agent.next_sequence(), metrics(epoch));
         let seal = Some(seal(agent.trial.index, epoch));
-        Ok(match self.ask(agent, Request::Release { sequence, metrics, seal }).await {
+        Ok(match self.ask(agent, Request::Release { sequence, metrics, seal }) {
             None => Next::After(PAUSE),
             Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),
         })
     }
 
-    async fn end(&mut self, agent: &mut Agent, epoch: u32) -> Next {
+    fn end(&mut self, agent: &mut Agent, epoch: u32) -> Next {
         let (sequence, metrics) = (agent.next_sequence(), metrics(epoch));
         let (outputs, seconds) = (Outputs::default(), f64::from(epoch) * self.epoch.as_secs_f64());
         let request = Request::End { sequence, exit_code: 0, metrics, outputs, seconds };
-        match self.ask(agent, request).await {
+        match self.ask(agent, request) {
             None => Next::After(PAUSE),
             Some(_) => Next::Exit(0),
         }
     }
 
+    /// Runners on instances that are to be taken see it when they look next; until then looking changes nothing.
+    pub(super) fn notices_are_out(&mut self) {
+        let world = self.harness.cloud.world();
+        let is_warned =
+            |agent: &Agent| world.instance(&agent.instance).is_some_and(|found| found.interruption.is_some());
+        let warned: Vec<_> = self.agents.iter().filter(|(_, agent)| is_warned(agent)).collect();
+        let now = self.harness.now;
+        let looks = warned.into_iter().map(|(key, agent)| {
+            let since = u64::try_from(now.duration_since(agent.started).as_secs()).unwrap_or(0);
+            let period = IMDS_POLL.as_secs();
+            (key.clone(), Duration::from_secs(period - since % period))
+        });
+        let looks: Vec<_> = looks.collect();
+        drop(world);
+        for (key, wait) in looks {
+            self.at(wait, Happening::Poll(key));
+        }
+    }
+
     /// The runner looks at the metadata service; a notice makes it leave.
-    pub(super) async fn poll(&mut self, key: &AttemptKey) {
+    pub(super) fn poll(&mut self, key: &AttemptKey) {
         let Some(agent) = self.agents.get(key).cloned() else { return };
         let is_warned =
             self.harness.cloud.world().instance(&agent.instance).is_some_and(|found| found.interruption.is_some());
+        if !is_warned {
+            return;
+        }
         let Doing::Training { volume, epoch } = &agent.doing else {
             return self.at(IMDS_POLL, Happening::Poll(key.clone()));
         };
-        if !is_warned {
-            return self.at(IMDS_POLL, Happening::Poll(key.clone()));
-        }
         let (volume, epoch) = (Some(volume.clone()), *epoch);
-        self.ask(&agent, Request::Notice { kind: NoticeKind::Interruption }).await;
+        self.ask(&agent, Request::Notice { kind: NoticeKind::Interruption });
         if let Some(agent) = self.agents.get_mut(key) {
             agent.doing = Doing::Leaving { volume, epoch };
         }
@@ -238,8 +284,8 @@ impl Simulation {
         self.at(SAVING, Happening::Step(key.clone()));
     }
 
-    async fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {
-        self.invoke(&agent.request(request)).await?
+    fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {
+        self.invoke(agent.request(request)).1?
     }
 }
 

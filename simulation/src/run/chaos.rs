@@ -1,12 +1,24 @@
-//! What goes wrong in a run.
+//! What goes wrong in a run: each kind of trouble, and where it strikes. A new kind is a field here, its share in
+//! [`Chaos::mixed`], and the place below where the dice are asked.
 
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::Rng as _;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use serde_json::Value;
+use spotsweep_emulator::world::Service;
+
+use super::{Happening, RECONCILE, Simulation};
+use crate::invocation::Mishap;
+
+/// How long an invocation may take: what comes within that time may run beside it.
+const INVOCATION: Duration = Duration::from_secs(3);
+
+/// Fault points among which an invocation's death or failing call is chosen; some end before.
+const POINTS: usize = 24;
 
 /// What goes wrong, as shares from 0 to 1 where not said otherwise.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Chaos {
     /// Best-effort events (`aws.ec2`) that never arrive.
     pub lost: f64,
@@ -18,8 +30,16 @@ pub struct Chaos {
     pub killed: f64,
     /// The one fault point of the whole run at which an invocation dies, beside those by chance.
     pub killed_at: Option<usize>,
+    /// Invocations of which some call gives an error, before or after it has taken effect.
+    pub failed: f64,
     /// EC2 calls that are throttled.
     pub throttled: f64,
+    /// Invocations beside which another one runs, call by call.
+    pub beside: f64,
+    /// Furthest that a function's clock is off.
+    pub skew: Duration,
+    /// How long ListJobs does not show a new job.
+    pub unlisted: Duration,
     /// Mean time between two reclaims; none where absent.
     pub reclaim_every: Option<Duration>,
     /// Reclaims without a notice.
@@ -28,6 +48,8 @@ pub struct Chaos {
     pub zone_wide: f64,
     /// The first so many reclaims only: what comes after must settle.
     pub most_reclaims: usize,
+    /// After this time nothing goes wrong any more, and the sweep must come to its end.
+    pub ends_after: Duration,
 }
 
 impl Chaos {
@@ -39,11 +61,16 @@ impl Chaos {
             delay: Duration::ZERO,
             killed: 0.0,
             killed_at: None,
+            failed: 0.0,
             throttled: 0.0,
+            beside: 0.0,
+            skew: Duration::ZERO,
+            unlisted: Duration::ZERO,
             reclaim_every: None,
             unannounced: 0.0,
             zone_wide: 0.0,
             most_reclaims: 0,
+            ends_after: Duration::from_secs(86_400),
         }
     }
 
@@ -55,11 +82,16 @@ impl Chaos {
             delay: Duration::from_secs(40),
             killed: 0.1,
             killed_at: None,
+            failed: 0.1,
             throttled: 0.1,
+            beside: 0.5,
+            skew: Duration::from_secs(5),
+            unlisted: Duration::from_secs(30),
             reclaim_every: Some(Duration::from_secs(120)),
             unannounced: 0.4,
             zone_wide: 0.2,
             most_reclaims: 40,
+            ends_after: Duration::from_secs(14_400),
         }
     }
 
@@ -72,11 +104,143 @@ impl Chaos {
             delay: Duration::from_secs(60).mul_f64(share(1.0)),
             killed: share(0.2),
             killed_at: None,
+            failed: share(0.2),
             throttled: share(0.3),
+            beside: share(1.0),
+            skew: Duration::from_secs(10).mul_f64(share(1.0)),
+            unlisted: Duration::from_secs(60).mul_f64(share(1.0)),
             reclaim_every: Some(Duration::from_secs(90).mul_f64(1.0 + share(4.0))),
             unannounced: share(1.0),
             zone_wide: share(0.4),
-            most_reclaims: 12,
+            most_reclaims: 8,
+            ends_after: Duration::from_secs(3600).mul_f64(0.25 + share(1.0)),
         }
+    }
+}
+
+/// What a seed makes of a run: how large it is, and what goes wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mixture {
+    /// What goes wrong by chance.
+    pub chaos: Chaos,
+    /// Availability zones with a subnet, 1 to 3.
+    pub zones: u32,
+    /// Trials of the sweep.
+    pub trials: u32,
+    /// Epochs of each.
+    pub epochs: u32,
+    /// The first so many volumes come to nothing.
+    pub failing_volumes: u32,
+    /// The first so many snapshots fail.
+    pub failing_snapshots: u32,
+    /// How long EC2 does not find what was just made.
+    pub visible_after_seconds: u32,
+}
+
+impl Mixture {
+    /// Decided by the seed alone.
+    pub fn of_seed(seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
+        let chaos = Chaos::mixed(&mut rng);
+        let mut upto = |most: u32| rng.next_u32() % (most + 1);
+        Self {
+            chaos,
+            zones: 1 + upto(2),
+            // One trial, two or three: most defects need no more.
+            trials: 1 + upto(3).saturating_sub(1),
+            epochs: 1 + upto(5),
+            failing_volumes: upto(3) / 2,
+            failing_snapshots: upto(3),
+            visible_after_seconds: 4 * upto(2),
+        }
+    }
+}
+
+impl Simulation {
+    /// Trouble that begins with the run.
+    pub(super) fn begin_trouble(&mut self) {
+        self.harness.cloud.world().trouble_mut().throttle_share.insert(Service::Ec2, self.chaos.throttled);
+        self.harness.cloud.list_late(self.chaos.unlisted);
+        if let Some(mean) = self.chaos.reclaim_every {
+            self.at(mean, Happening::Reclaim);
+        }
+    }
+
+    /// All trouble is over.
+    pub(super) fn end_trouble(&mut self) {
+        self.dice.calm_down();
+        self.harness.cloud.world().trouble_mut().throttle_share.clear();
+    }
+
+    /// Puts an event on the bus: lost, late, or twice. What no rule takes reaches nobody.
+    pub(super) fn send(&mut self, event: &Value) {
+        if self.harness.permissions.function_of(event).is_none() {
+            return;
+        }
+        if event["source"] == "aws.ec2" && self.dice.strikes(self.chaos.lost) {
+            return;
+        }
+        let copies = if self.dice.strikes(self.chaos.doubled) { 2 } else { 1 };
+        for _ in 0..copies {
+            let share = self.dice.share();
+            let is_late = !self.chaos.delay.is_zero() && self.dice.strikes(1.0);
+            let delay = if is_late { self.chaos.delay.mul_f64(share) } else { Duration::ZERO };
+            self.at(delay, Happening::Deliver { event: event.clone(), tries: 0 });
+        }
+    }
+
+    /// What happens to the next invocation.
+    pub(super) fn mishap(&mut self) -> Mishap {
+        let chosen = self.chaos.killed_at.and_then(|point| point.checked_sub(self.passed));
+        let dies_at = self.dice.strikes(self.chaos.killed).then(|| self.dice.choose(POINTS));
+        let fails_at = self.dice.strikes(self.chaos.failed).then(|| self.dice.choose(POINTS));
+        let mut mishap = Mishap { dies_at: chosen.or(dies_at), fails_at, skew_ms: 0 };
+        if !self.chaos.skew.is_zero() && self.dice.strikes(0.5) {
+            let furthest = self.chaos.skew.as_secs_f64() * 1000.0;
+            #[expect(clippy::cast_possible_truncation, reason = "some seconds in milliseconds")]
+            let off = ((self.dice.share() * 2.0 - 1.0) * furthest) as i64;
+            mishap.skew_ms = off;
+        }
+        mishap
+    }
+
+    /// Takes the event that is next on the bus, to run beside what is about to run.
+    pub(super) fn companion(&mut self) -> Option<(Value, usize)> {
+        if !self.dice.strikes(self.chaos.beside) {
+            return None;
+        }
+        let until = self.harness.now + INVOCATION;
+        let is_event = |happening: &Happening| matches!(happening, Happening::Deliver { .. });
+        let near = self.happenings.range(..(until, 0)).find(|(_, happening)| is_event(happening));
+        let place = near.map(|(place, _)| *place)?;
+        match self.happenings.remove(&place) {
+            Some(Happening::Deliver { event, tries }) => Some((event, tries)),
+            Some(_) | None => None,
+        }
+    }
+
+    /// AWS takes an instance on which something trains, or all of its zone.
+    pub(super) fn reclaim(&mut self) {
+        let mean = self.chaos.reclaim_every.unwrap_or(RECONCILE);
+        let training: Vec<String> = self.agents.values().map(|agent| agent.instance.clone()).collect();
+        if self.reclaims < self.chaos.most_reclaims {
+            let wait = mean.mul_f64(2.0 * self.dice.share());
+            self.at(wait, Happening::Reclaim);
+        }
+        let (chosen, share) = (self.dice.choose(training.len()), self.dice.share());
+        let is_announced = share >= self.chaos.unannounced;
+        let Some(instance) = training.get(chosen).filter(|_| self.dice.strikes(1.0)) else { return };
+        let notice = is_announced.then_some(Duration::from_secs(120));
+        let now = self.harness.now;
+        let zone = self.harness.cloud.world().instance(instance).map(|found| found.zone.clone());
+        self.reclaims += 1;
+        if let Some(zone) = zone.filter(|_| self.dice.strikes(self.chaos.zone_wide)) {
+            let _ = self.harness.cloud.world().reclaim_zone(&zone, notice, now);
+            self.at(Duration::from_secs(900), Happening::Reopen(zone));
+        } else {
+            // One that is going already can't be taken again.
+            let _ = self.harness.cloud.world().reclaim(instance, notice, now);
+        }
+        self.notices_are_out();
     }
 }

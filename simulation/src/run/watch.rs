@@ -1,15 +1,15 @@
-//! What must always hold, looked at after every happening; and what is measured on the way.
+//! What was seen on the way, for the invariants and for measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
 use spotsweep::handle::{HandleError, chain};
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep::trial::Trial;
 use spotsweep::workspace::TrialRef;
-use spotsweep_emulator::world::World;
-use spotsweep_emulator::world::ebs::VolumeState;
 
-use super::agent::newest;
+use crate::calls::Call;
 use crate::harness::Harness;
+use crate::invocation::Invoked;
 
 /// The Name tag of a volume that stays when its sweep has ended.
 pub const BY_HAND: &str = "dl-datasets-checkpoints";
@@ -31,107 +31,121 @@ pub struct Resume {
     pub moved: bool,
 }
 
+/// What was seen to be wrong as it happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Two attempts have one workspace, or one has what is elsewhere.
+    Held,
+    /// An attempt began behind where the one before it had begun.
+    Lost,
+    /// A decision was illegal, or took no end.
+    Illegal,
+    /// A function did what its role does not allow.
+    Beyond,
+}
+
 /// What was seen.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// Every mounted attempt.
     pub resumes: Vec<Resume>,
+    /// Calls of all functions.
+    pub calls: u64,
+    /// The most calls of one invocation, of each function.
+    pub most_calls: BTreeMap<String, usize>,
+    /// Times that a runner was told to wait for its workspace.
+    pub waits: u64,
+    /// Invocations of all functions.
+    pub invocations: u64,
+    /// Which function made which calls, where somebody wants to know.
+    pub used: Option<BTreeSet<(String, Call)>>,
     /// The newest sealed epoch of each trial.
     sealed: BTreeMap<TrialRef, u32>,
     /// The volumes that a runner has verified, of each trial.
     verified: BTreeMap<TrialRef, BTreeSet<String>>,
     /// Who has the workspace mounted.
     holders: BTreeMap<TrialRef, (String, u32)>,
-    wrong: Vec<String>,
+    wrong: Option<(Seen, String)>,
 }
 
 impl Watch {
-    /// An invocation failed: all but what must never be is part of life.
-    pub(super) fn heard(&mut self, error: &HandleError) {
-        if let HandleError::Illegal(_) | HandleError::Steps = error {
-            self.wrong.push(chain(error));
+    /// An invocation has ended: all but what must never be is part of life.
+    pub(super) fn invoked(&mut self, harness: &Harness, event: &Value, invoked: &Invoked) {
+        if let Some(Err(error @ (HandleError::Illegal(_) | HandleError::Steps))) = &invoked.answer {
+            self.is_wrong(Seen::Illegal, chain(error));
+        }
+        self.invocations += 1;
+        self.calls += invoked.calls.len() as u64;
+        let function = harness.permissions.function_of(event).unwrap_or("no function");
+        match self.most_calls.get_mut(function) {
+            Some(most) => *most = invoked.calls.len().max(*most),
+            None => drop(self.most_calls.insert(function.to_owned(), invoked.calls.len())),
+        }
+        for call in &invoked.calls {
+            if let Some(lack) = harness.permissions.lacks(function, call) {
+                self.is_wrong(Seen::Beyond, lack);
+            }
+            if let Some(used) = &mut self.used {
+                used.insert((function.to_owned(), Call { on: None, ..call.clone() }));
+            }
         }
     }
 
     /// Invariant 2: at most one attempt holds a trial's workspace.
-    pub(super) fn mounted(&mut self, trial: &TrialRef, job: &str, attempt: u32) -> Result<(), String> {
-        let held = self.holders.insert(trial.clone(), (job.to_owned(), attempt));
-        held.map_or(Ok(()), |held| Err(format!("{trial}: attempt {attempt} mounts what {held:?} has mounted")))
+    pub(super) fn mounted(&mut self, trial: &TrialRef, job: &str, attempt: u32) {
+        if let Some(held) = self.holders.insert(trial.clone(), (job.to_owned(), attempt)) {
+            self.is_wrong(Seen::Held, format!("{trial}: attempt {attempt} mounts what {held:?} has mounted"));
+        }
     }
 
     pub(super) fn stopped(&mut self, trial: &TrialRef) {
         self.holders.remove(trial);
     }
 
-    pub(super) fn sealed(&mut self, trial: &TrialRef, epoch: u32) {
+    pub(super) fn seal(&mut self, trial: &TrialRef, epoch: u32) {
         let held = self.sealed.entry(trial.clone()).or_default();
         *held = epoch.max(*held);
     }
 
     /// The runner has verified the volume and is about to say so.
-    pub(super) fn verified(&mut self, trial: &TrialRef, volume: &str) {
+    pub(super) fn verify(&mut self, trial: &TrialRef, volume: &str) {
         self.verified.entry(trial.clone()).or_default().insert(volume.to_owned());
     }
 
     pub(super) fn resumed(&mut self, trial: &TrialRef, attempt: u32, zone: &str, epoch: u32, waited: f64) {
-        let before = self.resumes.iter().rev().find(|resume| resume.trial == trial.index);
-        if let Some(before) = before.filter(|before| before.epoch > epoch) {
-            self.wrong.push(format!("progress was lost: {before:?}, then attempt {attempt} from epoch {epoch}"));
+        let before = self.resumes.iter().rev().find(|resume| resume.trial == trial.index).cloned();
+        if let Some(before) = before.as_ref().filter(|before| before.epoch > epoch) {
+            self.is_wrong(
+                Seen::Lost,
+                format!("progress was lost: {before:?}, then attempt {attempt} from epoch {epoch}"),
+            );
         }
         let moved = before.is_some_and(|before| before.zone != zone);
         let zone = zone.to_owned();
         self.resumes.push(Resume { trial: trial.index, attempt, zone, epoch, waited_seconds: waited, moved });
     }
 
-    /// Invariants 1 and 2, and that nothing illegal has been decided.
-    pub(super) fn check(&self, harness: &Harness) -> Result<(), String> {
-        if let Some(wrong) = self.wrong.first() {
-            return Err(wrong.clone());
-        }
-        let world = harness.cloud.world();
-        let mut wrong = None;
-        harness.store.each_trial(|trial| {
-            if !trial.is_over() && wrong.is_none() {
-                wrong = self.check_trial(&world, trial).err();
-            }
-        });
-        wrong.map_or(Ok(()), Err)
+    /// Something must never be. What is seen first counts.
+    pub(super) fn is_wrong(&mut self, seen: Seen, what: String) {
+        self.wrong.get_or_insert((seen, what));
     }
 
-    /// The source of a migration is deleted only after its copy is mounted and verified: so what was sealed always
-    /// lies on a volume that some runner has held against its seal.
-    fn check_trial(&self, world: &World, trial: &Trial) -> Result<(), String> {
-        let of = trial.of();
-        let sealed = self.sealed.get(&of).copied().unwrap_or(0);
-        if sealed == 0 {
-            return Ok(());
+    /// An error where this was seen.
+    pub(super) fn seen(&self, wanted: Seen) -> Result<(), String> {
+        match &self.wrong {
+            Some((seen, what)) if *seen == wanted => Err(what.clone()),
+            Some(_) | None => Ok(()),
         }
-        let verified = self.verified.get(&of).into_iter().flatten();
-        let there = verified.filter(|id| {
-            let state = world.volume(id).map(|volume| volume.state);
-            matches!(state, Some(VolumeState::Available | VolumeState::InUse))
-        });
-        let kept = there.filter_map(|id| newest(trial.index, world.files_of_volume(id).iter())).max().unwrap_or(0);
-        if kept < sealed {
-            return Err(format!("{of}: epoch {sealed} was sealed, and verified volumes hold only {kept}"));
-        }
-        Ok(())
     }
 
-    /// Invariant 4, and that every trial has succeeded with all of its epochs.
-    pub(super) fn check_end(&self, harness: &Harness) -> Result<(), String> {
-        let mut left = harness.cloud.world().leftovers();
-        left.volumes.retain(|volume| volume.tags.get("Name").map(String::as_str) != Some(BY_HAND));
-        if !left.is_empty() {
-            return Err(format!("left over: {left:?}"));
-        }
-        let (_, trials) = harness.store.state();
-        match trials.iter().find(|trial| trial.status != JobStatus::Succeeded) {
-            Some(trial) => {
-                Err(format!("trial {} has not succeeded: {:?} {:?}", trial.index, trial.status, trial.reason))
-            }
-            None => Ok(()),
-        }
+    /// The newest sealed epoch of a trial.
+    pub(super) fn sealed(&self, trial: &TrialRef) -> u32 {
+        self.sealed.get(trial).copied().unwrap_or(0)
+    }
+
+    /// The volumes that a runner has verified.
+    pub(super) fn verified(&self, trial: &TrialRef) -> impl Iterator<Item = &String> {
+        self.verified.get(trial).into_iter().flatten()
     }
 
     /// The trials that are not done, for an error.

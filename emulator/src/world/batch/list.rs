@@ -63,6 +63,13 @@ impl World {
         Ok(answer)
     }
 
+    /// A name that more than one job was submitted under: Batch allows that, a submission that must happen once not.
+    pub fn job_named_twice(&self) -> Option<&str> {
+        let jobs = &self.batch.jobs;
+        let again = jobs.iter().enumerate().find(|(at, job)| jobs[..*at].iter().any(|other| other.name == job.name));
+        again.map(|(_, job)| job.name.as_str())
+    }
+
     fn jobs_of_queue(&self, named: &str, request: &ListJobs) -> Result<Vec<Value>, ApiError> {
         let prefix = self.arn("batch", "job-queue/");
         let queue = named.strip_prefix(&prefix).unwrap_or(named);

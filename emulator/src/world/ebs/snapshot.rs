@@ -100,14 +100,27 @@ impl World {
             Ok(changed) => changed,
             Err(cause) => return self.fail_snapshot(id, &cause),
         };
-        let copy = Duration::from_secs_f64(changed as f64 / timings.snapshot_bytes_per_second.max(1) as f64);
-        let duration = timings.snapshot_base + copy;
         snapshot.changed_bytes = Some(changed);
         if snapshot.state != SnapshotState::Pending {
             return;
         }
-        snapshot.completes_at = now.saturating_add(duration).ok();
+        let copy = Duration::from_secs_f64(changed as f64 / timings.snapshot_bytes_per_second.max(1) as f64);
+        let duration = (timings.snapshot_base + copy).max(self.copied_before(id) + copy);
+        if let Some(snapshot) = self.ebs.snapshots.get_mut(id) {
+            snapshot.completes_at = now.saturating_add(duration).ok();
+        }
         self.after(duration, Timer::SnapshotDone { snapshot: id.to_owned() });
+    }
+
+    /// How long earlier snapshots of the same volume still copy. No document says how pending snapshots of a volume
+    /// share its throughput; a later one refers to blocks of the earlier, so it is taken to be copied after it.
+    fn copied_before(&self, id: &str) -> Duration {
+        let of = self.ebs.snapshots.get(id).map(|snapshot| snapshot.volume.as_str());
+        let pending = self.ebs.snapshots.values();
+        let pending = pending.filter(|other| other.id != id && Some(other.volume.as_str()) == of);
+        let ends = pending.filter(|other| other.state == SnapshotState::Pending).filter_map(|other| other.completes_at);
+        let left = ends.map(|end| Duration::try_from(end.duration_since(self.now)).unwrap_or_default());
+        left.max().unwrap_or_default()
     }
 
     pub(in crate::world) fn snapshot_done(&mut self, id: &str) {

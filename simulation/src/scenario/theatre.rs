@@ -18,9 +18,10 @@ pub(super) const JOB: &str = "job";
 
 /// The trial and its surroundings.
 pub(super) struct Theatre {
+    sweep: SweepId,
     view: View,
     settings: Settings,
-    pub(super) now: Timestamp,
+    now: Timestamp,
 }
 
 impl Theatre {
@@ -45,13 +46,15 @@ impl Theatre {
             lease: LEASE,
             recheck: RECHECK,
         };
-        let sweep = Held { record: sweep(origin, now)?, version: 1, due: None };
-        Ok(Self { view: View { sweep: Some(sweep), ..View::default() }, settings, now })
+        let record = sweep(origin, now)?;
+        let sweep = record.id.clone();
+        let view = View { sweep: Some(Held { record, version: 1, due: None }), ..View::default() };
+        Ok(Self { sweep, view, settings, now })
     }
 
     /// The sweep's id.
     pub(super) fn sweep(&self) -> SweepId {
-        self.view.sweep.as_ref().map(|held| held.record.id.clone()).unwrap()
+        self.sweep.clone()
     }
 
     /// Lets an event happen, and says what follows.

@@ -8,7 +8,7 @@ use spotsweep::ids::JobId;
 use spotsweep::trial::{Attempt, HOST_GONE, JobStatus, Observation};
 use spotsweep::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 
-use super::stage::{JOB, Theatre};
+use super::theatre::{JOB, Theatre};
 
 pub(super) fn event(theatre: &Theatre, text: &str) -> Result<Event, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -116,6 +116,7 @@ fn volume(words: &[&str]) -> Result<VolumeState, String> {
         ["creating"] => VolumeState::Creating,
         ["available"] => VolumeState::Available,
         ["error"] => VolumeState::Error,
+        ["absent"] => VolumeState::Absent,
         ["attaching", "to", instance] | ["detaching", "from", instance] => in_use(instance, false),
         ["attached", "to", instance] => in_use(instance, true),
         _ => return Err("no such state of a volume".into()),

@@ -4,13 +4,10 @@
 //! a note for people, the commands, the reply. `UPDATE_EXPECTED=1 cargo test -p spotsweep-tests --test scenarios` writes them anew.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-mod stage;
-mod words;
-
 use std::fs;
 use std::path::Path;
 
-use stage::Theatre;
+use spotsweep_simulation::scenario::play;
 
 #[test]
 fn scenarios_go_as_they_are_told() {
@@ -33,31 +30,4 @@ fn scenarios_go_as_they_are_told() {
     println!("{} scenarios, {steps} steps", files.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(files.len() > 10);
-}
-
-/// The scenario with the `then` lines that really follow.
-fn play(told: &str) -> Result<String, String> {
-    let mut played = String::new();
-    let mut theatre = None;
-    for (number, line) in told.lines().enumerate() {
-        let text = line.split('#').next().unwrap_or_default().trim();
-        let at = |problem: String| format!("line {}, {line:?}: {problem}", number + 1);
-        let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
-        match verb {
-            "then" => continue,
-            "" => played.push_str(&format!("{line}\n")),
-            "given" => {
-                theatre = Some(Theatre::given(rest.trim()).map_err(at)?);
-                played.push_str(&format!("{line}\n"));
-            }
-            "when" => {
-                let theatre = theatre.as_mut().ok_or_else(|| at("nothing is given".into()))?;
-                let follows = theatre.when(rest.trim()).map_err(at)?;
-                played.push_str(&format!("{line}\n"));
-                follows.iter().for_each(|what| played.push_str(&format!("then  {what}\n")));
-            }
-            other => return Err(at(format!("{other:?} is none of given, when, then"))),
-        }
-    }
-    Ok(played)
 }

@@ -1,0 +1,97 @@
+//! Invocations of functions, one at a time or side by side, from fault point to fault point.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use serde_json::Value;
+use spotsweep::handle::{HandleError, Report};
+
+use crate::calls::Call;
+use crate::harness::Harness;
+
+/// What goes wrong with one invocation. Fault points count from 0: each call has one before its effect and one after.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mishap {
+    /// The fault point at which it dies, as after `kill -9`.
+    pub dies_at: Option<usize>,
+    /// The fault point at which a call fails: its answer is an error, whether or not it took effect.
+    pub fails_at: Option<usize>,
+    /// How far its clock is ahead of the world's, in milliseconds; behind it where negative.
+    pub skew_ms: i64,
+}
+
+/// How an invocation went.
+#[derive(Debug)]
+pub struct Invoked {
+    /// What it answered; none where it died.
+    pub answer: Option<Result<Report, HandleError>>,
+    /// Fault points that it passed.
+    pub passed: usize,
+    /// Its calls, in order.
+    pub calls: Vec<Call>,
+}
+
+type Handling<'a> = Pin<Box<dyn Future<Output = Result<Report, HandleError>> + 'a>>;
+
+struct Invocation<'a> {
+    /// None once it has ended.
+    future: Option<Handling<'a>>,
+    mishap: Mishap,
+    invoked: Invoked,
+}
+
+impl Invocation<'_> {
+    /// Goes on to its next fault point, its end, or its death.
+    fn go_on(&mut self, harness: &Harness) {
+        let Some(future) = &mut self.future else { return };
+        let passed = self.invoked.passed;
+        harness.calls.fail_next(passed > 0 && self.mishap.fails_at == Some(passed - 1));
+        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        self.invoked.calls.extend(harness.calls.take());
+        match polled {
+            Poll::Ready(answer) => {
+                self.invoked.answer = Some(answer);
+                self.future = None;
+            }
+            Poll::Pending if self.mishap.dies_at == Some(passed) => self.future = None,
+            Poll::Pending => self.invoked.passed += 1,
+        }
+    }
+}
+
+impl Harness {
+    /// Hands each event to an invocation of its own; `choose` says which of those that have not ended goes on next.
+    pub fn invoke_all(&self, events: &[(Value, Mishap)], mut choose: impl FnMut(usize) -> usize) -> Vec<Invoked> {
+        self.calls.take();
+        let begin = |(event, mishap): &(Value, Mishap)| Invocation {
+            future: Some(Box::pin(self.deliver_at(event.clone(), mishap.skew_ms))),
+            mishap: *mishap,
+            invoked: Invoked { answer: None, passed: 0, calls: Vec::new() },
+        };
+        let mut invocations: Vec<Invocation<'_>> = events.iter().map(begin).collect();
+        loop {
+            let mut going: Vec<_> = invocations.iter_mut().filter(|one| one.future.is_some()).collect();
+            match going.len() {
+                0 => break,
+                1 => going[0].go_on(self),
+                many => going[choose(many)].go_on(self),
+            }
+        }
+        invocations.into_iter().map(|one| one.invoked).collect()
+    }
+
+    /// Hands one event to an invocation that nothing disturbs.
+    pub fn invoke(&self, event: &Value) -> Invoked {
+        self.invoke_with(event, Mishap::default())
+    }
+
+    /// Hands one event to an invocation.
+    pub fn invoke_with(&self, event: &Value, mishap: Mishap) -> Invoked {
+        self.invoke_all(&[(event.clone(), mishap)], |_| 0).pop().unwrap_or(Invoked {
+            answer: None,
+            passed: 0,
+            calls: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! What each function may do, read from the template that deploys it, and which events its rule hands to it.
+
+mod yaml;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::calls::Call;
+
+/// The template that is deployed.
+pub const CONTROL_PLANE: &str = include_str!("../../infra/control-plane.yaml");
+
+/// A deployed function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Function {
+    /// `(source, detail type)` of the events that its rule hands to it.
+    pub events: BTreeSet<(String, String)>,
+    /// What its role allows: by action, such as `s3:GetObject`, the resources as the template writes them.
+    pub permissions: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// All functions of a template, by name without prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permissions {
+    /// The functions.
+    pub functions: BTreeMap<String, Function>,
+}
+
+impl Permissions {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// What is not as the template of the control plane is written.
+    pub fn of_template(text: &str) -> Result<Self, String> {
+        let template = yaml::read(text)?;
+        let resources = template["Resources"].as_object().ok_or("no Resources")?;
+        let mut functions = BTreeMap::new();
+        for (name, resource) in resources.iter().filter(|(_, found)| found["Type"] == "AWS::Serverless::Function") {
+            let properties = &resource["Properties"];
+            let function = properties["FunctionName"].as_str().and_then(|name| name.strip_prefix("${NamePrefix}"));
+            let role = properties["Role"].as_str().and_then(|role| role.strip_suffix(".Arn"));
+            let (function, role) = function.zip(role).ok_or_else(|| format!("{name}: no FunctionName or no Role"))?;
+            let permissions = of_role(&template, role)?;
+            functions.insert(function.to_owned(), Function { events: events(&properties["Events"]), permissions });
+        }
+        Ok(Self { functions })
+    }
+
+    /// The function that an event reaches; a runner's request reaches the one without a rule.
+    pub fn function_of(&self, event: &Value) -> Option<&str> {
+        let (source, kind) = (event["source"].as_str(), event["detail-type"].as_str());
+        let is_for = |function: &Function| match source.zip(kind) {
+            None => function.events.is_empty(),
+            Some(wanted) => function.events.iter().any(|(source, kind)| (source.as_str(), kind.as_str()) == wanted),
+        };
+        self.functions.iter().find(|(_, function)| is_for(function)).map(|(name, _)| name.as_str())
+    }
+
+    /// Takes an action from a function.
+    pub(crate) fn revoke(&mut self, function: &str, action: &str) {
+        if let Some(function) = self.functions.get_mut(function) {
+            function.permissions.remove(action);
+        }
+    }
+
+    /// The first permission that a function lacks for a call.
+    pub fn lacks(&self, function: &str, call: &Call) -> Option<String> {
+        let held = self.functions.get(function)?;
+        let needed = needed(call.action);
+        let is_held = |action: &&str| {
+            let resources = held.permissions.get(*action);
+            resources.is_some_and(|all| all.iter().any(|resource| covers(resource, call.on.as_deref())))
+        };
+        let missing = needed.iter().find(|action| !is_held(action))?;
+        Some(format!(
+            "{function} may not {missing}{}",
+            call.on.iter().map(|on| format!(" on {on}")).collect::<String>()
+        ))
+    }
+}
+
+/// What IAM wants for a call. Tags given at creation are a permission of their own
+/// (<https://docs.aws.amazon.com/ebs/latest/userguide/supported-iam-actions-tagging.html>); a transaction is
+/// authorised by the writes in it.
+pub fn needed(action: &str) -> &'static [&'static str] {
+    match action {
+        "GetItem" => &["dynamodb:GetItem"],
+        "Query" => &["dynamodb:Query"],
+        "TransactWriteItems" => &["dynamodb:PutItem"],
+        "GetObject" => &["s3:GetObject"],
+        "PutObject" => &["s3:PutObject"],
+        "DescribeJobDefinitions" => &["batch:DescribeJobDefinitions"],
+        "DescribeJobQueues" => &["batch:DescribeJobQueues"],
+        "DescribeJobs" => &["batch:DescribeJobs"],
+        "ListJobs" => &["batch:ListJobs"],
+        "SubmitJob" => &["batch:SubmitJob", "batch:TagResource"],
+        "TerminateJob" => &["batch:TerminateJob"],
+        "PutEvents" => &["events:PutEvents"],
+        "DescribeContainerInstances" => &["ecs:DescribeContainerInstances"],
+        "CreateVolume" => &["ec2:CreateVolume", "ec2:CreateTags"],
+        "CreateSnapshot" => &["ec2:CreateSnapshot", "ec2:CreateTags"],
+        "AttachVolume" => &["ec2:AttachVolume"],
+        "DetachVolume" => &["ec2:DetachVolume"],
+        "DeleteVolume" => &["ec2:DeleteVolume"],
+        "DeleteSnapshot" => &["ec2:DeleteSnapshot"],
+        "DescribeVolumes" => &["ec2:DescribeVolumes"],
+        "DescribeSnapshots" => &["ec2:DescribeSnapshots"],
+        "DescribeInstances" => &["ec2:DescribeInstances"],
+        _unknown => &["an action that is not in this table"],
+    }
+}
+
+/// Whether a resource of the template covers an S3 key or an index, where the call names one.
+fn covers(resource: &str, on: Option<&str>) -> bool {
+    let inner = resource.strip_prefix("${Bucket.Arn}/").or_else(|| resource.strip_prefix("${Table.Arn}/"));
+    match (inner, on) {
+        (None, None) => true,
+        (Some(pattern), Some(on)) => is_like(pattern, on),
+        (None, Some(_)) | (Some(_), None) => false,
+    }
+}
+
+/// IAM's `*`: any text, slashes too.
+fn is_like(pattern: &str, text: &str) -> bool {
+    let Some((before, after)) = pattern.split_once('*') else { return pattern == text };
+    let Some(rest) = text.strip_prefix(before) else { return false };
+    (0..=rest.len()).any(|from| rest.is_char_boundary(from) && is_like(after, &rest[from..]))
+}
+
+fn of_role(template: &Value, role: &str) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
+    let properties = &template["Resources"][role]["Properties"];
+    let managed = list(&properties["ManagedPolicyArns"]).into_iter().map(|name| {
+        let policy = &template["Resources"][name.as_str()]["Properties"]["PolicyDocument"];
+        if policy.is_null() { Err(format!("{role}: no policy {name} here")) } else { Ok(policy) }
+    });
+    let own = properties["Policies"].as_array().into_iter().flatten().map(|policy| Ok(&policy["PolicyDocument"]));
+    let mut permissions = BTreeMap::<String, BTreeSet<String>>::new();
+    for document in managed.chain(own) {
+        for statement in document?["Statement"].as_array().into_iter().flatten() {
+            if statement["Effect"] != "Allow" {
+                return Err(format!("{role}: a statement that does not allow"));
+            }
+            for action in list(&statement["Action"]) {
+                permissions.entry(action).or_default().extend(list(&statement["Resource"]));
+            }
+        }
+    }
+    Ok(permissions)
+}
+
+fn events(events: &Value) -> BTreeSet<(String, String)> {
+    let mut kinds = BTreeSet::new();
+    for event in events.as_object().into_iter().flatten().map(|(_, event)| event) {
+        if event["Type"] == "Schedule" {
+            kinds.insert(("aws.events".to_owned(), "Scheduled Event".to_owned()));
+        }
+        let pattern = &event["Properties"]["Pattern"];
+        for source in list(&pattern["source"]) {
+            kinds.extend(list(&pattern["detail-type"]).into_iter().map(|kind| (source.clone(), kind)));
+        }
+    }
+    kinds
+}
+
+/// One text or a list of them.
+fn list(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(one) => vec![one.clone()],
+        Value::Array(all) => all.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => vec![],
+    }
+}

@@ -1,0 +1,175 @@
+//! The published AWS post's way, without its worst defects: everything that a volume needs to change zones is done by
+//! the instance itself, one step after another, while it boots (see the end of the AWS facts). What is kept of it:
+//! no use of the notice, the snapshot only begun when the new instance is there, no initialization rate, snapshots
+//! never deleted. What is not: its waiter gives up after ten minutes and the script then deletes the volume all the
+//! same; here it waits for as long as the snapshot takes.
+
+use std::time::Duration;
+
+use spotsweep_emulator::world::ebs::{AttachVolume, AttachmentState, CreateSnapshot, CreateVolume};
+use spotsweep_emulator::world::ebs::{SnapshotState, Tags, VolumeState};
+use spotsweep_emulator::world::{ApiError, Failure, Service, World};
+
+use super::agent::{Agent, Doing, Fetch, Next};
+use super::stage::Stage;
+
+/// One `aws` command: the CLI starts an interpreter.
+const COMMAND: Duration = Duration::from_secs(1);
+
+/// How often `aws ec2 wait` asks (botocore's waiters for snapshots and volumes).
+const WAIT: Duration = Duration::from_secs(15);
+
+/// The script's `sleep 10` after attach-volume.
+const SLEEP: Duration = Duration::from_secs(10);
+
+const DEVICE: &str = "/dev/sdf";
+
+/// Where the script is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Errand {
+    /// describe-volumes by the Name tag, twice.
+    Find,
+    /// wait snapshot-completed; then delete-volume and create-volume.
+    Snapshot { snapshot: String, volume: String },
+    /// wait volume-available.
+    Volume { volume: String },
+    /// attach-volume, sleep, mount.
+    Attach { volume: String },
+    /// The device should be there.
+    Mount { volume: String },
+}
+
+/// The Name tag of a trial's volume.
+fn name(trial: u32) -> String {
+    format!("DL-datasets-checkpoints-{trial}")
+}
+
+impl Stage<'_> {
+    /// The post's first step, done by hand before the sweep: a volume with the dataset for each trial, in one zone after
+    /// the other.
+    pub(super) fn prepare_volumes(&mut self, snapshot: &str) -> Result<(), String> {
+        for trial in 0..self.plan.trials {
+            let zone = self.plan.zones[trial as usize % self.plan.zones.len()].clone();
+            let request = new_volume(trial, zone, snapshot);
+            self.ec2("CreateVolume", |world| world.create_volume(request))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn run_errand(&mut self, agent: &mut Agent, errand: Errand) -> Result<Next, String> {
+        let (next, wait) = match errand {
+            Errand::Find => self.find(agent)?,
+            Errand::Snapshot { snapshot, volume } => {
+                let state = self.ec2("DescribeSnapshots", |world| Ok(world.snapshot_of(&snapshot).map(|s| s.state)))?;
+                match state {
+                    Some(SnapshotState::Completed) => self.copy(agent, &snapshot, &volume)?,
+                    Some(SnapshotState::Pending) => (Errand::Snapshot { snapshot, volume }, WAIT),
+                    Some(SnapshotState::Error) | None => (Errand::Find, COMMAND),
+                }
+            }
+            Errand::Volume { volume } => {
+                let state =
+                    self.ec2("DescribeVolumes", |world| Ok(world.volume(&volume).map(|volume| volume.state)))?;
+                match state {
+                    Some(VolumeState::Available) => (Errand::Attach { volume }, COMMAND),
+                    Some(_) => (Errand::Volume { volume }, WAIT),
+                    None => return Err(format!("trial {}: {volume} is gone", agent.trial)),
+                }
+            }
+            Errand::Attach { volume } => {
+                let request =
+                    AttachVolume { volume: volume.clone(), instance: agent.instance.clone(), device: DEVICE.into() };
+                self.ec2("AttachVolume", |world| world.attach_volume(&request))?;
+                (Errand::Mount { volume }, SLEEP)
+            }
+            Errand::Mount { volume } => {
+                let attached = self.harness.cloud.world().volume(&volume).is_some_and(|volume| {
+                    volume.attachment.as_ref().is_some_and(|found| found.state == AttachmentState::Attached)
+                });
+                if attached {
+                    agent.volume = Some(volume);
+                    let (from, reading) = self.mount(agent)?;
+                    agent.doing = Doing::Fetching(Fetch::Loading { from });
+                    return Ok(Next::After(if from > 0.0 { reading } else { Duration::ZERO }));
+                }
+                (Errand::Mount { volume }, COMMAND)
+            }
+        };
+        agent.doing = Doing::Fetching(Fetch::Script(next));
+        Ok(Next::After(wait))
+    }
+
+    fn find(&mut self, agent: &Agent) -> Result<(Errand, Duration), String> {
+        let wanted = name(agent.trial);
+        let found = self.ec2("DescribeVolumes", |world| {
+            let named = |tags: &Tags| tags.0.get("Name").is_some_and(|name| *name == wanted);
+            let found = world.volumes().find(|volume| named(&volume.tags) && volume.state != VolumeState::Deleting);
+            Ok(found.map(|volume| (volume.id.clone(), volume.zone.clone(), volume.state)))
+        })?;
+        // The second describe-volumes, for the zone.
+        self.ledger.called(1);
+        let (volume, zone, state) = found.ok_or_else(|| format!("trial {} has no volume", agent.trial))?;
+        if state != VolumeState::Available {
+            // The instance before it still goes down.
+            return Ok((Errand::Find, WAIT));
+        }
+        if zone == agent.zone {
+            return Ok((Errand::Attach { volume }, 3 * COMMAND));
+        }
+        let request = CreateSnapshot { volume: volume.clone(), ..CreateSnapshot::default() };
+        let snapshot = self.ec2("CreateSnapshot", |world| world.create_snapshot(request))?.id;
+        Ok((Errand::Snapshot { snapshot, volume }, 3 * COMMAND))
+    }
+
+    /// The old volume goes, a new one is made in this zone.
+    fn copy(&mut self, agent: &Agent, snapshot: &str, old: &str) -> Result<(Errand, Duration), String> {
+        self.ec2("DeleteVolume", |world| world.delete_volume(old))?;
+        let request = new_volume(agent.trial, agent.zone.clone(), snapshot);
+        let volume = self.ec2("CreateVolume", |world| world.create_volume(request))?.id;
+        Ok((Errand::Volume { volume }, 2 * COMMAND))
+    }
+
+    /// Trained to the end: the volume is deleted by hand, its snapshots are forgotten.
+    pub(super) fn clean_up(&mut self, agent: &mut Agent) -> Result<Next, String> {
+        let volume = agent.volume.clone().ok_or("an end without a volume")?;
+        let request = spotsweep_emulator::world::ebs::DetachVolume { volume, instance: None, force: false };
+        self.ec2("DetachVolume", |world| world.detach_volume(&request))?;
+        self.discarded.push(request.volume);
+        Ok(Next::Exit(0))
+    }
+
+    /// Deletes the volumes of finished trials as soon as they are off their instances.
+    pub(super) fn discard(&mut self) -> Result<(), String> {
+        for volume in std::mem::take(&mut self.discarded) {
+            let state = self.harness.cloud.world().volume(&volume).map(|volume| volume.state);
+            match state {
+                Some(VolumeState::Available) => self.ec2("DeleteVolume", |world| world.delete_volume(&volume))?,
+                Some(_) => self.discarded.push(volume),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// One call of the script; nothing it asks for is refused in the model.
+    fn ec2<T>(&mut self, action: &str, effect: impl FnOnce(&mut World) -> Result<T, ApiError>) -> Result<T, String> {
+        self.ledger.called(1);
+        let now = self.harness.now;
+        let answer = self.harness.cloud.world().call(Service::Ec2, action, now, effect);
+        answer.map_err(|failure| match failure {
+            Failure::Api(error) => format!("{action}: {error}"),
+            Failure::Dropped => format!("{action}: no answer"),
+        })
+    }
+}
+
+fn new_volume(trial: u32, zone: String, snapshot: &str) -> CreateVolume {
+    CreateVolume {
+        zone,
+        snapshot: Some(snapshot.to_owned()),
+        // The post has gp2, whose throughput and price are a little worse.
+        volume_type: Some("gp3".into()),
+        tags: Tags::from([("Name", name(trial).as_str())]),
+        ..CreateVolume::default()
+    }
+}

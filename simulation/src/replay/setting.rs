@@ -1,0 +1,84 @@
+//! What is there when a run begins: queue, job definition, dataset, the zones' turns, the sweep.
+
+use std::time::Duration;
+
+use serde_json::json;
+use spotsweep_emulator::Timings;
+use spotsweep_emulator::trace::Change;
+
+use super::ledger::MIB_PER_GIB;
+use super::stage::{Happening, RECONCILE, Stage};
+use super::{Plan, Policy};
+
+impl Stage<'_> {
+    /// Prepares the run; what happens by itself is put on the clock.
+    pub(super) fn set_up(&mut self, workspace_gib: u32) -> Result<(), String> {
+        let needs = json!([{ "type": "VCPU", "value": "8" }, { "type": "MEMORY", "value": "49152" },
+            { "type": "GPU", "value": "1" }]);
+        let container = json!({ "image": "train:1", "command": ["train"], "resourceRequirements": needs });
+        let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
+        let definition = serde_json::from_value(definition).map_err(|error| error.to_string())?;
+        self.harness.cloud.world().register_job_definition(definition).map_err(|error| error.to_string())?;
+        if self.policy.is_spot() {
+            let zones = self.plan.zones.clone();
+            let turns: Vec<Change> = self.trace.changes(1.0).filter(|turn| zones.contains(&turn.zone)).collect();
+            turns.into_iter().for_each(|turn| self.at(turn.at, Happening::Turn(turn)));
+        }
+        match self.policy {
+            Policy::Spotsweep => {
+                let snapshot = self.dataset(workspace_gib);
+                let file = sweep_file(self.plan.trials, workspace_gib, &snapshot);
+                let dropped = self.harness.put("replay.yaml", &file);
+                self.send(&dropped);
+                self.at(RECONCILE, Happening::Tick);
+            }
+            Policy::SeedScript => {
+                let snapshot = self.dataset(workspace_gib);
+                self.prepare_volumes(&snapshot)?;
+                self.submit_all();
+            }
+            Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => self.submit_all(),
+        }
+        Ok(())
+    }
+
+    /// The snapshot that every volume is first made from.
+    fn dataset(&mut self, size_gib: u32) -> String {
+        let mib = (self.plan.parameters.dataset_gib * MIB_PER_GIB).ceil() as usize;
+        let files = [("datasets/all".to_owned(), vec![1; mib])].into();
+        self.harness.cloud.world().prepare_snapshot(size_gib, files)
+    }
+
+    fn submit_all(&mut self) {
+        (0..self.plan.trials).for_each(|trial| self.at(Duration::ZERO, Happening::Submit(trial)));
+    }
+}
+
+/// Room for the dataset, two checkpoints (a new one is whole before the old one goes) and the file system.
+pub(super) fn volume_gib(plan: &Plan) -> u32 {
+    let model = &plan.parameters;
+    ((model.dataset_gib + 2.0 * model.checkpoint_gib) * 1.05 + 1.0).ceil() as u32
+}
+
+/// The model's times and rates as the World's.
+pub(super) fn timings(plan: &Plan, policy: Policy) -> Timings {
+    let model = &plan.parameters;
+    let lazy = match policy {
+        Policy::Spotsweep => model.initialization_mib,
+        Policy::SeedScript | Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => model.lazy_mib,
+    };
+    let rate = |mib: f64| mib.round().max(1.0) as u64;
+    Timings {
+        boot: Duration::from_secs_f64(model.boot_seconds),
+        image_pull: Duration::from_secs_f64(model.image_gib * MIB_PER_GIB / model.image_mib),
+        snapshot_base: Duration::from_secs_f64(model.snapshot_seconds),
+        snapshot_bytes_per_second: rate(model.snapshot_mib),
+        initialization_bytes_per_second: rate(lazy),
+        ..Timings::realistic()
+    }
+}
+
+fn sweep_file(trials: u32, size_gib: u32, snapshot: &str) -> String {
+    let trials: String = (0..trials).map(|trial| format!("  - {{a: {trial}}}\n")).collect();
+    format!("spotsweep: {{attempts: 100, workspace: {{size: {size_gib}GiB, snapshot: {snapshot}}}}}\ntrials:\n{trials}")
+}

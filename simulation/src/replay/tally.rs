@@ -1,0 +1,101 @@
+//! Interruptions and what they cost, and the outcome of a run.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use spotsweep_emulator::trace::Trace;
+
+use super::ledger::Outcome;
+use super::stage::Stage;
+use super::{Plan, Policy};
+
+impl Stage<'_> {
+    /// An attempt stops because its instance goes; with what it had behind it, if it had come to train.
+    pub(super) fn interrupted(&mut self, trial: u32, progress: Option<f64>) {
+        let now = self.harness.now;
+        self.ledger.interruptions += 1;
+        if let Some(progress) = progress {
+            self.trials[trial as usize].stopped = Some((now, progress));
+        }
+    }
+
+    /// Training goes on.
+    pub(super) fn resumed(&mut self, trial: u32, from: f64) {
+        let now = self.harness.now;
+        if let Some((at, progress)) = self.trials[trial as usize].stopped.take() {
+            self.ledger.lost_seconds += (progress - from).max(0.0);
+            let waited = now.duration_since(at).as_secs_f64() - self.outage_seconds(at, now);
+            self.ledger.delays_seconds.push(waited.max(0.0));
+        }
+    }
+
+    /// Training is done.
+    pub(super) fn finished(&mut self, trial: u32) {
+        let total = self.total_seconds();
+        let trial = &mut self.trials[trial as usize];
+        (trial.finished, trial.saved) = (Some(self.harness.now), total);
+    }
+
+    fn outage_seconds(&self, from: Timestamp, until: Timestamp) -> f64 {
+        let shared = self.outages.iter().map(|(began, ended)| {
+            let seconds = until.min(*ended).duration_since(from.max(*began)).as_secs_f64();
+            seconds.max(0.0)
+        });
+        shared.sum()
+    }
+
+    /// What the run has come to.
+    pub(super) fn outcome(mut self, end: Timestamp) -> Outcome {
+        let now = self.harness.now;
+        let useful_seconds: f64 = self.trials.iter().map(|trial| trial.saved).sum();
+        // What was lost and has not been begun again.
+        for trial in &self.trials {
+            let lost = trial.stopped.map_or(0.0, |(_, progress)| progress - trial.saved);
+            self.ledger.lost_seconds += lost.max(0.0);
+        }
+        if self.policy == Policy::Spotsweep {
+            let trained = useful_seconds + self.ledger.lost_seconds;
+            self.ledger.reported((trained / self.plan.parameters.report_seconds) as u64);
+        }
+        let finished = self.trials.iter().filter_map(|trial| trial.finished);
+        let last = if finished.clone().count() == self.trials.len() { finished.clone().max() } else { None };
+        let (model, ledger) = (&self.plan.parameters, &self.ledger);
+        Outcome {
+            finished: u32::try_from(finished.count()).unwrap_or(u32::MAX),
+            makespan_seconds: last.unwrap_or(end).duration_since(self.started).as_secs_f64(),
+            useful_seconds,
+            instance_seconds: ledger.instance_seconds(now),
+            interruptions: ledger.interruptions,
+            lost_seconds: ledger.lost_seconds,
+            delays_seconds: ledger.delays_seconds.clone(),
+            calls: ledger.calls(),
+            usd: ledger.dollars(self.policy, model, self.trace, self.started, now),
+        }
+    }
+}
+
+/// When none of the zones had capacity.
+pub(super) fn outages(plan: &Plan, trace: &Trace, started: Timestamp) -> Vec<(Timestamp, Timestamp)> {
+    let mut outages = Vec::new();
+    let mut open: BTreeMap<String, bool> = BTreeMap::new();
+    let mut since: Option<Timestamp> = None;
+    let mut changes = trace.changes(1.0).filter(|turn| plan.zones.contains(&turn.zone)).peekable();
+    while let Some(turn) = changes.next() {
+        let at = started + turn.at;
+        open.insert(turn.zone, turn.available);
+        if changes.peek().is_some_and(|next| next.at == turn.at) {
+            continue;
+        }
+        let closed = open.values().all(|open| !open);
+        match since {
+            None if closed => since = Some(at),
+            Some(began) if !closed => {
+                outages.push((began, at));
+                since = None;
+            }
+            None | Some(_) => {}
+        }
+    }
+    outages.extend(since.map(|began| (began, started + trace.duration())));
+    outages
+}

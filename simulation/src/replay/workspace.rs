@@ -1,0 +1,176 @@
+//! Checkpoints on a volume, and `spotsweep`'s side of it: what `spotsweep-runner` says to the real control plane.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+use spotsweep::claim::{ClaimRequest, Found, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep::trial::INTERRUPTED_EXIT_CODE;
+
+use super::Policy;
+use super::agent::{Agent, Doing, Fetch, Next};
+use super::ledger::MIB_PER_GIB;
+use super::stage::Stage;
+
+/// How long a runner waits after a call that failed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Where checkpoints lie; the rest of the path is the progress in milliseconds.
+const CHECKPOINTS: &str = "checkpoints/";
+
+impl Stage<'_> {
+    /// The runner asks for its trial until it is granted.
+    pub(super) async fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
+        let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
+        Ok(match self.ask(agent, Request::Claim { instance, zone }).await? {
+            None => Next::After(PAUSE),
+            Some(Reply::Waiting { retry_after_ms, .. }) => Next::After(Duration::from_millis(retry_after_ms.max(1))),
+            Some(Reply::Unavailable { .. }) => Next::Exit(INTERRUPTED_EXIT_CODE),
+            Some(Reply::Granted(grant)) => {
+                agent.volume = Some(grant.workspace.ok_or("granted without its workspace")?.volume);
+                let (from, reading) = self.mount(agent)?;
+                // The runner reads the newest checkpoint through its hash (runner/src/seal/judge.rs).
+                let model = &self.plan.parameters;
+                let hashing = Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / model.hash_mib);
+                agent.doing = Doing::Fetching(Fetch::Verifying { from });
+                Next::After(if from > 0.0 { reading.max(hashing) } else { Duration::ZERO })
+            }
+            Some(reply @ (Reply::Refused { .. } | Reply::Accepted {})) => {
+                return Err(format!("trial {}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
+            }
+        })
+    }
+
+    /// The checkpoints have been held against the seal.
+    pub(super) async fn verified(&mut self, agent: &mut Agent, from: f64) -> Result<Next, String> {
+        let volume = agent.volume.clone().ok_or("verified without a volume")?;
+        let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
+        let found = Found { newest: (from > 0.0).then(|| path(from)), ..Found::default() };
+        Ok(match self.ask(agent, Request::Mounted { volume: volume.clone(), found, seconds }).await? {
+            None => Next::After(PAUSE),
+            Some(Reply::Accepted {}) => {
+                // What the verification has read is still in memory, if it fits there.
+                let model = &self.plan.parameters;
+                let again = from > 0.0 && model.checkpoint_gib > model.memory_gib;
+                let loading = if again { self.reading(&volume) } else { Duration::ZERO };
+                agent.doing = Doing::Fetching(Fetch::Loading { from });
+                Next::After(loading)
+            }
+            Some(_) => {
+                self.harness.cloud.world().set_mounted(&volume, false);
+                Next::Exit(INTERRUPTED_EXIT_CODE)
+            }
+        })
+    }
+
+    /// Tells the control plane of a new seal.
+    pub(super) async fn report(&mut self, agent: &mut Agent) -> Result<(), String> {
+        if self.policy == Policy::Spotsweep {
+            let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
+            // A lost report is made up for by the next one.
+            self.ask(agent, Request::Report { sequence, metrics, seal }).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn tell_notice(&mut self, agent: &mut Agent) -> Result<(), String> {
+        if self.policy == Policy::Spotsweep {
+            self.ask(agent, Request::Notice { kind: NoticeKind::Interruption }).await?;
+        }
+        Ok(())
+    }
+
+    /// Unmounts and gives the trial back.
+    pub(super) async fn release(&mut self, agent: &mut Agent) -> Result<Next, String> {
+        if let Some(volume) = &agent.volume {
+            self.harness.cloud.world().set_mounted(volume, false);
+        }
+        let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
+        let answer = self.ask(agent, Request::Release { sequence, metrics, seal }).await?;
+        Ok(answer.map_or(Next::After(PAUSE), |_| Next::Exit(INTERRUPTED_EXIT_CODE)))
+    }
+
+    pub(super) async fn tell_end(&mut self, agent: &mut Agent) -> Result<Next, String> {
+        let (sequence, metrics, seconds) = (agent.next_sequence(), metrics(), self.total_seconds());
+        let request = Request::End { sequence, exit_code: 0, metrics, outputs: Outputs::default(), seconds };
+        Ok(self.ask(agent, request).await?.map_or(Next::After(PAUSE), |_| Next::Exit(0)))
+    }
+
+    /// Mounts the attempt's volume: the newest progress on it, and how long reading that checkpoint takes.
+    pub(super) fn mount(&mut self, agent: &Agent) -> Result<(f64, Duration), String> {
+        let volume = agent.volume.clone().ok_or("a mount without a volume")?;
+        let mut world = self.harness.cloud.world();
+        let files = world.read_files(&volume, &agent.instance).map_err(|error| format!("cannot mount: {error}"))?;
+        world.set_mounted(&volume, true);
+        drop(world);
+        let from = files.keys().filter_map(|path| progress(path)).max_by(f64::total_cmp).unwrap_or(0.0);
+        Ok((from, self.reading(&volume)))
+    }
+
+    /// How long a checkpoint takes to read: a volume from a snapshot loads while it is read for the first time.
+    fn reading(&self, volume: &str) -> Duration {
+        let model = &self.plan.parameters;
+        let now = self.harness.now;
+        let world = self.harness.cloud.world();
+        let loads = world.volume(volume).is_some_and(|volume| volume.initialized_at.is_some_and(|at| at > now));
+        let mib = match (loads, self.policy) {
+            (false, _) => model.volume_mib,
+            (true, Policy::Spotsweep) => model.volume_mib.min(model.initialization_mib),
+            (true, Policy::SeedScript | Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand) => {
+                model.volume_mib.min(model.lazy_mib)
+            }
+        };
+        Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / mib)
+    }
+
+    /// A new checkpoint is whole on the volume; then the one before goes.
+    pub(super) fn keep_on_volume(&mut self, agent: &Agent, progress_seconds: f64) -> Result<(), String> {
+        let volume = agent.volume.clone().ok_or("a checkpoint without a volume")?;
+        let mut world = self.harness.cloud.world();
+        let before = world.files_of_volume(&volume);
+        let mib = (self.plan.parameters.checkpoint_gib * MIB_PER_GIB).ceil() as usize;
+        world
+            .write_file(&volume, &agent.instance, &path(progress_seconds), vec![0; mib])
+            .map_err(|error| format!("trial {}: the volume left under its attempt: {error}", agent.trial))?;
+        for old in before.keys().filter(|path| progress(path).is_some_and(|old| old < progress_seconds)) {
+            world.remove_file(&volume, &agent.instance, old).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// The seal of what lies on the volume.
+    fn seal(&self, agent: &Agent) -> Seal {
+        let files = agent.volume.as_ref().map(|id| self.harness.cloud.world().files_of_volume(id)).unwrap_or_default();
+        let newest = files.keys().filter(|path| progress(path).is_some()).max().cloned();
+        let bytes = newest.as_ref().and_then(|path| files.get(path)).map_or(0, Vec::len);
+        Seal { files: u64::from(newest.is_some()), bytes: bytes as u64, newest }
+    }
+
+    async fn ask(&mut self, agent: &Agent, request: Request) -> Result<Option<Reply>, String> {
+        let sweep = agent.sweep.as_ref().ok_or("a claim without a sweep")?.to_string();
+        let (index, job, attempt) = (agent.trial, agent.key.job.clone(), agent.attempt);
+        // The runner's Invoke.
+        self.ledger.called(1);
+        Ok(self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, request })).await?.flatten())
+    }
+}
+
+impl Agent {
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+}
+
+fn path(progress_seconds: f64) -> String {
+    format!("{CHECKPOINTS}{:012}", (progress_seconds * 1000.0).round() as u64)
+}
+
+fn progress(path: &str) -> Option<f64> {
+    let millis: u64 = path.strip_prefix(CHECKPOINTS)?.parse().ok()?;
+    Some(millis as f64 / 1000.0)
+}
+
+fn metrics() -> BTreeMap<String, Metric> {
+    [("loss".to_owned(), Metric { last: 1.0, step: None, min: 1.0, max: 1.0 })].into()
+}

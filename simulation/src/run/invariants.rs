@@ -1,0 +1,165 @@
+//! What must always hold. A new invariant is an entry of [`INVARIANTS`] and the function that it names; what it looks
+//! at beside the account, [`Watch`](super::Watch) has seen.
+
+use std::time::Duration;
+
+use spotsweep::settings::LONGEST_BACKOFF;
+use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_emulator::world::World;
+use spotsweep_emulator::world::ebs::VolumeState;
+
+use super::agent::newest;
+use super::watch::Seen;
+use super::{BY_HAND, RECONCILE, Simulation};
+
+/// Calls that one occasion costs at most: an attempt goes from claim to release with about forty, all else with fewer.
+const CALLS_PER_OCCASION: u64 = 40;
+
+/// One thing that must hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Invariant {
+    /// What it says.
+    pub name: &'static str,
+    /// Looked at after every step.
+    pub after_every_step: bool,
+    /// Looked at when the sweep has settled.
+    pub at_the_end: bool,
+    holds: fn(&Simulation) -> Result<(), String>,
+}
+
+const fn always(name: &'static str, holds: fn(&Simulation) -> Result<(), String>) -> Invariant {
+    Invariant { name, after_every_step: true, at_the_end: true, holds }
+}
+
+const fn finally(name: &'static str, holds: fn(&Simulation) -> Result<(), String>) -> Invariant {
+    Invariant { name, after_every_step: false, at_the_end: true, holds }
+}
+
+/// All of them.
+pub const INVARIANTS: &[Invariant] = &[
+    always("what was sealed is held", sealed_is_held),
+    always("progress is not lost", progress_stays),
+    always("at most one attempt holds a workspace", one_holder),
+    always("nothing illegal is decided", nothing_illegal),
+    always("each function does only what its role allows", within_roles),
+    always("one file, one submission", one_submission),
+    finally("nothing is left over", nothing_left),
+    finally("every trial has succeeded", all_succeeded),
+    always("nothing stands still for longer than the reconcile period", goes_on),
+    always("audit rows tell the way to what is stored", audits_tell),
+    finally("calls are bounded", calls_are_bounded),
+];
+
+impl Simulation {
+    /// Looks at some of the invariants.
+    ///
+    /// # Errors
+    /// The first that does not hold, and why.
+    pub(super) fn check(&self, which: impl Fn(&Invariant) -> bool) -> Result<(), String> {
+        let broken =
+            |invariant: &Invariant| (invariant.holds)(self).map_err(|why| format!("{}: {why}", invariant.name));
+        INVARIANTS.iter().filter(|invariant| which(invariant)).try_for_each(broken)
+    }
+}
+
+/// Invariant 1. The source of a migration is deleted only after its copy is mounted and verified: so what was sealed
+/// always lies on a volume that some runner has held against its seal.
+fn sealed_is_held(run: &Simulation) -> Result<(), String> {
+    let world = run.harness.cloud.world();
+    let mut result = Ok(());
+    run.harness.store.each_trial(|trial| {
+        if !trial.is_over() && result.is_ok() {
+            result = trial_is_held(run, &world, trial);
+        }
+    });
+    result
+}
+
+/// Invariant 1 again, as the next attempt sees it.
+fn progress_stays(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Lost)
+}
+
+fn trial_is_held(run: &Simulation, world: &World, trial: &Trial) -> Result<(), String> {
+    let of = trial.of();
+    let sealed = run.watch.sealed(&of);
+    if sealed == 0 {
+        return Ok(());
+    }
+    let there = run.watch.verified(&of).filter(|id| {
+        let state = world.volume(id).map(|volume| volume.state);
+        matches!(state, Some(VolumeState::Available | VolumeState::InUse))
+    });
+    let kept = there.filter_map(|id| newest(trial.index, world.files_of_volume(id).iter())).max().unwrap_or(0);
+    if kept < sealed {
+        return Err(format!("{of}: epoch {sealed} was sealed, and verified volumes hold only {kept}"));
+    }
+    Ok(())
+}
+
+/// Invariant 2.
+fn one_holder(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Held)
+}
+
+fn nothing_illegal(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Illegal)
+}
+
+fn within_roles(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Beyond)
+}
+
+/// Invariant 3: Batch has each part, and each trial that was submitted again, once.
+fn one_submission(run: &Simulation) -> Result<(), String> {
+    let twice = run.harness.cloud.world().job_named_twice().map(str::to_owned);
+    twice.map_or(Ok(()), |name| Err(format!("Batch has more than one job {name}")))
+}
+
+/// Invariant 4.
+fn nothing_left(run: &Simulation) -> Result<(), String> {
+    let mut left = run.harness.cloud.world().leftovers();
+    left.volumes.retain(|volume| volume.tags.get("Name").map(String::as_str) != Some(BY_HAND));
+    if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+}
+
+fn all_succeeded(run: &Simulation) -> Result<(), String> {
+    let (_, trials) = run.harness.store.state();
+    match trials.iter().find(|trial| trial.status != JobStatus::Succeeded) {
+        Some(trial) => Err(format!("trial {} has not: {:?} {:?}", trial.index, trial.status, trial.reason)),
+        None => Ok(()),
+    }
+}
+
+/// Invariant 5. Once nothing goes wrong any more, what was lost is found by the next two turns of the schedule, or where
+/// the same had failed again and again by the next re-drive; the rest is boot, image, copies and training.
+fn goes_on(run: &Simulation) -> Result<(), String> {
+    let training = run.epoch * run.epochs;
+    let until = run.chaos.ends_after + training * 2 + RECONCILE * 2 + LONGEST_BACKOFF + Duration::from_secs(1800);
+    if run.elapsed() <= until {
+        return Ok(());
+    }
+    Err(format!("not settled after {:?}: {}", run.elapsed(), run.watch.open(&run.harness)))
+}
+
+fn audits_tell(run: &Simulation) -> Result<(), String> {
+    run.harness.store.check_audits()
+}
+
+/// An invocation looks at each trial a few times at most; and a sweep costs calls for what happens to it: attempts,
+/// turns of the schedule, questions of waiting runners, bad luck.
+fn calls_are_bounded(run: &Simulation) -> Result<(), String> {
+    let (_, trials) = run.harness.store.state();
+    let most = 20 + 15 * trials.len();
+    if let Some((function, calls)) = run.watch.most_calls.iter().find(|(_, calls)| **calls > most) {
+        return Err(format!("an invocation of {function} made {calls} calls, where {most} are enough"));
+    }
+    let attempts: usize = trials.iter().map(|trial| trial.attempts.len()).sum();
+    let turns = run.elapsed().as_secs() / RECONCILE.as_secs();
+    let occasions = (trials.len() + attempts) as u64 + turns * trials.len() as u64 + run.watch.waits + run.strokes();
+    let enough = CALLS_PER_OCCASION * occasions;
+    if run.watch.calls > enough {
+        return Err(format!("{} calls, where {enough} are enough", run.watch.calls));
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Defects, planted to see that the simulation finds them: one or more for each invariant.
+
+use std::sync::Arc;
+
+use spotsweep::workspace::{Call, Fact, NewVolume, TrialRef};
+use spotsweep_emulator::world::ebs::SnapshotState;
+
+use crate::cloud::Cloud;
+use crate::harness::Harness;
+
+/// A defect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sabotage {
+    /// The source of a migration is deleted when its copy is made, as the published script does.
+    DeleteSourceEarly,
+    /// A copy is made from the oldest snapshot that is there.
+    CopyOldSnapshot,
+    /// A runner that is told to wait for its workspace takes it all the same.
+    MountUnasked,
+    /// Batch is never looked up before a job is submitted again.
+    OverlookJobs,
+    /// A record is written whatever has happened to it since it was read.
+    CommitBlindly,
+    /// Nothing is ever deleted.
+    KeepEverything,
+    /// The schedule never fires.
+    StopSchedule,
+    /// The function of EBS's events may not attach volumes.
+    RevokeAttach,
+    /// A volume is looked at fifty times in a row.
+    AskAgainAndAgain,
+    /// A report of the runner leaves no audit row.
+    SkipAudits,
+}
+
+impl Sabotage {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::DeleteSourceEarly,
+        Self::CopyOldSnapshot,
+        Self::MountUnasked,
+        Self::OverlookJobs,
+        Self::CommitBlindly,
+        Self::KeepEverything,
+        Self::StopSchedule,
+        Self::RevokeAttach,
+        Self::AskAgainAndAgain,
+        Self::SkipAudits,
+    ];
+
+    /// Name of the invariant that it breaks first.
+    pub fn breaks(self) -> &'static str {
+        match self {
+            Self::DeleteSourceEarly | Self::CopyOldSnapshot => "what was sealed is held",
+            Self::MountUnasked => "at most one attempt holds a workspace",
+            Self::OverlookJobs => "one file, one submission",
+            Self::CommitBlindly | Self::KeepEverything => "nothing is left over",
+            Self::StopSchedule => "nothing stands still",
+            Self::RevokeAttach => "each function does only what its role allows",
+            Self::AskAgainAndAgain => "calls are bounded",
+            Self::SkipAudits => "audit rows tell the way",
+        }
+    }
+}
+
+impl Harness {
+    /// Plants a defect.
+    pub fn plant(&mut self, sabotage: Sabotage) {
+        match sabotage {
+            Sabotage::CommitBlindly => self.store.commit_blindly(),
+            Sabotage::SkipAudits => self.store.skip_audits_of("trial-reported"),
+            Sabotage::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),
+            Sabotage::DeleteSourceEarly
+            | Sabotage::CopyOldSnapshot
+            | Sabotage::MountUnasked
+            | Sabotage::OverlookJobs
+            | Sabotage::KeepEverything
+            | Sabotage::StopSchedule
+            | Sabotage::AskAgainAndAgain => self.cloud.plant(sabotage),
+        }
+    }
+}
+
+impl Cloud {
+    /// The planted defect does its work: answers in place of a call, or changes it.
+    pub(crate) fn spoil(&self, trial: &TrialRef, call: &mut Call) -> Option<Fact> {
+        match (self.sabotage()?, call) {
+            (Sabotage::KeepEverything, Call::DeleteVolume(id) | Call::DeleteSnapshot(id)) => {
+                Some(Fact::Deleted(id.clone()))
+            }
+            (Sabotage::DeleteSourceEarly, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
+                let mut world = self.world();
+                let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
+                // Already gone where the call is repeated.
+                let _ = world.delete_volume(&source);
+                None
+            }
+            (Sabotage::CopyOldSnapshot, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
+                let world = self.world();
+                let ours = world.snapshots().filter(|snapshot| {
+                    snapshot.tags.0.get("spotsweep:trial") == Some(&trial.index.to_string())
+                        && snapshot.state == SnapshotState::Completed
+                });
+                if let Some(oldest) = ours.min_by_key(|snapshot| snapshot.started_at) {
+                    from.clone_from(&oldest.id);
+                }
+                None
+            }
+            _elsewhere => None,
+        }
+    }
+}

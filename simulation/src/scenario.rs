@@ -1,0 +1,71 @@
+//! Scenarios: what a trial's workspace does, told step by step. `given` makes the trial, each `when` is an event or a
+//! `wait`, and the `then` lines under it are all that follows: the new stage, a note for people, the commands, the
+//! reply. They are played through `decide`, and written from what a trial lived through in a simulated run.
+
+mod say;
+mod theatre;
+mod words;
+
+pub use say::Story;
+use theatre::Theatre;
+
+/// The scenario without the steps that lead to nothing: what is done to volumes and snapshots, and in which stage, stays.
+///
+/// # Errors
+/// As [`play`].
+pub fn trim(told: &str) -> Result<String, String> {
+    let mut steps: Vec<&str> = told.lines().filter(|line| !line.starts_with("then")).collect();
+    let essence = essence(&play(told)?);
+    let mut at = steps.len();
+    while at > 0 {
+        at -= 1;
+        if steps[at].starts_with("when") {
+            let without: Vec<&str> = [&steps[..at], &steps[at + 1..]].concat();
+            if play(&without.join("\n")).is_ok_and(|played| self::essence(&played) == essence) {
+                steps = without;
+            }
+        }
+    }
+    play(&steps.join("\n"))
+}
+
+/// What counts of what follows: not that something was looked at, or ignored, or is still waited for.
+fn essence(played: &str) -> Vec<String> {
+    let is_idle = |what: &str| {
+        ["ignore", "reply waiting", "command describe", "command find", "command await", "command locate"]
+            .iter()
+            .any(|idle| what.starts_with(idle))
+    };
+    let follows = played.lines().filter_map(|line| line.strip_prefix("then  "));
+    follows.filter(|what| !is_idle(what)).map(str::to_owned).collect()
+}
+
+/// The scenario with the `then` lines that really follow.
+///
+/// # Errors
+/// The line that can't be played, and why.
+pub fn play(told: &str) -> Result<String, String> {
+    let mut played = String::new();
+    let mut theatre = None;
+    for (number, line) in told.lines().enumerate() {
+        let text = line.split('#').next().unwrap_or_default().trim();
+        let at = |problem: String| format!("line {}, {line:?}: {problem}", number + 1);
+        let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
+        match verb {
+            "then" => continue,
+            "" => played.push_str(&format!("{line}\n")),
+            "given" => {
+                theatre = Some(Theatre::given(rest.trim()).map_err(at)?);
+                played.push_str(&format!("{line}\n"));
+            }
+            "when" => {
+                let theatre = theatre.as_mut().ok_or_else(|| at("nothing is given".into()))?;
+                let follows = theatre.when(rest.trim()).map_err(at)?;
+                played.push_str(&format!("{line}\n"));
+                follows.iter().for_each(|what| played.push_str(&format!("then  {what}\n")));
+            }
+            other => return Err(at(format!("{other:?} is none of given, when, then"))),
+        }
+    }
+    Ok(played)
+}

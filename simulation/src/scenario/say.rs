@@ -1,0 +1,169 @@
+//! Events in the words of scenarios: the way back from `words.rs`.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use spotsweep::claim::NoticeKind;
+use spotsweep::event::{Ask, Ending, Event};
+use spotsweep::ids::SweepId;
+use spotsweep::workspace::{Fact, RefusalKind, SnapshotState, VolumeState};
+
+/// What one trial lived through.
+#[derive(Debug)]
+pub struct Story {
+    sweep: SweepId,
+    index: u32,
+    lines: Vec<String>,
+    /// Ids as scenarios call them.
+    names: BTreeMap<String, String>,
+    now: Option<Timestamp>,
+}
+
+impl Story {
+    /// A story in which nothing has happened to the trial yet.
+    pub fn of(sweep: SweepId, index: u32) -> Self {
+        Self { sweep, index, lines: vec!["given a trial".into()], names: BTreeMap::new(), now: None }
+    }
+
+    /// One more event, if it is of this trial.
+    pub fn tell(&mut self, event: &Event, at: Timestamp) {
+        let Some(words) = self.words(event) else { return };
+        let waited = self.now.map_or(0, |before| at.as_second() - before.as_second());
+        if waited > 0 {
+            self.lines.push(format!("when  wait {waited}s"));
+        }
+        self.now = Some(at);
+        self.lines.push(format!("when  {words}"));
+    }
+
+    /// The scenario, without what follows from each step.
+    pub fn text(&self) -> String {
+        self.lines.join("\n") + "\n"
+    }
+
+    fn words(&mut self, event: &Event) -> Option<String> {
+        match event {
+            Event::AttemptLocated { trial, attempt, instance, zone } if self.is_of(&trial.sweep, trial.index) => {
+                Some(format!("located attempt {attempt} on {} in {zone}", self.instance(instance)))
+            }
+            Event::TrialJobChanged(job) if self.is_of(&job.sweep, job.index) && job.round == 0 => {
+                let status = format!("{:?}", job.seen.status).to_uppercase();
+                Some(format!("batch {status} after {} attempts", job.seen.ended.len()))
+            }
+            Event::Workspace(trial, fact) if self.is_of(&trial.sweep, trial.index) => self.fact(fact),
+            Event::TrialRequested(request) if self.is_of(&request.sweep, request.index) => {
+                let what = self.ask(&request.ask)?;
+                Some(format!("attempt {} {what}", request.attempt))
+            }
+            // Of another trial, or without a word here: nothing that moves a workspace.
+            _other => None,
+        }
+    }
+
+    fn ask(&mut self, ask: &Ask) -> Option<String> {
+        Some(match ask {
+            Ask::Claim { instance: Some(instance), zone: Some(zone) } => {
+                format!("claims on {} in {zone}", self.instance(instance))
+            }
+            Ask::Claim { .. } => "claims".into(),
+            Ask::Mounted { volume, found } => {
+                let volume = self.name(volume, "vol");
+                match (found.torn.first(), &found.newest) {
+                    (None, _) => format!("mounts {volume}"),
+                    (Some(torn), Some(newest)) => format!("mounts {volume} torn {torn} newest {newest}"),
+                    (Some(torn), None) => format!("mounts {volume} torn {torn} nothing left"),
+                }
+            }
+            Ask::Notice(NoticeKind::Interruption) => "warns".into(),
+            Ask::Report { ended: Some(Ending::Released), .. } => "releases".into(),
+            Ask::Report { ended: Some(Ending::Finished { exit_code, .. }), .. } => format!("finishes with {exit_code}"),
+            Ask::Notice(NoticeKind::Rebalance) | Ask::Report { ended: None, .. } => return None,
+        })
+    }
+
+    fn fact(&mut self, fact: &Fact) -> Option<String> {
+        Some(match fact {
+            Fact::Noticed { instance, kind: NoticeKind::Interruption } => {
+                format!("notice {} interruption", self.instance(instance))
+            }
+            Fact::Noticed { instance, kind: NoticeKind::Rebalance } => {
+                format!("notice {} rebalance", self.instance(instance))
+            }
+            Fact::Volume { operation: Some(operation), id, state } => {
+                let id = self.made(id, "vol", *operation);
+                format!("volume {id} of operation {operation} {}", self.volume(state))
+            }
+            Fact::Volume { operation: None, id, state } => {
+                format!("volume {} {}", self.name(id, "vol"), self.volume(state))
+            }
+            Fact::VolumeTold { id, made } => {
+                format!("ebs volume {} {}", self.name(id, "vol"), if *made { "available" } else { "failed" })
+            }
+            Fact::Snapshot { operation: Some(operation), id, state } => {
+                let id = self.made(id, "snap", *operation);
+                format!("snapshot {id} of operation {operation} {}", snapshot(*state))
+            }
+            Fact::Snapshot { operation: None, id, state } => {
+                format!("snapshot {} {}", self.name(id, "snap"), snapshot(*state))
+            }
+            Fact::SnapshotNotFound { operation } => format!("snapshot of operation {operation} not found"),
+            Fact::Missing(id) => format!("missing {}", self.name(id, "vol")),
+            Fact::Deleted(id) => format!("deleted {}", self.name(id, "vol")),
+            Fact::Due => "due".into(),
+            Fact::Refused(refusal) => match &refusal.kind {
+                RefusalKind::Volume { operation } => format!("refused volume {operation} {}", refusal.code),
+                RefusalKind::Snapshot { operation } => format!("refused snapshot {operation} {}", refusal.code),
+                RefusalKind::DeviceTaken { volume } => format!("refused device {}", self.name(volume, "vol")),
+                RefusalKind::Instance { volume } => {
+                    format!("refused instance {} {}", self.name(volume, "vol"), refusal.code)
+                }
+            },
+            Fact::Wanted(_)
+            | Fact::PlaceUnknown
+            | Fact::Mounted { .. }
+            | Fact::Sealed { .. }
+            | Fact::Released { .. }
+            | Fact::Finished { .. } => return None,
+        })
+    }
+
+    fn volume(&mut self, state: &VolumeState) -> String {
+        match state {
+            VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating => "creating".into(),
+            VolumeState::Available => "available".into(),
+            VolumeState::Error => "error".into(),
+            VolumeState::Absent => "absent".into(),
+            VolumeState::InUse { instance, steady: true } => format!("attached to {}", self.instance(instance)),
+            VolumeState::InUse { instance, steady: false } => format!("detaching from {}", self.instance(instance)),
+        }
+    }
+
+    fn instance(&mut self, id: &str) -> String {
+        let known = self.names.values().filter(|name| name.starts_with("i-")).count();
+        self.names.entry(id.to_owned()).or_insert_with(|| format!("i-{}", known + 1)).clone()
+    }
+
+    fn made(&mut self, id: &str, kind: &str, operation: u32) -> String {
+        let again = self.names.values().filter(|name| **name == format!("{kind}-{operation}")).count();
+        let name = if again == 0 { format!("{kind}-{operation}") } else { format!("{kind}-{operation}-again") };
+        self.names.entry(id.to_owned()).or_insert(name).clone()
+    }
+
+    fn name(&mut self, id: &str, kind: &str) -> String {
+        let kind = if id.starts_with("snap-") { "snap" } else { kind };
+        let known = self.names.len();
+        self.names.entry(id.to_owned()).or_insert_with(|| format!("{kind}-x{known}")).clone()
+    }
+
+    fn is_of(&self, sweep: &SweepId, index: u32) -> bool {
+        *sweep == self.sweep && index == self.index
+    }
+}
+
+fn snapshot(state: SnapshotState) -> &'static str {
+    match state {
+        SnapshotState::Asked | SnapshotState::Pending => "pending",
+        SnapshotState::Completed => "completed",
+        SnapshotState::Failed => "failed",
+    }
+}

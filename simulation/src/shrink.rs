@@ -1,0 +1,138 @@
+//! From a seed that fails to the least that still fails, told as a scenario.
+
+use std::collections::BTreeSet;
+
+use spotsweep::ids::SweepId;
+
+use crate::run::{Mixture, Simulation};
+use crate::sabotage::Sabotage;
+use crate::scenario::{Story, trim};
+
+/// Runs that shrinking may take: a bound, not a tuning.
+const MOST_RUNS: usize = 2000;
+
+/// A failing run made small.
+#[derive(Debug)]
+pub struct Shrunk {
+    /// What is wrong in the small run.
+    pub problem: String,
+    /// Strokes of bad luck in the run as the seed has it.
+    pub strokes: u64,
+    /// Strokes that are left.
+    pub left: usize,
+    /// What the trial lived through, as a scenario.
+    pub scenario: String,
+}
+
+/// Looks for the least trouble that breaks the same invariant. None where the seed does not fail.
+pub fn shrink(seed: u64, planted: Option<Sabotage>) -> Option<Shrunk> {
+    let mut search = Search { seed, planted, mixture: Mixture::of_seed(seed), invariant: String::new(), runs: 0 };
+    let mut whole = search.prepared();
+    let problem = whole.run().err()?;
+    search.invariant = invariant(&problem).to_owned();
+    let strokes = whole.strokes();
+    search.simplify();
+    let mut again = search.prepared();
+    // Simpler surroundings have other strokes.
+    let problem = again.run().err().unwrap_or(problem);
+    let least = search.least((0..again.strokes()).collect());
+    let mut small = search.prepared();
+    small.strike_only(least.iter().copied().collect());
+    small.keep_story();
+    let problem = small.run().err().unwrap_or(problem);
+    let scenario = tell(&small, &problem, seed);
+    Some(Shrunk { problem, strokes, left: least.len(), scenario })
+}
+
+/// The part of a problem that names what is broken.
+fn invariant(problem: &str) -> &str {
+    problem.split(':').next().unwrap_or(problem)
+}
+
+struct Search {
+    seed: u64,
+    planted: Option<Sabotage>,
+    mixture: Mixture,
+    invariant: String,
+    runs: usize,
+}
+
+impl Search {
+    fn prepared(&self) -> Simulation {
+        let mut simulation = Simulation::mixed(self.seed, &self.mixture);
+        if let Some(sabotage) = self.planted {
+            simulation.plant(sabotage);
+        }
+        simulation
+    }
+
+    fn fails(&mut self, simulation: &mut Simulation) -> bool {
+        self.runs += 1;
+        simulation.run().is_err_and(|problem| invariant(&problem) == self.invariant)
+    }
+
+    /// Leaves out whole kinds of trouble, and makes the sweep smaller.
+    fn simplify(&mut self) {
+        let simpler: [fn(&mut Mixture); 13] = [
+            |mixture| mixture.trials = 1,
+            |mixture| mixture.epochs = 2,
+            |mixture| mixture.failing_volumes = 0,
+            |mixture| mixture.failing_snapshots = 0,
+            |mixture| mixture.visible_after_seconds = 0,
+            |mixture| mixture.zones = 1,
+            |mixture| mixture.chaos.throttled = 0.0,
+            |mixture| mixture.chaos.unlisted = std::time::Duration::ZERO,
+            |mixture| mixture.chaos.delay = std::time::Duration::ZERO,
+            |mixture| mixture.chaos.skew = std::time::Duration::ZERO,
+            |mixture| mixture.chaos.doubled = 0.0,
+            |mixture| mixture.chaos.killed = 0.0,
+            |mixture| mixture.chaos.failed = 0.0,
+        ];
+        for change in simpler {
+            let before = self.mixture.clone();
+            change(&mut self.mixture);
+            if self.mixture != before && !self.fails(&mut self.prepared()) {
+                self.mixture = before;
+            }
+        }
+    }
+
+    /// Delta debugging: leaves out ever smaller groups of strokes for as long as the run still fails.
+    fn least(&mut self, mut strokes: Vec<u64>) -> Vec<u64> {
+        let mut group = strokes.len().div_ceil(2).max(1);
+        while self.runs < MOST_RUNS {
+            let mut has_shrunk = false;
+            let mut from = 0;
+            while from < strokes.len() && self.runs < MOST_RUNS {
+                let mut fewer = strokes.clone();
+                fewer.drain(from..(from + group).min(strokes.len()));
+                let mut simulation = self.prepared();
+                simulation.strike_only(fewer.iter().copied().collect::<BTreeSet<_>>());
+                if self.fails(&mut simulation) {
+                    strokes = fewer;
+                    has_shrunk = true;
+                } else {
+                    from += group;
+                }
+            }
+            match (group, has_shrunk) {
+                (1, false) => break,
+                (1, true) => {}
+                (_, _) => group = group.div_ceil(2),
+            }
+        }
+        strokes
+    }
+}
+
+fn tell(run: &Simulation, problem: &str, seed: u64) -> String {
+    let (sweeps, trials) = run.harness.store.state();
+    let is_meant = |index: &u32| problem.contains(&format!("/{index}")) || problem.contains(&format!("trial {index}"));
+    let index = trials.iter().map(|trial| trial.index).find(is_meant).unwrap_or(0);
+    let sweep = sweeps.first().map_or_else(|| SweepId::derive("b", "k", "v"), |sweep| sweep.id.clone());
+    let mut story = Story::of(sweep, index);
+    run.story().iter().for_each(|(at, event)| story.tell(event, *at));
+    let first_line = problem.lines().next().unwrap_or_default();
+    let told = format!("# Seed {seed}: {first_line}\n{}", story.text());
+    trim(&told).unwrap_or(told)
+}

@@ -1,0 +1,47 @@
+//! Planted defects, each of which breaks an invariant, are found by the simulation within a stated number of seeds,
+//! and made small. `cargo test -p spotsweep-tests --test defects -- --nocapture` prints the table.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+use spotsweep_simulation::run::Simulation;
+use spotsweep_simulation::sabotage::Sabotage;
+use spotsweep_simulation::scenario::play;
+use spotsweep_simulation::shrink::shrink;
+
+/// Seeds in which each must be found.
+const SEEDS: u64 = 200;
+
+fn found(sabotage: Sabotage) -> (u64, String) {
+    for seed in 0..SEEDS {
+        let mut simulation = Simulation::of_seed(seed);
+        simulation.plant(sabotage);
+        if let Err(problem) = simulation.run() {
+            return (seed, problem);
+        }
+    }
+    panic!("{sabotage:?} was not found in {SEEDS} seeds");
+}
+
+#[test]
+fn every_planted_defect_is_found() {
+    for sabotage in Sabotage::ALL {
+        let (seed, problem) = found(sabotage);
+        let problem: String = problem.lines().next().unwrap_or_default().chars().take(150).collect();
+        println!("| `{sabotage:?}` | {} | {problem} |", seed + 1);
+        assert!(problem.starts_with(sabotage.breaks()), "{sabotage:?} breaks {:?}, not {problem}", sabotage.breaks());
+    }
+}
+
+#[test]
+fn a_failing_seed_becomes_a_small_scenario() {
+    for sabotage in [Sabotage::DeleteSourceEarly, Sabotage::CopyOldSnapshot] {
+        let (seed, _) = found(sabotage);
+        let shrunk = shrink(seed, Some(sabotage)).unwrap();
+        println!("{sabotage:?}, seed {seed}: {} of {} strokes\n{}", shrunk.left, shrunk.strokes, shrunk.scenario);
+        assert!(shrunk.left as u64 * 5 <= shrunk.strokes, "{} of {} strokes", shrunk.left, shrunk.strokes);
+        let steps = shrunk.scenario.matches("\nwhen ").count();
+        assert!(steps <= 60, "{steps} steps");
+        // It is in the language of the scenarios, and says already what follows.
+        assert_eq!(play(&shrunk.scenario).unwrap(), shrunk.scenario);
+        assert!(shrunk.scenario.contains("\nthen  command create-volume"), "{}", shrunk.scenario);
+    }
+}

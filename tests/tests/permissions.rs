@@ -1,0 +1,124 @@
+//! Least privilege: what the template allows each function is what the simulation sees it do, no less and no more.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use spotsweep::settings::LEASE;
+use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
+use spotsweep_simulation::harness::Harness;
+use spotsweep_simulation::invocation::Mishap;
+use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
+use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
+
+/// What functions need beside the calls that they make in a simulation: function, or any; action; why.
+const BEYOND: [(&str, &str, &str); 9] = [
+    ("", "logs:CreateLogStream", "Lambda writes the log"),
+    ("", "logs:PutLogEvents", "Lambda writes the log"),
+    ("", "sqs:SendMessage", "Lambda hands failed events to the queue"),
+    ("", "s3:GetObjectVersion", "a versioned bucket's events name the version to read"),
+    ("", "s3:ListBucket", "without it a missing file is a 403"),
+    ("", "s3:AbortMultipartUpload", "large files go in parts"),
+    ("reconcile", "ec2:DescribeInstances", "an attachment that others began, on an instance that goes: seldom"),
+    ("sweep-settled", "batch:ListJobs", "a job that it submitted again, and whose answer was lost: seldom"),
+    ("sweep-upload", "ec2:DescribeSnapshots", "a sweep file may name a snapshot to start from"),
+];
+
+type Used = BTreeMap<String, BTreeSet<String>>;
+
+fn look(simulation: &mut Simulation, used: &mut Used) {
+    simulation.watch.used = Some(BTreeSet::new());
+    simulation.run().unwrap();
+    for (function, call) in simulation.watch.used.take().unwrap() {
+        used.entry(function).or_default().extend(needed(call.action).iter().map(|action| (*action).to_owned()));
+    }
+}
+
+/// Enough runs for every function to do all that it ever does.
+fn used() -> Used {
+    let mut used = Used::new();
+    for seed in 0..200 {
+        look(&mut Simulation::of_seed(seed), &mut used);
+    }
+    for seed in 16..24 {
+        look(&mut adopting(seed), &mut used);
+        look(&mut worn_out(seed), &mut used);
+    }
+    withdrawn(&mut used);
+    used
+}
+
+/// Batch refuses the second part of a sweep, and whoever is at it dies at any of its calls.
+fn withdrawn(used: &mut Used) {
+    let file = "method: grid\nparameters: {seed: {distribution: q_uniform, min: 0, max: 10001, q: 1}}\n";
+    for dies_at in (0..40).step_by(3) {
+        let mut harness = Harness::new(1);
+        harness.cloud.refuse(1);
+        let put = harness.put("refused.yaml", file);
+        let mut calls =
+            vec![("sweep-upload", harness.invoke_with(&put, Mishap { dies_at: Some(dies_at), ..Mishap::default() }))];
+        for turn in 0..4 {
+            harness.pass(LEASE * 8);
+            // Whichever comes first: the schedule, or the event once more.
+            calls.push(match (dies_at + turn) % 2 {
+                0 => ("sweep-upload", harness.invoke(&put)),
+                _ => ("reconcile", harness.invoke(&harness.reconcile())),
+            });
+        }
+        for (function, invoked) in calls {
+            let actions = invoked.calls.iter().flat_map(|call| needed(call.action)).map(|action| (*action).to_owned());
+            used.entry(function.to_owned()).or_default().extend(actions);
+        }
+    }
+}
+
+/// A sweep whose volume was made by hand.
+fn adopting(seed: u64) -> Simulation {
+    let mut mixture = Mixture::of_seed(seed);
+    // Else the volume made by hand would be the one that comes to nothing.
+    mixture.failing_volumes = 0;
+    let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{volume: {BY_HAND}}}}}\n");
+    let simulation = Simulation::mixed_with(seed, &mixture, &file);
+    let by_hand = CreateVolume {
+        zone: "us-east-1a".into(),
+        size_gib: Some(100),
+        tags: Tags::from([("Name", BY_HAND)]),
+        ..CreateVolume::default()
+    };
+    simulation.harness.cloud.world().create_volume(by_hand).unwrap();
+    simulation
+}
+
+/// A trial that needs more attempts than Batch makes of one job.
+fn worn_out(seed: u64) -> Simulation {
+    let mut mixture = Mixture::of_seed(seed);
+    mixture.trials = 1;
+    mixture.epochs = 30;
+    mixture.chaos.most_reclaims = 25;
+    mixture.chaos.reclaim_every = Some(Duration::from_secs(90));
+    mixture.chaos.ends_after = Duration::from_secs(20_000);
+    Simulation::mixed(seed, &mixture)
+}
+
+fn allowed() -> Used {
+    let permissions = Permissions::of_template(CONTROL_PLANE).unwrap();
+    let actions = |(name, function): (String, spotsweep_simulation::permissions::Function)| {
+        let is_beyond =
+            |action: &String| BEYOND.iter().any(|(of, beyond, _)| (of.is_empty() || *of == name) && beyond == action);
+        let actions = function.permissions.into_keys().filter(|action| !is_beyond(action)).collect();
+        (name, actions)
+    };
+    permissions.functions.into_iter().map(actions).collect()
+}
+
+#[test]
+fn every_function_may_do_what_it_does_and_no_more() {
+    let (used, allowed) = (used(), allowed());
+    let mut wrong = Vec::new();
+    for (function, allowed) in &allowed {
+        let used = used.get(function).cloned().unwrap_or_default();
+        wrong.extend(allowed.difference(&used).map(|action| format!("{function} may {action} and never does")));
+        wrong.extend(used.difference(allowed).map(|action| format!("{function} does {action} and may not")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
