@@ -34,17 +34,26 @@ impl Workspace {
     }
 
     /// Asked for again, under the same operation, by the one who takes the lease: another one who has not found it
-    /// either, or found nothing before it was there, must not ask as well.
+    /// either, or found nothing before it was there, must not ask as well. One that nobody wants any more is forgotten.
     pub(super) fn snapshot_not_found(&mut self, operation: u32, around: Surroundings<'_>) {
+        let is_wanted = !around.is_over && self.wants_snapshot(operation);
         let Some(snapshot) = self.snapshots.get_mut(&operation) else { return };
         if snapshot.state != SnapshotState::Asked || snapshot.asked_at > around.lease_ended {
             return;
         }
-        if around.is_over {
-            self.snapshots.remove(&operation);
-        } else {
+        if is_wanted {
             snapshot.asked_at = around.now;
+        } else {
+            self.snapshots.remove(&operation);
         }
+    }
+
+    /// Whether a snapshot is still of use: a final one until its volume is mounted again, an early one for as long as
+    /// its attempt has the volume.
+    fn wants_snapshot(&self, operation: u32) -> bool {
+        let mut volumes = [Some(&self.volume), self.source.as_ref()].into_iter().flatten();
+        let early = self.snapshots.get(&operation).and_then(|snapshot| snapshot.early);
+        volumes.any(|volume| volume.saved_by == Some(operation)) || (early.is_some() && early == self.holder())
     }
 
     pub(super) fn snapshot_seen(&mut self, operation: Option<u32>, id: &str, state: SnapshotState) {

@@ -150,7 +150,7 @@ fn audits_tell(run: &Simulation) -> Result<(), String> {
 /// turns of the schedule, questions of waiting runners, bad luck.
 fn calls_are_bounded(run: &Simulation) -> Result<(), String> {
     let (_, trials) = run.harness.store.state();
-    let most = 20 + 15 * trials.len();
+    let most = 30 + 15 * trials.len();
     if let Some((function, calls)) = run.watch.most_calls.iter().find(|(_, calls)| **calls > most) {
         return Err(format!("an invocation of {function} made {calls} calls, where {most} are enough"));
     }
