@@ -119,6 +119,25 @@ async fn the_command_ends_the_job_with_its_own_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_command_sees_the_gpus_that_ecs_has_given_to_it() {
+    let world = World::start(kind, well).await;
+    let (given, chosen) = (|gpus| ("NVIDIA_VISIBLE_DEVICES", gpus), |gpus| ("CUDA_VISIBLE_DEVICES", gpus));
+    let cases: [(&[(&str, &str)], &str); 6] = [
+        (&[given("GPU-5a2c,GPU-77f0")], "GPU-5a2c,GPU-77f0"),
+        (&[given("GPU-5a2c"), chosen("1")], "1"),
+        // None, for CUDA.
+        (&[given("GPU-5a2c"), chosen("")], ""),
+        (&[given("all")], "unset"),
+        (&[given("0,1")], "unset"),
+        (&[], "unset"),
+    ];
+    for (extra, sees) in cases {
+        let outcome = world.run(extra, &["sh", "-c", "echo ${CUDA_VISIBLE_DEVICES-unset}"]).await;
+        assert_eq!(outcome.stdout.trim(), sees, "{extra:?} {}", outcome.stderr);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_grant_nothing_is_started() {
     fn refused(_: &str, _: usize) -> Answer {
         Answer::Json(json!({"refused": {"reason": "attempt 3 has it"}}))
