@@ -5,6 +5,7 @@ mod batch;
 mod dynamodb;
 mod ebs;
 mod ecs;
+mod emf;
 mod events;
 mod executor;
 mod multipart;

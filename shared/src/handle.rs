@@ -6,13 +6,16 @@ use std::future::Future;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tracing::Instrument;
 
 use crate::claim::Reply;
 use crate::command::Command;
 use crate::decide::{Answer, Decision, decide};
 use crate::event::{Event, Subject};
+use crate::log;
+use crate::metrics::measure;
 use crate::settings::Settings;
-use crate::store::{Audit, CommitError, Store, View};
+use crate::store::{Audit, Change, CommitError, Store, View};
 
 /// Steps of one invocation. A sweep of 100 parts takes about 110; 1 000 overdue records a few
 /// thousand. Past this the rest waits for the next delivery: nothing loops for ever.
@@ -91,46 +94,70 @@ pub async fn handle(
     event: Event,
     now: Timestamp,
 ) -> Result<Report, HandleError> {
-    let mut queue = VecDeque::from([event]);
-    let mut report = Report::default();
-    let mut failed = None;
-    let mut held: Option<(Subject, View)> = None;
+    let mut run = Run { queue: VecDeque::from([event]), ..Run::default() };
     for _ in 0..MAX_STEPS {
-        let Some(event) = queue.pop_front() else {
-            return failed.map_or(Ok(report), Err);
+        let Some(event) = run.queue.pop_front() else {
+            return run.failed.map_or(Ok(run.report), Err);
         };
-        let name = event.name();
-        let decision = match settle(store, settings, event, now, &mut held).await {
-            Ok(decision) => decision,
-            Err(error) => {
-                tracing::error!(event = name, error = %chain(&error), "step failed");
-                failed.get_or_insert(error);
-                held = None;
-                continue;
-            }
-        };
-        report.steps.push(format!("{name}: {}", decision.answer));
-        if let Answer::Illegal(reason) = decision.answer {
-            failed.get_or_insert(HandleError::Illegal(reason));
-        }
-        if decision.reply.is_some() {
-            report.reply = decision.reply;
-        }
-        queue.extend(decision.next);
-        // Outcomes go before whatever else waits: they finish what has been begun.
-        let mut outcomes = Vec::new();
-        for command in decision.commands {
-            match executor.execute(command).await {
-                Ok(events) => outcomes.extend(events),
-                Err(error) => {
-                    tracing::error!(event = name, error = %chain(&error), "command failed");
-                    failed.get_or_insert(error.into());
-                }
-            }
-        }
-        outcomes.into_iter().rev().for_each(|outcome| queue.push_front(outcome));
+        let span = log::step(&event);
+        // Boxed: with every client's futures in it, its type is too deep for the compiler's default limit.
+        Box::pin(step(store, executor, settings, event, now, &mut run)).instrument(span).await;
     }
     Err(HandleError::Steps)
+}
+
+/// How far an invocation is.
+#[derive(Default)]
+struct Run {
+    /// What has yet to be decided.
+    queue: VecDeque<Event>,
+    report: Report,
+    /// The first thing that failed.
+    failed: Option<HandleError>,
+    /// What the last step has loaded.
+    held: Option<(Subject, View)>,
+}
+
+/// Handles one event and carries out what follows from it.
+async fn step(
+    store: &impl Store,
+    executor: &impl Executor,
+    settings: &Settings,
+    event: Event,
+    now: Timestamp,
+    run: &mut Run,
+) {
+    let name = event.name();
+    let decision = match settle(store, settings, event, now, &mut run.held).await {
+        Ok(decision) => decision,
+        Err(error) => {
+            tracing::error!(error = %chain(&error), "step failed");
+            run.failed.get_or_insert(error);
+            run.held = None;
+            return;
+        }
+    };
+    run.report.steps.push(format!("{name}: {}", decision.answer));
+    if let Answer::Illegal(reason) = decision.answer {
+        tracing::error!(reason, "illegal");
+        run.failed.get_or_insert(HandleError::Illegal(reason));
+    }
+    if decision.reply.is_some() {
+        run.report.reply = decision.reply;
+    }
+    run.queue.extend(decision.next);
+    // Outcomes go before whatever else waits: they finish what has been begun.
+    let mut outcomes = Vec::new();
+    for command in decision.commands {
+        match executor.execute(command).await {
+            Ok(events) => outcomes.extend(events),
+            Err(error) => {
+                tracing::error!(error = %chain(&error), "command failed");
+                run.failed.get_or_insert(error.into());
+            }
+        }
+    }
+    outcomes.into_iter().rev().for_each(|outcome| run.queue.push_front(outcome));
 }
 
 /// Decides one event and commits the change, anew as long as others change the record meanwhile.
@@ -143,19 +170,20 @@ async fn settle(
 ) -> Result<Decision, HandleError> {
     let name = event.name();
     let Some(subject) = event.subject() else {
-        tracing::warn!(event = name, ?event, "unknown event");
+        tracing::warn!(?event, "unknown event");
         return Ok(decide(&View::default(), &event, settings, now));
     };
     let mut view = match held.take() {
         Some((loaded, view)) if loaded == subject => view,
         _ => store.load(&subject, now).await.map_err(HandleError::Load)?,
     };
+    log::loaded(&event, &view);
     let mut conflicts = 0;
     loop {
         let mut decision = decide(&view, &event, settings, now);
         let Some(change) = decision.change.take() else {
-            tracing::info!(event = name, ?subject, answer = %decision.answer, "decided");
-            store.heard(&view, &event);
+            tracing::info!(answer = %decision.answer, "decided");
+            committed(store, &view, &event, None, now);
             *held = Some((subject, view));
             return Ok(decision);
         };
@@ -164,8 +192,8 @@ async fn settle(
         let audit = Audit { at: now, event: name, answer: decision.answer.to_string(), state, commands };
         match store.commit(&view, &change, &audit).await {
             Ok(()) => {
-                tracing::info!(event = name, ?subject, answer = %decision.answer, commands = ?audit.commands, "committed");
-                store.heard(&view, &event);
+                tracing::info!(answer = %decision.answer, commands = ?audit.commands, "committed");
+                committed(store, &view, &event, Some(&change), now);
                 view.apply(change);
                 *held = Some((subject, view));
                 return Ok(decision);
@@ -176,6 +204,15 @@ async fn settle(
             }
             Err(error) => return Err(HandleError::Commit(name, error)),
         }
+    }
+}
+
+/// Tells the store what holds from now on.
+fn committed(store: &impl Store, view: &View, event: &Event, change: Option<&Change>, now: Timestamp) {
+    store.heard(view, event);
+    let metrics = measure(view, event, change, now);
+    if !metrics.is_empty() {
+        store.measured(event, &metrics, now);
     }
 }
 

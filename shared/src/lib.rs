@@ -24,6 +24,8 @@ pub mod handle;
 pub mod ids;
 pub mod leaderboard;
 pub mod lifecycle;
+mod log;
+pub mod metrics;
 pub mod report;
 pub mod settings;
 pub mod store;

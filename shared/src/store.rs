@@ -9,6 +9,7 @@ use crate::command::DescribedJob;
 use crate::event::{Event, Subject};
 use crate::ids::SweepId;
 use crate::lifecycle::Sweep;
+use crate::metrics::Metric;
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
 
@@ -43,6 +44,8 @@ pub struct View {
     pub referring: Vec<TrialRef>,
     /// Records past their due time, where the subject is those.
     pub overdue: Vec<Overdue>,
+    /// When the first of those was due.
+    pub oldest_due: Option<Timestamp>,
 }
 
 /// A record past its due time, as the index over open work shows it.
@@ -172,4 +175,9 @@ pub trait Store: Sync {
     /// Hears of every event once its decision holds, with the view that it was made on; also where nothing changed.
     /// A table has no use for that: it is where the simulation counts what has been met, and writes it down.
     fn heard(&self, _view: &View, _event: &Event) {}
+
+    /// Publishes the figures of a step, once what they count is committed. Here, because a commit is the fact that
+    /// counts, and before its commands are given, so that an invocation that dies over those has counted it. Memory
+    /// has nobody to tell.
+    fn measured(&self, _event: &Event, _metrics: &[Metric], _now: Timestamp) {}
 }

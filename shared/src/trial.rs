@@ -106,6 +106,12 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Whether it ended because its instance was taken, in Batch's words or by the runner's own exit code.
+    pub fn was_interrupted(&self) -> bool {
+        let is_reclaimed = self.reason.as_ref().is_some_and(|reason| reason.starts_with(HOST_GONE));
+        self.exit_code == Some(INTERRUPTED_EXIT_CODE) || is_reclaimed
+    }
+
     fn merge(&mut self, other: &Self) {
         raise(&mut self.started_at, &other.started_at);
         raise(&mut self.stopped_at, &other.stopped_at);
@@ -248,11 +254,7 @@ impl Trial {
 
     /// Whether Batch has given it up for reclaims alone, and used up the attempts of one job.
     pub fn is_worn_out(&self) -> bool {
-        let last = self.attempts.get(&self.ended);
-        let was_interrupted = last.is_some_and(|attempt| {
-            let is_reclaimed = attempt.reason.as_ref().is_some_and(|reason| reason.starts_with(HOST_GONE));
-            attempt.exit_code == Some(INTERRUPTED_EXIT_CODE) || is_reclaimed
-        });
+        let was_interrupted = self.attempts.get(&self.ended).is_some_and(Attempt::was_interrupted);
         self.status == JobStatus::Failed && self.ended == (self.round + 1) * JOB_ATTEMPTS && was_interrupted
     }
 

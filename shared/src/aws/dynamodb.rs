@@ -23,10 +23,12 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
+use super::emf;
 use super::reader::Entry;
-use crate::event::Subject;
+use crate::event::{Event, Subject};
 use crate::ids::SweepId;
-use crate::store::{Audit, Change, CommitError, Held, Overdue, Record, Store, View};
+use crate::metrics::Metric;
+use crate::store::{Audit, Change, CommitError, Held, Record, Store, View};
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
 use rows::{Row, TRIAL, history, number, sortable, trial_number};
@@ -111,8 +113,9 @@ impl DynamoStore {
         Ok(found)
     }
 
-    async fn overdue(&self, now: Timestamp) -> Result<Vec<Overdue>, BoxError> {
-        let mut overdue = Vec::new();
+    /// Records past their due time, and when the first of them was due.
+    async fn overdue(&self, now: Timestamp) -> Result<View, BoxError> {
+        let mut view = View::default();
         for shard in 0..SHARDS {
             let page = self
                 .client
@@ -126,9 +129,12 @@ impl DynamoStore {
                 .limit(OVERDUE_PER_SHARD)
                 .send()
                 .await?;
-            overdue.extend(page.items().iter().filter_map(rows::overdue_record));
+            view.overdue.extend(page.items().iter().filter_map(rows::overdue_record));
+            // The index sorts by due time.
+            let oldest = page.items().first().and_then(|row| field(row, "due")?.parse().ok());
+            view.oldest_due = view.oldest_due.into_iter().chain(oldest).min();
         }
-        Ok(overdue)
+        Ok(view)
     }
 
     fn expires(&self, now: Timestamp) -> AttributeValue {
@@ -166,7 +172,7 @@ impl Store for DynamoStore {
                 View { sweep, trials, ..View::default() }
             }
             Subject::Resource(id) => View { referring: self.referring(id).await?, ..View::default() },
-            Subject::Overdue => View { overdue: self.overdue(now).await?, ..View::default() },
+            Subject::Overdue => self.overdue(now).await?,
         })
     }
 
@@ -178,6 +184,10 @@ impl Store for DynamoStore {
             Err(error) if error.as_service_error().is_some_and(is_conflict) => Err(CommitError::Conflict),
             Err(error) => Err(CommitError::Failed(error.into())),
         }
+    }
+
+    fn measured(&self, event: &Event, metrics: &[Metric], now: Timestamp) {
+        emf::publish(&self.table, event, metrics, now);
     }
 }
 

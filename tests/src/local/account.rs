@@ -44,6 +44,13 @@ pub struct Dropped {
     table: String,
 }
 
+impl Dropped {
+    /// Name of its table.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+}
+
 impl Account {
     /// An account in which nothing has happened yet, with a bucket of its own in the stack.
     ///

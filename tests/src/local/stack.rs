@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::aws::{config, eventually};
+use super::aws::{CREDENTIAL, REGION, config, eventually};
 use super::binaries::Binaries;
 
 /// It takes some seconds; the very first one installs the Python packages.
@@ -77,6 +77,21 @@ impl Stack {
     /// How to reach everything but Batch and EC2.
     pub fn config(&self) -> SdkConfig {
         config(&self.endpoint)
+    }
+
+    /// Runs a command of the same binary as its user would, with an environment that leads to this stack.
+    ///
+    /// # Panics
+    /// Where it can't be started.
+    pub async fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(self.binaries.join("spotsweep"));
+        command.args(arguments).env("SPOTSWEEP_LOCAL", &self.folder).env("AWS_ENDPOINT_URL", &self.endpoint);
+        command.envs(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| (name, CREDENTIAL)));
+        command.env("AWS_REGION", REGION);
+        for name in ["SPOTSWEEP_BUCKET", "SPOTSWEEP_TABLE", "SPOTSWEEP_STACK", "AWS_PROFILE", "AWS_SESSION_TOKEN"] {
+            command.env_remove(name);
+        }
+        command.output().await.expect("the command can be started")
     }
 
     /// Stops it as Ctrl-C does.
