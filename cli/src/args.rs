@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::commands::redrive::Redrive;
 use crate::commands::replay::Replay;
 
 /// Hyperparameter sweeps on AWS Batch Spot: drop a file, get one trial per parameter set.
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Tell what happened to one trial, and why
     Explain(Explain),
+    /// Hand events that ended in a dead-letter queue to their functions again
+    Redrive(Redrive),
     /// Check a sweep file without any stack
     Validate(Validate),
     /// Print the trials that a sweep file stands for
@@ -278,6 +281,8 @@ mod tests {
             "demo --block-devices",
             "explain digits-0123456789ab 7 --json --kept out",
             "explain digits-0123456789ab 7 --table t",
+            "redrive",
+            "redrive --failed --dry-run --json --stack s",
             "validate - --json",
             "expand a.yaml --limit 3 --format csv",
             "replay --traces t --zones a,b --trials 2 --hours 1.5 --windows 0,2 --checkpoint-gib 1 --json",
@@ -296,6 +301,7 @@ mod tests {
             "local",
             "submit",
             "status",
+            "redrive --failed --undelivered",
             "validate",
             "expand a.yaml --limit -1",
             "replay --traces t --trials 2 --hours 1",

@@ -5,6 +5,7 @@ mod expand;
 pub(crate) mod explain;
 mod local;
 mod ls;
+pub(crate) mod redrive;
 pub(crate) mod replay;
 mod status;
 mod submit;
@@ -24,6 +25,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Ls(args) => ls::run(args).await,
         Command::Status(args) => status::run(args).await,
         Command::Explain(args) => explain::run(args).await,
+        Command::Redrive(args) => redrive::run(args).await,
         Command::Validate(args) => validate::run(&args),
         Command::Expand(args) => expand::run(&args),
         Command::Replay(args) => replay::run(*args),

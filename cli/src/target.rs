@@ -4,15 +4,16 @@ use aws_config::SdkConfig;
 
 use crate::failure::Failure;
 use crate::local::checkout::Checkout;
+use crate::local::deploy::STACK;
 use crate::local::state::{Desk, State};
 use crate::sdk;
 
-/// A bucket or a table, and how to reach it.
+/// A bucket, a table or a stack, and how to reach it.
 #[derive(Debug)]
 pub(crate) struct Target {
     /// Endpoint and credentials.
     pub(crate) config: SdkConfig,
-    /// The bucket's or the table's name.
+    /// Its name.
     pub(crate) name: String,
 }
 
@@ -24,6 +25,11 @@ pub(crate) async fn bucket(named: Option<String>) -> Result<Target, Failure> {
 /// The table to read from.
 pub(crate) async fn table(named: Option<String>) -> Result<Target, Failure> {
     named_or_local(named, |state| state.table, "--table or SPOTSWEEP_TABLE").await
+}
+
+/// The CloudFormation stack of the control plane.
+pub(crate) async fn stack(named: Option<String>) -> Result<Target, Failure> {
+    named_or_local(named, |_| STACK.to_owned(), "--stack or SPOTSWEEP_STACK").await
 }
 
 async fn named_or_local(

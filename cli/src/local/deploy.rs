@@ -20,7 +20,7 @@ pub(crate) const BUCKET: &str = "spotsweep-local";
 /// Holds the functions' zips.
 const ARTIFACTS: &str = "spotsweep-local-artifacts";
 /// Name of the CloudFormation stack.
-const STACK: &str = "spotsweep-local";
+pub(crate) const STACK: &str = "spotsweep-local";
 /// The one function that no rule calls: the runner does.
 pub(crate) const CLAIM_FUNCTION: &str = "trial-claim";
 /// ministack takes under a second.
