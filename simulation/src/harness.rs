@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use spotsweep::event;
 use spotsweep::handle::{HandleError, Report, handle};
+use spotsweep::ids::SweepId;
 use spotsweep::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_emulator::world::{self, AttemptKey, Effect, World};
 
@@ -196,18 +197,25 @@ impl Harness {
         emitted
     }
 
+    /// The settling events that have been announced since the last call.
+    pub fn announced(&self) -> Vec<Value> {
+        let event = |sweep: SweepId| {
+            json!({
+                "version": "0", "id": "own", "detail-type": "Sweep Settling", "source": "spotsweep",
+                "account": "000000000000", "time": self.now.to_string(), "region": "us-east-1", "resources": [],
+                "detail": { "sweep": sweep.as_str() },
+            })
+        };
+        self.cloud.take_announced().into_iter().map(event).collect()
+    }
+
     /// Delivers the settling events that have been announced.
     ///
     /// # Errors
     /// What `handle` says.
     pub async fn deliver_announced(&self) -> Result<(), HandleError> {
-        for sweep in self.cloud.take_announced() {
-            self.deliver(&json!({
-                "version": "0", "id": "own", "detail-type": "Sweep Settling", "source": "spotsweep",
-                "account": "000000000000", "time": self.now.to_string(), "region": "us-east-1", "resources": [],
-                "detail": { "sweep": sweep.as_str() },
-            }))
-            .await?;
+        for event in self.announced() {
+            self.deliver(&event).await?;
         }
         Ok(())
     }

@@ -196,12 +196,7 @@ impl<'a> Stage<'a> {
                 self.at(RECONCILE, Happening::Tick);
             }
         }
-        for sweep in self.harness.cloud.take_announced() {
-            let event = json!({
-                "version": "0", "id": "own", "detail-type": "Sweep Settling", "source": "spotsweep",
-                "account": "000000000000", "time": self.harness.now.to_string(), "region": "us-east-1",
-                "resources": [], "detail": { "sweep": sweep.as_str() },
-            });
+        for event in self.harness.announced() {
             self.send(&event);
         }
         Ok(())
