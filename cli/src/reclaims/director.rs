@@ -95,7 +95,7 @@ impl Director {
     /// What to do now. `ended` is the share of the trials that have.
     pub(crate) fn acts(&mut self, scene: &Scene, ended: f64, now: f64) -> Vec<Act> {
         let mut acts = self.due_lifts(now);
-        acts.extend(self.due_reclaims(now));
+        acts.extend(self.due_reclaims(scene, now));
         let due = self.strikes.iter().take_while(|strike| strike.after <= ended);
         let waits_for_move = due.clone().any(|strike| strike.kind == Kind::Migration);
         let chosen = due.enumerate().find_map(|(at, strike)| Some((at, self.victim(strike, scene)?.clone())));
@@ -123,12 +123,25 @@ impl Director {
         open.map(|zone| Act::Capacity { zone, open: true }).collect()
     }
 
-    fn due_reclaims(&mut self, now: f64) -> Vec<Act> {
-        let (due, later) = std::mem::take(&mut self.recommended).into_iter().partition(|(at, _)| *at <= now);
-        self.recommended = later;
-        let due: Vec<(f64, String)> = due;
-        let reclaim = |(_, instance)| Act::Reclaim { instance, notice: true, kind: Kind::Rebalance };
-        due.into_iter().map(reclaim).collect()
+    /// The notice comes some time after the recommendation, and not between two trials: it would strike nobody. Where
+    /// the instance is gone by then, another one is to be chosen.
+    fn due_reclaims(&mut self, scene: &Scene, now: f64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        for (at, instance) in std::mem::take(&mut self.recommended) {
+            let live = scene.instances.iter().find(|live| live.id == instance);
+            let newest = |trial: &u32| scene.runs.get(trial).map(Vec::as_slice).unwrap_or_default();
+            match live {
+                None => {
+                    let (kind, notice) = (Kind::Rebalance, true);
+                    self.strikes.insert(0, Strike { kind, notice, after: 0.0, blocks: None, pick: 0 });
+                }
+                Some(live) if at <= now && live.trials.iter().map(newest).any(is_training) => {
+                    acts.push(Act::Reclaim { instance, notice: true, kind: Kind::Rebalance });
+                }
+                Some(_) => self.recommended.push((at, instance)),
+            }
+        }
+        acts
     }
 
     fn victim<'a>(&self, strike: &Strike, scene: &'a Scene) -> Option<&'a Instance> {
@@ -258,8 +271,20 @@ mod tests {
         let busy = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
         assert_eq!(director.acts(&busy, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
         assert_eq!(director.acts(&busy, 0.0, 0.5), [], "not struck twice, and not before its time");
-        let acts = director.acts(&busy, 0.0, REBALANCE_LEAD_SECONDS);
+        let idle = scene(&[("i-1", "a", 0, "")]);
+        assert_eq!(director.acts(&idle, 0.0, REBALANCE_LEAD_SECONDS), [], "it would strike nobody");
+        let acts = director.acts(&busy, 0.0, REBALANCE_LEAD_SECONDS + 1.0);
         assert_eq!(acts[0], reclaim("i-1", true, Kind::Rebalance));
+    }
+
+    #[test]
+    fn where_a_recommended_instance_is_gone_another_is_chosen() {
+        let mut director = director(&[strike(Kind::Rebalance, 0.0)]);
+        let first = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(director.acts(&first, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
+        let second = scene(&[("i-2", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(director.acts(&second, 0.0, 0.5), [Act::Recommend { instance: "i-2".into() }]);
+        assert_eq!(director.left(), 1);
     }
 
     #[test]
