@@ -12,7 +12,7 @@ use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
 
 /// What functions need beside the calls that they make in a simulation: function, or any; action; why.
-const BEYOND: [(&str, &str, &str); 9] = [
+const BEYOND: [(&str, &str, &str); 10] = [
     ("", "logs:CreateLogStream", "Lambda writes the log"),
     ("", "logs:PutLogEvents", "Lambda writes the log"),
     ("", "sqs:SendMessage", "Lambda hands failed events to the queue"),
@@ -21,6 +21,7 @@ const BEYOND: [(&str, &str, &str); 9] = [
     ("", "s3:AbortMultipartUpload", "large files go in parts"),
     ("reconcile", "ec2:DescribeInstances", "an attachment that others began, on an instance that goes: seldom"),
     ("sweep-settled", "batch:ListJobs", "a job that it submitted again, and whose answer was lost: seldom"),
+    ("sweep-upload", "events:PutEvents", "a sweep that has ended before its submission is on record: seldom"),
     ("sweep-upload", "ec2:DescribeSnapshots", "a sweep file may name a snapshot to start from"),
 ];
 

