@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::model::{AttemptBar, Ending, Standing};
 use super::render::cut;
-use crate::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Trial};
+use crate::trial::{Attempt, JobStatus, Trial};
 
 /// Characters of Batch's reason.
 const MAX_REASON: usize = 200;
@@ -47,10 +47,8 @@ pub(super) fn bars(trial: &Trial, now: Timestamp) -> Vec<AttemptBar> {
 }
 
 fn ending(attempt: &Attempt, is_open: bool) -> Ending {
-    let host_gone = attempt.reason.as_ref().is_some_and(|reason| reason.starts_with(HOST_GONE));
     match attempt.exit_code {
-        Some(INTERRUPTED_EXIT_CODE) => Ending::Interrupted,
-        Some(_) | None if host_gone => Ending::Interrupted,
+        Some(_) | None if attempt.was_interrupted() => Ending::Interrupted,
         Some(0) => Ending::Succeeded,
         Some(_) => Ending::Failed,
         None if is_open && attempt.stopped_at.is_none() => Ending::Running,
