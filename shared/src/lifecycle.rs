@@ -89,6 +89,11 @@ impl Stage {
             Self::Rejected => "rejected",
         }
     }
+
+    /// Whether the file is still on its way to a submission or a rejection: what its upload event may re-drive.
+    pub fn is_upload(&self) -> bool {
+        matches!(self, Self::Reading | Self::Submitting { .. } | Self::Announcing | Self::Withdrawing { .. })
+    }
 }
 
 /// What is run for a sweep: everything that a submission needs, so that it can be repeated

@@ -51,12 +51,17 @@ async fn ten_thousand_trials_take_at_most_twelve_calls() {
 
 #[tokio::test]
 async fn repeated_deliveries_submit_nothing_more() {
-    let harness = Harness::new(2);
+    let mut harness = Harness::new(2);
     let put = harness.put("again.yaml", &grid(3));
     for _ in 0..3 {
         harness.deliver(&put).await.unwrap();
         assert_submitted_once(&harness, 1, "delivered again");
     }
+    // Long after its lease: `reconcile` looks after a sweep that runs, with a role that this function has not.
+    harness.pass(LEASE * 1_000);
+    let late = harness.invoke(&put);
+    late.answer.unwrap().unwrap();
+    assert!(late.calls.is_empty(), "{:?}", late.calls);
 }
 
 #[tokio::test]

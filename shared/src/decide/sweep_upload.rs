@@ -31,7 +31,8 @@ pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> De
         return Decision::ignore(format!("{:?} is not a sweep file (sweeps/<name>.yaml)", upload.key));
     }
     if let Some(held) = &view.sweep {
-        return if held.is_overdue(context.now) {
+        // A late second delivery leaves a sweep that runs to `reconcile`, whose role may describe its jobs.
+        return if held.is_overdue(context.now) && held.record.stage.is_upload() {
             Decision::advance("delivered again, and overdue").next(Event::SweepOverdue(held.record.id.clone()))
         } else {
             Decision::ignore(format!("already {}", held.record.stage.name()))
