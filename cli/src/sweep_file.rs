@@ -19,17 +19,10 @@ pub(crate) fn read(path: &Path, version: &str) -> Result<Result<SweepFile, Vec<P
     let limit = MAX_FILE_BYTES + 1;
     if path == Path::new("-") {
         io::stdin().take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
-        return Ok(acceptable("<stdin>", version, &bytes));
+        return Ok(parse("<stdin>", version, &bytes));
     }
     File::open(path).map_err(unreadable)?.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(acceptable(&path.display().to_string(), version, &bytes))
-}
-
-/// What the control plane would take: valid, and asking for nothing that it does not act upon.
-fn acceptable(name: &str, version: &str, bytes: &[u8]) -> Result<SweepFile, Vec<Problem>> {
-    let file = parse(name, version, bytes)?;
-    let problems = file.unsupported();
-    if problems.is_empty() { Ok(file) } else { Err(problems) }
+    Ok(parse(&path.display().to_string(), version, &bytes))
 }
 
 /// Shows the problems to a person.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -82,6 +82,7 @@ impl Emulator {
                 Some(Loops::default())
             }
         };
+        let logs = work_dir.join(process::LOGS);
         let disk = Disk::new(work_dir, loops.clone());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ServeError::Listen)?;
         let address = listener.local_addr().map_err(ServeError::Listen)?;
@@ -96,6 +97,7 @@ impl Emulator {
             groups: groups.clone(),
             delivery: Delivery::start(&config),
             requests: AtomicU64::new(0),
+            logs,
         });
         let unshare = loops.as_ref().and_then(|_| volumes::find_tool("unshare"));
         let host = Host::new(config, &endpoint(address), disk.clone(), unshare, groups.clone());
@@ -118,7 +120,7 @@ impl Emulator {
         })
     }
 
-    /// `http://127.0.0.1:PORT`: Batch, EC2 and ECS; IMDS of an instance is under `/imds/<instance>`.
+    /// `http://127.0.0.1:PORT`: Batch, EC2, ECS and CloudWatch Logs; IMDS of an instance is under `/imds/<instance>`.
     pub fn endpoint(&self) -> String {
         endpoint(self.address)
     }
@@ -228,6 +230,7 @@ pub(crate) struct Core {
     groups: Groups,
     delivery: Delivery,
     requests: AtomicU64,
+    logs: PathBuf,
 }
 
 impl Core {
@@ -270,6 +273,11 @@ impl Core {
         let mut snapshot = self.with(|world, _now| world.snapshot());
         snapshot["events"] = json!(self.delivery.counts());
         snapshot
+    }
+
+    /// The folder of what containers print, by log stream.
+    pub(crate) fn logs(&self) -> &Path {
+        &self.logs
     }
 
     pub(crate) fn request_id(&self) -> String {

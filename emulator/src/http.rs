@@ -1,4 +1,5 @@
-//! The emulator's HTTP surface: Batch, EC2, ECS, IMDS, and its own small API, on one port.
+//! The emulator's HTTP surface: Batch, EC2, ECS, CloudWatch Logs, the price list, IMDS, and its own
+//! small API, on one port.
 
 use std::convert::Infallible;
 use std::io;
@@ -20,7 +21,9 @@ mod batch;
 mod ec2;
 mod ecs;
 mod imds;
+mod logs;
 mod own;
+mod pricing;
 mod xml;
 
 pub(crate) fn router(core: Arc<Core>) -> Router {
@@ -39,9 +42,11 @@ pub(crate) fn router(core: Arc<Core>) -> Router {
         .with_state(core)
 }
 
-/// EC2 and ECS both POST to `/`: only ECS names its action in a header.
+/// EC2, ECS, CloudWatch Logs and the price list all POST to `/`: EC2 alone does not name its action in a header.
 async fn root(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Answer {
     match headers.get("x-amz-target").map(|target| String::from_utf8_lossy(target.as_bytes())) {
+        Some(target) if target.starts_with(logs::VERSION) => logs::call(&core, &target, &body),
+        Some(target) if target == pricing::GET_PRODUCTS => pricing::call(&body),
         Some(target) => ecs::call(&core, &target, &body),
         None => ec2::call(&core, &body),
     }

@@ -24,6 +24,7 @@ mod events;
 mod filter;
 mod ids;
 mod instance;
+pub mod prices;
 mod snapshot;
 mod throttle;
 mod timings;

@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_lambda::Client;
-use spotsweep::claim::{Found, Grant, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep::claim::{Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Seal};
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::call::CallError;
 use crate::config::Config;
 use crate::exit::{Failure, say};
-use crate::place::Place;
 
 /// Bounds of the pause that `trial-claim` asks for between two looks for the workspace.
 const WAITING_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
@@ -53,9 +52,9 @@ impl Claims {
 
     /// Asks for the trial, each time for the configured patience, until its workspace is there
     /// too, or `deadline` is over.
-    pub(crate) async fn claim(&self, place: Place, deadline: Instant) -> Result<Grant, Failure> {
+    pub(crate) async fn claim(&self, machine: Machine, deadline: Instant) -> Result<Grant, Failure> {
         let started = Instant::now();
-        let request = Request::Claim { instance: place.instance, zone: place.zone };
+        let request = Request::Claim(machine);
         let mut waited_for = String::new();
         loop {
             let waited = started.elapsed().as_secs_f64();

@@ -12,7 +12,7 @@ use crate::code;
 use crate::config::Config;
 use crate::exit::{Failure, say};
 use crate::parameters;
-use crate::place::Place;
+use crate::place;
 use crate::seal::Sealer;
 use crate::upload::{Filter, Uploader};
 use crate::workplace::Workplace;
@@ -38,7 +38,7 @@ pub(crate) async fn prepare(
     workspace: &mut Option<Workspace>,
 ) -> Result<Ready, Failure> {
     let deadline = time::Instant::now() + config.workspace_limit;
-    let here = Place::find(&clients.imds).await;
+    let here = place::find(&clients.imds).await;
     let grant = claims.claim(here, deadline).await?;
     let filter = Filter::new(&grant.patterns)?;
     let trial = parameters::fetch(&clients.s3, &grant.parameters, config.index).await?;

@@ -8,8 +8,10 @@ mod ecs;
 mod emf;
 mod events;
 mod executor;
+mod gather;
 mod multipart;
 mod origin;
+mod prices;
 mod reader;
 mod s3;
 
@@ -22,7 +24,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use dynamodb::DynamoStore;
-pub use executor::AwsExecutor;
+pub use executor::{AwsExecutor, Page};
 pub use reader::{Entry, ReadError, Reader};
 
 use crate::event;
@@ -64,6 +66,12 @@ impl Deployment {
 }
 
 impl Deployment {
+    /// For the one function that draws reports.
+    #[must_use]
+    pub fn with_page(self, page: Page) -> Self {
+        Self { executor: self.executor.with_page(page), ..self }
+    }
+
     /// Handles what Lambda hands to a function, to its end, and gives the function's answer.
     ///
     /// # Errors

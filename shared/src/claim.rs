@@ -27,12 +27,7 @@ pub struct ClaimRequest {
 #[serde(tag = "request", rename_all = "lowercase")]
 pub enum Request {
     /// The attempt asks for its trial. Fences every older attempt.
-    Claim {
-        /// The EC2 instance, as IMDS names it; absent where there is no IMDS.
-        instance: Option<String>,
-        /// The availability zone, as IMDS names it.
-        zone: Option<String>,
-    },
+    Claim(Machine),
     /// The workspace is mounted, and its checkpoints have been held against the seal.
     Mounted {
         /// The volume: `vol-…`.
@@ -82,6 +77,32 @@ pub enum Request {
         /// Wall time of the training command.
         seconds: f64,
     },
+}
+
+/// Where an attempt runs, as the instance's metadata service tells it; nothing is known where there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// The EC2 instance: `i-…`
+    pub instance: Option<String>,
+    /// Availability zone, such as `us-east-1a`.
+    pub zone: Option<String>,
+    /// Instance type, such as `g5.xlarge`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
+    /// How it is paid for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub market: Option<Market>,
+}
+
+/// How an instance is paid for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Market {
+    /// At the spot price of its zone, which changes.
+    Spot,
+    /// At the on-demand price.
+    OnDemand,
 }
 
 /// EC2's two warnings.

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use crate::announcement::Announcement;
+use crate::gathered::{Results, Wanted};
 use crate::ids::{JobId, JobName, SweepId};
 use crate::lifecycle::Plan;
 use crate::sweep::{Problem, SweepFile};
@@ -73,27 +75,29 @@ pub enum Command {
         /// Every problem.
         problems: Vec<Problem>,
     },
-    /// EventBridge PutEvents: the sweep is settling.
-    AnnounceSettling(SweepId),
+    /// EventBridge PutEvents; and SNS Publish, where the sweep file names a topic.
+    Announce(Announcement),
     /// Batch DescribeJobs, up to 100 ids a call (facts 19).
     DescribeJobs(Vec<DescribedJob>),
-    /// S3 GetObject of `trials.jsonl`.
-    ReadParameters {
-        /// The sweep.
-        sweep: SweepId,
-        /// Bucket name.
-        bucket: String,
-    },
-    /// S3: `leaderboard.csv` and `summary.json`.
+    /// S3, EC2's spot price history and the price list: what results are made from.
+    Gather(Wanted),
+    /// S3: `leaderboard.csv`, `costs.json`, `report.html`, and `summary.json` last.
     PublishResults {
         /// The sweep.
         sweep: SweepId,
         /// Bucket name.
         bucket: String,
-        /// The leaderboard.
-        leaderboard: String,
-        /// The summary, one line of JSON.
-        summary: String,
+        /// What to put.
+        results: Box<Results>,
+    },
+    /// Batch CancelJob, for each job of a sweep that is over its budget: what waits does not start, what runs goes on.
+    CancelWaiting {
+        /// The sweep.
+        sweep: SweepId,
+        /// Batch job ids.
+        jobs: Vec<String>,
+        /// What Batch shows as the reason.
+        reason: String,
     },
     /// EC2, on a trial's workspace.
     Workspace(TrialRef, Call),
@@ -173,9 +177,10 @@ impl Command {
             Self::TerminateJobs { .. } => "terminate-jobs",
             Self::WritePlan { .. } => "write-plan",
             Self::WriteRejection { .. } => "write-rejection",
-            Self::AnnounceSettling(_) => "announce-settling",
+            Self::Announce(_) => "announce",
             Self::DescribeJobs(_) => "describe-jobs",
-            Self::ReadParameters { .. } => "read-parameters",
+            Self::Gather(_) => "gather",
+            Self::CancelWaiting { .. } => "cancel-waiting",
             Self::PublishResults { .. } => "publish-results",
             Self::Workspace(_, call) => call.name(),
             Self::LocateAttempt { .. } => "locate-attempt",

@@ -18,6 +18,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use crate::announcement::Kind;
 use crate::claim::Reply;
 use crate::command::Command;
 use crate::event::Event;
@@ -86,7 +87,7 @@ pub fn decide(view: &View, event: &Event, settings: &Settings, now: Timestamp) -
         },
         Event::JobsTerminated(_) => sweep_upload::terminated(view),
         Event::PlanWritten(_) => sweep_upload::announced(view, context),
-        Event::RejectionWritten(_) => sweep_upload::rejected(view),
+        Event::RejectionWritten { problems, .. } => sweep_upload::rejected(view, problems),
         Event::TrialJobChanged(job) => batch_job_state::trial(view, job, context),
         Event::PartJobChanged(job) => batch_job_state::part(view, job, context),
         Event::JobUnknown(job) => batch_job_state::unknown(view, job, context),
@@ -99,9 +100,16 @@ pub fn decide(view: &View, event: &Event, settings: &Settings, now: Timestamp) -
         }
         Event::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
         Event::SweepSettling { sweep, checked } => sweep_settled::settling(view, sweep, *checked),
-        Event::ParametersRead { bytes, .. } => sweep_settled::parameters(view, bytes),
-        Event::ResultsPublished(_) => sweep_settled::published(view),
-        Event::SettlingAnnounced(_) => Decision::ignore("sweep-settled takes it from here"),
+        Event::SweepRunning(_) => sweep_settled::running(view),
+        Event::Gathered { gathered, .. } => sweep_settled::gathered(view, gathered, context),
+        Event::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
+        Event::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
+        Event::Announced(announcement) => match announcement.kind {
+            Kind::Settling | Kind::Running => Decision::ignore("sweep-settled takes it from here"),
+            Kind::Settled => sweep_settled::settled(view),
+            Kind::OverBudget => sweep_settled::stopped(view, context),
+            Kind::Rejected => sweep_upload::rejection_announced(view),
+        },
         Event::ReconcileDue => reconcile::due(view),
         Event::SweepOverdue(_) => reconcile::overdue(view, context),
         Event::Unknown { source, detail_type } => {

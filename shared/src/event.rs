@@ -12,19 +12,21 @@ mod sweep_settled;
 mod sweep_upload;
 mod trial_claim;
 
+use std::sync::Arc;
+
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::claim::{ByteRange, Found, Metric, NoticeKind, Outputs, Prefix, Seal};
+use crate::announcement::{Announcement, SOURCE};
+use crate::claim::{ByteRange, Found, Machine, Metric, NoticeKind, Outputs, Prefix, Seal};
 use crate::command::{DescribedJob, Prepared};
+use crate::gathered::Gathered;
 use crate::ids::{JobId, JobName, Run, SweepId};
 use crate::sweep::Problem;
 use crate::trial::{JobStatus, Observation};
 use crate::upload::Upload;
 use crate::workspace::{Fact, SnapshotState, TrialRef};
-
-pub use sweep_settled::{DETAIL_TYPE as SETTLING_DETAIL_TYPE, Detail as SettlingDetail, SOURCE as OWN_SOURCE};
 
 /// A fact. The first group comes from outside, the rest are outcomes of our own commands.
 #[derive(Debug, Clone)]
@@ -58,6 +60,8 @@ pub enum Event {
         /// Whether Batch has been asked about the trials that are not terminal.
         checked: bool,
     },
+    /// Our own: see how a sweep gets on.
+    SweepRunning(SweepId),
     /// The schedule: look for overdue work.
     ReconcileDue,
     /// Something that no function of this version knows.
@@ -137,18 +141,30 @@ pub enum Event {
     /// `<key>.plan.json` is in place.
     PlanWritten(SweepId),
     /// `<key>.rejected.json` is in place.
-    RejectionWritten(SweepId),
-    /// The settling event is on the bus.
-    SettlingAnnounced(SweepId),
-    /// `trials.jsonl`, for the leaderboard.
-    ParametersRead {
+    RejectionWritten {
         /// The sweep.
         sweep: SweepId,
-        /// The file.
-        bytes: Vec<u8>,
+        /// What it says.
+        problems: Vec<Problem>,
     },
-    /// `leaderboard.csv` and `summary.json` are in place.
-    ResultsPublished(SweepId),
+    /// It is on the bus.
+    Announced(Announcement),
+    /// What a sweep's results are made from.
+    Gathered {
+        /// The sweep.
+        sweep: SweepId,
+        /// What was found.
+        gathered: Arc<Gathered>,
+    },
+    /// The results are in place.
+    ResultsPublished {
+        /// The sweep.
+        sweep: SweepId,
+        /// Its `summary.json`, where it has ended.
+        summary: Option<String>,
+    },
+    /// What waits has been told not to start.
+    WaitingCancelled(SweepId),
     /// Where a trial's line lies in `trials.jsonl`.
     LineFound {
         /// The trial.
@@ -209,12 +225,7 @@ pub struct TrialRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ask {
     /// Give me the trial.
-    Claim {
-        /// EC2 instance.
-        instance: Option<String>,
-        /// Availability zone.
-        zone: Option<String>,
-    },
+    Claim(Machine),
     /// The workspace is mounted.
     Mounted {
         /// `vol-…`
@@ -305,9 +316,10 @@ impl Event {
                 Some(index) => Some(Subject::Trial(sweep.clone(), *index)),
                 None => Some(Subject::Sweep(sweep.clone())),
             },
-            Self::SweepSettling { sweep, .. } | Self::ParametersRead { sweep, .. } | Self::ResultsPublished(sweep) => {
+            Self::SweepSettling { sweep, .. } | Self::SweepRunning(sweep) | Self::Gathered { sweep, .. } => {
                 Some(Subject::Settlement(sweep.clone()))
             }
+            Self::Announced(announcement) => Some(Subject::Sweep(announcement.sweep.clone())),
             Self::SweepUploaded(upload) => Some(Subject::Sweep(upload.sweep())),
             Self::PartJobChanged(PartJob { sweep, .. })
             | Self::SweepOverdue(sweep)
@@ -317,8 +329,9 @@ impl Event {
             | Self::TrialsStored { sweep, .. }
             | Self::JobsTerminated(sweep)
             | Self::PlanWritten(sweep)
-            | Self::RejectionWritten(sweep)
-            | Self::SettlingAnnounced(sweep) => Some(Subject::Sweep(sweep.clone())),
+            | Self::RejectionWritten { sweep, .. }
+            | Self::ResultsPublished { sweep, .. }
+            | Self::WaitingCancelled(sweep) => Some(Subject::Sweep(sweep.clone())),
         }
     }
 
@@ -328,7 +341,7 @@ impl Event {
             Self::SweepUploaded(_) => "sweep-uploaded",
             Self::TrialJobChanged(_) => "trial-job-changed",
             Self::PartJobChanged(_) => "part-job-changed",
-            Self::TrialRequested(TrialRequest { ask: Ask::Claim { .. }, .. }) => "trial-claimed",
+            Self::TrialRequested(TrialRequest { ask: Ask::Claim(_), .. }) => "trial-claimed",
             Self::TrialRequested(TrialRequest { ask: Ask::Mounted { .. }, .. }) => "trial-mounted",
             Self::TrialRequested(TrialRequest { ask: Ask::Notice(_), .. }) => "trial-noticed",
             Self::TrialRequested(TrialRequest { ask: Ask::Report { ended: None, .. }, .. }) => "trial-reported",
@@ -341,6 +354,7 @@ impl Event {
             Self::Workspace(_, fact) => fact.name(),
             Self::AttemptLocated { .. } => "attempt-located",
             Self::SweepSettling { .. } => "sweep-settling",
+            Self::SweepRunning(_) => "sweep-running",
             Self::ReconcileDue => "reconcile-due",
             Self::Unknown { .. } => "unknown",
             Self::SweepOverdue(_) => "sweep-overdue",
@@ -353,10 +367,11 @@ impl Event {
             Self::PartRefused { .. } => "part-refused",
             Self::JobsTerminated(_) => "jobs-terminated",
             Self::PlanWritten(_) => "plan-written",
-            Self::RejectionWritten(_) => "rejection-written",
-            Self::SettlingAnnounced(_) => "settling-announced",
-            Self::ParametersRead { .. } => "parameters-read",
-            Self::ResultsPublished(_) => "results-published",
+            Self::RejectionWritten { .. } => "rejection-written",
+            Self::Announced(_) => "announced",
+            Self::Gathered { .. } => "gathered",
+            Self::ResultsPublished { .. } => "results-published",
+            Self::WaitingCancelled(_) => "waiting-cancelled",
             Self::LineFound { .. } => "line-found",
             Self::JobUnknown(_) => "job-unknown",
         }
@@ -403,7 +418,7 @@ pub fn parse(raw: Value) -> Result<Event, ParseError> {
         ("aws.batch", batch_job_state::DETAIL_TYPE) => batch_job_state::parse(envelope),
         ("aws.ec2", spot_interruption::WARNING | spot_interruption::REBALANCE) => spot_interruption::parse(envelope),
         ("aws.ec2", ebs_state::VOLUME | ebs_state::SNAPSHOT) => ebs_state::parse(envelope),
-        (sweep_settled::SOURCE, sweep_settled::DETAIL_TYPE) => sweep_settled::parse(envelope),
+        (SOURCE, _) => sweep_settled::parse(envelope),
         ("aws.events" | "aws.scheduler", reconcile::DETAIL_TYPE) => Ok(reconcile::parse()),
         _ => Ok(Event::Unknown { source: envelope.source, detail_type: envelope.detail_type }),
     }

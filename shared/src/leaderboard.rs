@@ -1,11 +1,13 @@
 //! What a sweep comes to: `leaderboard.csv` and `summary.json`, from the trials alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::claim::TrialLine;
+use crate::cost::{Cost, Spent};
+use crate::diagnosis::Diagnosis;
 use crate::lifecycle::{Plan, Ranking, Sweep};
 use crate::trial::{JobStatus, Trial};
 
@@ -46,11 +48,17 @@ fn value_of(ranking: Option<&Ranking>, trial: &Trial) -> Option<f64> {
     trial.metrics.get(&ranking?.name).map(|metric| metric.last)
 }
 
-/// One row a trial, best first: rank, index, status, metrics, parameters, attempts, seconds.
+/// One row a trial, best first: rank, index, status, metrics, parameters, attempts, seconds, cost, reason.
 ///
 /// # Errors
 /// `parameters` is not the sweep's `trials.jsonl`.
-pub fn leaderboard_csv(plan: &Plan, trials: &[Trial], parameters: &[u8]) -> Result<String, csv::Error> {
+pub fn leaderboard_csv(
+    plan: &Plan,
+    trials: &[Trial],
+    parameters: &[u8],
+    costs: &BTreeMap<u32, Cost>,
+    diagnoses: &BTreeMap<u32, Diagnosis>,
+) -> Result<String, csv::Error> {
     let lines = lines(parameters);
     let by = ranking(plan, trials);
     let names: BTreeSet<&String> = lines.iter().flatten().flat_map(|line| line.parameters.keys()).collect();
@@ -62,7 +70,7 @@ pub fn leaderboard_csv(plan: &Plan, trials: &[Trial], parameters: &[u8]) -> Resu
     let mut header = vec!["rank".to_owned(), "index".into(), "status".into()];
     header.extend(metrics.iter().map(|name| (*name).clone()));
     header.extend(names.iter().map(|name| format!("parameters.{name}")));
-    header.extend(["attempts", "run_seconds", "reason"].map(str::to_owned));
+    header.extend(["attempts", "run_seconds", "usd", "reason"].map(str::to_owned));
     table.write_record(&header)?;
     for (rank, trial) in (1..).zip(ranked(by.as_ref(), trials)) {
         let line = lines.get(trial.index as usize).and_then(Option::as_ref);
@@ -76,7 +84,10 @@ pub fn leaderboard_csv(plan: &Plan, trials: &[Trial], parameters: &[u8]) -> Resu
         );
         row.push(trial.attempts.len().to_string());
         row.push(format!("{:.1}", trial.run_seconds()));
-        row.push(if trial.status == JobStatus::Succeeded { String::new() } else { why(trial) });
+        row.push(costs.get(&trial.index).map_or(String::new(), |cost| format!("{:.6}", cost.usd())));
+        let diagnosed = diagnoses.get(&trial.index).and_then(|diagnosis| diagnosis.cause.clone());
+        let is_good = trial.status == JobStatus::Succeeded;
+        row.push(if is_good { String::new() } else { diagnosed.unwrap_or_else(|| why(trial)) });
         table.write_record(&row)?;
     }
     let bytes = table.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
@@ -97,9 +108,16 @@ fn why(trial: &Trial) -> String {
 ///
 /// # Errors
 /// Never, but for a parameter line that is not JSON.
-pub fn summary_json(sweep: &Sweep, plan: &Plan, trials: &[Trial], parameters: &[u8]) -> Result<String, csv::Error> {
+pub fn summary_json(
+    sweep: &Sweep,
+    plan: &Plan,
+    trials: &[Trial],
+    parameters: &[u8],
+    spent: &Spent,
+) -> Result<String, csv::Error> {
     let by = ranking(plan, trials);
     let count = |status| trials.iter().filter(|trial| trial.status == status).count();
+    let attempts = || trials.iter().flat_map(|trial| trial.attempts.values());
     let ended: Option<Timestamp> = trials.iter().filter_map(Trial::stopped_at).max();
     let best = ranked(by.as_ref(), trials).into_iter().find_map(|trial| best(by.as_ref()?, trial, parameters));
     let summary = json!({
@@ -117,7 +135,17 @@ pub fn summary_json(sweep: &Sweep, plan: &Plan, trials: &[Trial], parameters: &[
         "outputs": format!("s3://{}/{}", sweep.upload.bucket, sweep.id.results_prefix()),
         "wall_seconds": ended.map(|ended| millis(sweep.seconds_until(ended))),
         "run_seconds": millis(trials.iter().map(Trial::run_seconds).fold(0.0, |sum, seconds| sum + seconds)),
-        "attempts": trials.iter().map(|trial| trial.attempts.len()).sum::<usize>(),
+        "attempts": attempts().count(),
+        "interruptions": attempts().filter(|attempt| attempt.was_interrupted()).count(),
+        "cost": {
+            "usd": spent.usd,
+            "on_demand_usd": spent.on_demand_usd,
+            "storage_usd": spent.storage_usd,
+            "control_plane_usd": spent.control_plane_usd,
+            "unpriced_seconds": spent.unpriced_seconds,
+            "saving": spent.saving(),
+        },
+        "stopped": sweep.stopped,
     });
     Ok(summary.to_string())
 }

@@ -15,11 +15,15 @@
 //! - [`store::Store`] and [`handle::Executor`] are the only traits; `aws` holds the only users of
 //!   the SDKs (feature `aws`).
 
+pub mod announcement;
 pub mod answer;
 pub mod claim;
 pub mod command;
+pub mod cost;
 pub mod decide;
+pub mod diagnosis;
 pub mod event;
+pub mod gathered;
 pub mod handle;
 pub mod ids;
 pub mod leaderboard;

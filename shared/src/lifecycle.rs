@@ -4,16 +4,17 @@
 //! (absent)    --uploaded-----------------> Reading       ReadUpload
 //! Reading     --read, problems-----------> Reading       WriteRejection
 //! Reading     --read, fine---------------> Reading       CheckTarget, then StoreTrials
-//! Reading     --rejection written--------> Rejected      none
+//! Reading     --rejection announced------> Rejected      none
 //! Reading     --trials stored------------> Submitting{0} SubmitPart 0
 //! Submitting  --part submitted-----------> Submitting{n} SubmitPart n, while parts are left
 //! Submitting  --last part submitted------> Announcing    WritePlan
 //! Submitting  --refused, nothing runs----> Withdrawing   WriteRejection
 //! Submitting  --refused, parts run-------> Withdrawing   TerminateJobs, then WriteRejection
-//! Withdrawing --rejection written--------> Rejected      none
-//! Announcing  --plan written-------------> Running       none (DescribeParts when overdue)
-//! Running     --every part ended---------> Settling      AnnounceSettling
-//! Settling    --results published--------> Settled       none
+//! Withdrawing --rejection announced------> Rejected      none
+//! Announcing  --plan written-------------> Running       none (DescribeJobs and Announce when overdue)
+//! Running     --every part ended---------> Settling      Announce
+//! Settling    --results published--------> Settling      Announce, to people
+//! Settling    --announced----------------> Settled       none
 //! ```
 //! A record past its due time is re-driven with [`Stage::pending`], which is safe to repeat:
 //! for `Submitting` it is FindPart, never SubmitPart (facts 1).
@@ -24,14 +25,16 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::{CodeGrant, Patterns};
+use crate::cost::Spent;
 use crate::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use crate::store::is_default;
+use crate::sweep::Budget;
 use crate::trial::JobStatus;
 use crate::upload::Upload;
 use crate::workspace::WorkspacePlan;
 
 /// One dropped file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// Its id.
     pub id: SweepId,
@@ -45,6 +48,12 @@ pub struct Sweep {
     /// What is run; known once the file has been read and found good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// What it has cost, as of the last look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
+    /// Why no further attempt starts, once its budget is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
 }
 
 /// Where a sweep stands.
@@ -98,7 +107,7 @@ impl Stage {
 
 /// What is run for a sweep: everything that a submission needs, so that it can be repeated
 /// without reading the file again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Number of trials.
     pub trials: u32,
@@ -132,6 +141,12 @@ pub struct Plan {
     /// What the trials are ranked by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Ranking>,
+    /// Limits past which no further attempt starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// ARN of the SNS topic that hears of the sweep's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
     /// The array jobs.
     pub parts: Vec<Part>,
 }
@@ -192,7 +207,7 @@ impl Plan {
 impl Sweep {
     /// A sweep whose file has yet to be read.
     pub fn new(upload: Upload) -> Self {
-        Self { id: upload.sweep(), upload, stage: Stage::Reading, redriven: 0, plan: None }
+        Self { id: upload.sweep(), upload, stage: Stage::Reading, redriven: 0, plan: None, spent: None, stopped: None }
     }
 
     /// Moves on.
@@ -204,6 +219,18 @@ impl Sweep {
     /// The name of one of its jobs.
     pub fn job_name(&self, part: u32) -> JobName {
         JobName { sweep: self.id.clone(), run: Run::Part(part) }
+    }
+
+    /// Why its budget is reached, if it is: by what it has spent, or by the time since its file was dropped.
+    pub fn over_budget(&self, spent: Option<&Spent>, now: Timestamp) -> Option<String> {
+        let budget = self.plan.as_ref()?.budget?;
+        let hours = self.seconds_until(now) / 3600.0;
+        let usd = spent.or(self.spent.as_ref()).map_or(0.0, |spent| spent.usd);
+        match (budget.max_usd, budget.max_hours) {
+            (Some(most), _) if usd >= most => Some(format!("its budget of {most} USD is reached")),
+            (_, Some(most)) if hours >= most => Some(format!("its budget of {most} hours is reached")),
+            (Some(_) | None, Some(_) | None) => None,
+        }
     }
 
     /// Seconds from the upload to `end`.

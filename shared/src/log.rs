@@ -59,10 +59,12 @@ fn attempt(event: &Event) -> Option<u32> {
         | Event::PartRefused { .. }
         | Event::JobsTerminated(_)
         | Event::PlanWritten(_)
-        | Event::RejectionWritten(_)
-        | Event::SettlingAnnounced(_)
-        | Event::ParametersRead { .. }
-        | Event::ResultsPublished(_)
+        | Event::RejectionWritten { .. }
+        | Event::Announced(_)
+        | Event::Gathered { .. }
+        | Event::ResultsPublished { .. }
+        | Event::WaitingCancelled(_)
+        | Event::SweepRunning(_)
         | Event::JobUnknown(_) => None,
     }
 }

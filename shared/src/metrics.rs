@@ -7,6 +7,7 @@
 use jiff::Timestamp;
 
 use crate::event::Event;
+use crate::lifecycle::Sweep;
 use crate::store::{Change, Record, View};
 use crate::trial::{Attempt, JobStatus, Trial};
 use crate::workspace::{Stage, Workspace};
@@ -34,6 +35,10 @@ pub enum Name {
     /// From the end of an interrupted attempt's container to the start of the next one's, both as Batch tells them.
     /// What was trained since the last checkpoint, and is trained again, is not in it.
     SecondsLost,
+    /// What ended and running attempts have cost, with their volumes and the control plane, as of the last look.
+    Usd,
+    /// What their instance seconds would have cost on demand.
+    OnDemandUsd,
     /// For how long the first of the overdue records has been overdue; 0 where none is. By every run of `reconcile`.
     OldestOpenSeconds,
 }
@@ -47,6 +52,8 @@ impl Name {
             Self::Interruptions => "Interruptions",
             Self::Migrations => "Migrations",
             Self::SecondsLost => "SecondsLost",
+            Self::Usd => "Usd",
+            Self::OnDemandUsd => "OnDemandUsd",
             Self::OldestOpenSeconds => "OldestOpenSeconds",
         }
     }
@@ -56,6 +63,7 @@ impl Name {
         match self {
             Self::TrialsSucceeded | Self::TrialsFailed | Self::Interruptions | Self::Migrations => "Count",
             Self::SecondsLost | Self::OldestOpenSeconds => "Seconds",
+            Self::Usd | Self::OnDemandUsd => "None",
         }
     }
 }
@@ -68,9 +76,12 @@ pub fn measure(view: &View, event: &Event, change: Option<&Change>, now: Timesta
             return vec![Metric { name: Name::OldestOpenSeconds, value: oldest_open }];
         }
         (_, Some(Change { record: Record::Trial(after), .. })) => {
-            of_trial(view.trial.as_ref().map(|held| &held.record), after)
+            of_trial(view.trial.as_ref().map(|held| &held.record), after).to_vec()
         }
-        (_, Some(Change { record: Record::Sweep(_), .. }) | None) => return Vec::new(),
+        (_, Some(Change { record: Record::Sweep(after), .. })) => {
+            of_sweep(view.sweep.as_ref().map(|held| &held.record), after)
+        }
+        (_, None) => return Vec::new(),
     };
     figures.into_iter().filter(|(_, value)| *value > 0.0).map(|(name, value)| Metric { name, value }).collect()
 }
@@ -94,6 +105,12 @@ fn of_trial(before: Option<&Trial>, after: &Trial) -> [(Name, f64); 5] {
         (Name::Migrations, count(has_migrated)),
         (Name::SecondsLost, seconds_lost),
     ]
+}
+
+fn of_sweep(before: Option<&Sweep>, after: &Sweep) -> Vec<(Name, f64)> {
+    let Some(now) = after.spent else { return Vec::new() };
+    let before = before.and_then(|before| before.spent).unwrap_or_default();
+    vec![(Name::Usd, now.usd - before.usd), (Name::OnDemandUsd, now.on_demand_usd - before.on_demand_usd)]
 }
 
 /// Seconds between an interrupted attempt and the next one; 0 until both are known.

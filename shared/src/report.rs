@@ -29,6 +29,8 @@ use jiff::Timestamp;
 pub use model::Report;
 pub use render::render;
 
+use crate::cost::Cost;
+use crate::diagnosis::Diagnosis;
 use crate::lifecycle::{Plan, Sweep};
 use crate::trial::Trial;
 use curves::Curve;
@@ -73,28 +75,6 @@ pub struct Sources<'a> {
     pub diagnoses: &'a BTreeMap<u32, Diagnosis>,
     /// When the page is made.
     pub now: Timestamp,
-}
-
-/// What a trial has cost so far, over all its attempts.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Cost {
-    /// Instances at the spot price of the time, in USD.
-    pub spot_usd: f64,
-    /// The same seconds at the on-demand price, in USD.
-    pub on_demand_usd: f64,
-    /// Volumes and snapshots, in USD.
-    pub storage_usd: f64,
-}
-
-/// Why a trial failed, as far as its end tells.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Diagnosis {
-    /// The cause in a few words, in place of Batch's; absent where nobody knows better.
-    pub cause: Option<String>,
-    /// The next step to take.
-    pub advice: Option<String>,
-    /// The last lines of its log, oldest first.
-    pub log_lines: Vec<String>,
 }
 
 #[cfg(test)]

@@ -68,7 +68,6 @@ pub struct Change {
 
 /// A record of either kind.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "one at a time")]
 pub enum Record {
     /// A sweep.
     Sweep(Sweep),

@@ -47,9 +47,6 @@ pub const MAX_FILE_BYTES: u64 = 8 << 20;
 /// Most trials of one sweep: 100 array jobs of 10 000, the most that Batch takes in one (facts 18).
 pub const MAX_TRIALS: u64 = 1_000_000;
 
-/// Settings that [`parse`] checks and that nothing acts upon yet.
-const NOT_YET: [&str; 2] = ["notifications", "budget"];
-
 /// Everything that a valid file says. Cheap to keep.
 #[derive(Clone, Debug)]
 pub struct SweepFile {
@@ -115,20 +112,5 @@ impl SweepFile {
         let place = self.places.get(setting).or_else(|| self.places.get("")).cloned();
         let place = place.unwrap_or_else(|| source::unplaced(""));
         Problem { message: message.into(), help: help.into(), ..place }
-    }
-
-    /// Whether the file says anything about `setting`.
-    pub fn says(&self, setting: &str) -> bool {
-        !setting.is_empty() && self.places.contains_key(setting)
-    }
-
-    /// A problem for each setting that is understood and not acted upon yet: a wish that would be passed over in
-    /// silence is worse than a file that is refused.
-    pub fn unsupported(&self) -> Vec<Problem> {
-        let refuse = |setting: &&str| {
-            let message = format!("`{setting}` is understood, but this version does not act on it yet");
-            self.problem_at(setting, message, format!("take `{setting}` out of the file"))
-        };
-        NOT_YET.iter().filter(|setting| self.says(setting)).map(refuse).collect()
     }
 }

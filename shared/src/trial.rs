@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::{Metric, Outputs};
+use crate::claim::{Market, Metric, Outputs};
 use crate::ids::{JobId, SweepId};
 use crate::store::is_default;
 use crate::workspace::{TrialRef, Workspace};
@@ -100,6 +100,12 @@ pub struct Attempt {
     /// Availability zone, as the attempt itself told when it claimed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
+    /// Instance type, as the attempt itself told when it claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
+    /// How the instance is paid for, as the attempt itself told when it claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub market: Option<Market>,
     /// The newest report's number within the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
@@ -121,6 +127,8 @@ impl Attempt {
         raise(&mut self.container_instance, &other.container_instance);
         raise(&mut self.instance, &other.instance);
         raise(&mut self.zone, &other.zone);
+        raise(&mut self.instance_type, &other.instance_type);
+        raise(&mut self.market, &other.market);
         raise(&mut self.sequence, &other.sequence);
     }
 }

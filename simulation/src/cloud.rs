@@ -10,12 +10,16 @@ mod ebs;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use spotsweep::announcement::Announcement;
 use spotsweep::answer::{plan_json, rejection_json};
 use spotsweep::claim::Prefix;
 use spotsweep::command::{Command, DescribedJob, Prepared, Submission};
+use spotsweep::cost::{Pool, Prices, SpotPrice};
 use spotsweep::event::{self, Event};
+use spotsweep::gathered::{Gathered, Results, Wanted, last_lines};
 use spotsweep::handle::{ExecuteError, Executor};
 use spotsweep::ids::{JobName, Run, SweepId};
+use spotsweep::report::curves;
 use spotsweep::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep::trials;
 use spotsweep_emulator::world::World;
@@ -25,12 +29,16 @@ use crate::sabotage::Sabotage;
 
 type Outcome = Result<Vec<Event>, Box<dyn Error + Send + Sync>>;
 
+/// Prices in USD per hour, the same everywhere and always.
+const SPOT_USD: f64 = 0.25;
+const ON_DEMAND_USD: f64 = 1.0;
+
 /// S3, Batch and the event bus of one account.
 #[derive(Debug)]
 pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
-    announced: Mutex<Vec<SweepId>>,
+    announced: Mutex<Vec<Announcement>>,
     refused: Mutex<Option<u32>>,
     unlisted_for: Mutex<Duration>,
     sabotage: Mutex<Option<Sabotage>>,
@@ -90,8 +98,8 @@ impl Cloud {
         self.objects().remove(key)
     }
 
-    /// The settling events since the last call.
-    pub fn take_announced(&self) -> Vec<SweepId> {
+    /// The events of our own since the last call.
+    pub fn take_announced(&self) -> Vec<Announcement> {
         std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -163,24 +171,20 @@ impl Cloud {
             Command::WriteRejection { sweep, upload, problems } => {
                 let answer = rejection_json(&sweep, &upload, &problems).to_string();
                 self.put_object(upload.rejected_key(), answer.into_bytes()).await?;
-                Ok(vec![Event::RejectionWritten(sweep)])
+                Ok(vec![Event::RejectionWritten { sweep, problems }])
             }
-            Command::AnnounceSettling(sweep) => {
-                let announced = || self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(sweep.clone());
-                self.calls.call("PutEvents", announced).await?;
-                Ok(vec![Event::SettlingAnnounced(sweep)])
+            Command::Announce(announcement) => self.announce(announcement).await,
+            Command::CancelWaiting { sweep, jobs, reason } => {
+                for job in jobs {
+                    let request = serde_json::from_value(json!({ "jobId": job, "reason": reason }))?;
+                    let ended = self.calls.call("CancelJob", || self.world().cancel_job(&request)).await?;
+                    ended.map_err(|error| format!("{error:?}"))?;
+                }
+                Ok(vec![Event::WaitingCancelled(sweep)])
             }
             Command::DescribeJobs(jobs) => self.describe(jobs).await,
-            Command::ReadParameters { sweep, .. } => {
-                let bytes = self.get_object(&trials::lines_key(&sweep)).await?.ok_or("NoSuchKey")?;
-                Ok(vec![Event::ParametersRead { sweep, bytes }])
-            }
-            Command::PublishResults { sweep, leaderboard, summary, .. } => {
-                let prefix = sweep.results_prefix();
-                self.put_object(format!("{prefix}leaderboard.csv"), leaderboard.into_bytes()).await?;
-                self.put_object(format!("{prefix}summary.json"), summary.into_bytes()).await?;
-                Ok(vec![Event::ResultsPublished(sweep)])
-            }
+            Command::Gather(wanted) => self.gather(wanted).await,
+            Command::PublishResults { sweep, results, .. } => self.publish(sweep, *results).await,
             Command::Workspace(trial, call) => self.ebs(trial, call).await,
             Command::LocateAttempt { trial, attempt, container_instance } => {
                 self.locate(trial, attempt, &container_instance).await
@@ -194,6 +198,58 @@ impl Cloud {
                 Ok(vec![Event::LineFound { request, line, outputs }])
             }
         }
+    }
+
+    async fn announce(&self, announcement: Announcement) -> Outcome {
+        let announced = || self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(announcement.clone());
+        self.calls.call("PutEvents", announced).await?;
+        if announcement.topic.is_some() {
+            // As on AWS: a topic that is not told keeps nobody.
+            let _ = self.calls.call("Publish", || ()).await;
+        }
+        Ok(vec![Event::Announced(announcement)])
+    }
+
+    /// As on AWS: only the parameters have to be there.
+    async fn gather(&self, wanted: Wanted) -> Outcome {
+        let parameters = self.get_object(&trials::lines_key(&wanted.sweep)).await?.ok_or("NoSuchKey")?;
+        let file = self.get_object(&wanted.upload.key).await.ok().flatten();
+        let mut gathered = Gathered {
+            parameters,
+            file: file.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            ..Gathered::default()
+        };
+        let object = |index, name| format!("{}{name}", wanted.sweep.trial_prefix(index));
+        for index in &wanted.curves {
+            if let Ok(Some(record)) = self.get_object(&object(*index, "metrics.jsonl")).await {
+                gathered.curves.insert(*index, curves::read(&record, &wanted.metrics));
+            }
+        }
+        for index in &wanted.logs {
+            if let Ok(Some(log)) = self.get_object(&object(*index, "train.log")).await {
+                gathered.logs.insert(*index, last_lines(&log));
+            }
+        }
+        if !wanted.pools.is_empty() {
+            let usd = |pool: &Pool| SpotPrice { pool: pool.clone(), from: Timestamp::UNIX_EPOCH, usd: SPOT_USD };
+            let spot = self.calls.call("DescribeSpotPriceHistory", || wanted.pools.iter().map(usd).collect()).await;
+            let list = || wanted.pools.iter().map(|pool| (pool.instance_type.clone(), ON_DEMAND_USD)).collect();
+            let on_demand = self.calls.call("GetProducts", list).await;
+            gathered.prices = Prices::new(spot.unwrap_or_default(), on_demand.unwrap_or_default());
+        }
+        Ok(vec![Event::Gathered { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
+    }
+
+    async fn publish(&self, sweep: SweepId, results: Results) -> Outcome {
+        let prefix = sweep.results_prefix();
+        let report = serde_json::to_vec(&results.report)?;
+        self.put_object(format!("{prefix}leaderboard.csv"), results.leaderboard.into_bytes()).await?;
+        self.put_object(format!("{prefix}costs.json"), results.costs.into_bytes()).await?;
+        self.put_object(format!("{prefix}report.html"), report).await?;
+        if let Some(summary) = &results.summary {
+            self.put_object(format!("{prefix}summary.json"), summary.clone().into_bytes()).await?;
+        }
+        Ok(vec![Event::ResultsPublished { sweep, summary: results.summary }])
     }
 
     async fn check_target(&self, sweep: SweepId, mut prepared: Prepared) -> Outcome {

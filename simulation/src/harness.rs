@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use spotsweep::announcement::{Announcement, SOURCE};
 use spotsweep::event;
 use spotsweep::handle::{HandleError, Report, handle};
-use spotsweep::ids::SweepId;
 use spotsweep::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_emulator::world::{self, AttemptKey, Effect, World};
 
@@ -197,19 +197,20 @@ impl Harness {
         emitted
     }
 
-    /// The settling events that have been announced since the last call.
+    /// The events of our own since the last call, as far as a function has a rule for them.
     pub fn announced(&self) -> Vec<Value> {
-        let event = |sweep: SweepId| {
+        let event = |announcement: Announcement| {
             json!({
-                "version": "0", "id": "own", "detail-type": "Sweep Settling", "source": "spotsweep",
+                "version": "0", "id": "own", "detail-type": announcement.kind.detail_type(), "source": SOURCE,
                 "account": "000000000000", "time": self.now.to_string(), "region": "us-east-1", "resources": [],
-                "detail": { "sweep": sweep.as_str() },
+                "detail": announcement.detail(),
             })
         };
-        self.cloud.take_announced().into_iter().map(event).collect()
+        let events = self.cloud.take_announced().into_iter().map(event);
+        events.filter(|event| self.permissions.function_of(event).is_some()).collect()
     }
 
-    /// Delivers the settling events that have been announced.
+    /// Delivers those events.
     ///
     /// # Errors
     /// What `handle` says.

@@ -40,6 +40,9 @@ const MOST_HAPPENINGS: usize = 2_000_000;
 /// Lambda's retries of an asynchronous invocation (facts 34).
 const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
 
+/// Of sweeps with a budget.
+const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:sweeps";
+
 /// What happens at some time.
 #[derive(Debug, Clone)]
 enum Happening {
@@ -120,8 +123,12 @@ impl Simulation {
 
     /// The same with some of it changed.
     pub fn mixed(seed: u64, mixture: &Mixture) -> Self {
-        let trials: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
-        Self::mixed_with(seed, mixture, &trials)
+        let mut file: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
+        if let Some((limit, value)) = mixture.budget {
+            let settings = format!("{{budget: {{{limit}: {value}}}, notifications: {{topic: \"{TOPIC}\"}}}}");
+            file = format!("trials:\n{file}spotsweep: {settings}\n");
+        }
+        Self::mixed_with(seed, mixture, &file)
     }
 
     /// The same with a sweep file of one's own.

@@ -12,7 +12,7 @@ use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
 
 /// What functions need beside the calls that they make in a simulation: function, or any; action; why.
-const BEYOND: [(&str, &str, &str); 10] = [
+const BEYOND: [(&str, &str, &str); 8] = [
     ("", "logs:CreateLogStream", "Lambda writes the log"),
     ("", "logs:PutLogEvents", "Lambda writes the log"),
     ("", "sqs:SendMessage", "Lambda hands failed events to the queue"),
@@ -20,8 +20,6 @@ const BEYOND: [(&str, &str, &str); 10] = [
     ("", "s3:ListBucket", "without it a missing file is a 403"),
     ("", "s3:AbortMultipartUpload", "large files go in parts"),
     ("reconcile", "ec2:DescribeInstances", "an attachment that others began, on an instance that goes: seldom"),
-    ("sweep-settled", "batch:ListJobs", "a job that it submitted again, and whose answer was lost: seldom"),
-    ("sweep-upload", "events:PutEvents", "a sweep that has ended before its submission is on record: seldom"),
     ("sweep-upload", "ec2:DescribeSnapshots", "a sweep file may name a snapshot to start from"),
 ];
 
@@ -45,6 +43,7 @@ fn used() -> Used {
         look(&mut worn_out(seed), &mut used);
         if seed < 8 {
             look(&mut adopting(seed), &mut used);
+            look(&mut over_budget(seed), &mut used);
         }
     }
     withdrawn(&mut used);
@@ -90,6 +89,12 @@ fn adopting(seed: u64) -> Simulation {
     };
     simulation.harness.cloud.world().create_volume(by_hand).unwrap();
     simulation
+}
+
+/// A sweep that has spent more than it may before its last trial has begun.
+fn over_budget(seed: u64) -> Simulation {
+    let mixture = Mixture { budget: Some(("max_usd", 0.0001)), trials: 3, epochs: 30, ..Mixture::of_seed(seed) };
+    Simulation::mixed(seed, &mixture)
 }
 
 /// A trial that needs more attempts than Batch makes of one job.

@@ -13,6 +13,9 @@ use super::volumes::Disk;
 use crate::Config;
 use crate::world::{AttemptKey, Start};
 
+/// The folder of containers' output within the work folder.
+pub(super) const LOGS: &str = "logs";
+
 /// What every container starts from.
 pub(super) struct Host {
     work_dir: PathBuf,
@@ -44,7 +47,7 @@ impl Host {
     /// The container's reason, in the words of the ECS agent.
     pub(super) fn start(&self, start: &Start) -> Result<Child, String> {
         let root = self.work_dir.join("attempts").join(folder(&start.attempt));
-        let log = self.work_dir.join("logs").join(&start.log_stream);
+        let log = self.work_dir.join(LOGS).join(&start.log_stream);
         let cwd = image_folder(&start.image)?.unwrap_or_else(|| root.clone());
         let devices = self.disk.devices(&start.instance);
         let command: Vec<&String> = self.entrypoint.iter().chain(&start.command).collect();

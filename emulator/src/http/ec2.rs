@@ -13,15 +13,17 @@ use crate::world::ebs::Tags;
 use crate::world::{ApiError, Failure, Filter, Selection, Service, World};
 
 mod instances;
+mod prices;
 mod snapshots;
 mod volumes;
 
 type Action = fn(&mut World, &Form) -> Result<String, ApiError>;
 
-const ACTIONS: [(&str, Action); 12] = [
+const ACTIONS: [(&str, Action); 13] = [
     ("DescribeInstances", instances::describe),
     ("TerminateInstances", instances::terminate),
     ("DescribeAvailabilityZones", instances::describe_zones),
+    ("DescribeSpotPriceHistory", prices::describe),
     ("CreateVolume", volumes::create),
     ("DescribeVolumes", volumes::describe),
     ("AttachVolume", volumes::attach),

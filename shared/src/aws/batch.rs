@@ -193,6 +193,15 @@ pub(super) async fn terminate(client: &Client, sweep: SweepId, jobs: &[String], 
     Ok(vec![Event::JobsTerminated(sweep)])
 }
 
+/// Of an array job CancelJob cancels the children that have not begun
+/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJob.html>).
+pub(super) async fn cancel(client: &Client, sweep: SweepId, jobs: &[String], reason: &str) -> Outcome {
+    for job in jobs {
+        client.cancel_job().job_id(job).reason(reason).send().await?;
+    }
+    Ok(vec![Event::WaitingCancelled(sweep)])
+}
+
 pub(super) async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Outcome {
     let mut events = Vec::new();
     for some in jobs.chunks(DESCRIBE_IDS) {

@@ -81,8 +81,20 @@ impl Reader {
     /// # Errors
     /// The table can't be read.
     pub async fn sweeps(&self) -> Result<Vec<Sweep>, ReadError> {
+        self.of_partitions(open_partitions().chain([CLOSED.to_owned()])).await
+    }
+
+    /// The sweeps that are not over, newest first; the others are not read.
+    ///
+    /// # Errors
+    /// The table can't be read.
+    pub async fn open_sweeps(&self) -> Result<Vec<Sweep>, ReadError> {
+        self.of_partitions(open_partitions()).await
+    }
+
+    async fn of_partitions(&self, partitions: impl Iterator<Item = String>) -> Result<Vec<Sweep>, ReadError> {
         let mut sweeps: Vec<Sweep> = Vec::new();
-        for partition in (0..SHARDS).map(|shard| format!("due#{shard}")).chain([CLOSED.to_owned()]) {
+        for partition in partitions {
             for id in self.ids(partition).await.map_err(failed("the sweeps"))? {
                 sweeps.extend(self.sweep(&id).await?);
             }
@@ -115,6 +127,10 @@ impl Reader {
         }
         Ok(ids)
     }
+}
+
+fn open_partitions() -> impl Iterator<Item = String> {
+    (0..SHARDS).map(|shard| format!("due#{shard}"))
 }
 
 fn failed(what: &'static str) -> impl FnOnce(Box<dyn std::error::Error + Send + Sync>) -> ReadError {

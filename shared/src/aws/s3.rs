@@ -4,13 +4,14 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::error::SdkError;
 use aws_sdk_s3::operation::get_object::{GetObjectError, GetObjectOutput};
 
-use super::executor::Outcome;
+use super::executor::{Outcome, Page};
 use super::multipart::Writer;
 use crate::answer::{plan_json, rejection_json};
 use crate::claim::Prefix;
 use crate::command::Prepared;
 use crate::decide::sweep_upload::{too_large, whole_file};
 use crate::event::{Event, TrialRequest};
+use crate::gathered::Results;
 use crate::ids::SweepId;
 use crate::lifecycle::Plan;
 use crate::sweep::{MAX_FILE_BYTES, Problem};
@@ -47,7 +48,7 @@ fn is_gone(error: &SdkError<GetObjectError>) -> bool {
     service.err().is_no_such_key() || code == Some("NoSuchVersion") || service.raw().status().as_u16() == 405
 }
 
-async fn bytes(object: GetObjectOutput) -> Result<Vec<u8>, BoxError> {
+pub(super) async fn bytes(object: GetObjectOutput) -> Result<Vec<u8>, BoxError> {
     Ok(object.body.collect().await?.to_vec())
 }
 
@@ -72,26 +73,31 @@ pub(super) async fn write_plan(client: &Client, sweep: SweepId, upload: &Upload,
 
 pub(super) async fn write_rejection(client: &Client, sweep: SweepId, upload: &Upload, problems: &[Problem]) -> Outcome {
     put_json(client, &upload.bucket, upload.rejected_key(), &rejection_json(&sweep, upload, problems)).await?;
-    Ok(vec![Event::RejectionWritten(sweep)])
-}
-
-pub(super) async fn read_parameters(client: &Client, sweep: SweepId, bucket: &str) -> Outcome {
-    let bytes = bytes(client.get_object().bucket(bucket).key(trials::lines_key(&sweep)).send().await?).await?;
-    Ok(vec![Event::ParametersRead { sweep, bytes }])
+    Ok(vec![Event::RejectionWritten { sweep, problems: problems.to_vec() }])
 }
 
 pub(super) async fn publish_results(
     client: &Client,
     sweep: SweepId,
     bucket: &str,
-    leaderboard: String,
-    summary: String,
+    results: Results,
+    page: Page,
 ) -> Outcome {
     let prefix = sweep.results_prefix();
-    put(client, bucket, format!("{prefix}leaderboard.csv"), leaderboard.into_bytes(), "text/csv").await?;
+    let page = page(&results.report);
+    let objects = [
+        ("leaderboard.csv", results.leaderboard, "text/csv"),
+        ("costs.json", results.costs, "application/json"),
+        ("report.html", page, "text/html; charset=utf-8"),
+    ];
+    for (name, body, content_type) in objects {
+        put(client, bucket, format!("{prefix}{name}"), body.into_bytes(), content_type).await?;
+    }
     // The summary comes last: whoever waits for it finds everything else in place.
-    put(client, bucket, format!("{prefix}summary.json"), summary.into_bytes(), "application/json").await?;
-    Ok(vec![Event::ResultsPublished(sweep)])
+    if let Some(summary) = &results.summary {
+        put(client, bucket, format!("{prefix}summary.json"), summary.clone().into_bytes(), "application/json").await?;
+    }
+    Ok(vec![Event::ResultsPublished { sweep, summary: results.summary }])
 }
 
 pub(super) async fn find_line(client: &Client, request: TrialRequest, bucket: String) -> Outcome {

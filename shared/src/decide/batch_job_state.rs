@@ -50,7 +50,7 @@ fn observe(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
     if trial.round == job.round {
         trial.resubmitting = false;
     }
-    if resubmission::is_due(&trial, plan) {
+    if resubmission::is_due(&trial, sweep, plan) {
         resubmission::enter(&mut trial);
         again = resubmission::submit(sweep, &trial, context);
     }

@@ -2,6 +2,7 @@
 
 use super::sweep_upload::{first_command, give_up, withdraw, write_plan};
 use super::{Context, Decision};
+use crate::announcement::{Announcement, Kind};
 use crate::command::{Command, DescribedJob};
 use crate::event::Event;
 use crate::ids::JobId;
@@ -33,15 +34,16 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     if !held.is_overdue(context.now) {
         return Decision::ignore("somebody else is at it");
     }
-    let Some(command) = pending(&held.record) else {
+    let commands = pending(&held.record);
+    if commands.is_empty() {
         return Decision::ignore(format!("already {}", held.record.stage.name()));
-    };
+    }
     let mut sweep = held.record.clone();
     let wait = if sweep.stage == Stage::Running { context.settings.recheck } else { backoff(&sweep, context) };
     sweep.redriven += 1;
     let what = format!("re-driving {}, time {}", sweep.stage.name(), sweep.redriven);
     let due = context.now.checked_add(wait).ok();
-    Decision::advance(what).sweep(sweep, due).then(command)
+    Decision::advance(what).sweep(sweep, due).then_all(commands)
 }
 
 /// The lease, doubled with every re-drive of the same stage: no retry is unbounded.
@@ -51,25 +53,25 @@ fn backoff(sweep: &Sweep, context: Context<'_>) -> std::time::Duration {
 }
 
 /// What a stage implies, in its repeatable form: the state is the outbox.
-fn pending(sweep: &Sweep) -> Option<Command> {
-    let plan = sweep.plan.as_ref();
-    match &sweep.stage {
-        Stage::Reading if sweep.redriven >= MAX_READS => Some(give_up(sweep)),
-        Stage::Reading => Some(first_command(sweep)),
-        Stage::Submitting { part } => {
-            let queue = plan?.queue.clone();
-            Some(Command::FindPart { name: sweep.job_name(*part), queue })
+fn pending(sweep: &Sweep) -> Vec<Command> {
+    let announce = |kind| Command::Announce(Announcement::internal(sweep, kind));
+    match (&sweep.stage, &sweep.plan) {
+        (Stage::Reading, _) if sweep.redriven >= MAX_READS => vec![give_up(sweep)],
+        (Stage::Reading, _) => vec![first_command(sweep)],
+        (Stage::Submitting { part }, Some(plan)) => {
+            vec![Command::FindPart { name: sweep.job_name(*part), queue: plan.queue.clone() }]
         }
-        Stage::Announcing => Some(write_plan(sweep, plan?.clone())),
-        Stage::Running => {
+        (Stage::Announcing, Some(plan)) => vec![write_plan(sweep, plan.clone())],
+        (Stage::Running, Some(plan)) => {
             let describe = |job| {
                 let job = JobId { parent: job, child: None };
                 DescribedJob { sweep: sweep.id.clone(), index: None, job }
             };
-            Some(Command::DescribeJobs(plan?.jobs().into_iter().map(describe).collect()))
+            vec![Command::DescribeJobs(plan.jobs().into_iter().map(describe).collect()), announce(Kind::Running)]
         }
-        Stage::Settling => Some(Command::AnnounceSettling(sweep.id.clone())),
-        Stage::Withdrawing { refusal } => Some(withdraw(sweep, refusal)),
-        Stage::Settled | Stage::Rejected => None,
+        (Stage::Settling, _) => vec![announce(Kind::Settling)],
+        (Stage::Withdrawing { refusal }, _) => vec![withdraw(sweep, refusal)],
+        (Stage::Settled | Stage::Rejected, _)
+        | (Stage::Submitting { .. } | Stage::Announcing | Stage::Running, None) => Vec::new(),
     }
 }

@@ -6,14 +6,16 @@
 use super::sweep_upload::submission;
 use super::{Context, Decision, workspace};
 use crate::command::Command;
+use crate::diagnosis::CANCELLED;
 use crate::ids::{JobId, JobName, Run};
 use crate::lifecycle::{Plan, Sweep};
 use crate::store::{Held, View};
 use crate::trial::{JobStatus, Trial};
 
 /// Whether another round is due.
-pub(super) fn is_due(trial: &Trial, plan: &Plan) -> bool {
-    trial.is_worn_out() && trial.ended < u32::from(plan.attempts)
+pub(super) fn is_due(trial: &Trial, sweep: &Sweep, plan: &Plan) -> bool {
+    let is_cancelled = trial.reason.as_ref().is_some_and(|reason| reason.starts_with(CANCELLED));
+    trial.is_worn_out() && trial.ended < u32::from(plan.attempts) && sweep.stopped.is_none() && !is_cancelled
 }
 
 /// Enters the next round; the trial is open again.

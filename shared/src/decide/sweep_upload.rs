@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Context, Decision};
+use crate::announcement::{Announcement, Kind};
 use crate::claim::{CodeGrant, Patterns};
 use crate::command::{Command, Prepared, Submission};
 use crate::event::Event;
@@ -96,7 +97,7 @@ pub(super) fn read(view: &View, bytes: &[u8], context: Context<'_>) -> Decision 
 }
 
 fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Problem>> {
-    let mut problems = file.unsupported();
+    let mut problems = Vec::new();
     let settings = &file.settings;
     let mut target = |what: &str, key: &str, stated: &Option<String>, otherwise: &Option<String>| {
         stated.clone().or_else(|| otherwise.clone()).unwrap_or_else(|| {
@@ -126,6 +127,8 @@ fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Proble
             .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
             .unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
+        budget: settings.budget,
+        topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
         parts: Plan::cut(trials),
     };
     if problems.is_empty() { Ok(Prepared { file: Arc::new(file), plan }) } else { Err(problems) }
@@ -340,17 +343,31 @@ pub(super) fn announced(view: &View, context: Context<'_>) -> Decision {
 
 /// Every part has ended: hand over to `sweep-settled`.
 pub(super) fn settle(mut sweep: Sweep, context: Context<'_>) -> Decision {
-    let announce = Command::AnnounceSettling(sweep.id.clone());
+    let announce = Command::Announce(Announcement::internal(&sweep, Kind::Settling));
     sweep.enter(Stage::Settling);
     Decision::advance("settling").sweep(sweep, context.lease_ends()).then(announce)
 }
 
-pub(super) fn rejected(view: &View) -> Decision {
+pub(super) fn rejected(view: &View, problems: &[Problem]) -> Decision {
+    rejecting(view, |sweep| {
+        let announcement = Announcement::rejected(sweep, problems);
+        Decision::advance("telling why it is rejected").then(Command::Announce(announcement))
+    })
+}
+
+pub(super) fn rejection_announced(view: &View) -> Decision {
+    rejecting(view, |sweep| {
+        let mut sweep = sweep.clone();
+        sweep.enter(Stage::Rejected);
+        Decision::advance("rejected").sweep(sweep, None)
+    })
+}
+
+/// What only a sweep that is about to be rejected does.
+fn rejecting(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
     match &view.sweep {
         Some(Held { record: sweep, .. }) if matches!(sweep.stage, Stage::Reading | Stage::Withdrawing { .. }) => {
-            let mut sweep = sweep.clone();
-            sweep.enter(Stage::Rejected);
-            Decision::advance("rejected").sweep(sweep, None)
+            then(sweep)
         }
         Some(held) => Decision::ignore(format!("already {}", held.record.stage.name())),
         None => Decision::illegal("an outcome for a sweep that is not stored"),

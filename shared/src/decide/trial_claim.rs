@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Context, Decision, workspace};
-use crate::claim::{ByteRange, Found, Grant, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant};
+use crate::claim::{ByteRange, Found, Grant, Machine, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant};
 use crate::command::Command;
+use crate::diagnosis::OVER_BUDGET;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::ids::JobId;
 use crate::lifecycle::{Plan, Sweep};
@@ -32,7 +33,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
     let asker = Asker { sweep, plan, held, trial, request, context };
     match &request.ask {
-        Ask::Claim { instance, zone } => asker.claims(instance.as_deref(), zone.as_deref()),
+        Ask::Claim(machine) => asker.claims(machine),
         Ask::Mounted { volume, found } => asker.has_mounted(volume, found),
         Ask::Notice(kind) => asker.hears_notice(*kind),
         Ask::Report { sequence, metrics, seal, ended } => {
@@ -62,21 +63,28 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    fn claims(mut self, instance: Option<&str>, zone: Option<&str>) -> Decision {
+    fn claims(mut self, machine: &Machine) -> Decision {
         let attempt = self.request.attempt;
         if self.trial.is_over() || self.trial.ended >= attempt {
             return refuse(format!("Batch has ended attempt {attempt} of this trial"));
         }
+        let has_begun = self.trial.claimed_by == Some(attempt);
+        let over_budget = self.sweep.stopped.clone().or_else(|| self.sweep.over_budget(None, self.context.now));
+        if let Some(reached) = over_budget.filter(|_| !has_begun) {
+            return self.stops(attempt, &reached);
+        }
         self.trial.claimed_by = Some(attempt);
         let record = self.trial.attempt(attempt);
-        record.instance = instance.map(str::to_owned).or(record.instance.take());
-        record.zone = zone.map(str::to_owned).or(record.zone.take());
+        record.instance = machine.instance.clone().or(record.instance.take());
+        record.zone = machine.zone.clone().or(record.zone.take());
+        record.instance_type = machine.instance_type.clone().or(record.instance_type.take());
+        record.market = machine.market.or(record.market);
         let mut calls = Vec::new();
         if self.plan.workspace.is_some() {
-            let (Some(instance), Some(zone)) = (instance, zone) else {
+            let (Some(instance), Some(zone)) = (machine.instance.clone(), machine.zone.clone()) else {
                 return refuse(NO_PLACE.to_owned());
             };
-            let place = Place { attempt, instance: instance.to_owned(), zone: zone.to_owned() };
+            let place = Place { attempt, instance, zone };
             calls = self.learn(&Fact::Wanted(place));
         }
         let reply = standing(&self.trial, attempt, self.context);
@@ -87,6 +95,13 @@ impl Asker<'_> {
             Some(reply) => decision.reply(reply),
             None => decision.then(line),
         }
+    }
+
+    /// No further attempt starts: the runner leaves, and Batch ends the job.
+    fn stops(mut self, attempt: u32, reached: &str) -> Decision {
+        let reason = format!("{OVER_BUDGET}: {reached}");
+        self.trial.attempt(attempt).reason = Some(reason.clone());
+        self.write(format!("attempt {attempt} does not start: {reached}")).reply(Reply::Refused { reason })
     }
 
     fn has_mounted(mut self, volume: &str, found: &Found) -> Decision {

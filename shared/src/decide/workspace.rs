@@ -1,6 +1,7 @@
 //! Facts about a trial's workspace, whoever brought them. The transitions are in `workspace.rs`.
 
 use super::{Context, Decision};
+use crate::announcement::{Announcement, Kind};
 use crate::command::Command;
 use crate::event::Event;
 use crate::lifecycle::{Plan, Stage as SweepStage, Sweep};
@@ -94,7 +95,7 @@ pub(super) fn changed(
     let due = due(&trial, context);
     let decision = Decision::advance(what).trial(trial, due);
     if is_done && !was_done && sweep.stage == SweepStage::Settling {
-        return decision.then(Command::AnnounceSettling(sweep.id.clone()));
+        return decision.then(Command::Announce(Announcement::internal(sweep, Kind::Settling)));
     }
     decision
 }

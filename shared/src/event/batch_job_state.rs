@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Envelope, Event, ParseError, PartJob, TrialJob, detail};
 use crate::ids::{JobId, JobName, Run};
-use crate::trial::{Attempt, JobStatus, Observation};
+use crate::trial::{Attempt, HOST_GONE, JobStatus, Observation};
 
 pub(super) const DETAIL_TYPE: &str = "Batch Job State Change";
 
@@ -113,7 +113,11 @@ fn attempt(mut found: AttemptDetail) -> Result<Attempt, ParseError> {
         started_at: timestamp(found.started_at)?,
         stopped_at: timestamp(found.stopped_at)?,
         exit_code: container.exit_code,
-        reason: container.reason.or(found.status_reason),
+        // That the host is gone says more than whatever the container said of its end.
+        reason: match found.status_reason {
+            Some(gone) if gone.starts_with(HOST_GONE) => Some(gone),
+            other => container.reason.or(other),
+        },
         log_stream: container.log_stream_name,
         container_instance: container.container_instance_arn,
         ..Attempt::default()
@@ -127,4 +131,35 @@ fn timestamp(millis: Option<i64>) -> Result<Option<Timestamp>, ParseError> {
             .map_err(|error| ParseError::Value { kind: DETAIL_TYPE, problem: format!("time {millis}: {error}") })
     };
     millis.filter(|millis| *millis != 0).map(read).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A container that is killed with its host may leave a reason of its own.
+    #[test]
+    fn a_reclaim_counts_as_one_whatever_the_container_says() {
+        let reclaimed = "Host EC2 (instance i-1) terminated.";
+        let ends = [
+            (json!({ "reason": "DockerTimeoutError", "exitCode": 137 }), reclaimed, reclaimed, true),
+            (json!({}), reclaimed, reclaimed, true),
+            (
+                json!({ "reason": "OutOfMemoryError", "exitCode": 137 }),
+                "Essential container …",
+                "OutOfMemoryError",
+                false,
+            ),
+        ];
+        for (container, status_reason, expected, is_reclaim) in ends {
+            let detail =
+                json!({ "container": container, "startedAt": 1, "stoppedAt": 2, "statusReason": status_reason });
+            let attempt = attempt(serde_json::from_value(detail).unwrap()).unwrap();
+            assert_eq!((attempt.reason.as_deref(), attempt.was_interrupted()), (Some(expected), is_reclaim));
+        }
+    }
 }

@@ -1,27 +1,26 @@
-//! Our own event: every part of a sweep has ended, collect the results.
+//! Our own events: collect a sweep's results, because every part of it has ended, or to see how it gets on.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Envelope, Event, ParseError, detail};
+use crate::announcement::Kind;
 use crate::ids::SweepId;
 
-/// EventBridge source of this product's own events.
-pub const SOURCE: &str = "spotsweep";
-
-/// EventBridge detail type.
-pub const DETAIL_TYPE: &str = "Sweep Settling";
-
-/// The event's detail.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Detail {
-    /// The sweep's id.
-    pub sweep: String,
+/// What of an event's detail counts here.
+#[derive(Deserialize)]
+struct Detail {
+    sweep: String,
 }
 
 pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
-    let Detail { sweep } = detail(DETAIL_TYPE, envelope)?;
-    match SweepId::parse(&sweep) {
-        Some(sweep) => Ok(Event::SweepSettling { sweep, checked: false }),
-        None => Err(ParseError::Value { kind: DETAIL_TYPE, problem: format!("{sweep:?} is not a sweep id") }),
-    }
+    let heard = [Kind::Settling, Kind::Running].into_iter().find(|kind| kind.detail_type() == envelope.detail_type);
+    let Some(kind) = heard else {
+        return Ok(Event::Unknown { source: envelope.source, detail_type: envelope.detail_type });
+    };
+    let kind_name = kind.detail_type();
+    let Detail { sweep } = detail(kind_name, envelope)?;
+    let Some(sweep) = SweepId::parse(&sweep) else {
+        return Err(ParseError::Value { kind: kind_name, problem: format!("{sweep:?} is not a sweep id") });
+    };
+    Ok(if kind == Kind::Running { Event::SweepRunning(sweep) } else { Event::SweepSettling { sweep, checked: false } })
 }

@@ -23,7 +23,7 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
         return Err(wrong("attempt is 0; Batch counts from 1".into()));
     }
     let ask = match found.request {
-        Request::Claim { instance, zone } => Ask::Claim { instance, zone },
+        Request::Claim(machine) => Ask::Claim(machine),
         Request::Mounted { volume, found, .. } => Ask::Mounted { volume, found },
         Request::Notice { kind } => Ask::Notice(kind),
         Request::Report { sequence, metrics, seal } => Ask::Report { sequence, metrics, seal, ended: None },

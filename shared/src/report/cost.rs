@@ -1,23 +1,23 @@
 //! What a sweep has cost, as far as it is priced.
 
+use super::Sources;
 use super::model::{CostTotals, TrialCost};
-use super::{Cost, Sources};
+use crate::cost::Cost;
 
 pub(super) fn of_trial(cost: &Cost) -> TrialCost {
-    TrialCost { spot: cost.spot_usd, on_demand: cost.on_demand_usd, storage: cost.storage_usd }
+    TrialCost { spot: cost.instance_usd, on_demand: cost.on_demand_usd, storage: cost.storage_usd }
 }
 
-/// Over all priced trials; `None` where none is.
+/// Over all trials; `None` where no instance has a price.
 pub(super) fn totals(sources: &Sources<'_>) -> Option<CostTotals> {
-    if sources.costs.is_empty() {
-        return None;
-    }
+    let is_priced = |cost: &&Cost| cost.instance_usd > 0.0;
+    sources.costs.values().find(is_priced)?;
     let sum = |part: fn(&Cost) -> f64| sources.costs.values().map(part).fold(0.0, |sum, usd| sum + usd);
-    let (spot, storage) = (sum(|cost| cost.spot_usd), sum(|cost| cost.storage_usd));
+    let (spot, storage) = (sum(|cost| cost.instance_usd), sum(|cost| cost.storage_usd));
     let on_demand = sum(|cost| cost.on_demand_usd);
     let paid = spot + storage + sources.control_plane_usd.unwrap_or(0.0);
     Some(CostTotals {
-        priced_trials: sources.costs.len(),
+        priced_trials: sources.costs.values().filter(|cost| is_priced(cost) && cost.unpriced_seconds == 0.0).count(),
         spot,
         on_demand,
         storage,

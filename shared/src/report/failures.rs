@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::model::{Cause, Failure, Failures};
 use super::render::cut;
-use super::{Diagnosis, MAX_FAILURES, MAX_LOG_LINES, Sources};
+use super::{MAX_FAILURES, MAX_LOG_LINES, Sources};
+use crate::diagnosis::Diagnosis;
 use crate::trial::{JobStatus, Trial};
 
 /// Causes listed, and trials named with each.

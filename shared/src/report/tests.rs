@@ -87,8 +87,8 @@ fn a_page_says_what_the_records_say() {
     let record = b"{\"step\":1,\"metrics\":{\"loss\":1}}\n{\"step\":2,\"metrics\":{\"loss\":0.25}}\n";
     let curves = BTreeMap::from([(0, curves::read(record, &wanted))]);
     let costs = BTreeMap::from([
-        (0, Cost { spot_usd: 1.0, on_demand_usd: 4.0, storage_usd: 0.5 }),
-        (1, Cost { spot_usd: 0.25, on_demand_usd: 1.0, storage_usd: 0.0 }),
+        (0, Cost { instance_usd: 1.0, on_demand_usd: 4.0, storage_usd: 0.5, ..Cost::default() }),
+        (1, Cost { instance_usd: 0.25, on_demand_usd: 1.0, storage_usd: 0.0, ..Cost::default() }),
     ]);
     let log_lines = (0..30).map(|line| format!("line {line} {HOSTILE}")).collect();
     let diagnoses = BTreeMap::from([(1, Diagnosis { cause: None, advice: Some("mend it".into()), log_lines })]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::fields::{Fields, text, texts, written};
 use super::problem::Report;
@@ -99,7 +100,7 @@ pub struct Notifications {
 }
 
 /// Limits after which no further trial starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[schemars(deny_unknown_fields)]
 pub struct Budget {
     /// US dollars for the whole sweep.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep::claim::{ClaimRequest, Found, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep::claim::{ClaimRequest, Found, Machine, Metric, NoticeKind, Outputs, Reply, Request, Seal};
 use spotsweep::trial::INTERRUPTED_EXIT_CODE;
 
 use super::Policy;
@@ -22,7 +22,8 @@ impl Stage<'_> {
     /// The runner asks for its trial until it is granted.
     pub(super) async fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
-        Ok(match self.ask(agent, Request::Claim { instance, zone }).await? {
+        let machine = Machine { instance, zone, ..Machine::default() };
+        Ok(match self.ask(agent, Request::Claim(machine)).await? {
             None => Next::After(PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => Next::After(Duration::from_millis(retry_after_ms.max(1))),
             Some(Reply::Unavailable { .. }) => Next::Exit(INTERRUPTED_EXIT_CODE),

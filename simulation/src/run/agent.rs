@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep::claim::{ClaimRequest, Found, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep::claim::{ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep::diagnosis::OVER_BUDGET;
 use spotsweep::workspace::TrialRef;
 use spotsweep::{ids::SweepId, trial::INTERRUPTED_EXIT_CODE};
 use spotsweep_emulator::world::{AttemptKey, Start};
@@ -119,8 +120,8 @@ impl Simulation {
     }
 
     fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
-        Ok(match self.ask(agent, Request::Claim { instance, zone }) {
+        let machine = self.machine(agent);
+        Ok(match self.ask(agent, Request::Claim(machine)) {
             None => Next::After(PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => match self.taken_unasked(agent) {
                 Some(volume) => self.take(agent, volume),
@@ -134,10 +135,23 @@ impl Simulation {
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
                 self.take(agent, volume)
             }
+            Some(Reply::Refused { reason }) if reason.starts_with(OVER_BUDGET) => Next::Exit(REFUSED),
             Some(reply @ (Reply::Refused { .. } | Reply::Accepted {})) => {
                 return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
             }
         })
+    }
+
+    /// What the metadata service tells.
+    fn machine(&self, agent: &Agent) -> Machine {
+        let world = self.harness.cloud.world();
+        let instance = world.instance(&agent.instance);
+        Machine {
+            instance: Some(agent.instance.clone()),
+            zone: Some(agent.zone.clone()),
+            instance_type: instance.map(|instance| instance.instance_type.clone()),
+            market: instance.map(|instance| if instance.spot { Market::Spot } else { Market::OnDemand }),
+        }
     }
 
     /// The attempt takes its workspace, and sees what lies on it.

@@ -135,6 +135,8 @@ pub struct Mixture {
     pub failing_snapshots: u32,
     /// How long EC2 does not find what was just made.
     pub visible_after_seconds: u32,
+    /// Name and value of the limit that the sweep file sets, if any.
+    pub budget: Option<(&'static str, f64)>,
 }
 
 impl Mixture {
@@ -152,6 +154,12 @@ impl Mixture {
             failing_volumes: upto(3) / 2,
             failing_snapshots: upto(3),
             visible_after_seconds: 4 * upto(2),
+            // So low that some trials are still to come when it is reached.
+            budget: match upto(15) {
+                0 => Some(("max_hours", 0.2)),
+                1 => Some(("max_usd", 0.004)),
+                _most => None,
+            },
         }
     }
 }

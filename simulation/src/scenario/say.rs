@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use spotsweep::claim::NoticeKind;
+use spotsweep::claim::{Machine, NoticeKind};
 use spotsweep::event::{Ask, Ending, Event};
 use spotsweep::ids::SweepId;
 use spotsweep::workspace::{Fact, RefusalKind, SnapshotState, VolumeState};
@@ -62,10 +62,10 @@ impl Story {
 
     fn ask(&mut self, ask: &Ask) -> Option<String> {
         Some(match ask {
-            Ask::Claim { instance: Some(instance), zone: Some(zone) } => {
+            Ask::Claim(Machine { instance: Some(instance), zone: Some(zone), .. }) => {
                 format!("claims on {} in {zone}", self.instance(instance))
             }
-            Ask::Claim { .. } => "claims".into(),
+            Ask::Claim(_) => "claims".into(),
             Ask::Mounted { volume, found } => {
                 let volume = self.name(volume, "vol");
                 match (found.torn.first(), &found.newest) {

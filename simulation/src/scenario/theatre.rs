@@ -130,6 +130,8 @@ fn sweep(origin: Origin, now: Timestamp) -> Result<Sweep, String> {
         code: None,
         patterns: Default::default(),
         metric: None,
+        budget: None,
+        topic: None,
         parts: vec![Part { trials: 1, job: Some(JOB.into()), ended: None }],
     });
     Ok(sweep)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep::claim::{Found, NoticeKind, Outputs, Seal};
+use spotsweep::claim::{Found, Machine, NoticeKind, Outputs, Seal};
 use spotsweep::event::{Ask, Ending, Event, TrialJob, TrialRequest};
 use spotsweep::ids::JobId;
 use spotsweep::trial::{Attempt, HOST_GONE, JobStatus, Observation};
@@ -67,9 +67,10 @@ fn asked(words: &[&str]) -> Result<Ask, String> {
     let report = |seal, ended| Ask::Report { sequence: 1000, metrics: BTreeMap::new(), seal, ended };
     Ok(match words {
         ["claims", "on", instance, "in", zone] => {
-            Ask::Claim { instance: Some((*instance).into()), zone: Some((*zone).into()) }
+            let (instance, zone) = (Some((*instance).into()), Some((*zone).into()));
+            Ask::Claim(Machine { instance, zone, ..Machine::default() })
         }
-        ["claims"] => Ask::Claim { instance: None, zone: None },
+        ["claims"] => Ask::Claim(Machine::default()),
         ["mounts", volume] => Ask::Mounted { volume: (*volume).into(), found: Found::default() },
         ["mounts", volume, "torn", torn, "newest", newest] => {
             let found = Found { torn: vec![(*torn).into()], newest: Some((*newest).into()), ..Found::default() };

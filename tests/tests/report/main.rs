@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use browser::{Browser, ENTER};
 use serde_json::{Value, json};
+use spotsweep_tests::local::Demo;
 use sweeps::{Shape, Synthetic};
 
 const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{a|b}";
@@ -306,5 +307,33 @@ fn a_thousand_trials_are_shown_without_delay() {
     let all_sorted_ms = browser.run(&sort).as_f64().unwrap();
     println!("{bytes} bytes, drawn in {drawn_ms} ms, sorted in {sorted_ms} ms, all rows in {all_sorted_ms} ms");
     assert!(drawn_ms < LARGE_PAGE_MS && sorted_ms < 2_000.0 && all_sorted_ms < 5_000.0);
+    assert_quiet(&browser, &page);
+}
+
+/// The page that a sweep on the local stack leaves, an interruption and a failed trial among its trials.
+#[test]
+fn the_report_of_a_real_sweep_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let trial = |lr: &str| format!("- {{lr: {lr}, hidden: 16, alpha: 0.0001, batch_size: 64, epochs: 3, seed: 7}}\n");
+    let list: String = ["0.01", "0.03", "0.1", "not-a-number"].map(trial).concat();
+    let run = Demo::run(folder.path(), "real.yaml", &list, &["--reclaims", "1", "--seed", "3"]);
+    let summary = run.summary();
+    assert_eq!((&summary["succeeded"], &summary["failed"]), (&json!(3), &json!(1)), "{}", run.messages());
+    assert!(summary["cost"]["usd"].as_f64().unwrap() > 0.0, "{summary}");
+    assert!(summary["cost"]["on_demand_usd"].as_f64() > summary["cost"]["usd"].as_f64(), "{summary}");
+    assert_eq!(summary["cost"]["unpriced_seconds"], 0.0, "{summary}");
+    let page = run.outputs().join("report.html").canonicalize().unwrap();
+    assert!(run.messages().contains(&format!("report: {}", page.display())), "{}", run.messages());
+
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    assert_eq!(listed(&browser).len(), 4);
+    assert_eq!(listed(&browser)[3], 3, "the failed one is last");
+    assert_eq!(lines(&browser, "curves"), 3, "a curve for each that has trained");
+    assert!(texts(&browser, "#failures")[0].contains("not-a-number"), "with the last words of its log");
+    assert!(!texts(&browser, "#cost table").is_empty(), "priced");
+    assert!(texts(&browser, "#file pre")[0].contains("not-a-number"));
+    browser.click(&format!("{} button", heading(&browser, "trial")));
+    assert_eq!(listed(&browser), [0, 1, 2, 3]);
     assert_quiet(&browser, &page);
 }

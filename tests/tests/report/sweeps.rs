@@ -8,10 +8,12 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Map, Value, json};
 use spotsweep::claim::Metric;
+use spotsweep::cost::Cost;
+use spotsweep::diagnosis::Diagnosis;
 use spotsweep::ids::JobId;
 use spotsweep::lifecycle::{Plan, Ranking, Stage, Sweep};
 use spotsweep::report::curves::{self, Curve};
-use spotsweep::report::{Cost, Diagnosis, Report, Sources, render};
+use spotsweep::report::{Report, Sources, render};
 use spotsweep::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Trial};
 use spotsweep::upload::Upload;
 
@@ -127,8 +129,12 @@ impl Shape {
         }
         if self.is_priced && !is_open {
             let hours = trial.run_seconds() / 3_600.0;
-            let cost =
-                Cost { spot_usd: hours * HOURLY_USD.0, on_demand_usd: hours * HOURLY_USD.1, storage_usd: hours * 0.03 };
+            let cost = Cost {
+                instance_usd: hours * HOURLY_USD.0,
+                on_demand_usd: hours * HOURLY_USD.1,
+                storage_usd: hours * 0.03,
+                ..Cost::default()
+            };
             into.costs.insert(index, cost);
         }
         into.trials.push(trial);

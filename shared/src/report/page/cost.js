@@ -5,7 +5,7 @@ const drawCost = () => {
   const made = section("cost", "Costs and savings");
   const { cost } = report;
   if (!cost) {
-    made.append(make("p", { class: "muted" }, "Not priced: no spot prices were recorded for this sweep's attempts."));
+    made.append(make("p", { class: "muted" }, "Not priced: no price is known for this sweep's attempts."));
     return;
   }
   const priced = report.rows.filter((row) => row.cost);
@@ -13,9 +13,9 @@ const drawCost = () => {
     .sort((left, right) => right.cost.spot + right.cost.storage - left.cost.spot - left.cost.storage)
     .slice(0, MAX_COST_BARS);
   const parts = [
-    ["Spot instances", cost.spot],
-    ["Volumes and snapshots", cost.storage],
-    ["Control plane", cost.control_plane],
+    ["Instances", cost.spot],
+    ["Volumes", cost.storage],
+    ["Control plane, estimated", cost.control_plane],
     ["Paid in all", cost.paid],
     ["The same hours on demand", cost.on_demand],
   ];
@@ -34,7 +34,7 @@ const drawCost = () => {
       ? make(
           "p",
           { class: "notice" },
-          `${grouped(cost.priced_trials)} of ${plural(report.counts.trials, "trial")} are priced; the others are in none of these figures.`,
+          `${grouped(cost.priced_trials)} of ${plural(report.counts.trials, "trial")} are priced in full; hours without a known price are in none of these figures.`,
         )
       : "",
     table(
@@ -69,8 +69,8 @@ const drawCost = () => {
           const row = dearest[dataIndex];
           return tip(
             `Trial ${row.index}`,
-            `spot ${usd(row.cost.spot)}`,
-            `volumes and snapshots ${usd(row.cost.storage)}`,
+            `instances ${usd(row.cost.spot)}`,
+            `volumes ${usd(row.cost.storage)}`,
             `on demand ${usd(row.cost.on_demand)}`,
           );
         },
@@ -98,7 +98,7 @@ const drawCost = () => {
   };
   const one = chart(
     "cost-chart",
-    `Cost of ${plural(dearest.length, "trial")}, spot and storage against on demand. The leaderboard and the table have the figures.`,
+    `Cost of ${plural(dearest.length, "trial")}, instances and volumes against on demand. The leaderboard and the table have the figures.`,
     () => 300,
     option,
   );
@@ -107,15 +107,15 @@ const drawCost = () => {
     make(
       "ul",
       { class: "legend" },
-      make("li", {}, swatch("var(--zone-0)"), "spot"),
-      make("li", {}, swatch("var(--zone-1)"), "volumes and snapshots"),
+      make("li", {}, swatch("var(--zone-0)"), "instances"),
+      make("li", {}, swatch("var(--zone-1)"), "volumes"),
       make("li", {}, "━ on demand"),
     ),
     one.holder,
     alternative("Costs as a table", () =>
       table(
         "Costs by trial",
-        ["trial", "spot", "volumes and snapshots", "paid", "on demand", "saving"],
+        ["trial", "instances", "volumes", "paid", "on demand", "saving"],
         priced.map(({ index, cost: own }) => [
           String(index),
           usd(own.spot),

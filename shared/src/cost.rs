@@ -1,0 +1,179 @@
+//! What trials cost: each attempt's share of its instance at the price of the time, and its volume.
+//!
+//! Attempts that run on one instance at the same time share its price evenly, so all of them together cost what the
+//! instance costs while any of them runs. Its boot, its image pull and its wait for the next trial are nobody's, and not
+//! counted.
+
+mod prices;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use prices::{Pool, Prices, SpotPrice, pools};
+
+use crate::claim::Market;
+use crate::lifecycle::Plan;
+use crate::trial::Trial;
+
+/// gp3, USD per GiB and month of 730 hours (facts 31).
+const GP3_USD: f64 = 0.08;
+const HOURS_A_MONTH: f64 = 730.0;
+
+/// What the control plane does for an attempt: changes from Batch, claims, mount, end; and the share of it that is a
+/// report, the most of which there are one every 15 s. USD per change: 8 write units at $0.625 a million, 3 read units
+/// at $0.125, one invocation of 256 MB for 40 ms (docs/costs.md).
+const CHANGES_AN_ATTEMPT: f64 = 11.0;
+const SECONDS_A_REPORT: f64 = 30.0;
+const USD_A_CHANGE: f64 = 8.0 * 0.625e-6 + 3.0 * 0.125e-6 + 0.2e-6 + 0.25 * 0.04 * 0.000_013_333_4;
+
+/// What a trial has cost so far, over all its attempts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// Its share of its instances, at what they were paid for, in USD.
+    pub instance_usd: f64,
+    /// The same seconds at the on-demand price, in USD.
+    pub on_demand_usd: f64,
+    /// Its volume, in USD; snapshots are not in it.
+    pub storage_usd: f64,
+    /// Seconds of attempts whose price is not known: in none of the other figures.
+    pub unpriced_seconds: f64,
+}
+
+impl Cost {
+    /// Instances and volume.
+    pub fn usd(&self) -> f64 {
+        self.instance_usd + self.storage_usd
+    }
+}
+
+/// What a sweep has cost so far. Kept on its record; `ls`, `status` and the budget read it there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Instances, volumes and an estimate of the control plane, in USD.
+    pub usd: f64,
+    /// What the same instance seconds would have cost on demand, in USD.
+    pub on_demand_usd: f64,
+    /// Of [`Spent::usd`], volumes.
+    pub storage_usd: f64,
+    /// Of [`Spent::usd`], functions and table: estimated from the number and length of attempts.
+    pub control_plane_usd: f64,
+    /// Seconds of attempts whose price is not known.
+    pub unpriced_seconds: f64,
+}
+
+impl Spent {
+    /// This, or what was known before, where prices that were told then are not told now.
+    pub fn or_known(self, before: Option<Self>) -> Self {
+        before.filter(|before| before.usd > self.usd && before.unpriced_seconds < self.unpriced_seconds).unwrap_or(self)
+    }
+
+    /// Share of the on-demand price that was not paid; negative where spot was dearer, absent where nothing compares.
+    pub fn saving(&self) -> Option<f64> {
+        (self.on_demand_usd > 0.0).then(|| 1.0 - self.usd / self.on_demand_usd)
+    }
+}
+
+/// One attempt on an instance.
+struct Run<'a> {
+    index: u32,
+    instance: Option<&'a str>,
+    pool: Option<Pool>,
+    market: Market,
+    from: Timestamp,
+    until: Timestamp,
+}
+
+/// What each trial has cost until `now`.
+pub fn costs(plan: &Plan, trials: &[Trial], prices: &Prices, now: Timestamp) -> BTreeMap<u32, Cost> {
+    let mut costs: BTreeMap<u32, Cost> = BTreeMap::new();
+    let mut together: BTreeMap<(Option<&str>, u32), Vec<Run<'_>>> = BTreeMap::new();
+    for trial in trials {
+        for run in runs(trial, now) {
+            // Where the instance is not known, the trial had it alone.
+            let alone = if run.instance.is_some() { u32::MAX } else { run.index };
+            together.entry((run.instance, alone)).or_default().push(run);
+        }
+    }
+    for runs in together.values() {
+        share(runs, prices, &mut costs);
+    }
+    if let Some(workspace) = &plan.workspace {
+        for trial in trials {
+            let hours = held_hours(trial, now);
+            costs.entry(trial.index).or_default().storage_usd =
+                f64::from(workspace.size_gib) * GP3_USD / HOURS_A_MONTH * hours;
+        }
+    }
+    costs
+}
+
+/// All trials together, with the control plane's estimate.
+pub fn spent(trials: &[Trial], costs: &BTreeMap<u32, Cost>) -> Spent {
+    let attempts: usize = trials.iter().map(|trial| trial.attempts.len()).sum();
+    let seconds: f64 = trials.iter().map(Trial::run_seconds).sum();
+    let changes = attempts as f64 * CHANGES_AN_ATTEMPT + seconds / SECONDS_A_REPORT;
+    let mut spent = Spent { control_plane_usd: changes * USD_A_CHANGE, ..Spent::default() };
+    for cost in costs.values() {
+        spent.usd += cost.instance_usd;
+        spent.on_demand_usd += cost.on_demand_usd;
+        spent.storage_usd += cost.storage_usd;
+        spent.unpriced_seconds += cost.unpriced_seconds;
+    }
+    spent.usd += spent.storage_usd + spent.control_plane_usd;
+    spent
+}
+
+fn runs(trial: &Trial, now: Timestamp) -> impl Iterator<Item = Run<'_>> {
+    trial.attempts.iter().filter_map(move |(number, attempt)| {
+        let is_open = !trial.is_over() && *number > trial.ended;
+        let until = attempt.stopped_at.or(is_open.then_some(now))?;
+        Some(Run {
+            index: trial.index,
+            instance: attempt.instance.as_deref(),
+            pool: Pool::of(attempt),
+            market: attempt.market.unwrap_or(Market::Spot),
+            from: attempt.started_at.filter(|from| *from < until)?,
+            until,
+        })
+    })
+}
+
+/// Divides one instance among the attempts that ran on it: between two changes of who runs, evenly.
+fn share(runs: &[Run<'_>], prices: &Prices, costs: &mut BTreeMap<u32, Cost>) {
+    let mut changes: Vec<Timestamp> = runs.iter().flat_map(|run| [run.from, run.until]).collect();
+    changes.sort_unstable();
+    changes.dedup();
+    let mut waiting: Vec<&Run<'_>> = runs.iter().collect();
+    waiting.sort_by_key(|run| std::cmp::Reverse(run.from));
+    let mut running: Vec<&Run<'_>> = Vec::new();
+    for slice in changes.windows(2) {
+        running.retain(|run| run.until > slice[0]);
+        while let Some(run) = waiting.pop_if(|run| run.from <= slice[0]) {
+            running.push(run);
+        }
+        for run in &running {
+            let cost = costs.entry(run.index).or_default();
+            let of = running.len() as f64;
+            let paid = run.pool.as_ref().and_then(|pool| prices.usd(pool, run.market, slice[0], slice[1]));
+            let on_demand = run.pool.as_ref().and_then(|pool| prices.usd(pool, Market::OnDemand, slice[0], slice[1]));
+            match paid {
+                Some(usd) => cost.instance_usd += usd / of,
+                None => cost.unpriced_seconds += slice[1].duration_since(slice[0]).as_secs_f64(),
+            }
+            cost.on_demand_usd += on_demand.filter(|_| paid.is_some()).unwrap_or(0.0) / of;
+        }
+    }
+}
+
+/// From the first attempt's start to the last one's end: about as long as the trial has a volume.
+fn held_hours(trial: &Trial, now: Timestamp) -> f64 {
+    let from = trial.attempts.values().filter_map(|attempt| attempt.started_at).min();
+    let until = if trial.is_over() { trial.stopped_at() } else { Some(now) };
+    let seconds = from.zip(until).map_or(0.0, |(from, until)| until.duration_since(from).as_secs_f64());
+    seconds.max(0.0) / 3600.0
+}
+
+#[cfg(test)]
+mod tests;
