@@ -48,17 +48,19 @@ impl Sabotage {
         Self::SkipAudits,
     ];
 
-    /// Name of the invariant that it breaks first.
-    pub fn breaks(self) -> &'static str {
+    /// Names of the invariants of which it breaks one first.
+    pub fn breaks(self) -> &'static [&'static str] {
         match self {
-            Self::DeleteSourceEarly | Self::CopyOldSnapshot => "what was sealed is held",
-            Self::MountUnasked => "at most one attempt holds a workspace",
-            Self::OverlookJobs => "one file, one submission",
-            Self::CommitBlindly | Self::KeepEverything => "nothing is left over",
-            Self::StopSchedule => "nothing stands still",
-            Self::RevokeAttach => "each function does only what its role allows",
-            Self::AskAgainAndAgain => "calls are bounded",
-            Self::SkipAudits => "audit rows tell the way",
+            Self::DeleteSourceEarly => &["what was sealed is held"],
+            // The oldest snapshot changes: asked again under the same token, EC2 refuses, and the volume has no owner.
+            Self::CopyOldSnapshot => &["what was sealed is held", "nothing is left over"],
+            Self::MountUnasked => &["at most one attempt holds a workspace"],
+            Self::OverlookJobs => &["one file, one submission"],
+            Self::CommitBlindly | Self::KeepEverything => &["nothing is left over"],
+            Self::StopSchedule => &["nothing stands still"],
+            Self::RevokeAttach => &["each function does only what its role allows"],
+            Self::AskAgainAndAgain => &["calls are bounded"],
+            Self::SkipAudits => &["audit rows tell the way"],
         }
     }
 }
