@@ -6,6 +6,7 @@ pub(crate) mod build;
 pub(crate) mod checkout;
 pub(crate) mod deploy;
 pub(crate) mod group;
+pub(crate) mod job_role;
 pub(crate) mod leftovers;
 pub(crate) mod ministack;
 pub(crate) mod package;

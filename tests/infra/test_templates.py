@@ -66,8 +66,8 @@ class OneDeployment(unittest.TestCase):
             for name in made:
                 self.assertRegex(name, f"^{pattern}$")
         # Batch's events are matched by the prefix of the job's name.
-        rules = [pattern["detail"]["jobName"] for pattern in below([CONTROL, OPERATIONS]) if isinstance(pattern, dict) and isinstance(pattern.get("detail"), dict) and "jobName" in pattern["detail"]]
-        self.assertEqual(rules, [[{"prefix": "spotsweep-"}]] * 2)
+        rules = [pattern["detail"]["jobName"] for pattern in below([CONTROL, OPERATIONS, template("slack.yaml")]) if isinstance(pattern, dict) and isinstance(pattern.get("detail"), dict) and "jobName" in pattern["detail"]]
+        self.assertEqual(rules, [[{"prefix": "spotsweep-"}]] * 3)
 
     def test_one_tag_on_instances_opens_them_to_the_control_plane_and_to_chaos(self):
         given = of_type(WHOLE, "AWS::Serverless::Application")["ControlPlane"]["Parameters"]["ComputeTag"]
@@ -164,7 +164,7 @@ class Instances(unittest.TestCase):
 
 class Permissions(unittest.TestCase):
     # Actions that have no resource type, so that anything but * denies them.
-    ONLY_LOOKING = re.compile(r"^(batch:(Describe|List)\w+|ec2:Describe\w+|xray:Put(TraceSegments|TelemetryRecords))$")
+    ONLY_LOOKING = re.compile(r"^(batch:(Describe|List)\w+|ec2:Describe\w+|pricing:GetProducts|xray:Put(TraceSegments|TelemetryRecords))$")
 
     def test_everything_is_allowed_on_something_named_unless_it_only_looks(self):
         seen = 0

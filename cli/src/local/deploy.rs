@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, Failure};
 use crate::local::checkout::Checkout;
+use crate::local::job_role;
 use crate::local::package::{Bootstraps, Packaged, point_at};
 use crate::local::run_folder::RunFolder;
 use crate::sdk;
@@ -47,11 +48,16 @@ impl Package {
         tokio::task::spawn_blocking(make).await.context(|| "zipping the functions was cut off")?
     }
 
-    /// Uploads the zips, creates the stack and checks what is there. Returns the table's name.
+    /// Uploads the zips, creates the stack and the jobs' role, and checks what is there. Returns the table's name.
     pub(crate) async fn deploy(&self, config: &SdkConfig, queue: &str, definition: &str) -> Result<String, Failure> {
         self.upload(&sdk::s3(config)).await?;
-        self.create_stack(config, queue, definition).await?;
-        self.read_back(config).await
+        let client = aws_sdk_cloudformation::Client::new(config);
+        self.create_stack(&client, queue, definition).await?;
+        let outputs = outputs(&client, STACK).await?;
+        job_role::create(&client, output(&outputs, "RunnerPolicy")?).await?;
+        let table = output(&outputs, "Table")?;
+        self.read_back(config, table).await?;
+        Ok(table.to_owned())
     }
 
     async fn upload(&self, s3: &aws_sdk_s3::Client) -> Result<(), Failure> {
@@ -68,7 +74,12 @@ impl Package {
         Ok(())
     }
 
-    async fn create_stack(&self, config: &SdkConfig, queue: &str, definition: &str) -> Result<(), Failure> {
+    async fn create_stack(
+        &self,
+        client: &aws_sdk_cloudformation::Client,
+        queue: &str,
+        definition: &str,
+    ) -> Result<(), Failure> {
         let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
         let parameters = [
             ("NamePrefix", ""),
@@ -82,32 +93,13 @@ impl Package {
             // The emulator moves a workspace in a second.
             ("PollMs", "150"),
         ];
-        let parameter =
-            |(key, value): (&str, &str)| Parameter::builder().parameter_key(key).parameter_value(value).build();
-        let client = aws_sdk_cloudformation::Client::new(config);
-        client
-            .create_stack()
-            .stack_name(STACK)
-            .template_body(&self.packaged.template)
-            .capabilities(Capability::CapabilityNamedIam)
-            .capabilities(Capability::CapabilityAutoExpand)
-            .set_parameters(Some(parameters.map(parameter).into()))
-            .send()
-            .await
-            .context(|| "cannot deploy the control plane")?;
-        let deadline = Instant::now() + DEPLOY_DEADLINE;
-        loop {
-            match status(&client).await? {
-                StackStatus::CreateComplete => return Ok(()),
-                StackStatus::CreateInProgress if Instant::now() < deadline => sleep(Duration::from_millis(50)).await,
-                other => return Err(refused(&client, &other).await),
-            }
-        }
+        let template = Template { stack: STACK, text: &self.packaged.template, parameters: &parameters };
+        template.deploy(client).await
     }
 
     /// A stack that ministack calls complete may lack what it does not know: each thing that the
     /// control plane stands on is looked up where it is used.
-    async fn read_back(&self, config: &SdkConfig) -> Result<String, Failure> {
+    async fn read_back(&self, config: &SdkConfig, table: &str) -> Result<(), Failure> {
         let (functions, rules) = (aws_sdk_lambda::Client::new(config), aws_sdk_eventbridge::Client::new(config));
         for name in &self.packaged.functions {
             let missing = || format!("the control plane is deployed, but its function {name} is not there");
@@ -123,33 +115,78 @@ impl Package {
         }
         let s3 = sdk::s3(config);
         s3.head_bucket().bucket(BUCKET).send().await.context(|| format!("the bucket {BUCKET} is not there"))?;
-        let outputs = outputs(&aws_sdk_cloudformation::Client::new(config)).await?;
-        let table =
-            outputs.get("Table").ok_or_else(|| Failure::new("the control plane names no table in its outputs"))?;
         let tables = aws_sdk_dynamodb::Client::new(config);
         tables.describe_table().table_name(table).send().await.context(|| format!("the table {table} is not there"))?;
-        Ok(table.clone())
+        Ok(())
     }
 }
 
-async fn describe(client: &aws_sdk_cloudformation::Client) -> Result<aws_sdk_cloudformation::types::Stack, Failure> {
-    let stacks = client.describe_stacks().stack_name(STACK).send().await.context(|| "cannot follow the deployment")?;
+/// A template and what it is deployed with.
+#[derive(Debug)]
+pub(crate) struct Template<'a> {
+    /// Name of the stack.
+    pub(crate) stack: &'a str,
+    /// The template's text.
+    pub(crate) text: &'a str,
+    /// Names and values.
+    pub(crate) parameters: &'a [(&'a str, &'a str)],
+}
+
+impl Template<'_> {
+    /// Creates the stack and waits until it is there.
+    pub(crate) async fn deploy(&self, client: &aws_sdk_cloudformation::Client) -> Result<(), Failure> {
+        let parameter =
+            |(key, value): &(&str, &str)| Parameter::builder().parameter_key(*key).parameter_value(*value).build();
+        client
+            .create_stack()
+            .stack_name(self.stack)
+            .template_body(self.text)
+            .capabilities(Capability::CapabilityNamedIam)
+            .capabilities(Capability::CapabilityAutoExpand)
+            .set_parameters(Some(self.parameters.iter().map(parameter).collect()))
+            .send()
+            .await
+            .context(|| format!("cannot deploy {}", self.stack))?;
+        let deadline = Instant::now() + DEPLOY_DEADLINE;
+        loop {
+            match status(client, self.stack).await? {
+                StackStatus::CreateComplete => return Ok(()),
+                StackStatus::CreateInProgress if Instant::now() < deadline => sleep(Duration::from_millis(50)).await,
+                other => return Err(refused(client, self.stack, &other).await),
+            }
+        }
+    }
+}
+
+async fn describe(
+    client: &aws_sdk_cloudformation::Client,
+    stack: &str,
+) -> Result<aws_sdk_cloudformation::types::Stack, Failure> {
+    let stacks = client.describe_stacks().stack_name(stack).send().await.context(|| "cannot follow the deployment")?;
     let stack = stacks.stacks.unwrap_or_default().into_iter().next();
     stack.ok_or_else(|| Failure::new("the stack that was just created is not listed"))
 }
 
-async fn status(client: &aws_sdk_cloudformation::Client) -> Result<StackStatus, Failure> {
-    describe(client).await?.stack_status.ok_or_else(|| Failure::new("the stack that was just created has no status"))
+async fn status(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<StackStatus, Failure> {
+    describe(client, stack)
+        .await?
+        .stack_status
+        .ok_or_else(|| Failure::new("the stack that was just created has no status"))
 }
 
-async fn outputs(client: &aws_sdk_cloudformation::Client) -> Result<BTreeMap<String, String>, Failure> {
-    let outputs = describe(client).await?.outputs.unwrap_or_default();
+async fn outputs(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<BTreeMap<String, String>, Failure> {
+    let outputs = describe(client, stack).await?.outputs.unwrap_or_default();
     Ok(outputs.into_iter().filter_map(|output| Some((output.output_key?, output.output_value?))).collect())
 }
 
+fn output<'a>(outputs: &'a BTreeMap<String, String>, name: &str) -> Result<&'a str, Failure> {
+    let found = outputs.get(name).map(String::as_str);
+    found.ok_or_else(|| Failure::new(format!("the control plane names no {name} in its outputs")))
+}
+
 /// Why the deployment did not complete, resource by resource.
-async fn refused(client: &aws_sdk_cloudformation::Client, status: &StackStatus) -> Failure {
-    let events = client.describe_stack_events().stack_name(STACK).send().await;
+async fn refused(client: &aws_sdk_cloudformation::Client, stack: &str, status: &StackStatus) -> Failure {
+    let events = client.describe_stack_events().stack_name(stack).send().await;
     let reasons: Vec<String> = events
         .map(|events| events.stack_events.unwrap_or_default())
         .unwrap_or_default()
@@ -159,5 +196,5 @@ async fn refused(client: &aws_sdk_cloudformation::Client, status: &StackStatus) 
             Some(format!("\n    {}: {reason}", event.logical_resource_id.unwrap_or_default()))
         })
         .collect();
-    Failure::new(format!("deploying the control plane ended as {status}{}", reasons.concat()))
+    Failure::new(format!("deploying {stack} ended as {status}{}", reasons.concat()))
 }

@@ -1,7 +1,11 @@
-"""Runs ministack, tied to the command that started it, with one defect mended.
+"""Runs ministack, tied to the command that started it, with three things mended.
 
 Its EventBridge calls a function once and ignores failures; AWS hands the event to Lambda's
 asynchronous queue, with its retries and its on-failure destination.
+
+It enforces IAM (AUTH=true), and knows two things less than AWS about a request. There is no TLS
+here, and the bucket's policy refuses whatever comes without; and it does not tell a policy the
+source of the events that are put.
 """
 
 import json
@@ -11,8 +15,13 @@ import sys
 import threading
 
 import ministack.app
+import ministack.core.iam_actions as iam_actions
 import ministack.services.eventbridge as eventbridge
 import ministack.services.lambda_svc as lambda_svc
+import ministack.services.sts as sts
+
+# ministack's, unless it is told another.
+ACCOUNT = "000000000000"
 
 
 def follow_parent():
@@ -29,6 +38,35 @@ def to_lambda(arn, payload):
     lambda_svc.invoke_async_with_retry(lambda_svc._execution_record_for_config(function, config), json.loads(payload))
 
 
+pin_request_origin = ministack.app.pin_request_origin
+request_tag_context = iam_actions.request_tag_context
+
+
+def as_over_tls(address, _is_secure):
+    """Remembers where a request comes from."""
+    pin_request_origin(address, True)
+
+
+def request_context(service, action, body, parameters):
+    """What policies may ask about a request."""
+    context = request_tag_context(service, action, body, parameters)
+    if action == "events:PutEvents":
+        sources = {entry.get("Source") for entry in json.loads(body)["Entries"]}
+        # AWS authorises entry by entry; here events of two sources are none that a policy names.
+        context["events:source"] = sources.pop() if len(sources) == 1 else ""
+    return context
+
+
+def give_jobs_their_role():
+    """Lets the credentials that jobs are given stand for a session of their role, which Batch opens on AWS."""
+    role, key = os.environ["JOB_ROLE"], os.environ["JOB_CREDENTIAL"]
+    arn = f"arn:aws:sts::{ACCOUNT}:assumed-role/{role}/local"
+    sts.register_session(key, {"Arn": arn, "UserId": f"{role}:local", "SecretAccessKey": key, "SessionToken": key})
+
+
 threading.Thread(target=follow_parent, daemon=True).start()
 eventbridge._dispatch_to_lambda = to_lambda
+ministack.app.pin_request_origin = as_over_tls
+iam_actions.request_tag_context = request_context
+give_jobs_their_role()
 ministack.app.main()

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::failure::{Context, Failure};
 use crate::local::group::Group;
+use crate::local::job_role::{JOB_CREDENTIAL, JOB_ROLE};
 use crate::local::run_folder::{RunFolder, tail};
 use crate::local::venv::Venv;
 use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
@@ -21,7 +22,8 @@ use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
 /// of this command leaves nothing behind.
 const PROGRAM: &str = include_str!("ministack.py");
 /// The services that the emulator serves.
-const EMULATED: [&str; 3] = ["AWS_ENDPOINT_URL_BATCH", "AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL_ECS"];
+const EMULATED: [&str; 4] =
+    ["AWS_ENDPOINT_URL_BATCH", "AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL_ECS", "AWS_ENDPOINT_URL_PRICING"];
 /// It is up in 0.4 s; a loaded machine gets more.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 /// Another program can take the free port before ministack binds it.
@@ -109,6 +111,9 @@ fn spawn(venv: &Venv, data: &Path, log: &Path, emulator: &str) -> Result<Minista
         .env("GATEWAY_PORT", port.to_string())
         .env("BIND_HOST", "127.0.0.1")
         .env("IOT_MTLS_ENABLED", "0")
+        // Functions and jobs may do what their roles allow, and `test`, whom commands and tests sign as, everything.
+        .env("AUTH", "true")
+        .envs([("JOB_ROLE", JOB_ROLE), ("JOB_CREDENTIAL", JOB_CREDENTIAL)])
         .env("PYTHONUNBUFFERED", "1")
         .env("AWS_ENDPOINT_URL", &endpoint)
         .envs(EMULATED.map(|name| (name, emulator)))

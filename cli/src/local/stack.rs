@@ -16,12 +16,13 @@ use crate::local::batch::{self, QUEUE, ZONES};
 use crate::local::build::build;
 use crate::local::checkout::Checkout;
 use crate::local::deploy::Package;
+use crate::local::job_role::JOB_CREDENTIAL;
 use crate::local::leftovers::Leftovers;
 use crate::local::ministack::Ministack;
 use crate::local::package::link;
 use crate::local::run_folder::RunFolder;
 use crate::local::venv::Venv;
-use crate::sdk::{self, LOCAL_CREDENTIAL, LOCAL_REGION};
+use crate::sdk::{self, LOCAL_REGION};
 
 /// Killing jobs takes no time; a stuck one must not hold the rest up.
 const EMULATOR_STOP_DEADLINE: Duration = Duration::from_secs(10);
@@ -171,8 +172,9 @@ fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Re
         ("PATH", format!("{}:{path}", venv.bin().display())),
         ("HOME", home.display().to_string()),
         ("LANG", "C.UTF-8".to_owned()),
-        ("AWS_ACCESS_KEY_ID", LOCAL_CREDENTIAL.to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", LOCAL_CREDENTIAL.to_owned()),
+        ("AWS_ACCESS_KEY_ID", JOB_CREDENTIAL.to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", JOB_CREDENTIAL.to_owned()),
+        ("AWS_SESSION_TOKEN", JOB_CREDENTIAL.to_owned()),
         ("AWS_REGION", LOCAL_REGION.to_owned()),
         ("AWS_DEFAULT_REGION", LOCAL_REGION.to_owned()),
         // Everything is as fast as a demo wants it, not as cheap as a bill does.

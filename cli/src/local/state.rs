@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, Failure};
+use crate::local::batch::QUEUE;
+use crate::local::deploy::{BUCKET, CLAIM_FUNCTION};
+use crate::local::stack::Stack;
 
 /// How long a probe's lock may be mistaken for a host's.
 const PROBE_PATIENCE: Duration = Duration::from_millis(500);
@@ -39,6 +42,23 @@ pub(crate) struct State {
     pub(crate) jobs_logs: PathBuf,
 }
 
+impl State {
+    /// How this stack is reached; its sweeps that name none run this job definition.
+    pub(crate) fn of(stack: &Stack, job_definition: &str) -> Self {
+        Self {
+            endpoint: stack.endpoint().to_owned(),
+            emulator: stack.emulator_endpoint(),
+            bucket: BUCKET.to_owned(),
+            table: stack.table().to_owned(),
+            queue: QUEUE.to_owned(),
+            job_definition: job_definition.to_owned(),
+            claim_function: CLAIM_FUNCTION.to_owned(),
+            functions_log: stack.functions_log().to_owned(),
+            jobs_logs: stack.jobs_logs(),
+        }
+    }
+}
+
 /// The place of the state, `<target>/local`.
 #[derive(Debug, Clone)]
 pub(crate) struct Desk {
@@ -56,6 +76,11 @@ impl Desk {
     /// The state under this folder.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
+    }
+
+    /// The place of a demo's state, beside that of `local up`: whoever has no stack of their own finds the demo's.
+    pub(crate) fn of_demo(folder: &Path) -> Self {
+        Self::new(&folder.join("demo"))
     }
 
     /// The host's own output.

@@ -30,6 +30,8 @@ pub struct Stack {
     pub bucket: String,
     /// The control plane's table.
     pub table: String,
+    /// The functions' output, and ministack's own.
+    pub functions_log: PathBuf,
     /// The binaries that it runs copies of.
     pub binaries: PathBuf,
     host: Child,
@@ -44,6 +46,7 @@ struct State {
     emulator: String,
     bucket: String,
     table: String,
+    functions_log: PathBuf,
 }
 
 impl Stack {
@@ -59,9 +62,9 @@ impl Stack {
         let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await;
         let lock = lock.expect("the wait is not cut off").expect("the folder can be locked");
         let folder = tests.join(name);
-        let (host, State { endpoint, emulator, bucket, table }) = host(binaries, &folder).await;
+        let (host, State { endpoint, emulator, bucket, table, functions_log }) = host(binaries, &folder).await;
         let binaries = binaries.folder().to_owned();
-        Self { endpoint, emulator, bucket, table, binaries, host, folder, _lock: lock }
+        Self { endpoint, emulator, bucket, table, functions_log, binaries, host, folder, _lock: lock }
     }
 
     /// A folder for what a test writes. It stays where the test fails.
