@@ -4,8 +4,19 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::commands::cancel::Cancel;
+use crate::commands::completions::Completions;
+use crate::commands::cost::Cost;
+use crate::commands::doctor::Doctor;
+use crate::commands::export::Export;
+use crate::commands::logs::Logs;
+use crate::commands::pull::Pull;
 use crate::commands::redrive::Redrive;
 use crate::commands::replay::Replay;
+use crate::commands::report::Report;
+use crate::commands::retry::Retry;
+use crate::commands::top::Top;
+use crate::commands::watch::Watch;
 
 /// Hyperparameter sweeps on AWS Batch Spot: drop a file, get one trial per parameter set.
 #[derive(Debug, Parser)]
@@ -21,10 +32,16 @@ Examples:
   spotsweep validate sweep.yaml           every mistake of a sweep file, with how to mend it
   spotsweep expand sweep.yaml --limit 5   the first five trials that it stands for
   spotsweep submit sweep.yaml             drop it into the bucket and wait for the plan
+  spotsweep watch digits-1a2b3c4d5e6f     follow it to its end
   spotsweep status digits-1a2b3c4d5e6f    how its trials are doing
   spotsweep explain digits-1a2b3c4d5e6f 7 what happened to one of them
+  spotsweep logs digits-1a2b3c4d5e6f 7    what it prints
+  spotsweep report digits-1a2b3c4d5e6f --open
+  spotsweep pull digits-1a2b3c4d5e6f --best
+  spotsweep doctor --stack spotsweep      whether the deployment is sound
 
-Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage.";
+Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage. Results go to standard output, everything else to standard \
+error. Ctrl-C leaves nothing half done. NO_COLOR turns colours off.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -40,8 +57,28 @@ pub(crate) enum Command {
     Ls(Ls),
     /// Show how one sweep's trials are doing
     Status(Status),
+    /// Follow a sweep to its end: trials, zones, interruptions, the best so far, what it waits for
+    Watch(Watch),
+    /// Show every sweep that is not over
+    Top(Top),
     /// Tell what happened to one trial, and why
     Explain(Explain),
+    /// Print what a trial has printed, and follow it
+    Logs(Logs),
+    /// Fetch a sweep's report page, show it, or make a link to it
+    Report(Report),
+    /// Show what a sweep has cost, and would have cost on demand
+    Cost(Cost),
+    /// Fetch models and everything else that trials have collected
+    Pull(Pull),
+    /// Write a sweep down for other programs: CSV, JSON, MLflow
+    Export(Export),
+    /// End a sweep, or some of its trials
+    Cancel(Cancel),
+    /// Run trials once more, as a new sweep
+    Retry(Retry),
+    /// Check a deployment: account, functions, bucket, queues, Batch
+    Doctor(Doctor),
     /// Hand events that ended in a dead-letter queue to their functions again
     Redrive(Redrive),
     /// Check a sweep file without any stack
@@ -50,6 +87,8 @@ pub(crate) enum Command {
     Expand(Expand),
     /// Replay recorded spot capacity and prices: what a sweep costs this way and others
     Replay(Box<Replay>),
+    /// Print a shell's completion script
+    Completions(Completions),
 }
 
 /// `spotsweep demo`
@@ -110,6 +149,7 @@ pub(crate) enum Local {
     #[command(after_help = "Example:\n  spotsweep local up && eval \"$(spotsweep local env)\"")]
     Up(Up),
     /// Stop the local stack and everything that it started
+    #[command(after_help = "Example:\n  spotsweep local down")]
     Down,
     /// Print the variables that let SDKs and tools reach the local stack
     #[command(after_help = "Example:\n  eval \"$(spotsweep local env)\"")]
@@ -198,7 +238,7 @@ pub(crate) struct Explain {
 }
 
 /// Which control plane to read.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Table {
     /// The control plane's table; without it the local stack is used where one is running
     #[arg(long = "table", env = "SPOTSWEEP_TABLE", value_name = "TABLE")]
@@ -277,6 +317,9 @@ mod tests {
             "submit a.yaml --bucket b",
             "ls --json --table t",
             "status digits-0123456789ab --json",
+            "watch digits-0123456789ab --once --json --table t",
+            "watch digits-0123456789ab --plain",
+            "top --once",
             "demo --reclaims 12 --seed 1 --trace w",
             "demo --block-devices",
             "explain digits-0123456789ab 7 --json --kept out",
@@ -301,6 +344,8 @@ mod tests {
             "local",
             "submit",
             "status",
+            "watch",
+            "watch digits-0123456789ab --plain --json",
             "redrive --failed --undelivered",
             "validate",
             "expand a.yaml --limit -1",

@@ -42,14 +42,20 @@ impl Dropped {
     /// Puts the file to `sweeps/<file name>`, and nothing else.
     pub(crate) async fn put(client: Client, bucket: &str, file: &Path) -> Result<Self, Failure> {
         let upload = upload(bucket, file)?;
+        let unreadable = || Failure::usage(format!("cannot read {}", file.display()));
+        let body = ByteStream::from_path(file).await.map_err(|error| unreadable().caused_by(error))?;
+        Self::put_body(client, upload, body).await
+    }
+
+    /// Puts a sweep file's text.
+    pub(crate) async fn put_body(client: Client, upload: Upload, body: ByteStream) -> Result<Self, Failure> {
         let mut dropped = Self { client, upload, etag: None, stale: Vec::new() };
         for key in dropped.answers() {
             dropped.stale.extend(dropped.mark(&key).await?);
         }
-        let unreadable = || Failure::usage(format!("cannot read {}", file.display()));
-        let body = ByteStream::from_path(file).await.map_err(|error| unreadable().caused_by(error))?;
-        let put = dropped.client.put_object().bucket(bucket).key(&dropped.upload.key).body(body).send().await;
-        let put = put.context(|| format!("cannot put {} into the bucket {bucket}", file.display()))?;
+        let Upload { bucket, key, .. } = &dropped.upload;
+        let put = dropped.client.put_object().bucket(bucket).key(key).body(body).send().await;
+        let put = put.context(|| format!("cannot put {key} into the bucket {bucket}"))?;
         dropped.upload.version_id = put.version_id;
         dropped.etag = put.e_tag.map(|etag| etag.trim_matches('"').to_owned());
         Ok(dropped)
@@ -119,18 +125,17 @@ impl Dropped {
     }
 }
 
+/// What will be put under this key.
+pub(crate) fn upload_to(bucket: &str, key: String) -> Upload {
+    let uploaded_at = jiff::Timestamp::now();
+    Upload { bucket: bucket.to_owned(), key, version_id: None, fingerprint: String::new(), size: None, uploaded_at }
+}
+
 /// What will be uploaded. A name that the rules never match is refused: it would wait for ever.
 pub(crate) fn upload(bucket: &str, file: &Path) -> Result<Upload, Failure> {
     let name = file.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| Failure::usage(format!("{} is not a readable file name", file.display())))?;
-    let upload = Upload {
-        bucket: bucket.to_owned(),
-        key: format!("{DROP_PREFIX}{name}"),
-        version_id: None,
-        fingerprint: String::new(),
-        size: None,
-        uploaded_at: jiff::Timestamp::now(),
-    };
+    let upload = upload_to(bucket, format!("{DROP_PREFIX}{name}"));
     if upload.is_sweep_file() {
         return Ok(upload);
     }

@@ -2,8 +2,10 @@
 
 mod args;
 mod commands;
+mod download;
 mod dropped;
 mod failure;
+mod live;
 mod local;
 mod out;
 mod progress;
@@ -14,6 +16,7 @@ mod show;
 mod signals;
 mod story;
 mod sweep_file;
+mod sweeps;
 mod target;
 mod watch;
 

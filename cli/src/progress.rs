@@ -151,6 +151,40 @@ impl Drop for Progress {
     }
 }
 
+/// Bytes on their way, where there is a terminal.
+#[derive(Debug)]
+pub(crate) struct Transfer(Option<ProgressBar>);
+
+impl Transfer {
+    /// Starts at none of `bytes`.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let style = ProgressStyle::with_template("{elapsed:>4} [{wide_bar}] {bytes}/{total_bytes} {eta}\n     {msg}");
+        Self(io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(bytes);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar
+        }))
+    }
+
+    /// So many more have arrived, with this file.
+    pub(crate) fn add(&mut self, bytes: u64, file: &str) {
+        if let Some(bar) = &self.0 {
+            bar.inc(bytes);
+            // What others have named cannot reach the terminal's controls.
+            bar.set_message(file.replace(char::is_control, " "));
+        }
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// No colours: nothing to turn off.
 fn bar(trials: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{elapsed:>4} [{wide_bar}] {pos}/{len}\n     {msg}");

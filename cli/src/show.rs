@@ -27,6 +27,20 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
+/// A number of bytes, as a person reads it.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut size = bytes as f64;
+    let mut unit = "bytes";
+    for larger in units {
+        if size < 1024.0 {
+            break;
+        }
+        (size, unit) = (size / 1024.0, larger);
+    }
+    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{size:.1} {unit}") }
+}
+
 /// Columns that a text takes up, near enough: one per character.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
@@ -60,6 +74,13 @@ pub(crate) fn table(to: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> 
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_a_readable_unit() {
+        for (count, expected) in [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")] {
+            assert_eq!(bytes(count), expected);
+        }
+    }
 
     #[test]
     fn columns_line_up_and_nothing_escapes() {

@@ -28,6 +28,17 @@ struct Told {
     quiet: bool,
 }
 
+/// A trial's attempts, for machines.
+pub(crate) fn attempts(trial: &Trial) -> Vec<Value> {
+    let attempt = |(number, attempt): (&u32, &Attempt)| {
+        json!({ "attempt": number, "zone": attempt.zone, "instance": attempt.instance,
+            "started_at": attempt.started_at.map(|at| at.to_string()),
+            "stopped_at": attempt.stopped_at.map(|at| at.to_string()),
+            "exit_code": attempt.exit_code, "reason": attempt.reason, "log_stream": attempt.log_stream })
+    };
+    trial.attempts.iter().map(attempt).collect()
+}
+
 impl History {
     /// Everything, for machines; `seconds` count from the first event.
     pub(crate) fn json(&self) -> Value {
@@ -37,17 +48,11 @@ impl History {
             json!({ "at": entry.at.to_string(), "seconds": seconds(entry.at), "event": entry.event,
                 "answer": entry.answer, "state": entry.state, "commands": entry.commands })
         });
-        let attempts = self.trial.attempts.iter().map(|(number, attempt)| {
-            json!({ "attempt": number, "zone": attempt.zone, "instance": attempt.instance,
-                "started_at": attempt.started_at.map(|at| at.to_string()),
-                "stopped_at": attempt.stopped_at.map(|at| at.to_string()),
-                "exit_code": attempt.exit_code, "reason": attempt.reason, "log_stream": attempt.log_stream })
-        });
         json!({
             "sweep": self.trial.sweep.as_str(),
             "trial": self.trial.index,
             "status": show::state(self.trial.status),
-            "attempts": attempts.collect::<Vec<_>>(),
+            "attempts": attempts(&self.trial),
             "workspace": self.trial.workspace.as_ref().map(|workspace| json!({
                 "stage": workspace.stage.name(), "zone": workspace.volume.zone,
                 "volume": workspace.volume.id, "notes": workspace.notes })),

@@ -1,4 +1,4 @@
-//! Which control plane a command talks to: the one that is named, else the local stack.
+//! Which control plane a command talks to: the one that is named, else the local stack, else that of a running demo.
 
 use aws_config::SdkConfig;
 
@@ -13,6 +13,8 @@ use crate::sdk;
 pub(crate) struct Target {
     /// Endpoint and credentials.
     pub(crate) config: SdkConfig,
+    /// The same for Batch and CloudWatch Logs, which the local stack has at an endpoint of their own.
+    pub(crate) batch: SdkConfig,
     /// Its name.
     pub(crate) name: String,
 }
@@ -38,15 +40,22 @@ async fn named_or_local(
     how: &str,
 ) -> Result<Target, Failure> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
-        return Ok(Target { config: sdk::from_environment().await, name });
+        let config = sdk::from_environment().await;
+        return Ok(Target { batch: config.clone(), config, name });
     }
     // An installed binary without its source tree has no local stack, and needs none.
     let running = match Checkout::locate() {
-        Ok(checkout) => Desk::new(&checkout.local()).running()?,
+        Ok(checkout) => match Desk::new(&checkout.local()).running()? {
+            None => Desk::of_demo(&checkout.local()).running()?,
+            up => up,
+        },
         Err(_) => None,
     };
     match running {
-        Some(state) => Ok(Target { config: sdk::local(&state.endpoint), name: pick(state) }),
+        Some(state) => {
+            let (config, batch) = (sdk::local(&state.endpoint), sdk::local(&state.emulator));
+            Ok(Target { config, batch, name: pick(state) })
+        }
         None => Err(Failure::usage(format!(
             "no control plane is named and no local stack is running: give {how}, or start one with `spotsweep local up`"
         ))),

@@ -13,6 +13,7 @@ use spotsweep::trial::{JobStatus, Trial};
 use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, Failure};
+use crate::live::why;
 use crate::local::deploy::BUCKET;
 use crate::local::stack::Stack;
 use crate::progress::{Figures, Progress};
@@ -118,14 +119,4 @@ async fn summary(client: &Client, sweep: &SweepId) -> Result<Option<Value>, Fail
 fn failures(trials: &[Trial]) -> Vec<(u32, String)> {
     let failed = trials.iter().filter(|trial| trial.status == JobStatus::Failed);
     failed.map(|trial| (trial.index, why(trial))).collect()
-}
-
-/// The exit code says more than Batch's reason, which is the same for all of them.
-fn why(trial: &Trial) -> String {
-    let exit_code = trial.attempts.values().next_back().and_then(|attempt| attempt.exit_code);
-    let reason = trial.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
-    match exit_code {
-        Some(code) => format!("{reason}, exit code {code}"),
-        None => reason,
-    }
 }

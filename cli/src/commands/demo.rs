@@ -18,6 +18,7 @@ use crate::local::checkout::Checkout;
 use crate::local::deploy::BUCKET;
 use crate::local::leftovers::Leftovers;
 use crate::local::stack::{Logs, Ready, Stack};
+use crate::local::state::{Desk, Hosting, State};
 use crate::reclaims::{NOTICE, Reclaims, Wish, turns};
 use crate::signals::unless_stopped;
 use crate::watch::{Watched, watch};
@@ -54,6 +55,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     // Before minutes of building are spent on it.
     upload(BUCKET, &file)?;
     let code = code_folder(&file, &checkout)?;
+    let desk = Desk::of_demo(&checkout.local());
     let mut stack = unless_stopped(async {
         let ready = Ready::make(checkout, &args.stack).await?;
         let started = Instant::now();
@@ -62,6 +64,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
         Ok(stack)
     })
     .await?;
+    let _announced = announce(&desk, &State::of(&stack, &args.stack.job_definition)).await;
     let outcome = unless_stopped(async {
         let outcome = sweep(&mut stack, &file, &args, wish).await;
         if let Some(keep) = &args.keep {
@@ -86,6 +89,14 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
             Err(failure)
         }
     }
+}
+
+/// Lets `watch` and the other commands find the demo's stack while it lives. Of two demos at once, only the first is
+/// found.
+async fn announce(desk: &Desk, state: &State) -> Option<Hosting> {
+    let hosting = desk.host().await.ok()?;
+    hosting.announce(state).ok()?;
+    Some(hosting)
 }
 
 /// What is to happen to the sweep while it runs.
@@ -117,6 +128,8 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
             return Ok(None);
         }
     };
+    let sweep = plan.get("sweep").and_then(Value::as_str).unwrap_or_default();
+    out::note(format_args!("watch it in another terminal: spotsweep watch {sweep}"));
     if !wish.is_empty() {
         let seconds = NOTICE.as_secs_f64();
         out::note(format_args!("an interruption notice is {seconds:.1} s here, instead of two minutes"));
@@ -210,7 +223,8 @@ fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
     if !leftovers.is_empty() {
         text.push_str(&format!("left behind: {}\n", leftovers.names()));
     }
-    text.push_str(&format!("models and logs: {}/trials/<index>/", folder.display()));
+    text.push_str(&format!("models and logs: {}/trials/<index>/\n", folder.display()));
+    text.push_str(&format!("report: {}", folder.join("report.html").display()));
     if json {
         out::note(format_args!("{text}"));
         out::results(|to| writeln!(to, "{summary}"))

@@ -14,16 +14,11 @@ use spotsweep::trial::Trial;
 use crate::args::{Explain, Table};
 use crate::failure::{Context, Failure};
 use crate::story::History;
-use crate::{out, target};
+use crate::{out, sweeps, target};
 
 /// Fails for a trial that is not there.
 pub(crate) async fn run(args: Explain) -> Result<ExitCode, Failure> {
-    let id = SweepId::parse(&args.sweep).ok_or_else(|| {
-        Failure::usage(format!(
-            "{:?} is no sweep id; `spotsweep ls` lists them, such as digits-1a2b3c4d5e6f",
-            args.sweep
-        ))
-    })?;
+    let id = sweeps::id(&args.sweep)?;
     let history = match &args.kept {
         Some(folder) => kept(&folder.join("table.jsonl"), &id, args.index)?,
         None => stored(args.table, &id, args.index).await?,

@@ -11,9 +11,7 @@ use tokio::time::sleep;
 
 use crate::args::{Local, Up};
 use crate::failure::{Context, Failure};
-use crate::local::batch::QUEUE;
 use crate::local::checkout::Checkout;
-use crate::local::deploy::{BUCKET, CLAIM_FUNCTION};
 use crate::local::group::Group;
 use crate::local::run_folder::tail;
 use crate::local::stack::{Logs, Ready, Stack};
@@ -103,17 +101,7 @@ async fn serve(checkout: Checkout, args: Up) -> Result<(), Failure> {
 
 /// Tells that the stack is ready and watches over it.
 async fn host(stack: &mut Stack, hosting: &Hosting, args: &Up) -> Result<(), Failure> {
-    hosting.announce(&State {
-        endpoint: stack.endpoint().to_owned(),
-        emulator: stack.emulator_endpoint(),
-        bucket: BUCKET.to_owned(),
-        table: stack.table().to_owned(),
-        queue: QUEUE.to_owned(),
-        job_definition: args.stack.job_definition.clone(),
-        claim_function: CLAIM_FUNCTION.to_owned(),
-        functions_log: stack.functions_log().to_owned(),
-        jobs_logs: stack.jobs_logs(),
-    })?;
+    hosting.announce(&State::of(stack, &args.stack.job_definition))?;
     loop {
         stack.check()?;
         sleep(Duration::from_secs(1)).await;
@@ -151,6 +139,8 @@ fn env(desk: &Desk) -> Result<(), Failure> {
         ("AWS_ENDPOINT_URL_BATCH", &state.emulator),
         ("AWS_ENDPOINT_URL_EC2", &state.emulator),
         ("AWS_ENDPOINT_URL_ECS", &state.emulator),
+        ("AWS_ENDPOINT_URL_PRICING", &state.emulator),
+        ("AWS_ENDPOINT_URL_CLOUDWATCH_LOGS", &state.emulator),
         ("AWS_ACCESS_KEY_ID", LOCAL_CREDENTIAL),
         ("AWS_SECRET_ACCESS_KEY", LOCAL_CREDENTIAL),
         ("AWS_REGION", LOCAL_REGION),

@@ -36,6 +36,9 @@ pub(crate) fn line(sweep: &Sweep) -> Value {
         "bucket": sweep.upload.bucket,
         "key": sweep.upload.key,
         "uploaded_at": sweep.upload.uploaded_at.to_string(),
+        "usd": sweep.spent.map(|spent| spent.usd),
+        "on_demand_usd": sweep.spent.map(|spent| spent.on_demand_usd),
+        "stopped": sweep.stopped,
     })
 }
 

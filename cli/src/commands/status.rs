@@ -3,45 +3,42 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use spotsweep::aws::Reader;
-use spotsweep::ids::SweepId;
 use spotsweep::leaderboard::{ranked, ranking};
 use spotsweep::lifecycle::{Ranking, Sweep};
 use spotsweep::trial::{JobStatus, Trial};
 
 use crate::args::Status;
+use crate::commands::cost::usd;
 use crate::commands::ls;
-use crate::failure::{Context, Failure};
+use crate::failure::Failure;
 use crate::progress::Figures;
-use crate::{out, show, target};
+use crate::{out, show, sweeps};
 
 /// Trials that are listed for a person; `--json` lists them all.
 const SHOWN_TRIALS: usize = 50;
 
 /// Fails for a sweep that is not there.
 pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
-    let id = SweepId::parse(&args.sweep).ok_or_else(|| {
-        Failure::usage(format!(
-            "{:?} is no sweep id; `spotsweep ls` lists them, such as digits-1a2b3c4d5e6f",
-            args.sweep
-        ))
-    })?;
-    let target = target::table(args.table.name).await?;
-    let cannot_read = || format!("cannot read the table {}", target.name);
-    let reader = Reader::new(&target.config, target.name.clone());
-    let sweep = reader.sweep(&id).await.context(cannot_read)?;
-    let sweep = sweep.ok_or_else(|| Failure::new(format!("there is no sweep {id}; `spotsweep ls` lists them")))?;
-    let trials = reader.trials(&id).await.context(cannot_read)?;
+    let found = sweeps::find(args.table, &args.sweep).await?;
+    let (sweep, trials) = (&found.sweep, found.trials().await?);
     let by = sweep.plan.as_ref().and_then(|plan| ranking(plan, &trials));
     if args.json {
-        let status = as_json(&sweep, &trials, by.as_ref());
+        let status = as_json(sweep, &trials, by.as_ref());
         out::results(|to| writeln!(to, "{status}"))?;
     } else {
         let total = sweep.plan.as_ref().map_or(0, |plan| u64::from(plan.trials));
         let rows = rows(&ranked(by.as_ref(), &trials), by.as_ref());
         out::results(|to| {
             writeln!(to, "{}: {} ({})", sweep.id, sweep.stage.name(), sweep.upload.key)?;
-            writeln!(to, "{}\n", Figures::of(total, &trials, by.as_ref()))?;
+            writeln!(to, "{}", Figures::of(total, &trials, by.as_ref()))?;
+            if let Some(spent) = sweep.spent {
+                let (paid, on_demand) = (usd(spent.usd), usd(spent.on_demand_usd));
+                writeln!(to, "{paid} so far, {on_demand} on demand")?;
+            }
+            if let Some(stopped) = &sweep.stopped {
+                writeln!(to, "no further attempt starts: {stopped}")?;
+            }
+            writeln!(to)?;
             show::table(to, &rows)
         })?;
         if trials.len() > SHOWN_TRIALS {

@@ -1,0 +1,273 @@
+//! `spotsweep cancel`: ends a sweep's jobs, or some trials'. What is left of them goes the usual way: Batch tells that
+//! they have ended, the control plane deletes their workspaces and settles the sweep.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use spotsweep::ids::PART_TRIALS;
+use spotsweep::lifecycle::{Plan, Stage, Sweep};
+use spotsweep::trial::Trial;
+use tokio::time::{Instant, sleep};
+
+use crate::args::Table;
+use crate::failure::{Context, FAILED, Failure};
+use crate::signals::unless_stopped;
+use crate::sweeps::Found;
+use crate::{out, show, sweeps};
+
+/// Between two looks.
+const POLL: Duration = Duration::from_millis(500);
+/// A file is read and submitted within some seconds; a function that died in between is made up for by reconcile.
+const SUBMISSION_DEADLINE: Duration = Duration::from_secs(600);
+/// Trials have 30 s to stop; what an event did not tell, reconcile learns within its period, and again.
+const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(1_800);
+/// Characters of a user's name that go into the reason.
+const LONGEST_NAME: usize = 64;
+
+/// `spotsweep cancel`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Trials that run get SIGTERM and 30 seconds; those that wait never start. What they have collected by then stays. Their \
+volumes and snapshots are deleted, and the sweep settles, with the trials as failed and the reason \"spotsweep: \
+cancelled by <you>\"; no checkpoint of them is kept. It needs batch:TerminateJob.
+
+Examples:
+  spotsweep cancel digits-1a2b3c4d5e6f          every trial that has not ended
+  spotsweep cancel digits-1a2b3c4d5e6f 3 7      two of them; the others go on
+  spotsweep cancel digits-1a2b3c4d5e6f --wait   and wait until nothing is left of it
+
+Exit codes: 0 nothing of it goes on, 1 something may, 2 wrong usage.")]
+pub(crate) struct Cancel {
+    /// The sweep's id, as `ls` and `submit` print it
+    #[arg(value_name = "SWEEP")]
+    sweep: String,
+    /// Only these trials, by their index from 0
+    #[arg(value_name = "INDEX")]
+    indices: Vec<u32>,
+    /// Wait until all have ended and nothing is left of them
+    #[arg(long)]
+    wait: bool,
+    /// Print what was ended as one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    table: Table,
+}
+
+/// What is to be ended, and what not.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ends {
+    /// Batch jobs, with the trials that they are of.
+    jobs: Vec<(String, Trials)>,
+    /// Trials that have ended already, with how.
+    over: Vec<(u32, &'static str)>,
+    /// Trials that are being submitted again: their next job is not known yet.
+    unknown: Vec<u32>,
+}
+
+/// First and last index.
+type Trials = (u32, u32);
+
+/// Fails where a trial may go on.
+pub(super) async fn run(args: Cancel) -> Result<ExitCode, Failure> {
+    unless_stopped(cancel(args)).await
+}
+
+async fn cancel(args: Cancel) -> Result<ExitCode, Failure> {
+    let mut found = sweeps::find(args.table, &args.sweep).await?;
+    submitted(&mut found).await?;
+    let trials = found.trials().await?;
+    let has_ended = matches!(found.sweep.stage, Stage::Rejected | Stage::Settling | Stage::Settled);
+    let ends = match args.indices.is_empty() {
+        true if has_ended => Ends::default(),
+        true => whole(found.plan()?, &trials),
+        false => some(found.plan()?, &trials, found.indices(&args.indices)?),
+    };
+    end(&found, &ends).await?;
+    tell(args.json, &found.sweep, &ends)?;
+    if !ends.unknown.is_empty() {
+        let (unknown, sweep) = (&ends.unknown, &found.sweep.id);
+        out::note(format_args!(
+            "being submitted again just now: trials {unknown:?}; run `spotsweep cancel {sweep}` again"
+        ));
+        return Ok(ExitCode::from(FAILED));
+    }
+    if args.wait {
+        wait(found, &args.indices).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A sweep of which parts are yet to be submitted would go on with those.
+async fn submitted(found: &mut Found) -> Result<(), Failure> {
+    let deadline = Instant::now() + SUBMISSION_DEADLINE;
+    let mut is_told = false;
+    while found.sweep.stage.is_upload() {
+        if Instant::now() >= deadline {
+            let stage = found.sweep.stage.name();
+            return Err(Failure::new(format!("the sweep is still {stage}: nothing was cancelled; try again later")));
+        }
+        if !is_told {
+            out::note(format_args!(
+                "the sweep is {}; waiting until all of it is submitted …",
+                found.sweep.stage.name()
+            ));
+            is_told = true;
+        }
+        sleep(POLL).await;
+        found.refresh().await?;
+    }
+    Ok(())
+}
+
+/// The array jobs as a whole, and what runs beside them.
+fn whole(plan: &Plan, trials: &[Trial]) -> Ends {
+    let mut ends = Ends::default();
+    for (number, part) in (0..).zip(&plan.parts) {
+        let first: u32 = number * PART_TRIALS;
+        if let Some(job) = part.job.clone().filter(|_| part.ended.is_none()) {
+            ends.jobs.push((job, (first, first + part.trials.saturating_sub(1))));
+        }
+    }
+    for trial in trials.iter().filter(|trial| !trial.is_over()) {
+        match trial.resubmitting {
+            true => ends.unknown.push(trial.index),
+            false if trial.round > 0 => ends.jobs.push((trial.job.to_string(), (trial.index, trial.index))),
+            false => {}
+        }
+    }
+    ends
+}
+
+fn some(plan: &Plan, trials: &[Trial], indices: impl IntoIterator<Item = u32>) -> Ends {
+    let known: BTreeMap<u32, &Trial> = trials.iter().map(|trial| (trial.index, trial)).collect();
+    let mut ends = Ends::default();
+    for index in indices {
+        match known.get(&index) {
+            Some(trial) if trial.is_over() => ends.over.push((index, show::state(trial.status))),
+            Some(trial) if trial.resubmitting => ends.unknown.push(index),
+            Some(trial) => ends.jobs.push((trial.job.to_string(), (index, index))),
+            None => ends.jobs.extend(plan.job_of(index).map(|job| (job.to_string(), (index, index)))),
+        }
+    }
+    ends
+}
+
+/// Batch takes TerminateJob for a job that has ended, too, and does nothing.
+async fn end(found: &Found, ends: &Ends) -> Result<(), Failure> {
+    let client = aws_sdk_batch::Client::new(&found.target.batch);
+    let reason = format!("spotsweep: cancelled by {}", user());
+    for (job, trials) in &ends.jobs {
+        let ended = client.terminate_job().job_id(job).reason(&reason).send().await;
+        ended.context(|| format!("cannot end job {job} of {}; what comes after it goes on", names(*trials)))?;
+    }
+    Ok(())
+}
+
+/// Who asks, as far as the system says.
+fn user() -> String {
+    let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    let name = name.unwrap_or_else(|| "somebody".to_owned());
+    name.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect()
+}
+
+fn names((first, last): Trials) -> String {
+    if first == last { format!("trial {first}") } else { format!("trials {first} to {last}") }
+}
+
+fn tell(is_json: bool, sweep: &Sweep, ends: &Ends) -> Result<(), Failure> {
+    if ends.jobs.is_empty() && ends.over.is_empty() && ends.unknown.is_empty() {
+        out::note(format_args!("nothing to cancel: sweep {} is {}", sweep.id, sweep.stage.name()));
+    }
+    out::results(|to| if is_json { writeln!(to, "{}", as_json(sweep, ends)) } else { lines(ends, to) })
+}
+
+fn as_json(sweep: &Sweep, ends: &Ends) -> Value {
+    let job = |(job, (first, last)): &(String, Trials)| json!({ "job": job, "first": first, "last": last });
+    let over = |(index, how): &(u32, &str)| json!({ "index": index, "status": how });
+    json!({
+        "sweep": sweep.id.as_str(),
+        "ended": ends.jobs.iter().map(job).collect::<Vec<_>>(),
+        "over": ends.over.iter().map(over).collect::<Vec<_>>(),
+        "unknown": ends.unknown,
+    })
+}
+
+fn lines(ends: &Ends, to: &mut dyn Write) -> io::Result<()> {
+    for (job, trials) in &ends.jobs {
+        writeln!(to, "cancelled {}: job {job}", names(*trials))?;
+    }
+    ends.over.iter().try_for_each(|(index, how)| writeln!(to, "trial {index} has ended already: {how}"))
+}
+
+/// Until the control plane has cleaned up.
+async fn wait(mut found: Found, indices: &[u32]) -> Result<(), Failure> {
+    let deadline = Instant::now() + CLEAN_UP_DEADLINE;
+    loop {
+        let is_done = if indices.is_empty() {
+            matches!(found.sweep.stage, Stage::Settled | Stage::Rejected)
+        } else {
+            let is_gone = |trial: &&Trial| indices.contains(&trial.index) && trial.is_over() && trial.is_clean();
+            found.trials().await?.iter().filter(is_gone).count() == found.indices(indices)?.len()
+        };
+        if is_done {
+            out::note(format_args!("all have ended, and nothing is left of them"));
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let (sweep, minutes) = (&found.sweep.id, CLEAN_UP_DEADLINE.as_secs() / 60);
+            return Err(Failure::new(format!(
+                "cancelled, but not all is cleaned up after {minutes} minutes: `spotsweep status {sweep}` tells what \
+                 is left, and reconcile goes on"
+            )));
+        }
+        sleep(POLL).await;
+        found.refresh().await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spotsweep::ids::{JobId, SweepId};
+    use spotsweep::trial::JobStatus;
+
+    use super::*;
+
+    fn plan() -> Option<Plan> {
+        let text = json!({ "trials": 10_003, "queue": "q", "definition": "d:1", "attempts": 10, "parts": [
+            { "trials": 10_000, "job": "a", "ended": "SUCCEEDED" }, { "trials": 3, "job": "b" }] });
+        serde_json::from_value(text).ok()
+    }
+
+    fn trial(index: u32, job: &str, status: JobStatus, round: u32) -> Trial {
+        let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(job.to_owned()));
+        (trial.status, trial.round) = (status, round);
+        trial
+    }
+
+    #[test]
+    fn what_ends_is_what_runs() {
+        let Some(plan) = plan() else { unreachable!("a plan") };
+        let again = trial(7, "again", JobStatus::Running, 1);
+        let mut between = trial(8, "before", JobStatus::Failed, 1);
+        (between.status, between.resubmitting) = (JobStatus::Runnable, true);
+        let first = trial(10_001, "b:1", JobStatus::Running, 0);
+        let done = trial(2, "a:2", JobStatus::Succeeded, 0);
+        let trials = [done, again, between, first];
+
+        let job = |job: &str, trials: Trials| (job.to_owned(), trials);
+        let expected =
+            Ends { jobs: vec![job("b", (10_000, 10_002)), job("again", (7, 7))], over: vec![], unknown: vec![8] };
+        assert_eq!(whole(&plan, &trials), expected);
+
+        let expected = Ends {
+            jobs: vec![job("again", (7, 7)), job("b:1", (10_001, 10_001)), job("b:2", (10_002, 10_002))],
+            over: vec![(2, "succeeded")],
+            unknown: vec![8],
+        };
+        assert_eq!(some(&plan, &trials, [2, 7, 8, 10_001, 10_002]), expected);
+    }
+}

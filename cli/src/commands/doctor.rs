@@ -1,0 +1,96 @@
+//! `spotsweep doctor`: looks at everything that a deployment stands on, and says of each thing that is wrong what to do.
+
+mod account;
+mod batch;
+mod control_plane;
+mod finding;
+mod stack;
+mod storage;
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use self::finding::{Finding, State};
+use self::stack::Deployment;
+use crate::failure::{FAILED, Failure};
+use crate::signals::unless_stopped;
+use crate::target::{self, Target};
+use crate::{out, show};
+
+/// `spotsweep doctor`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Only reads. \"look\" is what AWS does not tell this command, with the command that tells it.
+
+Examples:
+  spotsweep doctor --stack spotsweep
+  spotsweep doctor --stack spotsweep --json | jq 'select(.state == \"problem\")'
+
+Exit codes: 0 nothing is wrong, 1 there is a problem, 2 wrong usage.")]
+pub(crate) struct Doctor {
+    /// The deployment's CloudFormation stack; without it the local stack is used where one is running
+    #[arg(long, env = "SPOTSWEEP_STACK", value_name = "STACK")]
+    stack: Option<String>,
+    /// One line of JSON per finding
+    #[arg(long)]
+    json: bool,
+}
+
+/// Exit code 1 where something is wrong.
+pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
+    let target = target::stack(args.stack).await?;
+    let findings = unless_stopped(async { Ok(examine(&target).await) }).await?;
+    let problems = findings.iter().filter(|finding| finding.state == State::Problem).count();
+    if args.json {
+        out::results(|to| findings.iter().try_for_each(|finding| writeln!(to, "{}", line(finding))))?;
+    } else {
+        out::results(|to| findings.iter().try_for_each(|finding| finding.write(to)))?;
+    }
+    let plural = if problems == 1 { "" } else { "s" };
+    match problems {
+        0 => out::note(format_args!("nothing is wrong with stack {}", target.name)),
+        _ => out::note(format_args!("{problems} problem{plural} with stack {}", target.name)),
+    }
+    Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Everything, in the order in which one thing stands on the other. What cannot be looked at is a problem, too.
+async fn examine(target: &Target) -> Vec<Finding> {
+    let mut findings = account::look(target).await;
+    if findings.iter().any(|finding| finding.state == State::Problem) {
+        // Without credentials all else fails with the same words.
+        return findings;
+    }
+    let deployment = match Deployment::find(target).await {
+        Ok((deployment, found)) => {
+            findings.extend(found);
+            deployment
+        }
+        Err(problem) => {
+            findings.push(*problem);
+            return findings;
+        }
+    };
+    let (found, variables) = control_plane::functions(target, &deployment).await;
+    findings.extend(found);
+    findings.extend(control_plane::rules(target, &deployment).await);
+    findings.extend(storage::bucket(target, &deployment).await);
+    findings.extend(storage::table(target, &deployment).await);
+    findings.extend(storage::queues(target, &deployment).await);
+    findings.extend(batch::look(target, &deployment, &variables).await);
+    findings
+}
+
+fn line(finding: &Finding) -> serde_json::Value {
+    let Finding { about, state, said, mend } = finding;
+    json!({ "about": about, "state": state.name(), "said": said, "do": mend })
+}
+
+impl Finding {
+    fn write(&self, to: &mut dyn std::io::Write) -> std::io::Result<()> {
+        let Self { about, state, said, mend } = self;
+        show::row(to, &[7, 20, 0], [state.name(), about.as_str(), said.as_str()].iter())?;
+        mend.iter().try_for_each(|mend| show::row(to, &[7, 20, 0], ["", "", &format!("→ {mend}")].iter()))
+    }
+}

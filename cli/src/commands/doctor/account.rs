@@ -1,0 +1,24 @@
+//! Who asks, and where.
+
+use super::finding::Finding;
+use crate::target::Target;
+
+const ABOUT: &str = "account";
+
+pub(super) async fn look(target: &Target) -> Vec<Finding> {
+    let Some(region) = target.config.region() else {
+        let mend = "set AWS_REGION, or `region` in the profile";
+        return vec![Finding::problem(ABOUT, "no region is named", mend)];
+    };
+    match aws_sdk_sts::Client::new(&target.config).get_caller_identity().send().await {
+        Ok(who) => {
+            let (account, arn) = (who.account().unwrap_or_default(), who.arn().unwrap_or_default());
+            vec![Finding::ok(ABOUT, format!("{account} in {region}, as {arn}"))]
+        }
+        Err(error) => {
+            let refused = Finding::refused(ABOUT, "sts:GetCallerIdentity", &error);
+            let mend = "give credentials: `aws sso login`, AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+            vec![Finding { mend: Some(mend.to_owned()), ..refused }]
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What trials run on: queue, compute environments, job definition, quotas.
+
+use aws_sdk_batch::Client;
+use aws_sdk_batch::types::{CeState, CeStatus, ComputeEnvironmentDetail, JobQueueDetail, JqState, JqStatus};
+
+use super::control_plane::Variables;
+use super::finding::Finding;
+use super::stack::Deployment;
+use crate::target::Target;
+
+/// The tag by which the roles know the instances that volumes may be attached to.
+const TAG: &str = "spotsweep:compute";
+/// vCPUs that an account may have at once, by kind of instance
+/// (<https://docs.aws.amazon.com/ec2/latest/userguide/ec2-resource-limits.html>).
+const QUOTAS: [(&str, &str); 4] = [
+    ("L-3819A6DF", "All G and VT Spot Instance Requests"),
+    ("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
+    ("L-DB2E81BA", "Running On-Demand G and VT instances"),
+    ("L-417A185B", "Running On-Demand P instances"),
+];
+
+/// The queue and the job definition that sweeps get which name none.
+pub(super) async fn look(target: &Target, deployment: &Deployment, variables: &Variables) -> Vec<Finding> {
+    let client = Client::new(&target.batch);
+    // An endpoint of its own is no AWS account.
+    let is_local = target.config.endpoint_url().is_some();
+    let named = |variable: &str| variables.get(variable).filter(|name| !name.is_empty());
+    let mut findings = Vec::new();
+    match named("SPOTSWEEP_QUEUE") {
+        Some(queue) => findings.extend(look_at_queue(&client, queue, deployment, is_local).await),
+        None => findings.push(Finding::ok("job queue", "every sweep has to name its own")),
+    }
+    match named("SPOTSWEEP_JOB_DEFINITION") {
+        Some(definition) => findings.push(look_at_definition(&client, definition).await),
+        None => findings.push(Finding::ok("job definition", "every sweep has to name its own")),
+    }
+    if !is_local {
+        findings.extend(QUOTAS.map(|(code, name)| {
+            let mend = format!(
+                "`aws service-quotas get-service-quota --service-code ec2 --quota-code {code} --query Quota.Value`"
+            );
+            Finding::look("quota", format!("{name}: its vCPUs bound how many trials run at once"), mend)
+        }));
+    }
+    findings
+}
+
+async fn look_at_queue(client: &Client, name: &str, deployment: &Deployment, is_local: bool) -> Vec<Finding> {
+    const ABOUT: &str = "job queue";
+    let described = match client.describe_job_queues().job_queues(name).send().await {
+        Ok(described) => described,
+        Err(error) => return vec![Finding::refused(ABOUT, "batch:DescribeJobQueues", &error)],
+    };
+    let Some(queue) = described.job_queues().first() else {
+        let mend = "make it (infra/compute.yaml), or deploy with the name of one that is there";
+        return vec![Finding::problem(ABOUT, format!("there is no queue {name}"), mend)];
+    };
+    let mut findings = vec![queue_finding(name, queue)];
+    let environments: Vec<String> = queue
+        .compute_environment_order()
+        .iter()
+        .filter_map(|order| order.compute_environment().map(str::to_owned))
+        .collect();
+    let asked = client.describe_compute_environments().set_compute_environments(Some(environments));
+    match asked.send().await {
+        Ok(described) => {
+            let looked = described.compute_environments().iter();
+            let wanted = deployment.compute_tag();
+            findings.extend(looked.map(|environment| environment_finding(environment, wanted, is_local)));
+        }
+        Err(error) => {
+            findings.push(Finding::refused("compute environment", "batch:DescribeComputeEnvironments", &error));
+        }
+    }
+    findings
+}
+
+fn queue_finding(name: &str, queue: &JobQueueDetail) -> Finding {
+    const ABOUT: &str = "job queue";
+    if queue.state() != Some(&JqState::Enabled) {
+        let mend = format!("`aws batch update-job-queue --job-queue {name} --state ENABLED`");
+        return Finding::problem(ABOUT, format!("{name} is off"), mend);
+    }
+    match queue.status() {
+        Some(JqStatus::Valid) => Finding::ok(ABOUT, format!("{name} is on")),
+        status => {
+            let (status, reason) = (status.map_or("", JqStatus::as_str), queue.status_reason().unwrap_or_default());
+            Finding::problem(
+                ABOUT,
+                format!("{name} is {status}: {reason}"),
+                "mend what it says, or wait while it updates",
+            )
+        }
+    }
+}
+
+fn environment_finding(environment: &ComputeEnvironmentDetail, wanted: &str, is_local: bool) -> Finding {
+    const ABOUT: &str = "compute environment";
+    let name = environment.compute_environment_name().unwrap_or_default();
+    if environment.state() != Some(&CeState::Enabled) {
+        let mend = format!("`aws batch update-compute-environment --compute-environment {name} --state ENABLED`");
+        return Finding::problem(ABOUT, format!("{name} is off"), mend);
+    }
+    if environment.status() != Some(&CeStatus::Valid) {
+        let status = environment.status().map_or("", CeStatus::as_str);
+        let reason = environment.status_reason().unwrap_or_default();
+        let mend = "https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html";
+        return Finding::problem(ABOUT, format!("{name} is {status}: {reason}"), mend);
+    }
+    let resources = environment.compute_resources();
+    let tag = resources.and_then(|resources| resources.tags()).and_then(|tags| tags.get(TAG)).map(String::as_str);
+    // "*" asks for some value; the local stack, which has no roles, for none at all.
+    let is_reached = tag.is_some_and(|tag| matches(wanted, tag)) || (is_local && wanted == "*");
+    if !is_reached {
+        let tag = tag.map_or("no such tag".to_owned(), |tag| format!("{tag:?}"));
+        let said = format!("its instances have {tag} as {TAG}, and volumes are attached to {wanted:?} only");
+        let mend = format!("give {name}'s instances the tag {TAG}={wanted}, or deploy with another ComputeTag");
+        return Finding::problem(ABOUT, said, mend);
+    }
+    let most = resources.and_then(|resources| resources.maxv_cpus()).unwrap_or(0);
+    if most == 0 {
+        let mend = "deploy with more MaxVcpus: until then every trial waits";
+        return Finding::problem(ABOUT, format!("{name} may have no vCPU at all"), mend);
+    }
+    Finding::ok(ABOUT, format!("{name} is valid, with up to {most} vCPUs"))
+}
+
+/// IAM's wildcards.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once(['*', '?']) {
+        None => pattern == text,
+        Some((before, _)) => text.strip_prefix(before).is_some_and(|rest| {
+            let after = &pattern[before.len() + 1..];
+            let one = rest.char_indices().nth(1).map_or(rest.len(), |(at, _)| at);
+            match pattern.as_bytes()[before.len()] {
+                b'?' => !rest.is_empty() && matches(after, &rest[one..]),
+                _ => (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| matches(after, &rest[at..])),
+            }
+        }),
+    }
+}
+
+async fn look_at_definition(client: &Client, name: &str) -> Finding {
+    const ABOUT: &str = "job definition";
+    let bare = name.rsplit('/').next().unwrap_or(name);
+    let (bare, revision) = bare.split_once(':').map_or((bare, None), |(bare, revision)| (bare, Some(revision)));
+    let described = client.describe_job_definitions().job_definition_name(bare).status("ACTIVE").send().await;
+    let definitions = match described {
+        Ok(described) => described.job_definitions.unwrap_or_default(),
+        Err(error) => return Finding::refused(ABOUT, "batch:DescribeJobDefinitions", &error),
+    };
+    let newest = definitions
+        .iter()
+        .filter(|found| {
+            revision.is_none_or(|revision| found.revision().is_some_and(|known| known.to_string() == revision))
+        })
+        .filter_map(|found| found.revision())
+        .max();
+    match newest {
+        Some(revision) => Finding::ok(ABOUT, format!("{bare}:{revision} is active")),
+        None => {
+            let mend = "register it (infra/compute.yaml), or deploy with the name of one that is there";
+            Finding::problem(ABOUT, format!("{name} has no active revision"), mend)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_match_as_iam_has_it() {
+        for (pattern, text, expected) in [
+            ("spotsweep-compute", "spotsweep-compute", true),
+            ("spotsweep-compute", "spotsweep-compute2", false),
+            ("spotsweep-*", "spotsweep-", true),
+            ("*-compute", "a-b-compute", true),
+            ("a?c*", "abcd", true),
+            ("a?c", "ac", false),
+            ("a?c", "aéc", true),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+}

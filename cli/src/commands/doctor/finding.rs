@@ -1,0 +1,65 @@
+//! What was found of one thing.
+
+use std::error::Error;
+
+/// How it is with a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// As it should be.
+    Ok,
+    /// Wrong, or not to be seen.
+    Problem,
+    /// Not to be told from here: a person has to look.
+    Look,
+}
+
+impl State {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Problem => "problem",
+            Self::Look => "look",
+        }
+    }
+}
+
+/// One thing, and how it is with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// The thing.
+    pub(super) about: String,
+    pub(super) state: State,
+    /// What was seen.
+    pub(super) said: String,
+    /// What to do about it.
+    pub(super) mend: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(about: &str, said: impl Into<String>) -> Self {
+        Self { about: about.to_owned(), state: State::Ok, said: said.into(), mend: None }
+    }
+
+    pub(super) fn problem(about: &str, said: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { about: about.to_owned(), state: State::Problem, said: said.into(), mend: Some(mend.into()) }
+    }
+
+    pub(super) fn look(about: &str, said: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { state: State::Look, ..Self::problem(about, said, mend) }
+    }
+
+    /// A call that should have told was refused.
+    pub(super) fn refused(about: &str, call: &str, error: &(dyn Error + 'static)) -> Self {
+        let mend = format!("does the stack's region fit, is the thing there, and may you call {call}?");
+        Self::problem(about, format!("{call} failed: {}", innermost(error)), mend)
+    }
+}
+
+/// The last of an error's causes, which has AWS's own words.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(beneath) = cause.source() {
+        cause = beneath;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,80 @@
+//! The CloudFormation stack, and what it says that it has made.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_cloudformation::types::StackStatus;
+
+use super::finding::Finding;
+use crate::target::Target;
+
+const ABOUT: &str = "stack";
+
+/// Names out of the stack.
+#[derive(Debug)]
+pub(super) struct Deployment {
+    outputs: BTreeMap<String, String>,
+    parameters: BTreeMap<String, String>,
+}
+
+impl Deployment {
+    /// Looks the stack up. Without it there is nothing to look at.
+    pub(super) async fn find(target: &Target) -> Result<(Self, Vec<Finding>), Box<Finding>> {
+        let client = aws_sdk_cloudformation::Client::new(&target.config);
+        let described = client.describe_stacks().stack_name(&target.name).send().await;
+        let described = described.map_err(|error| {
+            let refused = Finding::refused(ABOUT, "cloudformation:DescribeStacks", &error);
+            let mend =
+                format!("is {} the stack's name, and this its region? `aws cloudformation list-stacks`", target.name);
+            Box::new(Finding { mend: Some(mend), ..refused })
+        })?;
+        let stack = described.stacks().first();
+        let outputs = stack.map(|stack| stack.outputs()).unwrap_or_default().iter();
+        let outputs = outputs.filter_map(|output| Some((output.output_key.clone()?, output.output_value.clone()?)));
+        let parameters = stack.map(|stack| stack.parameters()).unwrap_or_default().iter();
+        let parameters =
+            parameters.filter_map(|given| Some((given.parameter_key.clone()?, given.parameter_value.clone()?)));
+        let deployment = Self { outputs: outputs.collect(), parameters: parameters.collect() };
+        let status = stack.and_then(|stack| stack.stack_status()).map_or("", StackStatus::as_str);
+        let finding = match status {
+            "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE" => {
+                Finding::ok(ABOUT, format!("{}: {status}", target.name))
+            }
+            "UPDATE_ROLLBACK_COMPLETE" => Finding::problem(
+                ABOUT,
+                format!("{}: the last deployment was taken back", target.name),
+                format!("`aws cloudformation describe-stack-events --stack-name {}` says why", target.name),
+            ),
+            other => Finding::problem(
+                ABOUT,
+                format!("{} is {other}", target.name),
+                "wait until the deployment ends, or deploy again",
+            ),
+        };
+        let missing: Vec<&str> = ["Bucket", "Table", "FailedEvents", "UndeliveredEvents"]
+            .into_iter()
+            .filter(|name| deployment.output(name).is_none())
+            .collect();
+        if !missing.is_empty() {
+            let mend = "name the stack that infra/spotsweep.yaml or infra/control-plane.yaml made";
+            return Err(Box::new(Finding::problem(ABOUT, format!("it has no output {}", missing.join(", ")), mend)));
+        }
+        Ok((deployment, vec![finding]))
+    }
+
+    /// An output.
+    pub(super) fn output(&self, name: &str) -> Option<&str> {
+        self.outputs.get(name).map(String::as_str)
+    }
+
+    /// What stands before the name of every function and rule; the template's own default where it was not given.
+    pub(super) fn prefix(&self) -> &str {
+        self.parameters.get("NamePrefix").map_or("spotsweep-", String::as_str)
+    }
+
+    /// What the instances' tag must match: `infra/spotsweep.yaml` has it as an output, the control plane by itself as
+    /// a parameter.
+    pub(super) fn compute_tag(&self) -> &str {
+        let given = || self.parameters.get("ComputeTag").map(String::as_str);
+        self.output("ComputeTag").or_else(given).unwrap_or("*")
+    }
+}

@@ -1,0 +1,43 @@
+//! A sweep as one JSON document.
+
+use serde_json::{Value, json};
+use spotsweep::lifecycle::Sweep;
+use spotsweep::trial::{JobStatus, Trial};
+
+use super::{Each, Records};
+use crate::failure::Failure;
+use crate::{show, story};
+
+/// The whole sweep, trials in the order of their indices.
+pub(super) fn of(records: &Records<'_>) -> Result<Value, Failure> {
+    let Sweep { id, upload, stage, .. } = records.sweep;
+    let outputs = |index| format!("s3://{}/{}", upload.bucket, id.trial_prefix(index));
+    let trial = |each: Result<Each<'_>, Failure>| {
+        let (index, parameters, trial) = each?;
+        let status = trial.map_or(JobStatus::Submitted, |trial| trial.status);
+        Ok(json!({
+            "index": index,
+            "status": show::state(status),
+            "reason": trial.and_then(|trial| trial.reason.as_ref()),
+            "parameters": parameters,
+            "metrics": trial.map(|trial| json!(trial.metrics)).unwrap_or_else(|| json!({})),
+            "attempts": trial.map(story::attempts).unwrap_or_default(),
+            "run_seconds": trial.map_or(0.0, Trial::run_seconds),
+            "outputs": outputs(index),
+        }))
+    };
+    Ok(json!({
+        "sweep": id.as_str(),
+        "stage": stage.name(),
+        "file": format!("s3://{}/{}", upload.bucket, upload.key),
+        "version": upload.version_id,
+        "uploaded_at": upload.uploaded_at.to_string(),
+        "queue": records.plan.queue,
+        "job_definition": records.plan.definition,
+        "ranking": records.by.as_ref().map(|by| json!({
+            "metric": by.name,
+            "goal": if by.maximize { "maximize" } else { "minimize" },
+        })),
+        "trials": records.each().map(trial).collect::<Result<Vec<Value>, Failure>>()?,
+    }))
+}

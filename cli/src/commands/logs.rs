@@ -1,0 +1,172 @@
+//! `spotsweep logs`: what a trial has printed, and goes on printing.
+
+mod stream;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use spotsweep::trial::Trial;
+use tokio::time::sleep;
+
+use self::stream::{Read, Stream};
+use crate::args::Table;
+use crate::failure::{Context, Failure};
+use crate::signals::unless_stopped;
+use crate::sweeps::Found;
+use crate::{out, sweeps};
+
+/// Between two looks at what goes on.
+const POLL: Duration = Duration::from_secs(1);
+/// Looks without anything new after which the log of an ended attempt is whole: CloudWatch gets lines some seconds
+/// late.
+const QUIET_LOOKS: u32 = 4;
+
+/// `spotsweep logs`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+What the trial printed, from CloudWatch Logs; when that no longer has it, the end of it, `train.log` beside the \
+trial's outputs. The log group is the one that the sweep's job definition names.
+
+Examples:
+  spotsweep logs digits-1a2b3c4d5e6f 7               its newest attempt
+  spotsweep logs digits-1a2b3c4d5e6f 7 --attempt 1   its first
+  spotsweep logs digits-1a2b3c4d5e6f 7 --follow      until the trial ends, from attempt to attempt")]
+pub(crate) struct Logs {
+    /// The sweep's id, as `ls` and `submit` print it
+    #[arg(value_name = "SWEEP")]
+    sweep: String,
+    /// The trial's index within the sweep, from 0
+    #[arg(value_name = "INDEX")]
+    index: u32,
+    /// One attempt, from 1 [default: the newest]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    attempt: Option<u32>,
+    /// Go on until the trial, or the attempt that is named, ends
+    #[arg(long, short)]
+    follow: bool,
+    /// The log group, in place of the job definition's
+    #[arg(long, env = "SPOTSWEEP_TRIAL_LOGS", value_name = "GROUP")]
+    group: Option<String>,
+    #[command(flatten)]
+    table: Table,
+}
+
+/// Fails for a trial that has printed nothing because it has not started.
+pub(super) async fn run(args: Logs) -> Result<ExitCode, Failure> {
+    let found = sweeps::find(args.table, &args.sweep).await?;
+    found.indices(&[args.index])?;
+    let group = match args.group.filter(|group| !group.is_empty()) {
+        Some(group) => group,
+        None => stream::group(&found).await?,
+    };
+    let wish = Wish { found: &found, index: args.index, attempt: args.attempt, group };
+    unless_stopped(async { if args.follow { wish.follow().await } else { wish.print().await } }).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whose log is wanted.
+struct Wish<'a> {
+    found: &'a Found,
+    index: u32,
+    attempt: Option<u32>,
+    group: String,
+}
+
+impl Wish<'_> {
+    async fn trial(&self) -> Result<Option<Trial>, Failure> {
+        let trial = self.found.reader.trial(&self.found.sweep.id, self.index).await;
+        trial.context(|| format!("cannot read trial {}", self.index))
+    }
+
+    /// The log as it is now.
+    async fn print(&self) -> Result<(), Failure> {
+        let trial = self.trial().await?.ok_or_else(|| self.not_started())?;
+        let (number, mut stream) = self.stream(&trial)?.ok_or_else(|| self.no_log(&trial))?;
+        if stream.print().await? != Read::Missing {
+            return Ok(());
+        }
+        let is_newest = trial.attempts.last_key_value().is_some_and(|(newest, _)| *newest == number);
+        if trial.is_over() && is_newest && stream::print_end(self.found, self.index).await? {
+            return Ok(());
+        }
+        Err(stream.missing())
+    }
+
+    /// The log as it grows, from attempt to attempt.
+    async fn follow(&self) -> Result<(), Failure> {
+        let mut done: BTreeSet<u32> = BTreeSet::new();
+        let mut is_told = false;
+        loop {
+            let trial = self.trial().await?;
+            let next = trial.as_ref().map(|trial| self.stream(trial)).transpose()?.flatten();
+            match next.filter(|(number, _)| !done.contains(number)) {
+                Some((number, stream)) => {
+                    out::note(format_args!("trial {} attempt {number}:", self.index));
+                    if self.follow_one(number, stream).await? == Read::Unread || self.attempt.is_some() {
+                        return Ok(());
+                    }
+                    done.insert(number);
+                }
+                None if trial.is_some_and(|trial| trial.is_over()) => return Ok(()),
+                None if !is_told => {
+                    out::note(format_args!("trial {} waits for an instance …", self.index));
+                    is_told = true;
+                }
+                None => sleep(POLL).await,
+            }
+        }
+    }
+
+    /// Follows one attempt to its end.
+    async fn follow_one(&self, number: u32, mut stream: Stream) -> Result<Read, Failure> {
+        let mut quiet = 0;
+        loop {
+            let read = stream.print().await?;
+            let trial = self.trial().await?;
+            let has_ended = trial.is_none_or(|trial| trial.is_over() || trial.ended >= number);
+            quiet = if read == Read::Lines || !has_ended { 0 } else { quiet + 1 };
+            if read == Read::Unread || quiet >= QUIET_LOOKS {
+                return Ok(read);
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// The wanted attempt and its log; none where it has none yet.
+    fn stream(&self, trial: &Trial) -> Result<Option<(u32, Stream)>, Failure> {
+        let attempts = &trial.attempts;
+        if let Some(wanted) = self.attempt.filter(|wanted| !attempts.contains_key(wanted) && trial.is_over()) {
+            let newest = attempts.last_key_value().map_or(0, |(newest, _)| *newest);
+            let plural = if newest == 1 { "" } else { "s" };
+            let index = self.index;
+            return Err(Failure::usage(format!(
+                "trial {index} has no attempt {wanted}: it ended after {newest} attempt{plural}"
+            )));
+        }
+        let number = |number: &u32| self.attempt.is_none_or(|wanted| wanted == *number);
+        let found = attempts.iter().rev().filter(|(attempt, _)| number(attempt));
+        let mut found = found.filter_map(|(number, attempt)| Some((*number, attempt.log_stream.clone()?)));
+        let client = || aws_sdk_cloudwatchlogs::Client::new(&self.found.target.batch);
+        Ok(found.next().map(|(number, name)| (number, Stream::new(client(), self.group.clone(), name))))
+    }
+
+    fn not_started(&self) -> Failure {
+        let index = self.index;
+        Failure::new(format!("trial {index} has not started yet: there is no log; --follow waits for it"))
+    }
+
+    /// Batch tells an attempt's log when its container has started.
+    fn no_log(&self, trial: &Trial) -> Failure {
+        let (index, sweep) = (self.index, &trial.sweep);
+        let reason = trial.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        match self.attempt {
+            Some(attempt) => Failure::new(format!(
+                "attempt {attempt} of trial {index} has no log: no container of it has started{reason}"
+            )),
+            None => Failure::new(format!(
+                "trial {index} has no log: no container of it has started{reason}; `spotsweep explain {sweep} {index}` tells more"
+            )),
+        }
+    }
+}

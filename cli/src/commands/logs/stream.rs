@@ -1,0 +1,115 @@
+//! Where a trial's output lies: a stream of CloudWatch Logs, and at the trial's end an object.
+
+use aws_sdk_cloudwatchlogs::Client;
+use aws_sdk_cloudwatchlogs::operation::get_log_events::GetLogEventsOutput;
+
+use crate::failure::{Context, Failure};
+use crate::out;
+use crate::sweeps::Found;
+
+/// Batch's, where a job definition names none
+/// (<https://docs.aws.amazon.com/batch/latest/userguide/using_awslogs.html>).
+const DEFAULT_GROUP: &str = "/aws/batch/job";
+/// What a trial's log is called beside its outputs.
+const END: &str = "train.log";
+
+/// What a look at a log has brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    /// Something new.
+    Lines,
+    /// Nothing new.
+    Nothing,
+    /// CloudWatch has no such stream, or has it no more.
+    Missing,
+    /// Whoever reads our output has gone.
+    Unread,
+}
+
+/// One attempt's log, read as far as it has been printed.
+#[derive(Debug)]
+pub(super) struct Stream {
+    client: Client,
+    group: String,
+    name: String,
+    token: Option<String>,
+}
+
+impl Stream {
+    pub(super) fn new(client: Client, group: String, name: String) -> Self {
+        Self { client, group, name, token: None }
+    }
+
+    /// Prints what has not been printed yet.
+    pub(super) async fn print(&mut self) -> Result<Read, Failure> {
+        let mut read = Read::Nothing;
+        loop {
+            let Some(page) = self.page().await? else { return Ok(Read::Missing) };
+            let messages = page.events().iter().map(|event| event.message().unwrap_or_default());
+            if !page.events().is_empty() {
+                read = Read::Lines;
+                let mut messages = messages;
+                if !out::stream(|to| messages.try_for_each(|message| writeln!(to, "{message}")))? {
+                    return Ok(Read::Unread);
+                }
+            }
+            // At the end CloudWatch answers with the token that it was given.
+            let is_end = page.next_forward_token == self.token;
+            self.token = page.next_forward_token;
+            if is_end || self.token.is_none() {
+                return Ok(read);
+            }
+        }
+    }
+
+    async fn page(&self) -> Result<Option<GetLogEventsOutput>, Failure> {
+        let Self { group, name, .. } = self;
+        let get = self.client.get_log_events().log_group_name(group).log_stream_name(name).start_from_head(true);
+        match get.set_next_token(self.token.clone()).send().await {
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
+                Ok(None)
+            }
+            page => page.map(Some).context(|| format!("cannot read the stream {name} of log group {group}")),
+        }
+    }
+
+    pub(super) fn missing(&self) -> Failure {
+        let Self { group, name, .. } = self;
+        Failure::new(format!(
+            "log group {group} has no stream {name}: the container printed nothing, or the group's retention is over; \
+             is the group another one, name it with --group"
+        ))
+    }
+}
+
+/// The log group of the sweep's job definition.
+pub(super) async fn group(found: &Found) -> Result<String, Failure> {
+    let definition = &found.plan()?.definition;
+    let client = aws_sdk_batch::Client::new(&found.target.batch);
+    let cannot_look = || format!("cannot look the log group up, in job definition {definition}; --group names it");
+    let described = client.describe_job_definitions().job_definitions(definition).send().await.context(cannot_look)?;
+    let described = described.job_definitions().first();
+    let configuration = described
+        .and_then(|definition| definition.container_properties())
+        .and_then(|container| container.log_configuration());
+    let Some(configuration) = configuration else { return Ok(DEFAULT_GROUP.to_owned()) };
+    let driver = configuration.log_driver();
+    if driver.is_some_and(|driver| *driver != aws_sdk_batch::types::LogDriver::Awslogs) {
+        let driver = driver.map_or("", |driver| driver.as_str());
+        return Err(Failure::new(format!(
+            "job definition {definition} sends its output to {driver}, not to CloudWatch Logs: look there, or at {END} \
+             beside the trial's outputs once it has ended"
+        )));
+    }
+    let group = configuration.options().and_then(|options| options.get("awslogs-group"));
+    Ok(group.cloned().unwrap_or_else(|| DEFAULT_GROUP.to_owned()))
+}
+
+/// Prints the end of a trial's log from beside its outputs; false where it is not there.
+pub(super) async fn print_end(found: &Found, index: u32) -> Result<bool, Failure> {
+    let key = format!("{}{END}", found.sweep.id.trial_prefix(index));
+    let Some(log) = found.read(&key).await? else { return Ok(false) };
+    out::note(format_args!("CloudWatch has no log of it; this is the end of it, from s3://{}/{key}", found.bucket()));
+    out::results(|to| to.write_all(&log))?;
+    Ok(true)
+}

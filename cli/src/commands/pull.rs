@@ -1,0 +1,137 @@
+//! `spotsweep pull`: trials' outputs to a folder.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::json;
+use spotsweep::leaderboard::{ranked, ranking};
+use spotsweep::trial::JobStatus;
+
+use crate::args::Table;
+use crate::download::{Arrival, Object, Present, fetch, list};
+use crate::failure::Failure;
+use crate::progress::Transfer;
+use crate::show;
+use crate::sweeps::Found;
+use crate::{out, sweeps};
+
+/// `spotsweep pull`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Everything that trials have collected so far: models, metrics.jsonl, train.log, under DIR/trials/<index>/. A file that \
+is there already, of the same size and not older than the object, is left as it is; so a pull that was stopped goes on \
+where it was, and no file is ever half written under its own name.
+
+Examples:
+  spotsweep pull digits-1a2b3c4d5e6f --best          the best trial's
+  spotsweep pull digits-1a2b3c4d5e6f 3 7 --to models
+  spotsweep pull digits-1a2b3c4d5e6f                 all, to spotsweep-results/digits-1a2b3c4d5e6f")]
+pub(crate) struct Pull {
+    /// The sweep's id, as `ls` and `submit` print it
+    #[arg(value_name = "SWEEP")]
+    sweep: String,
+    /// Only these trials, by their index from 0
+    #[arg(value_name = "INDEX")]
+    indices: Vec<u32>,
+    /// Only the trial that ranks first
+    #[arg(long, conflicts_with = "indices")]
+    best: bool,
+    /// The folder [default: spotsweep-results/<SWEEP>]
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+    /// Print what was fetched as one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    table: Table,
+}
+
+/// Files and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    files: u64,
+    bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, object: &Object) {
+        self.files += 1;
+        self.bytes += object.bytes;
+    }
+}
+
+/// Fails where the trials have collected nothing.
+pub(super) async fn run(args: Pull) -> Result<ExitCode, Failure> {
+    let found = sweeps::find(args.table.clone(), &args.sweep).await?;
+    let folder = args.to.clone().unwrap_or_else(|| Path::new("spotsweep-results").join(found.sweep.id.as_str()));
+    let objects = objects(&found, &args).await?;
+    let (mut fetched, mut there, mut all) = (Tally::default(), Tally::default(), Tally::default());
+    objects.iter().for_each(|object| all.add(object));
+    let mut transfer = Transfer::new(all.bytes);
+    let tell = |object: &Object, arrival| {
+        transfer.add(object.bytes, &object.path.to_string_lossy());
+        match arrival {
+            Arrival::Fetched => fetched.add(object),
+            Arrival::WasThere => there.add(object),
+        }
+    };
+    let outcome = fetch(&found.s3(), found.bucket(), objects, &folder, Present::Keep, tell).await;
+    drop(transfer);
+    if let Err(failure) = outcome {
+        out::note(format_args!(
+            "{} of {} files have arrived; the same command goes on from there",
+            fetched.files + there.files,
+            all.files
+        ));
+        return Err(failure);
+    }
+    let skipped = if there.files > 0 { format!(", {} were there already", there.files) } else { String::new() };
+    out::note(format_args!("{} files fetched, {}{skipped}", fetched.files, show::bytes(fetched.bytes)));
+    let path = folder.display();
+    out::results(|to| match args.json {
+        false => writeln!(to, "{path}"),
+        true => writeln!(
+            to,
+            "{}",
+            json!({ "folder": path.to_string(), "fetched": fetched.files,
+            "bytes": fetched.bytes, "present": there.files })
+        ),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn objects(found: &Found, args: &Pull) -> Result<Vec<Object>, Failure> {
+    let (s3, above) = (found.s3(), found.sweep.id.results_prefix());
+    let named = if args.best { vec![best(found).await?] } else { args.indices.clone() };
+    let mut objects = Vec::new();
+    if named.is_empty() {
+        objects = list(&s3, found.bucket(), &format!("{above}trials/"), &above).await?;
+    }
+    for index in found.indices(&named)? {
+        let of_trial = list(&s3, found.bucket(), &found.sweep.id.trial_prefix(index), &above).await?;
+        if of_trial.is_empty() {
+            out::note(format_args!("trial {index} has collected nothing yet"));
+        }
+        objects.extend(of_trial);
+    }
+    if objects.is_empty() {
+        let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
+        return Err(Failure::new(format!("no results yet: sweep {sweep} is {stage}")));
+    }
+    Ok(objects)
+}
+
+/// The trial that ranks first of those that have succeeded.
+async fn best(found: &Found) -> Result<u32, Failure> {
+    let trials = found.trials().await?;
+    let by = ranking(found.plan()?, &trials);
+    let first = ranked(by.as_ref(), &trials).into_iter().next();
+    let measured = first.filter(|trial| trial.status == JobStatus::Succeeded);
+    let measured = measured.filter(|trial| by.as_ref().is_some_and(|by| trial.metrics.contains_key(&by.name)));
+    let best = measured.ok_or_else(|| {
+        let metric = by.as_ref().map_or("any of the usual metrics", |by| by.name.as_str());
+        Failure::new(format!("there is no best trial: none has succeeded and reported {metric}"))
+    })?;
+    out::note(format_args!("trial {} is the best", best.index));
+    Ok(best.index)
+}

@@ -1,0 +1,191 @@
+//! `spotsweep retry`: trials once more, as a new sweep of their own.
+
+mod file;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use serde_json::Value;
+use spotsweep::claim::TrialLine;
+use spotsweep::sweep::{self, MAX_FILE_BYTES};
+use spotsweep::trial::JobStatus;
+use spotsweep::upload::Upload;
+
+use crate::args::Table;
+use crate::dropped::{Answer, Dropped, problems, upload_to};
+use crate::failure::{Context, FAILED, Failure};
+use crate::signals::unless_stopped;
+use crate::sweeps::Found;
+use crate::{out, sweep_file, sweeps};
+
+/// `spotsweep retry`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A trial that has ended keeps no workspace: no checkpoint of it is left. So a retry is a new sweep, which trains these \
+parameters from the beginning and has results of its own. Its file, sweeps/<name>-retry-<N>.yaml, lists the trials' \
+parameters, with the settings and the metric of the file that the sweep came from, in the version that was dropped.
+
+Examples:
+  spotsweep retry digits-1a2b3c4d5e6f             the trials that have failed
+  spotsweep retry digits-1a2b3c4d5e6f 3 7         these two, however they ended
+  spotsweep retry digits-1a2b3c4d5e6f --dry-run   print the file instead of dropping it")]
+pub(crate) struct Retry {
+    /// The sweep's id, as `ls` and `submit` print it
+    #[arg(value_name = "SWEEP")]
+    sweep: String,
+    /// These trials, by their index from 0 [default: those that have failed]
+    #[arg(value_name = "INDEX")]
+    indices: Vec<u32>,
+    /// The trials that have failed, beside those that are named
+    #[arg(long)]
+    failed: bool,
+    /// Print the new sweep file and drop nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the new sweep's plan as one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    table: Table,
+}
+
+/// Fails where there is nothing to retry, and where the original file is gone.
+pub(super) async fn run(args: Retry) -> Result<ExitCode, Failure> {
+    unless_stopped(retry(args)).await
+}
+
+async fn retry(args: Retry) -> Result<ExitCode, Failure> {
+    let found = sweeps::find(args.table, &args.sweep).await?;
+    let indices = wanted(&found, &args.indices, args.failed).await?;
+    let text = text(&found, &indices).await?;
+    if args.dry_run {
+        out::results(|to| to.write_all(text.as_bytes()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let upload = free_upload(&found).await?;
+    let key = upload.key.clone();
+    let dropped = Dropped::put_body(found.s3(), upload, text.into_bytes().into()).await?;
+    let (count, plural) = (indices.len(), if indices.len() == 1 { "" } else { "s" });
+    out::note(format_args!(
+        "{count} trial{plural} of {} as s3://{}/{key}, waiting for the plan …",
+        found.sweep.id,
+        found.bucket()
+    ));
+    match dropped.answer().await? {
+        Answer::Planned(plan) if args.json => out::results(|to| writeln!(to, "{plan}"))?,
+        Answer::Planned(plan) => {
+            let sweep = plan.get("sweep").and_then(Value::as_str).unwrap_or_default();
+            out::results(|to| writeln!(to, "{sweep}"))?;
+            out::note(format_args!("follow it with: spotsweep status {sweep}"));
+        }
+        Answer::Rejected(rejection) => {
+            sweep_file::explain(&problems(&rejection));
+            return Ok(ExitCode::from(FAILED));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn wanted(found: &Found, named: &[u32], failed: bool) -> Result<BTreeSet<u32>, Failure> {
+    let mut wanted = found.indices(named)?;
+    if failed || named.is_empty() {
+        let trials = found.trials().await?;
+        wanted.extend(trials.iter().filter(|trial| trial.status == JobStatus::Failed).map(|trial| trial.index));
+    }
+    if wanted.is_empty() {
+        let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
+        return Err(Failure::new(format!(
+            "no trial of {sweep}, which is {stage}, has failed: name trials by their index"
+        )));
+    }
+    Ok(wanted)
+}
+
+/// The new sweep file.
+async fn text(found: &Found, indices: &BTreeSet<u32>) -> Result<String, Failure> {
+    let Upload { key, version_id, fingerprint, .. } = &found.sweep.upload;
+    let original = found.read_version(key, version_id.clone()).await?.ok_or_else(|| {
+        let version = version_id.as_ref().map(|version| format!(" in version {version}")).unwrap_or_default();
+        Failure::new(format!(
+            "the file that the sweep came from, s3://{}/{key}{version}, is gone, and with it the settings that its \
+             trials ran with: write a new file; `spotsweep export {} --format json` has the trials' parameters",
+            found.bucket(),
+            found.sweep.id
+        ))
+    })?;
+    let unreadable =
+        || Failure::new(format!("{key} is no sweep file of this version any more; drop it again to be told why"));
+    let file = sweep::parse(key, fingerprint, &original).map_err(|_| unreadable())?;
+    let lines = parameters(&found.parameters().await?, indices)?;
+    let id = &found.sweep.id;
+    let text = file::text(&file, &lines, &format!("Trials of {id} once more: spotsweep retry {id}"));
+    if text.len() as u64 > MAX_FILE_BYTES {
+        let (count, limit) = (indices.len(), MAX_FILE_BYTES >> 20);
+        return Err(Failure::new(format!("{count} trials make a file of over {limit} MiB: name some by their index")));
+    }
+    let count = sweep::parse("the new file", "", text.as_bytes()).map(|file| file.trial_count());
+    match count {
+        Ok(count) if count == indices.len() as u64 => Ok(text),
+        Ok(_) => Err(Failure::new("the new file would not have the same trials: a defect, please report it")),
+        Err(problems) => {
+            sweep_file::explain(&problems);
+            Err(Failure::new("the new file would be rejected, see above: a defect, please report it"))
+        }
+    }
+}
+
+/// The trials' lines of `trials.jsonl`.
+fn parameters(lines: &[u8], indices: &BTreeSet<u32>) -> Result<Vec<TrialLine>, Failure> {
+    let lines = (0..).zip(lines.split(|byte| *byte == b'\n')).filter(|(index, _)| indices.contains(index));
+    let lines: Result<Vec<TrialLine>, _> = lines.map(|(_, line)| serde_json::from_slice(line)).collect();
+    let lines = lines.context(|| "trials.jsonl is not what sweep-upload has written")?;
+    if lines.len() == indices.len() { Ok(lines) } else { Err(Failure::new("trials.jsonl ends before its last trial")) }
+}
+
+/// The first key of `<name>-retry-<N>.yaml` that nothing lies under yet.
+async fn free_upload(found: &Found) -> Result<Upload, Failure> {
+    let prefix = format!("{}-retry-", stem(&found.sweep.upload.key));
+    let cannot_list = || format!("cannot list s3://{}/{prefix}", found.bucket());
+    let mut pages = found.s3().list_objects_v2().bucket(found.bucket()).prefix(&prefix).into_paginator().send();
+    let mut highest = 0;
+    while let Some(page) = pages.next().await {
+        let page = page.context(cannot_list)?;
+        let keys = page.contents().iter().filter_map(|object| object.key());
+        highest = keys.filter_map(|key| number(key.strip_prefix(&prefix)?)).fold(highest, u32::max);
+    }
+    Ok(upload_to(found.bucket(), format!("{prefix}{}.yaml", highest.saturating_add(1))))
+}
+
+/// The digits that a rest of a key begins with.
+fn number(rest: &str) -> Option<u32> {
+    rest.split_once('.')?.0.parse().ok()
+}
+
+/// The key without its ending, and without what an earlier retry has added.
+fn stem(key: &str) -> &str {
+    let stem = key.strip_suffix(".yaml").or_else(|| key.strip_suffix(".yml")).unwrap_or(key);
+    match stem.rsplit_once("-retry-") {
+        Some((before, number)) if number.parse::<u32>().is_ok() => before,
+        Some(_) | None => stem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_of_a_retry_is_the_next() {
+        for (key, expected) in [
+            ("sweeps/digits.yaml", "sweeps/digits"),
+            ("sweeps/team/digits.yml", "sweeps/team/digits"),
+            ("sweeps/digits-retry-2.yaml", "sweeps/digits"),
+            ("sweeps/digits-retry-x.yaml", "sweeps/digits-retry-x"),
+        ] {
+            assert_eq!(stem(key), expected);
+        }
+        for (rest, expected) in [("12.yaml", Some(12)), ("3.yaml.plan.json", Some(3)), ("x.yaml", None), ("3", None)] {
+            assert_eq!(number(rest), expected, "{rest}");
+        }
+    }
+}

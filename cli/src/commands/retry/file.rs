@@ -1,0 +1,162 @@
+//! A sweep file that says what another says, but for its trials.
+
+use serde_json::{Map, Value, json};
+use spotsweep::claim::TrialLine;
+use spotsweep::sweep::{
+    Budget, Code, Goal, MetricGoal, Notifications, Outputs, Resources, Settings, SweepFile, Workspace,
+};
+
+/// The file's text: a list of trials with the original's settings, metric and name. It is YAML that could be JSON.
+pub(super) fn text(original: &SweepFile, trials: &[TrialLine], comment: &str) -> String {
+    let mut text = format!("# {comment}\n");
+    if let Some(name) = &original.name {
+        text.push_str(&format!("name: {}\n", json!(name)));
+    }
+    if let Some(MetricGoal { name, goal }) = &original.metric {
+        let goal = match goal {
+            Goal::Minimize => "minimize",
+            Goal::Maximize => "maximize",
+        };
+        text.push_str(&format!("metric: {}\n", json!({ "name": name, "goal": goal })));
+    }
+    let settings = settings(&original.settings);
+    if !settings.is_empty() {
+        text.push_str("spotsweep:\n");
+        settings.iter().for_each(|(key, value)| text.push_str(&format!("  {key}: {value}\n")));
+    }
+    text.push_str("trials:\n");
+    for TrialLine { index, parameters } in trials {
+        text.push_str(&format!("  - {}  # trial {index}\n", Value::Object(parameters.clone())));
+    }
+    text
+}
+
+/// What stands under `spotsweep:`. Every setting is named here, so that none can be forgotten.
+fn settings(settings: &Settings) -> Map<String, Value> {
+    let Settings {
+        job_definition,
+        queue,
+        attempts,
+        timeout_seconds,
+        command,
+        resources,
+        workspace,
+        code,
+        outputs,
+        notifications,
+        budget,
+        tags,
+    } = settings;
+    let all = [
+        ("job_definition", job_definition.as_ref().map(|name| json!(name))),
+        ("queue", queue.as_ref().map(|name| json!(name))),
+        ("attempts", attempts.map(Value::from)),
+        ("timeout", timeout_seconds.map(Value::from)),
+        ("command", command.as_ref().map(|command| json!(command))),
+        (
+            "resources",
+            resources.map(|Resources { vcpus, memory_mib, gpus }| {
+                let memory = memory_mib.map(|mib| format!("{mib}MiB"));
+                present([("vcpus", json!(vcpus)), ("memory", json!(memory)), ("gpus", json!(gpus))])
+            }),
+        ),
+        ("workspace", workspace.as_ref().map(workspace_value)),
+        (
+            "code",
+            code.as_ref().map(|Code { git, reference }| present([("git", json!(git)), ("ref", json!(reference))])),
+        ),
+        (
+            "outputs",
+            outputs.as_ref().map(|Outputs { include, exclude }| {
+                let listed = |patterns: &Vec<String>| if patterns.is_empty() { Value::Null } else { json!(patterns) };
+                present([("include", listed(include)), ("exclude", listed(exclude))])
+            }),
+        ),
+        ("notifications", notifications.as_ref().map(|Notifications { topic }| json!({ "topic": topic }))),
+        (
+            "budget",
+            budget.map(|Budget { max_usd, max_hours }| {
+                present([("max_usd", json!(max_usd)), ("max_hours", json!(max_hours))])
+            }),
+        ),
+        ("tags", (!tags.is_empty()).then(|| json!(tags))),
+    ];
+    all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+}
+
+fn workspace_value(workspace: &Workspace) -> Value {
+    match workspace {
+        Workspace::Off => json!("off"),
+        Workspace::Volume { size_gib, snapshot } => {
+            let size = size_gib.map(|gib| format!("{gib}GiB"));
+            present([("size", json!(size)), ("snapshot", json!(snapshot))])
+        }
+        Workspace::Adopted { volume } => json!({ "volume": volume }),
+    }
+}
+
+/// An object of the fields that are there.
+fn present<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    let there = fields.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(there.map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use spotsweep::sweep::parse;
+
+    use super::*;
+
+    const EVERYTHING: &str = r#"
+program: train.py
+name: "all: of it"
+method: grid
+metric: {name: val_loss}
+command: ["${env}", "${interpreter}", "-u", "${program}", "${args}"]
+parameters:
+  lr: {values: [1e-4, 0.1, 1.0, 12345678901234567]}
+  text: {values: ["off", "12:30", "a: b, [c] # d", "é\n\"\\", "", "0x10", ~, true]}
+  optimizer: {parameters: {kind: {value: [1, {deep: "yes"}]}}}
+spotsweep:
+  job_definition: arn:aws:batch:us-east-1:123456789012:job-definition/train:3
+  queue: gpu
+  attempts: 7
+  timeout: 90m
+  resources: {vcpus: 4, memory: 16GiB, gpus: 1}
+  workspace: {size: 100GiB, snapshot: snap-0123456789abcdef0}
+  code: {git: "https://github.com/me/train.git", ref: v1.2}
+  outputs: {include: ["model/*.pt"], exclude: [tmp/**, "*.log"]}
+  notifications: {topic: "arn:aws:sns:us-east-1:123456789012:done"}
+  budget: {max_usd: 12.5, max_hours: 3}
+  tags: {team: vision, cost: 007}
+"#;
+
+    fn lines(file: &SweepFile) -> Vec<TrialLine> {
+        (0..).zip(file.trials()).map(|(index, parameters)| TrialLine { index, parameters }).collect()
+    }
+
+    #[test]
+    fn a_retry_says_what_the_original_says() {
+        let settings = |rest: &str| format!("spotsweep: {{{rest}}}\ntrials: [{{lr: 0.1}}]\n");
+        let files = [
+            EVERYTHING.to_owned(),
+            "- {lr: 0.1, units: 64}\n- {lr: 1e-2}\n".to_owned(),
+            "program: train.py\nmethod: grid\nparameters: {lr: {values: [1, 2]}}\n".to_owned(),
+            settings("workspace: off"),
+            settings("workspace: {}"),
+            settings("workspace: {volume: my-volume}"),
+            settings("resources: {}, outputs: {}, code: {git: a}, budget: {max_usd: 1}"),
+        ];
+        for text_before in files {
+            let before = parse("before", "v", text_before.as_bytes())
+                .unwrap_or_else(|problems| unreachable!("{text_before}: {problems:?}"));
+            let text = text(&before, &lines(&before), "once more");
+            let after =
+                parse("after", "w", text.as_bytes()).unwrap_or_else(|problems| unreachable!("{text}: {problems:?}"));
+            assert_eq!(after.settings, before.settings, "{text}");
+            assert_eq!((&after.metric, &after.name), (&before.metric, &before.name));
+            assert_eq!(lines(&after), lines(&before), "{text}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! `spotsweep watch`: a sweep as it goes on, until it is over.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use spotsweep::lifecycle::Stage;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::args::Table;
+use crate::failure::{FAILED, Failure};
+use crate::live::Happening;
+use crate::live::draw::{View, clock, draw, text};
+use crate::live::look::{Look, Watcher, outcome};
+use crate::live::model::Model;
+use crate::live::screen::{Key, Screen, has_colours, is_there};
+use crate::signals::unless_stopped;
+use crate::{out, sweeps};
+
+/// Between two frames: the clock goes on.
+const FRAME: Duration = Duration::from_secs(1);
+/// A still is as wide as the narrowest terminal that all of it fits into, and as high as it takes.
+const STILL: (u16, u16) = (100, 40);
+/// Happenings before the first look that a person is told; machines are told all of them.
+const MOST_EARLIER: usize = 20;
+
+/// `spotsweep watch`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+On a terminal: a view that is drawn every second. Anywhere else, and with --plain: a line for each
+thing that happens. Either ends with the sweep. q leaves the view; the sweep goes on.
+
+The control plane is read every 2 seconds, every 5 where more than 500 trials have started, every
+half where all of up to 500 have ended: one GetItem, and one Query over the trials that have started
+(a request a megabyte, about 500 trials). Where trials wait for longer than 30 seconds, Batch is
+asked why, every 15 seconds: one DescribeJobs of 100 jobs at most, and one DescribeJobQueues.
+
+Exit codes: 0 every trial has succeeded, or the view was left before; 1 a trial has failed, the file
+was rejected, or nothing could be read; 2 wrong usage.
+
+Examples:
+  spotsweep watch digits-1a2b3c4d5e6f
+  spotsweep watch digits-1a2b3c4d5e6f --plain >watch.log
+  spotsweep watch digits-1a2b3c4d5e6f --json | jq -c 'select(.what == \"interrupted\")'
+  spotsweep watch digits-1a2b3c4d5e6f --once         one frame as text")]
+pub(crate) struct Watch {
+    /// The sweep's id, as `ls` and `submit` print it
+    #[arg(value_name = "SWEEP")]
+    sweep: String,
+    /// A line for each thing that happens, on a terminal too
+    #[arg(long, conflicts_with = "json")]
+    plain: bool,
+    /// A JSON object for each thing that happens, the summary last; with --once, one object
+    #[arg(long)]
+    json: bool,
+    /// Print one frame and leave
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    table: Table,
+}
+
+/// How a view has ended.
+enum End {
+    /// With the sweep.
+    Over,
+    /// Somebody has seen enough.
+    Left,
+}
+
+/// Exit code 0 if every trial has succeeded, or if it is left before; 1 if one has failed, or the file was rejected.
+pub(crate) async fn run(args: Watch) -> Result<ExitCode, Failure> {
+    unless_stopped(watch(&args)).await
+}
+
+async fn watch(args: &Watch) -> Result<ExitCode, Failure> {
+    let mut watcher = Watcher::new(sweeps::find(args.table.clone(), &args.sweep).await?);
+    let first = watcher.look().await?;
+    let (mut model, news) = Model::new(first);
+    if args.once {
+        let still = || text(&model, &View::still(model.look.at), STILL.0, STILL.1);
+        out::results(|to| if args.json { writeln!(to, "{}", model.json()) } else { write!(to, "{}", still()) })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let looks = watcher.follow(&model.look);
+    let end = if args.json {
+        lines(&mut model, news, looks, json_line).await?
+    } else if args.plain || !is_there() {
+        let skipped = news.len().saturating_sub(MOST_EARLIER);
+        if skipped > 0 {
+            out::note(format_args!("{skipped} earlier happenings are not shown; --json tells them all"));
+        }
+        let news = news.into_iter().skip(skipped).collect();
+        lines(&mut model, news, looks, plain_line).await?
+    } else {
+        on_screen(&mut model, looks).await?
+    };
+    match end {
+        End::Over => settled(args, &model).await,
+        End::Left => {
+            let look = &model.look;
+            out::note(format_args!("{} is {}; it goes on without a watcher", look.sweep.id, look.sweep.stage.name()));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// A line for each thing that happens.
+async fn lines(
+    model: &mut Model,
+    first: Vec<Happening>,
+    mut looks: Receiver<Result<Look, Failure>>,
+    line: fn(&Model, &Happening) -> String,
+) -> Result<End, Failure> {
+    let (mut news, mut in_trouble) = (first, false);
+    loop {
+        if !out::stream(|to| news.iter().try_for_each(|news| writeln!(to, "{}", line(model, news))))? {
+            return Ok(End::Left);
+        }
+        if model.look.is_over() {
+            return Ok(End::Over);
+        }
+        news = match looks.recv().await {
+            Some(Ok(look)) => {
+                in_trouble = false;
+                model.take(look)
+            }
+            Some(Err(failure)) => {
+                if !in_trouble {
+                    out::note(format_args!("{failure}\nlooking again …"));
+                }
+                in_trouble = true;
+                Vec::new()
+            }
+            None => return Err(Failure::new("the control plane can't be read any more")),
+        };
+    }
+}
+
+fn json_line(_model: &Model, news: &Happening) -> String {
+    json!(news).to_string()
+}
+
+/// As the demo's lines are: seconds since the file was dropped, and a sentence.
+fn plain_line(model: &Model, news: &Happening) -> String {
+    let seconds = model.look.sweep.seconds_until(news.at).max(0.0);
+    format!("{seconds:>6.1} s  {}", news.text())
+}
+
+async fn on_screen(model: &mut Model, mut looks: Receiver<Result<Look, Failure>>) -> Result<End, Failure> {
+    let mut screen = Screen::open()?;
+    let mut view = View { colours: has_colours(), foot: Some(Ok(())), ..View::still(Timestamp::now()) };
+    let mut frames = interval(FRAME);
+    frames.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    while !model.look.is_over() {
+        view.at = Timestamp::now();
+        screen.draw(|area, buffer| draw(model, &view, area, buffer))?;
+        tokio::select! {
+            _ = frames.tick() => {}
+            key = screen.key() => {
+                if key == Key::Quit {
+                    return Ok(End::Left);
+                }
+                turn(&mut view, key, model.happenings.len(), screen.height());
+            }
+            look = looks.recv() => match look {
+                Some(Ok(look)) => {
+                    let news = model.take(look);
+                    // What is read stays where it is.
+                    view.scroll += if view.scroll > 0 { news.len() } else { 0 };
+                    view.foot = Some(Ok(()));
+                }
+                Some(Err(failure)) => view.foot = Some(Err(format!("looking again: {failure}").replace('\n', " "))),
+                None => return Err(Failure::new("the control plane can't be read any more")),
+            },
+        }
+    }
+    Ok(End::Over)
+}
+
+/// What a key does to the view.
+fn turn(view: &mut View, key: Key, happenings: usize, height: usize) {
+    let page = isize::try_from(height / 2).unwrap_or(isize::MAX);
+    let by = match key {
+        Key::Scroll(lines) => lines,
+        Key::Page(pages) => pages.saturating_mul(page),
+        Key::Home => isize::MIN,
+        Key::Help => {
+            view.help = !view.help;
+            return;
+        }
+        Key::Quit | Key::Resized => return,
+    };
+    view.scroll = view.scroll.saturating_add_signed(by).min(happenings.saturating_sub(1));
+}
+
+/// The last word on a sweep that is over: its summary.
+async fn settled(args: &Watch, model: &Model) -> Result<ExitCode, Failure> {
+    let found = sweeps::find(args.table.clone(), &args.sweep).await?;
+    let outcome = outcome(&found).await?;
+    let is_rejected = found.sweep.stage == Stage::Rejected;
+    if args.json {
+        let (what, field) = if is_rejected { ("rejected", "rejection") } else { ("settled", "summary") };
+        let line = json!({ "at": Timestamp::now().to_string(), "what": what, field: outcome });
+        out::results(|to| writeln!(to, "{line}"))?;
+    } else {
+        out::results(|to| writeln!(to, "{}", last_words(model, &outcome)))?;
+    }
+    Ok(if model.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn last_words(model: &Model, outcome: &Value) -> String {
+    let sweep = &model.look.sweep;
+    if sweep.stage == Stage::Rejected {
+        let count = outcome.get("problems").and_then(Value::as_array).map_or(0, Vec::len);
+        let place = format!("s3://{}/{}", sweep.upload.bucket, sweep.upload.rejected_key());
+        let plural = if count == 1 { "" } else { "s" };
+        return format!("{}: rejected, {count} problem{plural}: see {place}", sweep.id);
+    }
+    let (toll, time) = (&model.toll, clock(model.elapsed(model.look.at)));
+    let (interruptions, attempts) = (toll.interruptions, toll.attempts);
+    let results = format!("s3://{}/{}", sweep.upload.bucket, sweep.id.results_prefix());
+    let figures = &model.figures;
+    format!(
+        "{}: settled after {time}, {attempts} attempts, {interruptions} interruptions\n{figures}\n{results}",
+        sweep.id
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_scroll_within_what_there_is() {
+        let mut view = View::still(Timestamp::UNIX_EPOCH);
+        let mut scrolled = |key| {
+            turn(&mut view, key, 30, 24);
+            view.scroll
+        };
+        let keys =
+            [Key::Scroll(-1), Key::Scroll(1), Key::Page(1), Key::Page(1), Key::Page(1), Key::Page(-1), Key::Home];
+        assert_eq!(keys.map(&mut scrolled), [0, 1, 13, 25, 29, 17, 0]);
+        turn(&mut view, Key::Help, 30, 24);
+        assert!(view.help);
+        turn(&mut view, Key::Resized, 0, 0);
+        turn(&mut view, Key::Scroll(1), 0, 0);
+        assert_eq!(view.scroll, 0, "nothing has happened yet");
+    }
+}

@@ -1,0 +1,17 @@
+//! The live view of a sweep: reading ([`look`]), what that comes to ([`model`]), and drawing ([`draw`]), apart from
+//! each other, so that all but the first can be tested without anything that runs.
+
+pub(crate) mod draw;
+mod eta;
+mod grid;
+mod happening;
+pub(crate) mod look;
+pub(crate) mod model;
+pub(crate) mod screen;
+mod spark;
+mod waits;
+
+pub(crate) use happening::{Happening, why};
+
+#[cfg(test)]
+mod samples;

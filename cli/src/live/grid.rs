@@ -1,0 +1,101 @@
+//! All trials as a block of cells.
+
+use spotsweep::trial::{JobStatus, Trial};
+
+/// How a trial stands. Where one cell stands for several trials, the last of these among them is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Standing {
+    /// Done.
+    Succeeded,
+    /// Nothing has run yet.
+    Waiting,
+    /// It has an instance; its container does not run yet.
+    Starting,
+    /// Its container runs.
+    Running,
+    /// It was interrupted, and waits to go on.
+    Interrupted,
+    /// Failed for good.
+    Failed,
+}
+
+impl Standing {
+    /// All of them, as the legend has them: what needs a look stands where nothing is cut off.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Failed, Self::Interrupted, Self::Running, Self::Starting, Self::Waiting, Self::Succeeded];
+
+    fn of(trial: &Trial) -> Self {
+        match trial.status {
+            JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable if trial.ended > 0 => Self::Interrupted,
+            JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => Self::Waiting,
+            JobStatus::Starting => Self::Starting,
+            JobStatus::Running => Self::Running,
+            JobStatus::Succeeded => Self::Succeeded,
+            JobStatus::Failed => Self::Failed,
+        }
+    }
+
+    /// Tells it apart without colours.
+    pub(crate) fn symbol(self) -> &'static str {
+        match self {
+            Self::Waiting => "·",
+            Self::Starting => "○",
+            Self::Running => "●",
+            Self::Interrupted => "↻",
+            Self::Succeeded => "■",
+            Self::Failed => "✗",
+        }
+    }
+
+    /// In a word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Succeeded => "done",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Each trial's standing, by index. Those without a record have had no event yet, so they wait.
+pub(super) fn standings(total: u32, trials: &[Trial]) -> Vec<Standing> {
+    let mut all = vec![Standing::Waiting; total as usize];
+    for trial in trials {
+        if let Some(standing) = all.get_mut(trial.index as usize) {
+            *standing = Standing::of(trial);
+        }
+    }
+    all
+}
+
+/// The trials as at most so many cells, and how many trials one cell stands for.
+pub(super) fn cells(standings: &[Standing], most: usize) -> (Vec<Standing>, usize) {
+    let each = standings.len().div_ceil(most.max(1)).max(1);
+    (standings.chunks(each).filter_map(|some| some.iter().max().copied()).collect(), each)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::samples::trial;
+
+    #[test]
+    fn a_cell_shows_what_needs_a_look() {
+        let mut again = trial(2, JobStatus::Runnable);
+        again.ended = 1;
+        let trials = [trial(0, JobStatus::Succeeded), again, trial(3, JobStatus::Running), trial(9, JobStatus::Failed)];
+        let standings = standings(5, &trials);
+        use Standing::{Interrupted, Running, Succeeded, Waiting};
+        assert_eq!(standings, [Succeeded, Waiting, Interrupted, Running, Waiting]);
+        assert_eq!(cells(&standings, 5), (standings.clone(), 1));
+        assert_eq!(cells(&standings, 4), (vec![Waiting, Interrupted, Waiting], 2));
+        assert_eq!(cells(&standings, 0), (vec![Interrupted], 5));
+        assert_eq!(cells(&[], 5), (vec![], 1));
+        let many = vec![Succeeded; 10_000];
+        let (shown, each) = cells(&many, 480);
+        assert_eq!((shown.len(), each), (477, 21), "21 * 477 = 10 017");
+    }
+}

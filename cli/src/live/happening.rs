@@ -1,0 +1,334 @@
+//! What has happened to trials: the difference between two looks at their records.
+//!
+//! A look that comes late finds several steps at once and tells all of them that the record still shows: each attempt's
+//! begin and end is kept there with its own time.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use spotsweep::trial::{Attempt, JobStatus, Trial};
+use spotsweep::workspace::{Stage, Workspace};
+
+/// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Happening {
+    /// When, as Batch or EC2 tells it; of what has no time of its own, when it was seen.
+    pub(crate) at: Timestamp,
+    /// The trial's index; absent for what concerns the sweep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trial: Option<u32>,
+    /// What.
+    #[serde(flatten)]
+    pub(crate) what: What,
+}
+
+/// What has happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub(crate) enum What {
+    /// The sweep has entered a stage.
+    Stage { stage: &'static str },
+    /// No further attempt starts: the sweep's budget is reached.
+    Stopped { reason: String },
+    /// A trial's first container runs.
+    Started { attempt: u32, zone: Option<String>, instance: Option<String> },
+    /// A later one runs. `seconds_lost` counts from the end of the container before.
+    Resumed {
+        attempt: u32,
+        zone: Option<String>,
+        from_zone: Option<String>,
+        instance: Option<String>,
+        seconds_lost: Option<f64>,
+    },
+    /// The instance is to be taken, or EC2 recommends to leave: the workspace is saved early.
+    Noticed { attempt: u32 },
+    /// The attempt's instance was taken.
+    Interrupted { attempt: u32, zone: Option<String>, reason: Option<String> },
+    /// The workspace is on its way to another zone.
+    Migrating { from_zone: String, to_zone: String },
+    /// It is mounted and verified there.
+    Migrated { from_zone: String, to_zone: String },
+    /// Something was not as usual with its workspace, and another way was taken.
+    FellBack { note: String },
+    /// The attempt can't have its workspace.
+    Refused { reason: String },
+    /// Batch's attempts are used up: the trial goes on as a job of its own.
+    Resubmitted { round: u32 },
+    /// It is done.
+    Succeeded { attempts: usize, run_seconds: f64, metric: Option<String>, value: Option<f64>, best: bool },
+    /// It has failed for good.
+    Failed { attempts: usize, reason: String },
+}
+
+impl Happening {
+    /// One sentence. What others have written cannot reach the terminal's controls.
+    pub(crate) fn text(&self) -> String {
+        let what = self.what.text();
+        let text = self.trial.map_or_else(|| what.clone(), |trial| format!("trial {trial} {what}"));
+        text.replace(char::is_control, " ")
+    }
+}
+
+impl What {
+    fn text(&self) -> String {
+        let within = |zone: &Option<String>| zone.as_ref().map(|zone| format!(" in {zone}")).unwrap_or_default();
+        let on = |instance: &Option<String>| instance.as_ref().map(|id| format!(" on {id}")).unwrap_or_default();
+        match self {
+            Self::Stage { stage } => format!("the sweep is {stage}"),
+            Self::Stopped { reason } => format!("no further attempt starts: {reason}"),
+            Self::Started { zone, instance, .. } => format!("runs{}{}", within(zone), on(instance)),
+            Self::Resumed { attempt, zone, from_zone, instance, seconds_lost } => {
+                let lost = seconds_lost.map(|seconds| format!(", {seconds:.1} s lost")).unwrap_or_default();
+                let from = from_zone.as_ref().map(|zone| format!(", before in {zone}")).unwrap_or_default();
+                format!("runs again{}{}: attempt {attempt}{from}{lost}", within(zone), on(instance))
+            }
+            Self::Noticed { attempt } => format!("is warned: attempt {attempt} may lose its instance; saving early"),
+            Self::Interrupted { attempt, zone, reason } => {
+                let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                format!("is interrupted{}: attempt {attempt}{reason}", within(zone))
+            }
+            Self::Migrating { from_zone, to_zone } => format!("moves its workspace from {from_zone} to {to_zone}"),
+            Self::Migrated { from_zone, to_zone } => {
+                format!("has its workspace in {to_zone}, verified; it was in {from_zone}")
+            }
+            Self::FellBack { note } => format!("falls back: {note}"),
+            Self::Refused { reason } => format!("can't have its workspace: {reason}"),
+            Self::Resubmitted { round } => format!("goes on as a job of its own: round {round}"),
+            Self::Succeeded { attempts, run_seconds, metric, value, best } => {
+                let measured = metric.as_ref().zip(*value).map(|(name, value)| format!(", {name} {value:.4}"));
+                let best = if *best { ", the best so far" } else { "" };
+                let attempts = if *attempts > 1 { format!(" in {attempts} attempts") } else { String::new() };
+                format!("succeeded after {run_seconds:.1} s{attempts}{}{best}", measured.unwrap_or_default())
+            }
+            Self::Failed { attempts, reason } => {
+                let plural = if *attempts == 1 { "" } else { "s" };
+                format!("failed after {attempts} attempt{plural}: {reason}")
+            }
+        }
+    }
+}
+
+/// What has happened to a trial since it was last seen; everything, where it has not been seen yet.
+pub(super) fn between(before: Option<&Trial>, after: &Trial, now: Timestamp) -> Vec<Happening> {
+    if before == Some(after) {
+        return Vec::new();
+    }
+    let mut news: Vec<(Timestamp, What)> = Vec::new();
+    for (number, attempt) in &after.attempts {
+        let held = before.and_then(|before| before.attempts.get(number));
+        news.extend(of_attempt(held, *number, attempt, after, now));
+    }
+    if after.round > before.map_or(0, |before| before.round) {
+        news.push((now, What::Resubmitted { round: after.round }));
+    }
+    if let Some(workspace) = &after.workspace {
+        news.extend(of_workspace(before.and_then(|before| before.workspace.as_ref()), workspace, now));
+    }
+    if after.is_over() && !before.is_some_and(Trial::is_over) {
+        news.push((after.stopped_at().unwrap_or(now), end(after)));
+    }
+    news.into_iter().map(|(at, what)| Happening { at, trial: Some(after.index), what }).collect()
+}
+
+fn of_attempt(
+    held: Option<&Attempt>,
+    number: u32,
+    attempt: &Attempt,
+    trial: &Trial,
+    now: Timestamp,
+) -> Vec<(Timestamp, What)> {
+    let mut news = Vec::new();
+    if let Some(at) = attempt.started_at.filter(|_| held.is_none_or(|held| held.started_at.is_none())) {
+        let (zone, instance) = (attempt.zone.clone(), attempt.instance.clone());
+        let what = match ran_before(trial, number) {
+            None => What::Started { attempt: number, zone, instance },
+            Some(before) => {
+                let seconds_lost = before.stopped_at.map(|_| lost(before, at));
+                let from_zone = before.zone.clone().filter(|from| zone.as_ref().is_some_and(|zone| zone != from));
+                What::Resumed { attempt: number, zone, from_zone, instance, seconds_lost }
+            }
+        };
+        news.push((at, what));
+    }
+    if attempt.was_interrupted() && !held.is_some_and(Attempt::was_interrupted) {
+        let (zone, reason) = (attempt.zone.clone(), attempt.reason.clone());
+        news.push((attempt.stopped_at.unwrap_or(now), What::Interrupted { attempt: number, zone, reason }));
+    }
+    news
+}
+
+/// The last attempt before that one whose container ran: others were taken while they started, and changed nothing.
+pub(super) fn ran_before(trial: &Trial, number: u32) -> Option<&Attempt> {
+    trial.attempts.range(..number).map(|(_, attempt)| attempt).rfind(|attempt| attempt.started_at.is_some())
+}
+
+/// Seconds from the end of an attempt until then.
+pub(super) fn lost(attempt: &Attempt, until: Timestamp) -> f64 {
+    attempt.stopped_at.map_or(0.0, |stopped| until.duration_since(stopped).as_secs_f64().max(0.0))
+}
+
+fn of_workspace(before: Option<&Workspace>, after: &Workspace, now: Timestamp) -> Vec<(Timestamp, What)> {
+    let mut news = Vec::new();
+    let is_new = |operation: &u32| !before.is_some_and(|before| before.snapshots.contains_key(operation));
+    let early = after.snapshots.iter().filter(|(operation, _)| is_new(operation));
+    news.extend(
+        early.filter_map(|(_, snapshot)| Some((snapshot.asked_at, What::Noticed { attempt: snapshot.early? }))),
+    );
+    if let Some((from_zone, to_zone)) = way(after).filter(|way| before.and_then(self::way).as_ref() != Some(way)) {
+        news.push((now, What::Migrating { from_zone, to_zone }));
+    }
+    let home = before.and_then(home).filter(|home| is_mounted(after) && *home != after.volume.zone);
+    if let Some(from_zone) = home {
+        news.push((now, What::Migrated { from_zone: from_zone.to_owned(), to_zone: after.volume.zone.clone() }));
+    }
+    let told = before.map_or(0, |before| before.notes.len());
+    news.extend(after.notes.iter().skip(told).map(|note| (now, What::FellBack { note: note.clone() })));
+    let refused = after.unavailable.as_ref().filter(|why| before.and_then(|old| old.unavailable.as_ref()) != Some(why));
+    news.extend(refused.map(|reason| (now, What::Refused { reason: reason.clone() })));
+    news
+}
+
+/// From which zone to which a workspace is moving.
+fn way(workspace: &Workspace) -> Option<(String, String)> {
+    let here = &workspace.volume.zone;
+    let (from, to) = match (&workspace.stage, &workspace.source) {
+        (Stage::AwaitingSnapshot, _) => (here, &workspace.wanted.as_ref()?.zone),
+        (Stage::Creating | Stage::Attaching { .. }, Some(source)) => (&source.zone, here),
+        (Stage::Attached { mounted, .. }, Some(source)) if !mounted => (&source.zone, here),
+        (
+            Stage::Creating
+            | Stage::Attaching { .. }
+            | Stage::Attached { .. }
+            | Stage::Detaching { .. }
+            | Stage::Parked
+            | Stage::Disposing
+            | Stage::Gone,
+            _,
+        ) => return None,
+    };
+    (from != to).then(|| (from.clone(), to.clone()))
+}
+
+/// The zone of the newest bytes that are known to be good.
+fn home(workspace: &Workspace) -> Option<&str> {
+    let source = workspace.source.as_ref().filter(|_| !is_mounted(workspace));
+    let volume = source.unwrap_or(&workspace.volume);
+    volume.used.then_some(volume.zone.as_str())
+}
+
+pub(super) fn is_mounted(workspace: &Workspace) -> bool {
+    matches!(workspace.stage, Stage::Attached { mounted: true, .. })
+}
+
+fn end(trial: &Trial) -> What {
+    let attempts = trial.attempts.len();
+    if trial.status == JobStatus::Succeeded {
+        // Metric and rank are the sweep's to know.
+        What::Succeeded { attempts, run_seconds: trial.run_seconds(), metric: None, value: None, best: false }
+    } else {
+        What::Failed { attempts, reason: why(trial) }
+    }
+}
+
+/// Why a trial has failed. The exit code says more than Batch's reason, which is the same for all of them.
+pub(crate) fn why(trial: &Trial) -> String {
+    let exit_code = trial.attempts.values().next_back().and_then(|attempt| attempt.exit_code);
+    let reason = trial.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
+    match exit_code {
+        Some(code) => format!("{reason}, exit code {code}"),
+        None => reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::samples::{at, attached, interrupted, parked, trial};
+
+    fn told(before: Option<&Trial>, after: &Trial) -> Vec<String> {
+        between(before, after, at(99)).iter().map(|news| format!("{} {}", news.at.as_second(), news.text())).collect()
+    }
+
+    #[test]
+    fn a_reclaimed_trial_tells_each_step_once() {
+        let mut steps = vec![trial(7, JobStatus::Starting)];
+        let mut next = |change: &dyn Fn(&mut Trial)| {
+            let mut trial = steps.last().cloned().unwrap_or_else(|| trial(7, JobStatus::Submitted));
+            change(&mut trial);
+            steps.push(trial);
+        };
+        next(&|trial| {
+            trial.status = JobStatus::Running;
+            *trial.attempt(1) = interrupted("us-east-1a", 10, 20);
+            (trial.attempt(1).stopped_at, trial.attempt(1).reason) = (None, None);
+            trial.workspace = Some(attached("us-east-1a"));
+        });
+        next(&|trial| {
+            *trial.attempt(1) = interrupted("us-east-1a", 10, 20);
+            trial.status = JobStatus::Runnable;
+            trial.ended = 1;
+            trial.workspace = Some(parked("us-east-1a", "us-east-1c"));
+        });
+        next(&|trial| {
+            trial.status = JobStatus::Running;
+            *trial.attempt(2) = Attempt { stopped_at: None, reason: None, ..interrupted("us-east-1c", 27, 0) };
+            trial.workspace = Some(attached("us-east-1c"));
+        });
+        next(&|trial| {
+            trial.status = JobStatus::Succeeded;
+            trial.attempt(2).stopped_at = Some(at(40));
+            trial.attempt(2).exit_code = Some(0);
+        });
+        let told_singly: Vec<String> = steps.windows(2).flat_map(|pair| told(pair.first(), &pair[1])).collect();
+        assert_eq!(
+            told_singly,
+            [
+                "10 trial 7 runs in us-east-1a on i-us-east-1a",
+                "20 trial 7 is interrupted in us-east-1a: attempt 1: Host EC2 (instance i-us-east-1a) terminated.",
+                "99 trial 7 moves its workspace from us-east-1a to us-east-1c",
+                "27 trial 7 runs again in us-east-1c on i-us-east-1c: attempt 2, before in us-east-1a, 7.0 s lost",
+                "99 trial 7 has its workspace in us-east-1c, verified; it was in us-east-1a",
+                "40 trial 7 succeeded after 23.0 s in 2 attempts",
+            ]
+        );
+        let last = &steps[steps.len() - 1];
+        assert!(told(Some(last), last).is_empty());
+        // Who comes late is told all that the record still shows.
+        let late = told(None, last);
+        for at in ["10 ", "20 ", "27 ", "40 "] {
+            assert!(late.iter().any(|line| line.starts_with(at)), "{at}: {late:?}");
+        }
+    }
+
+    #[test]
+    fn json_has_the_fields_that_the_page_promises() {
+        let failed = Trial { reason: Some("Essential container\nexited".to_owned()), ..trial(3, JobStatus::Failed) };
+        let [news] = &between(None, &failed, at(5))[..] else { unreachable!("one thing has happened") };
+        let expected = serde_json::json!({
+            "at": "1970-01-01T00:00:05Z", "trial": 3, "what": "failed", "attempts": 0,
+            "reason": "Essential container\nexited",
+        });
+        assert_eq!(serde_json::to_value(news).ok(), Some(expected));
+        assert_eq!(news.text(), "trial 3 failed after 0 attempts: Essential container exited");
+    }
+
+    #[test]
+    fn fallbacks_refusals_and_warnings_are_told() {
+        let mut after = trial(1, JobStatus::Running);
+        let mut workspace = attached("us-east-1a");
+        let before = Trial { workspace: Some(workspace.clone()), ..after.clone() };
+        workspace.notes = vec!["started from snap-1".to_owned()];
+        workspace.unavailable = Some("no volume in us-east-1a: VolumeLimitExceeded: quota".to_owned());
+        workspace.snapshots.insert(4, crate::live::samples::early_snapshot(30));
+        after.workspace = Some(workspace);
+        after.round = 1;
+        assert_eq!(
+            told(Some(&before), &after),
+            [
+                "99 trial 1 goes on as a job of its own: round 1",
+                "30 trial 1 is warned: attempt 1 may lose its instance; saving early",
+                "99 trial 1 falls back: started from snap-1",
+                "99 trial 1 can't have its workspace: no volume in us-east-1a: VolumeLimitExceeded: quota",
+            ]
+        );
+    }
+}

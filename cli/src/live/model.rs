@@ -1,0 +1,381 @@
+//! What is shown of a sweep, worked out from one look after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use spotsweep::leaderboard::ranking;
+use spotsweep::lifecycle::Ranking;
+use spotsweep::trial::{JobStatus, Trial};
+
+use super::grid::{Standing, standings};
+use super::happening::{Happening, What, between, lost, ran_before};
+use super::look::Look;
+use super::{eta, waits};
+use crate::progress::Figures;
+
+/// Happenings that can be scrolled back to.
+const MOST_HAPPENINGS: usize = 5_000;
+
+/// Everything that is shown.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// The newest look.
+    pub(crate) look: Look,
+    /// Counts by state, and the best trial.
+    pub(crate) figures: Figures,
+    /// Each trial's, by index.
+    pub(crate) standings: Vec<Standing>,
+    /// What runs where.
+    pub(crate) zones: BTreeMap<String, Zone>,
+    /// The newest last.
+    pub(crate) happenings: Vec<Happening>,
+    /// The best value over time.
+    pub(crate) best: Vec<(Timestamp, f64)>,
+    /// What it took so far.
+    pub(crate) toll: Toll,
+    /// What is waited for.
+    pub(crate) waits: Vec<String>,
+    /// Seconds until the last trial has ended.
+    pub(crate) seconds_left: Option<f64>,
+    /// What it has cost so far, and the same time on demand, in USD.
+    pub(crate) cost: Option<(f64, f64)>,
+    /// The best value of those that have succeeded.
+    leading: Option<f64>,
+}
+
+/// What runs in a zone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Zone {
+    /// Containers.
+    pub(crate) running: u64,
+    /// Attempts whose container does not run yet.
+    pub(crate) starting: u64,
+    /// EC2 instances that have them.
+    pub(crate) instances: BTreeSet<String>,
+}
+
+/// What a sweep took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Toll {
+    /// Containers that were started.
+    pub(crate) attempts: usize,
+    /// Attempts that ended with their instance.
+    pub(crate) interruptions: usize,
+    /// Attempts in another zone than the one before.
+    pub(crate) zone_moves: usize,
+    /// Between the end of one attempt and the start of the next one, those included that have yet to start.
+    pub(crate) seconds_lost: f64,
+}
+
+impl Model {
+    /// The first look, and all that has happened before.
+    pub(crate) fn new(look: Look) -> (Self, Vec<Happening>) {
+        let mut model = Self {
+            figures: Figures::default(),
+            standings: Vec::new(),
+            zones: BTreeMap::new(),
+            happenings: Vec::new(),
+            best: Vec::new(),
+            toll: Toll::default(),
+            waits: Vec::new(),
+            seconds_left: None,
+            cost: None,
+            leading: None,
+            look,
+        };
+        let news = news(None, &model.look);
+        let news = model.tell(news);
+        model.work_out();
+        (model, news)
+    }
+
+    /// The next look, and what has happened since the last one, oldest first.
+    pub(crate) fn take(&mut self, look: Look) -> Vec<Happening> {
+        let news = news(Some(&self.look), &look);
+        self.look = look;
+        let news = self.tell(news);
+        self.work_out();
+        news
+    }
+
+    /// What ranks, where anything does.
+    fn ranking(&self) -> Option<Ranking> {
+        self.look.sweep.plan.as_ref().and_then(|plan| ranking(plan, &self.look.trials))
+    }
+
+    /// Adds to the happenings what only the whole sweep can tell: which trial is the best.
+    fn tell(&mut self, mut news: Vec<Happening>) -> Vec<Happening> {
+        if let Some(by) = self.ranking() {
+            for Happening { at, trial, what } in &mut news {
+                if let What::Succeeded { metric, value, best, .. } = what {
+                    *value = trial.and_then(|index| value_of(&self.look.trials, index, &by));
+                    *metric = value.map(|_| by.name.clone());
+                    *best =
+                        value.is_some_and(|value| self.leading.is_none_or(|leading| is_better(&by, value, leading)));
+                    self.leading = if *best { *value } else { self.leading };
+                    self.best.extend((*best).then_some(()).and(*value).map(|value| (*at, value)));
+                }
+            }
+        }
+        self.happenings.extend(news.iter().cloned());
+        let surplus = self.happenings.len().saturating_sub(MOST_HAPPENINGS);
+        self.happenings.drain(..surplus);
+        news
+    }
+
+    fn work_out(&mut self) {
+        let by = self.ranking();
+        let Look { at, sweep, trials, .. } = &self.look;
+        let total = self.look.total();
+        self.standings = standings(total, trials);
+        self.zones = zones(trials);
+        let instances = |(zone, found): (&String, &Zone)| {
+            (zone.clone(), BTreeMap::from([("running".to_owned(), found.instances.len() as u64)]))
+        };
+        self.figures = Figures {
+            instances: self.zones.iter().map(instances).collect(),
+            ..Figures::of(u64::from(total), trials, by.as_ref())
+        };
+        let newest = self.figures.best.as_ref().map(|(_, value, _)| *value);
+        if newest.is_some() && newest != self.best.last().map(|(_, value)| *value) {
+            self.best.extend(newest.map(|value| (self.ended_at().unwrap_or(*at), value)));
+        }
+        self.toll = toll(trials, *at);
+        self.waits = waits::waits(&self.look);
+        self.seconds_left = if self.look.is_over() { None } else { eta::seconds_left(total, trials, *at) };
+        // Without prices, as on the local stack, there is nothing to say.
+        let spent = sweep.spent.filter(|spent| spent.usd > 0.0 || spent.on_demand_usd > 0.0);
+        self.cost = spent.map(|spent| (spent.usd, spent.on_demand_usd));
+    }
+
+    /// When the last container ended, of a sweep that is over.
+    pub(crate) fn ended_at(&self) -> Option<Timestamp> {
+        let ended = self.look.trials.iter().filter_map(Trial::stopped_at).max();
+        ended.filter(|_| self.look.is_over())
+    }
+
+    /// Seconds from the upload to a time; for a sweep that is over, to its end at most.
+    pub(crate) fn elapsed(&self, at: Timestamp) -> f64 {
+        self.look.sweep.seconds_until(self.ended_at().map_or(at, |ended| ended.min(at))).max(0.0)
+    }
+
+    /// Whether every trial has succeeded, of a sweep that is over.
+    pub(crate) fn is_good(&self) -> bool {
+        self.look.is_over() && self.figures.trials > 0 && self.figures.succeeded == self.figures.trials
+    }
+
+    /// One frame, for machines.
+    pub(crate) fn json(&self) -> Value {
+        let Figures { trials, waiting, starting, running, succeeded, failed, best, .. } = &self.figures;
+        let best =
+            best.as_ref().map(|(metric, value, trial)| json!({ "trial": trial, "metric": metric, "value": value }));
+        let zone = |(name, zone): (&String, &Zone)| {
+            let Zone { running, starting, instances } = zone;
+            (name.clone(), json!({ "running": running, "starting": starting, "instances": instances }))
+        };
+        let Toll { attempts, interruptions, zone_moves, seconds_lost } = self.toll;
+        json!({
+            "at": self.look.at.to_string(),
+            "sweep": self.look.sweep.id.as_str(),
+            "stage": self.look.sweep.stage.name(),
+            "file": self.look.sweep.upload.key,
+            "elapsed_seconds": self.elapsed(self.look.at),
+            "seconds_left": self.seconds_left,
+            "trials": trials,
+            "waiting": waiting,
+            "starting": starting,
+            "running": running,
+            "succeeded": succeeded,
+            "failed": failed,
+            "zones": self.zones.iter().map(zone).collect::<serde_json::Map<_, _>>(),
+            "best": best,
+            "attempts": attempts,
+            "interruptions": interruptions,
+            "zone_moves": zone_moves,
+            "seconds_lost": seconds_lost,
+            "cost": self.cost.map(|(usd, on_demand)| json!({ "usd": usd, "on_demand_usd": on_demand })),
+            "waits_for": self.waits,
+        })
+    }
+}
+
+/// Everything that has happened between two looks, oldest first.
+fn news(before: Option<&Look>, after: &Look) -> Vec<Happening> {
+    let held: BTreeMap<u32, &Trial> =
+        before.into_iter().flat_map(|look| &look.trials).map(|trial| (trial.index, trial)).collect();
+    let of_trials = after.trials.iter().flat_map(|trial| between(held.get(&trial.index).copied(), trial, after.at));
+    let mut news: Vec<Happening> = of_trials.collect();
+    let of_sweep = |what| Happening { at: after.at, trial: None, what };
+    if before.is_none_or(|before| before.sweep.stage.name() != after.sweep.stage.name()) {
+        news.push(of_sweep(What::Stage { stage: after.sweep.stage.name() }));
+    }
+    let stopped = after.sweep.stopped.as_ref().filter(|_| before.is_none_or(|before| before.sweep.stopped.is_none()));
+    news.extend(stopped.map(|reason| of_sweep(What::Stopped { reason: reason.clone() })));
+    news.sort_by_key(|news| news.at);
+    news
+}
+
+fn value_of(trials: &[Trial], index: u32, by: &Ranking) -> Option<f64> {
+    let place = trials.binary_search_by_key(&index, |trial| trial.index).ok()?;
+    trials.get(place)?.metrics.get(&by.name).map(|metric| metric.last)
+}
+
+fn is_better(by: &Ranking, value: f64, than: f64) -> bool {
+    if by.maximize { value > than } else { value < than }
+}
+
+/// Attempts under way, by the zones that they have told.
+fn zones(trials: &[Trial]) -> BTreeMap<String, Zone> {
+    let mut zones: BTreeMap<String, Zone> = BTreeMap::new();
+    for trial in trials {
+        let is_running = match trial.status {
+            JobStatus::Running => true,
+            JobStatus::Starting => false,
+            JobStatus::Submitted
+            | JobStatus::Pending
+            | JobStatus::Runnable
+            | JobStatus::Succeeded
+            | JobStatus::Failed => continue,
+        };
+        let Some(attempt) = trial.attempts.get(&(trial.ended + 1)) else { continue };
+        let Some(name) = &attempt.zone else { continue };
+        let zone = zones.entry(name.clone()).or_default();
+        *(if is_running { &mut zone.running } else { &mut zone.starting }) += 1;
+        zone.instances.extend(attempt.instance.clone());
+    }
+    zones
+}
+
+fn toll(trials: &[Trial], now: Timestamp) -> Toll {
+    let mut toll = Toll::default();
+    for trial in trials {
+        toll.interruptions += trial.attempts.values().filter(|attempt| attempt.was_interrupted()).count();
+        for (number, attempt) in &trial.attempts {
+            let Some(started) = attempt.started_at else { continue };
+            toll.attempts += 1;
+            let Some(before) = ran_before(trial, *number) else { continue };
+            toll.seconds_lost += lost(before, started);
+            let zones = before.zone.as_ref().zip(attempt.zone.as_ref());
+            toll.zone_moves += usize::from(zones.is_some_and(|(from, to)| from != to));
+        }
+        let last = ran_before(trial, u32::MAX).filter(|_| !trial.is_over());
+        toll.seconds_lost += last.map_or(0.0, |last| lost(last, now));
+    }
+    toll
+}
+
+/// Seconds as a person says them.
+pub(crate) fn duration(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min {seconds:02} s"),
+        (hours, minutes) => format!("{hours} h {minutes:02} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spotsweep::lifecycle::Stage;
+
+    use super::*;
+    use crate::live::samples::{at, interrupted, look, running, succeeded, trial};
+
+    fn texts(news: &[Happening]) -> Vec<String> {
+        news.iter().map(Happening::text).collect()
+    }
+
+    #[test]
+    fn looks_become_figures_and_happenings() {
+        let (mut model, news) = Model::new(look(5, 4, vec![]));
+        assert_eq!(texts(&news), ["the sweep is running"]);
+        assert_eq!((model.figures.waiting, model.seconds_left, model.ended_at()), (4, None, None));
+
+        let news = model.take(look(30, 4, vec![succeeded(0, 5, 25, 0.5), running(1, "us-east-1c", 10)]));
+        assert_eq!(
+            texts(&news),
+            [
+                "trial 0 runs in us-east-1a on i-us-east-1a",
+                "trial 1 runs in us-east-1c on i-us-east-1c",
+                "trial 0 succeeded after 20.0 s, accuracy 0.5000, the best so far",
+            ]
+        );
+        let zone = &model.zones["us-east-1c"];
+        assert_eq!((zone.running, zone.instances.len(), model.zones.len()), (1, 1, 1));
+        assert_eq!(model.seconds_left, Some(40.0), "two more on the one instance");
+
+        let mut struck = running(1, "us-east-1c", 10);
+        *struck.attempt(1) = interrupted("us-east-1c", 10, 40);
+        (struck.ended, struck.status) = (1, JobStatus::Runnable);
+        let news = model.take(look(50, 4, vec![succeeded(0, 5, 25, 0.5), struck.clone()]));
+        assert_eq!(news.len(), 1, "{news:?}");
+        assert_eq!(model.toll, Toll { attempts: 2, interruptions: 1, zone_moves: 0, seconds_lost: 10.0 });
+        assert_eq!(model.standings[1], Standing::Interrupted);
+
+        (struck.status, *struck.attempt(2)) = (JobStatus::Running, running(1, "us-east-1a", 60).attempts[&1].clone());
+        model.take(look(70, 4, vec![succeeded(0, 5, 25, 0.5), struck, succeeded(2, 50, 66, 0.25)]));
+        assert_eq!(model.toll, Toll { attempts: 4, interruptions: 1, zone_moves: 1, seconds_lost: 20.0 });
+        assert_eq!(model.best, [(at(25), 0.5)], "0.25 is no best");
+        let last = model.happenings.last().map(Happening::text);
+        assert_eq!(last.as_deref(), Some("trial 2 succeeded after 16.0 s, accuracy 0.2500"));
+
+        let all = || vec![succeeded(0, 5, 25, 0.5), succeeded(1, 5, 80, 0.75)];
+        let mut over = look(95, 2, all());
+        over.sweep.stage = Stage::Settled;
+        let news = model.take(over);
+        assert_eq!(news.last().map(|news| &news.what), Some(&What::Stage { stage: "settled" }));
+        assert!(model.is_good() && model.seconds_left.is_none() && model.waits.is_empty());
+        assert_eq!(model.elapsed(at(1000)), 80.0, "the clock stands");
+    }
+
+    #[test]
+    fn an_attempt_that_never_ran_only_makes_the_loss_longer() {
+        let mut struck = trial(0, JobStatus::Runnable);
+        struck.ended = 2;
+        *struck.attempt(1) = interrupted("us-east-1a", 10, 20);
+        *struck.attempt(2) = interrupted("us-east-1a", 22, 25);
+        (struck.attempt(2).started_at, struck.attempt(2).zone) = (None, None);
+        let (mut model, _) = Model::new(look(30, 1, vec![struck.clone()]));
+        assert_eq!(model.toll, Toll { attempts: 1, interruptions: 2, zone_moves: 0, seconds_lost: 10.0 });
+        (struck.status, *struck.attempt(3)) = (JobStatus::Running, running(0, "us-east-1c", 32).attempts[&1].clone());
+        let news = model.take(look(40, 1, vec![struck]));
+        assert_eq!(model.toll, Toll { attempts: 2, interruptions: 2, zone_moves: 1, seconds_lost: 12.0 });
+        assert_eq!(
+            texts(&news),
+            ["trial 0 runs again in us-east-1c on i-us-east-1c: attempt 3, before in us-east-1a, 12.0 s lost"]
+        );
+    }
+
+    #[test]
+    fn a_running_trials_value_counts_as_it_comes() {
+        let mut trial = running(0, "a", 1);
+        trial.metrics = succeeded(0, 0, 1, 0.5).metrics;
+        let (mut model, _) = Model::new(look(5, 1, vec![trial.clone()]));
+        model.take(look(9, 1, vec![trial.clone()]));
+        trial.metrics = succeeded(0, 0, 1, 0.75).metrics;
+        model.take(look(12, 1, vec![trial]));
+        assert_eq!(model.best, [(at(5), 0.5), (at(12), 0.75)]);
+        assert_eq!(model.json()["best"]["value"], 0.75);
+    }
+
+    #[test]
+    fn failures_and_rejections_are_not_good() {
+        let mut failed = look(9, 1, vec![trial(0, JobStatus::Failed)]);
+        failed.sweep.stage = Stage::Settled;
+        let mut rejected = look(9, 1, vec![]);
+        (rejected.sweep.stage, rejected.sweep.plan) = (Stage::Rejected, None);
+        for look in [failed, rejected] {
+            let (model, _) = Model::new(look);
+            assert!(model.look.is_over() && !model.is_good());
+        }
+    }
+
+    #[test]
+    fn durations_read_well() {
+        for (seconds, text) in [(0.4, "0 s"), (59.4, "59 s"), (61.0, "1 min 01 s"), (7_260.0, "2 h 01 min")] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The terminal, taken over and given back.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ratatui::DefaultTerminal;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::Rect;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+use crate::failure::{Context, Failure};
+
+/// Between two looks whether the view is still wanted, where no key is pressed.
+const KEY_POLL: Duration = Duration::from_millis(100);
+
+/// What somebody wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// To leave.
+    Quit,
+    /// Lines further back, or forth.
+    Scroll(isize),
+    /// Screens further back, or forth.
+    Page(isize),
+    /// To the newest.
+    Home,
+    /// To know the keys, or not any more.
+    Help,
+    /// The terminal has another size.
+    Resized,
+}
+
+/// Whether standard output and input are a terminal that can be drawn on.
+pub(crate) fn is_there() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    std::io::stdout().is_terminal() && std::io::stdin().is_terminal() && !is_dumb
+}
+
+/// Whether nobody has asked for none: <https://no-color.org>
+pub(crate) fn has_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// A terminal that is drawn on. Dropping it gives the terminal back; so does a panic, by its hook.
+pub(crate) struct Screen {
+    terminal: DefaultTerminal,
+    keys: UnboundedReceiver<Key>,
+    closed: Arc<AtomicBool>,
+}
+
+impl Screen {
+    /// Takes the terminal over.
+    pub(crate) fn open() -> Result<Self, Failure> {
+        let terminal = ratatui::try_init().inspect_err(|_| give_back()).context(|| "cannot draw on this terminal")?;
+        let (to, keys) = mpsc::unbounded_channel();
+        let closed = Arc::new(AtomicBool::new(false));
+        let is_closed = Arc::clone(&closed);
+        std::thread::spawn(move || {
+            while !is_closed.load(Ordering::Relaxed) {
+                match next_key() {
+                    Ok(Some(key)) if to.send(key).is_err() => return,
+                    Ok(_) => {}
+                    // The terminal is gone: so is whoever looked at it.
+                    Err(_) => return,
+                }
+            }
+        });
+        Ok(Self { terminal, keys, closed })
+    }
+
+    /// Draws, as large as the terminal is by now.
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> Result<(), Failure> {
+        let drawn = self.terminal.draw(|frame| draw(frame.area(), frame.buffer_mut()));
+        drawn.map(drop).context(|| "cannot draw on this terminal")
+    }
+
+    /// The next key that means something; the terminal's end is a wish to leave.
+    pub(crate) async fn key(&mut self) -> Key {
+        self.keys.recv().await.unwrap_or(Key::Quit)
+    }
+
+    /// Rows.
+    pub(crate) fn height(&self) -> usize {
+        self.terminal.size().map_or(24, |size| usize::from(size.height))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Relaxed);
+        give_back();
+    }
+}
+
+/// A terminal that can't be given back is gone: there is nobody to tell.
+fn give_back() {
+    let _ = ratatui::try_restore();
+}
+
+fn next_key() -> std::io::Result<Option<Key>> {
+    if !event::poll(KEY_POLL)? {
+        return Ok(None);
+    }
+    let key = match event::read()? {
+        Event::Key(key) if key.kind != KeyEventKind::Release => key,
+        Event::Resize(_, _) => return Ok(Some(Key::Resized)),
+        Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Paste(_) => return Ok(None),
+    };
+    Ok(match key.code {
+        KeyCode::Char('c' | 'd') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Key::Quit),
+        KeyCode::Char('q') | KeyCode::Esc => Some(Key::Quit),
+        KeyCode::Char('?' | 'h') => Some(Key::Help),
+        KeyCode::Down | KeyCode::Char('j') => Some(Key::Scroll(1)),
+        KeyCode::Up | KeyCode::Char('k') => Some(Key::Scroll(-1)),
+        KeyCode::PageDown | KeyCode::Char(' ') => Some(Key::Page(1)),
+        KeyCode::PageUp => Some(Key::Page(-1)),
+        KeyCode::Home => Some(Key::Home),
+        _other => None,
+    })
+}

@@ -1,0 +1,385 @@
+//! The commands for a sweep that runs or has ended, on one local stack: `logs`, `pull`, `export`, `report`, `retry`,
+//! `cancel`, `doctor`, as their users run them, and what they say to mistakes.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use spotsweep_tests::local::{Stack, call_json, eventually, get_json, s3};
+
+/// For what takes seconds; a loaded machine gets more.
+const PATIENCE: Duration = Duration::from_secs(120);
+const NOBODY: &str = "nobody-0123456789ab";
+
+/// Two trials that are good, the second better, and one that fails.
+const WORK: &str = r#"
+name: "three: of a kind"
+metric: {name: val_accuracy, goal: maximize}
+spotsweep:
+  workspace: off
+  attempts: 3
+  timeout: 1h
+  command:
+    - sh
+    - -c
+    - 'echo "lr is $HP_LR"; echo "epoch=1 val_accuracy=0.1 loss=3"; sleep 1; echo "epoch=2 val_accuracy=$HP_LR loss=2.5"; mkdir -p $SPOTSWEEP_STORAGE/$AWS_BATCH_JOB_ARRAY_INDEX/model; echo "weights of $HP_LR" > $SPOTSWEEP_STORAGE/$AWS_BATCH_JOB_ARRAY_INDEX/model/m.txt; exit $HP_CODE'
+trials:
+  - {lr: 0.25, code: 0, note.a: "x: [1]"}
+  - {lr: 0.75, code: 0}
+  - {lr: 0.5, code: 3}
+"#;
+
+/// Trials that never end by themselves, with volumes; more than run at once.
+const SLEEP: &str = r#"
+spotsweep: {command: [sh, -c, 'echo asleep; sleep 600']}
+method: grid
+parameters: {n: {min: 1, max: 70}}
+"#;
+
+/// What a command did.
+struct Run {
+    code: i32,
+    out: String,
+    notes: String,
+}
+
+impl Run {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| unreachable!("{error}: {} {}", self.out, self.notes))
+    }
+
+    /// Asserts how it ended, and that it has told people so.
+    fn said(self, code: i32, part: &str) -> Self {
+        assert_eq!(self.code, code, "{} {}", self.out, self.notes);
+        assert!(self.notes.contains(part), "no {part:?}: {} {}", self.out, self.notes);
+        self
+    }
+}
+
+async fn run(stack: &Stack, arguments: &[&str]) -> Run {
+    let run = stack.command(arguments).await;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Run { code: run.status.code().unwrap(), out: text(run.stdout), notes: text(run.stderr) }
+}
+
+async fn submit(stack: &Stack, name: &str, text: &str) -> String {
+    let file = stack.subfolder("files").join(format!("{name}.yaml"));
+    fs::write(&file, text).unwrap();
+    run(stack, &["submit", file.to_str().unwrap()]).await.said(0, "submitted").out.trim().to_owned()
+}
+
+async fn status(stack: &Stack, sweep: &str) -> Value {
+    run(stack, &["status", sweep, "--json"]).await.said(0, "").json()
+}
+
+async fn settled(stack: &Stack, sweep: &str) -> Value {
+    let stage = async || Some(status(stack, sweep).await).filter(|status| status["stage"] == "settled");
+    eventually("the sweep settles", PATIENCE, stage).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_do_what_they_say() {
+    let stack = Stack::start("commands").await;
+    mistakes(&stack).await;
+    doctor_of_a_sound_stack(&stack).await;
+
+    let sweep = submit(&stack, "work", WORK).await;
+    follow(&stack, &sweep).await;
+    let status = settled(&stack, &sweep).await;
+    assert_eq!((&status["succeeded"], &status["failed"]), (&json!(2), &json!(1)), "{status}");
+    logs(&stack, &sweep).await;
+    pull(&stack, &sweep).await;
+    export(&stack, &sweep).await;
+    report(&stack, &sweep).await;
+    retry(&stack, &sweep).await;
+    run(&stack, &["cancel", &sweep]).await.said(0, "nothing to cancel");
+
+    cancel(&stack).await;
+    doctor_of_a_broken_stack(&stack).await;
+    stack.stop().await;
+}
+
+async fn mistakes(stack: &Stack) {
+    let commands: [&[&str]; 8] = [
+        &["logs", "SWEEP", "0"],
+        &["pull", "SWEEP"],
+        &["export", "SWEEP", "--format", "json"],
+        &["report", "SWEEP"],
+        &["retry", "SWEEP"],
+        &["cancel", "SWEEP"],
+        &["status", "SWEEP"],
+        &["pull", "SWEEP", "--best"],
+    ];
+    for command in commands {
+        let of = |sweep| command.iter().map(|word| if *word == "SWEEP" { sweep } else { *word }).collect::<Vec<&str>>();
+        run(stack, &of(NOBODY)).await.said(1, "there is no sweep nobody-0123456789ab");
+        run(stack, &of("Nobody")).await.said(2, "\"Nobody\" is no sweep id");
+    }
+    run(stack, &["export", NOBODY, "--format", "xml"]).await.said(2, "csv, json, mlflow");
+    run(stack, &["report", NOBODY, "--link", "--expires", "8d"]).await.said(2, "at most 7d");
+}
+
+/// From before the trial's start to its end.
+async fn follow(stack: &Stack, sweep: &str) {
+    let followed = run(stack, &["logs", sweep, "1", "--follow"]).await.said(0, "trial 1 attempt 1:");
+    let lines: Vec<&str> = followed.out.lines().filter(|line| !line.contains("spotsweep-runner")).collect();
+    let expected = ["lr is 0.75", "epoch=1 val_accuracy=0.1 loss=3", "epoch=2 val_accuracy=0.75 loss=2.5"];
+    assert_eq!(lines[lines.len() - 3..], expected, "{}", followed.out);
+    let ended = status(stack, sweep).await;
+    let trial = ended["each"].as_array().unwrap().iter().find(|trial| trial["index"] == 1).unwrap();
+    assert_eq!(trial["status"], "succeeded", "following ends with the trial, not before");
+}
+
+async fn logs(stack: &Stack, sweep: &str) {
+    let log = run(stack, &["logs", sweep, "2", "--attempt", "1"]).await.said(0, "").out;
+    assert!(log.contains("lr is 0.5\n"), "{log}");
+    run(stack, &["logs", sweep, "3"]).await.said(2, "its 3 trials have the indices 0 to 2");
+    run(stack, &["logs", sweep, "2", "--attempt", "2"]).await.said(2, "no attempt 2: it ended after 1 attempt");
+    run(stack, &["logs", sweep, "2", "--attempt", "0"]).await.said(2, "0 is not in 1..");
+
+    // CloudWatch has forgotten it; what lies beside the outputs stays.
+    let document = run(stack, &["export", sweep, "--format", "json"]).await.json();
+    let stream = document["trials"][0]["attempts"][0]["log_stream"].as_str().unwrap();
+    let state: Value =
+        serde_json::from_slice(&fs::read(stack.subfolder("..").join("commands/state.json")).unwrap()).unwrap();
+    fs::remove_file(Path::new(state["jobs_logs"].as_str().unwrap()).join(stream)).unwrap();
+    let end = run(stack, &["logs", sweep, "0"]).await.said(0, "CloudWatch has no log of it").out;
+    assert!(end.contains("lr is 0.25\n"), "{end}");
+    s3(&stack.config())
+        .delete_object()
+        .bucket(&stack.bucket)
+        .key(format!("results/{sweep}/trials/0/train.log"))
+        .send()
+        .await
+        .unwrap();
+    run(stack, &["logs", sweep, "0"]).await.said(1, "has no stream");
+}
+
+async fn pull(stack: &Stack, sweep: &str) {
+    let folder = stack.subfolder("pulled");
+    let to = folder.to_str().unwrap();
+    let best = run(stack, &["pull", sweep, "--best", "--to", to, "--json"]).await.said(0, "trial 1 is the best").json();
+    assert_eq!(files(&folder), ["trials/1/metrics.jsonl", "trials/1/model/m.txt", "trials/1/train.log"]);
+    assert_eq!((&best["fetched"], &best["present"]), (&json!(3), &json!(0)));
+    let model = folder.join("trials/1/model/m.txt");
+    assert_eq!(fs::read_to_string(&model).unwrap(), "weights of 0.75\n");
+
+    // What is not whole, or older than the object, is fetched again; the rest is not.
+    fs::write(&model, "weights").unwrap();
+    let log = fs::File::options().write(true).open(folder.join("trials/1/train.log")).unwrap();
+    log.set_modified(std::time::UNIX_EPOCH).unwrap();
+    put(stack, &format!("results/{sweep}/trials/1/../../evil"), "evil").await;
+    let again = run(stack, &["pull", sweep, "1", "--to", to, "--json"]).await.said(0, "1 were there already");
+    assert!(again.notes.contains("not copied: the key"), "{}", again.notes);
+    assert_eq!((&again.json()["fetched"], &again.json()["present"]), (&json!(2), &json!(1)));
+    assert_eq!(fs::read_to_string(&model).unwrap(), "weights of 0.75\n");
+    assert_eq!(files(&folder).len(), 3, "{:?}", files(&folder));
+
+    let all = run(stack, &["pull", sweep, "--to", to, "--json"]).await.said(0, "3 were there already").json();
+    assert_eq!(files(&folder).len() as u64, 3 + all["fetched"].as_u64().unwrap());
+    assert_eq!(fs::read_to_string(folder.join("trials/2/model/m.txt")).unwrap(), "weights of 0.5\n");
+    run(stack, &["pull", sweep, "7", "--to", to]).await.said(2, "has no trial 7");
+}
+
+async fn export(stack: &Stack, sweep: &str) {
+    let csv = run(stack, &["export", sweep, "--format", "csv"]).await.said(0, "").out;
+    assert_eq!(csv.as_bytes(), object(stack, &format!("results/{sweep}/leaderboard.csv")).await);
+    assert!(csv.starts_with("rank,index,status,val_accuracy,loss,") && csv.contains("\n1,1,succeeded,0.75,"), "{csv}");
+
+    let path = stack.subfolder("files").join("out.json");
+    run(stack, &["export", sweep, "--format", "json", "--to", path.to_str().unwrap()]).await.said(0, "written to");
+    let document: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert_eq!((&document["sweep"], &document["stage"]), (&json!(sweep), &json!("settled")));
+    assert_eq!(document["ranking"], json!({ "metric": "val_accuracy", "goal": "maximize" }));
+    let trials = document["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 3);
+    assert_eq!(trials[0]["parameters"], json!({ "lr": 0.25, "code": 0, "note.a": "x: [1]" }));
+    assert_eq!(
+        (&trials[1]["metrics"]["loss"]["last"], &trials[1]["metrics"]["loss"]["max"]),
+        (&json!(2.5), &json!(3.0))
+    );
+    assert_eq!((&trials[2]["status"], &trials[2]["attempts"][0]["exit_code"]), (&json!("failed"), &json!(3)));
+
+    let folder = stack.subfolder("files").join("mlruns");
+    let arguments = ["export", sweep, "--format", "mlflow", "--to", folder.to_str().unwrap()];
+    let experiment = PathBuf::from(run(stack, &arguments).await.said(0, "mlflow ui --backend-store-uri").out.trim());
+    let read = |path: &str| fs::read_to_string(experiment.join(path)).unwrap();
+    assert!(read("meta.yaml").contains(&format!("name: \"{sweep}\"\n")));
+    let hash = sweep.rsplit('-').next().unwrap();
+    let file = |index: u32, path: &str| read(&format!("{hash}{index:020}/{path}"));
+    assert_eq!((file(0, "params/lr"), file(0, "params/note.a")), ("0.25".into(), "x: [1]".into()));
+    let points: Vec<String> = file(1, "metrics/val_accuracy").lines().map(str::to_owned).collect();
+    let values: Vec<&str> = points.iter().map(|point| point.split_once(' ').unwrap().1).collect();
+    assert_eq!(values, ["0.1 1", "0.75 2"]);
+    let meta = file(2, "meta.yaml");
+    for line in ["status: 4\n", "lifecycle_stage: \"active\"\n", &format!("run_id: \"{hash}{:020}\"\n", 2)] {
+        assert!(meta.contains(line), "{meta}");
+    }
+    assert_eq!((file(1, "tags/spotsweep.rank"), file(2, "tags/spotsweep.status")), ("1".into(), "failed".into()));
+    run(stack, &arguments).await.said(1, "has been exported to");
+}
+
+async fn report(stack: &Stack, sweep: &str) {
+    let key = format!("results/{sweep}/report.html");
+    s3(&stack.config()).delete_object().bucket(&stack.bucket).key(&key).send().await.unwrap();
+    run(stack, &["report", sweep]).await.said(1, "has no report yet");
+    put(stack, &key, "<!doctype html><title>report</title>").await;
+    let file = stack.subfolder("files").join("deep/report.html");
+    let path = run(stack, &["report", sweep, "--output", file.to_str().unwrap()]).await.said(0, "").out;
+    assert_eq!(Path::new(path.trim()), file);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "<!doctype html><title>report</title>");
+    let link = run(stack, &["report", sweep, "--link", "--expires", "2h"]).await.said(0, "works until").out;
+    assert!(link.contains(&key) && link.contains("X-Amz-Expires=7200") && link.contains("X-Amz-Signature="), "{link}");
+    run(stack, &["report", sweep, "--link", "--open"]).await.said(2, "cannot be used with");
+}
+
+async fn retry(stack: &Stack, sweep: &str) {
+    let text = run(stack, &["retry", sweep, "--dry-run"]).await.said(0, "").out;
+    assert!(text.contains("{\"lr\":0.5,\"code\":3}  # trial 2\n") && !text.contains("0.25"), "{text}");
+    let plan = run(stack, &["retry", sweep, "--json"]).await.said(0, "1 trial of").json();
+    assert_eq!((&plan["trials"], &plan["file"]), (&json!(1), &json!("sweeps/work-retry-1.yaml")), "{plan}");
+    let again = plan["sweep"].as_str().unwrap().to_owned();
+    let named = run(stack, &["retry", sweep, "1", "0", "--failed", "--json"]).await.said(0, "3 trials of").json();
+    assert_eq!((&named["trials"], &named["file"]), (&json!(3), &json!("sweeps/work-retry-2.yaml")), "{named}");
+
+    // It runs as the original did: the same command, the same metric, the same end.
+    let ended = settled(stack, &again).await;
+    assert_eq!(
+        (&ended["failed"], &ended["each"][0]["metrics"]["val_accuracy"]["last"]),
+        (&json!(1), &json!(0.5)),
+        "{ended}"
+    );
+    let [original, copy] = [sweep, again.as_str()]
+        .map(|sweep| async move { run(stack, &["export", sweep, "--format", "json"]).await.json() });
+    let (original, copy) = (original.await, copy.await);
+    for field in ["ranking", "job_definition", "queue"] {
+        assert_eq!(original[field], copy[field], "{field}");
+    }
+    run(stack, &["retry", sweep, "9"]).await.said(2, "has no trial 9");
+    let gone = s3(&stack.config()).delete_object().bucket(&stack.bucket).key("sweeps/work.yaml");
+    gone.send().await.unwrap();
+    run(stack, &["retry", sweep]).await.said(1, "is gone, and with it the settings");
+    let all = settled(stack, named["sweep"].as_str().unwrap()).await;
+    assert_eq!(all["succeeded"], 2, "{all}");
+}
+
+async fn cancel(stack: &Stack) {
+    let sweep = submit(stack, "sleep", SLEEP).await;
+    let running = async || {
+        let status = status(stack, &sweep).await;
+        let each = status["each"].as_array().unwrap().clone();
+        let index = |trial: &Value| (trial["status"] == "running").then(|| trial["index"].as_u64()).flatten();
+        each.iter().find_map(index)
+    };
+    let running = eventually("a trial runs", PATIENCE, running).await.to_string();
+    run(stack, &["pull", &sweep]).await.said(1, "no results yet");
+    run(stack, &["report", &sweep]).await.said(1, "has no report yet");
+    run(stack, &["export", &sweep, "--format", "csv"]).await.said(1, "has no leaderboard yet");
+    run(stack, &["logs", &sweep, "69"]).await.said(1, "has not started yet");
+    run(stack, &["retry", &sweep]).await.said(1, "has failed: name trials by their index");
+    let volumes = async || leftovers(stack).await["volumes"].as_array().unwrap().len();
+    assert!(volumes().await > 0, "a running trial has a volume");
+
+    // One that runs and one that waits; the others go on.
+    run(stack, &["cancel", &sweep, "70"]).await.said(2, "has no trial 70");
+    let two = run(stack, &["cancel", &sweep, &running, "68", "--wait", "--json"])
+        .await
+        .said(0, "nothing is left of them")
+        .json();
+    assert_eq!(two["ended"].as_array().unwrap().len(), 2, "{two}");
+    let document = run(stack, &["export", &sweep, "--format", "json"]).await.json();
+    for index in [running.parse::<usize>().unwrap(), 68] {
+        let trial = &document["trials"][index];
+        assert_eq!(trial["status"], "failed", "{trial}");
+        assert!(trial["reason"].as_str().unwrap().starts_with("spotsweep: cancelled by "), "{trial}");
+    }
+    assert_eq!(status(stack, &sweep).await["stage"], "running");
+    let again = run(stack, &["cancel", &sweep, &running]).await.said(0, "").out;
+    assert_eq!(again, format!("trial {running} has ended already: failed\n"));
+
+    let whole = run(stack, &["cancel", &sweep, "--wait"]).await.said(0, "nothing is left of them").out;
+    assert!(whole.starts_with("cancelled trials 0 to 69: job "), "{whole}");
+    let ended = status(stack, &sweep).await;
+    assert_eq!((&ended["stage"], &ended["failed"]), (&json!("settled"), &json!(70)), "{ended}");
+    let left = leftovers(stack).await;
+    for what in ["volumes", "snapshots", "attachments"] {
+        assert_eq!(left[what], json!([]), "{what}");
+    }
+}
+
+async fn doctor_of_a_sound_stack(stack: &Stack) {
+    let sound = run(stack, &["doctor"]).await.said(0, "nothing is wrong with stack spotsweep-local").out;
+    for part in ["functions", "rules", "bucket", "table", "job queue", "compute environment", "job definition"] {
+        assert!(sound.lines().any(|line| line.starts_with("ok ") && line.contains(part)), "{part}: {sound}");
+    }
+    run(stack, &["doctor", "--stack", "no-such-stack"]).await.said(1, "1 problem with stack no-such-stack");
+}
+
+async fn doctor_of_a_broken_stack(stack: &Stack) {
+    let config = stack.config();
+    let events = aws_sdk_eventbridge::Client::new(&config);
+    events.disable_rule().name("ebs-state").send().await.unwrap();
+    let empty = aws_sdk_s3::types::NotificationConfiguration::builder().build();
+    let silence =
+        s3(&config).put_bucket_notification_configuration().bucket(&stack.bucket).notification_configuration(empty);
+    silence.send().await.unwrap();
+    let variables = aws_sdk_lambda::types::Environment::builder().variables("SPOTSWEEP_TABLE", "another").build();
+    let lambda = aws_sdk_lambda::Client::new(&config);
+    lambda.update_function_configuration().function_name("reconcile").environment(variables).send().await.unwrap();
+    let queues = call_json(&stack.endpoint, "AmazonSQS.ListQueues", &json!({})).await;
+    let mut urls = queues["QueueUrls"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let failed = urls.find(|url| url.contains("FailedEvents")).unwrap();
+    let message = json!({ "QueueUrl": failed, "MessageBody": "{}" });
+    call_json(&stack.endpoint, "AmazonSQS.SendMessage", &message).await;
+
+    let broken = run(stack, &["doctor", "--json"]).await.said(1, "problems with stack");
+    let findings: Vec<Value> = broken.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (about, part) in [
+        ("ebs-state", "its rule ebs-state is off"),
+        ("bucket", "does not tell EventBridge"),
+        ("functions", "SPOTSWEEP_TABLE differs"),
+        ("failed events", "1 in the dead-letter queue"),
+    ] {
+        let found = findings
+            .iter()
+            .find(|finding| finding["about"] == about && finding["said"].as_str().unwrap().contains(part));
+        let found = found.unwrap_or_else(|| unreachable!("no {about}, {part}: {}", broken.out));
+        assert_eq!(found["state"], "problem");
+        assert!(!found["do"].as_str().unwrap().is_empty(), "{found}");
+    }
+    assert!(findings.iter().any(|finding| finding["about"] == "table" && finding["state"] == "ok"), "{}", broken.out);
+}
+
+async fn put(stack: &Stack, key: &str, text: &str) {
+    let put = s3(&stack.config()).put_object().bucket(&stack.bucket).key(key).body(text.as_bytes().to_vec().into());
+    put.send().await.unwrap();
+}
+
+async fn object(stack: &Stack, key: &str) -> Vec<u8> {
+    let object = s3(&stack.config()).get_object().bucket(&stack.bucket).key(key).send().await.unwrap();
+    object.body.collect().await.unwrap().to_vec()
+}
+
+async fn leftovers(stack: &Stack) -> Value {
+    get_json(&format!("{}/_emulator/state", stack.emulator)).await["leftovers"].clone()
+}
+
+/// The files under a folder, by their paths within it.
+fn files(folder: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    files.sort();
+    files
+}

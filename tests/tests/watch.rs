@@ -1,0 +1,163 @@
+//! `spotsweep watch` and `top` on the local stack: a small sweep, one of whose instances is taken, followed to its end
+//! by machines and by lines for people, and looked at in between.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use spotsweep::aws::Reader;
+use spotsweep::ids::SweepId;
+use spotsweep::trial::{Attempt, JobStatus, Trial};
+use spotsweep_tests::local::{Stack, call_json, eventually, s3};
+
+/// For trainings of seconds on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Long enough to be struck, and not longer.
+const SWEEP: &str = "\
+program: train.py
+method: grid
+metric: {name: val_accuracy, goal: maximize}
+parameters:
+  hidden: {values: [16, 32]}
+  lr: {values: [0.01, 0.03]}
+  epochs: {value: 24}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_struck_sweep_is_followed_to_its_end() {
+    let stack = Stack::start("watch").await;
+    let file = stack.subfolder("files").join("watched.yaml");
+    fs::write(&file, SWEEP).unwrap();
+    let (code, sweep, notes) = run(&stack, &["submit", file.to_str().unwrap()]).await;
+    assert_eq!(code, 0, "{notes}");
+    let sweep = SweepId::parse(sweep.trim()).unwrap();
+    let reader = Reader::new(&stack.config(), stack.table.clone());
+
+    let follow = async |how| run(&stack, &["watch", sweep.as_str(), how]).await;
+    let (machines, people, ()) = tokio::join!(follow("--json"), follow("--plain"), async {
+        strike(&stack, &reader, &sweep).await;
+        assert_stills(&stack, &sweep).await;
+    });
+    let trials = reader.trials(&sweep).await.unwrap();
+    assert_machines(&machines, &trials);
+    assert_people(&people, &trials);
+
+    // Who comes when all is over is told all of it, at once.
+    let (code, late, _) = run(&stack, &["watch", sweep.as_str(), "--json"]).await;
+    let (first, late) = (lines(&machines.1), lines(&late));
+    assert_eq!((code, late.last().unwrap()["what"].as_str()), (0, Some("settled")));
+    for what in ["started", "interrupted", "resumed", "succeeded"] {
+        assert_eq!(of_kind(&first, what).len(), of_kind(&late, what).len(), "{what}: {late:?}");
+    }
+    let (code, table, _) = run(&stack, &["top"]).await;
+    assert_eq!((code, table.as_str()), (0, "no sweep is open; `spotsweep ls` lists all of them\n"));
+
+    assert_rejected(&stack, &reader).await;
+    stack.stop().await;
+}
+
+/// Exit code, standard output and standard error.
+async fn run(stack: &Stack, arguments: &[&str]) -> (i32, String, String) {
+    let run = stack.command(arguments).await;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (run.status.code().unwrap(), text(run.stdout), text(run.stderr))
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_kind<'a>(lines: &'a [Value], what: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["what"] == what).collect()
+}
+
+/// Takes the instance of a trial that has trained for a while.
+async fn strike(stack: &Stack, reader: &Reader, sweep: &SweepId) {
+    let instance = eventually("a trial reports what it has learnt", PATIENCE, async || {
+        let trials = reader.trials(sweep).await.unwrap();
+        let trains = |trial: &&Trial| trial.status == JobStatus::Running && !trial.metrics.is_empty();
+        trials.iter().find(trains).and_then(|trial| trial.attempts[&1].instance.clone())
+    })
+    .await;
+    let endpoint = format!("{}/_emulator/reclaim", stack.emulator);
+    call_json(&endpoint, "reclaim", &json!({ "instance": instance, "notice_seconds": 2.0 })).await;
+}
+
+/// A frame and the table of open sweeps, while trials run.
+async fn assert_stills(stack: &Stack, sweep: &SweepId) {
+    let (code, frame, notes) = run(stack, &["watch", sweep.as_str(), "--once"]).await;
+    assert_eq!(code, 0, "{notes}");
+    for part in [sweep.as_str(), "── trials ─", "── zones and instances ─", "best val_accuracy 0.", "trial 0 runs in "]
+    {
+        assert!(frame.contains(part), "{part}: {frame}");
+    }
+    let (code, open, notes) = run(stack, &["top", "--json"]).await;
+    assert_eq!(code, 0, "{notes}");
+    let open = lines(&open);
+    assert_eq!((open.len(), &open[0]["sweep"], &open[0]["stage"]), (1, &json!(sweep.as_str()), &json!("running")));
+    let states =
+        ["waiting", "starting", "running", "succeeded", "failed"].map(|state| open[0][state].as_u64().unwrap());
+    assert_eq!((states.iter().sum::<u64>(), &open[0]["trials"]), (4, &json!(4)));
+}
+
+fn assert_machines((code, text, notes): &(i32, String, String), trials: &[Trial]) {
+    assert_eq!(*code, 0, "{notes}");
+    let lines = lines(text);
+    assert!(lines.iter().all(|line| line["at"].is_string() && line["what"].is_string()), "{text}");
+    let summary = &lines.last().unwrap()["summary"];
+    assert_eq!((&summary["succeeded"], &summary["failed"]), (&json!(4), &json!(0)));
+    let attempts = || trials.iter().flat_map(|trial| trial.attempts.values());
+    let interruptions = attempts().filter(|attempt| attempt.was_interrupted()).count();
+    let struck = of_kind(&lines, "interrupted");
+    assert!(interruptions > 0 && struck.len() == interruptions, "{interruptions}: {text}");
+    let started = of_kind(&lines, "started").len() + of_kind(&lines, "resumed").len();
+    assert_eq!(started, attempts().count(), "each attempt has begun once: {text}");
+    let again = of_kind(&lines, "resumed");
+    let again = again.iter().find(|line| line["trial"] == struck[0]["trial"]).unwrap();
+    let attempt = |number: u32| -> &Attempt {
+        let trial = trials.iter().find(|trial| struck[0]["trial"] == trial.index).unwrap();
+        &trial.attempts[&number]
+    };
+    let lost = attempt(2).started_at.unwrap().duration_since(attempt(1).stopped_at.unwrap()).as_secs_f64();
+    assert_eq!((&again["attempt"], again["seconds_lost"].as_f64()), (&json!(2), Some(lost)), "{again}");
+    let succeeded = of_kind(&lines, "succeeded");
+    assert_eq!(succeeded.len(), 4);
+    let best = succeeded.iter().filter(|line| line["best"] == true).filter_map(|line| line["value"].as_f64());
+    assert_eq!(best.reduce(f64::max), summary["best"]["value"].as_f64(), "the last best is the sweep's");
+    let stages: Vec<&str> = of_kind(&lines, "stage").iter().map(|line| line["stage"].as_str().unwrap()).collect();
+    assert_eq!(stages.last(), Some(&"settled"), "{stages:?}");
+}
+
+fn assert_people((code, text, notes): &(i32, String, String), trials: &[Trial]) {
+    assert_eq!(*code, 0, "{notes}");
+    let count = |part: &str| text.lines().filter(|line| line.contains(part)).count();
+    let attempts = trials.iter().flat_map(|trial| trial.attempts.values());
+    assert_eq!(count(" is interrupted in us-east-1"), attempts.filter(|attempt| attempt.was_interrupted()).count());
+    assert_eq!((count(" succeeded after "), count(": settled after ")), (4, 1), "{text}");
+    assert!(text.contains("s  trial 0 runs in us-east-1") && text.contains(" lost\n"), "{text}");
+}
+
+/// A file with a mistake ends the view with exit code 1, and its problems; what is not there does not begin one.
+async fn assert_rejected(stack: &Stack, reader: &Reader) {
+    let put = s3(&stack.config()).put_object().bucket(&stack.bucket).key("sweeps/torn.yaml");
+    put.body(b"- lr: [".to_vec().into()).send().await.unwrap();
+    let torn = eventually("the file has a record", PATIENCE, async || {
+        let sweeps = reader.sweeps().await.unwrap();
+        sweeps.into_iter().map(|sweep| sweep.id).find(|id| id.as_str().starts_with("torn-"))
+    })
+    .await;
+    let (code, told, notes) = run(stack, &["watch", torn.as_str(), "--json"]).await;
+    let told = lines(&told);
+    let last = told.last().unwrap();
+    assert_eq!((code, &last["what"]), (1, &json!("rejected")), "{notes}");
+    assert!(last["rejection"]["problems"][0]["line"].is_number(), "{last}");
+    let (code, told, _) = run(stack, &["watch", torn.as_str(), "--plain"]).await;
+    assert!(code == 1 && told.contains(": rejected, 1 problem"), "{told}");
+    for (sweep, expected, words) in [("nothing", 2, "is no sweep id"), ("nothing-0123456789ab", 1, "there is no sweep")]
+    {
+        let (code, _, notes) = run(stack, &["watch", sweep]).await;
+        assert!(code == expected && notes.contains(words), "{sweep}: {code} {notes}");
+    }
+}
