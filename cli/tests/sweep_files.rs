@@ -81,17 +81,6 @@ fn an_invalid_file_is_explained_at_its_place() {
     }
 }
 
-/// As the control plane would: a wish that nothing acts upon is a problem here too.
-#[test]
-fn a_setting_that_nothing_acts_upon_is_not_valid() {
-    let files = Files::new();
-    let path = files.write("wish.yaml", &format!("{GRID}spotsweep:\n  budget: {{max_usd: 5}}\n"));
-    let output = run(&["validate", path.to_str().unwrap(), "--json"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let verdict: Value = serde_json::from_str(stdout(&output)).unwrap();
-    assert_eq!((&verdict["valid"], &verdict["problems"][0]["line"]), (&false.into(), &8.into()));
-}
-
 #[test]
 fn an_unreadable_file_is_wrong_usage() {
     for arguments in [&["validate", "absent.yaml"][..], &["expand", "absent.yaml"], &["validate", "/", "--json"]] {

@@ -114,8 +114,8 @@ async fn leaderboard(found: &Found) -> Result<Vec<u8>, Failure> {
     leaderboard.ok_or_else(|| {
         let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
         Failure::new(format!(
-            "sweep {sweep} has no leaderboard yet: it is written when the sweep settles, and it is {stage}; \
-             --format json has what is known by now"
+            "sweep {sweep} has no leaderboard yet: it is drawn up every ten to fifteen minutes while the sweep runs, and \
+             when it settles, and it is {stage}; --format json has what is known by now"
         ))
     })
 }

@@ -65,7 +65,8 @@ pub(super) async fn run(args: Report) -> Result<ExitCode, Failure> {
     let mut object = objects.into_iter().find(|object| object.key == key).ok_or_else(|| {
         let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
         Failure::new(format!(
-            "sweep {sweep} has no report yet: it is written when the sweep settles, and it is {stage}"
+            "sweep {sweep} has no report yet: it is drawn every ten to fifteen minutes while the sweep runs, and when \
+             it settles, and it is {stage}"
         ))
     })?;
     if args.link {
