@@ -319,9 +319,11 @@ fn the_report_of_a_real_sweep_opens() {
     let run = Demo::run(folder.path(), "real.yaml", &list, &["--reclaims", "1", "--seed", "3"]);
     let summary = run.summary();
     assert_eq!((&summary["succeeded"], &summary["failed"]), (&json!(3), &json!(1)), "{}", run.messages());
-    assert!(summary["cost"]["usd"].as_f64().unwrap() > 0.0, "{summary}");
-    assert!(summary["cost"]["on_demand_usd"].as_f64() > summary["cost"]["usd"].as_f64(), "{summary}");
-    assert_eq!(summary["cost"]["unpriced_seconds"], 0.0, "{summary}");
+    let cost = |part: &str| summary["cost"][part].as_f64().unwrap();
+    // Trials of seconds: the control plane may be their larger part.
+    let instances = cost("usd") - cost("storage_usd") - cost("control_plane_usd");
+    assert!(0.0 < instances && instances < cost("on_demand_usd"), "{summary}");
+    assert_eq!(cost("unpriced_seconds"), 0.0, "{summary}");
     let page = run.outputs().join("report.html").canonicalize().unwrap();
     assert!(run.messages().contains(&format!("report: {}", page.display())), "{}", run.messages());
 
