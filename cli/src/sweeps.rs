@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_s3::operation::get_object::GetObjectError;
-use spotsweep::aws::Reader;
+use spotsweep::aws::{Reader, is_gone};
 use spotsweep::ids::SweepId;
 use spotsweep::lifecycle::{Plan, Sweep};
 use spotsweep::trial::Trial;
@@ -109,11 +107,4 @@ impl Found {
         let read = self.read(&key).await?;
         read.ok_or_else(|| Failure::new(format!("s3://{}/{key} is gone: it has the trials' parameters", self.bucket())))
     }
-}
-
-/// No such key or version, or a delete marker in its place.
-fn is_gone(error: &SdkError<GetObjectError>) -> bool {
-    let SdkError::ServiceError(service) = error else { return false };
-    let code = service.err().code();
-    service.err().is_no_such_key() || code == Some("NoSuchVersion") || service.raw().status().as_u16() == 405
 }

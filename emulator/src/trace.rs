@@ -137,6 +137,11 @@ impl Trace {
         self.zone(zone)?.prices.dollars(self.tick, from, until)
     }
 
+    /// A zone's prices: from when on, by the trace's own clock, and USD per hour. Empty where none was recorded.
+    pub fn prices(&self, zone: &str) -> impl Iterator<Item = (Duration, f64)> {
+        self.zone(zone).into_iter().flat_map(|zone| zone.prices.since(self.tick))
+    }
+
     fn zone(&self, name: &str) -> Option<&Zone> {
         self.zones.iter().find(|zone| zone.name == name)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spotsweep::claim::Seal;
 use tokio::sync::{oneshot, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::claim::{Answer, Claims};
 use crate::exit::{chain, say};
@@ -36,8 +36,19 @@ impl News {
     }
 }
 
-/// Reports changed figures and seals, at most once per `every`; tells `fence` of a refusal and ends.
+/// Pauses are no longer than this many of the shortest.
+const LONGEST: u32 = 4;
+
+/// The pause after a report: a twentieth of the time that the attempt has taken, so that who watches a short training
+/// sees it move, and a long one does not cost the more.
+fn pause(every: Duration, elapsed: Duration) -> Duration {
+    (elapsed / 20).clamp(every, every.saturating_mul(LONGEST))
+}
+
+/// Reports changed figures and seals, at most once per `every` and less often later; tells `fence` of a refusal and
+/// ends.
 pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, fence: oneshot::Sender<String>) {
+    let began = Instant::now();
     while news.changed().await {
         let (figures, seal) = news.take();
         match claims.report(figures.metrics(), seal).await {
@@ -51,6 +62,18 @@ pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, fen
                 news.figures.mark_changed();
             }
         }
-        sleep(every).await;
+        sleep(pause(every, began.elapsed())).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_grow_rarer_within_bounds() {
+        let pauses =
+            [0, 300, 600, 1200, 36_000].map(|elapsed| pause(Duration::from_secs(15), Duration::from_secs(elapsed)));
+        assert_eq!(pauses.map(|pause| pause.as_secs()), [15, 15, 30, 60, 60]);
     }
 }

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cost::Spent;
+use crate::cost::{Spent, dollars};
 use crate::ids::SweepId;
 use crate::lifecycle::Sweep;
 use crate::sweep::Problem;
@@ -132,9 +132,4 @@ impl Announcement {
         let line = format!("{}: {}", self.kind.detail_type(), self.file);
         line.chars().filter(|letter| letter.is_ascii() && !letter.is_ascii_control()).take(99).collect()
     }
-}
-
-/// Cents where there are any.
-fn dollars(usd: f64) -> String {
-    if usd >= 1.0 { format!("{usd:.2} USD") } else { format!("{usd:.4} USD") }
 }

@@ -9,23 +9,36 @@ mod emf;
 mod events;
 mod executor;
 mod gather;
+mod lambda;
+mod lines;
 mod multipart;
 mod origin;
 mod prices;
 mod reader;
+mod results;
 mod s3;
+mod uploads;
 
 use std::env;
 use std::error::Error;
 
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use jiff::Timestamp;
 use serde_json::Value;
 
+pub use batch::{batch, targets};
 pub use dynamodb::DynamoStore;
-pub use executor::{AwsExecutor, Page};
+pub use ebs::ebs;
+pub use ecs::ecs;
+pub use events::{bus, bus_and_topics};
+pub use executor::{AwsExecutor, Outcome, Service, Taken};
+pub use lines::lines;
 pub use reader::{Entry, ReadError, Reader};
+pub use results::{Page, results};
+pub use s3::is_gone;
+pub use uploads::uploads;
 
 use crate::event;
 use crate::handle::handle;
@@ -40,16 +53,18 @@ pub struct Deployment {
     pub executor: AwsExecutor,
     /// Names and times.
     pub settings: Settings,
+    config: SdkConfig,
 }
 
 impl Deployment {
-    /// Reads the environment that `infra/control-plane.yaml` gives to every function.
+    /// Reads the environment that `infra/control-plane.yaml` gives to every function. It reaches its table, and what
+    /// it is told to reach.
     ///
     /// # Errors
     /// Says which variable is missing: a misconfigured function fails its cold start.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
-    pub async fn from_env() -> Result<Self, String> {
-        let variable = |name: &str| env::var(name).ok();
+    pub fn from_env() -> Result<Self, String> {
+        let variable: lambda::Variable = |name| env::var(name).ok();
         let settings = Settings::from_variables(variable)?;
         let table =
             variable("SPOTSWEEP_TABLE").ok_or("SPOTSWEEP_TABLE is not set; infra/control-plane.yaml sets it")?;
@@ -59,17 +74,15 @@ impl Deployment {
                 text.parse().map_err(|_| format!("SPOTSWEEP_RETENTION_DAYS is {text:?}; set a whole number"))?
             }
         };
-        let config = sdk_config().await;
+        let config = lambda::config(variable)?;
         let store = DynamoStore::new(&config, table, retention_days);
-        Ok(Self { store, executor: AwsExecutor::new(&config), settings })
+        Ok(Self { store, executor: AwsExecutor::default(), settings, config })
     }
-}
 
-impl Deployment {
-    /// For the one function that draws reports.
+    /// Opens one more service.
     #[must_use]
-    pub fn with_page(self, page: Page) -> Self {
-        Self { executor: self.executor.with_page(page), ..self }
+    pub fn reaching<S: Service + 'static>(self, open: impl FnOnce(&SdkConfig) -> S) -> Self {
+        Self { executor: self.executor.reaching(open(&self.config)), ..self }
     }
 
     /// Handles what Lambda hands to a function, to its end, and gives the function's answer.
@@ -87,10 +100,18 @@ impl Deployment {
 /// Days for which audit rows and finished records are kept, where the deployment does not say.
 pub const RETENTION_DAYS: u32 = 90;
 
-/// Configuration for every client of this process: one HTTP client, shared, because a cold start's
-/// first call costs 8.8 ms with one client each and 3.8 ms with one for all; TLS by rustls and ring
-/// (facts: toolchain, cold start).
+/// Configuration for every client of a process, from wherever a person keeps it: environment, profiles, roles.
 pub async fn sdk_config() -> SdkConfig {
-    let http = aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
-    aws_config::defaults(BehaviorVersion::v2026_01_12()).http_client(http).load().await
+    aws_config::defaults(behavior()).http_client(http_client()).load().await
+}
+
+/// One for all clients of a process, because a cold start's first call costs 8.8 ms with one client each and 3.8 ms
+/// with one for all; TLS by rustls and ring (facts: toolchain, cold start).
+fn http_client() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+}
+
+/// Pinned, so that an update of the SDK changes no behaviour by itself.
+fn behavior() -> BehaviorVersion {
+    BehaviorVersion::v2026_01_12()
 }

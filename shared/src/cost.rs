@@ -17,16 +17,19 @@ use crate::claim::Market;
 use crate::lifecycle::Plan;
 use crate::trial::Trial;
 
-/// gp3, USD per GiB and month of 730 hours (facts 31).
+/// gp3 and snapshots, USD per GiB and month of 730 hours (facts 31).
 const GP3_USD: f64 = 0.08;
+const SNAPSHOT_USD: f64 = 0.05;
 const HOURS_A_MONTH: f64 = 730.0;
 
-/// What the control plane does for an attempt: changes from Batch, claims, mount, end; and the share of it that is a
-/// report, the most of which there are one every 15 s. USD per change: 8 write units at $0.625 a million, 3 read units
-/// at $0.125, one invocation of 256 MB for 40 ms (docs/costs.md).
+/// What the control plane does for an attempt: changes from Batch, claims, mount, end; and a report, of which there is
+/// one a minute once a training is 20 minutes old. USD of a change: 8 write units at $0.625 a million; of a report: 2,
+/// and the index every fifth time; of each: 3 read units at $0.125, one invocation of 256 MB for 40 ms (docs/costs.md).
 const CHANGES_AN_ATTEMPT: f64 = 11.0;
-const SECONDS_A_REPORT: f64 = 30.0;
-const USD_A_CHANGE: f64 = 8.0 * 0.625e-6 + 3.0 * 0.125e-6 + 0.2e-6 + 0.25 * 0.04 * 0.000_013_333_4;
+const SECONDS_A_REPORT: f64 = 60.0;
+const USD_A_CHANGE: f64 = 8.0 * 0.625e-6 + USD_AN_INVOCATION;
+const USD_A_REPORT: f64 = 2.4 * 0.625e-6 + USD_AN_INVOCATION;
+const USD_AN_INVOCATION: f64 = 3.0 * 0.125e-6 + 0.2e-6 + 0.25 * 0.04 * 0.000_013_333_4;
 
 /// What a trial has cost so far, over all its attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -35,14 +38,14 @@ pub struct Cost {
     pub instance_usd: f64,
     /// The same seconds at the on-demand price, in USD.
     pub on_demand_usd: f64,
-    /// Its volume, in USD; snapshots are not in it.
+    /// Its volume, in USD, and its snapshots as if they held what was sealed last.
     pub storage_usd: f64,
     /// Seconds of attempts whose price is not known: in none of the other figures.
     pub unpriced_seconds: f64,
 }
 
 impl Cost {
-    /// Instances and volume.
+    /// Instances, volume and snapshots.
     pub fn usd(&self) -> f64 {
         self.instance_usd + self.storage_usd
     }
@@ -51,11 +54,11 @@ impl Cost {
 /// What a sweep has cost so far. Kept on its record; `ls`, `status` and the budget read it there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
-    /// Instances, volumes and an estimate of the control plane, in USD.
+    /// Instances, volumes, snapshots and an estimate of the control plane, in USD.
     pub usd: f64,
     /// What the same instance seconds would have cost on demand, in USD.
     pub on_demand_usd: f64,
-    /// Of [`Spent::usd`], volumes.
+    /// Of [`Spent::usd`], volumes and snapshots.
     pub storage_usd: f64,
     /// Of [`Spent::usd`], functions and table: estimated from the number and length of attempts.
     pub control_plane_usd: f64,
@@ -73,6 +76,11 @@ impl Spent {
     pub fn saving(&self) -> Option<f64> {
         (self.on_demand_usd > 0.0).then(|| 1.0 - self.usd / self.on_demand_usd)
     }
+}
+
+/// For people: cents count where there are dollars, less than that where there are none.
+pub fn dollars(usd: f64) -> String {
+    if usd >= 1.0 { format!("{usd:.2} USD") } else { format!("{usd:.5} USD") }
 }
 
 /// One attempt on an instance.
@@ -101,9 +109,9 @@ pub fn costs(plan: &Plan, trials: &[Trial], prices: &Prices, now: Timestamp) -> 
     }
     if let Some(workspace) = &plan.workspace {
         for trial in trials {
-            let hours = held_hours(trial, now);
-            costs.entry(trial.index).or_default().storage_usd =
-                f64::from(workspace.size_gib) * GP3_USD / HOURS_A_MONTH * hours;
+            let volume = f64::from(workspace.size_gib) * GP3_USD * held_hours(trial, now);
+            let snapshots = sealed_gib(trial) * SNAPSHOT_USD * saved_hours(trial, now);
+            costs.entry(trial.index).or_default().storage_usd = (volume + snapshots) / HOURS_A_MONTH;
         }
     }
     costs
@@ -113,8 +121,9 @@ pub fn costs(plan: &Plan, trials: &[Trial], prices: &Prices, now: Timestamp) -> 
 pub fn spent(trials: &[Trial], costs: &BTreeMap<u32, Cost>) -> Spent {
     let attempts: usize = trials.iter().map(|trial| trial.attempts.len()).sum();
     let seconds: f64 = trials.iter().map(Trial::run_seconds).sum();
-    let changes = attempts as f64 * CHANGES_AN_ATTEMPT + seconds / SECONDS_A_REPORT;
-    let mut spent = Spent { control_plane_usd: changes * USD_A_CHANGE, ..Spent::default() };
+    let (changes, reports) = (attempts as f64 * CHANGES_AN_ATTEMPT, seconds / SECONDS_A_REPORT);
+    let control_plane_usd = changes * USD_A_CHANGE + reports * USD_A_REPORT;
+    let mut spent = Spent { control_plane_usd, ..Spent::default() };
     for cost in costs.values() {
         spent.usd += cost.instance_usd;
         spent.on_demand_usd += cost.on_demand_usd;
@@ -169,10 +178,25 @@ fn share(runs: &[Run<'_>], prices: &Prices, costs: &mut BTreeMap<u32, Cost>) {
 
 /// From the first attempt's start to the last one's end: about as long as the trial has a volume.
 fn held_hours(trial: &Trial, now: Timestamp) -> f64 {
-    let from = trial.attempts.values().filter_map(|attempt| attempt.started_at).min();
+    hours_since(trial.attempts.values().filter_map(|attempt| attempt.started_at).min(), trial, now)
+}
+
+/// From its first interruption to its end: about as long as the trial has a snapshot.
+fn saved_hours(trial: &Trial, now: Timestamp) -> f64 {
+    let interrupted = trial.attempts.values().filter(|attempt| attempt.was_interrupted());
+    hours_since(interrupted.filter_map(|attempt| attempt.stopped_at).min(), trial, now)
+}
+
+fn hours_since(from: Option<Timestamp>, trial: &Trial, now: Timestamp) -> f64 {
     let until = if trial.is_over() { trial.stopped_at() } else { Some(now) };
     let seconds = from.zip(until).map_or(0.0, |(from, until)| until.duration_since(from).as_secs_f64());
     seconds.max(0.0) / 3600.0
+}
+
+/// What a snapshot holds beyond what the volume was made from, as far as the runner has told.
+fn sealed_gib(trial: &Trial) -> f64 {
+    let seal = trial.workspace.as_ref().and_then(|workspace| workspace.seal.as_ref());
+    seal.map_or(0.0, |seal| seal.bytes as f64 / f64::from(1 << 30))
 }
 
 #[cfg(test)]

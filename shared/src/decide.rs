@@ -160,12 +160,23 @@ impl Decision {
     }
 
     fn sweep(mut self, sweep: Sweep, due: Option<Timestamp>) -> Self {
-        self.change = Some(Change { record: Record::Sweep(sweep), due });
+        self.change = Some(Change { record: Record::Sweep(sweep), due, figures_only: false });
         self
     }
 
     fn trial(mut self, trial: Trial, due: Option<Timestamp>) -> Self {
-        self.change = Some(Change { record: Record::Trial(trial), due });
+        self.change = Some(Change { record: Record::Trial(trial), due, figures_only: false });
+        self
+    }
+
+    /// Nothing has changed but figures. Looked after when it was to be: moving that time would cost two writes of the
+    /// index, so it waits until half of it is over.
+    fn figures_only(mut self, held_due: Option<Timestamp>, context: Context<'_>) -> Self {
+        if let Some(change) = &mut self.change {
+            let soon = context.now.checked_add(context.settings.recheck / 2).ok();
+            change.due = held_due.filter(|due| Some(*due) > soon).or(change.due);
+            change.figures_only = true;
+        }
         self
     }
 

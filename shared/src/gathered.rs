@@ -152,8 +152,9 @@ fn costs_json(sweep: &Sweep, costs: &BTreeMap<u32, Cost>, spent: &Spent, now: Ti
         "trials": costs.iter().map(trial).collect::<Vec<_>>(),
         "basis": "Instances: each attempt from its container's start to its end, at the spot price of its zone at the \
             time, divided evenly among attempts on one instance at the same time; without boot, image pull and idle \
-            time. Volumes: gp3 at 0.08 USD a GiB and month from the first attempt to the last. Control plane: \
-            estimated. Snapshots, S3, logs and data transfer are not in it.",
+            time. Storage: gp3 at 0.08 USD a GiB and month from the first attempt to the last, and from the first \
+            interruption on snapshots of what was sealed last at 0.05. Control plane: estimated. S3, logs and data \
+            transfer are not in it.",
     });
     document.to_string()
 }

@@ -64,6 +64,9 @@ pub struct Change {
     pub record: Record,
     /// When to look after it; absent where nothing is left to do.
     pub due: Option<Timestamp>,
+    /// Whether it stands where it stood, with newer figures: that needs no audit row, and so no transaction. A runner
+    /// reports by the minute, which is most of what a control plane costs.
+    pub figures_only: bool,
 }
 
 /// A record of either kind.
@@ -75,7 +78,7 @@ pub enum Record {
     Trial(Trial),
 }
 
-/// Who changed a record, why, and what it led to: one row beside every change.
+/// Who changed a record, why, and what it led to: one row beside every change but of figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     /// When.
@@ -160,7 +163,7 @@ pub trait Store: Sync {
     ) -> impl Future<Output = Result<View, Box<dyn Error + Send + Sync>>> + Send;
 
     /// Writes a change and its audit row, both or neither, if the record's version is still the
-    /// view's.
+    /// view's. Of figures alone there is no audit row.
     ///
     /// # Errors
     /// [`CommitError::Conflict`] where it is not.

@@ -42,6 +42,8 @@ pub struct Cloud {
     refused: Mutex<Option<u32>>,
     unlisted_for: Mutex<Duration>,
     sabotage: Mutex<Option<Sabotage>>,
+    /// What EC2 and the price list tell, where it is not the same everywhere and always.
+    prices: Mutex<Option<Prices>>,
     calls: Arc<Calls>,
 }
 
@@ -55,6 +57,7 @@ impl Cloud {
             refused: Mutex::default(),
             unlisted_for: Mutex::default(),
             sabotage: Mutex::default(),
+            prices: Mutex::default(),
             calls,
         }
     }
@@ -76,6 +79,11 @@ impl Cloud {
     /// The defect that was planted here.
     pub(crate) fn sabotage(&self) -> Option<Sabotage> {
         *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on instances have these prices.
+    pub(crate) fn charge(&self, prices: Prices) {
+        *self.prices.lock().unwrap_or_else(PoisonError::into_inner) = Some(prices);
     }
 
     /// The World, to look at or to drive.
@@ -235,7 +243,9 @@ impl Cloud {
             let spot = self.calls.call("DescribeSpotPriceHistory", || wanted.pools.iter().map(usd).collect()).await;
             let list = || wanted.pools.iter().map(|pool| (pool.instance_type.clone(), ON_DEMAND_USD)).collect();
             let on_demand = self.calls.call("GetProducts", list).await;
-            gathered.prices = Prices::new(spot.unwrap_or_default(), on_demand.unwrap_or_default());
+            let charged = self.prices.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let flat = Prices::new(spot.unwrap_or_default(), on_demand.unwrap_or_default());
+            gathered.prices = charged.unwrap_or(flat);
         }
         Ok(vec![Event::Gathered { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
     }

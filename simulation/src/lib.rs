@@ -13,3 +13,4 @@ pub mod run;
 pub mod sabotage;
 pub mod scenario;
 pub mod shrink;
+pub mod storm;

@@ -87,7 +87,7 @@ pub fn needed(action: &str) -> &'static [&'static str] {
     match action {
         "GetItem" => &["dynamodb:GetItem"],
         "Query" => &["dynamodb:Query"],
-        "TransactWriteItems" => &["dynamodb:PutItem"],
+        "PutItem" | "TransactWriteItems" => &["dynamodb:PutItem"],
         "GetObject" => &["s3:GetObject"],
         "PutObject" => &["s3:PutObject"],
         "DescribeJobDefinitions" => &["batch:DescribeJobDefinitions"],

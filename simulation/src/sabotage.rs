@@ -29,7 +29,7 @@ pub enum Sabotage {
     RevokeAttach,
     /// A volume is looked at fifty times in a row.
     AskAgainAndAgain,
-    /// A report of the runner leaves no audit row.
+    /// A claim of the runner leaves no audit row.
     SkipAudits,
 }
 
@@ -70,7 +70,7 @@ impl Harness {
     pub fn plant(&mut self, sabotage: Sabotage) {
         match sabotage {
             Sabotage::CommitBlindly => self.store.commit_blindly(),
-            Sabotage::SkipAudits => self.store.skip_audits_of("trial-reported"),
+            Sabotage::SkipAudits => self.store.skip_audits_of("trial-claimed"),
             Sabotage::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),
             Sabotage::DeleteSourceEarly
             | Sabotage::CopyOldSnapshot

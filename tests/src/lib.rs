@@ -1,3 +1,4 @@
-//! What the end-to-end tests share: the product as it runs, in real processes.
+//! What tests and measurements share: the product as it runs, in real processes, and events for it.
 
+pub mod course;
 pub mod local;

@@ -1,5 +1,6 @@
 //! The product as it runs, in real processes, for the end-to-end tests: [`Binaries`] builds it, [`Demo`] is
-//! `spotsweep demo`, [`Stack`] is the local stack, [`Sandbox`] runs one function and kills it at a chosen AWS call.
+//! `spotsweep demo`, [`Stack`] is the local stack, [`Sandbox`] runs one function and kills it at a chosen AWS call,
+//! [`Observed`] runs any program and counts its AWS calls, [`Table`] is a DynamoDB in memory that reads the meter.
 //!
 //! What is missing (binaries, the Python environment) is made on first use, in the target folder
 //! and profile of the running test. Helpers panic where a test could not go on.
@@ -8,12 +9,22 @@ mod account;
 mod aws;
 mod binaries;
 mod demo;
+mod observed;
+mod proxy;
 mod sandbox;
 mod stack;
+mod table;
+mod upload;
+mod usage;
 
-pub use account::{Account, Dropped};
+pub use account::{Account, DEFINITION, Dropped, QUEUE};
 pub use aws::{call_json, config, eventually, get_json, s3};
 pub use binaries::Binaries;
 pub use demo::Demo;
-pub use sandbox::{Invocation, Kill, Moment, Outcome, Sandbox};
+pub use observed::Observed;
+pub use proxy::{Call, service_time};
+pub use sandbox::{Invocation, Kill, Moment, Outcome, Sandbox, Warm};
 pub use stack::Stack;
+pub use table::{Table, Units};
+pub use upload::drop_file;
+pub use usage::Usage;

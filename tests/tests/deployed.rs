@@ -16,9 +16,11 @@ use aws_sdk_s3::config::Credentials;
 use serde_json::{Value, json};
 use spotsweep::aws::Reader;
 use spotsweep::lifecycle::Stage;
-use spotsweep_tests::local::{Stack, call_json, eventually, s3};
+use spotsweep_tests::local::{Stack, call_json, drop_file, eventually, s3};
 
 const STACK: &str = "spotsweep-local";
+/// A sweep file; its event is not handed on where the rule is off.
+const TRIAL: &str = "- {lr: 0.01, hidden: 16, epochs: 1}\n";
 /// A training takes seconds; a loaded machine gets more.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Each function with a rule: its patterns' sources, and how long an event may wait for it, in seconds.
@@ -173,11 +175,12 @@ async fn a_function_is_refused_what_its_role_does_not_allow() {
     assert_jobs_role(&stack).await;
 
     for (number, taken) in OF_UPLOAD.iter().enumerate() {
-        let file = put(&stack, &format!("refused-{number}")).await;
+        let file = drop_file(&stack.config(), &stack.bucket, &format!("refused-{number}"), TRIAL).await;
         template.assert_refused(taken, &file).await;
     }
     // With everything given back the same template runs a sweep, up to where the rule would call sweep-settled.
-    let answer = invoke(&stack, "sweep-upload", &put(&stack, "allowed").await).await;
+    let file = drop_file(&stack.config(), &stack.bucket, "allowed", TRIAL).await;
+    let answer = invoke(&stack, "sweep-upload", &file).await;
     assert!(answer.is_ok(), "{answer:?}");
     let reader = Reader::new(&stack.config(), stack.table.clone());
     let find = async |stage: Stage| {
@@ -268,18 +271,6 @@ impl<'a> Deployed<'a> {
         })
         .await;
     }
-}
-
-/// Puts a sweep file of one trial; returns its event, which the disabled rule does not hand on.
-async fn put(stack: &Stack, name: &str) -> Value {
-    let (key, text) = (format!("sweeps/{name}.yaml"), "- {lr: 0.01, hidden: 16, epochs: 1}\n");
-    let put = s3(&stack.config()).put_object().bucket(&stack.bucket).key(&key).body(text.as_bytes().to_vec().into());
-    let put = put.send().await.unwrap();
-    let object = json!({ "key": key, "size": text.len(), "etag": put.e_tag(), "version-id": put.version_id(),
-        "sequencer": "0055AED6DCD90281E5" });
-    json!({ "version": "0", "id": name, "detail-type": "Object Created", "source": "aws.s3",
-        "account": "000000000000", "time": "2026-11-21T12:00:00Z", "region": "us-east-1", "resources": [],
-        "detail": { "bucket": { "name": stack.bucket }, "object": object } })
 }
 
 /// Calls a function and waits; an error is what the function said.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep::aws::AwsExecutor;
+use spotsweep::aws::{AwsExecutor, ebs, ecs};
 use spotsweep::command::Command;
 use spotsweep::event::Event;
 use spotsweep::handle::Executor;
@@ -34,7 +34,8 @@ impl Rig {
             "subnets": ["subnet-us-east-1a", "subnet-us-east-1b"] } });
         let request = serde_json::from_value(environment).unwrap();
         emulator.with_world(|world, _| world.create_compute_environment(request)).unwrap();
-        let executor = AwsExecutor::new(&config(&emulator.endpoint()));
+        let config = config(&emulator.endpoint());
+        let executor = AwsExecutor::default().reaching(ebs(&config)).reaching(ecs(&config));
         let trial = TrialRef { sweep: SweepId::derive("b", "sweeps/k.yaml", "v"), index: 7 };
         let (instance, zone, container_instance) = loop {
             let running = emulator.with_world(|world, _| {

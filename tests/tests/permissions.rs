@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use spotsweep::settings::LEASE;
@@ -127,6 +129,40 @@ fn every_function_may_do_what_it_does_and_no_more() {
         let used = used.get(function).cloned().unwrap_or_default();
         wrong.extend(allowed.difference(&used).map(|action| format!("{function} may {action} and never does")));
         wrong.extend(used.difference(allowed).map(|action| format!("{function} does {action} and may not")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The services of `spotsweep::aws`, and whether a role wants them: else a function fails at its first command for one,
+/// or carries a client in its binary that it never calls.
+type Wanted = fn(&BTreeMap<String, BTreeSet<String>>) -> bool;
+const SERVICES: [(&str, Wanted); 9] = [
+    ("uploads", |role| role.contains_key("s3:AbortMultipartUpload")),
+    ("targets", |role| role.contains_key("batch:DescribeJobDefinitions")),
+    ("lines", |role| {
+        role.get("s3:GetObject").is_some_and(|on| on.iter().any(|resource| resource.ends_with("trials.idx")))
+    }),
+    ("batch", |role| role.contains_key("batch:SubmitJob")),
+    ("ecs", |role| role.contains_key("ecs:DescribeContainerInstances")),
+    ("ebs", |role| role.contains_key("ec2:CreateSnapshot")),
+    ("bus", |role| role.contains_key("events:PutEvents") && !role.contains_key("sns:Publish")),
+    ("bus_and_topics", |role| role.contains_key("events:PutEvents") && role.contains_key("sns:Publish")),
+    ("results", |role| role.contains_key("pricing:GetProducts")),
+];
+
+#[test]
+fn every_function_opens_the_services_that_its_role_allows() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions");
+    let mut wrong = Vec::new();
+    for (function, role) in Permissions::of_template(CONTROL_PLANE).unwrap().functions {
+        let main = fs::read_to_string(folder.join(&function).join("src/main.rs")).unwrap();
+        let imported = main.lines().find(|line| line.starts_with("use spotsweep::aws::")).unwrap();
+        let opened: BTreeSet<&str> = imported.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        for (service, wanted) in SERVICES {
+            if opened.contains(service) != wanted(&role.permissions) {
+                wrong.push(format!("{function} and {service}: opened {}", opened.contains(service)));
+            }
+        }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

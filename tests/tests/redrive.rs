@@ -8,7 +8,7 @@ use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use serde_json::{Value, json};
 use spotsweep::aws::Reader;
-use spotsweep_tests::local::{Stack, call_json, eventually, s3};
+use spotsweep_tests::local::{Stack, call_json, drop_file, eventually};
 
 /// For a function's three tries; a loaded machine gets more than the four seconds that they take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,7 +30,9 @@ async fn what_a_queue_holds_reaches_its_function() {
     // Two files whose events have not arrived, an event that no function can read, and somebody else's messages.
     let events = aws_sdk_eventbridge::Client::new(&stack.config());
     events.disable_rule().name("sweep-upload").send().await.unwrap();
-    let (one, other) = (drop_file(&stack, "one").await, drop_file(&stack, "other").await);
+    // Their rule is off: nobody has got these events.
+    let drop = async |name| drop_file(&stack.config(), &stack.bucket, name, "- lr: 0.1\n").await;
+    let (one, other) = (drop("one").await, drop("other").await);
     let malformed = json!({ "source": "aws.s3", "detail-type": "Object Created", "detail": { "bucket": {} } });
     fail(&stack, &malformed).await;
     eventually("the malformed event fails for good", PATIENCE, async || {
@@ -113,18 +115,6 @@ fn record(function: &str, event: &Value) -> Value {
         "requestPayload": event,
         "responseContext": { "statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled" },
         "responsePayload": { "errorType": "CommitError", "errorMessage": "commit failed" } })
-}
-
-/// Puts a sweep file, and returns the event of it that nobody has got.
-async fn drop_file(stack: &Stack, name: &str) -> Value {
-    let (key, text) = (format!("sweeps/{name}.yaml"), "- lr: 0.1\n");
-    let put = s3(&stack.config()).put_object().bucket(&stack.bucket).key(&key).body(text.as_bytes().to_vec().into());
-    let put = put.send().await.unwrap();
-    let object = json!({ "key": key, "size": text.len(), "etag": put.e_tag(), "version-id": put.version_id(),
-        "sequencer": "0055AED6DCD90281E5" });
-    json!({ "version": "0", "id": name, "detail-type": "Object Created", "source": "aws.s3",
-        "account": "000000000000", "time": "2026-11-21T12:00:00Z", "region": "us-east-1", "resources": [],
-        "detail": { "bucket": { "name": stack.bucket }, "object": object } })
 }
 
 async fn fail(stack: &Stack, event: &Value) {

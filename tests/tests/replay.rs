@@ -23,18 +23,22 @@ fn parameters(line: &str) -> Parameters {
 
 /// A window of zones `us-east-1a`, `us-east-1b`, … at 1, 2, … USD an hour.
 fn window(zones: &[&str]) -> Vec<(String, Trace)> {
+    window_at(zones, |number| format!("[[0, {}]]", number + 1))
+}
+
+/// A window of zones at these prices.
+fn window_at(zones: &[&str], prices: impl Fn(usize) -> String) -> Vec<(String, Trace)> {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder.path().join("window-00"), zones);
+    write(&folder.path().join("window-00"), zones, prices);
     read(folder.path(), &Windows::default()).unwrap()
 }
 
-fn write(folder: &Path, zones: &[&str]) {
+fn write(folder: &Path, zones: &[&str], prices: impl Fn(usize) -> String) {
     fs::create_dir(folder).unwrap();
     for (number, available) in zones.iter().enumerate() {
-        let zone = name(number);
-        let usd = number + 1;
+        let (zone, usd) = (name(number), prices(number));
         let text = format!(
-            r#"{{"zone": "{zone}", "gap_seconds": {TICK}, "start_time": "t", "available": "{available}", "spot_price": [[0, {usd}]]}}"#
+            r#"{{"zone": "{zone}", "gap_seconds": {TICK}, "start_time": "t", "available": "{available}", "spot_price": {usd}}}"#
         );
         fs::write(folder.join(format!("{zone}.json")), text).unwrap();
     }
@@ -153,6 +157,45 @@ fn what_ec2_takes_within_its_first_hour_is_free_and_the_rest_costs_its_zones_pri
     assert_eq!(s3.aws_calls, 1 + 256 + 128 + 2560, "one job, and the parts");
 }
 
+/// What `spotsweep cost` would say of a replayed sweep, beside the table that it must agree with.
+///
+/// | attempt | zone | from | until | USD an hour |
+/// |---|---|---|---|---|
+/// | 1 | a | 1 s after the drop, boot and pull | 1800 s, no notice | 1, from tick 20 (1200 s) on 1.50 |
+/// | 2 | b | the end of the first, shutdown, boot and pull | loading, 2400 s of training, a checkpoint, 1 s | 2 |
+#[test]
+fn the_product_tells_of_a_replayed_sweep_what_its_attempts_cost() {
+    let prices = |zone: usize| ["[[0, 1.0], [20, 1.5]]", "[[0, 2.0]]"][zone].to_owned();
+    let window = window_at(&[&closing(30, 170), &open(200)], prices);
+    let report = replay(&plan(2, 1, &format!("{MODEL} --notice-seconds 0.001")), &window).unwrap();
+    let told = of(&report, Policy::Spotsweep).told.expect("the sweep has settled");
+
+    let (first, reclaimed) = (1.0 + BOOT_AND_PULL, 1800.0);
+    let second = reclaimed + SHUTDOWN + BOOT_AND_PULL;
+    let done = second + TO_VOLUME + 2400.0 + TO_VOLUME + 1.0;
+    let in_a = (1200.0 - first) * 1.0 + (reclaimed - 1200.0) * 1.5;
+    let in_b = (done - second) * 2.0;
+    // A claim is asked again every two seconds, an end is seen a second later.
+    let slack = 8.0 / 3600.0;
+    let instances = told.usd - told.storage_usd - told.control_plane_usd;
+    within(instances, (in_a + in_b) / 3600.0 - slack, (in_a + in_b) / 3600.0 + slack);
+    let on_demand = (reclaimed - first + done - second) * 3.06 / 3600.0;
+    within(told.on_demand_usd, on_demand - slack, on_demand + slack);
+    // 10 GiB of dataset, twice a checkpoint of 1 GiB and room: 14 GiB at 0.08 a month of 730 hours. The snapshots of
+    // this World hold bytes that stand for MiB: next to nothing.
+    let volume = 14.0 * 0.08 / 730.0 * (done - first) / 3600.0;
+    within(told.storage_usd, volume * 0.99, volume * 1.01);
+    near(told.unpriced_seconds, 0.0);
+
+    // The bill counts boot and idle time too, and EC2 takes nothing for a first hour that it cuts short.
+    let billed = of(&report, Policy::Spotsweep).usd_of[0].1;
+    let paid = (BOOT_AND_PULL + done - second + IDLE) * 2.0 / 3600.0;
+    within(billed, paid - slack, paid + slack);
+    for other in [Policy::SeedScript, Policy::S3Checkpoint, Policy::Restart, Policy::OnDemand] {
+        assert_eq!(of(&report, other).told, None, "{other:?} has no record of its costs");
+    }
+}
+
 #[test]
 fn a_grace_too_short_loses_what_a_longer_one_saves() {
     // 10 GiB take 82 s to write: more than 20 s, less than three quarters of two minutes.
@@ -190,8 +233,8 @@ fn trials_that_the_window_cuts_off_are_told_as_such() {
 #[test]
 fn the_document_is_the_same_every_time_and_holds_all_figures() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder.path().join("window-00"), &[&closing(30, 170), &open(200)]);
-    write(&folder.path().join("window-02"), &[&open(200), &closing(50, 150)]);
+    write(&folder.path().join("window-00"), &[&closing(30, 170), &open(200)], |_| "[[0, 1]]".into());
+    write(&folder.path().join("window-02"), &[&open(200), &closing(50, 150)], |_| "[[0, 1]]".into());
     let both = read(folder.path(), &Windows::default()).unwrap();
     let plan = plan(2, 3, MODEL);
     let document = replay(&plan, &both).unwrap().json();
@@ -228,7 +271,7 @@ fn the_document_is_the_same_every_time_and_holds_all_figures() {
 fn what_is_asked_for_wrongly_is_told_with_what_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let empty = tempfile::tempdir().unwrap();
-    write(&folder.path().join("window-00"), &[&open(3), &open(3)]);
+    write(&folder.path().join("window-00"), &[&open(3), &open(3)], |_| "[[0, 1]]".into());
     let windows = read(folder.path(), &Windows::default()).unwrap();
     let told = |error: ReplayError| error.to_string();
     let refused = |plan: Plan| told(replay(&plan, &windows).unwrap_err());

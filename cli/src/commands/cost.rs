@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use spotsweep::cost::Spent;
+use spotsweep::cost::{Spent, dollars};
 
 use crate::args::Table;
 use crate::failure::{Context, Failure};
@@ -16,8 +16,8 @@ const SHOWN_TRIALS: usize = 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Reckoned up every ten to fifteen minutes while the sweep runs, and when it settles: each attempt from its container's \
-start to its end at the spot price of its zone at the time, volumes, and an estimate for the control plane. Boot, image \
-pull and idle time of instances are not in it, nor are snapshots, S3, logs and data transfer.
+start to its end at the spot price of its zone at the time, volumes and snapshots, and an estimate for the control \
+plane. Boot, image pull and idle time of instances are not in it, nor are S3, logs and data transfer.
 
 Examples:
   spotsweep cost digits-1a2b3c4d5e6f
@@ -69,11 +69,11 @@ pub(super) async fn run(args: Cost) -> Result<ExitCode, Failure> {
 fn totals(spent: &Spent) -> Vec<Vec<String>> {
     let instances = spent.usd - spent.storage_usd - spent.control_plane_usd;
     let mut rows = vec![
-        ("instances", usd(instances)),
-        ("volumes", usd(spent.storage_usd)),
-        ("control plane, estimated", usd(spent.control_plane_usd)),
-        ("in all", usd(spent.usd)),
-        ("on demand", usd(spent.on_demand_usd)),
+        ("instances", dollars(instances)),
+        ("EBS", dollars(spent.storage_usd)),
+        ("control plane, estimated", dollars(spent.control_plane_usd)),
+        ("in all", dollars(spent.usd)),
+        ("on demand", dollars(spent.on_demand_usd)),
     ];
     if let Some(saving) = spent.saving() {
         rows.push(("saving", format!("{:.1} %", saving * 100.0)));
@@ -86,15 +86,10 @@ fn dearest(costs: &Value) -> Vec<Vec<String>> {
     let paid = |trial: &Value| part(trial, "instance_usd") + part(trial, "storage_usd");
     let mut trials: Vec<&Value> = costs["trials"].as_array().into_iter().flatten().collect();
     trials.sort_by(|left, right| paid(right).total_cmp(&paid(left)));
-    let header = ["TRIAL", "INSTANCES", "VOLUME", "ON DEMAND"].map(String::from);
+    let header = ["TRIAL", "INSTANCES", "EBS", "ON DEMAND"].map(String::from);
     let row = |trial: &&Value| {
-        let much = |name| usd(part(trial, name));
+        let much = |name| dollars(part(trial, name));
         vec![trial["index"].to_string(), much("instance_usd"), much("storage_usd"), much("on_demand_usd")]
     };
     std::iter::once(header.into()).chain(trials.iter().take(SHOWN_TRIALS).map(row)).collect()
-}
-
-/// Cents count where there are dollars, less than that where there are none.
-pub(crate) fn usd(usd: f64) -> String {
-    if usd >= 1.0 { format!("{usd:.2} USD") } else { format!("{usd:.5} USD") }
 }

@@ -2,7 +2,6 @@
 
 mod stream;
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -82,7 +81,7 @@ impl Wish<'_> {
     /// The log as it is now.
     async fn print(&self) -> Result<(), Failure> {
         let trial = self.trial().await?.ok_or_else(|| self.not_started())?;
-        let (number, mut stream) = self.stream(&trial)?.ok_or_else(|| self.no_log(&trial))?;
+        let (number, mut stream) = self.stream(&trial, None)?.ok_or_else(|| self.no_log(&trial))?;
         if stream.print().await? != Read::Missing {
             return Ok(());
         }
@@ -95,18 +94,18 @@ impl Wish<'_> {
 
     /// The log as it grows, from attempt to attempt.
     async fn follow(&self) -> Result<(), Failure> {
-        let mut done: BTreeSet<u32> = BTreeSet::new();
+        let mut followed = None;
         let mut is_told = false;
         loop {
             let trial = self.trial().await?;
-            let next = trial.as_ref().map(|trial| self.stream(trial)).transpose()?.flatten();
-            match next.filter(|(number, _)| !done.contains(number)) {
+            let next = trial.as_ref().map(|trial| self.stream(trial, followed)).transpose()?.flatten();
+            match next {
                 Some((number, stream)) => {
                     out::note(format_args!("trial {} attempt {number}:", self.index));
                     if self.follow_one(number, stream).await? == Read::Unread || self.attempt.is_some() {
                         return Ok(());
                     }
-                    done.insert(number);
+                    followed = Some(number);
                 }
                 None if trial.is_some_and(|trial| trial.is_over()) => return Ok(()),
                 None if !is_told => {
@@ -133,8 +132,9 @@ impl Wish<'_> {
         }
     }
 
-    /// The wanted attempt and its log; none where it has none yet.
-    fn stream(&self, trial: &Trial) -> Result<Option<(u32, Stream)>, Failure> {
+    /// The wanted attempt and its log: the newest, or the next after one that was followed to its end, which may have
+    /// ended itself by now. None where there is none yet.
+    fn stream(&self, trial: &Trial, followed: Option<u32>) -> Result<Option<(u32, Stream)>, Failure> {
         let attempts = &trial.attempts;
         if let Some(wanted) = self.attempt.filter(|wanted| !attempts.contains_key(wanted) && trial.is_over()) {
             let newest = attempts.last_key_value().map_or(0, |(newest, _)| *newest);
@@ -144,11 +144,15 @@ impl Wish<'_> {
                 "trial {index} has no attempt {wanted}: it ended after {newest} attempt{plural}"
             )));
         }
-        let number = |number: &u32| self.attempt.is_none_or(|wanted| wanted == *number);
-        let found = attempts.iter().rev().filter(|(attempt, _)| number(attempt));
-        let mut found = found.filter_map(|(number, attempt)| Some((*number, attempt.log_stream.clone()?)));
+        let wanted = |number: &u32| self.attempt.is_none_or(|wanted| wanted == *number);
+        let logs = attempts.iter().filter(|(number, _)| wanted(number));
+        let mut logs = logs.filter_map(|(number, attempt)| Some((*number, attempt.log_stream.clone()?)));
+        let next = match followed {
+            None => logs.next_back(),
+            Some(last) => logs.find(|(number, _)| *number > last),
+        };
         let client = || aws_sdk_cloudwatchlogs::Client::new(&self.found.target.batch);
-        Ok(found.next().map(|(number, name)| (number, Stream::new(client(), self.group.clone(), name))))
+        Ok(next.map(|(number, name)| (number, Stream::new(client(), self.group.clone(), name))))
     }
 
     fn not_started(&self) -> Failure {

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use spotsweep::cost::dollars;
 use spotsweep::leaderboard::{ranked, ranking};
 use spotsweep::lifecycle::{Ranking, Sweep};
 use spotsweep::trial::{JobStatus, Trial};
 
 use crate::args::Status;
-use crate::commands::cost::usd;
 use crate::commands::ls;
 use crate::failure::Failure;
 use crate::progress::Figures;
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
             writeln!(to, "{}: {} ({})", sweep.id, sweep.stage.name(), sweep.upload.key)?;
             writeln!(to, "{}", Figures::of(total, &trials, by.as_ref()))?;
             if let Some(spent) = sweep.spent {
-                let (paid, on_demand) = (usd(spent.usd), usd(spent.on_demand_usd));
+                let (paid, on_demand) = (dollars(spent.usd), dollars(spent.on_demand_usd));
                 writeln!(to, "{paid} so far, {on_demand} on demand")?;
             }
             if let Some(stopped) = &sweep.stopped {

@@ -21,6 +21,10 @@ impl Prices {
         }
     }
 
+    pub(super) fn since(&self, tick: Duration) -> impl Iterator<Item = (Duration, f64)> {
+        self.0.iter().map(move |(first, usd)| (tick.mul_f64(*first as f64), *usd))
+    }
+
     pub(super) fn dollars(&self, tick: Duration, from: Duration, until: Duration) -> Option<f64> {
         let starts = |(first, _): &(usize, f64)| tick.as_secs_f64() * *first as f64;
         let ends = self.0.iter().skip(1).map(starts).chain([f64::INFINITY]);

@@ -2,12 +2,18 @@
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;
-use spotsweep::aws::Deployment;
+use spotsweep::aws::{Deployment, batch, bus_and_topics, ebs, ecs, results};
 use spotsweep::report::render;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     lambda_runtime::tracing::init_default_subscriber();
-    let deployment = &Deployment::from_env().await?.with_page(render); // misconfiguration fails the cold start
+    let deployment = Deployment::from_env()?; // misconfiguration fails the cold start
+    let deployment = &deployment
+        .reaching(batch)
+        .reaching(ecs)
+        .reaching(ebs)
+        .reaching(bus_and_topics)
+        .reaching(|config| results(config, render));
     run(service_fn(move |raw: LambdaEvent<Value>| deployment.respond(raw.payload))).await
 }

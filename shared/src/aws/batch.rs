@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aws_config::SdkConfig;
 use aws_sdk_batch::Client;
 use aws_sdk_batch::config::retry::RetryConfig;
 use aws_sdk_batch::error::SdkError;
@@ -10,10 +11,12 @@ use aws_sdk_batch::types::{
     ArrayProperties, ContainerOverrides, EvaluateOnExit, JobDefinition, JobQueueDetail, JobTimeout, JqState,
     KeyValuePair, KeyValuesPair, ResourceRequirement, ResourceType, RetryAction, RetryStrategy,
 };
+use futures_util::FutureExt;
 
-use super::executor::Outcome;
+use super::ebs;
+use super::executor::{Outcome, Service, Taken};
 use super::origin::{self, Resolved};
-use crate::command::{DescribedJob, Prepared, Submission};
+use crate::command::{Command, DescribedJob, Prepared, Submission};
 use crate::event::{self, Event};
 use crate::ids::{JobName, SweepId};
 use crate::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE};
@@ -24,13 +27,52 @@ const DESCRIBE_IDS: usize = 100;
 /// Throttled SubmitJob calls are repeated this often; a throttled call has had no effect.
 const THROTTLED_TRIES: u32 = 5;
 
+/// Submits, finds, describes and ends jobs.
+pub fn batch(config: &SdkConfig) -> impl Service + use<> {
+    Batch(Client::new(config))
+}
+
+#[derive(Debug)]
+struct Batch(Client);
+
+impl Service for Batch {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        let client = &self.0;
+        Ok(match *command {
+            Command::SubmitPart(submission) => submit(client, submission).boxed(),
+            Command::FindPart { name, queue } => find(client, name, queue).boxed(),
+            Command::TerminateJobs { sweep, jobs, reason } => terminate(client, sweep, jobs, reason).boxed(),
+            Command::CancelWaiting { sweep, jobs, reason } => cancel(client, sweep, jobs, reason).boxed(),
+            Command::DescribeJobs(jobs) => describe(client, jobs).boxed(),
+            other => return Err(Box::new(other)),
+        })
+    }
+}
+
+/// Looks up what a sweep is to run on and with.
+pub fn targets(config: &SdkConfig) -> impl Service + use<> {
+    Targets { batch: Client::new(config), ec2: ebs::client(config) }
+}
+
+#[derive(Debug)]
+struct Targets {
+    batch: Client,
+    ec2: aws_sdk_ec2::Client,
+}
+
+impl Service for Targets {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::CheckTarget { sweep, prepared } => {
+                Ok(check_target(&self.batch, &self.ec2, sweep, prepared).boxed())
+            }
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
 /// Whether everything is there that a sweep is to run on and with.
-pub(super) async fn check_target(
-    client: &Client,
-    ec2: &aws_sdk_ec2::Client,
-    sweep: SweepId,
-    mut prepared: Prepared,
-) -> Outcome {
+async fn check_target(client: &Client, ec2: &aws_sdk_ec2::Client, sweep: SweepId, mut prepared: Prepared) -> Outcome {
     let plan = &prepared.plan;
     let (definition, queue, workspace) = tokio::try_join!(
         active_definition(client, &plan.definition),
@@ -90,7 +132,7 @@ async fn valid_queue(
 
 /// SubmitJob without the SDK's own retries: a call that timed out may have taken effect, and there
 /// is no token to tell (facts 1). What is unclear is an error, and is looked up before the next try.
-pub(super) async fn submit(client: &Client, submission: Submission) -> Outcome {
+async fn submit(client: &Client, submission: Submission) -> Outcome {
     let name = submission.name.clone();
     for attempt in 1..=THROTTLED_TRIES {
         let once = aws_sdk_batch::config::Builder::new().retry_config(RetryConfig::disabled());
@@ -169,7 +211,7 @@ fn retry_strategy(attempts: u8) -> RetryStrategy {
 }
 
 /// ListJobs by name: the filter ignores case, and the job's state does not matter to it (facts 1).
-pub(super) async fn find(client: &Client, name: JobName, queue: &str) -> Outcome {
+async fn find(client: &Client, name: JobName, queue: String) -> Outcome {
     let wanted = name.to_string();
     let filter = KeyValuesPair::builder().name("JOB_NAME").values(&wanted).build();
     let mut jobs = client.list_jobs().job_queue(queue).filters(filter).into_paginator().items().send();
@@ -186,23 +228,23 @@ pub(super) async fn find(client: &Client, name: JobName, queue: &str) -> Outcome
     })
 }
 
-pub(super) async fn terminate(client: &Client, sweep: SweepId, jobs: &[String], reason: &str) -> Outcome {
+async fn terminate(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: String) -> Outcome {
     for job in jobs {
-        client.terminate_job().job_id(job).reason(reason).send().await?;
+        client.terminate_job().job_id(job).reason(&reason).send().await?;
     }
     Ok(vec![Event::JobsTerminated(sweep)])
 }
 
 /// Of an array job CancelJob cancels the children that have not begun
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJob.html>).
-pub(super) async fn cancel(client: &Client, sweep: SweepId, jobs: &[String], reason: &str) -> Outcome {
+async fn cancel(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: String) -> Outcome {
     for job in jobs {
-        client.cancel_job().job_id(job).reason(reason).send().await?;
+        client.cancel_job().job_id(job).reason(&reason).send().await?;
     }
     Ok(vec![Event::WaitingCancelled(sweep)])
 }
 
-pub(super) async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Outcome {
+async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Outcome {
     let mut events = Vec::new();
     for some in jobs.chunks(DESCRIBE_IDS) {
         let ids = some.iter().map(|wanted| wanted.job.to_string()).collect();

@@ -18,6 +18,7 @@ use std::error::Error;
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use jiff::Timestamp;
@@ -137,11 +138,23 @@ impl DynamoStore {
         Ok(view)
     }
 
+    /// Half the price of a transaction.
+    async fn put(&self, put: Put) -> Result<(), CommitError> {
+        let request = self.client.put_item().table_name(put.table_name).set_item(Some(put.item));
+        let request = request.set_condition_expression(put.condition_expression);
+        match request.set_expression_attribute_values(put.expression_attribute_values).send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.as_service_error().is_some_and(is_held) => Err(CommitError::Conflict),
+            Err(error) => Err(CommitError::Failed(error.into())),
+        }
+    }
+
     fn expires(&self, now: Timestamp) -> AttributeValue {
         number(now.as_second().saturating_add(i64::from(self.retention_days) * 86_400))
     }
 
-    /// The puts of one change: the record under its condition, its audit row, and pointers from what it has newly got.
+    /// The puts of one change: the record under its condition, its audit row unless only figures have changed, and
+    /// pointers from what it has newly got.
     fn puts(&self, view: &View, change: &Change, audit: &Audit) -> Result<Vec<Put>, BoxError> {
         let held = view.version_of(&change.record);
         let expires = self.expires(audit.at);
@@ -149,7 +162,10 @@ impl DynamoStore {
         let record = put(rows::record_row(change, held + 1, expires.clone())?)
             .condition_expression(if held == 0 { "attribute_not_exists(pk)" } else { "version = :held" })
             .set_expression_attribute_values((held > 0).then(|| HashMap::from([(":held".to_owned(), number(held))])));
-        let mut puts = vec![record, put(rows::audit_row(change, held + 1, audit, expires.clone()))];
+        let mut puts = vec![record];
+        if !change.figures_only {
+            puts.push(put(rows::audit_row(change, held + 1, audit, expires.clone())));
+        }
         if let Record::Trial(trial) = &change.record {
             // A transaction takes no row twice.
             let resources: BTreeSet<&str> = view.new_references(change).into_iter().collect();
@@ -177,7 +193,10 @@ impl Store for DynamoStore {
     }
 
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<(), CommitError> {
-        let puts = self.puts(view, change, audit).map_err(CommitError::Failed)?;
+        let mut puts = self.puts(view, change, audit).map_err(CommitError::Failed)?;
+        if puts.len() == 1 {
+            return self.put(puts.remove(0)).await;
+        }
         let writes = puts.into_iter().map(|put| TransactWriteItem::builder().put(put).build()).collect();
         match self.client.transact_write_items().set_transact_items(Some(writes)).send().await {
             Ok(_) => Ok(()),
@@ -189,6 +208,11 @@ impl Store for DynamoStore {
     fn measured(&self, event: &Event, metrics: &[Metric], now: Timestamp) {
         emf::publish(&self.table, event, metrics, now);
     }
+}
+
+/// Another writer was first, or its transaction is at it at this moment.
+fn is_held(error: &PutItemError) -> bool {
+    error.is_conditional_check_failed_exception() || error.is_transaction_conflict_exception()
 }
 
 /// Another writer was first, or is at it at this moment.

@@ -8,11 +8,13 @@ use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification};
+use futures_util::FutureExt;
 use sha2::{Digest, Sha256};
 
-use super::executor::Outcome;
+use super::executor::{Outcome, Service, Taken};
+use crate::command::Command;
 use crate::event::Event;
-use crate::workspace::{Call, TrialRef};
+use crate::workspace::{Call, EC2_TRIES, TrialRef};
 
 pub(super) use failure::Failure;
 
@@ -22,17 +24,30 @@ const TRIAL: &str = "spotsweep:trial";
 const OPERATION: &str = "spotsweep:operation";
 const OPERATION_FILTER: &str = "tag:spotsweep:operation";
 
-/// Tries of one call. The buckets of AttachVolume and DetachVolume refill with 5 a second (facts 23), and a zone's
-/// reclaim empties them: the SDK's usual three tries, over in three seconds, are too few.
-const TRIES: u32 = 5;
-
 /// A client that shares the configuration's HTTP client.
 pub(super) fn client(config: &SdkConfig) -> Client {
-    let retry = config.retry_config().cloned().unwrap_or_else(RetryConfig::standard).with_max_attempts(TRIES);
+    let retry = config.retry_config().cloned().unwrap_or_else(RetryConfig::standard).with_max_attempts(EC2_TRIES);
     Client::from_conf(aws_sdk_ec2::config::Builder::from(config).retry_config(retry).build())
 }
 
-pub(super) async fn call(client: &Client, of: TrialRef, call: Call) -> Outcome {
+/// Makes, moves, copies and deletes trials' volumes.
+pub fn ebs(config: &SdkConfig) -> impl Service + use<> {
+    Ebs(client(config))
+}
+
+#[derive(Debug)]
+struct Ebs(Client);
+
+impl Service for Ebs {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::Workspace(of, wanted) => Ok(call(&self.0, of, wanted).boxed()),
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+async fn call(client: &Client, of: TrialRef, call: Call) -> Outcome {
     let fact = match call {
         Call::CreateVolume(wanted) => volume::create(client, &of, &wanted).await?,
         Call::DescribeVolume(id) => volume::describe(client, id).await?,

@@ -1,15 +1,37 @@
 //! ECS: on which instance does an attempt run? Batch's events name only the container instance (facts 13).
 
+use aws_config::SdkConfig;
 use aws_sdk_ecs::Client;
 use aws_sdk_ecs::operation::describe_container_instances::DescribeContainerInstancesError as DescribeError;
 use aws_sdk_ecs::types::ContainerInstance;
+use futures_util::FutureExt;
 
-use super::executor::Outcome;
+use super::executor::{Outcome, Service, Taken};
+use crate::command::Command;
 use crate::event::Event;
 use crate::workspace::{Fact, TrialRef};
 
-pub(super) async fn locate(client: &Client, trial: TrialRef, attempt: u32, container_instance: &str) -> Outcome {
-    Ok(vec![match place(client, container_instance).await? {
+/// Finds the instances that attempts are about to run on.
+pub fn ecs(config: &SdkConfig) -> impl Service + use<> {
+    Ecs(Client::new(config))
+}
+
+#[derive(Debug)]
+struct Ecs(Client);
+
+impl Service for Ecs {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::LocateAttempt { trial, attempt, container_instance } => {
+                Ok(locate(&self.0, trial, attempt, container_instance).boxed())
+            }
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+async fn locate(client: &Client, trial: TrialRef, attempt: u32, container_instance: String) -> Outcome {
+    Ok(vec![match place(client, &container_instance).await? {
         Some((instance, zone)) => Event::AttemptLocated { trial, attempt, instance, zone },
         None => Event::Workspace(trial, Fact::PlaceUnknown),
     }])

@@ -1,29 +1,85 @@
 //! EventBridge: our own events, on the account's default bus; SNS, where a sweep file names a topic.
 
+use aws_config::SdkConfig;
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
+use futures_util::FutureExt;
 
-use super::executor::Outcome;
+use super::executor::{BoxError, Outcome, Service, Taken};
 use crate::announcement::{Announcement, SOURCE};
+use crate::command::Command;
 use crate::event::Event;
+use crate::handle::chain;
 
-pub(super) async fn announce(client: &Client, sns: &aws_sdk_sns::Client, announcement: Announcement) -> Outcome {
+/// Says it on the bus.
+pub fn bus(config: &SdkConfig) -> impl Service + use<> {
+    Bus(Client::new(config))
+}
+
+/// Says it on the bus, and tells the sweep's own topic.
+pub fn bus_and_topics(config: &SdkConfig) -> impl Service + use<> {
+    BusAndTopics { bus: Client::new(config), topics: aws_sdk_sns::Client::new(config) }
+}
+
+#[derive(Debug)]
+struct Bus(Client);
+
+#[derive(Debug)]
+struct BusAndTopics {
+    bus: Client,
+    topics: aws_sdk_sns::Client,
+}
+
+impl Service for Bus {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::Announce(said) => {
+                let announce = async {
+                    say(&self.0, &said).await?;
+                    Ok(vec![Event::Announced(said)])
+                };
+                Ok(announce.boxed())
+            }
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+impl Service for BusAndTopics {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::Announce(said) => Ok(self.announce(said).boxed()),
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+impl BusAndTopics {
+    async fn announce(&self, said: Announcement) -> Outcome {
+        say(&self.bus, &said).await?;
+        if let Some(topic) = &said.topic {
+            let publish = self.topics.publish().topic_arn(topic).subject(said.subject()).message(&said.message);
+            // A topic that is gone or closed must not keep a sweep from its end.
+            if let Err(error) = publish.send().await {
+                tracing::warn!(topic, error = %chain(&error), "the topic was not told");
+            }
+        }
+        Ok(vec![Event::Announced(said)])
+    }
+}
+
+async fn say(client: &Client, said: &Announcement) -> Result<(), BoxError> {
     let entry = PutEventsRequestEntry::builder()
         .source(SOURCE)
-        .detail_type(announcement.kind.detail_type())
-        .detail(announcement.detail().to_string())
+        .detail_type(said.kind.detail_type())
+        .detail(said.detail().to_string())
         .build();
     let answer = client.put_events().entries(entry).send().await?;
     // PutEvents answers 200 even where it took nothing.
-    if let Some(failed) = answer.entries().iter().find(|entry| entry.error_code().is_some()) {
-        return Err(format!("{}: {}", failed.error_code().unwrap_or(""), failed.error_message().unwrap_or("")).into());
-    }
-    if let Some(topic) = &announcement.topic {
-        let publish = sns.publish().topic_arn(topic).subject(announcement.subject()).message(&announcement.message);
-        // A topic that is gone or closed must not keep a sweep from its end.
-        if let Err(error) = publish.send().await {
-            tracing::warn!(topic, error = %crate::handle::chain(&error), "the topic was not told");
+    match answer.entries().iter().find(|entry| entry.error_code().is_some()) {
+        Some(failed) => {
+            Err(format!("{}: {}", failed.error_code().unwrap_or(""), failed.error_message().unwrap_or("")).into())
         }
+        None => Ok(()),
     }
-    Ok(vec![Event::Announced(announcement)])
 }

@@ -10,6 +10,7 @@ use aws_sdk_pricing::types::{Filter, FilterType};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::ebs;
 use crate::cost::{Pool, Prices, SpotPrice};
 use crate::handle::chain;
 
@@ -31,10 +32,10 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub(super) fn new(config: &SdkConfig, ec2: aws_sdk_ec2::Client) -> Self {
+    pub(super) fn new(config: &SdkConfig) -> Self {
         let own = aws_sdk_pricing::config::Builder::from(config).region(Region::new(PRICE_LIST_REGION)).build();
         let region = config.region().map(|region| region.to_string()).unwrap_or_default();
-        Self { ec2, list: aws_sdk_pricing::Client::from_conf(own), region }
+        Self { ec2: ebs::client(config), list: aws_sdk_pricing::Client::from_conf(own), region }
     }
 }
 

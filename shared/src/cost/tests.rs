@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::*;
+use crate::claim::Seal;
 use crate::ids::{JobId, SweepId};
 use crate::trial::JobStatus;
-use crate::workspace::{Origin, WorkspacePlan};
+use crate::workspace::{Origin, Place, Workspace, WorkspacePlan};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -62,6 +63,19 @@ fn each_attempt_pays_the_price_of_its_zone_and_time() {
     assert_near(cost.unpriced_seconds, 0.0, "all priced");
 }
 
+/// Sealed 2 GiB; interrupted after half an hour, then an hour until its end.
+#[test]
+fn what_was_sealed_is_kept_in_snapshots_from_the_first_interruption_on() {
+    let mut trial = trial(0, JobStatus::Succeeded, &[("i-1", "b", 0, Some(1800)), ("i-2", "b", 2400, Some(5400))]);
+    trial.attempt(1).exit_code = Some(crate::trial::INTERRUPTED_EXIT_CODE);
+    let place = Place { attempt: 2, zone: "b".into(), instance: "i-2".into() };
+    let mut workspace = Workspace::new(plan(Some(10)).workspace.as_ref().unwrap(), place, at(0));
+    workspace.seal = Some(Seal { files: 1, bytes: 2 << 30, newest: None });
+    trial.workspace = Some(workspace);
+    let cost = costs(&plan(Some(10)), &[trial], &prices(), at(9999))[&0];
+    assert_near(cost.storage_usd, 10.0 * 0.08 / 730.0 * 1.5 + 2.0 * 0.05 / 730.0, "an hour and a half, and an hour");
+}
+
 /// Two trials on one instance: one alone for 1 000 s, both for 2 600 s, the other alone for 1 000 s.
 #[test]
 fn trials_on_one_instance_share_it() {
@@ -98,8 +112,9 @@ fn a_sweep_is_the_sum_with_the_control_plane() {
     ];
     let costs = costs(&plan(None), &trials, &prices(), at(9999));
     let spent = spent(&trials, &costs);
-    let change = 8.0 * 0.625e-6 + 3.0 * 0.125e-6 + 0.2e-6 + 0.01 * 0.000_013_333_4;
-    assert_near(spent.control_plane_usd, (2.0 * 11.0 + 7200.0 / 30.0) * change, "262 changes");
+    let invocation = 3.0 * 0.125e-6 + 0.2e-6 + 0.01 * 0.000_013_333_4;
+    let control_plane = 22.0 * (8.0 * 0.625e-6 + invocation) + 120.0 * (2.4 * 0.625e-6 + invocation);
+    assert_near(spent.control_plane_usd, control_plane, "22 changes, 120 reports");
     assert_near(spent.usd, 0.36 + spent.control_plane_usd, "paid");
     assert_near(spent.saving().unwrap(), 1.0 - spent.usd / (2.0 * 1.006), "saved");
 }

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::{Context, Decision, workspace};
 use crate::claim::{ByteRange, Found, Grant, Machine, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant};
 use crate::command::Command;
@@ -23,6 +25,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
         return refuse(format!("sweep {} has no trial {}", request.sweep, request.index));
     };
     let held = view.trial.as_ref().map(|held| &held.record);
+    let due = view.trial.as_ref().and_then(|held| held.due);
     if let Some(known) = job_of(plan, held, request.index).filter(|known| *known != request.job) {
         return refuse(format!("job {} is not the trial's, {known} is", request.job));
     }
@@ -31,7 +34,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
         return refuse(format!("attempt {} is over, attempt {fence} has the trial", request.attempt));
     }
     let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
-    let asker = Asker { sweep, plan, held, trial, request, context };
+    let asker = Asker { sweep, plan, held, due, trial, request, context };
     match &request.ask {
         Ask::Claim(machine) => asker.claims(machine),
         Ask::Mounted { volume, found } => asker.has_mounted(volume, found),
@@ -57,6 +60,7 @@ struct Asker<'a> {
     sweep: &'a Sweep,
     plan: &'a Plan,
     held: Option<&'a Trial>,
+    due: Option<Timestamp>,
     trial: Trial,
     request: &'a TrialRequest,
     context: Context<'a>,
@@ -150,7 +154,11 @@ impl Asker<'_> {
             }
         };
         let calls = fact.map(|fact| self.learn(&fact)).unwrap_or_default();
-        self.write(what).then_all(calls).reply(Reply::Accepted {})
+        let stands = self.held.is_some_and(|held| held.state() == self.trial.state());
+        let (due, context) = (self.due, self.context);
+        let figures_only = ended.is_none() && calls.is_empty() && stands;
+        let decision = self.write(what).then_all(calls).reply(Reply::Accepted {});
+        if figures_only { decision.figures_only(due, context) } else { decision }
     }
 
     fn learn(&mut self, fact: &Fact) -> Vec<Command> {

@@ -18,7 +18,7 @@ fn blank() -> Trial {
 fn counted(before: &Trial, after: &Trial) -> Vec<(Name, f64)> {
     let view = View { trial: Some(Held { record: before.clone(), version: 1, due: None }), ..View::default() };
     let event = Event::SweepOverdue(before.sweep.clone());
-    let change = Change { record: Record::Trial(after.clone()), due: None };
+    let change = Change { record: Record::Trial(after.clone()), due: None, figures_only: false };
     let figures = |change| measure(&view, &event, change, at(0));
     assert_eq!(figures(None), [], "nothing was committed");
     figures(Some(&change)).into_iter().map(|metric| (metric.name, metric.value)).collect()

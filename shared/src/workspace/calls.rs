@@ -2,6 +2,7 @@
 //! token (facts 6) and is given only by the invocation that has just committed the wish for it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -11,6 +12,21 @@ use crate::workspace::{SnapshotState, WorkspacePlan};
 /// How long a detachment may be stuck in `busy` before it is forced: the file system is then repaired by its journal
 /// at the next mount (facts 28).
 const FORCE_DETACH_AFTER_SECONDS: i64 = 300;
+
+/// Tries of one call. The buckets of AttachVolume and DetachVolume refill with 5 a second (facts 23), and a zone's
+/// reclaim empties them: the SDK's usual three tries, over in three seconds, are too few.
+pub const EC2_TRIES: u32 = 5;
+
+/// Pauses between tries of a throttled CreateSnapshot. A whole zone's reclaim asks for hundreds at once and the bucket
+/// refills with 5 a second (facts 23); of one volume EBS takes one in 15 s, and an interruption's early snapshot is
+/// often followed by the final one within that.
+pub const SNAPSHOT_PAUSES: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(15),
+];
 
 /// One call on EC2 for a trial's workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]

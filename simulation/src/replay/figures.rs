@@ -1,6 +1,7 @@
 //! What comes out: one line per policy, over all windows.
 
 use serde_json::{Map, Value, json};
+use spotsweep::cost::Spent;
 
 use super::ledger::{Dollars, Outcome};
 use super::{Plan, Policy};
@@ -34,6 +35,9 @@ pub struct Figures {
     pub usd: f64,
     /// By what it was paid for: name and USD.
     pub usd_of: [(&'static str, f64); 5],
+    /// What the product itself says of it (`spotsweep cost`), where it ran and every window's sweep has ended.
+    /// Instances count there from container to container, not from boot to idle, and what EC2 gives for free is paid.
+    pub told: Option<Spent>,
     /// USD per hour of training that counts; absent where none does.
     pub usd_per_useful_hour: Option<f64>,
     /// Training that counts, as a share of the time of all instances from request to end.
@@ -73,6 +77,7 @@ impl Figures {
                 ("s3", paid(&|usd| usd.objects)),
                 ("control_plane", paid(&|usd| usd.control_plane)),
             ],
+            told: told(outcomes),
             usd_per_useful_hour: per(usd, useful_seconds / HOUR),
             useful_share: per(useful_seconds, sum(&|outcome| outcome.instance_seconds)),
             interruptions,
@@ -98,6 +103,7 @@ impl Figures {
             "finished_trials": self.finished_trials,
             "usd": self.usd,
             "usd_of": usd_of,
+            "told_usd": self.told.map(|spent| spent.usd),
             "usd_per_useful_hour": self.usd_per_useful_hour,
             "useful_share": self.useful_share,
             "interruptions": self.interruptions,
@@ -175,6 +181,20 @@ impl Report {
         let rows = self.policies.iter().map(|figures| figures.row(trials));
         [header.map(str::to_owned).into()].into_iter().chain(rows).collect()
     }
+}
+
+/// Of all windows, where all have it.
+fn told(outcomes: &[Outcome]) -> Option<Spent> {
+    outcomes.iter().try_fold(Spent::default(), |sum, outcome| {
+        let told = outcome.told?;
+        Some(Spent {
+            usd: sum.usd + told.usd,
+            on_demand_usd: sum.on_demand_usd + told.on_demand_usd,
+            storage_usd: sum.storage_usd + told.storage_usd,
+            control_plane_usd: sum.control_plane_usd + told.control_plane_usd,
+            unpriced_seconds: sum.unpriced_seconds + told.unpriced_seconds,
+        })
+    })
 }
 
 /// The smallest value that at least such a share of all (in order) does not exceed.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use spotsweep::cost::Spent;
 use spotsweep_emulator::trace::Trace;
 use spotsweep_emulator::world::World;
 
@@ -30,6 +31,9 @@ const PART_MIB: f64 = 8.0;
 /// 3 KiB, its audit row and a pointer in a transaction, which counts twice, and the index). On the large side.
 const LOAD_UNITS: f64 = 4.0;
 const COMMIT_UNITS: f64 = 12.0;
+
+/// Of a record of 3 KiB alone.
+const FIGURES_UNITS: f64 = 3.0;
 
 /// Memory of a function (infra/control-plane.yaml).
 const FUNCTION_GB: f64 = 0.25;
@@ -59,6 +63,8 @@ pub(super) struct Ledger {
     calls: u64,
     loads: u64,
     commits: u64,
+    /// Commits of figures alone.
+    figures: u64,
     puts: u64,
     gets: u64,
     invocations: u64,
@@ -88,6 +94,8 @@ pub(super) struct Outcome {
     pub(super) delays_seconds: Vec<f64>,
     pub(super) calls: u64,
     pub(super) usd: Dollars,
+    /// What the sweep's own record says that it has cost, once it has ended.
+    pub(super) told: Option<Spent>,
 }
 
 /// Where the money goes.
@@ -145,6 +153,7 @@ impl Ledger {
             match call.action {
                 "GetItem" | "Query" => self.loads += 1,
                 "TransactWriteItems" => self.commits += 1,
+                "PutItem" => self.figures += 1,
                 "PutObject" => self.control_puts += 1,
                 _another_service => {}
             }
@@ -159,7 +168,7 @@ impl Ledger {
         self.function_calls += times * REPORT_CALLS;
         self.calls += times * (1 + REPORT_CALLS);
         self.loads += times;
-        self.commits += times;
+        self.figures += times;
     }
 
     /// Calls by somebody else than a function.
@@ -223,7 +232,7 @@ impl Ledger {
             control_plane: function_seconds * FUNCTION_GB * model.lambda_usd
                 + million(self.invocations as f64, model.invocation_usd)
                 + million(self.loads as f64 * LOAD_UNITS, model.read_usd)
-                + million(self.commits as f64 * COMMIT_UNITS, model.write_usd)
+                + million(self.commits as f64 * COMMIT_UNITS + self.figures as f64 * FIGURES_UNITS, model.write_usd)
                 + requests(self.control_puts, 0),
         }
     }

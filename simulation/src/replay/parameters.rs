@@ -40,8 +40,8 @@ pub struct Parameters {
     /// GiB of host memory that still hold what was just read: a p3.2xlarge has 61
     #[arg(long, value_name = "GIB", default_value_t = 50.0, value_parser = not_negative)]
     pub memory_gib: f64,
-    /// How often training prints a metric that the runner reports: SPOTSWEEP_REPORT_SECONDS is the most that it does
-    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = positive)]
+    /// How often the runner reports: four times SPOTSWEEP_REPORT_SECONDS, as it does in a training of over 20 minutes
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     pub report_seconds: f64,
     /// Reading and writing a gp3 volume: its baseline (EBS user guide, "General Purpose SSD volumes")
     #[arg(long, value_name = "MIB/S", default_value_t = 125.0, value_parser = positive)]

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
+use spotsweep::cost::{Pool, Prices, SpotPrice};
 use spotsweep_emulator::Timings;
 use spotsweep_emulator::trace::Change;
 
 use super::ledger::MIB_PER_GIB;
-use super::stage::{Happening, RECONCILE, Stage};
+use super::stage::{Happening, INSTANCE_TYPE, RECONCILE, Stage};
 use super::{Plan, Policy};
 
 impl Stage<'_> {
@@ -26,6 +27,7 @@ impl Stage<'_> {
         }
         match self.policy {
             Policy::Spotsweep => {
+                self.harness.cloud.charge(self.prices());
                 let snapshot = self.dataset(workspace_gib);
                 let file = sweep_file(self.plan.trials, workspace_gib, &snapshot);
                 let dropped = self.harness.put("replay.yaml", &file);
@@ -40,6 +42,17 @@ impl Stage<'_> {
             Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => self.submit_all(),
         }
         Ok(())
+    }
+
+    /// What EC2 and the price list tell: the record's prices.
+    fn prices(&self) -> Prices {
+        let mut spot = Vec::new();
+        for zone in &self.plan.zones {
+            let pool = Pool { instance_type: INSTANCE_TYPE.to_owned(), zone: zone.clone() };
+            let prices = self.trace.prices(zone);
+            spot.extend(prices.map(|(from, usd)| SpotPrice { pool: pool.clone(), from: self.started + from, usd }));
+        }
+        Prices::new(spot, [(INSTANCE_TYPE.to_owned(), self.plan.parameters.on_demand_usd)].into())
     }
 
     /// The snapshot that every volume is first made from.

@@ -23,7 +23,7 @@ use super::{Plan, Policy};
 use crate::harness::{Account, Harness, QUEUE};
 
 /// What the traces were recorded of.
-const INSTANCE_TYPE: &str = "p3.2xlarge";
+pub(super) const INSTANCE_TYPE: &str = "p3.2xlarge";
 const INSTANCE_VCPUS: u32 = 8;
 
 /// From an event to its function: EventBridge says "typically half a second"; S3's events "seconds" (facts 15).

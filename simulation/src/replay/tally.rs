@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use spotsweep::lifecycle;
 use spotsweep_emulator::trace::Trace;
 
 use super::ledger::Outcome;
@@ -59,6 +60,7 @@ impl Stage<'_> {
         }
         let finished = self.trials.iter().filter_map(|trial| trial.finished);
         let last = if finished.clone().count() == self.trials.len() { finished.clone().max() } else { None };
+        let (sweeps, _) = self.harness.store.state();
         let (model, ledger) = (&self.plan.parameters, &self.ledger);
         Outcome {
             finished: u32::try_from(finished.count()).unwrap_or(u32::MAX),
@@ -70,6 +72,7 @@ impl Stage<'_> {
             delays_seconds: ledger.delays_seconds.clone(),
             calls: ledger.calls(),
             usd: ledger.dollars(self.policy, model, self.trace, self.started, now),
+            told: sweeps.iter().find(|sweep| sweep.stage == lifecycle::Stage::Settled).and_then(|sweep| sweep.spent),
         }
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep::claim::{ClaimRequest, Found, Machine, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep::claim::{ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal};
 use spotsweep::trial::INTERRUPTED_EXIT_CODE;
 
 use super::Policy;
 use super::agent::{Agent, Doing, Fetch, Next};
 use super::ledger::MIB_PER_GIB;
-use super::stage::Stage;
+use super::stage::{INSTANCE_TYPE, Stage};
 
 /// How long a runner waits after a call that failed.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -22,7 +22,8 @@ impl Stage<'_> {
     /// The runner asks for its trial until it is granted.
     pub(super) async fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
-        let machine = Machine { instance, zone, ..Machine::default() };
+        let machine =
+            Machine { instance, zone, instance_type: Some(INSTANCE_TYPE.to_owned()), market: Some(Market::Spot) };
         Ok(match self.ask(agent, Request::Claim(machine)).await? {
             None => Next::After(PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => Next::After(Duration::from_millis(retry_after_ms.max(1))),

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::types::{BillingMode, GlobalSecondaryIndex, TableDescription};
 use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep::aws::Reader;
 use spotsweep::event::{self, Event};
@@ -19,8 +18,12 @@ use spotsweep_emulator::{Config, Emulator};
 use super::aws::s3;
 use super::sandbox::Sandbox;
 use super::stack::Stack;
+use super::upload::drop_file;
 
-const QUEUE: &str = "gpu-spot";
+/// The account's queue and job definition.
+pub const QUEUE: &str = "gpu-spot";
+/// See [`QUEUE`].
+pub const DEFINITION: &str = "train";
 
 /// The account.
 pub struct Account {
@@ -80,21 +83,17 @@ impl Account {
         }
     }
 
+    /// Its Batch.
+    pub fn batch(&self) -> String {
+        self.emulator.endpoint()
+    }
+
     /// Puts a file under `sweeps/` and makes a table for its sweep.
     ///
     /// # Panics
     /// Where S3 or DynamoDB refuses.
     pub async fn drop_file(&self, name: &str, text: &str) -> Dropped {
-        let key = format!("sweeps/{name}.yaml");
-        let put =
-            s3(&self.config).put_object().bucket(&self.bucket).key(&key).body(text.to_owned().into_bytes().into());
-        let put = put.send().await.expect("S3 takes the file");
-        let event = json!({
-            "version": "0", "id": name, "detail-type": "Object Created", "source": "aws.s3",
-            "account": "000000000000", "time": Timestamp::now().to_string(), "region": "us-east-1", "resources": [],
-            "detail": { "bucket": { "name": self.bucket }, "object": { "key": key, "size": text.len(),
-                "etag": put.e_tag(), "version-id": put.version_id(), "sequencer": "0055AED6DCD90281E5" } },
-        });
+        let event = drop_file(&self.config, &self.bucket, name, text).await;
         let Ok(Event::SweepUploaded(upload)) = event::parse(event.clone()) else {
             unreachable!("an upload's event: {event}");
         };
@@ -123,7 +122,7 @@ impl Account {
         let variables = [
             ("SPOTSWEEP_TABLE", dropped.table.clone()),
             ("SPOTSWEEP_QUEUE", QUEUE.to_owned()),
-            ("SPOTSWEEP_JOB_DEFINITION", "train".to_owned()),
+            ("SPOTSWEEP_JOB_DEFINITION", DEFINITION.to_owned()),
             ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim".to_owned()),
             ("SPOTSWEEP_LEASE_SECONDS", lease_seconds.to_string()),
         ];
@@ -215,7 +214,7 @@ fn set_up(emulator: &Emulator) -> Result<(), Box<dyn std::error::Error>> {
     let queue = json!({ "jobQueueName": QUEUE, "priority": 1, "computeEnvironmentOrder": order });
     let needs = json!([{ "type": "VCPU", "value": "64" }, { "type": "MEMORY", "value": "1024" }]);
     let container = json!({ "image": "train:1", "command": ["train"], "resourceRequirements": needs });
-    let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
+    let definition = json!({ "jobDefinitionName": DEFINITION, "type": "container", "containerProperties": container });
     let (environment, queue) = (serde_json::from_value(environment)?, serde_json::from_value(queue)?);
     let definition = serde_json::from_value(definition)?;
     let done = emulator.with_world(|world, _| {

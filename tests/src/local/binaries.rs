@@ -20,9 +20,10 @@ impl Binaries {
     pub fn build() -> &'static Self {
         static BUILT: OnceLock<Binaries> = OnceLock::new();
         BUILT.get_or_init(|| {
-            let test = std::env::current_exe().expect("a test knows where it lies");
-            // <target>/<profile>/deps/<test>
-            let folder = test.ancestors().nth(2).expect("a test lies in deps").to_owned();
+            let program = std::env::current_exe().expect("a program knows where it lies");
+            // <target>/<profile>/deps/<test>, or <target>/<profile>/<program>
+            let mut folders = program.ancestors().skip(1);
+            let folder = folders.find(|folder| !folder.ends_with("deps")).expect("programs lie in a folder").to_owned();
             let target = folder.parent().expect("a profile lies in the target folder").to_owned();
             // The same selection as `spotsweep local`: nothing is compiled twice.
             let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

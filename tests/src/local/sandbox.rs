@@ -1,5 +1,5 @@
-//! One invocation of a function's real binary, as Lambda makes it: a process that asks a Runtime
-//! API for its event. Its AWS calls pass through the same port, where each is a point to die at.
+//! A function's real binary as Lambda runs it: a process that asks a Runtime API for its events. Its
+//! AWS calls pass through the same port, where each is a point to die at.
 
 use std::fs::File;
 use std::future::pending;
@@ -10,19 +10,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Response, StatusCode, Uri};
+use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 
-use super::aws::{CREDENTIAL, REGION, http_client};
+use super::aws::{CREDENTIAL, REGION};
+use super::proxy::{self, Call, Proxy};
+use super::usage::Usage;
 
 /// The functions' own timeout (infra/control-plane.yaml).
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -63,10 +64,16 @@ pub enum Moment {
 /// What an invocation did.
 #[derive(Debug)]
 pub struct Invocation {
-    /// Its AWS calls that reached the service, in order.
+    /// Names of its AWS calls that reached the service, in order.
     pub calls: Vec<String>,
+    /// The same calls, each with its bytes and times.
+    pub traffic: Vec<Call>,
     /// How it ended.
     pub outcome: Outcome,
+    /// When the event was handed over.
+    pub began: Instant,
+    /// When the response came.
+    pub ended: Instant,
 }
 
 /// How an invocation ended.
@@ -80,16 +87,27 @@ pub enum Outcome {
     Killed(String),
 }
 
+/// A function's process, from its start until it is killed.
+#[derive(Debug)]
+pub struct Warm {
+    /// When it was started.
+    pub began: Instant,
+    events: mpsc::UnboundedSender<Value>,
+    outcomes: mpsc::UnboundedReceiver<(Outcome, Instant)>,
+    port: Arc<Port>,
+    process: Child,
+    serving: JoinHandle<()>,
+}
+
 /// All that the process can reach.
+#[derive(Debug)]
 struct Port {
-    event: Mutex<Option<Value>>,
+    events: tokio::sync::Mutex<mpsc::UnboundedReceiver<Value>>,
+    handed: Mutex<Option<Instant>>,
     kill: Option<Kill>,
-    endpoint: String,
-    batch: String,
-    client: Client<HttpConnector, Body>,
+    proxy: Proxy,
     asked: Mutex<usize>,
-    calls: Mutex<Vec<String>>,
-    ended: mpsc::UnboundedSender<Outcome>,
+    ended: mpsc::UnboundedSender<(Outcome, Instant)>,
 }
 
 impl Sandbox {
@@ -98,31 +116,34 @@ impl Sandbox {
     /// # Panics
     /// Where the process ends by itself or does not answer in time.
     pub async fn invoke(&self, event: &Value, kill: Option<Kill>) -> Invocation {
-        let (ended, mut outcomes) = mpsc::unbounded_channel();
+        let mut warm = self.start(kill).await;
+        let invocation = warm.invoke(event).await;
+        warm.stop().await;
+        invocation
+    }
+
+    /// Starts a process that waits for events.
+    ///
+    /// # Panics
+    /// Where it can't be started.
+    pub async fn start(&self, kill: Option<Kill>) -> Warm {
+        let (ended, outcomes) = mpsc::unbounded_channel();
+        let (events, waiting) = mpsc::unbounded_channel();
         let port = Arc::new(Port {
-            event: Mutex::new(Some(event.clone())),
+            events: waiting.into(),
+            handed: Mutex::default(),
             kill,
-            endpoint: self.endpoint.clone(),
-            batch: self.batch.clone(),
-            client: http_client(),
+            proxy: Proxy::new(&self.endpoint, &self.batch),
             asked: Mutex::default(),
-            calls: Mutex::default(),
             ended,
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("there is a free port");
         let address = listener.local_addr().expect("a bound port has an address").to_string();
         let router = router(Arc::clone(&port));
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await });
-        let mut process = self.command(&address).spawn().expect("the function can be started");
-        let outcome = tokio::select! {
-            outcome = timeout(TIMEOUT, outcomes.recv()) => outcome.expect("the function answers in time"),
-            status = process.wait() => unreachable!("{} ended: {status:?}", self.binary.display()),
-        };
-        // SIGKILL, and wait until the kernel has reaped it. After an answer Lambda would freeze it.
-        process.kill().await.expect("the process is ours");
-        serving.abort();
-        let calls = std::mem::take(&mut *lock(&port.calls));
-        Invocation { calls, outcome: outcome.expect("the port holds the sender") }
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.expect("a listener serves") });
+        let began = Instant::now();
+        let process = self.command(&address).spawn().expect("the function can be started");
+        Warm { began, events, outcomes, port, process, serving }
     }
 
     fn command(&self, address: &str) -> Command {
@@ -146,6 +167,47 @@ impl Sandbox {
     }
 }
 
+impl Warm {
+    /// Hands it an event and waits for its response.
+    ///
+    /// # Panics
+    /// Where the process ends by itself or does not answer in time.
+    pub async fn invoke(&mut self, event: &Value) -> Invocation {
+        self.events.send(event.clone()).expect("the port holds the receiver");
+        let outcome = tokio::select! {
+            outcome = timeout(TIMEOUT, self.outcomes.recv()) => outcome.expect("the function answers in time"),
+            status = self.process.wait() => unreachable!("the function ended: {status:?}"),
+        };
+        let (outcome, ended) = outcome.expect("the port holds the sender");
+        let handed = lock(&self.port.handed).unwrap_or(self.began);
+        let traffic = self.port.proxy.take();
+        Invocation {
+            calls: traffic.iter().map(|call| call.name.clone()).collect(),
+            traffic,
+            outcome,
+            began: handed,
+            ended,
+        }
+    }
+
+    /// What it has used so far.
+    ///
+    /// # Panics
+    /// Where it has ended.
+    pub fn usage(&self) -> Usage {
+        Usage::of(self.process.id().expect("nobody has waited for it"))
+    }
+
+    /// SIGKILL, and wait until the kernel has reaped it. After an answer Lambda would freeze it.
+    ///
+    /// # Panics
+    /// Where the process is not ours.
+    pub async fn stop(mut self) {
+        self.process.kill().await.expect("the process is ours");
+        self.serving.abort();
+    }
+}
+
 /// Lambda's Runtime API (docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html); whatever else is
 /// asked for is an AWS call.
 fn router(port: Arc<Port>) -> Router {
@@ -159,10 +221,10 @@ fn router(port: Arc<Port>) -> Router {
 }
 
 async fn next(State(port): State<Arc<Port>>) -> Response<Body> {
-    let event = lock(&port.event).take();
-    let Some(event) = event else {
+    let Some(event) = port.events.lock().await.recv().await else {
         return pending().await;
     };
+    *lock(&port.handed) = Some(Instant::now());
     let deadline = jiff::Timestamp::now() + TIMEOUT;
     Response::builder()
         .header("lambda-runtime-aws-request-id", "8476a536-e9f4-11e8-9739-2dfe598c3fcd")
@@ -182,23 +244,22 @@ async fn error(State(port): State<Arc<Port>>, body: String) -> StatusCode {
 }
 
 async fn forward(State(port): State<Arc<Port>>, request: Request) -> Response<Body> {
-    let name = name(&request);
+    let name = proxy::name(&request);
     let call = {
         let mut asked = lock(&port.asked);
         *asked += 1;
         *asked - 1
     };
     port.point(Kill { call, moment: Moment::Before }, &name).await;
-    let answer = port.send(request).await;
-    lock(&port.calls).push(name.clone());
+    let answer = port.proxy.pass(request).await;
     port.point(Kill { call, moment: Moment::After }, &name).await;
     answer
 }
 
 impl Port {
     fn end(&self, outcome: Outcome) -> StatusCode {
-        // Refused only when the invocation has ended already.
-        let _ = self.ended.send(outcome);
+        // Refused only when the process is not waited for any more.
+        let _ = self.ended.send((outcome, Instant::now()));
         StatusCode::ACCEPTED
     }
 
@@ -209,25 +270,6 @@ impl Port {
             pending::<()>().await;
         }
     }
-
-    async fn send(&self, request: Request) -> Response<Body> {
-        let (mut head, body) = request.into_parts();
-        let base = if head.uri.path().starts_with("/v1/") { &self.batch } else { &self.endpoint };
-        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-        head.uri = format!("{base}{path}").parse::<Uri>().expect("a path that came is well-formed");
-        let body = to_bytes(body, usize::MAX).await.expect("the function sends what it began to send");
-        let answer = self.client.request(Request::from_parts(head, Body::from(body))).await;
-        let (head, body) = answer.expect("the service answers").into_parts();
-        // Whole, so that the service is done before the function can be killed after it.
-        let body = to_bytes(Body::new(body), usize::MAX).await.expect("the whole answer arrives");
-        Response::from_parts(head, Body::from(body))
-    }
-}
-
-/// `DynamoDB_20120810.GetItem`, `PUT /bucket/key`, `POST /v1/submitjob`.
-fn name(request: &Request) -> String {
-    let target = |headers: &HeaderMap| headers.get("x-amz-target")?.to_str().ok().map(str::to_owned);
-    target(request.headers()).unwrap_or_else(|| format!("{} {}", request.method(), request.uri().path()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

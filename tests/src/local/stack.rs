@@ -36,7 +36,7 @@ pub struct Stack {
     pub binaries: PathBuf,
     host: Child,
     folder: PathBuf,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 /// What `spotsweep local` tells about itself.
@@ -61,10 +61,17 @@ impl Stack {
         let lock = File::create(tests.join(format!("{name}.lock"))).expect("the target folder is writable");
         let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await;
         let lock = lock.expect("the wait is not cut off").expect("the folder can be locked");
-        let folder = tests.join(name);
-        let (host, State { endpoint, emulator, bucket, table, functions_log }) = host(binaries, &folder).await;
-        let binaries = binaries.folder().to_owned();
-        Self { endpoint, emulator, bucket, table, functions_log, binaries, host, folder, _lock: lock }
+        Self { _lock: Some(lock), ..Self::start_in(&tests.join(name), binaries.folder()).await }
+    }
+
+    /// Starts it with binaries that are there, in a folder that nobody else uses; what that holds is removed.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub async fn start_in(folder: &Path, binaries: &Path) -> Self {
+        let (host, State { endpoint, emulator, bucket, table, functions_log }) = host(binaries, folder).await;
+        let (binaries, folder) = (binaries.to_owned(), folder.to_owned());
+        Self { endpoint, emulator, bucket, table, functions_log, binaries, host, folder, _lock: None }
     }
 
     /// A folder for what a test writes. It stays where the test fails.
@@ -111,15 +118,15 @@ impl Stack {
 }
 
 /// Starts the stack's host with its state in a fresh folder.
-async fn host(binaries: &Binaries, folder: &Path) -> (Child, State) {
+async fn host(binaries: &Path, folder: &Path) -> (Child, State) {
     // What a killed test has left; absent is the usual case.
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).expect("the target folder is writable");
     let log = folder.join("host.log");
     let output = File::create(&log).expect("the log can be written");
-    let mut host = Command::new(binaries.get("spotsweep"))
+    let mut host = Command::new(binaries.join("spotsweep"))
         .args(["local", "serve", "--binaries"])
-        .arg(binaries.folder())
+        .arg(binaries)
         .env("SPOTSWEEP_LOCAL", folder)
         .stdin(Stdio::null())
         .stdout(output.try_clone().expect("the log can be written twice"))

@@ -1,7 +1,5 @@
 //! Snapshots: taken once, found again, looked at, deleted.
 
-use std::time::Duration;
-
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::{Filter, ResourceType, Snapshot, SnapshotState as State};
@@ -9,24 +7,13 @@ use tokio::time::sleep;
 
 use super::failure::Failure;
 use super::{OPERATION_FILTER, operation_name, tags};
-use crate::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef};
-
-/// Pauses between tries of a throttled CreateSnapshot. A whole zone's reclaim asks for hundreds at once and the bucket
-/// refills with 5 a second (facts 23); of one volume EBS takes one in 15 s, and an interruption's early snapshot is
-/// often followed by the final one within that.
-const THROTTLED_PAUSES: [Duration; 5] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-    Duration::from_secs(15),
-];
+use crate::workspace::{Fact, Refusal, RefusalKind, SNAPSHOT_PAUSES, SnapshotState, TrialRef};
 
 /// CreateSnapshot has no client token (facts 6): only a throttled call, which certainly had no effect, is repeated.
 /// What is unclear is an error, and is looked up by its tag when the lease is over.
 pub(super) async fn take(client: &Client, of: &TrialRef, operation: u32, volume: &str) -> Result<Fact, Failure> {
     let mut answer = take_once(client, of, operation, volume).await;
-    for pause in THROTTLED_PAUSES {
+    for pause in SNAPSHOT_PAUSES {
         match answer {
             Err(Failure::Throttled { .. }) => {}
             Ok(_) | Err(Failure::Refused { .. } | Failure::Unclear(_)) => break,

@@ -14,7 +14,7 @@ const drawCost = () => {
     .slice(0, MAX_COST_BARS);
   const parts = [
     ["Instances", cost.spot],
-    ["Volumes", cost.storage],
+    ["EBS", cost.storage],
     ["Control plane, estimated", cost.control_plane],
     ["Paid in all", cost.paid],
     ["The same hours on demand", cost.on_demand],
@@ -70,7 +70,7 @@ const drawCost = () => {
           return tip(
             `Trial ${row.index}`,
             `instances ${usd(row.cost.spot)}`,
-            `volumes ${usd(row.cost.storage)}`,
+            `EBS ${usd(row.cost.storage)}`,
             `on demand ${usd(row.cost.on_demand)}`,
           );
         },
@@ -98,7 +98,7 @@ const drawCost = () => {
   };
   const one = chart(
     "cost-chart",
-    `Cost of ${plural(dearest.length, "trial")}, instances and volumes against on demand. The leaderboard and the table have the figures.`,
+    `Cost of ${plural(dearest.length, "trial")}, instances and EBS against on demand. The leaderboard and the table have the figures.`,
     () => 300,
     option,
   );
@@ -108,14 +108,14 @@ const drawCost = () => {
       "ul",
       { class: "legend" },
       make("li", {}, swatch("var(--zone-0)"), "instances"),
-      make("li", {}, swatch("var(--zone-1)"), "volumes"),
+      make("li", {}, swatch("var(--zone-1)"), "EBS"),
       make("li", {}, "━ on demand"),
     ),
     one.holder,
     alternative("Costs as a table", () =>
       table(
         "Costs by trial",
-        ["trial", "instances", "volumes", "paid", "on demand", "saving"],
+        ["trial", "instances", "EBS", "paid", "on demand", "saving"],
         priced.map(({ index, cost: own }) => [
           String(index),
           usd(own.spot),

@@ -1,0 +1,121 @@
+//! A runner: claims, mounts, trains until the notice, saves, lets go, leaves.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::json;
+use spotsweep::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Reply, Request, Seal};
+use spotsweep::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_emulator::world::{AttemptKey, Start};
+
+use super::Scene;
+use super::functions::asked;
+
+/// Between two looks at the metadata service (facts 32).
+const POLL: Duration = Duration::from_secs(5);
+
+/// After a call without an answer.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// From the notice until everything is sealed: some trainings take no time, none more than three quarters of the
+/// notice.
+const SAVING: Duration = Duration::from_secs(90);
+
+struct Runner {
+    scene: Rc<Scene>,
+    key: AttemptKey,
+    instance: String,
+    zone: String,
+    sweep: String,
+    index: u32,
+    attempt: u32,
+}
+
+/// One attempt, until its container ends or is killed.
+pub(super) async fn run(scene: Rc<Scene>, start: Start) {
+    let Some(runner) = Runner::new(scene, &start).map(Rc::new) else { return };
+    let scene = Rc::clone(&runner.scene);
+    // Containers do not start in step.
+    scene.clock.sleep(POLL.mul_f64(runner.share(1))).await;
+    let Some(volume) = runner.workspace().await else { return };
+    scene.mounted.set(scene.mounted.get() + 1);
+    while !scene.noticed.get() {
+        scene.clock.sleep(POLL).await;
+    }
+    // What saves does not wait for who tells.
+    let teller = Rc::clone(&runner);
+    scene.begin(async move {
+        teller.ask(Request::Notice { kind: NoticeKind::Interruption }).await;
+    });
+    scene.clock.sleep(SAVING.mul_f64(runner.share(2))).await;
+    runner.leave(&volume).await;
+}
+
+impl Runner {
+    fn new(scene: Rc<Scene>, start: &Start) -> Option<Self> {
+        let variable = |name: &str| start.environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value);
+        let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok());
+        let zone = scene.harness.cloud.world().instance(&start.instance)?.zone.clone();
+        Some(Self {
+            key: start.attempt.clone(),
+            instance: start.instance.clone(),
+            zone,
+            sweep: variable("SPOTSWEEP_SWEEP")?.clone(),
+            index: number("SPOTSWEEP_FIRST_INDEX")? + number("AWS_BATCH_JOB_ARRAY_INDEX").unwrap_or(0),
+            attempt: number("SPOTSWEEP_FIRST_ATTEMPT").unwrap_or(0) + start.attempt.attempt,
+            scene,
+        })
+    }
+
+    /// Its volume, mounted; none where its container was gone first.
+    async fn workspace(&self) -> Option<String> {
+        let machine = Machine {
+            instance: Some(self.instance.clone()),
+            zone: Some(self.zone.clone()),
+            instance_type: Some("c7i.xlarge".to_owned()),
+            market: Some(Market::Spot),
+        };
+        let volume = loop {
+            match self.ask(Request::Claim(machine.clone())).await? {
+                Reply::Granted(grant) => break grant.workspace?.volume,
+                Reply::Waiting { retry_after_ms, .. } => {
+                    self.scene.clock.sleep(Duration::from_millis(retry_after_ms)).await;
+                }
+                Reply::Unavailable { .. } | Reply::Refused { .. } | Reply::Accepted {} => return None,
+            }
+        };
+        self.scene.harness.cloud.world().set_mounted(&volume, true);
+        self.ask(Request::Mounted { volume: volume.clone(), found: Found::default(), seconds: 1.0 }).await?;
+        Some(volume)
+    }
+
+    /// Everything is sealed: the volume is let go, the trial given back, the container ends.
+    async fn leave(&self, volume: &str) {
+        self.scene.harness.cloud.world().set_mounted(volume, false);
+        let seal = Some(Seal { files: 1, bytes: 1, newest: Some("newest".to_owned()) });
+        if self.ask(Request::Release { sequence: 1, metrics: BTreeMap::new(), seal }).await.is_some() {
+            let now = self.scene.clock.now();
+            self.scene.harness.cloud.world().job_exited(&self.key, INTERRUPTED_EXIT_CODE, now);
+        }
+    }
+
+    /// Asks until there is an answer; none where the container is gone.
+    async fn ask(&self, request: Request) -> Option<Reply> {
+        let (sweep, index) = (self.sweep.clone(), self.index);
+        let request = json!(ClaimRequest { sweep, index, job: self.key.job.clone(), attempt: self.attempt, request });
+        while self.scene.live.borrow().contains(&self.key) {
+            if let Some(reply) = asked(&self.scene, &request).await {
+                return Some(reply);
+            }
+            self.scene.clock.sleep(PAUSE).await;
+        }
+        None
+    }
+
+    /// From 0 to 1, another one for each trial and use.
+    fn share(&self, of: u32) -> f64 {
+        let mixed = (self.index + 1).wrapping_mul(2_654_435_761).wrapping_add(of.wrapping_mul(0x9E37_79B9));
+        f64::from(mixed ^ (mixed >> 15)) / f64::from(u32::MAX)
+    }
+}

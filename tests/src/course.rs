@@ -1,0 +1,110 @@
+//! A sweep's way through Batch: the events that the emulated Batch sends while all its trials succeed, for each of them
+//! RUNNABLE, STARTING, RUNNING, SUCCEEDED, and the array job's own. Without workspaces, so that a trial's events reach
+//! nothing but the table.
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use spotsweep::aws::DynamoStore;
+use spotsweep::command::Command;
+use spotsweep::event::{Event, Subject};
+use spotsweep::handle::{ExecuteError, Executor};
+use spotsweep::lifecycle::Sweep;
+use spotsweep::store::{Audit, Change, CommitError, Record, Store, View};
+use spotsweep_simulation::harness::{Account, Harness};
+
+/// Seconds that each container runs.
+const RUNS_FOR: u64 = 60;
+
+/// A sweep that runs and has had no events yet, and those that it will have.
+#[derive(Debug)]
+pub struct Course {
+    /// Its account; the store has the sweep.
+    pub harness: Harness,
+    /// The sweep as stored.
+    pub sweep: Sweep,
+    /// What Batch sends, in order, as far as `batch-job-state` has a rule for it.
+    pub events: Vec<Value>,
+}
+
+impl Course {
+    /// The same for the same name and number of trials.
+    ///
+    /// # Panics
+    /// Where the sweep is not submitted.
+    pub async fn new(name: &str, trials: u32) -> Self {
+        // The World has the events; a twin of the harness, with the same jobs, has yet to hear of them.
+        let mut played = harness(name, trials).await;
+        let events = played.run_jobs(|_| (RUNS_FOR, 0));
+        let is_ours = |event: &Value| played.permissions.function_of(event) == Some("batch-job-state");
+        let events = events.into_iter().filter(is_ours).collect();
+        let harness = harness(name, trials).await;
+        let sweep = harness.store.state().0.pop().expect("the sweep is stored");
+        Self { harness, sweep, events }
+    }
+
+    /// Writes the sweep into a table, as it is when its trials begin.
+    ///
+    /// # Panics
+    /// Where the table does not take it.
+    pub async fn begin(&self, store: &impl Store) {
+        let (at, record) = (self.harness.now, Record::Sweep(self.sweep.clone()));
+        let audit = Audit { at, event: "plan-written", answer: String::new(), state: record.state(), commands: vec![] };
+        let change = Change { record, due: Some(at), figures_only: false };
+        store.commit(&View::default(), &change, &audit).await.expect("the table takes the sweep");
+    }
+}
+
+async fn harness(name: &str, trials: u32) -> Harness {
+    let harness = Harness::with(1, &Account { max_vcpus: trials, ..Account::default() });
+    let text = format!("method: grid\nparameters:\n  seed: {{distribution: int_uniform, min: 1, max: {trials}}}\n");
+    let dropped = harness.put(&format!("{name}.yaml"), &text);
+    harness.deliver(&dropped).await.expect("the file is submitted");
+    harness.calls.take();
+    harness
+}
+
+/// What an event is of: `trial RUNNING`, `array job SUCCEEDED`.
+pub fn kind(event: &Value) -> String {
+    let detail = &event["detail"];
+    let of = if detail["arrayProperties"]["size"].is_null() { "trial" } else { "array job" };
+    format!("{of} {}", detail["status"].as_str().unwrap_or("?"))
+}
+
+/// Carries out nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Idle;
+
+impl Executor for Idle {
+    async fn execute(&self, _command: Command) -> Result<Vec<Event>, ExecuteError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A table that publishes no figures: who measures in the same process would find them in its output.
+#[derive(Debug, Clone)]
+pub struct Unpublished(pub DynamoStore);
+
+impl Store for Unpublished {
+    async fn load(&self, subject: &Subject, now: Timestamp) -> Result<View, Box<dyn Error + Send + Sync>> {
+        self.0.load(subject, now).await
+    }
+
+    async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<(), CommitError> {
+        self.0.commit(view, change, audit).await
+    }
+}
+
+/// Drives what never waits for anything outside, without a runtime.
+pub fn ready<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return value;
+        }
+    }
+}

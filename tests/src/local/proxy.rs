@@ -1,0 +1,100 @@
+//! Stands between a program and AWS's endpoints: passes every call on and writes it down.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, Response, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use tokio::time::Instant;
+
+use super::aws::http_client;
+
+/// One AWS call that has been answered.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// `DynamoDB_20120810.GetItem`, `PUT /bucket/key`, `POST /v1/submitjob`.
+    pub name: String,
+    /// Bytes of the request, head and body.
+    pub sent: u64,
+    /// Bytes of the answer, head and body.
+    pub received: u64,
+    /// When the service got it.
+    pub began: Instant,
+    /// When the service's answer was whole.
+    pub ended: Instant,
+}
+
+/// Where calls go, and those that have been answered.
+#[derive(Debug)]
+pub(super) struct Proxy {
+    endpoint: String,
+    batch: String,
+    client: Client<HttpConnector, Body>,
+    calls: Mutex<Vec<Call>>,
+}
+
+impl Proxy {
+    /// Calls of Batch go to `batch`, all others to `endpoint`.
+    pub(super) fn new(endpoint: &str, batch: &str) -> Self {
+        let (endpoint, batch) = (endpoint.to_owned(), batch.to_owned());
+        Self { endpoint, batch, client: http_client(), calls: Mutex::default() }
+    }
+
+    /// The calls since this was last asked, in the order of their answers.
+    pub(super) fn take(&self) -> Vec<Call> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    /// Passes a call on.
+    pub(super) async fn pass(&self, request: Request) -> Response<Body> {
+        let name = name(&request);
+        let (mut head, body) = request.into_parts();
+        let base = if head.uri.path().starts_with("/v1/") { &self.batch } else { &self.endpoint };
+        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        let line = head.method.as_str().len() + path.len() + " HTTP/1.1\r\n".len() + 1;
+        head.uri = format!("{base}{path}").parse::<Uri>().expect("a path that came is well-formed");
+        let body = to_bytes(body, usize::MAX).await.expect("the program sends what it began to send");
+        let sent = (line + bytes_of(&head.headers) + body.len()) as u64;
+        let began = Instant::now();
+        let answer = self.client.request(Request::from_parts(head, Body::from(body))).await;
+        let (head, body) = answer.expect("the service answers").into_parts();
+        // Whole, so that the service is done before the program can be killed after it.
+        let body = to_bytes(Body::new(body), usize::MAX).await.expect("the whole answer arrives");
+        let ended = Instant::now();
+        let received = ("HTTP/1.1 200 OK\r\n".len() + bytes_of(&head.headers) + body.len()) as u64;
+        self.lock().push(Call { name, sent, received, began, ended });
+        Response::from_parts(head, Body::from(body))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Call>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long at least one of the calls was with its service.
+pub fn service_time(calls: &[Call]) -> Duration {
+    let mut spans: Vec<(Instant, Instant)> = calls.iter().map(|call| (call.began, call.ended)).collect();
+    spans.sort();
+    let mut covered: Option<Instant> = None;
+    let mut time = Duration::ZERO;
+    for (began, ended) in spans {
+        let from = covered.map_or(began, |until| until.max(began));
+        time += ended.saturating_duration_since(from);
+        covered = Some(covered.map_or(ended, |until| until.max(ended)));
+    }
+    time
+}
+
+/// The name under which a call is written down.
+pub(super) fn name(request: &Request) -> String {
+    let target = |headers: &HeaderMap| headers.get("x-amz-target")?.to_str().ok().map(str::to_owned);
+    target(request.headers()).unwrap_or_else(|| format!("{} {}", request.method(), request.uri().path()))
+}
+
+/// As HTTP/1.1 has them on the wire, with the empty line.
+fn bytes_of(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum::<usize>() + 2
+}

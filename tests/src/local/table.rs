@@ -1,0 +1,106 @@
+//! The control plane's table in memory, behind DynamoDB's own protocol: what the store asks of it, answered at once,
+//! with the units that DynamoDB would bill. What it does not know is refused, not guessed.
+
+mod rows;
+mod units;
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aws_config::SdkConfig;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, Response};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::aws::config;
+use rows::{Refusal, Rows};
+pub use units::Units;
+
+/// A table on a port of its own. Dropping it ends it.
+#[derive(Debug)]
+pub struct Table {
+    endpoint: String,
+    state: Arc<Mutex<Metered>>,
+    serving: JoinHandle<()>,
+}
+
+/// Rows, and what has been asked of them.
+#[derive(Debug, Default)]
+struct Metered {
+    rows: Rows,
+    units: Units,
+}
+
+impl Table {
+    /// An empty table. It answers to every table name.
+    ///
+    /// # Panics
+    /// Where there is no port.
+    pub async fn serve() -> Self {
+        let state = Arc::<Mutex<Metered>>::default();
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("there is a free port");
+        let endpoint = format!("http://{}", listener.local_addr().expect("a bound port has an address"));
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.expect("a listener serves") });
+        Self { endpoint, state, serving }
+    }
+
+    /// Where it is.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// How to reach it.
+    pub fn config(&self) -> SdkConfig {
+        config(&self.endpoint)
+    }
+
+    /// What has been used since this was last asked.
+    pub fn take(&self) -> Units {
+        std::mem::take(&mut lock(&self.state).units)
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(State(state): State<Arc<Mutex<Metered>>>, headers: HeaderMap, body: Bytes) -> Response<Body> {
+    let action = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let mut state = lock(&state);
+    let Metered { rows, units } = &mut *state;
+    units.calls += 1.0;
+    units.sent += body.len() as f64;
+    let answered = match action.rsplit('.').next().unwrap_or_default() {
+        "GetItem" => rows.get(&request, units),
+        "Query" => rows.query(&request, units),
+        "PutItem" => rows.put(&request, units),
+        "TransactWriteItems" => rows.transact(&request, units),
+        _other => Err(Refusal::unknown(action)),
+    };
+    let (status, body) = match answered {
+        Ok(answer) => (200, answer),
+        Err(Refusal { code, message, more }) => {
+            let mut body = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message });
+            if let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) {
+                body.extend(more.clone());
+            }
+            (400, body)
+        }
+    };
+    let body = body.to_string();
+    units.received += body.len() as f64;
+    let head = Response::builder().status(status).header("content-type", "application/x-amz-json-1.0");
+    head.body(Body::from(body)).expect("well-formed headers")
+}
+
+fn lock(state: &Mutex<Metered>) -> MutexGuard<'_, Metered> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,235 @@
+//! Rows by key, the index over open work, and the requests that the store makes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use serde_json::{Map, Value, json};
+
+use super::units::{self, Units};
+
+/// A page of a Query ends with the item that exceeds this (API reference, Query).
+const PAGE_BYTES: u64 = 1 << 20;
+
+/// The index's keys, and what it has of an item beside the table's (infra/control-plane.yaml).
+const INDEX: &str = "open";
+const DUE: &str = "due";
+const PROJECTED: [&str; 5] = ["pk", "sk", INDEX, DUE, "job"];
+
+/// Why a request was not answered, as DynamoDB says it.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) more: Value,
+}
+
+type Answer = Result<Value, Refusal>;
+type Item = Map<String, Value>;
+/// Partition and sort key.
+type Key = (String, String);
+
+/// The table.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    items: BTreeMap<Key, Item>,
+    /// By index partition, due time and key.
+    open: BTreeSet<(String, String, Key)>,
+    /// Where each record stands, by its newest audit row.
+    states: BTreeMap<Key, String>,
+}
+
+impl Refusal {
+    pub(super) fn unknown(what: &str) -> Self {
+        let message = format!("this table does not know {what:?}");
+        Self { code: "ValidationException", message, more: Value::Null }
+    }
+
+    fn cancelled(reasons: &[&str]) -> Self {
+        let reasons: Vec<Value> = reasons.iter().map(|code| json!({ "Code": code })).collect();
+        let message = "Transaction cancelled, please refer cancellation reasons for specific reasons".to_owned();
+        Self { code: "TransactionCanceledException", message, more: json!({ "CancellationReasons": reasons }) }
+    }
+}
+
+impl Rows {
+    pub(super) fn get(&self, request: &Value, units: &mut Units) -> Answer {
+        let found = self.items.get(&key(&request["Key"])?);
+        units.reads += units::read(found.map_or(0, units::size), request["ConsistentRead"] == true);
+        Ok(found.map_or_else(|| json!({}), |item| json!({ "Item": item })))
+    }
+
+    pub(super) fn query(&self, request: &Value, units: &mut Units) -> Answer {
+        let value = |name: &str| text(&request["ExpressionAttributeValues"][name]);
+        let condition = request["KeyConditionExpression"].as_str().unwrap_or_default();
+        match (request["IndexName"].as_str(), condition) {
+            (None, "pk = :pk AND begins_with(sk, :prefix)") => {
+                let (pk, prefix) = (value(":pk")?, value(":prefix")?);
+                let after = match &request["ExclusiveStartKey"] {
+                    Value::Null => Bound::Included((pk.clone(), prefix.clone())),
+                    start => Bound::Excluded(key(start)?),
+                };
+                let found = self.items.range((after, Bound::Unbounded));
+                let found = found.take_while(|((of, sk), _)| *of == pk && sk.starts_with(&prefix));
+                Ok(page(request, found.map(|(_, item)| item.clone()), units))
+            }
+            (Some(INDEX), "#open = :open" | "#open = :open AND due <= :now") => {
+                let open = value(":open")?;
+                let until = if condition.ends_with(":now") { Some(value(":now")?) } else { None };
+                let first = (open.clone(), String::new(), Key::default());
+                let after = match &request["ExclusiveStartKey"] {
+                    Value::Null => Bound::Included(first),
+                    start => Bound::Excluded((open.clone(), text(&start[DUE])?, key(start)?)),
+                };
+                let found = self
+                    .open
+                    .range((after, Bound::Unbounded))
+                    .take_while(|(of, due, _)| *of == open && until.as_ref().is_none_or(|until| due <= until));
+                let found = found.filter_map(|(_, _, key)| self.items.get(key).map(projected));
+                Ok(page(request, found, units))
+            }
+            (_, condition) => Err(Refusal::unknown(condition)),
+        }
+    }
+
+    /// Puts one item, under its condition.
+    pub(super) fn put(&mut self, request: &Value, units: &mut Units) -> Answer {
+        let (key, item) = wanted(request)?;
+        let size = self.size(&key, &item);
+        *kind(&key, units) += units::write(size);
+        if !self.holds(&key, request)? {
+            let (code, message) = ("ConditionalCheckFailedException", "The conditional request failed".to_owned());
+            return Err(Refusal { code, message, more: Value::Null });
+        }
+        units.changes += 1.0;
+        self.replace(&key, item, units);
+        Ok(json!({}))
+    }
+
+    /// Puts under conditions, all or none.
+    pub(super) fn transact(&mut self, request: &Value, units: &mut Units) -> Answer {
+        let writes = request["TransactItems"].as_array().ok_or_else(|| Refusal::unknown("no TransactItems"))?;
+        let puts = writes.iter().map(|write| wanted(&write["Put"])).collect::<Result<Vec<_>, _>>()?;
+        let mut reasons = Vec::new();
+        for ((key, _), write) in puts.iter().zip(writes) {
+            reasons.push(if self.holds(key, &write["Put"])? { "None" } else { "ConditionalCheckFailed" });
+        }
+        let sizes: Vec<u64> = puts.iter().map(|(key, item)| self.size(key, item)).collect();
+        // What is cancelled is billed all the same (developer guide, "Amazon DynamoDB Transactions: How it works").
+        for ((key, _), size) in puts.iter().zip(&sizes) {
+            *kind(key, units) += units::transact(*size);
+        }
+        if reasons.contains(&"ConditionalCheckFailed") {
+            return Err(Refusal::cancelled(&reasons));
+        }
+        units.changes += 1.0;
+        let record = sizes.first().copied().unwrap_or(0);
+        for (key, item) in puts {
+            self.note(&key, &item, record, units);
+            self.replace(&key, item, units);
+        }
+        Ok(json!({}))
+    }
+
+    /// What a put is billed by: the larger of what is there and what replaces it (developer guide, "DynamoDB read and
+    /// write operations").
+    fn size(&self, key: &Key, item: &Item) -> u64 {
+        units::size(item).max(self.items.get(key).map_or(0, units::size))
+    }
+
+    fn holds(&self, key: &Key, put: &Value) -> Result<bool, Refusal> {
+        let held = self.items.get(key);
+        match put["ConditionExpression"].as_str() {
+            None => Ok(true),
+            Some("attribute_not_exists(pk)") => Ok(held.is_none()),
+            Some("version = :held") => {
+                let wanted = &put["ExpressionAttributeValues"][":held"];
+                Ok(held.is_some_and(|held| held.get("version") == Some(wanted)))
+            }
+            Some(condition) => Err(Refusal::unknown(condition)),
+        }
+    }
+
+    /// Counts the changes that move their record on: their audit rows say so.
+    fn note(&mut self, key: &Key, item: &Item, record_bytes: u64, units: &mut Units) {
+        let Some(of) = key.1.strip_prefix("LOG#").and_then(|rest| rest.split('#').next()) else { return };
+        let state = item.get("state").and_then(|state| state["S"].as_str()).unwrap_or_default().to_owned();
+        let before = self.states.insert((key.0.clone(), of.to_owned()), state.clone());
+        if before.is_none_or(|before| before != state) {
+            units.moves += 1.0;
+            units.least += units::write(record_bytes);
+        }
+    }
+
+    fn replace(&mut self, key: &Key, item: Item, units: &mut Units) {
+        let after = entry(key, &item);
+        let entry_of = |item: &Item| units::write(units::size(&projected(item)));
+        let before = self.items.insert(key.clone(), item);
+        let was = before.as_ref().and_then(|item| entry(key, item));
+        let item = self.items.get(key).map(projected).unwrap_or_default();
+        if was != after {
+            // An entry whose key changes is deleted, and put anew (developer guide, "Using Global Secondary Indexes").
+            units.index += was.as_ref().map_or(0.0, |_| before.as_ref().map_or(0.0, entry_of));
+            units.index += after.as_ref().map_or(0.0, |_| entry_of(&item));
+        } else if after.is_some() && before.as_ref().map(projected) != Some(item.clone()) {
+            units.index += entry_of(&item);
+        }
+        was.map(|was| self.open.remove(&was));
+        self.open.extend(after);
+    }
+}
+
+/// Key and item of a put.
+fn wanted(put: &Value) -> Result<(Key, Item), Refusal> {
+    let item = put["Item"].as_object().ok_or_else(|| Refusal::unknown("a write that is no Put"))?;
+    Ok((key(&put["Item"])?, item.clone()))
+}
+
+/// Its place in the index, where it has one.
+fn entry(key: &Key, item: &Item) -> Option<(String, String, Key)> {
+    Some((text(item.get(INDEX)?).ok()?, text(item.get(DUE)?).ok()?, key.clone()))
+}
+
+/// What the index has of an item.
+fn projected(item: &Item) -> Item {
+    let kept = item.iter().filter(|(name, _)| PROJECTED.contains(&name.as_str()));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn page(request: &Value, found: impl Iterator<Item = Item>, units: &mut Units) -> Value {
+    let limit = request["Limit"].as_u64().unwrap_or(u64::MAX);
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    let mut found = found.peekable();
+    while let Some(item) = found.next_if(|_| bytes < PAGE_BYTES && (items.len() as u64) < limit) {
+        bytes += units::size(&item);
+        items.push(item);
+    }
+    units.reads += units::read(bytes, request["ConsistentRead"] == true);
+    let mut answer = json!({ "Count": items.len(), "ScannedCount": items.len() });
+    if let (Some(_), Some(last)) = (found.peek(), items.last()) {
+        let key = last.iter().filter(|(name, _)| PROJECTED[..4].contains(&name.as_str()));
+        let of_index = request["IndexName"].is_string();
+        let key = key.filter(|(name, _)| of_index || matches!(name.as_str(), "pk" | "sk"));
+        answer["LastEvaluatedKey"] = key.map(|(name, value)| (name.clone(), value.clone())).collect::<Item>().into();
+    }
+    answer["Items"] = items.into();
+    answer
+}
+
+/// Under what a row's write units are counted.
+fn kind<'a>((pk, sk): &Key, units: &'a mut Units) -> &'a mut f64 {
+    if pk.starts_with("RES#") {
+        &mut units.pointers
+    } else if sk.starts_with("LOG#") {
+        &mut units.audits
+    } else {
+        &mut units.records
+    }
+}
+
+fn key(item: &Value) -> Result<Key, Refusal> {
+    Ok((text(&item["pk"])?, text(&item["sk"])?))
+}
+
+fn text(value: &Value) -> Result<String, Refusal> {
+    value["S"].as_str().map(str::to_owned).ok_or_else(|| Refusal::unknown("a key that is no text"))
+}

@@ -1,0 +1,121 @@
+//! Sizes of items, and what reading and writing them is billed as.
+
+use std::ops::{AddAssign, Mul};
+
+use serde_json::{Map, Value};
+
+/// Bytes that one write unit and one strongly consistent read unit hold (DynamoDB developer guide, "DynamoDB read and
+/// write operations").
+const WRITE_BYTES: u64 = 1024;
+const READ_BYTES: u64 = 4096;
+
+/// A write in a transaction is made twice: to prepare, and to commit (same page).
+const TRANSACTION: f64 = 2.0;
+
+/// What calls have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Units {
+    /// Calls.
+    pub calls: f64,
+    /// Bytes of their bodies.
+    pub sent: f64,
+    /// Bytes of their answers' bodies.
+    pub received: f64,
+    /// Read units; an eventually consistent read is half a one.
+    pub reads: f64,
+    /// Write units of records: sweeps and trials.
+    pub records: f64,
+    /// Write units of audit rows.
+    pub audits: f64,
+    /// Write units of pointers from instances, volumes and snapshots.
+    pub pointers: f64,
+    /// Write units of the index over open work.
+    pub index: f64,
+    /// Records written.
+    pub changes: f64,
+    /// Of those, the ones after which the record stands elsewhere than before, by its audit row.
+    pub moves: f64,
+    /// Write units of these moves if each were one plain write of the record, and nothing else.
+    pub least: f64,
+}
+
+impl Units {
+    /// All write units.
+    pub fn writes(&self) -> f64 {
+        self.records + self.audits + self.pointers + self.index
+    }
+}
+
+impl Mul<f64> for Units {
+    type Output = Self;
+
+    fn mul(self, times: f64) -> Self {
+        Self {
+            calls: self.calls * times,
+            sent: self.sent * times,
+            received: self.received * times,
+            reads: self.reads * times,
+            records: self.records * times,
+            audits: self.audits * times,
+            pointers: self.pointers * times,
+            index: self.index * times,
+            changes: self.changes * times,
+            moves: self.moves * times,
+            least: self.least * times,
+        }
+    }
+}
+
+impl AddAssign for Units {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.sent += other.sent;
+        self.received += other.received;
+        self.reads += other.reads;
+        self.records += other.records;
+        self.audits += other.audits;
+        self.pointers += other.pointers;
+        self.index += other.index;
+        self.changes += other.changes;
+        self.moves += other.moves;
+        self.least += other.least;
+    }
+}
+
+/// Read units of so many bytes, which are one item or one page of them.
+pub(super) fn read(bytes: u64, is_consistent: bool) -> f64 {
+    let units = bytes.div_ceil(READ_BYTES).max(1) as f64;
+    if is_consistent { units } else { units / 2.0 }
+}
+
+/// Write units of an item by itself.
+pub(super) fn write(bytes: u64) -> f64 {
+    bytes.div_ceil(WRITE_BYTES).max(1) as f64
+}
+
+/// Write units of an item in a transaction.
+pub(super) fn transact(bytes: u64) -> f64 {
+    TRANSACTION * write(bytes)
+}
+
+/// Bytes of an item (DynamoDB developer guide, "DynamoDB item sizes and formats").
+pub(super) fn size(item: &Map<String, Value>) -> u64 {
+    item.iter().map(|(name, value)| name.len() as u64 + of_value(value)).sum()
+}
+
+/// Bytes of a typed value.
+pub(super) fn of_value(value: &Value) -> u64 {
+    let Some((kind, value)) = value.as_object().and_then(|typed| typed.iter().next()) else { return 0 };
+    match (kind.as_str(), value) {
+        ("S", Value::String(text)) => text.len() as u64,
+        // About a byte for two digits, and one more.
+        ("N", Value::String(digits)) => {
+            let digits = digits.chars().filter(char::is_ascii_digit).count() as u64;
+            digits.div_ceil(2) + 1
+        }
+        // Three bytes, and one more for each element.
+        ("M", Value::Object(fields)) => 3 + fields.len() as u64 + size(fields),
+        ("L", Value::Array(elements)) => 3 + elements.iter().map(|element| 1 + of_value(element)).sum::<u64>(),
+        _null_or_bool => 1,
+    }
+}

@@ -1,0 +1,178 @@
+//! What can be counted is held: AWS calls, units of the table, bytes, allocations. Unlike seconds they are the same on
+//! every machine, so a change that makes them more is seen here, and one that makes them less is asked to lower the
+//! ceiling. Seconds are the bench's (`cargo run --release -p bench`).
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use spotsweep::aws::{DynamoStore, RETENTION_DAYS, Reader};
+use spotsweep::claim::{ClaimRequest, Metric, Request, Seal};
+use spotsweep::event;
+use spotsweep::handle::handle;
+use spotsweep_tests::course::{Course, Idle, Unpublished, kind, ready};
+use spotsweep_tests::local::{Account, Outcome, Stack, Table, Units};
+
+/// A ceiling is at most so far above what is counted.
+const SLACK: f64 = 1.15;
+
+/// As deployed.
+const LEASE_SECONDS: u64 = 120;
+
+/// Collects what is off, so that one run shows all of it.
+#[derive(Default)]
+struct Ceilings(Vec<String>);
+
+impl Ceilings {
+    fn hold(&mut self, what: &str, counted: f64, most: f64) {
+        println!("{what}: {counted:.1} of {most:.1}");
+        if counted > most {
+            self.0.push(format!("{what}: {counted:.1}, at most {most:.1} is allowed"));
+        } else if counted * SLACK < most {
+            self.0.push(format!("{what}: {counted:.1} is well below {most:.1}: lower the ceiling"));
+        }
+    }
+}
+
+impl Drop for Ceilings {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(self.0.is_empty(), "\n{}", self.0.join("\n"));
+        }
+    }
+}
+
+/// Trials, the calls of their submission, and the bytes of these calls' requests.
+const SUBMISSIONS: [(u32, f64, f64); 3] = [(24, 12.0, 20_000.0), (1000, 12.0, 90_000.0), (10_000, 12.0, 800_000.0)];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_takes_the_same_calls_however_many_trials_it_has() {
+    let stack = Stack::start("counted").await;
+    let account = Account::open(&stack, "counted").await;
+    let mut ceilings = Ceilings::default();
+    for (trials, calls, bytes) in SUBMISSIONS {
+        let text = format!(
+            "method: grid\nmetric: {{name: loss, goal: minimize}}\nparameters:\n  learning_rate: {{value: 0.0001}}\n  \
+             seed: {{distribution: int_uniform, min: 1, max: {trials}}}\n"
+        );
+        let dropped = account.drop_file(&format!("grid-{trials}"), &text).await;
+        let done = account.function("sweep-upload", &dropped, LEASE_SECONDS).invoke(&dropped.event, None).await;
+        assert!(matches!(done.outcome, Outcome::Answered(_)), "{:?}", done.outcome);
+        account.assert_submitted_once(&dropped, 1).await;
+        ceilings.hold(&format!("calls for {trials} trials"), done.calls.len() as f64, calls);
+        let sent: u64 = done.traffic.iter().map(|call| call.sent).sum();
+        ceilings.hold(&format!("bytes sent for {trials} trials"), sent as f64, bytes);
+    }
+    account.close().await;
+    stack.stop().await;
+}
+
+/// By kind of event: calls of the table, units written and read, and bytes both ways.
+const EVENTS: [(&str, f64, f64, f64, f64); 6] = [
+    ("array job PENDING", 1.0, 0.0, 1.0, 850.0),
+    ("array job SUCCEEDED", 2.0, 6.0, 1.0, 2200.0),
+    ("trial RUNNABLE", 2.0, 0.0, 2.0, 1000.0),
+    ("trial RUNNING", 3.0, 4.0, 2.0, 2950.0),
+    ("trial STARTING", 3.0, 5.0, 2.0, 2150.0),
+    ("trial SUCCEEDED", 3.0, 5.0, 2.0, 3200.0),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_of_batch_takes_few_calls_and_units() {
+    let (course, table) = (Course::new("counted", 20).await, Table::serve().await);
+    let store = Unpublished(DynamoStore::new(&table.config(), "table".to_owned(), RETENTION_DAYS));
+    course.begin(&store).await;
+    table.take();
+    let mut most: BTreeMap<String, Units> = BTreeMap::new();
+    for raw in &course.events {
+        let event = event::parse(raw.clone()).unwrap();
+        handle(&store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
+        let (used, known) = (table.take(), most.entry(kind(raw)).or_default());
+        // Reads come with any number of calls: the event that writes and sends most stands for its kind.
+        if (used.calls, used.writes(), used.sent) > (known.calls, known.writes(), known.sent) {
+            *known = used;
+        }
+    }
+    assert!(most.keys().eq(EVENTS.map(|(kind, ..)| kind).iter()), "kinds of events: {:?}", most.keys());
+    let mut ceilings = Ceilings::default();
+    for (kind, calls, writes, reads, bytes) in EVENTS {
+        let used = most[kind];
+        ceilings.hold(&format!("{kind}: calls"), used.calls, calls);
+        ceilings.hold(&format!("{kind}: write units"), used.writes(), writes);
+        ceilings.hold(&format!("{kind}: read units"), used.reads, reads);
+        ceilings.hold(&format!("{kind}: bytes"), used.sent + used.received, bytes);
+    }
+    report(&course, &store, &table, &mut ceilings).await;
+    look(&course, &table, &mut ceilings).await;
+}
+
+/// What most invocations are for: a report of a runner that trains.
+async fn report(course: &Course, store: &Unpublished, table: &Table, ceilings: &mut Ceilings) {
+    let request = |sequence: u64| {
+        let figure = Metric { last: 0.25, step: Some(12.0), min: 0.125, max: 2.25 };
+        let metrics = ["accuracy", "loss"].map(|name| (name.to_owned(), figure)).into();
+        let seal = Some(Seal { files: 1, bytes: 1 << 30, newest: Some("epoch-000012.pt".to_owned()) });
+        let request = Request::Report { sequence, metrics, seal };
+        let (sweep, job) = (course.sweep.id.to_string(), course.sweep.plan.as_ref().unwrap().job_of(7).unwrap());
+        json!(ClaimRequest { sweep, index: 7, job: job.to_string(), attempt: 1, request })
+    };
+    for sequence in [1, 2] {
+        table.take();
+        let event = event::parse(request(sequence)).unwrap();
+        handle(store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
+    }
+    let used = table.take();
+    ceilings.hold("a report: calls", used.calls, 3.0);
+    ceilings.hold("a report: write units", used.writes(), 1.0);
+    ceilings.hold("a report: read units", used.reads, 2.0);
+    ceilings.hold("a report: bytes", used.sent + used.received, 3450.0);
+}
+
+/// What `status` and each refresh of `watch` read.
+async fn look(course: &Course, table: &Table, ceilings: &mut Ceilings) {
+    let reader = Reader::new(&table.config(), "table".to_owned());
+    table.take();
+    assert!(reader.sweep(&course.sweep.id).await.unwrap().is_some());
+    let trials = reader.trials(&course.sweep.id).await.unwrap().len();
+    let used = table.take();
+    assert_eq!(trials, 20);
+    ceilings.hold("a look: calls", used.calls, 2.0);
+    ceilings.hold("a look: bytes a trial", used.received / trials as f64, 950.0);
+}
+
+/// By kind of event: allocations from its bytes to its commit in memory.
+const ALLOCATIONS: [(&str, f64); 6] = [
+    ("array job PENDING", 230.0),
+    ("array job SUCCEEDED", 260.0),
+    ("trial RUNNABLE", 220.0),
+    ("trial RUNNING", 255.0),
+    ("trial STARTING", 250.0),
+    ("trial SUCCEEDED", 300.0),
+];
+
+#[tokio::test]
+async fn an_event_of_batch_takes_few_allocations() {
+    let course = Course::new("counted", 200).await;
+    let mut counted: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for event in &course.events {
+        let raw = event.to_string().into_bytes();
+        let count = allocation_counter::measure(|| handled(&course, &raw)).count_total;
+        counted.entry(kind(event)).or_default().push(count);
+    }
+    let mut ceilings = Ceilings::default();
+    for (kind, most) in ALLOCATIONS {
+        // The middle one: maps grow now and then.
+        let mut counts = counted.remove(kind).unwrap();
+        counts.sort_unstable();
+        ceilings.hold(&format!("{kind}: allocations"), counts[counts.len() / 2] as f64, most);
+    }
+    assert!(counted.is_empty(), "other kinds of events: {:?}", counted.keys());
+}
+
+fn handled(course: &Course, raw: &[u8]) {
+    let harness = &course.harness;
+    let raw: Value = serde_json::from_slice(raw).unwrap();
+    let event = event::parse(raw).unwrap();
+    ready(handle(&harness.store, &Idle, harness.settings(), event, harness.now)).unwrap();
+    harness.calls.take();
+}
