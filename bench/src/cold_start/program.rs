@@ -1,0 +1,162 @@
+//! One start of a function, ours or the peer's: a process in the environment that Lambda gives it.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+use serde_json::Value;
+use tokio::process::{Child, Command};
+
+use super::cpu_share::CpuShare;
+use super::function::Function;
+use crate::runtime_api::{Moment, RuntimeApi};
+
+/// Memory of Lambda's smallest functions.
+pub(super) const SMALLEST_MB: f64 = 128.0;
+
+/// What is started, and what it reaches.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Program<'a> {
+    /// Which function.
+    pub(super) function: &'a Function,
+    /// Ours, or the same in Python.
+    pub(super) kind: Kind<'a>,
+    /// Of the fake AWS.
+    pub(super) endpoint: &'a str,
+    /// File of the certificates that it trusts.
+    pub(super) roots: &'a Path,
+    /// With a 128 MB function's share of the processor, or all of it.
+    pub(super) share: Option<&'a CpuShare>,
+    /// Where its output goes.
+    pub(super) log: &'a Path,
+}
+
+/// Whose program.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind<'a> {
+    /// The binary in this folder.
+    Ours(&'a Path),
+    /// The peer's script.
+    Peer {
+        /// Python, with the AWS SDK and Lambda's runtime client.
+        python: &'a Path,
+        /// Where the script lies.
+        folder: &'a Path,
+        /// Makes clients for these services only, instead of for all that the function may reach.
+        clients: Option<&'a str>,
+    },
+}
+
+impl fmt::Display for Program<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whose = match self.kind {
+            Kind::Ours(_) => "our",
+            Kind::Peer { .. } => "the peer's",
+        };
+        write!(f, "{whose} {}", self.function.name)
+    }
+}
+
+/// What one start took.
+#[derive(Debug)]
+pub(super) struct Started {
+    /// Milliseconds from the start of the process until it asked for its first event.
+    pub(super) init_ms: f64,
+    /// Milliseconds from the start of the process until its first answer was there.
+    pub(super) answer_ms: f64,
+    /// The most memory that it held in RAM until then, MB.
+    pub(super) rss_mb: f64,
+    /// The answer.
+    pub(super) answer: Value,
+}
+
+impl Program<'_> {
+    /// Starts it on the function's event, waits for its answer, and kills it.
+    ///
+    /// # Panics
+    /// Where it fails; its output says why.
+    pub(super) async fn start(&self) -> Started {
+        let mut api = RuntimeApi::serve([&self.function.event]).await;
+        let mut command = self.command(&api.address);
+        let begun = Instant::now();
+        let mut process = command.spawn().expect("the program can be started");
+        let mut init = None;
+        loop {
+            let moment = tokio::select! {
+                moment = api.moment() => moment,
+                status = process.wait() => unreachable!("{self} ended ({status:?}), see {}", self.log.display()),
+            };
+            match moment {
+                Moment::Asked(at) => drop(init.get_or_insert(at)),
+                Moment::Failed(error) => unreachable!("{self} failed: {error}"),
+                Moment::Answered(at, answer) => {
+                    let rss_mb = high_water_mark_mb(&process);
+                    process.kill().await.expect("the process is ours");
+                    let ms = |at: Instant| at.duration_since(begun).as_secs_f64() * 1e3;
+                    let init_ms = init.map(ms).expect("who answers has asked");
+                    return Started { init_ms, answer_ms: ms(at), rss_mb, answer };
+                }
+            }
+        }
+    }
+
+    fn command(&self, address: &str) -> Command {
+        let new = |program: &Path| self.share.map_or_else(|| Command::new(program), |share| share.command(program));
+        let mut command = match self.kind {
+            Kind::Ours(folder) => new(&folder.join(self.function.name)),
+            Kind::Peer { python, folder, clients } => {
+                let mut command = new(python);
+                command.args(["-m", "awslambdaric", "cold_start.handler"]).current_dir(folder).env_clear();
+                command.envs(clients.map(|clients| ("PEER_CLIENTS", clients)));
+                command
+            }
+        };
+        if matches!(self.kind, Kind::Ours(_)) {
+            command.env_clear();
+        }
+        let log = File::options().create(true).append(true).open(self.log).expect("the log can be written");
+        command
+            .envs(LAMBDA)
+            .env("AWS_LAMBDA_RUNTIME_API", address)
+            .env("AWS_LAMBDA_FUNCTION_NAME", self.function.name)
+            .env("AWS_ENDPOINT_URL", self.endpoint)
+            .envs(["SSL_CERT_FILE", "AWS_CA_BUNDLE"].map(|name| (name, self.roots)))
+            .stdin(Stdio::null())
+            .stderr(log.try_clone().expect("the log can be written twice"))
+            .stdout(log)
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// What Lambda sets (docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html), and the template.
+const LAMBDA: [(&str, &str); 18] = [
+    ("PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"),
+    ("LANG", "en_US.UTF-8"),
+    ("TZ", ":UTC"),
+    ("AWS_REGION", "us-east-1"),
+    ("AWS_DEFAULT_REGION", "us-east-1"),
+    ("AWS_ACCESS_KEY_ID", "test"),
+    ("AWS_SECRET_ACCESS_KEY", "test"),
+    ("AWS_SESSION_TOKEN", "test"),
+    ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
+    ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128"),
+    ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
+    ("AWS_LAMBDA_LOG_FORMAT", "JSON"),
+    ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/measured"),
+    ("AWS_LAMBDA_LOG_STREAM_NAME", "measured"),
+    ("SPOTSWEEP_TABLE", "spotsweep"),
+    ("SPOTSWEEP_QUEUE", "spotsweep"),
+    ("SPOTSWEEP_JOB_DEFINITION", "train"),
+    ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+];
+
+/// `VmHWM` (proc_pid_status(5)).
+fn high_water_mark_mb(process: &Child) -> f64 {
+    let path = PathBuf::from(format!("/proc/{}/status", process.id().expect("the process lives")));
+    let status = fs::read_to_string(path).expect("the process lives");
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    kib.and_then(|kib| kib.parse::<f64>().ok()).expect("the kernel tells the high-water mark") * 1024.0 / 1e6
+}
