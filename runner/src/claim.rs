@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_lambda::Client;
-use spotsweep::claim::{Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep::claim::{Access, Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Seal};
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::call::CallError;
+use crate::clients::INVOKE_TIMEOUT;
 use crate::config::Config;
 use crate::exit::{Failure, say};
 
@@ -25,6 +26,7 @@ pub(crate) enum Answer {
 }
 
 /// One attempt's line to `trial-claim`.
+#[derive(Debug)]
 pub(crate) struct Claims {
     lambda: Client,
     function: String,
@@ -68,7 +70,7 @@ impl Claims {
                 Reply::Waiting { reason, retry_after_ms } => (reason, retry_after_ms),
                 Reply::Unavailable { reason } => return Err(Failure::Unavailable(reason)),
                 Reply::Refused { reason } => return Err(Failure::Refused(reason)),
-                reply @ Reply::Accepted {} => return Err(Failure::Claim(self.unfitting(reply))),
+                reply @ (Reply::Access(_) | Reply::Accepted {}) => return Err(Failure::Claim(self.unfitting(reply))),
             };
             if waited_for != reason {
                 say(&format!("waiting for the workspace, {waited:.1} s so far: {reason}"));
@@ -84,6 +86,22 @@ impl Claims {
         }
     }
 
+    /// Asks for the trial's own credentials, for the configured patience.
+    pub(crate) async fn access(&self) -> Result<Access, Failure> {
+        match self.call_patiently(Request::Access).await.map_err(Failure::Claim)? {
+            Reply::Access(access) => Ok(access),
+            Reply::Refused { reason } => Err(Failure::Refused(reason)),
+            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. } | Reply::Accepted {}) => {
+                Err(Failure::Claim(self.unfitting(reply)))
+            }
+        }
+    }
+
+    /// Until the last of several tries has failed.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        self.patience + INVOKE_TIMEOUT
+    }
+
     /// Tells that the workspace is mounted. Must be taken before the training starts: until then
     /// the control plane keeps the copy that the workspace was moved from.
     pub(crate) async fn mounted(&self, volume: &str, found: Found, seconds: f64) -> Result<(), Failure> {
@@ -92,7 +110,9 @@ impl Claims {
             Reply::Accepted {} => Ok(()),
             Reply::Unavailable { reason } => Err(Failure::Unavailable(reason)),
             Reply::Refused { reason } => Err(Failure::Refused(reason)),
-            reply @ (Reply::Granted(_) | Reply::Waiting { .. }) => Err(Failure::Claim(self.unfitting(reply))),
+            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Access(_)) => {
+                Err(Failure::Claim(self.unfitting(reply)))
+            }
         }
     }
 
@@ -142,7 +162,7 @@ impl Claims {
         match reply {
             Reply::Accepted {} => Ok(Answer::Accepted),
             Reply::Refused { reason } => Ok(Answer::Refused(reason)),
-            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. }) => {
+            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. } | Reply::Access(_)) => {
                 Err(self.unfitting(reply))
             }
         }

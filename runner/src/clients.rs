@@ -1,15 +1,24 @@
 //! The SDK clients, on one shared HTTP client.
+//!
+//! Lambda is called with the job role's credentials. The bucket is reached with the trial's own, which `trial-claim`
+//! lends: the job role is one for all trials, so it can't tell whose outputs are whose.
 
+mod lent;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_config::imds;
 use aws_config::provider_config::ProviderConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_lambda::config::IdentityCache;
 use aws_sdk_lambda::config::retry::RetryConfig;
 use aws_sdk_lambda::config::timeout::TimeoutConfig;
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
+use crate::claim::Claims;
 use crate::exit::Failure;
+use lent::Lent;
 
 /// The roots that AWS endpoints chain to, as listed at
 /// <https://www.amazontrust.com/repository/>: a static binary works in any image, and many
@@ -17,7 +26,7 @@ use crate::exit::Failure;
 const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-trust-services.pem");
 
 /// Longer than `trial-claim` may run (60 s), so that its own timeout is what we hear of.
-const INVOKE_TIMEOUT: Duration = Duration::from_secs(70);
+pub(crate) const INVOKE_TIMEOUT: Duration = Duration::from_secs(70);
 
 /// IMDS answers in milliseconds or is not there.
 const IMDS_TIMEOUT: Duration = Duration::from_secs(1);
@@ -28,8 +37,8 @@ const S3_ATTEMPTS: u32 = 5;
 /// Everything the runner talks to.
 pub(crate) struct Clients {
     pub(crate) lambda: aws_sdk_lambda::Client,
-    pub(crate) s3: aws_sdk_s3::Client,
     pub(crate) imds: imds::Client,
+    shared: SdkConfig,
 }
 
 impl Clients {
@@ -47,14 +56,28 @@ impl Clients {
         let shared = aws_config::defaults(BehaviorVersion::v2026_01_12()).http_client(http.clone()).load().await;
         Ok(Self {
             lambda: lambda(&shared),
-            s3: s3(&shared),
             imds: imds::Client::builder()
                 .configure(&ProviderConfig::without_region().with_http_client(http))
                 .max_attempts(1)
                 .connect_timeout(IMDS_TIMEOUT)
                 .read_timeout(IMDS_TIMEOUT)
                 .build(),
+            shared,
         })
+    }
+
+    /// For the attempt that has claimed its trial: reaches what is the trial's, and nothing else.
+    pub(crate) async fn s3(&self, claims: &Arc<Claims>) -> Result<aws_sdk_s3::Client, Failure> {
+        // Stand-ins for S3 have no host name per bucket.
+        let is_named = |name: &&str| std::env::var_os(name).is_some();
+        let own_endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().any(is_named);
+        let config = aws_sdk_s3::config::Builder::from(&self.shared)
+            .credentials_provider(Lent::borrow(claims).await?)
+            .identity_cache(IdentityCache::lazy().load_timeout(claims.longest_wait()).build())
+            .force_path_style(own_endpoint)
+            .retry_config(RetryConfig::standard().with_max_attempts(S3_ATTEMPTS))
+            .build();
+        Ok(aws_sdk_s3::Client::from_conf(config))
     }
 }
 
@@ -62,14 +85,4 @@ fn lambda(shared: &SdkConfig) -> aws_sdk_lambda::Client {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(INVOKE_TIMEOUT).build();
     let config = aws_sdk_lambda::config::Builder::from(shared).timeout_config(timeouts).build();
     aws_sdk_lambda::Client::from_conf(config)
-}
-
-fn s3(shared: &SdkConfig) -> aws_sdk_s3::Client {
-    // Stand-ins for S3 have no host name per bucket.
-    let own_endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().any(|name| std::env::var_os(name).is_some());
-    let config = aws_sdk_s3::config::Builder::from(shared)
-        .force_path_style(own_endpoint)
-        .retry_config(RetryConfig::standard().with_max_attempts(S3_ATTEMPTS))
-        .build();
-    aws_sdk_s3::Client::from_conf(config)
 }

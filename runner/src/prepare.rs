@@ -1,5 +1,6 @@
 //! Everything that comes before the command: who we are, what is ours, and where it is.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use spotsweep::claim::{Found, Grant, TrialLine};
@@ -34,14 +35,15 @@ pub(crate) async fn prepare(
     config: &Config,
     command: &[String],
     clients: &Clients,
-    claims: &Claims,
+    claims: &Arc<Claims>,
     workspace: &mut Option<Workspace>,
 ) -> Result<Ready, Failure> {
     let deadline = time::Instant::now() + config.workspace_limit;
     let here = place::find(&clients.imds).await;
     let grant = claims.claim(here, deadline).await?;
     let filter = Filter::new(&grant.patterns)?;
-    let trial = parameters::fetch(&clients.s3, &grant.parameters, config.index).await?;
+    let s3 = clients.s3(claims).await?;
+    let trial = parameters::fetch(&s3, &grant.parameters, config.index).await?;
     announce(config, &trial);
     let sealer = mount(config, &grant, claims, deadline, workspace).await?;
 
@@ -53,7 +55,7 @@ pub(crate) async fn prepare(
         place.code = Some(code::fetch(code, &own, user).await?);
     }
     let (command, variables) = words(command, &place, &trial)?;
-    let uploader = Uploader::new(clients.s3.clone(), grant.outputs, place.output.clone(), filter);
+    let uploader = Uploader::new(s3, grant.outputs, place.output.clone(), filter);
     Ok(Ready { command, variables, place, uploader, sealer })
 }
 

@@ -11,7 +11,7 @@ use axum::http::{Method, StatusCode};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use tokio::process::Child;
-use world::{Answer, World, granted, kind, read, until, well};
+use world::{Answer, World, kind, read, until, well};
 
 fn send(runner: &Child, signal: Signal) {
     let pid = i32::try_from(runner.id().unwrap()).unwrap();
@@ -172,7 +172,7 @@ async fn without_a_grant_nothing_is_started() {
 async fn failing_reports_do_no_harm_and_a_refused_one_stops_the_training() {
     fn fenced(request: &str, nth: usize) -> Answer {
         match (request, nth) {
-            ("claim", _) => granted(),
+            ("claim" | "access", nth) => kind(request, nth),
             ("report", 0) => Answer::FunctionError(json!("hiccup")),
             _ => Answer::Json(json!({"refused": {"reason": "attempt 3 has it"}})),
         }

@@ -1,6 +1,7 @@
 //! The only users of the AWS SDKs: the store in DynamoDB, the executor over S3, Batch, EC2, ECS
 //! and EventBridge, and the reader behind the command line.
 
+mod access;
 mod batch;
 mod dynamodb;
 mod ebs;
@@ -28,6 +29,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use jiff::Timestamp;
 use serde_json::Value;
 
+pub use access::access;
 pub use batch::{batch, targets};
 pub use dynamodb::DynamoStore;
 pub use ebs::ebs;

@@ -3,7 +3,9 @@
 //! Figures are cumulative over an attempt, so a lost, late or repeated report does no harm.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// One request of an attempt. Unknown fields are tolerated, so an older function serves a newer runner.
@@ -28,6 +30,9 @@ pub struct ClaimRequest {
 pub enum Request {
     /// The attempt asks for its trial. Fences every older attempt.
     Claim(Machine),
+    /// The attempt that has the trial asks for credentials, before its first look into the bucket and whenever they
+    /// are about to expire.
+    Access,
     /// The workspace is mounted, and its checkpoints have been held against the seal.
     Mounted {
         /// The volume: `vol-…`.
@@ -174,7 +179,6 @@ pub struct Outputs {
 /// The answer to a [`ClaimRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(clippy::large_enum_variant, reason = "one at a time, and the large one is the usual one")]
 pub enum Reply {
     /// The trial is this attempt's, and so is its workspace: attached to the instance, ready to mount.
     Granted(Grant),
@@ -190,6 +194,8 @@ pub enum Reply {
         /// Why, for the log.
         reason: String,
     },
+    /// Credentials for the trial's parameters and outputs.
+    Access(Access),
     /// A report or an end was taken.
     Accepted {},
     /// The attempt must stop: a newer one has the trial, or the trial is over.
@@ -197,6 +203,28 @@ pub enum Reply {
         /// Why, for the log.
         reason: String,
     },
+}
+
+/// Credentials that reach one trial's parameters and outputs. An hour is the most that AWS gives where one role takes
+/// another (<https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles.html#iam-term-role-chaining>).
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// Access key id.
+    pub access_key_id: String,
+    /// Secret access key.
+    pub secret_access_key: String,
+    /// Session token.
+    pub session_token: String,
+    /// When they stop to work.
+    pub expires_at: Timestamp,
+}
+
+impl fmt::Debug for Access {
+    /// Without the secrets: events and replies are printed in logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { access_key_id, expires_at, .. } = self;
+        write!(formatter, "Access {{ access_key_id: {access_key_id:?}, expires_at: {expires_at}, .. }}")
+    }
 }
 
 /// Where a granted attempt finds its parameters and leaves its outputs.

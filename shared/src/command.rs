@@ -118,6 +118,13 @@ pub enum Command {
         /// Bucket name.
         bucket: String,
     },
+    /// STS AssumeRole: credentials for one trial.
+    LendAccess {
+        /// The trial and who asks.
+        request: crate::event::TrialRequest,
+        /// ARN of the role that the trial's sweep and index narrow.
+        role: String,
+    },
 }
 
 /// A job to describe, and whose it is: needed where Batch does not know it any more.
@@ -185,6 +192,7 @@ impl Command {
             Self::Workspace(_, call) => call.name(),
             Self::LocateAttempt { .. } => "locate-attempt",
             Self::FindLine { .. } => "find-line",
+            Self::LendAccess { .. } => "lend-access",
         }
     }
 }

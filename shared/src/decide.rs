@@ -92,6 +92,7 @@ pub fn decide(view: &View, event: &Event, settings: &Settings, now: Timestamp) -
         Event::PartJobChanged(job) => batch_job_state::part(view, job, context),
         Event::JobUnknown(job) => batch_job_state::unknown(view, job, context),
         Event::TrialRequested(request) => trial_claim::requested(view, request, context),
+        Event::AccessLent { access, .. } => trial_claim::lent(access),
         Event::LineFound { request, line, outputs } => trial_claim::granted(view, request, line, outputs, context),
         Event::InstanceNoticed { instance, kind } => spot_interruption::noticed(view, instance, *kind),
         Event::ResourceTold { id, change } => ebs_state::told(view, id, *change),

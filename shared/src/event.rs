@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::announcement::{Announcement, SOURCE};
-use crate::claim::{ByteRange, Found, Machine, Metric, NoticeKind, Outputs, Prefix, Seal};
+use crate::claim::{Access, ByteRange, Found, Machine, Metric, NoticeKind, Outputs, Prefix, Seal};
 use crate::command::{DescribedJob, Prepared};
 use crate::gathered::Gathered;
 use crate::ids::{JobId, JobName, Run, SweepId};
@@ -174,6 +174,13 @@ pub enum Event {
         /// Where its outputs go.
         outputs: Prefix,
     },
+    /// An attempt's credentials are there.
+    AccessLent {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// The credentials.
+        access: Access,
+    },
     /// Batch does not know a job (any more).
     JobUnknown(DescribedJob),
 }
@@ -226,6 +233,8 @@ pub struct TrialRequest {
 pub enum Ask {
     /// Give me the trial.
     Claim(Machine),
+    /// Let me into the bucket.
+    Access,
     /// The workspace is mounted.
     Mounted {
         /// `vol-…`
@@ -297,7 +306,7 @@ impl Event {
             Self::Unknown { .. } => None,
             Self::ReconcileDue => Some(Subject::Overdue),
             Self::TrialJobChanged(job) => Some(Subject::Trial(job.sweep.clone(), job.index)),
-            Self::TrialRequested(request) | Self::LineFound { request, .. } => {
+            Self::TrialRequested(request) | Self::LineFound { request, .. } | Self::AccessLent { request, .. } => {
                 Some(Subject::Trial(request.sweep.clone(), request.index))
             }
             Self::InstanceNoticed { instance: id, .. } | Self::ResourceTold { id, .. } => {
@@ -342,6 +351,7 @@ impl Event {
             Self::TrialJobChanged(_) => "trial-job-changed",
             Self::PartJobChanged(_) => "part-job-changed",
             Self::TrialRequested(TrialRequest { ask: Ask::Claim(_), .. }) => "trial-claimed",
+            Self::TrialRequested(TrialRequest { ask: Ask::Access, .. }) => "access-asked",
             Self::TrialRequested(TrialRequest { ask: Ask::Mounted { .. }, .. }) => "trial-mounted",
             Self::TrialRequested(TrialRequest { ask: Ask::Notice(_), .. }) => "trial-noticed",
             Self::TrialRequested(TrialRequest { ask: Ask::Report { ended: None, .. }, .. }) => "trial-reported",
@@ -373,6 +383,7 @@ impl Event {
             Self::ResultsPublished { .. } => "results-published",
             Self::WaitingCancelled(_) => "waiting-cancelled",
             Self::LineFound { .. } => "line-found",
+            Self::AccessLent { .. } => "access-lent",
             Self::JobUnknown(_) => "job-unknown",
         }
     }

@@ -38,7 +38,9 @@ pub(crate) fn loaded(event: &Event, view: &View) {
 /// The attempt that an event names.
 fn attempt(event: &Event) -> Option<u32> {
     match event {
-        Event::TrialRequested(request) | Event::LineFound { request, .. } => Some(request.attempt),
+        Event::TrialRequested(request) | Event::LineFound { request, .. } | Event::AccessLent { request, .. } => {
+            Some(request.attempt)
+        }
         Event::AttemptLocated { attempt, .. } => Some(*attempt),
         Event::Workspace(_, fact) => of_fact(fact),
         Event::TrialJobChanged(job) => of_job(job),

@@ -11,6 +11,8 @@ pub struct Settings {
     pub job_definition: Option<String>,
     /// Name of the `trial-claim` function, handed to every runner.
     pub claim_function: String,
+    /// ARN of the role whose credentials are lent to attempts, each for its own trial.
+    pub trial_role: String,
     /// How long one invocation may hold a record's pending command before another takes over.
     /// Longer than any function's timeout, and than ListJobs takes to show a new job.
     pub lease: Duration,
@@ -39,12 +41,14 @@ pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15 * 60);
 
 impl Settings {
     /// Reads `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
-    /// `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_POLL_MS`, `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
+    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_POLL_MS`, `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
     ///
     /// # Errors
     /// The name of a variable that is absent and needed, or not a number.
     pub fn from_variables(get: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let text = |name: &str| get(name).filter(|value| !value.is_empty());
+        let wanted =
+            |name: &str| text(name).ok_or_else(|| format!("{name} is not set; infra/control-plane.yaml sets it"));
         let number = |name: &str, unit: &str, otherwise: u64| match text(name) {
             None => Ok(otherwise),
             Some(value) => {
@@ -58,8 +62,8 @@ impl Settings {
         Ok(Self {
             queue: text("SPOTSWEEP_QUEUE"),
             job_definition: text("SPOTSWEEP_JOB_DEFINITION"),
-            claim_function: text("SPOTSWEEP_CLAIM_FUNCTION")
-                .ok_or("SPOTSWEEP_CLAIM_FUNCTION is not set; infra/control-plane.yaml sets it")?,
+            claim_function: wanted("SPOTSWEEP_CLAIM_FUNCTION")?,
+            trial_role: wanted("SPOTSWEEP_TRIAL_ROLE")?,
             workspace_gib: u32::try_from(gib).map_err(|_| format!("SPOTSWEEP_WORKSPACE_GIB is {gib}, too large"))?,
             poll: Duration::from_millis(number("SPOTSWEEP_POLL_MS", "milliseconds", poll_ms)?),
             lease: seconds("SPOTSWEEP_LEASE_SECONDS", LEASE)?,

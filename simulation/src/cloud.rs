@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep::announcement::Announcement;
 use spotsweep::answer::{plan_json, rejection_json};
-use spotsweep::claim::Prefix;
+use spotsweep::claim::{Access, Prefix};
 use spotsweep::command::{Command, DescribedJob, Prepared, Submission};
 use spotsweep::cost::{Pool, Prices, SpotPrice};
 use spotsweep::event::{self, Event};
@@ -204,6 +204,16 @@ impl Cloud {
                 let line = trials::line_range(&request.sweep, &bucket, entries).ok_or("no such entry")?;
                 let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
                 Ok(vec![Event::LineFound { request, line, outputs }])
+            }
+            Command::LendAccess { request, .. } => {
+                let access = || Access {
+                    access_key_id: "ASIA".to_owned(),
+                    secret_access_key: request.sweep.to_string(),
+                    session_token: request.index.to_string(),
+                    expires_at: Timestamp::MAX,
+                };
+                let access = self.calls.call("AssumeRole", access).await?;
+                Ok(vec![Event::AccessLent { request, access }])
             }
         }
     }

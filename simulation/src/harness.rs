@@ -97,6 +97,7 @@ impl Harness {
             queue: Some(QUEUE.into()),
             job_definition: Some("train".into()),
             claim_function: "trial-claim".into(),
+            trial_role: "trial".into(),
             workspace_gib: account.workspace_gib,
             poll: account.poll,
             lease: LEASE,

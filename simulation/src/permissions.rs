@@ -97,6 +97,7 @@ pub fn needed(action: &str) -> &'static [&'static str] {
         "SubmitJob" => &["batch:SubmitJob", "batch:TagResource"],
         "TerminateJob" => &["batch:TerminateJob"],
         "CancelJob" => &["batch:CancelJob"],
+        "AssumeRole" => &["sts:AssumeRole", "sts:TagSession"],
         "Publish" => &["sns:Publish"],
         "GetProducts" => &["pricing:GetProducts"],
         "DescribeSpotPriceHistory" => &["ec2:DescribeSpotPriceHistory"],
@@ -138,9 +139,15 @@ fn of_role(template: &Value, role: &str) -> Result<BTreeMap<String, BTreeSet<Str
         let policy = &template["Resources"][name.as_str()]["Properties"]["PolicyDocument"];
         if policy.is_null() { Err(format!("{role}: no policy {name} here")) } else { Ok(policy) }
     });
+    // A policy that names its roles itself, and is not there only if somebody wants it.
+    let naming = template["Resources"].as_object().into_iter().flat_map(|resources| resources.values());
+    let naming = naming.filter(|found| found["Type"] == "AWS::IAM::ManagedPolicy" && found["Condition"].is_null());
+    let naming =
+        naming.map(|found| &found["Properties"]).filter(|found| list(&found["Roles"]).iter().any(|of| of == role));
+    let naming = naming.map(|found| Ok(&found["PolicyDocument"]));
     let own = properties["Policies"].as_array().into_iter().flatten().map(|policy| Ok(&policy["PolicyDocument"]));
     let mut permissions = BTreeMap::<String, BTreeSet<String>>::new();
-    for document in managed.chain(own) {
+    for document in managed.chain(naming).chain(own) {
         for statement in document?["Statement"].as_array().into_iter().flatten() {
             if statement["Effect"] != "Allow" {
                 return Err(format!("{role}: a statement that does not allow"));

@@ -207,19 +207,33 @@ class Permissions(unittest.TestCase):
         for statement in tagging:
             self.assertEqual(set(statement["Condition"]["ForAllValues:StringEquals"]["aws:TagKeys"]), tags)
 
-    def test_a_trial_may_claim_read_and_upload_and_no_more(self):
+    def test_all_trials_may_claim_and_read_sweep_files_and_no_more(self):
         role = of_type(COMPUTE, "AWS::IAM::Role")["JobRole"]
         self.assertEqual(role["ManagedPolicyArns"], [{"Ref": "RunnerPolicy"}])
         self.assertNotIn("Policies", role)
         statements = [found for name, found in policy_statements(CONTROL) if name == "RunnerPolicy"]
         reach = {action: as_list(found["Resource"]) for found in statements for action in as_list(found["Action"])}
-        results = {"Fn::Sub": "${Bucket.Arn}/results/*/trials/*"}
         self.assertEqual(reach, {
             "lambda:InvokeFunction": [{"Fn::GetAtt": ["TrialClaim", "Arn"]}],
-            "s3:GetObject": [{"Fn::Sub": "${Bucket.Arn}/sweeps/*"}, {"Fn::Sub": "${Bucket.Arn}/results/*/trials.jsonl"}],
-            "s3:PutObject": [results],
-            "s3:AbortMultipartUpload": [results],
+            "s3:GetObject": [{"Fn::Sub": "${Bucket.Arn}/sweeps/*.yaml"}, {"Fn::Sub": "${Bucket.Arn}/sweeps/*.yml"}],
         })
+
+    def test_what_is_lent_reaches_one_trial_and_is_lent_by_one_function(self):
+        role = of_type(CONTROL, "AWS::IAM::Role")["TrialRole"]
+        [trust] = role["AssumeRolePolicyDocument"]["Statement"]
+        self.assertEqual(trust["Principal"], {"AWS": {"Fn::GetAtt": ["TrialClaimRole", "Arn"]}})
+        [policy] = role["Policies"]
+        reach = {action: as_list(found["Resource"]) for found in policy["PolicyDocument"]["Statement"] for action in as_list(found["Action"])}
+        sweep = "${Bucket.Arn}/results/${!aws:PrincipalTag/sweep}"
+        outputs = [{"Fn::Sub": f"{sweep}/trials/${{!aws:PrincipalTag/trial}}/*"}]
+        self.assertEqual(reach, {
+            "s3:GetObject": [{"Fn::Sub": f"{sweep}/trials.jsonl"}],
+            "s3:PutObject": outputs,
+            "s3:AbortMultipartUpload": outputs,
+        })
+        lenders = [name for name, found in policy_statements(CONTROL) if "sts:AssumeRole" in as_list(found["Action"])]
+        self.assertEqual(lenders, ["LendPolicy"])
+        self.assertEqual(of_type(CONTROL, "AWS::IAM::ManagedPolicy")["LendPolicy"]["Roles"], [{"Ref": "TrialClaimRole"}])
 
 
 class Documents(unittest.TestCase):

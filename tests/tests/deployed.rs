@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use aws_sdk_cloudformation::types::{Capability, Parameter, TemplateStage};
 use aws_sdk_lambda::primitives::Blob;
-use aws_sdk_s3::config::Credentials;
+use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use serde_json::{Value, json};
 use spotsweep::aws::Reader;
+use spotsweep::claim::Reply;
 use spotsweep::lifecycle::Stage;
 use spotsweep_tests::local::{Stack, call_json, drop_file, eventually, s3};
 
@@ -201,24 +202,91 @@ async fn a_function_is_refused_what_its_role_does_not_allow() {
     stack.stop().await;
 }
 
-/// A job uploads outputs, and nothing else: with the credentials that the local stack gives to jobs.
+/// What a put or a get was refused with.
+type Refused = Option<String>;
+
+/// The bucket, with credentials that are not the test's own.
+struct Visitor<'a> {
+    stack: &'a Stack,
+    config: aws_config::SdkConfig,
+}
+
+impl<'a> Visitor<'a> {
+    fn new(stack: &'a Stack, id: &str, secret: &str, token: &str) -> Self {
+        let credentials = Credentials::new(id, secret, Some(token.to_owned()), None, "a trial's");
+        let credentials = SharedCredentialsProvider::new(credentials);
+        Self { stack, config: stack.config().to_builder().credentials_provider(credentials).build() }
+    }
+
+    async fn put(&self, key: &str) -> Result<(), Refused> {
+        let put = s3(&self.config).put_object().bucket(&self.stack.bucket).key(key).body(b"{}".to_vec().into());
+        put.send().await.map(drop).map_err(|error| error.into_service_error().meta().code().map(str::to_owned))
+    }
+
+    async fn get(&self, key: &str) -> Result<(), Refused> {
+        let get = s3(&self.config).get_object().bucket(&self.stack.bucket).key(key);
+        get.send().await.map(drop).map_err(|error| error.into_service_error().meta().code().map(str::to_owned))
+    }
+}
+
+fn denied() -> Result<(), Refused> {
+    Err(Some("AccessDenied".to_owned()))
+}
+
+/// A job reads sweep files and claims, and no more: with the credentials that the local stack gives to jobs.
 async fn assert_jobs_role(stack: &Stack) {
     let secret = "ASIAJOBJOBJOBJOBJOB0";
-    let credentials = Credentials::new(secret, secret, Some(secret.to_owned()), None, "a job's");
-    let config = stack.config().to_builder();
-    let config = config.credentials_provider(aws_sdk_s3::config::SharedCredentialsProvider::new(credentials)).build();
-    let put = async |key: &str| {
-        let put = s3(&config).put_object().bucket(&stack.bucket).key(key).body(b"{}".to_vec().into());
-        put.send().await.map_err(|error| error.into_service_error().meta().code().map(str::to_owned))
-    };
-    put("results/some-sweep/trials/0/model.bin").await.unwrap();
-    for key in ["results/some-sweep/summary.json", "sweeps/another.yaml"] {
-        assert_eq!(put(key).await.unwrap_err().as_deref(), Some("AccessDenied"), "{key}");
+    let job = Visitor::new(stack, secret, secret, secret);
+    let by_hand = s3(&stack.config()).put_object().bucket(&stack.bucket);
+    by_hand.key("sweeps/mine.yaml").body(b"- {a: 1}".to_vec().into()).send().await.unwrap();
+    assert_eq!(job.get("sweeps/mine.yaml").await, Ok(()));
+    for key in ["results/some-sweep/trials/0/model.bin", "results/some-sweep/summary.json", "sweeps/another.yaml"] {
+        assert_eq!(job.put(key).await, denied(), "{key}");
     }
-    let lambda = aws_sdk_lambda::Client::new(&config);
+    // The answer to a sweep file names its jobs, by which trials are claimed.
+    for key in ["results/some-sweep/trials.jsonl", "sweeps/mine.yaml.plan.json"] {
+        assert_eq!(job.get(key).await, denied(), "{key}");
+    }
+    let lambda = aws_sdk_lambda::Client::new(&job.config);
     let call = lambda.invoke().function_name("reconcile").payload(Blob::new("{}")).send().await;
     let refusal = format!("{:?}", call.unwrap_err());
     assert!(refusal.contains("not authorized to perform: lambda:InvokeFunction"), "{refusal}");
+}
+
+/// An attempt that has its trial borrows credentials: they reach what is the trial's, and nothing beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_attempt_borrows_reaches_its_own_trial_only() {
+    let stack = Stack::start("lent").await;
+    let file = "program: train.py\ncommand: [sleep, '600']\nparameters: {lr: {values: [0.1, 0.2]}}\nmethod: grid\n";
+    drop_file(&stack.config(), &stack.bucket, "lent", file).await;
+    let reader = Reader::new(&stack.config(), stack.table.clone());
+    let (sweep, trial) = eventually("the second trial is claimed", PATIENCE, async || {
+        let sweep = reader.sweeps().await.unwrap().into_iter().next()?;
+        let trial = reader.trial(&sweep.id, 1).await.unwrap()?;
+        trial.claimed_by.is_some().then_some((sweep.id, trial))
+    })
+    .await;
+    let ask = |attempt: u32| {
+        let job = trial.job.to_string();
+        json!({ "request": "access", "sweep": sweep, "index": 1, "job": job, "attempt": attempt })
+    };
+    let later = invoke(&stack, "trial-claim", &ask(2)).await.unwrap();
+    assert!(later.contains("attempt 2 does not have the trial"), "{later}");
+
+    let lent: Reply = serde_json::from_str(&invoke(&stack, "trial-claim", &ask(1)).await.unwrap()).unwrap();
+    let Reply::Access(lent) = lent else { unreachable!("{lent:?}") };
+    let borrower = Visitor::new(&stack, &lent.access_key_id, &lent.secret_access_key, &lent.session_token);
+    assert_eq!(borrower.put(&format!("results/{sweep}/trials/1/model.bin")).await, Ok(()));
+    assert_eq!(borrower.get(&format!("results/{sweep}/trials.jsonl")).await, Ok(()));
+    for key in ["trials/0/model.bin", "trials/10/model.bin", "trials/1", "summary.json"] {
+        assert_eq!(borrower.put(&format!("results/{sweep}/{key}")).await, denied(), "{key}");
+    }
+    let beside = [format!("results/{sweep}/trials/1/model.bin"), format!("results/{sweep}/trials.idx")];
+    for key in beside.iter().map(String::as_str).chain(["results/other/trials.jsonl", "sweeps/lent.yaml"]) {
+        assert_eq!(borrower.get(key).await, denied(), "{key}");
+    }
+    assert_eq!(borrower.put("results/other/trials/1/model.bin").await, denied());
+    stack.stop().await;
 }
 
 /// The control plane's template as it is deployed, to be deployed again with less.

@@ -136,12 +136,13 @@ fn every_function_may_do_what_it_does_and_no_more() {
 /// The services of `spotsweep::aws`, and whether a role wants them: else a function fails at its first command for one,
 /// or carries a client in its binary that it never calls.
 type Wanted = fn(&BTreeMap<String, BTreeSet<String>>) -> bool;
-const SERVICES: [(&str, Wanted); 9] = [
+const SERVICES: [(&str, Wanted); 10] = [
     ("uploads", |role| role.contains_key("s3:AbortMultipartUpload")),
     ("targets", |role| role.contains_key("batch:DescribeJobDefinitions")),
     ("lines", |role| {
         role.get("s3:GetObject").is_some_and(|on| on.iter().any(|resource| resource.ends_with("trials.idx")))
     }),
+    ("access", |role| role.contains_key("sts:AssumeRole")),
     ("batch", |role| role.contains_key("batch:SubmitJob")),
     ("ecs", |role| role.contains_key("ecs:DescribeContainerInstances")),
     ("ebs", |role| role.contains_key("ec2:CreateSnapshot")),

@@ -132,7 +132,7 @@ impl Program<'_> {
 }
 
 /// What Lambda sets (docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html), and the template.
-const LAMBDA: [(&str, &str); 18] = [
+const LAMBDA: [(&str, &str); 19] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"),
     ("LANG", "en_US.UTF-8"),
     ("TZ", ":UTC"),
@@ -151,6 +151,7 @@ const LAMBDA: [(&str, &str); 18] = [
     ("SPOTSWEEP_QUEUE", "spotsweep"),
     ("SPOTSWEEP_JOB_DEFINITION", "train"),
     ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+    ("SPOTSWEEP_TRIAL_ROLE", "arn:aws:iam::000000000000:role/trial"),
 ];
 
 /// `VmHWM` (proc_pid_status(5)).

@@ -112,13 +112,14 @@ impl Stage {
                 self.go_on_after(agent, Duration::from_millis(retry_after_ms.max(1)));
             }
             Some(Reply::Granted(grant)) => {
+                while self.ask(&agent, Request::Access).await.is_none() {}
                 let volume = grant.workspace.expect("the trial has a workspace").volume;
                 self.harness.cloud.world().set_mounted(&volume, true);
                 (agent.volume, agent.doing) = (Some(volume), Doing::Mounting);
                 self.go_on_after(agent, Duration::from_secs(1));
             }
             Some(Reply::Unavailable { .. }) => self.exit(&agent, INTERRUPTED_EXIT_CODE),
-            Some(reply @ (Reply::Refused { .. } | Reply::Accepted {})) => {
+            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {})) => {
                 unreachable!("trial {}: attempt {} is told {reply:?}", agent.index, agent.attempt)
             }
         }

@@ -135,6 +135,7 @@ fn function(setup: &Setup, endpoint: &str, table: &str) -> Sandbox {
     let variables = [
         ("SPOTSWEEP_TABLE", table),
         ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+        ("SPOTSWEEP_TRIAL_ROLE", "arn:aws:iam::000000000000:role/trial"),
         ("AWS_LAMBDA_LOG_FORMAT", "JSON"),
         ("AWS_LAMBDA_LOG_LEVEL", "INFO"),
     ];

@@ -1,21 +1,25 @@
-"""Runs ministack, tied to the command that started it, with three things mended.
+"""Runs ministack, tied to the command that started it, with four things mended.
 
 Its EventBridge calls a function once and ignores failures; AWS hands the event to Lambda's
 asynchronous queue, with its retries and its on-failure destination.
 
 It enforces IAM (AUTH=true), and knows two things less than AWS about a request. There is no TLS
 here, and the bucket's policy refuses whatever comes without; and it does not tell a policy the
-source of the events that are put.
+source of the events that are put. Nor does it fill the variables in a statement's resources
+(https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html).
 """
 
+import dataclasses
 import json
 import os
+import re
 import signal
 import sys
 import threading
 
 import ministack.app
 import ministack.core.iam_actions as iam_actions
+import ministack.core.iam_evaluator as iam_evaluator
 import ministack.services.eventbridge as eventbridge
 import ministack.services.lambda_svc as lambda_svc
 import ministack.services.sts as sts
@@ -40,6 +44,7 @@ def to_lambda(arn, payload):
 
 pin_request_origin = ministack.app.pin_request_origin
 request_tag_context = iam_actions.request_tag_context
+first_match = iam_evaluator._first_match
 
 
 def as_over_tls(address, _is_secure):
@@ -57,6 +62,23 @@ def request_context(service, action, body, parameters):
     return context
 
 
+def filled(resource, context):
+    """A resource with its policy variables' values; one that lacks a value matches nothing."""
+    values = {name: iam_evaluator._resolve_condition_key(name, context) for name in re.findall(r"\$\{([^}]+)\}", resource)}
+    if any(not isinstance(value, str) for value in values.values()):
+        return ""
+    return re.sub(r"\$\{([^}]+)\}", lambda variable: values[variable[1]], resource)
+
+
+def first_match_of_filled(context, statements, effect):
+    """As ministack's, with variables."""
+    def fill(resources):
+        return [filled(resource, context) for resource in resources]
+
+    filling = (dataclasses.replace(one, resources=fill(one.resources), not_resources=fill(one.not_resources)) for one in statements)
+    return first_match(context, list(filling), effect)
+
+
 def give_jobs_their_role():
     """Lets the credentials that jobs are given stand for a session of their role, which Batch opens on AWS."""
     role, key = os.environ["JOB_ROLE"], os.environ["JOB_CREDENTIAL"]
@@ -68,5 +90,6 @@ threading.Thread(target=follow_parent, daemon=True).start()
 eventbridge._dispatch_to_lambda = to_lambda
 ministack.app.pin_request_origin = as_over_tls
 iam_actions.request_tag_context = request_context
+iam_evaluator._first_match = first_match_of_filled
 give_jobs_their_role()
 ministack.app.main()

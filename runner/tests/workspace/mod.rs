@@ -79,7 +79,7 @@ async fn a_notice_seals_and_releases_and_the_next_attempt_goes_on_elsewhere() {
     let first = world.interrupted().await;
     assert_eq!(first.code, Some(75), "{}", first.stderr);
     assert!(first.stdout.starts_with("resuming after 0 epochs\n"), "{}", first.stdout);
-    assert_eq!(world.kinds(), ["claim", "mounted", "notice", "release"], "{}", first.stderr);
+    assert_eq!(world.kinds(), ["claim", "access", "mounted", "notice", "release"], "{}", first.stderr);
     let mounted = &world.invocations("mounted")[0];
     assert_eq!((&mounted["volume"], &mounted["found"]["newest"]), (&json!("vol-0abc"), &Value::Null));
     assert!(mounted["seconds"].as_f64().is_some());
@@ -107,7 +107,7 @@ async fn a_notice_seals_and_releases_and_the_next_attempt_goes_on_elsewhere() {
     assert!(second.stdout.starts_with("resuming after 3 epochs\nepoch=4 "), "{}", second.stdout);
     let found = &world.invocations("mounted")[1]["found"];
     assert_eq!(*found, json!({"formatted": false, "newest": "epoch-3", "torn": [], "missing": []}));
-    assert_eq!(world.kinds()[4..], ["claim", "mounted", "end"]);
+    assert_eq!(world.kinds()[5..], ["claim", "access", "mounted", "end"]);
     let log = String::from_utf8(world.output("train.log").unwrap()).unwrap();
     let epochs: Vec<_> = log.lines().filter(|line| line.starts_with("epoch=")).collect();
     assert_eq!(
@@ -167,7 +167,7 @@ async fn a_command_that_finishes_within_its_grace_has_succeeded() {
     let outcome = world.outcome(runner).await;
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert_eq!(world.output("model").unwrap(), b"whole\n");
-    assert_eq!(world.kinds(), ["claim", "mounted", "notice", "end"]);
+    assert_eq!(world.kinds(), ["claim", "access", "mounted", "notice", "end"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,11 +204,16 @@ async fn without_its_workspace_the_attempt_leaves_before_it_trains() {
         Answer::Json(json!({"unavailable": {"reason": "the volume is in us-east-1b"}}))
     }
     fn unavailable_late(request: &str, _: usize) -> Answer {
-        if request == "claim" { granted_workspace(false) } else { unavailable(request, 0) }
+        match request {
+            "claim" => granted_workspace(false),
+            "access" => generous(request, 0),
+            _ => unavailable(request, 0),
+        }
     }
     fn refused_late(request: &str, _: usize) -> Answer {
         match request {
             "claim" => granted_workspace(false),
+            "access" => generous(request, 0),
             _ => Answer::Json(json!({"refused": {"reason": "attempt 3 has it"}})),
         }
     }
@@ -216,9 +221,9 @@ async fn without_its_workspace_the_attempt_leaves_before_it_trains() {
     let cases: [(Invoke, bool, i32, &str, &[&str]); 5] = [
         (unavailable, true, 75, "us-east-1b", &["claim"]),
         (waits_for_ever, true, 75, "snap-1", &["release"]),
-        (generous, false, 75, "vol-0abc is granted, but has not appeared", &["claim", "release"]),
-        (unavailable_late, true, 75, "us-east-1b", &["claim", "mounted"]),
-        (refused_late, true, 77, "attempt 3 has it", &["claim", "mounted"]),
+        (generous, false, 75, "vol-0abc is granted, but has not appeared", &["claim", "access", "release"]),
+        (unavailable_late, true, 75, "us-east-1b", &["claim", "access", "mounted"]),
+        (refused_late, true, 77, "attempt 3 has it", &["claim", "access", "mounted"]),
     ];
     for (invoke, appears, code, message, requests) in cases {
         let world = World::start(invoke, well).await;
@@ -278,7 +283,7 @@ async fn a_fenced_attempt_leaves_the_workspace_in_order() {
     let script = r#"trap 'echo saved > "$SPOTSWEEP_CHECKPOINTS/state"; exit 143' TERM; echo acc=1; while :; do sleep 0.02; done"#;
     let outcome = world.run(&[], &["sh", "-c", script]).await;
     assert_eq!(outcome.code, Some(77), "{}", outcome.stderr);
-    assert_eq!(world.kinds(), ["claim", "mounted"]);
+    assert_eq!(world.kinds(), ["claim", "access", "mounted"]);
     let seal: Value = serde_json::from_str(&read(&world.path("volume/.spotsweep/seal.json"))).unwrap();
     assert_eq!((&seal["final"], &seal["files"]["state"]["bytes"]), (&json!(true), &json!(6)));
     assert!(!world.path("dltraining").is_symlink());

@@ -19,6 +19,9 @@ use tokio::task::JoinHandle;
 pub(crate) const LINES: &str =
     "{\"index\":6,\"parameters\":{}}\n{\"index\":7,\"parameters\":{\"lr\":0.1,\"name\":\"a b\"}}\n";
 
+/// The key id of the trial's own credentials.
+pub(crate) const LENT: &str = "LENT";
+
 /// How `trial-claim` answers the n-th (from 0) request of a kind.
 pub(crate) type Invoke = fn(kind: &str, nth: usize) -> Answer;
 /// The status with which S3 answers a method on a key.
@@ -70,9 +73,17 @@ pub(crate) fn granted() -> Answer {
     }}))
 }
 
+/// Accepts everything, and lends for an hour.
+fn accepted(kind: &str) -> Answer {
+    let expires_at = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
+    let access =
+        json!({"access_key_id": LENT, "secret_access_key": "s", "session_token": "t", "expires_at": expires_at});
+    Answer::Json(if kind == "access" { json!({"access": access}) } else { json!({"accepted": {}}) })
+}
+
 /// Grants and accepts everything.
 pub(crate) fn kind(kind: &str, _nth: usize) -> Answer {
-    if kind == "claim" { granted() } else { Answer::Json(json!({"accepted": {}})) }
+    if kind == "claim" { granted() } else { accepted(kind) }
 }
 
 /// The volume of every granted workspace.
@@ -87,7 +98,7 @@ pub(crate) fn granted_workspace(blank: bool) -> Answer {
 
 /// Grants everything with a workspace, and accepts everything.
 pub(crate) fn generous(kind: &str, _nth: usize) -> Answer {
-    if kind == "claim" { granted_workspace(true) } else { Answer::Json(json!({"accepted": {}})) }
+    if kind == "claim" { granted_workspace(true) } else { accepted(kind) }
 }
 
 pub(crate) const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
@@ -283,6 +294,8 @@ impl Server {
     fn object(&self, method: &Method, key: &str, query: &str, headers: &HeaderMap, body: &[u8]) -> Response<Body> {
         let mut seen = self.seen.lock().unwrap();
         seen.requests.push(format!("{method} {key}?{query}"));
+        let signed = headers["authorization"].to_str().unwrap();
+        assert!(signed.contains(&format!("Credential={LENT}/")), "not the trial's own credentials: {signed}");
         let status = (self.store)(method, key);
         if status != StatusCode::OK {
             return reply(status.as_u16(), &[], "<Error><Code>Broken</Code><Message>on purpose</Message></Error>");

@@ -162,8 +162,10 @@ mod tests {
         let volume = Workspace::new(&wanted, place, now);
 
         let event = Event::Gathered { sweep: sweep.id.clone(), gathered: Default::default() };
-        let settings =
-            Settings::from_variables(|name| (name == "SPOTSWEEP_CLAIM_FUNCTION").then(|| "f".into())).unwrap();
+        let settings = Settings::from_variables(|name| {
+            ["SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
+        })
+        .unwrap();
         let mut view = View { sweep: Some(Held { record: sweep, version: 1, due: None }), ..View::default() };
         for (workspace, is_done) in [(Some(volume), false), (None, true)] {
             trial.workspace = workspace;

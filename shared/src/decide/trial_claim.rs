@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Context, Decision, workspace};
-use crate::claim::{ByteRange, Found, Grant, Machine, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant};
+use crate::claim::{Access, ByteRange, Found, Grant, Machine, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant};
 use crate::command::Command;
 use crate::diagnosis::OVER_BUDGET;
 use crate::event::{Ask, Ending, TrialRequest};
@@ -37,6 +37,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     let asker = Asker { sweep, plan, held, due, trial, request, context };
     match &request.ask {
         Ask::Claim(machine) => asker.claims(machine),
+        Ask::Access => asker.asks_for_access(),
         Ask::Mounted { volume, found } => asker.has_mounted(volume, found),
         Ask::Notice(kind) => asker.hears_notice(*kind),
         Ask::Report { sequence, metrics, seal, ended } => {
@@ -106,6 +107,16 @@ impl Asker<'_> {
         let reason = format!("{OVER_BUDGET}: {reached}");
         self.trial.attempt(attempt).reason = Some(reason.clone());
         self.write(format!("attempt {attempt} does not start: {reached}")).reply(Reply::Refused { reason })
+    }
+
+    fn asks_for_access(self) -> Decision {
+        let Asker { trial, request: TrialRequest { attempt, .. }, .. } = &self;
+        if trial.claimed_by != Some(*attempt) || trial.is_over() || trial.ended >= *attempt {
+            return refuse(format!("attempt {attempt} does not have the trial"));
+        }
+        let (request, role) = (self.request.clone(), self.context.settings.trial_role.clone());
+        Decision::advance(format!("attempt {attempt} reads and writes for an hour"))
+            .then(Command::LendAccess { request, role })
     }
 
     fn has_mounted(mut self, volume: &str, found: &Found) -> Decision {
@@ -242,6 +253,10 @@ pub(super) fn granted(
         code: plan.code.clone(),
     };
     Decision::advance("granted").reply(Reply::Granted(grant))
+}
+
+pub(super) fn lent(access: &Access) -> Decision {
+    Decision::advance("lent").reply(Reply::Access(access.clone()))
 }
 
 fn refuse(reason: String) -> Decision {

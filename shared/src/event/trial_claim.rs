@@ -24,6 +24,7 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
     }
     let ask = match found.request {
         Request::Claim(machine) => Ask::Claim(machine),
+        Request::Access => Ask::Access,
         Request::Mounted { volume, found, .. } => Ask::Mounted { volume, found },
         Request::Notice { kind } => Ask::Notice(kind),
         Request::Report { sequence, metrics, seal } => Ask::Report { sequence, metrics, seal, ended: None },

@@ -29,6 +29,9 @@ impl Stage<'_> {
             Some(Reply::Waiting { retry_after_ms, .. }) => Next::After(Duration::from_millis(retry_after_ms.max(1))),
             Some(Reply::Unavailable { .. }) => Next::Exit(INTERRUPTED_EXIT_CODE),
             Some(Reply::Granted(grant)) => {
+                if self.ask(agent, Request::Access).await?.is_none() {
+                    return Ok(Next::After(PAUSE));
+                }
                 agent.volume = Some(grant.workspace.ok_or("granted without its workspace")?.volume);
                 let (from, reading) = self.mount(agent)?;
                 // The runner reads the newest checkpoint through its hash (runner/src/seal/judge.rs).
@@ -37,7 +40,7 @@ impl Stage<'_> {
                 agent.doing = Doing::Fetching(Fetch::Verifying { from });
                 Next::After(if from > 0.0 { reading.max(hashing) } else { Duration::ZERO })
             }
-            Some(reply @ (Reply::Refused { .. } | Reply::Accepted {})) => {
+            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {})) => {
                 return Err(format!("trial {}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
             }
         })

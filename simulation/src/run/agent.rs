@@ -133,10 +133,15 @@ impl Simulation {
             Some(Reply::Unavailable { .. }) => Next::Exit(INTERRUPTED_EXIT_CODE),
             Some(Reply::Granted(grant)) => {
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
-                self.take(agent, volume)
+                match self.ask(agent, Request::Access) {
+                    None => Next::After(PAUSE),
+                    Some(Reply::Access(_)) => self.take(agent, volume),
+                    // A newer attempt has come in between.
+                    Some(_refused) => Next::Exit(REFUSED),
+                }
             }
             Some(Reply::Refused { reason }) if reason.starts_with(OVER_BUDGET) => Next::Exit(REFUSED),
-            Some(reply @ (Reply::Refused { .. } | Reply::Accepted {})) => {
+            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {})) => {
                 return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
             }
         })

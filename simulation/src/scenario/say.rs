@@ -77,7 +77,7 @@ impl Story {
             Ask::Notice(NoticeKind::Interruption) => "warns".into(),
             Ask::Report { ended: Some(Ending::Released), .. } => "releases".into(),
             Ask::Report { ended: Some(Ending::Finished { exit_code, .. }), .. } => format!("finishes with {exit_code}"),
-            Ask::Notice(NoticeKind::Rebalance) | Ask::Report { ended: None, .. } => return None,
+            Ask::Access | Ask::Notice(NoticeKind::Rebalance) | Ask::Report { ended: None, .. } => return None,
         })
     }
 

@@ -41,6 +41,7 @@ impl Theatre {
             queue: None,
             job_definition: None,
             claim_function: "trial-claim".into(),
+            trial_role: "trial".into(),
             workspace_gib: 20,
             poll: POLL,
             lease: LEASE,
@@ -166,6 +167,7 @@ fn command(command: &Command) -> String {
 fn reply(reply: &Reply) -> String {
     let name = match reply {
         Reply::Granted(_) => "granted",
+        Reply::Access(_) => "access",
         Reply::Waiting { .. } => "waiting",
         Reply::Unavailable { .. } => "unavailable",
         Reply::Accepted {} => "accepted",

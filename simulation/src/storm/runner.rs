@@ -78,11 +78,16 @@ impl Runner {
         };
         let volume = loop {
             match self.ask(Request::Claim(machine.clone())).await? {
-                Reply::Granted(grant) => break grant.workspace?.volume,
+                Reply::Granted(grant) => {
+                    self.ask(Request::Access).await?;
+                    break grant.workspace?.volume;
+                }
                 Reply::Waiting { retry_after_ms, .. } => {
                     self.scene.clock.sleep(Duration::from_millis(retry_after_ms)).await;
                 }
-                Reply::Unavailable { .. } | Reply::Refused { .. } | Reply::Accepted {} => return None,
+                Reply::Unavailable { .. } | Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} => {
+                    return None;
+                }
             }
         };
         self.scene.harness.cloud.world().set_mounted(&volume, true);

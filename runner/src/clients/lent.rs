@@ -1,0 +1,49 @@
+//! The trial's own credentials: borrowed before the first look into the bucket, and again before they expire.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::{self, ProvideCredentials, future};
+use spotsweep::claim::Access;
+
+use crate::claim::Claims;
+use crate::exit::Failure;
+
+/// Borrows from `trial-claim`. The SDK keeps what it gets until shortly before it expires.
+#[derive(Debug)]
+pub(super) struct Lent {
+    claims: Arc<Claims>,
+    /// Until it is first asked for.
+    first: Mutex<Option<Access>>,
+}
+
+impl Lent {
+    /// Borrows for the first time: an attempt that has lost its trial meanwhile hears of it here, and not as an
+    /// error of S3's.
+    pub(super) async fn borrow(claims: &Arc<Claims>) -> Result<Self, Failure> {
+        let first = Mutex::new(Some(claims.access().await?));
+        Ok(Self { claims: Arc::clone(claims), first })
+    }
+
+    async fn provide(&self) -> provider::Result {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let access = match first {
+            Some(access) => access,
+            None => self.claims.access().await.map_err(CredentialsError::provider_error)?,
+        };
+        let Access { access_key_id, secret_access_key, session_token, expires_at } = access;
+        let expires_at = SystemTime::from(expires_at);
+        Ok(Credentials::new(access_key_id, secret_access_key, Some(session_token), Some(expires_at), "trial-claim"))
+    }
+}
+
+impl ProvideCredentials for Lent {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        future::ProvideCredentials::new(self.provide())
+    }
+}
