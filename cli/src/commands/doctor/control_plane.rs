@@ -16,6 +16,9 @@ const FUNCTIONS: [&str; 7] =
 const WITHOUT_RULE: &str = "trial-claim";
 const DEPLOY: &str = "deploy again: `sam build && sam deploy` in infra/ (docs/deploy.md)";
 
+/// This command's, and the functions' of the same checkout.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// A function's variables.
 pub(super) type Variables = BTreeMap<String, String>;
 
@@ -50,10 +53,23 @@ pub(super) async fn functions(target: &Target, deployment: &Deployment) -> (Vec<
             findings.push(Finding::problem("functions", said, DEPLOY));
         }
     }
+    if !all.is_empty() {
+        findings.extend(another_version(shared.get("SPOTSWEEP_VERSION").map(String::as_str)));
+    }
     if findings.is_empty() {
-        findings.push(Finding::ok("functions", format!("{} active, with the same settings", FUNCTIONS.len())));
+        let said = format!("{} active, with the same settings, all of version {VERSION}", FUNCTIONS.len());
+        findings.push(Finding::ok("functions", said));
     }
     (findings, shared)
+}
+
+/// This command reads what the functions write: of another version it may misread.
+fn another_version(deployed: Option<&str>) -> Option<Finding> {
+    let deployed = deployed.unwrap_or("unknown");
+    let said = || format!("the stack is of version {deployed}, this command of {VERSION}");
+    let mend =
+        || format!("{DEPLOY} from the checkout of the newer one, and build both the command and the images from it");
+    (deployed != VERSION).then(|| Finding::problem("functions", said(), mend()))
 }
 
 fn inactive(function: &str, configuration: &GetFunctionConfigurationOutput) -> Option<Finding> {
@@ -136,6 +152,16 @@ pub(super) async fn rules(target: &Target, deployment: &Deployment) -> Vec<Findi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_stack_is_of_the_commands_version() {
+        let text = include_str!("../../../../infra/control-plane.yaml");
+        assert!(text.contains(&format!("SPOTSWEEP_VERSION: \"{VERSION}\"\n")), "the template and Cargo.toml differ");
+        assert_eq!(another_version(Some(VERSION)), None);
+        for (deployed, said) in [(Some("0.0.9"), "version 0.0.9"), (None, "version unknown")] {
+            assert!(another_version(deployed).unwrap().said.contains(said));
+        }
+    }
 
     #[test]
     fn functions_must_agree() {
