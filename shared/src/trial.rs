@@ -70,6 +70,9 @@ pub struct Observation {
     pub ended: Vec<Attempt>,
     /// The attempt under way, as far as it is known.
     pub current: Attempt,
+    /// ARN of the ECS container instance that the attempt under way is placed on, which is not the EC2 instance
+    /// (facts 13). Asked about at once and not kept: it would be a sixth of a record.
+    pub container_instance: Option<String>,
 }
 
 /// One container run of a trial.
@@ -91,9 +94,6 @@ pub struct Attempt {
     /// CloudWatch Logs stream of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_stream: Option<String>,
-    /// ECS container instance, which is not the EC2 instance (facts 13).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub container_instance: Option<String>,
     /// EC2 instance, as the attempt itself told when it claimed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
@@ -124,7 +124,6 @@ impl Attempt {
         raise(&mut self.exit_code, &other.exit_code);
         raise(&mut self.reason, &other.reason);
         raise(&mut self.log_stream, &other.log_stream);
-        raise(&mut self.container_instance, &other.container_instance);
         raise(&mut self.instance, &other.instance);
         raise(&mut self.zone, &other.zone);
         raise(&mut self.instance_type, &other.instance_type);
@@ -227,7 +226,8 @@ impl Trial {
         for (number, attempt) in (earlier.saturating_add(1)..).zip(&seen.ended) {
             self.attempt(number).merge(attempt);
         }
-        if !seen.status.is_terminal() && seen.current != Attempt::default() {
+        let is_placed = seen.container_instance.is_some() || seen.current != Attempt::default();
+        if !seen.status.is_terminal() && is_placed {
             self.attempt(ended + 1).merge(&seen.current);
         }
     }
@@ -302,7 +302,14 @@ mod tests {
 
     fn seen(status: JobStatus, ended: &[Attempt], current: Attempt) -> Observation {
         let reason = Some(format!("{status:?} after {}", ended.len()));
-        Observation { job: JobId::from("job:4".to_owned()), status, reason, ended: ended.to_vec(), current }
+        Observation {
+            job: JobId::from("job:4".to_owned()),
+            status,
+            reason,
+            ended: ended.to_vec(),
+            current,
+            container_instance: None,
+        }
     }
 
     /// A reclaimed first attempt and a good second one, as Batch tells it.

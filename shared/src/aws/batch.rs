@@ -275,7 +275,6 @@ fn job_detail(
             .unwrap_or_default()
             .into_iter()
             .map(|part| TaskDetail {
-                container_instance_arn: part.container_instance_arn,
                 containers: part
                     .containers
                     .unwrap_or_default()

@@ -86,7 +86,7 @@ fn locate(trial: &Trial, plan: &Plan, seen: &Observation) -> Vec<Command> {
     let attempt = trial.ended.saturating_add(1);
     let known = trial.workspace.as_ref().and_then(|workspace| workspace.wanted.as_ref());
     let is_known = known.is_some_and(|place| place.attempt >= attempt);
-    match &seen.current.container_instance {
+    match &seen.container_instance {
         Some(container_instance) if plan.workspace.is_some() && !trial.is_over() && !is_known => {
             let container_instance = container_instance.clone();
             vec![Command::LocateAttempt { trial: trial.of(), attempt, container_instance }]

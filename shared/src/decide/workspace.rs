@@ -1,5 +1,7 @@
 //! Facts about a trial's workspace, whoever brought them. The transitions are in `workspace.rs`.
 
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+
 use super::{Context, Decision};
 use crate::announcement::{Announcement, Kind};
 use crate::command::Command;
@@ -101,13 +103,19 @@ pub(super) fn changed(
 }
 
 /// When to look after a trial: soon while its workspace moves, never once all is done.
-pub(super) fn due(trial: &Trial, context: Context<'_>) -> Option<jiff::Timestamp> {
+pub(super) fn due(trial: &Trial, context: Context<'_>) -> Option<Timestamp> {
     let is_moving = trial.resubmitting || trial.workspace.as_ref().is_some_and(Workspace::is_moving);
-    match (trial.is_over() && trial.is_clean(), is_moving) {
+    let due = match (trial.is_over() && trial.is_clean(), is_moving) {
         (true, _) => None,
         (false, true) => context.lease_ends(),
         (false, false) => context.recheck_at(),
-    }
+    };
+    due.map(next_minute)
+}
+
+/// The schedule comes by the minute at the most, and every move of a due time costs two writes of the index.
+fn next_minute(at: Timestamp) -> Timestamp {
+    at.round(TimestampRound::new().smallest(Unit::Minute).mode(RoundMode::Ceil)).unwrap_or(at)
 }
 
 /// What a change of the workspace means, for the trial's history.

@@ -46,7 +46,6 @@ pub(crate) struct AttemptDetail {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TaskDetail {
-    pub(crate) container_instance_arn: Option<String>,
     #[serde(default)]
     pub(crate) containers: Vec<Container>,
 }
@@ -88,26 +87,26 @@ fn observation(job: JobId, found: JobDetail) -> Result<Observation, ParseError> 
     // Batch keeps `startedAt` of the attempt before while the next one waits.
     let is_new = |started: &Timestamp| ended.iter().all(|attempt: &Attempt| attempt.started_at != Some(*started));
     let under_way = found.status == JobStatus::Running;
-    let current = match found.status {
-        JobStatus::Starting | JobStatus::Running => Attempt {
-            started_at: timestamp(found.started_at)?.filter(|started| under_way && is_new(started)),
-            log_stream: found.container.log_stream_name.filter(|_| under_way),
-            container_instance: found.container.container_instance_arn,
-            ..Attempt::default()
-        },
+    let (current, container_instance) = match found.status {
+        JobStatus::Starting | JobStatus::Running => {
+            let current = Attempt {
+                started_at: timestamp(found.started_at)?.filter(|started| under_way && is_new(started)),
+                log_stream: found.container.log_stream_name.filter(|_| under_way),
+                ..Attempt::default()
+            };
+            (current, found.container.container_instance_arn)
+        }
         JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable | JobStatus::Succeeded | JobStatus::Failed => {
-            Attempt::default()
+            (Attempt::default(), None)
         }
     };
-    Ok(Observation { job, status: found.status, reason: found.status_reason, ended, current })
+    Ok(Observation { job, status: found.status, reason: found.status_reason, ended, current, container_instance })
 }
 
 fn attempt(mut found: AttemptDetail) -> Result<Attempt, ParseError> {
     let mut container = found.container;
     if let Some(mut part) = found.task_properties.drain(..).next() {
-        let instance = part.container_instance_arn;
         container = part.containers.drain(..).next().unwrap_or_default();
-        container.container_instance_arn = instance;
     }
     Ok(Attempt {
         started_at: timestamp(found.started_at)?,
@@ -119,7 +118,6 @@ fn attempt(mut found: AttemptDetail) -> Result<Attempt, ParseError> {
             other => container.reason.or(other),
         },
         log_stream: container.log_stream_name,
-        container_instance: container.container_instance_arn,
         ..Attempt::default()
     })
 }

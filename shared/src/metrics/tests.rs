@@ -35,7 +35,14 @@ fn history(end: JobStatus) -> Vec<Observation> {
     let said = |status, over: usize, runs: bool| {
         let current = Attempt { started_at: ended[over.min(2)].started_at, ..Attempt::default() };
         let current = if runs { current } else { Attempt::default() };
-        Observation { job: blank().job, status, reason: None, ended: ended[..over].to_vec(), current }
+        Observation {
+            job: blank().job,
+            status,
+            reason: None,
+            ended: ended[..over].to_vec(),
+            current,
+            container_instance: None,
+        }
     };
     let mut history = Vec::new();
     for over in 0..3 {

@@ -97,9 +97,16 @@ fn batch(trial: TrialRef, status: &str, ended: u32) -> Result<Event, String> {
     let status = serde_json::from_value::<JobStatus>(status.into()).map_err(|error| error.to_string())?;
     let reclaimed = Attempt { reason: Some(format!("{HOST_GONE} (instance i-1) terminated.")), ..Attempt::default() };
     let is_starting = status == JobStatus::Starting;
-    let current = Attempt { container_instance: is_starting.then(|| "arn".into()), ..Attempt::default() };
+    let container_instance = is_starting.then(|| "arn".into());
     let job = JobId::from(JOB.to_owned());
-    let seen = Observation { job, status, reason: None, ended: vec![reclaimed; ended as usize], current };
+    let seen = Observation {
+        job,
+        status,
+        reason: None,
+        ended: vec![reclaimed; ended as usize],
+        current: Attempt::default(),
+        container_instance,
+    };
     Ok(Event::TrialJobChanged(TrialJob { sweep: trial.sweep, index: trial.index, round: 0, seen, polled: false }))
 }
 
