@@ -15,7 +15,7 @@ CLIENTS = {
     "batch-job-state": ["dynamodb", "batch", "ec2", "ecs", "events"],
     "spot-interruption": ["dynamodb", "ec2"],
     "ebs-state": ["dynamodb", "ec2", "events"],
-    "trial-claim": ["dynamodb", "s3", "ec2"],
+    "trial-claim": ["dynamodb", "s3", "sts", "ec2"],
     "sweep-settled": ["dynamodb", "s3", "batch", "ec2", "ecs", "events", "sns", "pricing"],
     "reconcile": ["dynamodb", "s3", "batch", "ec2", "ecs", "events"],
 }

@@ -1,4 +1,4 @@
-//! `cargo run --release -p bench`: measures the product against what people use instead (the peer, in the same run) or
+//! `cargo run --release --bin bench`: measures the product against what people use instead (the peer, in the same run) or
 //! against what is possible (the limit), prints a table, and writes `bench/results.json` into the target folder.
 //!
 //! `-- --only cold-start,submit` picks measurements, `-- --quick` repeats them less often, `-- --binaries FOLDER`

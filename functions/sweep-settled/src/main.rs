@@ -2,12 +2,12 @@
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;
-use spotsweep::aws::{Deployment, batch, bus_and_topics, ebs, ecs, results};
+use spotsweep::aws::{Deployment, batch, bus_and_topics, ebs, ecs, log_to_stdout, results};
 use spotsweep::report::render;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    lambda_runtime::tracing::init_default_subscriber();
+    log_to_stdout();
     let deployment = Deployment::from_env()?; // misconfiguration fails the cold start
     let deployment = &deployment
         .reaching(batch)

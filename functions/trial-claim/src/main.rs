@@ -2,11 +2,11 @@
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;
-use spotsweep::aws::{Deployment, access, ebs, lines};
+use spotsweep::aws::{Deployment, access, ebs, lines, log_to_stdout};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    lambda_runtime::tracing::init_default_subscriber();
+    log_to_stdout();
     let deployment = Deployment::from_env()?; // misconfiguration fails the cold start
     let deployment = &deployment.reaching(lines).reaching(access).reaching(ebs);
     run(service_fn(move |raw: LambdaEvent<Value>| deployment.respond(raw.payload))).await
