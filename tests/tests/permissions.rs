@@ -14,7 +14,7 @@ use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
 
 /// What functions need beside the calls that they make in a simulation: function, or any; action; why.
-const BEYOND: [(&str, &str, &str); 8] = [
+const BEYOND: [(&str, &str, &str); 9] = [
     ("", "logs:CreateLogStream", "Lambda writes the log"),
     ("", "logs:PutLogEvents", "Lambda writes the log"),
     ("", "sqs:SendMessage", "Lambda hands failed events to the queue"),
@@ -22,6 +22,7 @@ const BEYOND: [(&str, &str, &str); 8] = [
     ("", "s3:ListBucket", "without it a missing file is a 403"),
     ("", "s3:AbortMultipartUpload", "large files go in parts"),
     ("reconcile", "ec2:DescribeInstances", "an attachment that others began, on an instance that goes: seldom"),
+    ("sweep-settled", "batch:ListJobs", "a trial's next job that nobody has submitted: seldom"),
     ("sweep-upload", "ec2:DescribeSnapshots", "a sweep file may name a snapshot to start from"),
 ];
 
