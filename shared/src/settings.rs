@@ -41,7 +41,8 @@ pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15 * 60);
 
 impl Settings {
     /// Reads `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
-    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_POLL_MS`, `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
+    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_POLL_MS`, `SPOTSWEEP_LEASE_SECONDS` and
+    /// `SPOTSWEEP_RECHECK_SECONDS`.
     ///
     /// # Errors
     /// The name of a variable that is absent and needed, or not a number.

@@ -139,7 +139,7 @@ fn of_role(template: &Value, role: &str) -> Result<BTreeMap<String, BTreeSet<Str
         let policy = &template["Resources"][name.as_str()]["Properties"]["PolicyDocument"];
         if policy.is_null() { Err(format!("{role}: no policy {name} here")) } else { Ok(policy) }
     });
-    // A policy that names its roles itself, and is not there only if somebody wants it.
+    // Policies that name their roles themselves. Those under a condition are for what a deployment may add, such as traces.
     let naming = template["Resources"].as_object().into_iter().flat_map(|resources| resources.values());
     let naming = naming.filter(|found| found["Type"] == "AWS::IAM::ManagedPolicy" && found["Condition"].is_null());
     let naming =
