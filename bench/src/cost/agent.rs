@@ -112,7 +112,10 @@ impl Stage {
                 self.go_on_after(agent, Duration::from_millis(retry_after_ms.max(1)));
             }
             Some(Reply::Granted(grant)) => {
-                while self.ask(&agent, Request::Access).await.is_none() {}
+                // Without an answer it claims again, and is granted the same.
+                if self.ask(&agent, Request::Access).await.is_none() {
+                    return self.go_on_after(agent, PAUSE);
+                }
                 let volume = grant.workspace.expect("the trial has a workspace").volume;
                 self.harness.cloud.world().set_mounted(&volume, true);
                 (agent.volume, agent.doing) = (Some(volume), Doing::Mounting);

@@ -11,8 +11,10 @@ const READS_USD: f64 = 0.125;
 const GB_SECOND_USD: f64 = 0.000_013_333_4;
 const INVOCATIONS_USD: f64 = 0.20;
 
-/// A function's memory (infra/control-plane.yaml).
-const FUNCTION_GB: f64 = 0.25;
+/// A function's memory (infra/control-plane.yaml), and the memory that comes with a whole vCPU
+/// (<https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html>).
+const FUNCTION_GB: f64 = 0.125;
+const VCPU_GB: f64 = 1.769;
 
 /// Lambda's smallest function and its smallest bill (aws.amazon.com/lambda/pricing/).
 const LEAST_GB: f64 = 0.125;
@@ -49,7 +51,8 @@ impl Dollars {
         let thousand = |count: f64, usd: f64| count * usd / 1e3;
         let invocations = spent.invocations;
         let waits = spent.units.calls * TABLE_SECONDS + spent.calls * CALL_SECONDS;
-        let seconds = invocations * own.seconds + waits;
+        // Its own time was measured with a whole CPU.
+        let seconds = invocations * own.seconds * (VCPU_GB / FUNCTION_GB) + waits;
         Self {
             writes: million(spent.units.writes(), WRITES_USD),
             reads: million(spent.units.reads, READS_USD),

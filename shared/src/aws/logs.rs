@@ -18,7 +18,8 @@ pub fn log_to_stdout() {
     let level = level.unwrap_or(LevelFilter::INFO);
     let lines = tracing_subscriber::fmt().with_target(false).without_time().with_max_level(level).with_writer(stdout);
     match env::var("AWS_LAMBDA_LOG_FORMAT") {
-        Ok(format) if format.eq_ignore_ascii_case("json") => lines.json().init(),
+        // The span, not also the list of all spans, of which there is one.
+        Ok(format) if format.eq_ignore_ascii_case("json") => lines.json().with_span_list(false).init(),
         _text => lines.init(),
     }
 }
