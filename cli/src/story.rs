@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep::aws::Entry;
+use spotsweep::store::Audit;
 use spotsweep::trial::{Attempt, Trial};
 
 use crate::show;
@@ -15,7 +15,7 @@ pub(crate) struct History {
     /// Its record.
     pub(crate) trial: Trial,
     /// Its audit log, oldest first.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<Audit>,
 }
 
 /// One line of the story.
@@ -109,7 +109,7 @@ impl History {
         let of_log = self.entries.iter().map(|entry| {
             let follow = if entry.commands.is_empty() { String::new() } else { format!(" → {}", commands(entry)) };
             let text = format!("{}{follow}", answer(entry));
-            Told { at: entry.at, event: entry.event.clone(), text, quiet: is_quiet(entry) }
+            Told { at: entry.at, event: entry.event.to_string(), text, quiet: is_quiet(entry) }
         });
         let batch = |at, text| Told { at, event: "batch".to_owned(), text, quiet: false };
         let of_batch = self.trial.attempts.iter().flat_map(|(number, attempt)| {
@@ -126,8 +126,8 @@ impl History {
 }
 
 /// What was decided; of a warning, which changes no stage, what it says.
-fn answer(entry: &Entry) -> &str {
-    match (entry.event.as_str(), is_look(entry)) {
+fn answer(entry: &Audit) -> &str {
+    match (&*entry.event, is_look(entry)) {
         ("interruption-noticed", true) => "EC2 is about to take the instance",
         ("rebalance-noticed", true) => "EC2 recommends to leave the instance",
         _other => &entry.answer,
@@ -135,18 +135,18 @@ fn answer(entry: &Entry) -> &str {
 }
 
 /// Whether the answer only names the stage: the fact has changed none.
-fn is_look(entry: &Entry) -> bool {
+fn is_look(entry: &Audit) -> bool {
     entry.answer.starts_with("workspace ") || entry.answer.starts_with("unchanged")
 }
 
 /// Reports and second looks tell nothing by themselves.
-fn is_quiet(entry: &Entry) -> bool {
+fn is_quiet(entry: &Audit) -> bool {
     entry.event == "trial-reported" || (is_look(entry) && entry.commands.is_empty())
 }
 
 /// `create-volume, attach-volume`; repeated ones once.
-fn commands(entry: &Entry) -> String {
-    let mut names: Vec<&str> = entry.commands.iter().map(String::as_str).collect();
+fn commands(entry: &Audit) -> String {
+    let mut names: Vec<&str> = entry.commands.iter().map(AsRef::as_ref).collect();
     names.dedup();
     names.join(", ")
 }
@@ -195,9 +195,15 @@ mod tests {
         Timestamp::from_millisecond(1_800_000_000_000 + millisecond).unwrap()
     }
 
-    fn entry(millisecond: i64, event: &str, answer: &str, commands: &[&str]) -> Entry {
-        let commands = commands.iter().map(ToString::to_string).collect();
-        Entry { at: at(millisecond), event: event.into(), answer: answer.into(), state: String::new(), commands }
+    fn entry(millisecond: i64, event: &str, answer: &str, commands: &[&str]) -> Audit {
+        let commands = commands.iter().map(|command| (*command).to_owned().into()).collect();
+        Audit {
+            at: at(millisecond),
+            event: event.to_owned().into(),
+            answer: answer.into(),
+            state: String::new(),
+            commands,
+        }
     }
 
     #[test]

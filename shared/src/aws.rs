@@ -39,7 +39,7 @@ pub use events::{bus, bus_and_topics};
 pub use executor::{AwsExecutor, Outcome, Service, Taken};
 pub use lines::lines;
 pub use logs::log_to_stdout;
-pub use reader::{Entry, ReadError, Reader};
+pub use reader::{ReadError, Reader};
 pub use results::{Page, results};
 pub use s3::is_gone;
 pub use uploads::uploads;
@@ -101,7 +101,7 @@ impl Deployment {
     }
 }
 
-/// Days for which audit rows and finished records are kept, where the deployment does not say.
+/// Days for which audit entries and finished records are kept, where the deployment does not say.
 pub const RETENTION_DAYS: u32 = 90;
 
 /// Configuration for every client of a process, from wherever a person keeps it: environment, profiles, roles.

@@ -173,7 +173,7 @@ pub struct Submission {
 }
 
 impl Command {
-    /// The command's name in logs and audit rows.
+    /// The command's name in logs and audit entries.
     pub fn name(&self) -> &'static str {
         match self {
             Self::ReadUpload { .. } => "read-upload",

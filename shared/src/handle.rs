@@ -187,14 +187,14 @@ async fn settle(
             *held = Some((subject, view));
             return Ok(decision);
         };
-        let commands = decision.commands.iter().map(Command::name).collect();
+        let commands = decision.commands.iter().map(|command| command.name().into()).collect();
         let state = change.record.state();
-        let audit = Audit { at: now, event: name, answer: decision.answer.to_string(), state, commands };
+        let audit = Audit { at: now, event: name.into(), answer: decision.answer.to_string(), state, commands };
         match store.commit(&view, &change, &audit).await {
-            Ok(()) => {
+            Ok(recent) => {
                 tracing::info!(answer = %decision.answer, commands = ?audit.commands, "committed");
                 committed(store, &view, &event, Some(&change), now);
-                view.apply(change);
+                view.apply(change, recent);
                 *held = Some((subject, view));
                 return Ok(decision);
             }

@@ -1,9 +1,12 @@
 //! Stored state, and the one trait through which it is read and written.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::future::Future;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::command::DescribedJob;
 use crate::event::{Event, Subject};
@@ -22,6 +25,8 @@ pub struct Held<T> {
     pub version: u64,
     /// When to look after it, while it is open.
     pub due: Option<Timestamp>,
+    /// The newest entries of its history, which are stored in it and have no row of their own yet.
+    pub recent: History,
 }
 
 impl<T> Held<T> {
@@ -64,8 +69,8 @@ pub struct Change {
     pub record: Record,
     /// When to look after it; absent where nothing is left to do.
     pub due: Option<Timestamp>,
-    /// Whether it stands where it stood, with newer figures: that needs no audit row, and so no transaction. A runner
-    /// reports by the minute, which is most of what a control plane costs.
+    /// Whether it stands where it stood, with newer figures: that needs no entry in its history. A runner reports by
+    /// the minute, which is most of what a control plane costs.
     pub figures_only: bool,
 }
 
@@ -78,20 +83,23 @@ pub enum Record {
     Trial(Trial),
 }
 
-/// Who changed a record, why, and what it led to: one row beside every change but of figures.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Who changed a record, why, and what it led to: an entry of its history, one for every change but of figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
     /// When.
     pub at: Timestamp,
-    /// The event.
-    pub event: &'static str,
-    /// What was decided.
+    /// Name of the event, see [`Event::name`].
+    pub event: Cow<'static, str>,
+    /// What was decided, for people.
     pub answer: String,
-    /// Where the record stands from then on, in short: the rows of a record tell its way to what is stored.
+    /// Where the record stands from then on, in short: a record's history tells its way to what is stored.
     pub state: String,
-    /// The commands that follow.
-    pub commands: Vec<&'static str>,
+    /// Names of the commands that follow, see [`crate::command::Command::name`].
+    pub commands: Vec<Cow<'static, str>>,
 }
+
+/// Audit entries of a record by the version that each made.
+pub type History = BTreeMap<u64, Audit>;
 
 impl Record {
     /// Where it stands, in short: a sweep's stage; a trial's status and its workspace's stage.
@@ -112,9 +120,9 @@ impl View {
         }
     }
 
-    /// Ids of instances, volumes and snapshots that a change makes the record belong to: each gets a pointer row, in
-    /// the same transaction, so that the resource's events find the trial. Pointers are never taken back; a trial that
-    /// has left its resource ignores what comes by them.
+    /// Ids of instances, volumes and snapshots that a change makes the record belong to: each gets a pointer row, no
+    /// later than the change, so that the resource's events find the trial. Pointers are never taken back; a trial that
+    /// has left its resource, or has never come to it, ignores what comes by them.
     pub fn new_references<'a>(&self, change: &'a Change) -> Vec<&'a str> {
         let Record::Trial(trial) = &change.record else { return Vec::new() };
         let held = self.trial.as_ref().and_then(|held| held.record.workspace.as_ref());
@@ -123,13 +131,22 @@ impl View {
         now.filter(|id| !known.contains(id)).collect()
     }
 
-    /// The view after a commit.
-    pub fn apply(&mut self, change: Change) {
+    /// The entries of a record's history that it holds itself.
+    pub fn recent_of(&self, record: &Record) -> History {
+        let recent = match record {
+            Record::Sweep(_) => self.sweep.as_ref().map(|held| &held.recent),
+            Record::Trial(_) => self.trial.as_ref().map(|held| &held.recent),
+        };
+        recent.cloned().unwrap_or_default()
+    }
+
+    /// The view after a commit, which has left these entries in the record.
+    pub fn apply(&mut self, change: Change, recent: History) {
         let version = self.version_of(&change.record) + 1;
         let due = change.due;
         match change.record {
-            Record::Sweep(record) => self.sweep = Some(Held { record, version, due }),
-            Record::Trial(record) => self.trial = Some(Held { record, version, due }),
+            Record::Sweep(record) => self.sweep = Some(Held { record, version, due, recent }),
+            Record::Trial(record) => self.trial = Some(Held { record, version, due, recent }),
         }
     }
 }
@@ -162,8 +179,8 @@ pub trait Store: Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<View, Box<dyn Error + Send + Sync>>> + Send;
 
-    /// Writes a change and its audit row, both or neither, if the record's version is still the
-    /// view's. Of figures alone there is no audit row.
+    /// Writes a change and its audit entry, both or neither, if the record's version is still the
+    /// view's. Of figures alone there is no entry. Says which entries the record holds from now on.
     ///
     /// # Errors
     /// [`CommitError::Conflict`] where it is not.
@@ -172,7 +189,7 @@ pub trait Store: Sync {
         view: &View,
         change: &Change,
         audit: &Audit,
-    ) -> impl Future<Output = Result<(), CommitError>> + Send;
+    ) -> impl Future<Output = Result<History, CommitError>> + Send;
 
     /// Hears of every event once its decision holds, with the view that it was made on; also where nothing changed.
     /// A table has no use for that: it is where the simulation counts what has been met, and writes it down.

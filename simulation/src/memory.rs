@@ -1,5 +1,5 @@
 //! Stored state in memory, with the table's semantics: a commit succeeds only on the version that
-//! was loaded, and brings its audit row with it.
+//! was loaded, and brings its audit entry with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -13,11 +13,11 @@ use spotsweep::event::{Event, Subject};
 use spotsweep::ids::SweepId;
 use spotsweep::lifecycle::{Stage, Sweep};
 use spotsweep::settings::Settings;
-use spotsweep::store::{Audit, Change, CommitError, Held, Overdue, Record, Store, View};
+use spotsweep::store::{Audit, Change, CommitError, Held, History, Overdue, Record, Store, View};
 use spotsweep::trial::Trial;
 use spotsweep::workspace::TrialRef;
 
-use crate::calls::Calls;
+use crate::calls::{Calls, Unanswered};
 use crate::heard::Heard;
 
 /// The table.
@@ -37,7 +37,7 @@ struct Rows {
     trials: BTreeMap<(SweepId, u32), Held<Trial>>,
     references: BTreeMap<String, Vec<TrialRef>>,
     audits: BTreeMap<Of, Vec<Audit>>,
-    /// Changes of figures alone, which leave no audit row.
+    /// Changes of figures alone, which leave no audit entry.
     unaudited: BTreeMap<Of, u64>,
     /// What was written since the audits were last checked.
     unchecked: BTreeSet<Of>,
@@ -61,7 +61,7 @@ impl MemoryStore {
             let view = rows.view(&subject, *now);
             if let Some(change) = decide(&view, event, settings, *now).change {
                 // Without a version to hold it against, a commit succeeds.
-                let _ = rows.commit(None, &change, Vec::new(), None);
+                let _ = rows.commit(None, &change, None);
             }
         }
         drop(rows);
@@ -73,12 +73,12 @@ impl MemoryStore {
         self.is_blind.store(true, Ordering::Relaxed);
     }
 
-    /// Plants a defect: this event leaves no audit row.
+    /// Plants a defect: this event leaves no audit entry.
     pub(crate) fn skip_audits_of(&self, event: &'static str) {
         *self.unaudited.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
     }
 
-    /// Everything that counts of the stored state: versions, due times and audit rows do not.
+    /// Everything that counts of the stored state: versions, due times and audit entries do not.
     pub fn state(&self) -> (Vec<Sweep>, Vec<Trial>) {
         let rows = self.lock();
         let sweeps = rows.sweeps.values().map(|held| held.record.clone()).collect();
@@ -95,12 +95,12 @@ impl MemoryStore {
         self.lock().sweeps.values().any(|held| held.record.stage == *stage)
     }
 
-    /// Number of audit rows.
+    /// Number of audit entries.
     pub fn audits(&self) -> usize {
         self.lock().audits.values().map(Vec::len).sum()
     }
 
-    /// Whether the audit rows tell the way to what is stored: one for each version but those of figures alone, the
+    /// Whether the audit entries tell the way to what is stored: one for each version but those of figures alone, the
     /// last of them where the record stands.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl MemoryStore {
             let figures = rows.unaudited.get(&of).copied().unwrap_or(0);
             let tells = told.last().map(|last| (told.len() as u64 + figures, last.state.clone()));
             if stored != tells {
-                return Err(format!("{of:?} is stored as {stored:?}, its audit rows tell {tells:?}"));
+                return Err(format!("{of:?} is stored as {stored:?}, its audit entries tell {tells:?}"));
             }
         }
         Ok(())
@@ -163,13 +163,16 @@ impl Rows {
         sweeps.map(|held| Overdue::Sweep(held.record.id.clone())).chain(trials.map(Overdue::Trial)).collect()
     }
 
-    fn commit(
-        &mut self,
-        held: Option<u64>,
-        change: &Change,
-        references: Vec<String>,
-        audit: Option<&Audit>,
-    ) -> Result<(), CommitError> {
+    /// Leads from an instance, volume or snapshot to a trial.
+    fn point(&mut self, resource: &str, record: &Record) {
+        let Record::Trial(trial) = record else { return };
+        let trials = self.references.entry(resource.to_owned()).or_default();
+        if !trials.contains(&trial.of()) {
+            trials.push(trial.of());
+        }
+    }
+
+    fn commit(&mut self, held: Option<u64>, change: &Change, audit: Option<&Audit>) -> Result<(), CommitError> {
         let due = change.due;
         let of = match &change.record {
             Record::Sweep(record) => {
@@ -178,9 +181,6 @@ impl Rows {
             }
             Record::Trial(record) => {
                 put(&mut self.trials, (record.sweep.clone(), record.index), held, record.clone(), due)?;
-                for id in references {
-                    self.references.entry(id).or_default().push(record.of());
-                }
                 (record.sweep.clone(), Some(record.index))
             }
         };
@@ -192,6 +192,10 @@ impl Rows {
         self.unchecked.insert(of);
         Ok(())
     }
+}
+
+fn failed(error: Unanswered) -> CommitError {
+    CommitError::Failed(error.into())
 }
 
 /// Puts a row; where `held` is given, only onto that version.
@@ -206,7 +210,7 @@ fn put<K: Ord, T>(
     if held.is_some_and(|held| held != stored) {
         return Err(CommitError::Conflict);
     }
-    rows.insert(key, Held { record, version: stored + 1, due });
+    rows.insert(key, Held { record, version: stored + 1, due, recent: History::new() });
     Ok(())
 }
 
@@ -220,13 +224,18 @@ impl Store for MemoryStore {
         Ok(self.calls.call_on(action, on, || self.lock().view(subject, now)).await?)
     }
 
-    async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<(), CommitError> {
+    async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {
         let held = (!self.is_blind.load(Ordering::Relaxed)).then(|| view.version_of(&change.record));
-        let references: Vec<String> = view.new_references(change).into_iter().map(str::to_owned).collect();
-        let is_kept = *self.unaudited.lock().unwrap_or_else(PoisonError::into_inner) != Some(audit.event);
-        let commit = || self.lock().commit(held, change, references, is_kept.then_some(audit));
-        let action = if change.figures_only { "PutItem" } else { "TransactWriteItems" };
-        self.calls.call(action, commit).await.map_err(|error| CommitError::Failed(error.into()))?
+        let unaudited = *self.unaudited.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_kept = unaudited.is_none_or(|event| audit.event != event);
+        // As in the table: pointers first, then the record with its audit entry.
+        for resource in view.new_references(change) {
+            let point = || self.lock().point(resource, &change.record);
+            self.calls.call("PutItem", point).await.map_err(failed)?;
+        }
+        let commit = || self.lock().commit(held, change, is_kept.then_some(audit));
+        self.calls.call("PutItem", commit).await.map_err(failed)??;
+        Ok(History::new())
     }
 
     fn heard(&self, view: &View, event: &Event) {

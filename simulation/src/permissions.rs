@@ -81,13 +81,12 @@ impl Permissions {
 }
 
 /// What IAM wants for a call. Tags given at creation are a permission of their own
-/// (<https://docs.aws.amazon.com/ebs/latest/userguide/supported-iam-actions-tagging.html>); a transaction is
-/// authorised by the writes in it.
+/// (<https://docs.aws.amazon.com/ebs/latest/userguide/supported-iam-actions-tagging.html>).
 pub fn needed(action: &str) -> &'static [&'static str] {
     match action {
         "GetItem" => &["dynamodb:GetItem"],
         "Query" => &["dynamodb:Query"],
-        "PutItem" | "TransactWriteItems" => &["dynamodb:PutItem"],
+        "PutItem" => &["dynamodb:PutItem"],
         "GetObject" => &["s3:GetObject"],
         "PutObject" => &["s3:PutObject"],
         "DescribeJobDefinitions" => &["batch:DescribeJobDefinitions"],

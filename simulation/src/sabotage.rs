@@ -29,7 +29,7 @@ pub enum Sabotage {
     RevokeAttach,
     /// A volume is looked at fifty times in a row.
     AskAgainAndAgain,
-    /// A claim of the runner leaves no audit row.
+    /// A claim of the runner leaves no audit entry.
     SkipAudits,
 }
 
@@ -60,7 +60,7 @@ impl Sabotage {
             Self::StopSchedule => &["nothing stands still"],
             Self::RevokeAttach => &["each function does only what its role allows"],
             Self::AskAgainAndAgain => &["calls are bounded"],
-            Self::SkipAudits => &["audit rows tell the way"],
+            Self::SkipAudits => &["audit entries tell the way"],
         }
     }
 }

@@ -14,7 +14,7 @@ use spotsweep::command::Command;
 use spotsweep::event::{Event, Subject};
 use spotsweep::handle::{ExecuteError, Executor};
 use spotsweep::lifecycle::Sweep;
-use spotsweep::store::{Audit, Change, CommitError, Record, Store, View};
+use spotsweep::store::{Audit, Change, CommitError, History, Record, Store, View};
 use spotsweep_simulation::harness::{Account, Harness};
 
 /// Seconds that each container runs.
@@ -53,7 +53,8 @@ impl Course {
     /// Where the table does not take it.
     pub async fn begin(&self, store: &impl Store) {
         let (at, record) = (self.harness.now, Record::Sweep(self.sweep.clone()));
-        let audit = Audit { at, event: "plan-written", answer: String::new(), state: record.state(), commands: vec![] };
+        let audit =
+            Audit { at, event: "plan-written".into(), answer: String::new(), state: record.state(), commands: vec![] };
         let change = Change { record, due: Some(at), figures_only: false };
         store.commit(&View::default(), &change, &audit).await.expect("the table takes the sweep");
     }
@@ -94,7 +95,7 @@ impl Store for Unpublished {
         self.0.load(subject, now).await
     }
 
-    async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<(), CommitError> {
+    async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {
         self.0.commit(view, change, audit).await
     }
 }

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 use serde::Deserialize;
 use serde_json::Value;
-use spotsweep::aws::{Entry, Reader};
+use spotsweep::aws::Reader;
 use spotsweep::ids::SweepId;
+use spotsweep::store;
 use spotsweep::trial::Trial;
 
 use crate::args::{Explain, Table};
@@ -53,18 +54,9 @@ pub(crate) async fn read(reader: &Reader, sweep: &SweepId, index: u32) -> Result
 struct Row {
     pk: String,
     sk: String,
-    #[serde(flatten)]
-    fields: Value,
-}
-
-/// An audit row's fields.
-#[derive(Deserialize)]
-struct Audit {
-    at: jiff::Timestamp,
-    event: String,
-    answer: String,
-    state: String,
-    commands: Vec<String>,
+    record: Option<Value>,
+    #[serde(default)]
+    history: store::History,
 }
 
 /// The same from the table's copy that `demo --keep` makes.
@@ -75,7 +67,7 @@ fn kept(path: &Path, sweep: &SweepId, index: u32) -> Result<Option<History>, Fai
     })?;
     let malformed = |line: usize| move || format!("{}:{}: not a row of the table", path.display(), line + 1);
     let (pk, record, log) = (format!("SWEEP#{sweep}"), format!("TRIAL#{index:06}"), format!("LOG#{index:06}#"));
-    let (mut trial, mut entries) = (None, Vec::new());
+    let (mut trial, mut entries) = (None, store::History::new());
     for (number, line) in BufReader::new(file).lines().enumerate() {
         let line = line.context(|| format!("cannot read {}", path.display()))?;
         let row: Row = serde_json::from_str(&line).context(malformed(number))?;
@@ -83,15 +75,12 @@ fn kept(path: &Path, sweep: &SweepId, index: u32) -> Result<Option<History>, Fai
             continue;
         }
         if row.sk == record {
-            let held = row.fields.get("record").cloned().unwrap_or_default();
+            let held = row.record.unwrap_or_default();
             trial = Some(serde_json::from_value::<Trial>(held).context(malformed(number))?);
-        } else if row.sk.starts_with(&log) {
-            let Audit { at, event, answer, state, commands } =
-                serde_json::from_value(row.fields).context(malformed(number))?;
-            entries.push((row.sk, Entry { at, event, answer, state, commands }));
+        } else if !row.sk.starts_with(&log) {
+            continue;
         }
+        entries.extend(row.history);
     }
-    entries.sort_by(|(left, _), (right, _)| left.cmp(right));
-    let entries = entries.into_iter().map(|(_, entry)| entry).collect();
-    Ok(trial.map(|trial| History { trial, entries }))
+    Ok(trial.map(|trial| History { trial, entries: entries.into_values().collect() }))
 }

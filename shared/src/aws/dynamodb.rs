@@ -4,40 +4,45 @@
 //! |---|---|---|
 //! | `SWEEP#<id>` | `META` | the sweep |
 //! | `SWEEP#<id>` | `TRIAL#<index, 6 digits>` | a trial, from its first event on |
-//! | `SWEEP#<id>` | `LOG#<META or index>#<version>` | one audit row a change |
+//! | `SWEEP#<id>` | `LOG#<META or index>#<version>` | a page of its history: audit entries, to that version |
 //! | `RES#<i-…, vol-… or snap-…>` | `TRIAL#<sweep>#<index>` | pointer: the resource belongs to that trial |
 //!
-//! Audit rows have a prefix of their own, so that reading all trials does not read their history.
+//! A record holds the newest entries of its own history, so that a change and its audit entry are one write. What has
+//! become of them before is in pages, which have a prefix of their own: reading all trials does not read their history.
 //! `open`/`due` is the sparse index over open work, in [`SHARDS`] shards; records that are done
 //! move to its partition [`CLOSED`] (sweeps, for listing) or leave it (trials).
 
+mod history;
 mod rows;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::error::Error;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
-use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::emf;
-use super::reader::Entry;
 use crate::event::{Event, Subject};
 use crate::ids::SweepId;
 use crate::metrics::Metric;
-use crate::store::{Audit, Change, CommitError, Held, Record, Store, View};
+use crate::store::{Audit, Change, CommitError, Held, History, Record, Store, View};
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
-use rows::{Row, TRIAL, history, number, sortable, trial_number};
+use history::Kept;
+use rows::{Row, TRIAL, number, sortable};
 
 pub(super) use rows::{CLOSED, INDEX, META, SHARDS, field, partition, text, trial_key};
 
 /// Overdue records that one tick takes from one shard; the next tick takes the rest.
 const OVERDUE_PER_SHARD: i32 = 500;
+
+/// The attribute by which a put knows itself again.
+const MARK: &str = "mark";
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -60,6 +65,10 @@ impl DynamoStore {
         sweep: &SweepId,
         sk: String,
     ) -> Result<Option<Held<T>>, BoxError> {
+        self.row(sweep, sk).await?.map(rows::held).transpose()
+    }
+
+    async fn row(&self, sweep: &SweepId, sk: String) -> Result<Option<Row>, BoxError> {
         let found = self
             .client
             .get_item()
@@ -69,31 +78,38 @@ impl DynamoStore {
             .consistent_read(true)
             .send()
             .await?;
-        found.item.map(rows::held).transpose()
+        Ok(found.item)
     }
 
     pub(super) async fn trials(&self, sweep: &SweepId) -> Result<Vec<Trial>, BoxError> {
-        self.query(partition(sweep), TRIAL.to_owned(), |row| Ok(rows::held::<Trial>(row)?.record)).await
+        self.query(partition(sweep), TRIAL.to_owned(), Some(rows::RECORD), rows::record).await
     }
 
-    /// Audit rows of a trial, or of the sweep itself, in the order in which they were written.
-    pub(super) async fn history(&self, sweep: &SweepId, index: Option<u32>) -> Result<Vec<Entry>, BoxError> {
-        let of = index.map_or_else(|| META.to_owned(), trial_number);
-        self.query(partition(sweep), history(&of), |row| rows::entry(&row)).await
+    /// Audit entries of a trial, or of the sweep itself.
+    pub(super) async fn history(&self, sweep: &SweepId, index: Option<u32>) -> Result<History, BoxError> {
+        let sk = index.map_or_else(|| META.to_owned(), trial_key);
+        // The record before the pages: what moves from the one to the others meanwhile is found twice, not never.
+        let held = self.row(sweep, sk.clone()).await?;
+        let mut entries = held.map_or_else(|| Ok(History::new()), |row| history::entries(&row))?;
+        for page in self.query(partition(sweep), history::prefix(&sk), None, |row| history::entries(&row)).await? {
+            entries.extend(page);
+        }
+        Ok(entries)
     }
 
     /// Strongly consistent, because a pointer may have been written a moment ago: a reclaim can follow the attachment
     /// at once. For a resource of somebody else's this is the one read that its event costs.
     async fn referring(&self, resource: &str) -> Result<Vec<TrialRef>, BoxError> {
         let pointed = |row: Row| rows::pointed(&row).ok_or_else(|| "a pointer to no trial".into());
-        self.query(rows::resource_partition(resource), TRIAL.to_owned(), pointed).await
+        self.query(rows::resource_partition(resource), TRIAL.to_owned(), None, pointed).await
     }
 
-    /// Everything of a partition whose sort key has the prefix, in the order of the keys.
+    /// Everything of a partition whose sort key has the prefix, in the order of the keys; or one attribute of it.
     async fn query<T>(
         &self,
         pk: String,
         prefix: String,
+        attribute: Option<&str>,
         read: impl Fn(Row) -> Result<T, BoxError>,
     ) -> Result<Vec<T>, BoxError> {
         let mut pages = self
@@ -103,6 +119,7 @@ impl DynamoStore {
             .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
             .expression_attribute_values(":pk", text(pk))
             .expression_attribute_values(":prefix", text(prefix))
+            .set_projection_expression(attribute.map(str::to_owned))
             .consistent_read(true)
             .into_paginator()
             .items()
@@ -138,13 +155,27 @@ impl DynamoStore {
         Ok(view)
     }
 
-    /// Half the price of a transaction.
-    async fn put(&self, put: Put) -> Result<(), CommitError> {
-        let request = self.client.put_item().table_name(put.table_name).set_item(Some(put.item));
-        let request = request.set_condition_expression(put.condition_expression);
-        match request.set_expression_attribute_values(put.expression_attribute_values).send().await {
+    /// Puts a row that says the same whoever puts it, however often.
+    async fn put(&self, row: Row) -> Result<(), CommitError> {
+        let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
+        request.send().await.map(drop).map_err(|error| CommitError::Failed(error.into()))
+    }
+
+    /// Puts a record, if the version that is stored is the one before. The SDK repeats a put whose answer is lost: by
+    /// the mark, which no other put has, the second one finds that it was the first.
+    async fn put_record(&self, row: Row, before: u64, mark: AttributeValue) -> Result<(), CommitError> {
+        let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
+        let request = match before {
+            0 => request.condition_expression("attribute_not_exists(pk) OR mark = :mark"),
+            held => request
+                .condition_expression("version = :held OR mark = :mark")
+                .expression_attribute_values(":held", number(held)),
+        };
+        match request.expression_attribute_values(":mark", mark).send().await {
             Ok(_) => Ok(()),
-            Err(error) if error.as_service_error().is_some_and(is_held) => Err(CommitError::Conflict),
+            Err(error) if error.as_service_error().is_some_and(PutItemError::is_conditional_check_failed_exception) => {
+                Err(CommitError::Conflict)
+            }
             Err(error) => Err(CommitError::Failed(error.into())),
         }
     }
@@ -153,26 +184,36 @@ impl DynamoStore {
         number(now.as_second().saturating_add(i64::from(self.retention_days) * 86_400))
     }
 
-    /// The puts of one change: the record under its condition, its audit row unless only figures have changed, and
-    /// pointers from what it has newly got.
-    fn puts(&self, view: &View, change: &Change, audit: &Audit) -> Result<Vec<Put>, BoxError> {
-        let held = view.version_of(&change.record);
+    /// What one change writes.
+    fn writes(&self, view: &View, change: &Change, audit: &Audit) -> Result<Writes, BoxError> {
+        let before = view.version_of(&change.record);
         let expires = self.expires(audit.at);
-        let put = |row: Row| Put::builder().table_name(&self.table).set_item(Some(row));
-        let record = put(rows::record_row(change, held + 1, expires.clone())?)
-            .condition_expression(if held == 0 { "attribute_not_exists(pk)" } else { "version = :held" })
-            .set_expression_attribute_values((held > 0).then(|| HashMap::from([(":held".to_owned(), number(held))])));
-        let mut puts = vec![record];
-        if !change.figures_only {
-            puts.push(put(rows::audit_row(change, held + 1, audit, expires.clone())));
-        }
+        let mark = number(mark());
+        let mut record = rows::record_row(change, before + 1, expires.clone())?;
+        record.insert(MARK.to_owned(), mark.clone());
+        let newest = (!change.figures_only).then(|| (before + 1, audit.clone()));
+        let Kept { record, recent, page } = history::keep(record, view.recent_of(&change.record), newest)?;
+        let mut ahead: Vec<Row> = page.into_iter().map(|page| rows::expiring(page, expires.clone())).collect();
         if let Record::Trial(trial) = &change.record {
-            // A transaction takes no row twice.
             let resources: BTreeSet<&str> = view.new_references(change).into_iter().collect();
-            puts.extend(resources.into_iter().map(|id| put(rows::pointer_row(id, trial, expires.clone()))));
+            ahead.extend(resources.into_iter().map(|id| rows::expiring(rows::pointer_row(id, trial), expires.clone())));
         }
-        puts.into_iter().map(|put| Ok(put.build()?)).collect()
+        Ok(Writes { ahead, record, before, mark, recent })
     }
+}
+
+/// What one change writes, in this order: until the record is written, nobody reads what is ahead of it as more than
+/// was true before.
+struct Writes {
+    /// Its history's last page, where that is full, and pointers from what it has newly got.
+    ahead: Vec<Row>,
+    record: Row,
+    /// The version that the record has before.
+    before: u64,
+    /// Two puts of the record never have the same.
+    mark: AttributeValue,
+    /// The entries of its history that the record has from then on.
+    recent: History,
 }
 
 impl Store for DynamoStore {
@@ -192,17 +233,14 @@ impl Store for DynamoStore {
         })
     }
 
-    async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<(), CommitError> {
-        let mut puts = self.puts(view, change, audit).map_err(CommitError::Failed)?;
-        if puts.len() == 1 {
-            return self.put(puts.remove(0)).await;
+    async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {
+        let Writes { ahead, record, before, mark, recent } =
+            self.writes(view, change, audit).map_err(CommitError::Failed)?;
+        for row in ahead {
+            self.put(row).await?;
         }
-        let writes = puts.into_iter().map(|put| TransactWriteItem::builder().put(put).build()).collect();
-        match self.client.transact_write_items().set_transact_items(Some(writes)).send().await {
-            Ok(_) => Ok(()),
-            Err(error) if error.as_service_error().is_some_and(is_conflict) => Err(CommitError::Conflict),
-            Err(error) => Err(CommitError::Failed(error.into())),
-        }
+        self.put_record(record, before, mark).await?;
+        Ok(recent)
     }
 
     fn measured(&self, event: &Event, metrics: &[Metric], now: Timestamp) {
@@ -210,16 +248,8 @@ impl Store for DynamoStore {
     }
 }
 
-/// Another writer was first, or its transaction is at it at this moment.
-fn is_held(error: &PutItemError) -> bool {
-    error.is_conditional_check_failed_exception() || error.is_transaction_conflict_exception()
-}
-
-/// Another writer was first, or is at it at this moment.
-fn is_conflict(error: &TransactWriteItemsError) -> bool {
-    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
-        return error.is_transaction_in_progress_exception();
-    };
-    let conflicts = ["ConditionalCheckFailed", "TransactionConflict"];
-    cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code()).any(|code| conflicts.contains(&code))
+/// Two are never alike, neither in one process nor in two.
+#[expect(clippy::disallowed_types, reason = "nothing is decided by it")]
+fn mark() -> u64 {
+    RandomState::new().build_hasher().finish()
 }

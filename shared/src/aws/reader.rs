@@ -1,27 +1,12 @@
 //! Reads stored state for people: `ls`, `status`, the live view.
 
 use aws_config::SdkConfig;
-use jiff::Timestamp;
 
 use super::dynamodb::{CLOSED, DynamoStore, INDEX, META, SHARDS, field, text, trial_key};
 use crate::ids::SweepId;
 use crate::lifecycle::Sweep;
+use crate::store::Audit;
 use crate::trial::Trial;
-
-/// One change of a record: its audit row, read back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// When.
-    pub at: Timestamp,
-    /// Name of the event, see `Event::name`.
-    pub event: String,
-    /// What was decided, for people.
-    pub answer: String,
-    /// Where the record stood from then on, in short.
-    pub state: String,
-    /// Names of the commands that followed, see `Command::name`.
-    pub commands: Vec<String>,
-}
 
 /// The table could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +57,9 @@ impl Reader {
     ///
     /// # Errors
     /// The table can't be read.
-    pub async fn history(&self, id: &SweepId, index: Option<u32>) -> Result<Vec<Entry>, ReadError> {
-        self.0.history(id, index).await.map_err(failed("the history"))
+    pub async fn history(&self, id: &SweepId, index: Option<u32>) -> Result<Vec<Audit>, ReadError> {
+        let history = self.0.history(id, index).await.map_err(failed("the history"))?;
+        Ok(history.into_values().collect())
     }
 
     /// Every sweep that the table has, newest first.

@@ -142,6 +142,7 @@ mod tests {
     use super::*;
     use crate::decide::{Answer, decide};
     use crate::settings::Settings;
+    use crate::store::History;
     use crate::trial::JobStatus;
     use crate::workspace::{Place, Workspace, WorkspacePlan};
 
@@ -166,7 +167,10 @@ mod tests {
             ["SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
         })
         .unwrap();
-        let mut view = View { sweep: Some(Held { record: sweep, version: 1, due: None }), ..View::default() };
+        let mut view = View {
+            sweep: Some(Held { record: sweep, version: 1, due: None, recent: History::new() }),
+            ..View::default()
+        };
         for (workspace, is_done) in [(Some(volume), false), (None, true)] {
             trial.workspace = workspace;
             view.trials = vec![trial.clone()];

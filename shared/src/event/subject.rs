@@ -64,7 +64,7 @@ impl Event {
         }
     }
 
-    /// The event's name in logs and audit rows.
+    /// The event's name in logs and audit entries.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SweepUploaded(_) => "sweep-uploaded",

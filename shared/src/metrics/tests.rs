@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ids::{JobId, SweepId};
-use crate::store::Held;
+use crate::store::{Held, History};
 use crate::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE, Observation};
 use crate::workspace::{Origin, Place, Volume, VolumeState, WorkspacePlan};
 
@@ -16,7 +16,10 @@ fn blank() -> Trial {
 
 /// The figures of a commit, whatever event brought it.
 fn counted(before: &Trial, after: &Trial) -> Vec<(Name, f64)> {
-    let view = View { trial: Some(Held { record: before.clone(), version: 1, due: None }), ..View::default() };
+    let view = View {
+        trial: Some(Held { record: before.clone(), version: 1, due: None, recent: History::new() }),
+        ..View::default()
+    };
     let event = Event::SweepOverdue(before.sweep.clone());
     let change = Change { record: Record::Trial(after.clone()), due: None, figures_only: false };
     let figures = |change| measure(&view, &event, change, at(0));

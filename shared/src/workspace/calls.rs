@@ -74,7 +74,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The call's name in logs and audit rows.
+    /// The call's name in logs and audit entries.
     pub fn name(&self) -> &'static str {
         match self {
             Self::CreateVolume(_) => "create-volume",

@@ -91,7 +91,7 @@ pub enum Fact {
 }
 
 impl Fact {
-    /// The fact's name in logs and audit rows.
+    /// The fact's name in logs and audit entries.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Wanted(_) => "workspace-wanted",

@@ -46,7 +46,7 @@ pub const INVARIANTS: &[Invariant] = &[
     finally("nothing is left over", nothing_left),
     finally("every trial has succeeded, or the budget is reached", all_succeeded),
     always("nothing stands still for longer than the reconcile period", goes_on),
-    always("audit rows tell the way to what is stored", audits_tell),
+    always("audit entries tell the way to what is stored", audits_tell),
     finally("calls are bounded", calls_are_bounded),
 ];
 

@@ -7,7 +7,7 @@ use spotsweep::decide::{Answer, decide};
 use spotsweep::ids::SweepId;
 use spotsweep::lifecycle::{Part, Plan, Stage, Sweep};
 use spotsweep::settings::{LEASE, POLL, RECHECK, Settings};
-use spotsweep::store::{Held, View};
+use spotsweep::store::{Held, History, View};
 use spotsweep::upload::Upload;
 use spotsweep::workspace::{Call, Origin, WorkspacePlan};
 
@@ -49,7 +49,8 @@ impl Theatre {
         };
         let record = sweep(origin, now)?;
         let sweep = record.id.clone();
-        let view = View { sweep: Some(Held { record, version: 1, due: None }), ..View::default() };
+        let view =
+            View { sweep: Some(Held { record, version: 1, due: None, recent: History::new() }), ..View::default() };
         Ok(Self { sweep, view, settings, now })
     }
 
@@ -74,7 +75,7 @@ impl Theatre {
             Answer::Illegal(_) => vec!["illegal".to_owned()],
         };
         if let Some(change) = decision.change {
-            self.view.apply(change);
+            self.view.apply(change, History::new());
         }
         let stage = self.stage();
         if stage != before {

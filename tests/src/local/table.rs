@@ -33,6 +33,7 @@ pub struct Table {
 struct Metered {
     rows: Rows,
     units: Units,
+    loses_answer: bool,
 }
 
 impl Table {
@@ -59,6 +60,11 @@ impl Table {
         config(&self.endpoint)
     }
 
+    /// The next request is carried out, and answered with an error.
+    pub fn lose_answer(&self) {
+        lock(&self.state).loses_answer = true;
+    }
+
     /// What has been used since this was last asked.
     pub fn take(&self) -> Units {
         std::mem::take(&mut lock(&self.state).units)
@@ -75,24 +81,22 @@ async fn answer(State(state): State<Arc<Mutex<Metered>>>, headers: HeaderMap, bo
     let action = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut state = lock(&state);
-    let Metered { rows, units } = &mut *state;
+    let Metered { rows, units, loses_answer } = &mut *state;
     units.calls += 1.0;
     units.sent += body.len() as f64;
     let answered = match action.rsplit('.').next().unwrap_or_default() {
         "GetItem" => rows.get(&request, units),
         "Query" => rows.query(&request, units),
         "PutItem" => rows.put(&request, units),
-        "TransactWriteItems" => rows.transact(&request, units),
         _other => Err(Refusal::unknown(action)),
     };
     let (status, body) = match answered {
+        Ok(_) if std::mem::take(loses_answer) => {
+            (500, json!({ "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError" }))
+        }
         Ok(answer) => (200, answer),
-        Err(Refusal { code, message, more }) => {
-            let mut body = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message });
-            if let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) {
-                body.extend(more.clone());
-            }
-            (400, body)
+        Err(Refusal { code, message }) => {
+            (400, json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message }))
         }
     };
     let body = body.to_string();

@@ -7,12 +7,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::BoxError;
-use crate::aws::reader::Entry;
+use super::{BoxError, history};
 use crate::command::DescribedJob;
 use crate::ids::{JobId, SweepId};
 use crate::lifecycle::Sweep;
-use crate::store::{Audit, Change, Held, Overdue, Record};
+use crate::store::{Change, Held, Overdue, Record};
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
 
@@ -24,6 +23,9 @@ pub(in crate::aws) const CLOSED: &str = "closed";
 
 /// Sort key of a sweep.
 pub(in crate::aws) const META: &str = "META";
+
+/// The attribute with a record's own fields.
+pub(super) const RECORD: &str = "record";
 
 /// Prefix of the sort keys of trials, and of pointers to them.
 pub(super) const TRIAL: &str = "TRIAL#";
@@ -39,10 +41,10 @@ pub(super) fn record_row(change: &Change, version: u64, expires: AttributeValue)
     let mut row = keyed(partition(sweep), sk);
     row.insert("version".to_owned(), number(version));
     match &change.record {
-        Record::Sweep(sweep) => row.insert("record".to_owned(), attribute(sweep)?),
+        Record::Sweep(sweep) => row.insert(RECORD.to_owned(), attribute(sweep)?),
         Record::Trial(trial) => {
             row.insert("job".to_owned(), text(trial.job.to_string()));
-            row.insert("record".to_owned(), attribute(trial)?)
+            row.insert(RECORD.to_owned(), attribute(trial)?)
         }
     };
     match (change.due, &change.record) {
@@ -61,41 +63,15 @@ pub(super) fn record_row(change: &Change, version: u64, expires: AttributeValue)
     Ok(row)
 }
 
-/// Who made that version, why, and what it led to.
-pub(super) fn audit_row(change: &Change, version: u64, audit: &Audit, expires: AttributeValue) -> Row {
-    let (sweep, sk, _) = address(&change.record);
-    let of = sk.strip_prefix(TRIAL).unwrap_or(&sk);
-    let commands = audit.commands.iter().map(|command| text(*command)).collect();
-    let mut row = keyed(partition(sweep), format!("{}{version:010}", history(of)));
-    row.extend([
-        ("at".to_owned(), text(sortable(audit.at))),
-        ("event".to_owned(), text(audit.event)),
-        ("answer".to_owned(), text(&audit.answer)),
-        ("state".to_owned(), text(&audit.state)),
-        ("commands".to_owned(), AttributeValue::L(commands)),
-        ("expires".to_owned(), expires),
-    ]);
+/// A row that DynamoDB deletes some time after.
+pub(super) fn expiring(mut row: Row, expires: AttributeValue) -> Row {
+    row.insert("expires".to_owned(), expires);
     row
-}
-
-/// Reads an audit row.
-pub(super) fn entry(row: &Row) -> Result<Entry, BoxError> {
-    let get = |name: &str| field(row, name).ok_or_else(|| format!("an audit row without its {name}"));
-    let commands = row.get("commands").and_then(|value| value.as_l().ok()).into_iter().flatten();
-    Ok(Entry {
-        at: get("at")?.parse()?,
-        event: get("event")?.to_owned(),
-        answer: get("answer")?.to_owned(),
-        state: get("state")?.to_owned(),
-        commands: commands.filter_map(|command| command.as_s().ok().cloned()).collect(),
-    })
 }
 
 /// From an instance, volume or snapshot to a trial. Put without a condition: it says the same every time.
-pub(super) fn pointer_row(resource: &str, trial: &Trial, expires: AttributeValue) -> Row {
-    let mut row = keyed(resource_partition(resource), format!("{TRIAL}{}#{}", trial.sweep, trial.index));
-    row.insert("expires".to_owned(), expires);
-    row
+pub(super) fn pointer_row(resource: &str, trial: &Trial) -> Row {
+    keyed(resource_partition(resource), format!("{TRIAL}{}#{}", trial.sweep, trial.index))
 }
 
 /// The trial that a pointer row leads to.
@@ -104,7 +80,7 @@ pub(super) fn pointed(row: &Row) -> Option<TrialRef> {
     Some(TrialRef { sweep: SweepId::parse(sweep)?, index: index.parse().ok()? })
 }
 
-fn keyed(pk: String, sk: String) -> Row {
+pub(super) fn keyed(pk: String, sk: String) -> Row {
     Row::from([("pk".to_owned(), text(pk)), ("sk".to_owned(), text(sk))])
 }
 
@@ -117,17 +93,8 @@ pub(super) fn resource_partition(id: &str) -> String {
 }
 
 pub(in crate::aws) fn trial_key(index: u32) -> String {
-    format!("{TRIAL}{}", trial_number(index))
-}
-
-/// The form of a trial's index in keys: as text it sorts like the number.
-pub(super) fn trial_number(index: u32) -> String {
-    format!("{index:06}")
-}
-
-/// Prefix of the sort keys of a record's audit rows: [`META`] or a trial's number.
-pub(super) fn history(of: &str) -> String {
-    format!("LOG#{of}#")
+    // As text it sorts like the number.
+    format!("{TRIAL}{index:06}")
 }
 
 /// Where a record lies, and its shard of the index.
@@ -154,13 +121,19 @@ pub(super) fn overdue_record(row: &Row) -> Option<Overdue> {
     Some(Overdue::Trial(DescribedJob { sweep, index: Some(index), job }))
 }
 
-pub(super) fn held<T: DeserializeOwned>(mut row: Row) -> Result<Held<T>, BoxError> {
-    let record = row.remove("record").ok_or("a row without its record")?;
+/// The record of a row.
+pub(super) fn record<T: DeserializeOwned>(mut row: Row) -> Result<T, BoxError> {
+    let record = row.remove(RECORD).ok_or("a row without its record")?;
+    Ok(serde_dynamo::from_attribute_value(record)?)
+}
+
+pub(super) fn held<T: DeserializeOwned>(row: Row) -> Result<Held<T>, BoxError> {
     let version = row.get("version").and_then(|value| value.as_n().ok()).ok_or("a row without its version")?;
     let version = version.parse()?;
+    let recent = history::entries(&row)?;
     let is_open = field(&row, INDEX).is_some_and(|open| open != CLOSED);
     let due = field(&row, "due").filter(|_| is_open).map(str::parse).transpose()?;
-    Ok(Held { record: serde_dynamo::from_attribute_value(record)?, version, due })
+    Ok(Held { record: record(row)?, version, due, recent })
 }
 
 /// A text attribute.
@@ -168,7 +141,7 @@ pub(in crate::aws) fn field<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
     row.get(name)?.as_s().ok().map(String::as_str)
 }
 
-fn attribute<T: Serialize>(record: &T) -> Result<AttributeValue, BoxError> {
+pub(super) fn attribute<T: Serialize>(record: &T) -> Result<AttributeValue, BoxError> {
     Ok(serde_dynamo::to_attribute_value(record)?)
 }
 

@@ -10,9 +10,10 @@ use super::units::{self, Units};
 /// A page of a Query ends with the item that exceeds this (API reference, Query).
 const PAGE_BYTES: u64 = 1 << 20;
 
-/// The index's keys, and what it has of an item beside the table's (infra/control-plane.yaml).
+/// The entries that a record holds of its history. The index's keys, and what it has of an item beside the table's (infra/control-plane.yaml).
 const INDEX: &str = "open";
 const DUE: &str = "due";
+const HISTORY: &str = "history";
 const PROJECTED: [&str; 5] = ["pk", "sk", INDEX, DUE, "job"];
 
 /// Why a request was not answered, as DynamoDB says it.
@@ -20,7 +21,6 @@ const PROJECTED: [&str; 5] = ["pk", "sk", INDEX, DUE, "job"];
 pub(super) struct Refusal {
     pub(super) code: &'static str,
     pub(super) message: String,
-    pub(super) more: Value,
 }
 
 type Answer = Result<Value, Refusal>;
@@ -34,20 +34,14 @@ pub(super) struct Rows {
     items: BTreeMap<Key, Item>,
     /// By index partition, due time and key.
     open: BTreeSet<(String, String, Key)>,
-    /// Where each record stands, by its newest audit row.
+    /// Where each record stands, by its newest audit entry.
     states: BTreeMap<Key, String>,
 }
 
 impl Refusal {
     pub(super) fn unknown(what: &str) -> Self {
         let message = format!("this table does not know {what:?}");
-        Self { code: "ValidationException", message, more: Value::Null }
-    }
-
-    fn cancelled(reasons: &[&str]) -> Self {
-        let reasons: Vec<Value> = reasons.iter().map(|code| json!({ "Code": code })).collect();
-        let message = "Transaction cancelled, please refer cancellation reasons for specific reasons".to_owned();
-        Self { code: "TransactionCanceledException", message, more: json!({ "CancellationReasons": reasons }) }
+        Self { code: "ValidationException", message }
     }
 }
 
@@ -98,35 +92,10 @@ impl Rows {
         *kind(&key, units) += units::write(size);
         if !self.holds(&key, request)? {
             let (code, message) = ("ConditionalCheckFailedException", "The conditional request failed".to_owned());
-            return Err(Refusal { code, message, more: Value::Null });
+            return Err(Refusal { code, message });
         }
-        units.changes += 1.0;
+        self.note(&key, &item, units);
         self.replace(&key, item, units);
-        Ok(json!({}))
-    }
-
-    /// Puts under conditions, all or none.
-    pub(super) fn transact(&mut self, request: &Value, units: &mut Units) -> Answer {
-        let writes = request["TransactItems"].as_array().ok_or_else(|| Refusal::unknown("no TransactItems"))?;
-        let puts = writes.iter().map(|write| wanted(&write["Put"])).collect::<Result<Vec<_>, _>>()?;
-        let mut reasons = Vec::new();
-        for ((key, _), write) in puts.iter().zip(writes) {
-            reasons.push(if self.holds(key, &write["Put"])? { "None" } else { "ConditionalCheckFailed" });
-        }
-        let sizes: Vec<u64> = puts.iter().map(|(key, item)| self.size(key, item)).collect();
-        // What is cancelled is billed all the same (developer guide, "Amazon DynamoDB Transactions: How it works").
-        for ((key, _), size) in puts.iter().zip(&sizes) {
-            *kind(key, units) += units::transact(*size);
-        }
-        if reasons.contains(&"ConditionalCheckFailed") {
-            return Err(Refusal::cancelled(&reasons));
-        }
-        units.changes += 1.0;
-        let record = sizes.first().copied().unwrap_or(0);
-        for (key, item) in puts {
-            self.note(&key, &item, record, units);
-            self.replace(&key, item, units);
-        }
         Ok(json!({}))
     }
 
@@ -138,25 +107,28 @@ impl Rows {
 
     fn holds(&self, key: &Key, put: &Value) -> Result<bool, Refusal> {
         let held = self.items.get(key);
+        let has = |name: &str, value: &str| {
+            held.is_some_and(|held| held.get(name) == Some(&put["ExpressionAttributeValues"][value]))
+        };
         match put["ConditionExpression"].as_str() {
             None => Ok(true),
-            Some("attribute_not_exists(pk)") => Ok(held.is_none()),
-            Some("version = :held") => {
-                let wanted = &put["ExpressionAttributeValues"][":held"];
-                Ok(held.is_some_and(|held| held.get("version") == Some(wanted)))
-            }
+            Some("attribute_not_exists(pk) OR mark = :mark") => Ok(held.is_none() || has("mark", ":mark")),
+            Some("version = :held OR mark = :mark") => Ok(has("version", ":held") || has("mark", ":mark")),
             Some(condition) => Err(Refusal::unknown(condition)),
         }
     }
 
-    /// Counts the changes that move their record on: their audit rows say so.
-    fn note(&mut self, key: &Key, item: &Item, record_bytes: u64, units: &mut Units) {
-        let Some(of) = key.1.strip_prefix("LOG#").and_then(|rest| rest.split('#').next()) else { return };
-        let state = item.get("state").and_then(|state| state["S"].as_str()).unwrap_or_default().to_owned();
-        let before = self.states.insert((key.0.clone(), of.to_owned()), state.clone());
+    /// Counts the changes, and those that move their record on: the entry that a change leaves says so.
+    fn note(&mut self, key: &Key, item: &Item, units: &mut Units) {
+        let Some(version) = item.get("version").and_then(|version| version["N"].as_str()) else { return };
+        units.changes += 1.0;
+        let Some(entry) = item.get(HISTORY).and_then(|history| history["M"].get(version)) else { return };
+        let state = entry["M"]["state"]["S"].as_str().unwrap_or_default().to_owned();
+        let before = self.states.insert(key.clone(), state.clone());
         if before.is_none_or(|before| before != state) {
+            let bare: Item = item.clone().into_iter().filter(|(name, _)| name != HISTORY).collect();
             units.moves += 1.0;
-            units.least += units::write(record_bytes);
+            units.least += units::write(units::size(&bare));
         }
     }
 
@@ -203,9 +175,13 @@ fn page(request: &Value, found: impl Iterator<Item = Item>, units: &mut Units) -
         bytes += units::size(&item);
         items.push(item);
     }
+    let last = items.last().cloned();
+    if let Some(only) = request["ProjectionExpression"].as_str() {
+        items.iter_mut().for_each(|item| item.retain(|name, _| name == only));
+    }
     units.reads += units::read(bytes, request["ConsistentRead"] == true);
     let mut answer = json!({ "Count": items.len(), "ScannedCount": items.len() });
-    if let (Some(_), Some(last)) = (found.peek(), items.last()) {
+    if let (Some(_), Some(last)) = (found.peek(), last) {
         let key = last.iter().filter(|(name, _)| PROJECTED[..4].contains(&name.as_str()));
         let of_index = request["IndexName"].is_string();
         let key = key.filter(|(name, _)| of_index || matches!(name.as_str(), "pk" | "sk"));

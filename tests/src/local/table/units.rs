@@ -9,9 +9,6 @@ use serde_json::{Map, Value};
 const WRITE_BYTES: u64 = 1024;
 const READ_BYTES: u64 = 4096;
 
-/// A write in a transaction is made twice: to prepare, and to commit (same page).
-const TRANSACTION: f64 = 2.0;
-
 /// What calls have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Units {
@@ -25,7 +22,7 @@ pub struct Units {
     pub reads: f64,
     /// Write units of records: sweeps and trials.
     pub records: f64,
-    /// Write units of audit rows.
+    /// Write units of pages of records' histories.
     pub audits: f64,
     /// Write units of pointers from instances, volumes and snapshots.
     pub pointers: f64,
@@ -33,9 +30,9 @@ pub struct Units {
     pub index: f64,
     /// Records written.
     pub changes: f64,
-    /// Of those, the ones after which the record stands elsewhere than before, by its audit row.
+    /// Of those, the ones after which the record stands elsewhere than before, by its history.
     pub moves: f64,
-    /// Write units of these moves if each were one plain write of the record, and nothing else.
+    /// Write units of these moves if each were one write of the record without its history, and nothing else.
     pub least: f64,
 }
 
@@ -88,14 +85,9 @@ pub(super) fn read(bytes: u64, is_consistent: bool) -> f64 {
     if is_consistent { units } else { units / 2.0 }
 }
 
-/// Write units of an item by itself.
+/// Write units of an item.
 pub(super) fn write(bytes: u64) -> f64 {
     bytes.div_ceil(WRITE_BYTES).max(1) as f64
-}
-
-/// Write units of an item in a transaction.
-pub(super) fn transact(bytes: u64) -> f64 {
-    TRANSACTION * write(bytes)
 }
 
 /// Bytes of an item (DynamoDB developer guide, "DynamoDB item sizes and formats").

@@ -1,0 +1,108 @@
+//! A record's history in the table: every change is told once and in order, whether its entry lies in the record or in
+//! a page.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use jiff::{SignedDuration, Timestamp};
+use spotsweep::aws::{DynamoStore, RETENTION_DAYS, Reader};
+use spotsweep::event::Subject;
+use spotsweep::ids::{JobId, SweepId};
+use spotsweep::store::{Audit, Change, CommitError, Record, Store, View};
+use spotsweep::trial::Trial;
+use spotsweep_tests::local::Table;
+
+/// Enough for a dozen pages.
+const CHANGES: usize = 60;
+
+struct Trying {
+    table: Table,
+    store: DynamoStore,
+    reader: Reader,
+    trial: Trial,
+}
+
+impl Trying {
+    async fn new() -> Self {
+        let table = Table::serve().await;
+        let store = DynamoStore::new(&table.config(), "table".to_owned(), RETENTION_DAYS);
+        let reader = Reader::new(&table.config(), "table".to_owned());
+        let trial = Trial::new(SweepId::derive("bucket", "key", "version"), 7, JobId::from("job:7".to_owned()));
+        Self { table, store, reader, trial }
+    }
+
+    async fn load(&self) -> View {
+        let subject = Subject::Trial(self.trial.sweep.clone(), self.trial.index);
+        self.store.load(&subject, Timestamp::UNIX_EPOCH).await.unwrap()
+    }
+
+    async fn commit(&self, view: &mut View, audit: &Audit, figures_only: bool) -> Result<(), CommitError> {
+        let change = Change { record: Record::Trial(self.trial.clone()), due: Some(audit.at), figures_only };
+        let recent = self.store.commit(view, &change, audit).await?;
+        view.apply(change, recent);
+        Ok(())
+    }
+
+    async fn history(&self) -> Vec<Audit> {
+        self.reader.history(&self.trial.sweep, Some(self.trial.index)).await.unwrap()
+    }
+}
+
+/// The `number`th of a record's changes. Some say more than others.
+fn audit(number: usize) -> Audit {
+    Audit {
+        at: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(number as i64),
+        event: "batch-job-state".into(),
+        answer: format!("{number} {}", "word ".repeat(number * 7 % 40)),
+        state: "RUNNING, attached".to_owned(),
+        commands: vec!["describe-jobs".into(); number % 3],
+    }
+}
+
+#[tokio::test]
+async fn every_change_is_told_once_and_in_order() {
+    let trying = Trying::new().await;
+    let (mut view, mut told) = (trying.load().await, Vec::new());
+    for number in 0..CHANGES {
+        if number % 4 == 0 {
+            // As another invocation finds it.
+            let loaded = trying.load().await;
+            assert_eq!(loaded.trial, view.trial);
+            view = loaded;
+        }
+        let figures_only = number % 5 == 3;
+        trying.commit(&mut view, &audit(number), figures_only).await.unwrap();
+        told.extend((!figures_only).then(|| audit(number)));
+        assert_eq!(trying.history().await, told, "after change {number}");
+    }
+}
+
+/// Two invocations load the same version: what the second one puts ahead of its record is true all the same.
+#[tokio::test]
+async fn who_comes_second_changes_no_history() {
+    let trying = Trying::new().await;
+    let (mut first, mut told) = (trying.load().await, Vec::new());
+    for number in 0..CHANGES {
+        let mut second = first.clone();
+        trying.commit(&mut first, &audit(number), false).await.unwrap();
+        told.push(audit(number));
+        for figures_only in [false, true] {
+            let lost = trying.commit(&mut second, &audit(CHANGES + number), figures_only).await;
+            assert!(matches!(lost, Err(CommitError::Conflict)), "{lost:?}");
+        }
+        assert_eq!(trying.history().await, told, "after change {number}");
+    }
+}
+
+/// The SDK repeats a put without an answer. That one has found its own record there is no conflict: the commands that
+/// it was to be followed by would wait for a lease to end.
+#[tokio::test]
+async fn a_put_without_an_answer_has_happened_once() {
+    let trying = Trying::new().await;
+    let mut view = trying.load().await;
+    for number in 0..3 {
+        let mut late = view.clone();
+        trying.table.lose_answer();
+        trying.commit(&mut view, &audit(number), false).await.unwrap();
+        assert!(matches!(trying.commit(&mut late, &audit(number), false).await, Err(CommitError::Conflict)));
+    }
+    assert_eq!(trying.history().await, [audit(0), audit(1), audit(2)]);
+}
