@@ -112,18 +112,20 @@ impl DynamoStore {
         attribute: Option<&str>,
         read: impl Fn(Row) -> Result<T, BoxError>,
     ) -> Result<Vec<T>, BoxError> {
-        let mut pages = self
+        let query = self
             .client
             .query()
             .table_name(&self.table)
             .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
             .expression_attribute_values(":pk", text(pk))
             .expression_attribute_values(":prefix", text(prefix))
-            .set_projection_expression(attribute.map(str::to_owned))
-            .consistent_read(true)
-            .into_paginator()
-            .items()
-            .send();
+            .consistent_read(true);
+        let query = match attribute {
+            // By a name of the query's own, as DynamoDB reserves many words.
+            Some(name) => query.projection_expression("#only").expression_attribute_names("#only", name),
+            None => query,
+        };
+        let mut pages = query.into_paginator().items().send();
         let mut found = Vec::new();
         while let Some(row) = pages.next().await {
             found.push(read(row?)?);

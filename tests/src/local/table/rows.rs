@@ -176,7 +176,7 @@ fn page(request: &Value, found: impl Iterator<Item = Item>, units: &mut Units) -
         items.push(item);
     }
     let last = items.last().cloned();
-    if let Some(only) = request["ProjectionExpression"].as_str() {
+    if let Some(only) = request["ExpressionAttributeNames"]["#only"].as_str() {
         items.iter_mut().for_each(|item| item.retain(|name, _| name == only));
     }
     units.reads += units::read(bytes, request["ConsistentRead"] == true);
