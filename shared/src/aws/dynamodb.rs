@@ -17,7 +17,7 @@ mod rows;
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
@@ -194,7 +194,7 @@ impl DynamoStore {
         let mut record = rows::record_row(change, before + 1, expires.clone())?;
         record.insert(MARK.to_owned(), mark.clone());
         let newest = (!change.figures_only).then(|| (before + 1, audit.clone()));
-        let Kept { record, recent, page } = history::keep(record, view.recent_of(&change.record), newest)?;
+        let Kept { record, recent, page } = history::keep(record, &view.recent_of(&change.record), newest)?;
         let mut ahead: Vec<Row> = page.into_iter().map(|page| rows::expiring(page, expires.clone())).collect();
         if let Record::Trial(trial) = &change.record {
             let resources: BTreeSet<&str> = view.new_references(change).into_iter().collect();
@@ -253,5 +253,5 @@ impl Store for DynamoStore {
 /// Two are never alike, neither in one process nor in two.
 #[expect(clippy::disallowed_types, reason = "nothing is decided by it")]
 fn mark() -> u64 {
-    RandomState::new().build_hasher().finish()
+    std::hash::RandomState::new().build_hasher().finish()
 }

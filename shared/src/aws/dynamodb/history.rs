@@ -32,7 +32,7 @@ pub(super) struct Kept {
 }
 
 /// Adds the newest entry, if there is one, to those that the record has held, or puts it in their place.
-pub(super) fn keep(mut record: Row, held: History, newest: Option<(u64, Audit)>) -> Result<Kept, BoxError> {
+pub(super) fn keep(mut record: Row, held: &History, newest: Option<(u64, Audit)>) -> Result<Kept, BoxError> {
     let newest: History = newest.into_iter().collect();
     let mut all = held.clone();
     all.extend(newest.clone());
@@ -43,7 +43,7 @@ pub(super) fn keep(mut record: Row, held: History, newest: Option<(u64, Audit)>)
     let (recent, entries, page) = if units(&of_all) == units(&of_newest) {
         (all, of_all, None)
     } else {
-        (newest, of_newest, page(&record, &held)?)
+        (newest, of_newest, page(&record, held)?)
     };
     if !recent.is_empty() {
         record.insert(HISTORY.to_owned(), entries);
