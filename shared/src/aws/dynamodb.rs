@@ -7,8 +7,8 @@
 //! | `SWEEP#<id>` | `LOG#<META or index>#<version>` | a page of its history: audit entries, to that version |
 //! | `RES#<i-…, vol-… or snap-…>` | `TRIAL#<sweep>#<index>` | pointer: the resource belongs to that trial |
 //!
-//! A record holds the newest entries of its own history, so that a change and its audit entry are one write. What has
-//! become of them before is in pages, which have a prefix of their own: reading all trials does not read their history.
+//! A record holds the newest entries of its own history, so that a change and its audit entry are one write.
+//! Older entries are in pages, which have a prefix of their own: reading all trials does not read their history.
 //! `open`/`due` is the sparse index over open work, in [`SHARDS`] shards; records that are done
 //! move to its partition [`CLOSED`] (sweeps, for listing) or leave it (trials).
 

@@ -10,10 +10,12 @@ use super::units::{self, Units};
 /// A page of a Query ends with the item that exceeds this (API reference, Query).
 const PAGE_BYTES: u64 = 1 << 20;
 
-/// The entries that a record holds of its history. The index's keys, and what it has of an item beside the table's (infra/control-plane.yaml).
+/// The entries that a record holds of its history.
+const HISTORY: &str = "history";
+
+/// The index's keys, and what it has of an item beside the table's (infra/control-plane.yaml).
 const INDEX: &str = "open";
 const DUE: &str = "due";
-const HISTORY: &str = "history";
 const PROJECTED: [&str; 5] = ["pk", "sk", INDEX, DUE, "job"];
 
 /// Why a request was not answered, as DynamoDB says it.
