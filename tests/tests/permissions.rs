@@ -7,14 +7,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use spotsweep::settings::LEASE;
+use spotsweep::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
 use spotsweep_simulation::harness::Harness;
-use spotsweep_simulation::invocation::Mishap;
+use spotsweep_simulation::invocation::{Invoked, Mishap};
 use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
 
 /// What functions need beside the calls that they make in a simulation: function, or any; action; why.
-const BEYOND: [(&str, &str, &str); 9] = [
+const BEYOND: [(&str, &str, &str); 8] = [
     ("", "logs:CreateLogStream", "Lambda writes the log"),
     ("", "logs:PutLogEvents", "Lambda writes the log"),
     ("", "sqs:SendMessage", "Lambda hands failed events to the queue"),
@@ -22,7 +23,6 @@ const BEYOND: [(&str, &str, &str); 9] = [
     ("", "s3:ListBucket", "without it a missing file is a 403"),
     ("", "s3:AbortMultipartUpload", "large files go in parts"),
     ("reconcile", "ec2:DescribeInstances", "an attachment that others began, on an instance that goes: seldom"),
-    ("sweep-settled", "batch:ListJobs", "a trial's next job that nobody has submitted: seldom"),
     ("sweep-upload", "ec2:DescribeSnapshots", "a sweep file may name a snapshot to start from"),
 ];
 
@@ -50,7 +50,13 @@ fn used() -> Used {
         }
     }
     withdrawn(&mut used);
+    worn_out_last(&mut used);
     used
+}
+
+fn add(used: &mut Used, function: &str, invoked: &Invoked) {
+    let actions = invoked.calls.iter().flat_map(|call| needed(call.action)).map(|action| (*action).to_owned());
+    used.entry(function.to_owned()).or_default().extend(actions);
 }
 
 /// Batch refuses the second part of a sweep, and whoever is at it dies at any of its calls.
@@ -60,19 +66,40 @@ fn withdrawn(used: &mut Used) {
         let mut harness = Harness::new(1);
         harness.cloud.refuse(1);
         let put = harness.put("refused.yaml", file);
-        let mut calls =
-            vec![("sweep-upload", harness.invoke_with(&put, Mishap { dies_at: Some(dies_at), ..Mishap::default() }))];
+        let died = harness.invoke_with(&put, Mishap { dies_at: Some(dies_at), ..Mishap::default() });
+        add(used, "sweep-upload", &died);
         for turn in 0..4 {
             harness.pass(LEASE * 8);
             // Whichever comes first: the schedule, or the event once more.
-            calls.push(match (dies_at + turn) % 2 {
-                0 => ("sweep-upload", harness.invoke(&put)),
-                _ => ("reconcile", harness.invoke(&harness.reconcile())),
-            });
+            match (dies_at + turn) % 2 {
+                0 => add(used, "sweep-upload", &harness.invoke(&put)),
+                _ => add(used, "reconcile", &harness.invoke(&harness.reconcile())),
+            }
         }
-        for (function, invoked) in calls {
-            let actions = invoked.calls.iter().flat_map(|call| needed(call.action)).map(|action| (*action).to_owned());
-            used.entry(function.to_owned()).or_default().extend(actions);
+    }
+}
+
+/// A trial has worn its job out, whoever is to go on with it dies at any of its calls, and nobody is there before the
+/// sweep's end is told, a lease later.
+fn worn_out_last(used: &mut Used) {
+    for dies_at in 0..16 {
+        let mut harness = Harness::new(1);
+        let put = harness.put("worn-out.yaml", "trials: [{a: 1}, {a: 2}]\nspotsweep: {attempts: 20}\n");
+        add(used, "sweep-upload", &harness.invoke(&put));
+        let is_second = |job: &str| job.ends_with(":1");
+        let jobs = harness
+            .run_jobs(|attempt| (60, if is_second(&attempt.job) { INTERRUPTED_EXIT_CODE } else { 0 }))
+            .into_iter()
+            .filter(|event| event["source"] == "aws.batch");
+        for event in jobs {
+            let detail = &event["detail"];
+            let wears_out = detail["status"] == "FAILED" && detail["jobId"].as_str().is_some_and(is_second);
+            let mishap = Mishap { dies_at: wears_out.then_some(dies_at), ..Mishap::default() };
+            add(used, "batch-job-state", &harness.invoke_with(&event, mishap));
+        }
+        harness.pass(LEASE * 2);
+        for event in harness.announced() {
+            add(used, "sweep-settled", &harness.invoke(&event));
         }
     }
 }
