@@ -16,7 +16,7 @@ use crate::setup::Setup;
 
 /// Trials, how often ours and the peer are measured, and the values of the three parameters.
 const SIZES: [(usize, usize, [usize; 3]); 3] =
-    [(24, 7, [2, 3, 4]), (1000, 5, [10, 10, 10]), (10_000, 3, [10, 10, 100])];
+    [(24, 7, [2, 3, 4]), (1000, 5, [10, 10, 10]), (10_000, 7, [10, 10, 100])];
 
 const BUCKET: &str = "submit";
 
