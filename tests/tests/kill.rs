@@ -17,10 +17,12 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Short, so that a run need not wait long for it to end.
+/// Short, so that a run need not wait long for it to end; on a slow machine so many times what an undisturbed
+/// submission takes, else it has ended before anybody comes to be refused.
 const LEASE_SECONDS: u64 = 2;
-/// Until a sweep that others have to finish runs; leases double with each re-drive.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LEASE_SUBMISSIONS: u32 = 8;
+/// Until a sweep that others have to finish runs, in leases, which double with each re-drive.
+const PATIENCE: u32 = 30;
 /// Mostly waiting: for leases to end.
 const AT_ONCE: usize = 10;
 
@@ -41,7 +43,7 @@ struct Figures {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     let stack = Stack::start("kill").await;
-    let points = points(&stack).await;
+    let (points, lease) = points(&stack).await;
     let runs = std::env::var("KILL_RUNS").map_or(Ok(points.len()), |runs| runs.parse());
     let runs: usize = runs.expect("KILL_RUNS is a number");
     let (begun, figures) = (Instant::now(), Arc::new(Figures::default()));
@@ -54,7 +56,7 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
             let (account, places, figures) = (account.clone(), places.clone(), figures.clone());
             round.spawn(async move {
                 let _place = places.acquire().await.unwrap();
-                die_and_recover(&account, run, kind, point, &figures).await;
+                die_and_recover(&account, run, (kind, point), lease, &figures).await;
             });
         }
         while let Some(ended) = round.join_next().await {
@@ -73,19 +75,23 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
 }
 
 /// Every kind of sweep with every point where its function can die. Until they submit, kinds do the
-/// same, and one stands for all.
-async fn points(stack: &Stack) -> Vec<(usize, Kill)> {
+/// same, and one stands for all. And the lease for this machine.
+async fn points(stack: &Stack) -> (Vec<(usize, Kill)>, Duration) {
     let account = Account::open(stack, "undisturbed").await;
     let mut points = Vec::new();
+    let mut lease = Duration::from_secs(LEASE_SECONDS);
     for (kind, (name, parts, text)) in KINDS.into_iter().enumerate() {
+        let begun = Instant::now();
         let calls = undisturbed(&account, name, parts, text).await;
+        // The function takes whole seconds.
+        lease = lease.max(Duration::from_secs((begun.elapsed() * LEASE_SUBMISSIONS).as_secs()));
         let submits = calls.iter().position(|call| call.ends_with("submitjob")).expect("it submits");
         for call in if kind == 0 { 0 } else { submits }..calls.len() {
             points.extend([Moment::Before, Moment::After].map(|moment| (kind, Kill { call, moment })));
         }
     }
     account.close().await;
-    points
+    (points, lease)
 }
 
 async fn undisturbed(account: &Account, name: &str, parts: u32, text: &str) -> Vec<String> {
@@ -96,12 +102,18 @@ async fn undisturbed(account: &Account, name: &str, parts: u32, text: &str) -> V
     invocation.calls
 }
 
-async fn die_and_recover(account: &Account, run: usize, kind: usize, point: Kill, figures: &Figures) {
+async fn die_and_recover(
+    account: &Account,
+    run: usize,
+    (kind, point): (usize, Kill),
+    lease: Duration,
+    figures: &Figures,
+) {
     let (name, parts, text) = KINDS[kind];
     let Kill { call, moment } = point;
     let dropped = account.drop_file(&format!("{name}-{run}-dies-{moment:?}-{call}"), text).await;
     let context = format!("see {}", account.log(&dropped).display());
-    let upload = account.function("sweep-upload", &dropped, LEASE_SECONDS);
+    let upload = account.function("sweep-upload", &dropped, lease.as_secs());
 
     let begun = Instant::now();
     let killed = upload.invoke(&dropped.event, Some(point)).await;
@@ -111,29 +123,29 @@ async fn die_and_recover(account: &Account, run: usize, kind: usize, point: Kill
     let before = account.sweep(&dropped).await;
     let again = upload.invoke(&dropped.event, None).await;
     assert!(matches!(again.outcome, Outcome::Answered(_)), "{context}: delivered again: {again:?}");
-    if before.is_some() && begun.elapsed() < Duration::from_secs(LEASE_SECONDS) {
+    if before.is_some() && begun.elapsed() < lease {
         assert_eq!(again.calls, ["DynamoDB_20120810.GetItem"], "{context}: the lease holds");
         assert_eq!(account.sweep(&dropped).await, before, "{context}: the lease holds");
         figures.refused_by_lease.fetch_add(1, Ordering::Relaxed);
     }
 
-    recover(account, &dropped, run, figures, &context).await;
+    recover(account, &dropped, run, lease, figures, &context).await;
     account.assert_submitted_once(&dropped, parts).await;
 }
 
 /// Lets `reconcile` (or, every third time, one more delivery) take over until the sweep runs; three
 /// of four times the first of them is to die too, somewhere past its first look at the table.
-async fn recover(account: &Account, dropped: &Dropped, run: usize, figures: &Figures, context: &str) {
+async fn recover(account: &Account, dropped: &Dropped, run: usize, lease: Duration, figures: &Figures, context: &str) {
     let tick = reconcile_tick();
     let (name, event) = if run % 3 == 2 { ("sweep-upload", &dropped.event) } else { ("reconcile", &tick) };
-    let successor = account.function(name, dropped, LEASE_SECONDS);
+    let successor = account.function(name, dropped, lease.as_secs());
     // Eight shards of the index and the sweep, or only that.
     let first = if run % 3 == 2 { 1 } else { 9 };
     let moment = if (run / 7).is_multiple_of(2) { Moment::Before } else { Moment::After };
     let mut kill = (run % 4 != 3).then_some(Kill { call: first + run / 4 % 12, moment });
     let begun = Instant::now();
     while account.sweep(dropped).await.is_none_or(|sweep| sweep.stage != Stage::Running) {
-        assert!(begun.elapsed() < PATIENCE, "{context}: not submitted in time");
+        assert!(begun.elapsed() < lease * PATIENCE, "{context}: not submitted in time");
         sleep(Duration::from_millis(250)).await;
         let invocation = successor.invoke(event, kill).await;
         match invocation.outcome {
