@@ -181,7 +181,7 @@ async fn snapshots_are_found_by_their_operation_and_copied() {
     assert_eq!(rig.ask(find.clone()).await, Fact::SnapshotNotFound { operation: 2 });
     // Throttled calls have no effect and are repeated: one snapshot all the same.
     rig.trouble(|trouble| trouble.throttle_share = [(Service::Ec2, 0.4)].into());
-    let snapshot = id(rig.ask(Call::TakeSnapshot { operation: 2, volume: volume.clone() }).await);
+    let snapshot = id(rig.ask(Call::TakeSnapshot { operation: 2, volume: volume.clone(), saved_early: false }).await);
     rig.trouble(|trouble| trouble.throttle_share.clear());
     assert_eq!(id(rig.ask(find).await), snapshot);
     assert_eq!(rig.emulator.with_world(|world, _| world.snapshots().count()), 1);

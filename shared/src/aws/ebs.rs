@@ -55,7 +55,9 @@ async fn call(client: &Client, of: TrialRef, call: Call) -> Outcome {
         Call::DetachVolume { volume, force } => volume::detach(client, volume, force).await?,
         Call::AwaitDetached(id) => volume::await_detached(client, id).await?,
         Call::DeleteVolume(id) => volume::delete(client, id).await?,
-        Call::TakeSnapshot { operation, volume } => snapshot::take(client, &of, operation, &volume).await?,
+        Call::TakeSnapshot { operation, volume, saved_early } => {
+            snapshot::take(client, &of, operation, &volume, saved_early).await?
+        }
         Call::FindSnapshot { operation } => snapshot::find(client, &of, operation).await?,
         Call::DescribeSnapshot(id) => snapshot::describe(client, id).await?,
         Call::DeleteSnapshot(id) => snapshot::delete(client, id).await?,

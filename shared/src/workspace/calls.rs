@@ -17,16 +17,23 @@ const FORCE_DETACH_AFTER_SECONDS: i64 = 300;
 /// reclaim empties them: the SDK's usual three tries, over in three seconds, are too few.
 pub const EC2_TRIES: u32 = 5;
 
-/// Pauses between tries of a throttled CreateSnapshot. A whole zone's reclaim asks for hundreds at once and the bucket
-/// refills with 5 a second (facts 23); of one volume EBS takes one in 15 s, and an interruption's early snapshot is
-/// often followed by the final one within that.
-pub const SNAPSHOT_PAUSES: [Duration; 5] = [
+/// Pauses between tries of a throttled CreateSnapshot, as long as a function may live. A whole zone's reclaim asks for
+/// hundreds at once and the bucket refills with 5 a second (facts 23); of one volume EBS takes one in 15 s, and an
+/// interruption's early snapshot is often followed by the final one within that.
+pub const SNAPSHOT_PAUSES: [Duration; 8] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
     Duration::from_secs(4),
     Duration::from_secs(8),
-    Duration::from_secs(15),
+    Duration::from_secs(8),
+    Duration::from_secs(8),
+    Duration::from_secs(8),
+    Duration::from_secs(8),
 ];
+
+/// The one pause where the account is throttled and an early snapshot holds most already: workspaces of which nothing
+/// is saved, and whose instances go within two minutes, come first.
+pub const SAVED_EARLY_PAUSE: Duration = Duration::from_secs(45);
 
 /// One call on EC2 for a trial's workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +68,8 @@ pub enum Call {
         operation: u32,
         /// `vol-…`
         volume: String,
+        /// Whether an early snapshot of it, as it is mounted now, has been begun.
+        saved_early: bool,
     },
     /// DescribeSnapshots by the operation's tag.
     FindSnapshot {
@@ -159,7 +168,11 @@ impl Workspace {
             let is_new = old.is_none_or(|old| old.asked_at != snapshot.asked_at);
             match (snapshot.state, &snapshot.id) {
                 (SnapshotState::Asked, _) if is_new => {
-                    calls.push(Call::TakeSnapshot { operation: *operation, volume: snapshot.volume.clone() });
+                    calls.push(Call::TakeSnapshot {
+                        operation: *operation,
+                        volume: snapshot.volume.clone(),
+                        saved_early: self.is_saved_early(*operation),
+                    });
                 }
                 (SnapshotState::Asked, _) if again && snapshot.asked_at <= lease_ended => {
                     calls.push(Call::FindSnapshot { operation: *operation });
@@ -170,6 +183,12 @@ impl Workspace {
             }
         }
         calls
+    }
+
+    /// Whether the snapshot follows an early one of the same use of its volume.
+    fn is_saved_early(&self, operation: u32) -> bool {
+        let before = self.snapshots.range(..operation).next_back();
+        before.is_some_and(|(_, before)| before.early.is_some() && before.id.is_some())
     }
 
     fn stage_calls(&self, is_new: bool, plan: &WorkspacePlan, now: Timestamp) -> Vec<Call> {

@@ -33,7 +33,7 @@ impl Cloud {
                 Ok(()) => Fact::Deleted(id),
                 Err(_) => self.describe_volume(id).await?,
             },
-            Call::TakeSnapshot { operation, volume } => self.take_snapshot(&trial, operation, volume).await?,
+            Call::TakeSnapshot { operation, volume, .. } => self.take_snapshot(&trial, operation, volume).await?,
             Call::FindSnapshot { operation } => {
                 let wanted = Selection {
                     filters: vec![Filter::new("tag:spotsweep:operation", format!("{trial}/{operation}"))],

@@ -153,7 +153,7 @@ fn command(command: &Command) -> String {
             Call::DetachVolume { volume, force } => {
                 format!("command {name} {volume}{}", if *force { " by force" } else { "" })
             }
-            Call::TakeSnapshot { operation, volume } => format!("command {name} {operation} of {volume}"),
+            Call::TakeSnapshot { operation, volume, .. } => format!("command {name} {operation} of {volume}"),
             Call::FindSnapshot { operation } => format!("command {name} {operation}"),
             Call::DescribeVolume(id)
             | Call::AwaitDetached(id)

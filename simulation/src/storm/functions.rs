@@ -11,7 +11,7 @@ use spotsweep::claim::Reply;
 use spotsweep::command::Command;
 use spotsweep::event::{self, Event};
 use spotsweep::handle::{ExecuteError, Executor, chain, handle};
-use spotsweep::workspace::{Call, EC2_TRIES, Fact, Refusal, RefusalKind, SNAPSHOT_PAUSES};
+use spotsweep::workspace::{Call, EC2_TRIES, Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES};
 
 use super::clock::Clock;
 use super::{RECONCILE, Scene};
@@ -114,12 +114,18 @@ impl Executor for Patient<'_> {
     async fn execute(&self, command: Command) -> Result<Vec<Event>, ExecuteError> {
         let name = command.name();
         let snapshot = match &command {
-            Command::Workspace(of, Call::TakeSnapshot { operation, .. }) => Some((of.clone(), *operation)),
+            Command::Workspace(of, Call::TakeSnapshot { operation, saved_early, .. }) => {
+                Some((of.clone(), *operation, *saved_early))
+            }
             _another => None,
         };
         // The SDK's standard retries wait 1, 2, 4, 8 s, each times a random share, of which this is the mean.
         let standard = (0..EC2_TRIES - 1).map(|attempt| Duration::from_millis(500 << attempt)).collect();
-        let pauses: Vec<Duration> = if snapshot.is_some() { SNAPSHOT_PAUSES.into() } else { standard };
+        let pauses: Vec<Duration> = match snapshot {
+            Some((.., true)) => vec![SAVED_EARLY_PAUSE],
+            Some((.., false)) => SNAPSHOT_PAUSES.into(),
+            None => standard,
+        };
         let mut pauses = pauses.into_iter();
         loop {
             if !self.pause(COMMAND).await {
@@ -135,7 +141,7 @@ impl Executor for Patient<'_> {
                 (Some(pause), _) => {
                     self.pause(pause).await;
                 }
-                (None, Some((of, operation))) => {
+                (None, Some((of, operation, _))) => {
                     let kind = RefusalKind::Snapshot { operation: *operation };
                     let refusal = Refusal { kind, code: "RequestLimitExceeded".into(), message: chain(&error) };
                     return Ok(vec![Event::Workspace(of.clone(), Fact::Refused(refusal))]);

@@ -40,15 +40,18 @@ where
     }
 }
 
-/// Throttles, of the account and of one volume: "Wait at least 15 seconds between concurrent volume snapshots"
+/// One volume's throttle: "Wait at least 15 seconds between concurrent volume snapshots"
 /// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
+pub(super) const VOLUME_THROTTLED: &str = "SnapshotCreationPerVolumeRateExceeded";
+
+/// Throttles, of the account and of one volume.
 const THROTTLES: [&str; 6] = [
     "RequestLimitExceeded",
     "Throttling",
     "ThrottlingException",
     "RequestThrottled",
     "RequestThrottledException",
-    "SnapshotCreationPerVolumeRateExceeded",
+    VOLUME_THROTTLED,
 ];
 
 #[derive(Debug, PartialEq, Eq)]

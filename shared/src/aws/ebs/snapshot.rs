@@ -1,33 +1,48 @@
 //! Snapshots: taken once, found again, looked at, deleted.
 
+use std::time::Duration;
+
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::{Filter, ResourceType, Snapshot, SnapshotState as State};
 use tokio::time::sleep;
 
-use super::failure::Failure;
+use super::failure::{Failure, VOLUME_THROTTLED};
 use super::{OPERATION_FILTER, operation_name, tags};
-use crate::workspace::{Fact, Refusal, RefusalKind, SNAPSHOT_PAUSES, SnapshotState, TrialRef};
+use crate::workspace::{Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, SnapshotState, TrialRef};
 
 /// CreateSnapshot has no client token (facts 6): only a throttled call, which certainly had no effect, is repeated.
 /// What is unclear is an error, and is looked up by its tag when the lease is over.
-pub(super) async fn take(client: &Client, of: &TrialRef, operation: u32, volume: &str) -> Result<Fact, Failure> {
-    let mut answer = take_once(client, of, operation, volume).await;
-    for pause in SNAPSHOT_PAUSES {
-        match answer {
-            Err(Failure::Throttled { .. }) => {}
-            Ok(_) | Err(Failure::Refused { .. } | Failure::Unclear(_)) => break,
+pub(super) async fn take(
+    client: &Client,
+    of: &TrialRef,
+    operation: u32,
+    volume: &str,
+    saved_early: bool,
+) -> Result<Fact, Failure> {
+    let mut pauses: &[Duration] = &SNAPSHOT_PAUSES;
+    loop {
+        match take_once(client, of, operation, volume).await {
+            Ok((id, state)) => return Ok(Fact::Snapshot { operation: Some(operation), id, state }),
+            Err(Failure::Throttled { code, message }) => {
+                let is_of_account = code != VOLUME_THROTTLED;
+                if saved_early && is_of_account && pauses.len() == SNAPSHOT_PAUSES.len() {
+                    pauses = &[SAVED_EARLY_PAUSE];
+                }
+                let Some((pause, later)) = pauses.split_first() else {
+                    return Ok(refused(operation, code, message));
+                };
+                sleep(*pause).await;
+                pauses = later;
+            }
+            Err(Failure::Refused { code, message }) => return Ok(refused(operation, code, message)),
+            Err(failure @ Failure::Unclear(_)) => return Err(failure),
         }
-        sleep(pause).await;
-        answer = take_once(client, of, operation, volume).await;
     }
-    match answer {
-        Ok((id, state)) => Ok(Fact::Snapshot { operation: Some(operation), id, state }),
-        Err(Failure::Refused { code, message } | Failure::Throttled { code, message }) => {
-            Ok(Fact::Refused(Refusal { kind: RefusalKind::Snapshot { operation }, code, message }))
-        }
-        Err(failure) => Err(failure),
-    }
+}
+
+fn refused(operation: u32, code: String, message: String) -> Fact {
+    Fact::Refused(Refusal { kind: RefusalKind::Snapshot { operation }, code, message })
 }
 
 /// Without the SDK's own retries: a call that timed out may have taken effect.
