@@ -6,6 +6,7 @@
 //! puts) is no part of the control plane.
 
 mod agent;
+mod patience;
 mod prices;
 pub(crate) mod stage;
 mod tally;
@@ -114,10 +115,13 @@ impl Bill<'_> {
         let mut rows = Vec::new();
         let mut all = Units::default();
         for cause in Cause::ALL {
-            let Spent { invocations, units, .. } = self.spent(cause);
+            let Spent { invocations, units, waited, .. } = self.spent(cause);
             rows.push(figure(format!("{}, invocations a trial", cause.name()), invocations / PER_TRIALS, ""));
             rows.push(figure(format!("{}, commits a trial", cause.name()), units.changes / PER_TRIALS, ""));
             rows.push(figure(format!("{}, writes a trial", cause.name()), units.writes() / PER_TRIALS, "units"));
+            if waited > 0.0 {
+                rows.push(figure(format!("{}, waits for volumes a trial", cause.name()), waited / PER_TRIALS, "s"));
+            }
             all += units;
         }
         let kinds =

@@ -22,14 +22,11 @@ const GP3_USD: f64 = 0.08;
 const SNAPSHOT_USD: f64 = 0.05;
 const HOURS_A_MONTH: f64 = 730.0;
 
-/// What the control plane does for an attempt: changes from Batch, claims, mount, end; and a report, of which there is
-/// one a minute once a training is 20 minutes old. USD of a change: 8 write units at $0.625 a million; of a report: 2,
-/// and the index every fifth time; of each: 3 read units at $0.125, one invocation of 256 MB for 40 ms (docs/costs.md).
-const CHANGES_AN_ATTEMPT: f64 = 11.0;
+/// What the control plane costs for an attempt but its reports, and for a report, of which there is one a minute once a
+/// training is 20 minutes old: in USD, from what the bench counts (docs/performance.md, "Its price").
+const USD_AN_ATTEMPT: f64 = 0.000_05;
+const USD_A_REPORT: f64 = 0.000_002;
 const SECONDS_A_REPORT: f64 = 60.0;
-const USD_A_CHANGE: f64 = 8.0 * 0.625e-6 + USD_AN_INVOCATION;
-const USD_A_REPORT: f64 = 2.4 * 0.625e-6 + USD_AN_INVOCATION;
-const USD_AN_INVOCATION: f64 = 3.0 * 0.125e-6 + 0.2e-6 + 0.25 * 0.04 * 0.000_013_333_4;
 
 /// What a trial has cost so far, over all its attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -121,8 +118,7 @@ pub fn costs(plan: &Plan, trials: &[Trial], prices: &Prices, now: Timestamp) -> 
 pub fn spent(trials: &[Trial], costs: &BTreeMap<u32, Cost>) -> Spent {
     let attempts: usize = trials.iter().map(|trial| trial.attempts.len()).sum();
     let seconds: f64 = trials.iter().map(Trial::run_seconds).sum();
-    let (changes, reports) = (attempts as f64 * CHANGES_AN_ATTEMPT, seconds / SECONDS_A_REPORT);
-    let control_plane_usd = changes * USD_A_CHANGE + reports * USD_A_REPORT;
+    let control_plane_usd = attempts as f64 * USD_AN_ATTEMPT + seconds / SECONDS_A_REPORT * USD_A_REPORT;
     let mut spent = Spent { control_plane_usd, ..Spent::default() };
     for cost in costs.values() {
         spent.usd += cost.instance_usd;

@@ -45,7 +45,7 @@ use crate::claim::Seal;
 use crate::ids::SweepId;
 use crate::store::is_default;
 
-pub use calls::{Call, EC2_TRIES, NewVolume, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, device};
+pub use calls::{Call, EC2_TRIES, NewVolume, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, detach_pauses, device};
 pub(crate) use chase::Surroundings;
 pub use facts::{Fact, Refusal, RefusalKind, SnapshotState, VolumeState};
 

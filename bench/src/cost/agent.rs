@@ -32,7 +32,7 @@ pub(super) struct Agent {
     pub(super) step: u64,
     zone: String,
     sweep: String,
-    index: u32,
+    pub(super) index: u32,
     attempt: u32,
     /// Counts the reports.
     sequence: u64,

@@ -50,7 +50,7 @@ impl Dollars {
         let million = |count: f64, usd: f64| count * usd / 1e6;
         let thousand = |count: f64, usd: f64| count * usd / 1e3;
         let invocations = spent.invocations;
-        let waits = spent.units.calls * TABLE_SECONDS + spent.calls * CALL_SECONDS;
+        let waits = spent.units.calls * TABLE_SECONDS + spent.calls * CALL_SECONDS + spent.waited;
         // Its own time was measured with a whole CPU.
         let seconds = invocations * own.seconds * (VCPU_GB / FUNCTION_GB) + waits;
         Self {

@@ -19,6 +19,7 @@ use spotsweep_tests::course::Unpublished;
 use spotsweep_tests::local::Table;
 
 use super::agent::Agent;
+use super::patience::Patient;
 use super::tally::{Cause, Tally};
 
 const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
@@ -37,6 +38,10 @@ const NOTICE: Duration = Duration::from_secs(120);
 
 /// How often a runner looks at the metadata service (facts 32).
 const IMDS_POLL: Duration = Duration::from_secs(5);
+
+/// One trial's container starts so long after the one's before it. They never start in step, and here one invocation
+/// follows the other: what an invocation waits for at the end of a trial (8 s) must not be over for the next one.
+const APART: Duration = Duration::from_secs(12);
 
 /// Happenings of one run: a bound, not a tuning.
 const MOST_HAPPENINGS: usize = 10_000_000;
@@ -228,7 +233,8 @@ impl Stage {
                 Effect::Start(start) => {
                     let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
                     let agent = Agent::new(&start, zone.expect("a container runs on an instance"));
-                    self.go_on_after(agent, Duration::ZERO);
+                    let behind = APART * agent.index;
+                    self.go_on_after(agent, behind);
                 }
                 Effect::Kill(key) | Effect::Stop { attempt: key, .. } => drop(self.agents.remove(&key)),
             }
@@ -280,10 +286,13 @@ impl Stage {
     /// One invocation; its reply where it answered. What must never be ends the run.
     pub(super) async fn invoke(&mut self, event: &Value) -> Option<Option<Reply>> {
         self.harness.cloud.world().advance(self.harness.now);
-        let (store, cloud, now) = (&self.store, &self.harness.cloud, self.harness.now);
+        let (store, now) = (&self.store, self.harness.now);
+        let patient = Patient::new(&self.harness.cloud, now);
         let parsed = event::parse(event.clone()).expect("the event parses");
-        let done = handle(store, cloud, self.harness.settings(), parsed, now).await;
-        self.tally.invoked(Cause::of(event), self.table.take(), &self.harness.calls.take());
+        let done = handle(store, &patient, self.harness.settings(), parsed, now).await;
+        self.harness.now = patient.ends();
+        let waited = self.harness.now.duration_since(now).as_secs_f64();
+        self.tally.invoked(Cause::of(event), self.table.take(), &self.harness.calls.take(), waited);
         match done {
             Ok(report) => Some(report.reply),
             Err(error @ (HandleError::Illegal(_) | HandleError::Steps)) => unreachable!("{}", chain(&error)),

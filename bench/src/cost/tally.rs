@@ -39,6 +39,8 @@ pub(crate) struct Spent {
     pub(crate) events: f64,
     /// Calls of other services than the table's.
     pub(crate) calls: f64,
+    /// Seconds in which something else was waited for than an answer.
+    pub(crate) waited: f64,
 }
 
 /// By cause.
@@ -83,7 +85,7 @@ impl Cause {
 }
 
 impl Tally {
-    pub(super) fn invoked(&mut self, cause: Cause, units: Units, calls: &[Call]) {
+    pub(super) fn invoked(&mut self, cause: Cause, units: Units, calls: &[Call], waited: f64) {
         let made = |action: &str| calls.iter().filter(|call| call.action == action).count() as f64;
         let spent = self.0.entry(cause).or_default();
         spent.invocations += 1.0;
@@ -93,6 +95,7 @@ impl Tally {
         spent.gets += made("GetObject");
         spent.events += made("PutEvents");
         spent.calls += calls.len() as f64;
+        spent.waited += waited;
     }
 
     /// What was used for a cause.
@@ -102,7 +105,7 @@ impl Tally {
 
     /// The same if the sweep had so many times the trials.
     pub(crate) fn scaled(&self, cause: Cause, times: f64) -> Spent {
-        let Spent { invocations, moving, units, puts, gets, events, calls } = self.of(cause);
+        let Spent { invocations, moving, units, puts, gets, events, calls, waited } = self.of(cause);
         if cause.grows_with_trials() {
             return Spent {
                 invocations: invocations * times,
@@ -112,6 +115,7 @@ impl Tally {
                 gets: gets * times,
                 events: events * times,
                 calls: calls * times,
+                waited: waited * times,
             };
         }
         // Results read all trials' rows, and one curve of each up to a number that small sweeps do not reach.

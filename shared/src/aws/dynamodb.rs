@@ -9,8 +9,11 @@
 //!
 //! A record holds the newest entries of its own history, so that a change and its audit entry are one write.
 //! Older entries are in pages, which have a prefix of their own: reading all trials does not read their history.
-//! `open`/`due` is the sparse index over open work, in [`SHARDS`] shards; records that are done
-//! move to its partition [`CLOSED`] (sweeps, for listing) or leave it (trials).
+//! `open`/`sk` is the sparse index over open work, in [`SHARDS`] shards; records that are done
+//! move to its partition [`CLOSED`] (sweeps, for listing) or leave it (trials). A due time is in
+//! its entries, not in their keys: a new key is two writes
+//! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.ThroughputConsiderations.Writes>), and
+//! due times move often. So a tick reads all entries, some 60 of them for a read unit.
 
 mod history;
 mod rows;
@@ -38,8 +41,8 @@ use rows::{Row, TRIAL, number, sortable};
 
 pub(super) use rows::{CLOSED, INDEX, META, SHARDS, field, partition, text, trial_key};
 
-/// Overdue records that one tick takes from one shard; the next tick takes the rest.
-const OVERDUE_PER_SHARD: i32 = 500;
+/// Overdue records that one tick takes; the next tick takes the rest.
+const OVERDUE_A_TICK: usize = 4000;
 
 /// The attribute by which a put knows itself again.
 const MARK: &str = "mark";
@@ -133,28 +136,31 @@ impl DynamoStore {
         Ok(found)
     }
 
-    /// Records past their due time, and when the first of them was due.
+    /// Records past their due time, those that have been due for the longest first, and since when the first is.
     async fn overdue(&self, now: Timestamp) -> Result<View, BoxError> {
-        let mut view = View::default();
+        let mut found = Vec::new();
         for shard in 0..SHARDS {
-            let page = self
+            let mut rows = self
                 .client
                 .query()
                 .table_name(&self.table)
                 .index_name(INDEX)
-                .key_condition_expression("#open = :open AND due <= :now")
+                .key_condition_expression("#open = :open")
+                .filter_expression("due <= :now")
                 .expression_attribute_names("#open", INDEX)
                 .expression_attribute_values(":open", text(format!("due#{shard}")))
                 .expression_attribute_values(":now", text(sortable(now)))
-                .limit(OVERDUE_PER_SHARD)
-                .send()
-                .await?;
-            view.overdue.extend(page.items().iter().filter_map(rows::overdue_record));
-            // The index sorts by due time.
-            let oldest = page.items().first().and_then(|row| field(row, "due")?.parse().ok());
-            view.oldest_due = view.oldest_due.into_iter().chain(oldest).min();
+                .into_paginator()
+                .items()
+                .send();
+            while let Some(row) = rows.next().await {
+                found.extend(rows::overdue_record(&row?));
+            }
         }
-        Ok(view)
+        found.sort_by_key(|(due, _)| *due);
+        let oldest_due = found.first().map(|(due, _)| *due);
+        let overdue = found.into_iter().take(OVERDUE_A_TICK).map(|(_, record)| record).collect();
+        Ok(View { overdue, oldest_due, ..View::default() })
     }
 
     /// Puts a row that says the same whoever puts it, however often.

@@ -98,18 +98,16 @@ impl Reader {
             .query()
             .table_name(&self.0.table)
             .index_name(INDEX)
-            .key_condition_expression("#open = :open")
+            .key_condition_expression("#open = :open AND sk = :sweep")
             .expression_attribute_names("#open", INDEX)
             .expression_attribute_values(":open", text(partition))
+            .expression_attribute_values(":sweep", text(META))
             .into_paginator()
             .items()
             .send();
         let mut ids = Vec::new();
         while let Some(row) = rows.next().await {
-            let row = row?;
-            if field(&row, "sk") == Some(META) {
-                ids.extend(field(&row, "pk").and_then(|pk| SweepId::parse(pk.strip_prefix("SWEEP#")?)));
-            }
+            ids.extend(field(&row?, "pk").and_then(|pk| SweepId::parse(pk.strip_prefix("SWEEP#")?)));
         }
         Ok(ids)
     }

@@ -35,6 +35,12 @@ pub const SNAPSHOT_PAUSES: [Duration; 8] = [
 /// is saved, and whose instances go within two minutes, come first.
 pub const SAVED_EARLY_PAUSE: Duration = Duration::from_secs(45);
 
+/// Pauses between looks at a volume that is on its way off an instance, 15.5 s in all: a function lives 60. The first
+/// ones are shorter, for volumes that nobody has mounted any more.
+pub fn detach_pauses() -> impl Iterator<Item = Duration> {
+    (1..20).map(|look| (Duration::from_millis(125) * look).min(Duration::from_secs(1)))
+}
+
 /// One call on EC2 for a trial's workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {

@@ -21,6 +21,9 @@ pub(in crate::aws) const INDEX: &str = "open";
 /// The index partition of sweeps that are done.
 pub(in crate::aws) const CLOSED: &str = "closed";
 
+/// The attribute with a record's due time.
+const DUE: &str = "due";
+
 /// Sort key of a sweep.
 pub(in crate::aws) const META: &str = "META";
 
@@ -50,13 +53,12 @@ pub(super) fn record_row(change: &Change, version: u64, expires: AttributeValue)
     match (change.due, &change.record) {
         (Some(due), _) => {
             row.insert(INDEX.to_owned(), text(format!("due#{shard}")));
-            row.insert("due".to_owned(), text(sortable(due)));
+            row.insert(DUE.to_owned(), text(sortable(due)));
         }
         (None, record) => {
             row.insert("expires".to_owned(), expires);
-            if let Record::Sweep(sweep) = record {
+            if let Record::Sweep(_) = record {
                 row.insert(INDEX.to_owned(), text(CLOSED));
-                row.insert("due".to_owned(), text(sortable(sweep.upload.uploaded_at)));
             }
         }
     }
@@ -109,16 +111,17 @@ pub(super) fn address(record: &Record) -> (&SweepId, String, u32) {
     }
 }
 
-/// Reads an index row: keys, and the job where it is a trial's.
-pub(super) fn overdue_record(row: &Row) -> Option<Overdue> {
+/// Reads an index row: its due time and what is due, with the job where it is a trial's.
+pub(super) fn overdue_record(row: &Row) -> Option<(Timestamp, Overdue)> {
+    let due = field(row, DUE)?.parse().ok()?;
     let sweep = SweepId::parse(field(row, "pk")?.strip_prefix("SWEEP#")?)?;
     let sk = field(row, "sk")?;
     if sk == META {
-        return Some(Overdue::Sweep(sweep));
+        return Some((due, Overdue::Sweep(sweep)));
     }
     let index = sk.strip_prefix(TRIAL)?.parse().ok()?;
     let job = JobId::from(field(row, "job")?.to_owned());
-    Some(Overdue::Trial(DescribedJob { sweep, index: Some(index), job }))
+    Some((due, Overdue::Trial(DescribedJob { sweep, index: Some(index), job })))
 }
 
 /// The record of a row.
@@ -131,8 +134,7 @@ pub(super) fn held<T: DeserializeOwned>(row: Row) -> Result<Held<T>, BoxError> {
     let version = row.get("version").and_then(|value| value.as_n().ok()).ok_or("a row without its version")?;
     let version = version.parse()?;
     let recent = history::entries(&row)?;
-    let is_open = field(&row, INDEX).is_some_and(|open| open != CLOSED);
-    let due = field(&row, "due").filter(|_| is_open).map(str::parse).transpose()?;
+    let due = field(&row, DUE).map(str::parse).transpose()?;
     Ok(Held { record: record(row)?, version, due, recent })
 }
 

@@ -1,7 +1,5 @@
 //! Volumes: made, looked at, attached, detached, deleted.
 
-use std::time::Duration;
-
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::operation::create_volume::CreateVolumeOutput;
 use aws_sdk_ec2::types::{
@@ -11,16 +9,10 @@ use tokio::time::sleep;
 
 use super::failure::Failure;
 use super::{OPERATION_FILTER, client_token, operation_name, snapshot, tags};
-use crate::workspace::{Fact, NewVolume, Refusal, RefusalKind, TrialRef, VolumeState};
+use crate::workspace::{Fact, NewVolume, Refusal, RefusalKind, TrialRef, VolumeState, detach_pauses};
 
 /// MiB/s at which a volume loads its snapshot: the fastest (facts 25).
 const INITIALIZATION_RATE: i32 = 300;
-
-/// How often [`await_detached`] looks, in 19 s at most: a function lives 60.
-const DETACH_LOOKS: u32 = 20;
-
-/// The pause between two of its looks; the first ones are shorter, for volumes that nobody has mounted any more.
-const DETACH_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) async fn create(client: &Client, of: &TrialRef, wanted: &NewVolume) -> Result<Fact, Failure> {
     let operation = wanted.operation;
@@ -165,9 +157,9 @@ const DETACHED_ALREADY: [&str; 3] = [NOT_FOUND, WRONG_STATE, "InvalidAttachment.
 
 /// Waits while a volume is on its way off an instance: EBS sends no event when it is (facts 11).
 pub(super) async fn await_detached(client: &Client, id: String) -> Result<Fact, Failure> {
-    for pause in 1..DETACH_LOOKS {
+    for pause in detach_pauses() {
         match look(client, &id).await? {
-            Some(VolumeState::InUse { .. }) => sleep((DETACH_PAUSE / 8 * pause).min(DETACH_PAUSE)).await,
+            Some(VolumeState::InUse { .. }) => sleep(pause).await,
             Some(_) | None => break,
         }
     }

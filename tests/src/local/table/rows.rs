@@ -13,7 +13,7 @@ const PAGE_BYTES: u64 = 1 << 20;
 /// The entries that a record holds of its history.
 const HISTORY: &str = "history";
 
-/// The index's keys, and what it has of an item beside the table's (infra/control-plane.yaml).
+/// The index's partition key, and what it has of an item (infra/control-plane.yaml).
 const INDEX: &str = "open";
 const DUE: &str = "due";
 const PROJECTED: [&str; 5] = ["pk", "sk", INDEX, DUE, "job"];
@@ -34,7 +34,7 @@ type Key = (String, String);
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     items: BTreeMap<Key, Item>,
-    /// By index partition, due time and key.
+    /// By index partition, sort key and key.
     open: BTreeSet<(String, String, Key)>,
     /// Where each record stands, by its newest audit entry.
     states: BTreeMap<Key, String>,
@@ -66,22 +66,20 @@ impl Rows {
                 };
                 let found = self.items.range((after, Bound::Unbounded));
                 let found = found.take_while(|((of, sk), _)| *of == pk && sk.starts_with(&prefix));
-                Ok(page(request, found.map(|(_, item)| item.clone()), units))
+                page(request, found.map(|(_, item)| item.clone()), units)
             }
-            (Some(INDEX), "#open = :open" | "#open = :open AND due <= :now") => {
+            (Some(INDEX), "#open = :open" | "#open = :open AND sk = :sweep") => {
                 let open = value(":open")?;
-                let until = if condition.ends_with(":now") { Some(value(":now")?) } else { None };
+                let only = if condition.ends_with(":sweep") { Some(value(":sweep")?) } else { None };
                 let first = (open.clone(), String::new(), Key::default());
                 let after = match &request["ExclusiveStartKey"] {
                     Value::Null => Bound::Included(first),
-                    start => Bound::Excluded((open.clone(), text(&start[DUE])?, key(start)?)),
+                    start => Bound::Excluded((open.clone(), text(&start["sk"])?, key(start)?)),
                 };
-                let found = self
-                    .open
-                    .range((after, Bound::Unbounded))
-                    .take_while(|(of, due, _)| *of == open && until.as_ref().is_none_or(|until| due <= until));
+                let found = self.open.range((after, Bound::Unbounded)).take_while(|(of, ..)| *of == open);
+                let found = found.filter(|(_, sk, _)| only.as_ref().is_none_or(|only| only == sk));
                 let found = found.filter_map(|(_, _, key)| self.items.get(key).map(projected));
-                Ok(page(request, found, units))
+                page(request, found, units)
             }
             (_, condition) => Err(Refusal::unknown(condition)),
         }
@@ -160,7 +158,7 @@ fn wanted(put: &Value) -> Result<(Key, Item), Refusal> {
 
 /// Its place in the index, where it has one.
 fn entry(key: &Key, item: &Item) -> Option<(String, String, Key)> {
-    Some((text(item.get(INDEX)?).ok()?, text(item.get(DUE)?).ok()?, key.clone()))
+    Some((text(item.get(INDEX)?).ok()?, key.1.clone(), key.clone()))
 }
 
 /// What the index has of an item.
@@ -169,28 +167,36 @@ fn projected(item: &Item) -> Item {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn page(request: &Value, found: impl Iterator<Item = Item>, units: &mut Units) -> Value {
-    let limit = request["Limit"].as_u64().unwrap_or(u64::MAX);
+fn page(request: &Value, found: impl Iterator<Item = Item>, units: &mut Units) -> Answer {
     let (mut items, mut bytes) = (Vec::new(), 0);
     let mut found = found.peekable();
-    while let Some(item) = found.next_if(|_| bytes < PAGE_BYTES && (items.len() as u64) < limit) {
+    while let Some(item) = found.next_if(|_| bytes < PAGE_BYTES) {
         bytes += units::size(&item);
         items.push(item);
     }
-    let last = items.last().cloned();
+    let mut answer = json!({ "ScannedCount": items.len() });
+    if let (Some(_), Some(last)) = (found.peek(), items.last()) {
+        let of_index = request["IndexName"].is_string();
+        let is_key = |name: &str| matches!(name, "pk" | "sk") || (of_index && name == INDEX);
+        let key = last.iter().filter(|(name, _)| is_key(name));
+        answer["LastEvaluatedKey"] = key.map(|(name, value)| (name.clone(), value.clone())).collect::<Item>().into();
+    }
+    // What is read is billed, not what passes.
+    units.reads += units::read(bytes, request["ConsistentRead"] == true);
+    match request["FilterExpression"].as_str() {
+        None => {}
+        Some("due <= :now") => {
+            let now = text(&request["ExpressionAttributeValues"][":now"])?;
+            items.retain(|item| item.get(DUE).and_then(|due| text(due).ok()).is_some_and(|due| due <= now));
+        }
+        Some(filter) => return Err(Refusal::unknown(filter)),
+    }
     if let Some(only) = request["ExpressionAttributeNames"]["#only"].as_str() {
         items.iter_mut().for_each(|item| item.retain(|name, _| name == only));
     }
-    units.reads += units::read(bytes, request["ConsistentRead"] == true);
-    let mut answer = json!({ "Count": items.len(), "ScannedCount": items.len() });
-    if let (Some(_), Some(last)) = (found.peek(), last) {
-        let key = last.iter().filter(|(name, _)| PROJECTED[..4].contains(&name.as_str()));
-        let of_index = request["IndexName"].is_string();
-        let key = key.filter(|(name, _)| of_index || matches!(name.as_str(), "pk" | "sk"));
-        answer["LastEvaluatedKey"] = key.map(|(name, value)| (name.clone(), value.clone())).collect::<Item>().into();
-    }
+    answer["Count"] = items.len().into();
     answer["Items"] = items.into();
-    answer
+    Ok(answer)
 }
 
 /// Under what a row's write units are counted.
