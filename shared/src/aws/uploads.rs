@@ -66,8 +66,8 @@ async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared:
         index.push(&line);
         lines.write(&line).await?;
     }
-    lines.finish().await?;
-    put(client, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream").await?;
+    let index = put(client, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream");
+    tokio::try_join!(lines.finish(), index)?;
     Ok(vec![Event::TrialsStored { sweep, prepared }])
 }
 
