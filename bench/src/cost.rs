@@ -10,6 +10,8 @@ mod patience;
 mod prices;
 pub(crate) mod stage;
 mod tally;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

@@ -10,37 +10,12 @@ use spotsweep::aws::{DynamoStore, RETENTION_DAYS, Reader};
 use spotsweep::claim::{ClaimRequest, Metric, Request, Seal};
 use spotsweep::event;
 use spotsweep::handle::handle;
+use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Idle, Unpublished, kind, ready};
 use spotsweep_tests::local::{Account, Outcome, Stack, Table, Units};
 
-/// A ceiling is at most so far above what is counted.
-const SLACK: f64 = 1.15;
-
 /// As deployed.
 const LEASE_SECONDS: u64 = 120;
-
-/// Collects what is off, so that one run shows all of it.
-#[derive(Default)]
-struct Ceilings(Vec<String>);
-
-impl Ceilings {
-    fn hold(&mut self, what: &str, counted: f64, most: f64) {
-        println!("{what}: {counted:.1} of {most:.1}");
-        if counted > most {
-            self.0.push(format!("{what}: {counted:.1}, at most {most:.1} is allowed"));
-        } else if counted * SLACK < most {
-            self.0.push(format!("{what}: {counted:.1} is well below {most:.1}: lower the ceiling"));
-        }
-    }
-}
-
-impl Drop for Ceilings {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            assert!(self.0.is_empty(), "\n{}", self.0.join("\n"));
-        }
-    }
-}
 
 /// Trials, the calls of their submission, and the bytes of these calls' requests.
 const SUBMISSIONS: [(u32, f64, f64); 3] = [(24, 12.0, 20_000.0), (1000, 12.0, 90_000.0), (10_000, 12.0, 800_000.0)];

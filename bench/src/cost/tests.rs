@@ -1,0 +1,38 @@
+//! What the price is reckoned from is held like everything that is counted (tests/tests/counted.rs).
+
+use spotsweep_tests::ceilings::Ceilings;
+
+use super::stage::{Plan, Stage};
+use super::tally::{Cause, Spent};
+use super::{LINE, TRAINING};
+
+const TRIALS: u32 = 2;
+
+/// By interruptions of each trial, and of a trial: invocations, commits, units written and read, seconds of waiting for
+/// volumes, all but its reports; and units that a report writes.
+const TRIALS_TAKE: [(u32, [f64; 6]); 2] =
+    [(0, [11.0, 15.0, 35.0, 23.0, 8.0, 1.2]), (1, [25.0, 37.0, 98.0, 56.0, 12.0, 1.7])];
+
+#[tokio::test]
+async fn a_trial_takes_few_invocations_and_units() {
+    let mut ceilings = Ceilings::default();
+    for (interruptions, most) in TRIALS_TAKE {
+        let mut stage = Stage::new(Plan { trials: TRIALS, training: TRAINING, interruptions, line: LINE }).await;
+        stage.run_until(Stage::is_over).await;
+        let of = |cause| stage.tally().of(cause);
+        let own = [Cause::Jobs, Cause::Workspaces, Cause::Claims].map(of);
+        let each = |figure: fn(&Spent) -> f64| own.iter().map(figure).sum::<f64>() / f64::from(TRIALS);
+        let reports = of(Cause::Reports);
+        let counted = [
+            ("invocations", each(|spent| spent.invocations)),
+            ("commits", each(|spent| spent.units.changes)),
+            ("units written", each(|spent| spent.units.writes())),
+            ("units read", each(|spent| spent.units.reads)),
+            ("seconds waited", each(|spent| spent.waited)),
+            ("units written by a report", reports.units.writes() / reports.invocations),
+        ];
+        for ((what, counted), most) in counted.into_iter().zip(most) {
+            ceilings.hold(&format!("{interruptions} interruptions: {what}"), counted, most);
+        }
+    }
+}
