@@ -28,8 +28,8 @@ const RECLAIMED: &str = "Server.SpotInstanceTermination";
 const PART_MIB: f64 = 8.0;
 
 /// DynamoDB units of one load (a sweep and a trial of up to 8 KiB, strongly consistent) and of one put (a record of 2
-/// KiB with its two writes of the index, or a pointer). On the large side: what only brings figures, which is most,
-/// seldom writes the index.
+/// KiB, its entry in the index, and now and then a page of its history or a pointer). On the large side: what only
+/// brings figures, which is most, seldom writes more than the record.
 const LOAD_UNITS: f64 = 4.0;
 const PUT_UNITS: f64 = 4.0;
 
