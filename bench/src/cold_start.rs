@@ -30,6 +30,9 @@ use function::Function;
 use program::{Kind, Program, SMALLEST_MB, Started};
 use tls::Identity;
 
+/// The unit of memory, binaries and zips.
+pub(crate) const SIZE: &str = "MB";
+
 /// The peer's starts of a kind, and how many of ours go before each.
 const TURNS: (usize, usize) = (5, 3);
 /// The same where each takes seconds.
@@ -68,7 +71,7 @@ pub(crate) async fn rows(setup: &Setup) -> Vec<Row> {
         let pair = stage.measure(function, full).await;
         rows.push(pair.row(name("tls"), "ms", |start| start.answer_ms).target(Target::RatioAtLeast(40.0)));
         rows.push(pair.row(name("tls, until it asks"), "ms", |start| start.init_ms));
-        rows.push(pair.row(name("memory"), "MB", |start| start.rss_mb).target(Target::AtMost(12.0)));
+        rows.push(pair.row(name("memory"), SIZE, |start| start.rss_mb).target(Target::AtMost(12.0)));
         let pair = stage.measure(function, cell(&http, None)).await;
         rows.push(pair.row(name("http"), "ms", |start| start.answer_ms));
         if let Ok(share) = &share {
@@ -76,8 +79,8 @@ pub(crate) async fn rows(setup: &Setup) -> Vec<Row> {
             rows.push(pair.row(name("tls, 128 MB"), "ms", |start| start.answer_ms));
         }
         let (binary, zip) = size::of(&setup.binaries.join(function.name)).expect("the binary can be read");
-        rows.push(Row::new(name("binary"), "MB", &[binary / 1e6]));
-        rows.push(Row::new(name("zip"), "MB", &[zip / 1e6]).target(Target::AtMost(4.0)));
+        rows.push(Row::new(name("binary"), SIZE, &[binary / 1e6]));
+        rows.push(Row::new(name("zip"), SIZE, &[zip / 1e6]).target(Target::AtMost(4.0)));
     }
     // The least that a peer can be: whoever makes clients only when they are needed waits for the others later.
     if let Some(function) = Function::all().iter().find(|function| function.name == "spot-interruption") {
