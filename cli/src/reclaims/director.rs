@@ -95,7 +95,12 @@ impl Director {
     /// What to do now. `ended` is the share of the trials that have.
     pub(crate) fn acts(&mut self, scene: &Scene, ended: f64, now: f64) -> Vec<Act> {
         let mut acts = self.due_lifts(now);
-        acts.extend(self.due_reclaims(scene, now));
+        let reclaims = self.due_reclaims(scene, now);
+        if !reclaims.is_empty() {
+            // The scene does not show them yet: whoever is chosen now may be taken already, and two strikes would be one.
+            acts.extend(reclaims);
+            return acts;
+        }
         let due = self.strikes.iter().take_while(|strike| strike.after <= ended);
         let waits_for_move = due.clone().any(|strike| strike.kind == Kind::Migration);
         let chosen = due.enumerate().find_map(|(at, strike)| Some((at, self.victim(strike, scene)?.clone())));
@@ -274,7 +279,9 @@ mod tests {
         let idle = scene(&[("i-1", "a", 0, "")]);
         assert_eq!(director.acts(&idle, 0.0, REBALANCE_LEAD_SECONDS), [], "it would strike nobody");
         let acts = director.acts(&busy, 0.0, REBALANCE_LEAD_SECONDS + 1.0);
-        assert_eq!(acts[0], reclaim("i-1", true, Kind::Rebalance));
+        assert_eq!(acts, [reclaim("i-1", true, Kind::Rebalance)], "nor struck twice at once");
+        let other = scene(&[("i-2", "a", 1, "epoch=1 x=1\n")]);
+        assert_eq!(director.acts(&other, 0.0, 2.0), [reclaim("i-2", false, Kind::Silent)], "the other is not lost");
     }
 
     #[test]
