@@ -11,6 +11,7 @@ mod events;
 mod executor;
 mod gather;
 mod lambda;
+mod lazy;
 mod lines;
 mod logs;
 mod multipart;

@@ -7,17 +7,18 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 
 use super::executor::{Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
 use crate::claim::Access;
 use crate::command::Command;
 use crate::event::{Event, TrialRequest};
 
 /// Lends credentials to attempts.
 pub fn access(config: &SdkConfig) -> impl Service + use<> {
-    Lender(Client::new(config))
+    Lender(lazy(config, Client::new))
 }
 
 #[derive(Debug)]
-struct Lender(Client);
+struct Lender(Lazy<Client>);
 
 impl Service for Lender {
     fn take(&self, command: Box<Command>) -> Taken<'_> {

@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 
 use super::ebs;
 use super::executor::{Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
 use super::origin::{self, Resolved};
 use crate::command::{Command, DescribedJob, Prepared, Submission};
 use crate::event::{self, Event};
@@ -29,11 +30,11 @@ const THROTTLED_TRIES: u32 = 5;
 
 /// Submits, finds, describes and ends jobs.
 pub fn batch(config: &SdkConfig) -> impl Service + use<> {
-    Batch(Client::new(config))
+    Batch(lazy(config, Client::new))
 }
 
 #[derive(Debug)]
-struct Batch(Client);
+struct Batch(Lazy<Client>);
 
 impl Service for Batch {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
@@ -51,13 +52,13 @@ impl Service for Batch {
 
 /// Looks up what a sweep is to run on and with.
 pub fn targets(config: &SdkConfig) -> impl Service + use<> {
-    Targets { batch: Client::new(config), ec2: ebs::client(config) }
+    Targets { batch: lazy(config, Client::new), ec2: lazy(config, ebs::client) }
 }
 
 #[derive(Debug)]
 struct Targets {
-    batch: Client,
-    ec2: aws_sdk_ec2::Client,
+    batch: Lazy<Client>,
+    ec2: Lazy<aws_sdk_ec2::Client>,
 }
 
 impl Service for Targets {

@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use sha2::{Digest, Sha256};
 
 use super::executor::{Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
 use crate::command::Command;
 use crate::event::Event;
 use crate::workspace::{Call, EC2_TRIES, TrialRef};
@@ -32,11 +33,11 @@ pub(super) fn client(config: &SdkConfig) -> Client {
 
 /// Makes, moves, copies and deletes trials' volumes.
 pub fn ebs(config: &SdkConfig) -> impl Service + use<> {
-    Ebs(client(config))
+    Ebs(lazy(config, client))
 }
 
 #[derive(Debug)]
-struct Ebs(Client);
+struct Ebs(Lazy<Client>);
 
 impl Service for Ebs {
     fn take(&self, command: Box<Command>) -> Taken<'_> {

@@ -7,17 +7,18 @@ use aws_sdk_ecs::types::ContainerInstance;
 use futures_util::FutureExt;
 
 use super::executor::{Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
 use crate::command::Command;
 use crate::event::Event;
 use crate::workspace::{Fact, TrialRef};
 
 /// Finds the instances that attempts are about to run on.
 pub fn ecs(config: &SdkConfig) -> impl Service + use<> {
-    Ecs(Client::new(config))
+    Ecs(lazy(config, Client::new))
 }
 
 #[derive(Debug)]
-struct Ecs(Client);
+struct Ecs(Lazy<Client>);
 
 impl Service for Ecs {
     fn take(&self, command: Box<Command>) -> Taken<'_> {

@@ -6,6 +6,7 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use futures_util::FutureExt;
 
 use super::executor::{BoxError, Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
 use crate::announcement::{Announcement, SOURCE};
 use crate::command::Command;
 use crate::event::Event;
@@ -13,21 +14,21 @@ use crate::handle::chain;
 
 /// Says it on the bus.
 pub fn bus(config: &SdkConfig) -> impl Service + use<> {
-    Bus(Client::new(config))
+    Bus(lazy(config, Client::new))
 }
 
 /// Says it on the bus, and tells the sweep's own topic.
 pub fn bus_and_topics(config: &SdkConfig) -> impl Service + use<> {
-    BusAndTopics { bus: Client::new(config), topics: aws_sdk_sns::Client::new(config) }
+    BusAndTopics { bus: lazy(config, Client::new), topics: lazy(config, aws_sdk_sns::Client::new) }
 }
 
 #[derive(Debug)]
-struct Bus(Client);
+struct Bus(Lazy<Client>);
 
 #[derive(Debug)]
 struct BusAndTopics {
-    bus: Client,
-    topics: aws_sdk_sns::Client,
+    bus: Lazy<Client>,
+    topics: Lazy<aws_sdk_sns::Client>,
 }
 
 impl Service for Bus {

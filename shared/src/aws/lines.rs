@@ -5,6 +5,7 @@ use aws_sdk_s3::Client;
 use futures_util::FutureExt;
 
 use super::executor::{Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
 use super::s3::bytes;
 use crate::claim::Prefix;
 use crate::command::Command;
@@ -13,11 +14,11 @@ use crate::trials;
 
 /// Finds trials' lines.
 pub fn lines(config: &SdkConfig) -> impl Service + use<> {
-    Lines(Client::new(config))
+    Lines(lazy(config, Client::new))
 }
 
 #[derive(Debug)]
-struct Lines(Client);
+struct Lines(Lazy<Client>);
 
 impl Service for Lines {
     fn take(&self, command: Box<Command>) -> Taken<'_> {

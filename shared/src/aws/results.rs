@@ -5,6 +5,7 @@ use aws_sdk_s3::Client;
 use futures_util::FutureExt;
 
 use super::executor::{Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
 use super::s3::put;
 use super::{gather, prices};
 use crate::command::Command;
@@ -18,13 +19,13 @@ pub type Page = fn(&Report) -> String;
 
 /// Gathers, and publishes with reports drawn by `page`: only who gives it one holds the chart library in its binary.
 pub fn results(config: &SdkConfig, page: Page) -> impl Service + use<> {
-    Results { s3: Client::new(config), prices: prices::Clients::new(config), page }
+    Results { s3: lazy(config, Client::new), prices: lazy(config, prices::Clients::new), page }
 }
 
 #[derive(Debug)]
 struct Results {
-    s3: Client,
-    prices: prices::Clients,
+    s3: Lazy<Client>,
+    prices: Lazy<prices::Clients>,
     page: Page,
 }
 

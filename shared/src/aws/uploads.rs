@@ -5,6 +5,7 @@ use aws_sdk_s3::Client;
 use futures_util::FutureExt;
 
 use super::executor::{BoxError, Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
 use super::multipart::Writer;
 use super::s3::{bytes, is_gone, put};
 use crate::answer::{plan_json, rejection_json};
@@ -19,11 +20,11 @@ use crate::upload::Upload;
 
 /// Reads dropped files, writes trials and answers.
 pub fn uploads(config: &SdkConfig) -> impl Service + use<> {
-    Uploads(Client::new(config))
+    Uploads(lazy(config, Client::new))
 }
 
 #[derive(Debug)]
-struct Uploads(Client);
+struct Uploads(Lazy<Client>);
 
 impl Service for Uploads {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
