@@ -49,7 +49,7 @@ use crate::event;
 use crate::handle::handle;
 use crate::settings::Settings;
 
-/// Everything that one function needs, made once at cold start.
+/// Everything that one function needs: its table's client from its cold start on, each other client from its first use.
 #[derive(Debug)]
 pub struct Deployment {
     /// Stored state.

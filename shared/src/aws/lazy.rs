@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use aws_config::SdkConfig;
 
-/// A client that derefs to itself, and is made by that.
+/// Derefs to the client; the first time makes it.
 pub(super) type Lazy<C> = LazyLock<C, Box<dyn FnOnce() -> C + Send>>;
 
 /// A client that `make` makes of the configuration, once it is used.
