@@ -135,12 +135,14 @@ impl Director {
         for (at, instance) in std::mem::take(&mut self.recommended) {
             let live = scene.instances.iter().find(|live| live.id == instance);
             let newest = |trial: &u32| scene.runs.get(trial).map(Vec::as_slice).unwrap_or_default();
+            let strikes_somebody =
+                |live: &Instance| !self.closed.contains(&live.zone) && live.trials.iter().map(newest).any(is_training);
             match live {
                 None => {
                     let (kind, notice) = (Kind::Rebalance, true);
                     self.strikes.insert(0, Strike { kind, notice, after: 0.0, blocks: None, pick: 0 });
                 }
-                Some(live) if at <= now && live.trials.iter().map(newest).any(is_training) => {
+                Some(live) if at <= now && strikes_somebody(live) => {
                     acts.push(Act::Reclaim { instance, notice: true, kind: Kind::Rebalance });
                 }
                 Some(_) => self.recommended.push((at, instance)),
@@ -165,13 +167,14 @@ impl Director {
         candidates.get(choose(strike.pick, candidates.len())).copied()
     }
 
-    /// Nothing has been announced to it yet, nor to its neighbours where all of them are taken.
+    /// Nothing has been announced to it yet, nor to its neighbours where all of them are taken. Whoever is in a zone
+    /// that the trace has closed is taken with it, even if the scene does not show that yet.
     fn is_undisturbed(&self, instance: &Instance, kind: Kind, scene: &Scene) -> bool {
         let announced = |instance: &Instance| {
             instance.is_leaving || self.recommended.iter().any(|(_, recommended)| *recommended == instance.id)
         };
         let neighbours = scene.instances.iter().filter(|other| kind == Kind::Zone && other.zone == instance.zone);
-        !announced(instance) && !neighbours.into_iter().any(announced)
+        !self.closed.contains(&instance.zone) && !announced(instance) && !neighbours.into_iter().any(announced)
     }
 
     fn strike(&mut self, strike: &Strike, victim: &Instance, waits_for_move: bool, now: f64) -> Vec<Act> {
@@ -292,6 +295,20 @@ mod tests {
         let second = scene(&[("i-2", "a", 0, "epoch=1 x=1\n")]);
         assert_eq!(director.acts(&second, 0.0, 0.5), [Act::Recommend { instance: "i-2".into() }]);
         assert_eq!(director.left(), 1);
+    }
+
+    #[test]
+    fn whom_the_trace_takes_is_not_struck_as_well() {
+        let mut director = director(&[strike(Kind::Rebalance, 0.0), strike(Kind::Silent, 0.0)]);
+        let here = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(director.acts(&here, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
+        assert_eq!(director.turn("a", false).len(), 1);
+        let both = scene(&[("i-0", "a", 1, "epoch=1 x=1\n"), ("i-1", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(director.acts(&both, 0.0, REBALANCE_LEAD_SECONDS), [], "neither with the notice nor without");
+        let after = scene(&[("i-2", "b", 0, "epoch=1 x=1\n")]);
+        let acts = director.acts(&after, 0.0, REBALANCE_LEAD_SECONDS + 1.0);
+        assert_eq!(acts, [Act::Recommend { instance: "i-2".into() }], "both strikes are still to come");
+        assert_eq!(director.left(), 2);
     }
 
     #[test]
