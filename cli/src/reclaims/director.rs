@@ -129,20 +129,17 @@ impl Director {
     }
 
     /// The notice comes some time after the recommendation, and not between two trials: it would strike nobody. Where
-    /// the instance is gone by then, another one is to be chosen.
+    /// the instance is gone by then, another one is to be chosen; where it is being taken anyway, that is soon.
     fn due_reclaims(&mut self, scene: &Scene, now: f64) -> Vec<Act> {
         let mut acts = Vec::new();
         for (at, instance) in std::mem::take(&mut self.recommended) {
             let live = scene.instances.iter().find(|live| live.id == instance);
-            let newest = |trial: &u32| scene.runs.get(trial).map(Vec::as_slice).unwrap_or_default();
-            let strikes_somebody =
-                |live: &Instance| !self.closed.contains(&live.zone) && live.trials.iter().map(newest).any(is_training);
             match live {
                 None => {
                     let (kind, notice) = (Kind::Rebalance, true);
                     self.strikes.insert(0, Strike { kind, notice, after: 0.0, blocks: None, pick: 0 });
                 }
-                Some(live) if at <= now && strikes_somebody(live) => {
+                Some(live) if at <= now && !self.is_taken(live) && scene.runs_on(live).any(is_training) => {
                     acts.push(Act::Reclaim { instance, notice: true, kind: Kind::Rebalance });
                 }
                 Some(_) => self.recommended.push((at, instance)),
@@ -152,13 +149,12 @@ impl Director {
     }
 
     fn victim<'a>(&self, strike: &Strike, scene: &'a Scene) -> Option<&'a Instance> {
-        let newest = |trial: &u32| scene.runs.get(trial).map(Vec::as_slice).unwrap_or_default();
         let candidates: Vec<&Instance> = scene
             .instances
             .iter()
             .filter(|instance| self.is_undisturbed(instance, strike.kind, scene))
             .filter(|instance| {
-                instance.trials.iter().map(newest).any(|runs| match strike.kind {
+                scene.runs_on(instance).any(|runs| match strike.kind {
                     Kind::Migration => is_moving(runs),
                     Kind::Notice | Kind::Silent | Kind::Rebalance | Kind::Zone => is_training(runs),
                 })
@@ -167,14 +163,19 @@ impl Director {
         candidates.get(choose(strike.pick, candidates.len())).copied()
     }
 
-    /// Nothing has been announced to it yet, nor to its neighbours where all of them are taken. Whoever is in a zone
-    /// that the trace has closed is taken with it, even if the scene does not show that yet.
+    /// Whether its notice is out. Whoever is in a zone that the trace has closed has it, even if the scene does not show
+    /// that yet.
+    fn is_taken(&self, instance: &Instance) -> bool {
+        instance.is_leaving || self.closed.contains(&instance.zone)
+    }
+
+    /// Nothing has been announced to it yet, nor to its neighbours where all of them are taken.
     fn is_undisturbed(&self, instance: &Instance, kind: Kind, scene: &Scene) -> bool {
         let announced = |instance: &Instance| {
-            instance.is_leaving || self.recommended.iter().any(|(_, recommended)| *recommended == instance.id)
+            self.is_taken(instance) || self.recommended.iter().any(|(_, recommended)| *recommended == instance.id)
         };
         let neighbours = scene.instances.iter().filter(|other| kind == Kind::Zone && other.zone == instance.zone);
-        !self.closed.contains(&instance.zone) && !announced(instance) && !neighbours.into_iter().any(announced)
+        !announced(instance) && !neighbours.into_iter().any(announced)
     }
 
     fn strike(&mut self, strike: &Strike, victim: &Instance, waits_for_move: bool, now: f64) -> Vec<Act> {
@@ -305,6 +306,10 @@ mod tests {
         assert_eq!(director.turn("a", false).len(), 1);
         let both = scene(&[("i-0", "a", 1, "epoch=1 x=1\n"), ("i-1", "a", 0, "epoch=1 x=1\n")]);
         assert_eq!(director.acts(&both, 0.0, REBALANCE_LEAD_SECONDS), [], "neither with the notice nor without");
+        assert_eq!(director.turn("a", true), [capacity("a", true)]);
+        let mut leaving = both;
+        leaving.instances.iter_mut().for_each(|instance| instance.is_leaving = true);
+        assert_eq!(director.acts(&leaving, 0.0, REBALANCE_LEAD_SECONDS), [], "nor once the zone is open again");
         let after = scene(&[("i-2", "b", 0, "epoch=1 x=1\n")]);
         let acts = director.acts(&after, 0.0, REBALANCE_LEAD_SECONDS + 1.0);
         assert_eq!(acts, [Act::Recommend { instance: "i-2".into() }], "both strikes are still to come");

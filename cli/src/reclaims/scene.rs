@@ -87,6 +87,11 @@ impl Scene {
         self.read(now);
     }
 
+    /// The runs so far of each trial that an instance hosts.
+    pub(crate) fn runs_on<'a>(&'a self, instance: &'a Instance) -> impl Iterator<Item = &'a [Run]> {
+        instance.trials.iter().map(|trial| self.runs.get(trial).map(Vec::as_slice).unwrap_or_default())
+    }
+
     fn started(&mut self, trial: u32, stream: &str, instance: &str, zone: &str) {
         let runs = self.runs.entry(trial).or_default();
         if runs.last().is_none_or(|run| run.stream != stream) {
