@@ -4,6 +4,7 @@ mod account;
 mod batch;
 mod control_plane;
 mod finding;
+mod launch_template;
 mod stack;
 mod storage;
 

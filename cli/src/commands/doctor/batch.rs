@@ -5,6 +5,7 @@ use aws_sdk_batch::types::{CeState, CeStatus, ComputeEnvironmentDetail, JobQueue
 
 use super::control_plane::Variables;
 use super::finding::Finding;
+use super::launch_template;
 use super::stack::Deployment;
 use crate::target::Target;
 
@@ -27,7 +28,7 @@ pub(super) async fn look(target: &Target, deployment: &Deployment, variables: &V
     let named = |variable: &str| variables.get(variable).filter(|name| !name.is_empty());
     let mut findings = Vec::new();
     match named("SPOTSWEEP_QUEUE") {
-        Some(queue) => findings.extend(look_at_queue(&client, queue, deployment, is_local).await),
+        Some(queue) => findings.extend(look_at_queue(&client, queue, target, deployment).await),
         None => findings.push(Finding::ok("job queue", "every sweep has to name its own")),
     }
     match named("SPOTSWEEP_JOB_DEFINITION") {
@@ -45,7 +46,7 @@ pub(super) async fn look(target: &Target, deployment: &Deployment, variables: &V
     findings
 }
 
-async fn look_at_queue(client: &Client, name: &str, deployment: &Deployment, is_local: bool) -> Vec<Finding> {
+async fn look_at_queue(client: &Client, name: &str, target: &Target, deployment: &Deployment) -> Vec<Finding> {
     const ABOUT: &str = "job queue";
     let described = match client.describe_job_queues().job_queues(name).send().await {
         Ok(described) => described,
@@ -62,14 +63,19 @@ async fn look_at_queue(client: &Client, name: &str, deployment: &Deployment, is_
         .filter_map(|order| order.compute_environment().map(str::to_owned))
         .collect();
     let asked = client.describe_compute_environments().set_compute_environments(Some(environments));
-    match asked.send().await {
-        Ok(described) => {
-            let looked = described.compute_environments().iter();
-            let wanted = deployment.compute_tag();
-            findings.extend(looked.map(|environment| environment_finding(environment, wanted, is_local)));
-        }
+    let described = match asked.send().await {
+        Ok(described) => described,
         Err(error) => {
             findings.push(Finding::refused("compute environment", "batch:DescribeComputeEnvironments", &error));
+            return findings;
+        }
+    };
+    let is_local = target.config.endpoint_url().is_some();
+    for environment in described.compute_environments() {
+        findings.push(environment_finding(environment, deployment.compute_tag(), is_local));
+        // The local stack's instances boot nothing.
+        if !is_local {
+            findings.extend(launch_template::look(&aws_sdk_ec2::Client::new(&target.config), environment).await);
         }
     }
     findings
