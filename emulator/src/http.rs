@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{any, get, post};
+use axum::{Router, middleware};
 use http_body::Frame;
 
 use crate::driver::Core;
@@ -39,14 +39,25 @@ pub(crate) fn router(core: Arc<Core>) -> Router {
         .route("/_emulator/reclaim-zone", post(own::reclaim_zone))
         .route("/_emulator/rebalance", post(own::rebalance))
         .route("/_emulator/zone-capacity", post(own::zone_capacity))
+        .layer(middleware::map_response_with_state(Arc::clone(&core), with_request_id))
         .with_state(core)
 }
+
+/// Every answer names its request, as AWS's do; EC2's bodies name it too.
+async fn with_request_id(State(core): State<Arc<Core>>, mut response: Response) -> Response {
+    if let Ok(id) = HeaderValue::from_str(&core.request_id()) {
+        response.headers_mut().entry(REQUEST_ID).or_insert(id);
+    }
+    response
+}
+
+const REQUEST_ID: &str = "x-amzn-requestid";
 
 /// EC2, ECS, CloudWatch Logs and the price list all POST to `/`: EC2 alone does not name its action in a header.
 async fn root(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Answer {
     match headers.get("x-amz-target").map(|target| String::from_utf8_lossy(target.as_bytes())) {
         Some(target) if target.starts_with(logs::VERSION) => logs::call(&core, &target, &body),
-        Some(target) if target == pricing::GET_PRODUCTS => pricing::call(&body),
+        Some(target) if target == pricing::GET_PRODUCTS => pricing::call(&core, &body),
         Some(target) => ecs::call(&core, &target, &body),
         None => ec2::call(&core, &body),
     }
@@ -55,7 +66,7 @@ async fn root(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) ->
 fn answer(status: u16, content_type: &'static str, body: String) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let content_type = header::HeaderValue::from_static(content_type);
+    let content_type = HeaderValue::from_static(content_type);
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response
 }

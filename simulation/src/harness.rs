@@ -226,7 +226,7 @@ impl Harness {
 fn set_up(world: &mut World, account: &Account) -> Result<(), Box<dyn std::error::Error>> {
     let refused = |error| format!("{error:?}");
     let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
-        "type": "SPOT", "minvCpus": 0, "maxvCpus": account.max_vcpus, "instanceTypes": [account.instance_type],
+        "type": "SPOT", "instanceRole": "ecsInstanceRole", "minvCpus": 0, "maxvCpus": account.max_vcpus, "instanceTypes": [account.instance_type],
         "subnets": account.zones.iter().map(|zone| format!("subnet-{zone}")).collect::<Vec<_>>() } });
     world.create_compute_environment(serde_json::from_value(environment)?).map_err(refused)?;
     let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);

@@ -30,7 +30,7 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let emulator = Emulator::serve(Config::new(folder.path().to_owned())).await.unwrap();
         let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
-            "type": "SPOT", "minvCpus": 2, "maxvCpus": 2, "instanceTypes": ["c7i.large"],
+            "type": "SPOT", "instanceRole": "ecsInstanceRole", "minvCpus": 2, "maxvCpus": 2, "instanceTypes": ["c7i.large"],
             "subnets": ["subnet-us-east-1a", "subnet-us-east-1b"] } });
         let request = serde_json::from_value(environment).unwrap();
         emulator.with_world(|world, _| world.create_compute_environment(request)).unwrap();

@@ -36,13 +36,13 @@ const ACTIONS: [(&str, Action); 12] = [
     }),
     ("DescribeJobDefinitions", |world, body| world.describe_job_definitions(&parse(body)?)),
     ("CreateComputeEnvironment", |world, body| world.create_compute_environment(parse(body)?)),
-    ("DescribeComputeEnvironments", |world, body| Ok(world.describe_compute_environments(&parse(body)?))),
+    ("DescribeComputeEnvironments", |world, body| world.describe_compute_environments(&parse(body)?)),
     ("CreateJobQueue", |world, body| world.create_job_queue(parse(body)?)),
-    ("DescribeJobQueues", |world, body| Ok(world.describe_job_queues(&parse(body)?))),
+    ("DescribeJobQueues", |world, body| world.describe_job_queues(&parse(body)?)),
 ];
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JobDefinition {
     #[serde(default)]
     job_definition: String,
@@ -58,10 +58,10 @@ fn check_size(body: &[u8], limit: usize) -> Result<(), ApiError> {
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let body = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|error| ApiError {
-        code: "SerializationException",
-        status: 400,
-        message: error.to_string(),
+    serde_json::from_slice(body).map_err(|error| match error.to_string() {
+        // AWS takes it or ignores it; here it would have no effect, so it is refused.
+        unknown if unknown.starts_with("unknown field") => ApiError::not_emulated(&unknown),
+        message => ApiError { code: "SerializationException", status: 400, message },
     })
 }
 

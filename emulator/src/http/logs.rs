@@ -1,7 +1,6 @@
 //! CloudWatch Logs' wire, for reading what containers print: JSON 1.1, GetLogEvents from the head of a stream on.
 //!
-//! A stream is the attempt's own file, whatever the group is called. Its lines have no times of their own: each gets
-//! the time of the newest (<https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html>).
+//! A stream is the attempt's own file. Its lines have no times of their own: each gets the time of the newest (<https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html>).
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -19,18 +18,27 @@ use crate::driver::Core;
 /// What `X-Amz-Target` begins with.
 pub(super) const VERSION: &str = "Logs_20140328.";
 const GET: &str = "GetLogEvents";
+/// Most events of one answer, as AWS has it.
+const MOST_EVENTS: usize = 10_000;
 /// Most bytes of one answer, as AWS has it.
 const PAGE_BYTES: u64 = 1 << 20;
 /// An unfinished line that stays so for this long is taken to be the last.
 const QUIET: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GetLogEvents {
+    log_group_name: String,
     log_stream_name: String,
     next_token: Option<String>,
     #[serde(default)]
     start_from_head: bool,
+    /// 1 to 10 000 events.
+    limit: Option<usize>,
+    /// Milliseconds since 1970: the first event that is wanted.
+    start_time: Option<u64>,
+    /// Milliseconds since 1970: the first event that is not.
+    end_time: Option<u64>,
 }
 
 /// A refusal: its code, and why.
@@ -39,8 +47,12 @@ type Refusal = (&'static str, String);
 pub(super) fn call(core: &Arc<Core>, target: &str, body: &Bytes) -> Answer {
     let outcome = match target.strip_prefix(VERSION) {
         Some(GET) => serde_json::from_slice::<GetLogEvents>(body)
+            // Also for members that are not emulated.
             .map_err(|error| ("SerializationException", error.to_string()))
-            .and_then(|request| events(core.logs(), &request)),
+            .and_then(|request| {
+                check_group(core, &request)?;
+                events(core.logs(), &request)
+            }),
         Some(_) | None => Err((
             "UnknownOperationException",
             format!("{target} is not known to spotsweep-emulator: it has {VERSION}{GET}."),
@@ -52,6 +64,15 @@ pub(super) fn call(core: &Arc<Core>, target: &str, body: &Bytes) -> Answer {
             answer(400, "application/x-amz-json-1.1", json!({ "__type": code, "message": message }).to_string())
         }
     })
+}
+
+/// A stream's name begins with the job definition's (Batch user guide, "Use the awslogs log driver").
+fn check_group(core: &Arc<Core>, request: &GetLogEvents) -> Result<(), Refusal> {
+    let definition = request.log_stream_name.split('/').next().unwrap_or_default();
+    if core.with(|world, _now| world.is_log_group(definition, &request.log_group_name)) {
+        return Ok(());
+    }
+    Err(("ResourceNotFoundException", "The specified log group does not exist.".to_owned()))
 }
 
 /// One page. The token is the place in the file: at the end it stays the same, as AWS's does.
@@ -69,13 +90,24 @@ fn events(logs: &Path, request: &GetLogEvents) -> Result<Value, Refusal> {
         let message = "spotsweep-emulator reads forward only: give startFromHead, or the nextForwardToken before";
         ("InvalidParameterException", message.to_owned())
     })?;
-    let (bytes, at) = page(&logs.join(name), offset).map_err(|error| match error.kind() {
+    let limit = request.limit.unwrap_or(MOST_EVENTS);
+    if !(1..=MOST_EVENTS).contains(&limit) {
+        let message = format!("limit must be between 1 and {MOST_EVENTS}, not {limit}");
+        return Err(("InvalidParameterException", message));
+    }
+    let (mut bytes, at) = page(&logs.join(name), offset).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => missing(),
         _ => ("ServiceUnavailableException", error.to_string()),
     })?;
     let millis = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    if let Some((last, _)) = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(limit - 1) {
+        bytes.truncate(last + 1);
+    }
+    let is_wanted = request.start_time.is_none_or(|start| millis >= u128::from(start))
+        && request.end_time.is_none_or(|end| millis < u128::from(end));
     let events: Vec<Value> = bytes
         .split_inclusive(|byte| *byte == b'\n')
+        .filter(|_| is_wanted)
         .map(|line| String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']).to_owned())
         .map(|line| json!({ "timestamp": millis, "ingestionTime": millis, "message": line }))
         .collect();
@@ -108,7 +140,15 @@ mod tests {
 
     fn read(logs: &Path, stream: &str, token: Option<&str>) -> Result<(Vec<String>, String), &'static str> {
         let next_token = token.map(str::to_owned);
-        let request = GetLogEvents { log_stream_name: stream.to_owned(), next_token, start_from_head: token.is_none() };
+        let request = GetLogEvents {
+            log_group_name: "/aws/batch/job".to_owned(),
+            log_stream_name: stream.to_owned(),
+            next_token,
+            start_from_head: token.is_none(),
+            limit: None,
+            start_time: None,
+            end_time: None,
+        };
         let page = events(logs, &request).map_err(|(code, _)| code)?;
         let lines =
             page["events"].as_array().unwrap().iter().map(|event| event["message"].as_str().unwrap().to_owned());

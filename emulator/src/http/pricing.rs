@@ -1,10 +1,13 @@
 //! The price list's wire: JSON 1.1, of which GetProducts is known, for one instance type.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{Answer, answer};
+use crate::driver::Core;
 use crate::world::prices::on_demand_usd;
 
 pub(super) const GET_PRODUCTS: &str = "AWSPriceListService.GetProducts";
@@ -12,27 +15,53 @@ pub(super) const GET_PRODUCTS: &str = "AWSPriceListService.GetProducts";
 const JSON: &str = "application/x-amz-json-1.1";
 
 #[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct GetProducts {
+    service_code: String,
     #[serde(default)]
     filters: Vec<Filter>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Filter {
+    #[serde(rename = "Type")]
+    kind: String,
     field: String,
     value: String,
 }
 
-pub(super) fn call(body: &Bytes) -> Answer {
-    Ok(match serde_json::from_slice::<GetProducts>(body) {
+/// What an ordinary instance is: the one product of a type that is known here. A filter for another is refused.
+const ORDINARY: [(&str, &str); 4] =
+    [("operatingSystem", "Linux"), ("tenancy", "Shared"), ("preInstalledSw", "NA"), ("capacitystatus", "Used")];
+
+pub(super) fn call(core: &Arc<Core>, body: &Bytes) -> Answer {
+    let request = serde_json::from_slice::<GetProducts>(body).map_err(|error| error.to_string());
+    let region = core.with(|world, _now| world.settings().region.clone());
+    Ok(match request.and_then(|request| check(request, &region)) {
         Ok(request) => answer(200, JSON, products(&request)),
-        Err(error) => {
-            let body = json!({"__type": "InvalidParameterException", "message": error.to_string()});
+        Err(message) => {
+            let body = json!({"__type": "InvalidParameterException", "message": message});
             answer(400, JSON, body.to_string())
         }
     })
+}
+
+fn check(request: GetProducts, region: &str) -> Result<GetProducts, String> {
+    if request.service_code != "AmazonEC2" {
+        return Err(format!("The service {} is not emulated by spotsweep-emulator.", request.service_code));
+    }
+    for Filter { kind, field, value } in &request.filters {
+        let known = match field.as_str() {
+            "instanceType" => true,
+            "regionCode" => value == region,
+            _other => ORDINARY.contains(&(field, value)),
+        };
+        if kind != "TERM_MATCH" || !known {
+            return Err(format!("The filter {field} {kind} {value} is not emulated by spotsweep-emulator."));
+        }
+    }
+    Ok(request)
 }
 
 /// Each product is a text of JSON of its own, as on AWS.

@@ -81,6 +81,7 @@ struct Definition {
     retry: RetryStrategy,
     timeout_seconds: Option<u64>,
     tags: BTreeMap<String, String>,
+    propagate_tags: bool,
 }
 
 /// What a job id names.
@@ -129,6 +130,14 @@ impl Batch {
         let attempt = self.run(run).current()?;
         attempt.started_at?;
         Some(AttemptKey { job: self.run_id(run), attempt: attempt.number })
+    }
+}
+
+/// The page size that a request asks for: 1 to `most`, which is also the default.
+fn page_size(asked: Option<usize>, most: usize) -> Result<usize, super::ApiError> {
+    match asked.unwrap_or(most) {
+        size if (1..=most).contains(&size) => Ok(size),
+        size => Err(super::ApiError::client(format!("maxResults must be between 1 and {most}, not {size}"))),
     }
 }
 

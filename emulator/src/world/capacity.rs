@@ -187,6 +187,7 @@ impl World {
             tags,
             container_instance_arn: self.arn("ecs", &format!("container-instance/{cluster}/{container_instance}")),
             state_reason: None,
+            transition_reason: String::new(),
             total: holds,
             free: holds,
             runs: BTreeSet::new(),

@@ -34,6 +34,10 @@ pub use snapshot::CreateSnapshot;
 pub use tags::Tags;
 use token::Token;
 
+const GP3: &str = "gp3";
+const GP3_IOPS: u32 = 3000;
+const GP3_THROUGHPUT_MIB: u32 = 125;
+
 /// All that EBS remembers.
 #[derive(Debug, Default)]
 pub(super) struct Ebs {
@@ -108,6 +112,22 @@ pub struct Volume {
     lineage: Vec<String>,
     files: Arc<Files>,
     fails: bool,
+}
+
+impl Volume {
+    /// I/O operations a second: of gp3 the baseline that the price includes, of gp2 3 for each GiB between 100 and
+    /// 16 000 (EBS user guide, "General Purpose SSD volumes").
+    pub fn iops(&self) -> u32 {
+        match self.volume_type.as_str() {
+            GP3 => GP3_IOPS,
+            _gp2 => self.size_gib.saturating_mul(3).clamp(100, 16_000),
+        }
+    }
+
+    /// Throughput in MiB/s; EC2 shows none for gp2.
+    pub fn throughput_mib(&self) -> Option<u32> {
+        (self.volume_type == GP3).then_some(GP3_THROUGHPUT_MIB)
+    }
 }
 
 /// Where an attachment is in its life.

@@ -2,7 +2,7 @@
 
 use super::filter::Resource;
 use super::instance::Cause;
-use super::{ApiError, Instance, InstanceState, Selection, World};
+use super::{ApiError, Filter, Instance, InstanceState, Selection, World};
 
 impl World {
     /// Shows instances, and the token of the next page.
@@ -40,6 +40,23 @@ impl World {
         }
         self.schedule();
         Ok(changes)
+    }
+
+    /// Shows the region's zones: those of these names, all if there is none.
+    ///
+    /// # Errors
+    /// `InvalidParameterValue` for unknown names and unknown filters.
+    pub fn describe_zones(&self, names: Vec<String>, filters: Vec<Filter>) -> Result<Vec<Zone>, ApiError> {
+        if let Some(unknown) = names.iter().find(|name| !self.settings.zones.contains(name)) {
+            let message = format!("Invalid availability zone: [{unknown}]");
+            return Err(ApiError::ec2("InvalidParameterValue", message));
+        }
+        let region = &self.settings.region;
+        let zones: Vec<Zone> =
+            self.settings.zones.iter().map(|name| Zone { name: name.clone(), region: region.clone() }).collect();
+        let wanted = Selection { ids: names, filters, ..Selection::default() };
+        let (chosen, _) = wanted.choose(zones.iter())?;
+        Ok(chosen.into_iter().cloned().collect())
     }
 
     /// Refuses a zone that the region does not have.
@@ -82,8 +99,63 @@ fn well_formed(id: &str) -> bool {
         .is_some_and(|digits| matches!(digits.len(), 8 | 17) && digits.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
+/// An availability zone of the region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Zone {
+    /// Such as `us-east-1a`.
+    pub name: String,
+    /// Such as `us-east-1`.
+    pub region: String,
+}
+
+impl Zone {
+    /// ZoneState.
+    pub fn state(&self) -> &'static str {
+        "available"
+    }
+
+    /// ZoneType.
+    pub fn kind(&self) -> &'static str {
+        "availability-zone"
+    }
+}
+
+impl Resource for Zone {
+    const IDS: &'static str = "zoneName";
+
+    const FILTERS: &'static [&'static str] = &["zone-name", "region-name", "state", "zone-type"];
+
+    fn id(&self) -> &str {
+        &self.name
+    }
+
+    fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        std::iter::empty()
+    }
+
+    fn field(&self, filter: &str) -> Vec<&str> {
+        let field = match filter {
+            "zone-name" => self.name.as_str(),
+            "region-name" => self.region.as_str(),
+            "state" => self.state(),
+            "zone-type" => self.kind(),
+            _unknown => return Vec::new(),
+        };
+        vec![field]
+    }
+}
+
 impl Resource for Instance {
     const IDS: &'static str = "instancesSet";
+
+    const FILTERS: &'static [&'static str] = &[
+        "instance-id",
+        "instance-state-name",
+        "availability-zone",
+        "subnet-id",
+        "instance-type",
+        "instance-lifecycle",
+    ];
 
     fn id(&self) -> &str {
         &self.id
@@ -93,16 +165,16 @@ impl Resource for Instance {
         self.tags.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    fn field(&self, filter: &str) -> Option<Vec<&str>> {
+    fn field(&self, filter: &str) -> Vec<&str> {
         let field = match filter {
             "instance-id" => &self.id,
             "instance-state-name" => self.state.as_str(),
             "availability-zone" => &self.zone,
             "subnet-id" => &self.subnet,
             "instance-type" => &self.instance_type,
-            "instance-lifecycle" => return Some(self.spot.then_some("spot").into_iter().collect()),
-            _unknown => return None,
+            "instance-lifecycle" => return self.spot.then_some("spot").into_iter().collect(),
+            _unknown => return Vec::new(),
         };
-        Some(vec![field])
+        vec![field]
     }
 }

@@ -9,7 +9,7 @@ const MOST_IDS: usize = 100;
 
 /// Parameters of DescribeContainerInstances (ECS API reference).
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DescribeContainerInstances {
     /// Name or ARN; `default` if absent.
     pub cluster: Option<String>,

@@ -43,12 +43,15 @@ pub(super) trait Resource {
     /// EC2's name of the list of ids, as its messages say it.
     const IDS: &'static str;
 
+    /// The filters that [`Resource::field`] knows.
+    const FILTERS: &'static [&'static str];
+
     fn id(&self) -> &str;
 
     fn tags(&self) -> impl Iterator<Item = (&str, &str)>;
 
-    /// What it has of a filter other than `tag:…` and `tag-key`; `None` for a filter that is none.
-    fn field(&self, filter: &str) -> Option<Vec<&str>>;
+    /// What it has of one of [`Resource::FILTERS`].
+    fn field(&self, filter: &str) -> Vec<&str>;
 }
 
 impl Selection {
@@ -63,12 +66,12 @@ impl Selection {
         all: impl Iterator<Item = &'a R>,
     ) -> Result<(Vec<&'a R>, Option<String>), ApiError> {
         self.check_page::<R>()?;
+        self.filters.iter().try_for_each(check_name::<R>)?;
         let after = self.next_token.as_deref().map(after_id).transpose()?;
         let mut found = Vec::new();
         for one in all {
             let named = self.ids.is_empty() || self.ids.iter().any(|id| id == one.id());
-            // Before the page: a filter that is none is refused whatever there is to show.
-            if matches_all(one, &self.filters)? && named && after.is_none_or(|after| one.id() > after) {
+            if named && matches_all(one, &self.filters) && after.is_none_or(|after| one.id() > after) {
                 found.push(one);
             }
         }
@@ -100,35 +103,45 @@ fn after_id(token: &str) -> Result<&str, ApiError> {
         .ok_or_else(|| ApiError::ec2("InvalidNextToken", format!("The token '{token}' is invalid.")))
 }
 
-fn matches_all<R: Resource>(one: &R, filters: &[Filter]) -> Result<bool, ApiError> {
-    for filter in filters {
+/// A filter that is none is refused, also where there is nothing to choose from.
+fn check_name<R: Resource>(filter: &Filter) -> Result<(), ApiError> {
+    let name = filter.name.as_str();
+    if name.starts_with("tag:") || name == "tag-key" || R::FILTERS.contains(&name) {
+        return Ok(());
+    }
+    Err(ApiError::ec2("InvalidParameterValue", format!("The filter '{name}' is invalid")))
+}
+
+fn matches_all<R: Resource>(one: &R, filters: &[Filter]) -> bool {
+    filters.iter().all(|filter| {
         let have: Vec<&str> = match (filter.name.strip_prefix("tag:"), filter.name.as_str()) {
             (Some(wanted), _) => one.tags().filter(|(key, _)| *key == wanted).map(|(_, value)| value).collect(),
             (None, "tag-key") => one.tags().map(|(key, _)| key).collect(),
-            (None, name) => one
-                .field(name)
-                .ok_or_else(|| ApiError::ec2("InvalidParameterValue", format!("The filter '{name}' is invalid")))?,
+            (None, name) => one.field(name),
         };
-        if !filter.hits(&have) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+        filter.hits(&have)
+    })
 }
 
-/// EC2's filter wildcards: `*` for any run of characters, `?` for one.
+/// EC2's filter wildcards: `*` for any run of characters, `?` for one; a backslash before either, or before
+/// another backslash, makes it a plain character (EC2 user guide, "Filter resources using the API").
 fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let text: Vec<char> = text.chars().collect();
+    let mut symbols = pattern.chars();
     // matched[j]: the pattern so far matches the first j characters.
     let mut matched: Vec<bool> = (0..=text.len()).map(|j| j == 0).collect();
-    for symbol in pattern {
+    while let Some(symbol) = symbols.next() {
+        let (symbol, escaped) = match symbol {
+            '\\' => (symbols.next().unwrap_or('\\'), true),
+            plain => (plain, false),
+        };
         let mut next = vec![false; text.len() + 1];
-        next[0] = symbol == '*' && matched[0];
+        next[0] = symbol == '*' && !escaped && matched[0];
         for (j, character) in text.iter().enumerate() {
-            next[j + 1] = match symbol {
-                '*' => matched[j + 1] || next[j],
-                '?' => matched[j],
-                plain => matched[j] && plain == *character,
+            next[j + 1] = match (symbol, escaped) {
+                ('*', false) => matched[j + 1] || next[j],
+                ('?', false) => matched[j],
+                (plain, _) => matched[j] && plain == *character,
             };
         }
         matched = next;
@@ -150,6 +163,9 @@ mod tests {
             ("a?c", "abc", true),
             ("a?c", "ac", false),
             ("us-*-1?", "us-east-1b", true),
+            (r"a\*c", "a*c", true),
+            (r"a\*c", "abc", false),
+            (r"a\?\\c", r"a?\c", true),
         ];
         for (pattern, text, wanted) in cases {
             assert_eq!(glob(pattern, text), wanted, "{pattern} {text}");

@@ -81,6 +81,15 @@ impl Cause {
             }
         }
     }
+
+    /// EC2's StateTransitionReason, with the time for whoever asked for the end (EC2 user guide, "Instance termination
+    /// reason").
+    fn transition_reason(self, at: Timestamp) -> String {
+        match self {
+            Cause::SpotReclaim => "Server.SpotInstanceTermination".to_owned(),
+            Cause::User | Cause::ScaleIn => format!("User initiated ({} GMT)", at.strftime("%Y-%m-%d %H:%M:%S")),
+        }
+    }
 }
 
 /// An EC2 instance of a managed compute environment.
@@ -112,6 +121,8 @@ pub struct Instance {
     pub container_instance_arn: String,
     /// `stateReason`, code and message, once it shuts down.
     pub state_reason: Option<(&'static str, &'static str)>,
+    /// EC2's StateTransitionReason: empty until it is shut down.
+    pub transition_reason: String,
     pub(super) total: Resources,
     pub(super) free: Resources,
     pub(super) runs: BTreeSet<RunRef>,
@@ -247,6 +258,7 @@ impl World {
         }
         instance.state = InstanceState::ShuttingDown;
         instance.state_reason = Some(cause.state_reason());
+        instance.transition_reason = cause.transition_reason(self.now);
         let runs: Vec<RunRef> = instance.runs.iter().copied().collect();
         for run in runs {
             if let Some(attempt) = self.batch.running_attempt(run) {

@@ -4,4 +4,5 @@
 mod jobs;
 mod own;
 mod rig;
+mod strict;
 mod volumes;

@@ -7,24 +7,13 @@ use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::error::ProvideErrorMetadata;
 use serde_json::{Value, json};
 use spotsweep_emulator::world::InstanceState;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::rig::Rig;
 
 impl Rig {
     async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let endpoint = self.emulator.endpoint();
-        let mut stream = tokio::net::TcpStream::connect(endpoint.strip_prefix("http://").unwrap()).await.unwrap();
-        let body = body.to_string();
-        let head = format!(
-            "POST /_emulator/{path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}",
-            body.len()
-        );
-        stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
+        let (status, _, body) = self.raw(&format!("_emulator/{path}"), "", &body.to_string()).await;
+        (status, serde_json::from_str(&body).unwrap())
     }
 }
 

@@ -11,6 +11,8 @@ use aws_sdk_batch::types::{
 use aws_smithy_http_client::tls;
 use serde_json::Value;
 use spotsweep_emulator::{Config, Emulator, Volumes};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
@@ -62,6 +64,7 @@ impl Rig {
             .instance_types("c7i.large")
             .subnets("subnet-us-east-1a")
             .subnets("subnet-us-east-1b")
+            .instance_role("ecsInstanceRole")
             .tags("sweep", "wire")
             .build();
         let environment = self.batch.create_compute_environment();
@@ -116,6 +119,20 @@ impl Rig {
             Ok(job) => job,
             Err(_) => panic!("{id} is not {status} but {:?}", self.job(id).await),
         }
+    }
+
+    /// What an SDK would not send: status, headers and body of the answer to a POST with this header line.
+    pub(crate) async fn raw(&self, path: &str, header: &str, body: &str) -> (u16, String, String) {
+        let endpoint = self.emulator.endpoint();
+        let mut stream = TcpStream::connect(endpoint.strip_prefix("http://").unwrap()).await.unwrap();
+        let length = body.len();
+        let head = format!("POST /{path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n");
+        let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
+        stream.write_all(format!("{head}{header}\r\n{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), body.to_owned())
     }
 
     pub(crate) fn log(&self, stream: &str) -> String {

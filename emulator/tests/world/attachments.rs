@@ -31,7 +31,10 @@ fn attaching_is_refused_with_ec2s_codes() {
         (&volume, &doomed, "/dev/sdg", "IncorrectState"),
         (&volume, &host, "/dev/sdf", "InvalidParameterValue"),
         (&volume, &host, "/dev/sda1", "InvalidParameterValue"),
-        (&volume, &host, "sdg", "InvalidParameterValue"),
+        (&volume, &host, "xvda", "InvalidParameterValue"),
+        (&volume, &host, "/dev/sdaa", "InvalidParameterValue"),
+        (&volume, &host, "/dev/xvdzz", "InvalidParameterValue"),
+        (&volume, &host, "xvdf", "InvalidParameterValue"),
         (&volume, &host, "", "InvalidParameterValue"),
     ];
     for (volume, host, device, wanted) in cases {
@@ -40,7 +43,7 @@ fn attaching_is_refused_with_ec2s_codes() {
     lab.world.trouble_mut().attachment_limit = 3;
     assert_eq!(lab.try_attach(&volume, &host, "/dev/sdg"), Err("AttachmentLimitExceeded"), "28 are shared (facts 27)");
     lab.world.trouble_mut().attachment_limit = 4;
-    lab.try_attach(&volume, &host, "/dev/sdg").unwrap();
+    lab.try_attach(&volume, &host, "xvdg").unwrap();
     assert_eq!((lab.state(&volume), lab.attachment(&volume)), ("in-use", "attaching"));
     assert_eq!(lab.try_detach(&volume, false), Err("IncorrectState"), "not before it is attached");
     lab.pass(100);
@@ -68,7 +71,10 @@ fn a_mounted_volume_is_busy_until_it_is_unmounted_or_forced() {
     let (host, volume) = (lab.host(A), lab.volume(A));
     assert_eq!(lab.try_detach(&volume, false), Err("IncorrectState"), "available");
     lab.attach(&volume, &host);
-    let elsewhere = DetachVolume { volume: volume.clone(), instance: Some(NOBODY.into()), force: false };
+    let other_device = Some("/dev/sdg".to_owned());
+    let other_device = DetachVolume { volume: volume.clone(), instance: None, device: other_device, force: true };
+    assert_eq!(lab.world.detach_volume(&other_device).unwrap_err().code, "InvalidAttachment.NotFound");
+    let elsewhere = DetachVolume { volume: volume.clone(), instance: Some(NOBODY.into()), device: None, force: false };
     assert_eq!(lab.world.detach_volume(&elsewhere).unwrap_err().code, "InvalidAttachment.NotFound");
     for force in [false, true] {
         lab.world.set_mounted(&volume, true);

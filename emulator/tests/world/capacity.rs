@@ -58,7 +58,7 @@ fn an_environment_keeps_its_minimum_and_a_disabled_one_does_nothing() {
     let mut lab = Lab::new(4);
     let environment = |name: &str, state: &str| {
         json!({"computeEnvironmentName": name, "type": "MANAGED", "state": state, "computeResources": {
-            "type": "EC2", "minvCpus": 4, "maxvCpus": 8, "instanceTypes": ["c7i.large"],
+            "type": "EC2", "instanceRole": "ecsInstanceRole", "minvCpus": 4, "maxvCpus": 8, "instanceTypes": ["c7i.large"],
             "subnets": ["subnet-us-east-1a"]}})
     };
     lab.make(environment("warm", "ENABLED"), World::create_compute_environment);

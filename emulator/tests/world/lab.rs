@@ -45,7 +45,7 @@ impl Lab {
         lab.world.advance(lab.now);
         lab.make(
             json!({"computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
-            "type": "SPOT", "minvCpus": 0, "maxvCpus": max_vcpus, "instanceTypes": ["c7i.large"],
+            "type": "SPOT", "instanceRole": "ecsInstanceRole", "minvCpus": 0, "maxvCpus": max_vcpus, "instanceTypes": ["c7i.large"],
             "subnets": ["subnet-us-east-1a", "subnet-us-east-1b", "subnet-us-east-1c"],
             "tags": {"spotsweep": "yes"}}}),
             World::create_compute_environment,
@@ -193,7 +193,7 @@ impl Lab {
     }
 
     pub(crate) fn try_detach(&mut self, volume: &str, force: bool) -> Result<(), &'static str> {
-        let request = DetachVolume { volume: volume.into(), instance: None, force };
+        let request = DetachVolume { volume: volume.into(), instance: None, device: None, force };
         self.world.detach_volume(&request).map(|_| ()).map_err(|error| error.code)
     }
 

@@ -24,7 +24,7 @@ impl Cloud {
             Call::DescribeVolume(id) | Call::AwaitDetached(id) => self.describe_volume(id).await?,
             Call::AttachVolume { volume, instance, device } => self.attach_volume(volume, instance, device).await?,
             Call::DetachVolume { volume, force } => {
-                let request = DetachVolume { volume: volume.clone(), instance: None, force };
+                let request = DetachVolume { volume: volume.clone(), instance: None, device: None, force };
                 // Where there is nothing to detach, what there is says how it stands.
                 let _ = self.ec2("DetachVolume", |world| world.detach_volume(&request)).await?;
                 self.describe_volume(volume).await?

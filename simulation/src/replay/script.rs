@@ -132,7 +132,8 @@ impl Stage<'_> {
     /// Trained to the end: the volume is deleted by hand, its snapshots are forgotten.
     pub(super) fn clean_up(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let volume = agent.volume.clone().ok_or("an end without a volume")?;
-        let request = spotsweep_emulator::world::ebs::DetachVolume { volume, instance: None, force: false };
+        let request =
+            spotsweep_emulator::world::ebs::DetachVolume { volume, instance: None, device: None, force: false };
         self.ec2("DetachVolume", |world| world.detach_volume(&request))?;
         self.discarded.push(request.volume);
         Ok(Next::Exit(0))

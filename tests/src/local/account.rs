@@ -209,7 +209,7 @@ impl Account {
 /// A queue whose jobs never start: they want more than its instances have.
 fn set_up(emulator: &Emulator) -> Result<(), Box<dyn std::error::Error>> {
     let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
-        "type": "SPOT", "minvCpus": 0, "maxvCpus": 2, "instanceTypes": ["c7i.large"],
+        "type": "SPOT", "instanceRole": "ecsInstanceRole", "minvCpus": 0, "maxvCpus": 2, "instanceTypes": ["c7i.large"],
         "subnets": ["subnet-us-east-1a"] } });
     let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
     let queue = json!({ "jobQueueName": QUEUE, "priority": 1, "computeEnvironmentOrder": order });

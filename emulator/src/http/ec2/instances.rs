@@ -45,6 +45,8 @@ fn instance_xml(instance: &Instance, devices: String) -> String {
         node("placement", [text("availabilityZone", &instance.zone), text("tenancy", "default")]),
         text("subnetId", &instance.subnet),
         devices,
+        // Empty while it runs.
+        text("reason", &instance.transition_reason),
         tag_set(instance.tags.iter().map(|(key, value)| (key, value))),
     ];
     if instance.spot {
@@ -64,13 +66,13 @@ pub(super) fn terminate(world: &mut World, form: &Form) -> Result<String, ApiErr
     Ok(list("instancesSet", entries))
 }
 
-pub(super) fn describe_zones(world: &mut World, _form: &Form) -> Result<String, ApiError> {
-    let settings = world.settings();
-    let entries = settings.zones.iter().map(|zone| {
-        text("zoneName", zone)
-            + &text("zoneState", "available")
-            + &text("regionName", &settings.region)
-            + &text("zoneType", "availability-zone")
+pub(super) fn describe_zones(world: &mut World, form: &Form) -> Result<String, ApiError> {
+    let (names, filters) = (form.list("ZoneName"), form.filters()?);
+    let entries = world.describe_zones(names, filters)?.into_iter().map(|zone| {
+        text("zoneName", &zone.name)
+            + &text("zoneState", zone.state())
+            + &text("regionName", &zone.region)
+            + &text("zoneType", zone.kind())
     });
     Ok(list("availabilityZoneInfo", entries))
 }

@@ -33,8 +33,12 @@ pub(super) fn attach(world: &mut World, form: &Form) -> Result<String, ApiError>
 
 pub(super) fn detach(world: &mut World, form: &Form) -> Result<String, ApiError> {
     let volume = form.text("VolumeId");
-    let request =
-        DetachVolume { volume: volume.clone(), instance: form.optional("InstanceId"), force: form.flag("Force")? };
+    let request = DetachVolume {
+        volume: volume.clone(),
+        instance: form.optional("InstanceId"),
+        device: form.optional("Device"),
+        force: form.flag("Force")?,
+    };
     Ok(attachment_xml(&volume, &world.detach_volume(&request)?))
 }
 
@@ -55,9 +59,13 @@ fn volume_xml(volume: &Volume) -> String {
         list("attachmentSet", attachments),
         tag_set(volume.tags.iter()),
         text("volumeType", &volume.volume_type),
+        text("iops", volume.iops().to_string()),
         text("encrypted", volume.encrypted.to_string()),
         text("multiAttachEnabled", "false"),
     ];
+    if let Some(throughput) = volume.throughput_mib() {
+        fields.push(text("throughput", throughput.to_string()));
+    }
     if let Some(rate) = volume.initialization_rate {
         fields.push(text("volumeInitializationRate", rate.to_string()));
     }

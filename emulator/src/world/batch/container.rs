@@ -10,7 +10,7 @@ use crate::world::catalog::Resources;
 
 /// What a submission changes about the definition's container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContainerOverrides {
     /// Replaces the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -25,6 +25,7 @@ pub struct ContainerOverrides {
 
 /// An environment variable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Variable {
     /// Its name.
     pub name: String,
@@ -35,6 +36,7 @@ pub struct Variable {
 
 /// An amount of VCPU, MEMORY (MiB) or GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ResourceRequirement {
     /// `VCPU`, `MEMORY` or `GPU`.
     #[serde(rename = "type")]
@@ -53,7 +55,7 @@ pub(crate) struct Container {
     pub(crate) detail: Map<String, Value>,
 }
 
-/// The fields of containerProperties that matter here; the others are kept and shown only.
+/// The fields of containerProperties that have an effect here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Properties {
@@ -67,6 +69,32 @@ struct Properties {
     resource_requirements: Vec<ResourceRequirement>,
     vcpus: Option<u32>,
     memory: Option<u32>,
+    #[serde(flatten)]
+    shown: BTreeMap<String, Value>,
+}
+
+/// Fields that are shown as given. Containers are processes here: what these ask of Docker has no effect.
+const SHOWN: [&str; 10] = [
+    "executionRoleArn",
+    "jobRoleArn",
+    "linuxParameters",
+    "logConfiguration",
+    "mountPoints",
+    "privileged",
+    "readonlyRootFilesystem",
+    "ulimits",
+    "user",
+    "volumes",
+];
+
+/// The lists that Batch shows even where they are empty ("Batch EventBridge events" in the Batch user guide).
+pub(super) fn with_empty_lists(mut container: Map<String, Value>) -> Map<String, Value> {
+    let lists =
+        ["environment", "mountPoints", "networkInterfaces", "resourceRequirements", "secrets", "ulimits", "volumes"];
+    for name in lists {
+        container.entry(name).or_insert_with(|| json!([]));
+    }
+    container
 }
 
 impl Container {
@@ -81,6 +109,9 @@ impl Container {
     ) -> Result<Self, ApiError> {
         let mut own: Properties = serde_json::from_value(Value::Object(properties.clone()))
             .map_err(|error| ApiError::client(format!("containerProperties: {error}")))?;
+        if let Some(unknown) = own.shown.keys().find(|name| !SHOWN.contains(&name.as_str())) {
+            return Err(ApiError::not_emulated(&format!("containerProperties' {unknown}")));
+        }
         if own.image.is_empty() {
             return Err(ApiError::client("Container properties image must not be null or empty."));
         }

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::container::{Container, ContainerOverrides};
-use super::submit::{JobTimeout, check_name};
-use super::{Definition, RetryStrategy, page};
+use super::container::{Container, ContainerOverrides, with_empty_lists};
+use super::submit::{JobTimeout, check_name, check_tags};
+use super::{Definition, RetryStrategy, page, page_size};
 use crate::world::{ApiError, World};
 
 const PAGE: usize = 100;
+const DEFAULT_LOG_GROUP: &str = "/aws/batch/job";
 /// Most bytes in a job definition (facts 18).
 pub const LARGEST_DEFINITION: usize = 24 * 1024;
 
 /// A new revision of a job definition.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RegisterJobDefinition {
     /// Its name; a name known already gets the next revision.
     #[serde(default)]
@@ -39,11 +40,17 @@ pub struct RegisterJobDefinition {
     /// Tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
+    /// Whether the ECS task gets the tags. Shown as given: no tasks are emulated.
+    #[serde(default)]
+    pub propagate_tags: bool,
+    /// `EC2` only.
+    #[serde(default)]
+    pub platform_capabilities: Vec<String>,
 }
 
 /// Which job definitions to show.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DescribeJobDefinitions {
     /// `name:revision` or ARNs; not together with the other fields.
     #[serde(default)]
@@ -68,6 +75,10 @@ impl World {
         if request.kind != "container" {
             return Err(ApiError::not_emulated(&format!("Job definition type '{}'", request.kind)));
         }
+        if let Some(other) = request.platform_capabilities.iter().find(|capability| *capability != "EC2") {
+            return Err(ApiError::not_emulated(&format!("Platform capability '{other}'")));
+        }
+        check_tags(&request.tags)?;
         let Some(container) = request.container_properties else {
             return Err(ApiError::not_emulated("A job definition without containerProperties"));
         };
@@ -89,6 +100,7 @@ impl World {
             retry,
             timeout_seconds,
             tags: request.tags,
+            propagate_tags: request.propagate_tags,
         });
         Ok(answer)
     }
@@ -135,13 +147,24 @@ impl World {
             .filter(|d| request.status.as_ref().is_none_or(|status| d.status() == status))
             .map(Definition::detail)
             .collect();
-        let limit = request.max_results.unwrap_or(PAGE).clamp(1, PAGE);
+        let limit = page_size(request.max_results, PAGE)?;
         let (shown, next) = page(shown, limit, request.next_token.as_deref())?;
         let mut answer = json!({"jobDefinitions": shown});
         if let Some(next) = next {
             answer["nextToken"] = json!(next);
         }
         Ok(answer)
+    }
+
+    /// Whether a job definition of this name sends its output to this log group of CloudWatch Logs
+    /// (Batch user guide, "Use the awslogs log driver").
+    pub fn is_log_group(&self, definition: &str, group: &str) -> bool {
+        let group_of = |definition: &Definition| {
+            let options = definition.container.get("logConfiguration").and_then(|logs| logs.get("options"));
+            let named = options.and_then(|options| options.get("awslogs-group")).and_then(Value::as_str);
+            named.unwrap_or(DEFAULT_LOG_GROUP).to_owned()
+        };
+        self.batch.definitions.get(definition).is_some_and(|all| all.iter().any(|one| group_of(one) == group))
     }
 
     /// The revision that a submission names, or the latest active one.
@@ -182,9 +205,9 @@ impl Definition {
             "type": "container",
             "parameters": self.parameters,
             "retryStrategy": self.retry,
-            "containerProperties": self.container,
+            "containerProperties": with_empty_lists(self.container.clone()),
             "tags": self.tags,
-            "propagateTags": false,
+            "propagateTags": self.propagate_tags,
             "platformCapabilities": ["EC2"],
             "containerOrchestrationType": "ECS",
         });

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::container::with_empty_lists;
 use super::job::{Job, Progress};
 use super::{Attempt, Named, RunRef};
 use crate::world::{ApiError, World};
@@ -12,6 +13,7 @@ const MOST_IDS: usize = 100;
 
 /// Jobs, array children and array parents to show.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DescribeJobs {
     /// At most 100 ids.
     #[serde(default)]
@@ -87,9 +89,9 @@ impl World {
             "dependsOn": [],
             "jobDefinition": job.definition_arn,
             "parameters": job.parameters,
-            "container": container,
+            "container": with_empty_lists(container),
             "tags": job.tags,
-            "propagateTags": false,
+            "propagateTags": job.propagate_tags,
             "platformCapabilities": ["EC2"],
         });
         let optional = [

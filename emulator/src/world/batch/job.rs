@@ -194,6 +194,7 @@ pub(crate) struct Job {
     pub(crate) retry: RetryStrategy,
     pub(crate) timeout_seconds: Option<u64>,
     pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) propagate_tags: bool,
     pub(crate) created_at: Timestamp,
     pub(crate) parent: Option<Parent>,
     pub(crate) runs: Vec<Run>,

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::job::{Job, Progress};
-use super::{Named, RunRef, Status, page};
+use super::job::{Job, Progress, Run};
+use super::{Named, RunRef, Status, page, page_size};
 use crate::world::{ApiError, World};
 
 const PAGE: usize = 1000;
@@ -12,7 +12,7 @@ const PAGE_WITH_FILTER: usize = 100;
 
 /// Which jobs to list: those of a queue, or the children of an array job.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListJobs {
     /// Name or ARN.
     pub job_queue: Option<String>,
@@ -31,6 +31,7 @@ pub struct ListJobs {
 
 /// A filter by name, definition or time.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JobFilter {
     /// `JOB_NAME`, `JOB_DEFINITION`, `BEFORE_CREATED_AT` or `AFTER_CREATED_AT`.
     #[serde(default)]
@@ -54,7 +55,7 @@ impl World {
             }
         };
         let most = if request.filters.is_empty() { PAGE } else { PAGE_WITH_FILTER };
-        let limit = request.max_results.unwrap_or(most).clamp(1, most);
+        let limit = page_size(request.max_results, most)?;
         let (found, next) = page(found, limit, request.next_token.as_deref())?;
         let mut answer = json!({"jobSummaryList": found});
         if let Some(next) = next {
@@ -119,8 +120,11 @@ impl World {
 
     fn summary(&self, job: &Job) -> Value {
         let mut summary = self.summary_of(job, &job.id, job.overall());
-        if let Some(parent) = &job.parent {
-            summary["arrayProperties"] = json!({"size": job.runs.len(), "statusSummary": parent.summary_json()});
+        match &job.parent {
+            Some(parent) => {
+                summary["arrayProperties"] = json!({"size": job.runs.len(), "statusSummary": parent.summary_json()});
+            }
+            None => add_container(&mut summary, &job.runs[0]),
         }
         summary
     }
@@ -146,6 +150,19 @@ impl World {
         }
         summary
     }
+}
+
+/// How the last container ended: ContainerSummary in the Batch API reference.
+fn add_container(summary: &mut Value, run: &Run) {
+    let Some(end) = run.attempts.last().and_then(|attempt| attempt.end.as_ref()) else { return };
+    let mut container = json!({});
+    if let Some(code) = end.exit_code {
+        container["exitCode"] = json!(code);
+    }
+    if let Some(reason) = &end.reason {
+        container["reason"] = json!(reason);
+    }
+    summary["container"] = container;
 }
 
 impl ListJobs {

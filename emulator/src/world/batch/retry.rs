@@ -11,7 +11,7 @@ const LONGEST_PATTERN: usize = 512;
 
 /// How often a job is tried, and which failures are worth another try.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryStrategy {
     /// 1 to 10; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,7 +23,7 @@ pub struct RetryStrategy {
 
 /// A rule: all given conditions must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EvaluateOnExit {
     /// Against the attempt's statusReason.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::submit::check_name;
-use super::{Environment, Queue};
+use super::submit::{check_name, check_tags};
+use super::{Environment, Queue, page, page_size};
 use crate::world::{ApiError, World, catalog};
 
+/// Compute environments or queues in one answer.
+const PAGE: usize = 100;
 /// Compute environments that a queue may name (facts 18).
 const MOST_ENVIRONMENTS: usize = 3;
 
 /// A managed compute environment on EC2 or Spot instances.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateComputeEnvironment {
     /// Its name.
     #[serde(default)]
@@ -44,24 +46,36 @@ struct ComputeResources {
     maxv_cpus: u32,
     #[serde(default)]
     instance_types: Vec<String>,
-    #[serde(default)]
     subnets: Vec<String>,
+    /// Batch asks for it wherever it starts EC2 instances.
+    instance_role: Option<String>,
     #[serde(default)]
     tags: BTreeMap<String, String>,
+    #[serde(flatten)]
+    shown: BTreeMap<String, Value>,
 }
+
+/// Members of computeResources that are shown as given: of this emulator's instances they change nothing.
+const SHOWN: [&str; 6] = [
+    "allocationStrategy",
+    "bidPercentage",
+    "ec2Configuration",
+    "launchTemplate",
+    "securityGroupIds",
+    "spotIamFleetRole",
+];
 
 /// A job queue.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateJobQueue {
     /// Its name.
     #[serde(default)]
     pub job_queue_name: String,
     /// `ENABLED` (default) or `DISABLED`.
     pub state: Option<String>,
-    /// Higher goes first.
-    #[serde(default)]
-    pub priority: i32,
+    /// Higher goes first; required.
+    pub priority: Option<i32>,
     /// 1 to 3 compute environments.
     #[serde(default)]
     pub compute_environment_order: Vec<ComputeEnvironmentOrder>,
@@ -72,7 +86,7 @@ pub struct CreateJobQueue {
 
 /// A compute environment's place in a queue's order.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ComputeEnvironmentOrder {
     /// Lower goes first.
     pub order: i32,
@@ -80,12 +94,17 @@ pub struct ComputeEnvironmentOrder {
     pub compute_environment: String,
 }
 
-/// Names or ARNs of compute environments or queues to show; all if empty.
+/// Compute environments or queues to show.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Describe {
-    /// Names or ARNs.
+    /// Names or ARNs; all if empty.
     #[serde(default, alias = "computeEnvironments", alias = "jobQueues")]
     pub named: Vec<String>,
+    /// 1 to 100.
+    pub max_results: Option<usize>,
+    /// From the page before.
+    pub next_token: Option<String>,
 }
 
 impl World {
@@ -103,6 +122,7 @@ impl World {
             let what = format!("Compute environment type '{}'", request.kind);
             return Err(ApiError::not_emulated(&what));
         }
+        check_tags(&request.tags)?;
         let enabled = enabled(request.state.as_deref())?;
         let resources: ComputeResources = serde_json::from_value(request.compute_resources.clone())
             .map_err(|error| ApiError::client(format!("computeResources: {error}")))?;
@@ -145,6 +165,13 @@ impl World {
         if resources.instance_types.is_empty() || resources.subnets.is_empty() {
             return Err(ApiError::client("computeResources: instanceTypes and subnets must not be empty."));
         }
+        if resources.instance_role.is_none() {
+            return Err(ApiError::client("computeResources: instanceRole is required for EC2 instances."));
+        }
+        if let Some(unknown) = resources.shown.keys().find(|name| !SHOWN.contains(&name.as_str())) {
+            return Err(ApiError::not_emulated(&format!("computeResources' {unknown}")));
+        }
+        check_tags(&resources.tags)?;
         let typed = |name: String| match catalog::instance_type(&name) {
             Some(holds) => Ok((name, holds)),
             None => Err(ApiError::client(format!(
@@ -187,6 +214,10 @@ impl World {
         if self.batch.queues.contains_key(&name) {
             return Err(ApiError::client("Object already exists"));
         }
+        check_tags(&request.tags)?;
+        let Some(priority) = request.priority else {
+            return Err(ApiError::client("'priority' is a required field"));
+        };
         let enabled = enabled(request.state.as_deref())?;
         let mut order = request.compute_environment_order;
         if order.is_empty() || order.len() > MOST_ENVIRONMENTS {
@@ -214,37 +245,54 @@ impl World {
             "state": state_word(enabled),
             "status": "VALID",
             "statusReason": "JobQueue Healthy",
-            "priority": request.priority,
+            "priority": priority,
             "computeEnvironmentOrder": shown,
             "tags": request.tags,
         });
         let runnable = VecDeque::new();
-        let priority = request.priority;
         let queue = Queue { enabled, priority, environments, runnable, detail };
         self.batch.queues.insert(name.clone(), queue);
         Ok(json!({"jobQueueName": name, "jobQueueArn": arn}))
     }
 
     /// Shows compute environments; unknown names are left out.
-    pub fn describe_compute_environments(&self, request: &Describe) -> Value {
+    ///
+    /// # Errors
+    /// `ClientException` for a bad page.
+    pub fn describe_compute_environments(&self, request: &Describe) -> Result<Value, ApiError> {
         let prefix = self.arn("batch", "compute-environment/");
         let known = self.batch.environments.iter().map(|(name, e)| (name, &e.detail));
-        json!({"computeEnvironments": request.pick(&prefix, known)})
+        request.pick("computeEnvironments", &prefix, known)
     }
 
     /// Shows job queues; unknown names are left out.
-    pub fn describe_job_queues(&self, request: &Describe) -> Value {
+    ///
+    /// # Errors
+    /// `ClientException` for a bad page.
+    pub fn describe_job_queues(&self, request: &Describe) -> Result<Value, ApiError> {
         let prefix = self.arn("batch", "job-queue/");
         let known = self.batch.queues.iter().map(|(name, queue)| (name, &queue.detail));
-        json!({"jobQueues": request.pick(&prefix, known)})
+        request.pick("jobQueues", &prefix, known)
     }
 }
 
 impl Describe {
-    fn pick<'a>(&self, arn_prefix: &str, known: impl Iterator<Item = (&'a String, &'a Value)>) -> Vec<&'a Value> {
+    fn pick<'a>(
+        &self,
+        member: &str,
+        arn_prefix: &str,
+        known: impl Iterator<Item = (&'a String, &'a Value)>,
+    ) -> Result<Value, ApiError> {
         let named =
             |name: &str| self.named.iter().any(|wanted| wanted.strip_prefix(arn_prefix).unwrap_or(wanted) == name);
-        known.filter(|(name, _)| self.named.is_empty() || named(name)).map(|(_, detail)| detail).collect()
+        let chosen = known.filter(|(name, _)| self.named.is_empty() || named(name)).map(|(_, detail)| detail);
+        let limit = page_size(self.max_results, PAGE)?;
+        let (shown, next) = page(chosen.collect(), limit, self.next_token.as_deref())?;
+        let mut answer = json!({ member: shown });
+        if let Some(next) = next {
+            answer["nextToken"] = json!(next);
+        }
+        Ok(answer)
     }
 }
 

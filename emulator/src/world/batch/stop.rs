@@ -10,7 +10,7 @@ const LONGEST_REASON: usize = 1024;
 
 /// Parameters of CancelJob and TerminateJob.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StopJob {
     /// A job, an array child, or an array job with all its children.
     #[serde(default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::container::{Container, ContainerOverrides};
 use super::job::{Job, Parent, Run};
@@ -16,23 +16,15 @@ const LONGEST_NAME: usize = 128;
 const ARRAY_SIZES: std::ops::RangeInclusive<usize> = 2..=10_000;
 const LONGEST_OVERRIDES: usize = 8192;
 const SHORTEST_TIMEOUT_SECONDS: u64 = 60;
+const MOST_TAGS: usize = 50;
+const LONGEST_TAG_KEY: usize = 128;
+const LONGEST_TAG_VALUE: usize = 256;
 /// Most bytes in a SubmitJob request (facts 18).
 pub const LARGEST_PAYLOAD: usize = 30 * 1024;
 
-/// Parameters of SubmitJob that exist in AWS and not here.
-const NOT_EMULATED: [&str; 7] = [
-    "dependsOn",
-    "nodeOverrides",
-    "eksPropertiesOverride",
-    "ecsPropertiesOverride",
-    "consumableResourcePropertiesOverride",
-    "shareIdentifier",
-    "schedulingPriorityOverride",
-];
-
 /// A job to run.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubmitJob {
     /// At most 128 letters, digits, `-` and `_`.
     #[serde(default)]
@@ -57,13 +49,13 @@ pub struct SubmitJob {
     /// Tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// Whatever else the request holds.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
+    /// Whether the ECS task gets the tags; the definition's if absent. Shown as given: no tasks are emulated.
+    pub propagate_tags: Option<bool>,
 }
 
 /// The size of an array job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ArrayProperties {
     /// 2 to 10 000.
     pub size: Option<usize>,
@@ -71,7 +63,7 @@ pub struct ArrayProperties {
 
 /// The limit of each attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JobTimeout {
     /// At least 60, from RUNNING.
     pub attempt_duration_seconds: u64,
@@ -99,11 +91,7 @@ impl World {
         if !self.batch.submissions.take(SUBMIT_JOB, self.now) {
             return Err(ApiError::throttled(Service::Batch));
         }
-        for name in NOT_EMULATED {
-            if request.other.get(name).is_some_and(is_given) {
-                return Err(ApiError::not_emulated(name));
-            }
-        }
+        check_tags(&request.tags)?;
         check_name("Job name", &request.job_name)?;
         let size = request.array_properties.and_then(|array| array.size);
         if size.is_some_and(|size| !ARRAY_SIZES.contains(&size)) {
@@ -172,6 +160,7 @@ fn new_job(
         retry,
         timeout_seconds,
         tags: request.tags,
+        propagate_tags: request.propagate_tags.unwrap_or(definition.propagate_tags),
         created_at,
         parent: size.map(Parent::new),
         runs: (0..size.unwrap_or(1)).map(|_| Run::new()).collect(),
@@ -191,11 +180,22 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), ApiError> {
     Err(ApiError::client(message))
 }
 
-fn is_given(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Array(all) => !all.is_empty(),
-        Value::Object(all) => !all.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+/// The limits of Batch's TagrisTagsMap, and the prefix that AWS keeps for itself (Batch user guide, "Tag your
+/// resources").
+pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), ApiError> {
+    let refused = |message: String| Err(ApiError::client(format!("Error executing request, Exception : {message}")));
+    if tags.len() > MOST_TAGS {
+        return refused(format!("More than {MOST_TAGS} tags specified"));
     }
+    for (key, value) in tags {
+        if !(1..=LONGEST_TAG_KEY).contains(&key.chars().count()) || value.chars().count() > LONGEST_TAG_VALUE {
+            return refused(format!(
+                "Tag '{key}' must have a key of 1 to {LONGEST_TAG_KEY} characters and a value of at most {LONGEST_TAG_VALUE}"
+            ));
+        }
+        if key.to_lowercase().starts_with("aws:") {
+            return refused(format!("Tag key '{key}' starts with aws:, which is reserved for AWS"));
+        }
+    }
+    Ok(())
 }

@@ -24,6 +24,8 @@ pub struct DetachVolume {
     pub volume: String,
     /// Where it is thought to be attached.
     pub instance: Option<String>,
+    /// The device name that it is thought to have there.
+    pub device: Option<String>,
     /// Whether it comes off even where it is mounted.
     pub force: bool,
 }
@@ -66,8 +68,8 @@ impl World {
                 format!("Value ({device}) for parameter device is invalid. {device} is not a valid EBS device name.");
             return invalid(message);
         }
-        let root = ["/dev/sda", "/dev/xvda"].iter().any(|root| device.starts_with(root));
-        if root || self.volumes_at(instance).any(|(_, attachment)| attachment.device == device) {
+        let name = kernel_name(device);
+        if name == "xvda" || self.volumes_at(instance).any(|(_, attachment)| kernel_name(&attachment.device) == name) {
             return invalid(format!(
                 "Invalid value '{device}' for unixDevice. Attachment point {device} is already in use"
             ));
@@ -110,6 +112,11 @@ impl World {
         let Some(attachment) = &mut volume.attachment else { return Err(wrong(state.as_str())) };
         if let Some(other) = request.instance.as_ref().filter(|other| **other != attachment.instance) {
             let message = format!("The volume '{id}' is not attached to instance '{other}'.");
+            return Err(ApiError::ec2("InvalidAttachment.NotFound", message));
+        }
+        if let Some(other) = request.device.as_ref().filter(|other| **other != attachment.device) {
+            let message =
+                format!("The volume {id} is not attached to instance {} as device {other}", attachment.instance);
             return Err(ApiError::ec2("InvalidAttachment.NotFound", message));
         }
         let before = attachment.state;
@@ -220,11 +227,23 @@ fn check_host(volume: &Volume, host: &Instance) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// `/dev/sd` or `/dev/xvd`, a letter or two, perhaps a number (EC2 user guide, "Device names").
+/// The name that Xen's driver gives the device: `/dev/sdf` becomes `xvdf`, so two names can mean one device (EC2 user
+/// guide, "Device name considerations").
+fn kernel_name(device: &str) -> String {
+    let name = device.strip_prefix("/dev/").unwrap_or(device);
+    name.strip_prefix("sd").map_or_else(|| name.to_owned(), |letter| format!("xvd{letter}"))
+}
+
+/// The names that instances with hardware virtualization have: `/dev/sd[a-z]`, `/dev/xvd[a-d][a-z]` and
+/// `/dev/xvd[e-z]`, also without `/dev/` (EC2 user guide, "Device names for volumes"; AttachVolume in the EC2 API
+/// reference). The root device's `/dev/xvda` counts, so that it can be refused as taken.
 fn is_device_name(name: &str) -> bool {
-    let rest = name.strip_prefix("/dev/sd").or_else(|| name.strip_prefix("/dev/xvd"));
-    rest.is_some_and(|rest| {
-        let letters = rest.trim_end_matches(|c: char| c.is_ascii_digit());
-        matches!(letters.len(), 1 | 2) && letters.bytes().all(|b| b.is_ascii_lowercase()) && rest.len() <= 4
-    })
+    let name = name.strip_prefix("/dev/").unwrap_or(name);
+    let letters = |start: &str| Some(name.strip_prefix(start)?.as_bytes());
+    match (letters("sd"), letters("xvd")) {
+        (Some([one]), _) => one.is_ascii_lowercase(),
+        (_, Some([one])) => matches!(one, b'a' | b'e'..=b'z'),
+        (_, Some([first, second])) => matches!(first, b'a'..=b'd') && second.is_ascii_lowercase(),
+        (Some(_), _) | (None, Some(_) | None) => false,
+    }
 }

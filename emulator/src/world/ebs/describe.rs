@@ -40,6 +40,18 @@ impl World {
 impl Resource for Volume {
     const IDS: &'static str = "volumesSet";
 
+    const FILTERS: &'static [&'static str] = &[
+        "volume-id",
+        "availability-zone",
+        "status",
+        "volume-type",
+        "encrypted",
+        "snapshot-id",
+        "attachment.instance-id",
+        "attachment.device",
+        "attachment.status",
+    ];
+
     fn id(&self) -> &str {
         &self.id
     }
@@ -48,7 +60,7 @@ impl Resource for Volume {
         self.tags.iter()
     }
 
-    fn field(&self, filter: &str) -> Option<Vec<&str>> {
+    fn field(&self, filter: &str) -> Vec<&str> {
         let attachment = self.attachment.as_ref();
         let field = match filter {
             "volume-id" => Some(self.id.as_str()),
@@ -60,14 +72,16 @@ impl Resource for Volume {
             "attachment.instance-id" => attachment.map(|attachment| attachment.instance.as_str()),
             "attachment.device" => attachment.map(|attachment| attachment.device.as_str()),
             "attachment.status" => attachment.map(|attachment| attachment.state.as_str()),
-            _unknown => return None,
+            _unknown => return Vec::new(),
         };
-        Some(field.into_iter().collect())
+        field.into_iter().collect()
     }
 }
 
 impl Resource for Snapshot {
     const IDS: &'static str = "snapshotSet";
+
+    const FILTERS: &'static [&'static str] = &["snapshot-id", "volume-id", "status", "description", "encrypted"];
 
     fn id(&self) -> &str {
         &self.id
@@ -77,7 +91,7 @@ impl Resource for Snapshot {
         self.tags.iter()
     }
 
-    fn field(&self, filter: &str) -> Option<Vec<&str>> {
+    fn field(&self, filter: &str) -> Vec<&str> {
         let field = match filter {
             "snapshot-id" => self.id.as_str(),
             "volume-id" => self.volume.as_str(),
@@ -90,8 +104,8 @@ impl Resource for Snapshot {
                     "false"
                 }
             }
-            _unknown => return None,
+            _unknown => return Vec::new(),
         };
-        Some(vec![field])
+        vec![field]
     }
 }
