@@ -60,10 +60,10 @@ fn from_snapshot(found: Option<&Snapshot>, id: &str, wanted: &WorkspacePlan) -> 
     Resolved::Plan(Some(WorkspacePlan { size_gib: wanted.size_gib.max(least), ..wanted.clone() }))
 }
 
-/// By id or by Name tag. EC2's filters read `*` and `?` as wildcards, so what comes back is held against the name.
+/// By id or by Name tag. What comes back is compared with the name, since a wildcard would find other volumes too.
 async fn find_volumes(client: &Client, wanted: &str) -> Result<Vec<Volume>, Failure> {
     let name = if is_volume_id(wanted) { "volume-id" } else { "tag:Name" };
-    let filter = Filter::builder().name(name).values(wanted).build();
+    let filter = Filter::builder().name(name).values(literal(wanted)).build();
     let mut pages = client.describe_volumes().filters(filter).into_paginator().items().send();
     let mut found = Vec::new();
     while let Some(volume) = pages.next().await {
@@ -74,6 +74,13 @@ async fn find_volumes(client: &Client, wanted: &str) -> Result<Vec<Volume>, Fail
         }
     }
     Ok(found)
+}
+
+/// A filter's value that matches this text alone: `*` and `?` are wildcards, and a backslash makes the next character
+/// plain (EC2 user guide, "Filter resources using the API").
+fn literal(text: &str) -> String {
+    let escaped = |letter| if matches!(letter, '*' | '?' | '\\') { vec!['\\', letter] } else { vec![letter] };
+    text.chars().flat_map(escaped).collect()
 }
 
 fn is_volume_id(text: &str) -> bool {
@@ -184,6 +191,12 @@ mod tests {
             assert!(message.contains(why), "{message} lacks {why}");
             assert!(help.contains(mend), "{help} lacks {mend}");
         }
+    }
+
+    #[test]
+    fn a_name_with_wildcards_is_searched_as_it_is_written() {
+        assert_eq!(literal(r"data*\set?"), r"data\*\\set\?");
+        assert_eq!(literal("vol-1a"), "vol-1a");
     }
 
     #[test]
