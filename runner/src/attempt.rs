@@ -6,7 +6,7 @@ use std::time::Duration;
 use spotsweep::claim::Outputs;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::child::{Child, Ended};
 use crate::claim::{Answer, Claims};
@@ -29,6 +29,10 @@ use crate::workspace::Workspace;
 
 /// How long unmounting may take where nothing presses.
 const UNHURRIED: Duration = Duration::from_secs(60);
+
+/// How long after its announced end an instance may still be there: EC2 promises no time (EC2 user guide, "Spot
+/// Instance interruption notices").
+const STILL_THERE: Duration = Duration::from_secs(300);
 
 /// What is at hand for the whole attempt.
 struct Attempt<'a> {
@@ -57,11 +61,17 @@ pub(crate) async fn run(config: &Config, command: &[String]) -> Result<u8, Failu
     descendants::adopt().map_err(|source| Failure::System("adopt orphans", source))?;
     let clients = Clients::connect().await?;
     let claims = Arc::new(Claims::new(clients.lambda.clone(), config));
-    let notices = Notices::watch(clients.imds.clone(), Arc::clone(&claims), config.notice_every);
+    let notices = Notices::watch(clients.imds.clone(), Arc::clone(&claims), config.notice_every).await;
     let mut attempt = Attempt { config, claims, signals, notices, workspace: None };
+    if attempt.notices.known().is_some() {
+        return Err(attempt.wait_for_the_end().await);
+    }
     let ready = match attempt.prepare(&clients, command).await {
         Ok(ready) => ready,
-        Err((failure, deadline)) => return Err(attempt.give_up(failure, deadline).await),
+        Err((failure, deadline)) => {
+            let failure = attempt.give_up(failure, deadline).await;
+            return Err(if attempt.notices.known().is_some() { attempt.wait_for_the_end().await } else { failure });
+        }
     };
     match attempt.train(ready).await {
         Ok(trained) => attempt.conclude(trained).await,
@@ -83,6 +93,21 @@ impl Attempt<'_> {
                 Cause::Fenced(reason) => Err((Failure::Refused(reason), stop.deadline)),
             }
         }
+    }
+
+    /// Waits until the instance is taken, or the container is stopped. Nothing is claimed, so the workspace goes to
+    /// another instance meanwhile. An exit instead would have Batch start the next attempt at once, and where the ECS
+    /// agent does not drain (facts 9) on this same instance, until no attempt is left.
+    async fn wait_for_the_end(&mut self) -> Failure {
+        let announced = self.notices.known().map(|notice| notice.at);
+        let until_then = announced.map(|at| at.duration_since(jiff::Timestamp::now()));
+        let until_then = until_then.and_then(|left| Duration::try_from(left).ok()).unwrap_or_default();
+        say("the instance is about to be taken: nothing starts here, the attempt ends with the instance");
+        let reason = tokio::select! {
+            signal = self.signals.next() => format!("stopped by signal {}", signal.as_raw()),
+            () = sleep(until_then + STILL_THERE) => "EC2 has not taken the instance at the announced time".to_owned(),
+        };
+        Failure::Interrupted(reason)
     }
 
     /// Nothing was trained, so what is on the workspace stays sealed as it is.
@@ -134,8 +159,10 @@ impl Attempt<'_> {
 
     /// Ends the attempt as its command has ended.
     async fn conclude(&mut self, trained: Trained) -> Result<u8, Failure> {
-        match (trained.ended.stop.clone(), self.workspace.take()) {
-            (Some(Stop { cause: Cause::Fenced(reason), deadline, .. }), workspace) => {
+        let workspace = self.workspace.take();
+        let is_finished = trained.ended.code == 0 && trained.place.is_finished();
+        match trained.ended.stop.clone() {
+            Some(Stop { cause: Cause::Fenced(reason), deadline, .. }) => {
                 // The folder in S3 is the newer attempt's now: nothing more goes there. It waits for
                 // the workspace though, with what this one has saved.
                 abort(trained.uploading.0).await;
@@ -144,25 +171,45 @@ impl Attempt<'_> {
                 }
                 Err(Failure::Refused(reason))
             }
-            (Some(Stop { cause: Cause::Interrupted(reason), deadline, .. }), Some(workspace))
-                if trained.ended.code != 0 =>
-            {
-                // What it has put into its storage folder is on the workspace: the last attempt uploads it.
-                abort(trained.uploading.0).await;
-                if let Some(Err(error)) =
-                    trained.place.kept_log().map(|path| std::fs::write(path, &trained.recorded.log))
-                {
-                    say(&format!("the log is not kept for the next attempt: {error}"));
+            // An exit code proves nothing after a stop signal: a script that saves its half-trained model and exits
+            // with 0 is not at its end (facts 37). One that is, resumes in the next attempt and ends at once.
+            Some(Stop { cause: Cause::Interrupted(reason), deadline, .. }) if !is_finished => {
+                match workspace {
+                    Some(workspace) => self.leave(trained, workspace, deadline).await,
+                    None => self.leave_nothing(trained, deadline).await,
                 }
-                let seal = close(workspace, trained.sealer, deadline).await;
-                release(&self.claims, &trained.recorded.figures, seal, deadline).await;
                 Err(Failure::Interrupted(reason))
             }
-            // It has finished within its grace, or there is nothing to go on with elsewhere.
-            (Some(Stop { cause: Cause::Interrupted(_), .. }) | None, workspace) => {
-                self.collect(trained, workspace).await
-            }
+            Some(Stop { cause: Cause::Interrupted(_), .. }) | None => self.collect(trained, workspace).await,
         }
+    }
+
+    /// Leaves the trial, with its workspace, to the next attempt.
+    async fn leave(&self, trained: Trained, workspace: Workspace, deadline: Instant) {
+        // What it has put into its storage folder is on the workspace: the last attempt uploads it.
+        abort(trained.uploading.0).await;
+        if let Some(Err(error)) = trained.place.kept_log().map(|path| std::fs::write(path, &trained.recorded.log)) {
+            say(&format!("the log is not kept for the next attempt: {error}"));
+        }
+        let seal = close(workspace, trained.sealer, deadline).await;
+        release(&self.claims, &trained.recorded.figures, seal, deadline).await;
+    }
+
+    /// Without a workspace the next attempt starts from nothing. What there is goes to S3, for a person to look at.
+    async fn leave_nothing(&self, trained: Trained, deadline: Instant) {
+        let Trained { recorded, place, uploading: (uploading, stop_uploading), .. } = trained;
+        // Fails only where the background upload is gone, which the next lines report.
+        let _ = stop_uploading.send(());
+        let collecting = async {
+            let uploader = uploading.await.map_err(UploadError::Broken)?;
+            uploader.finish(recorded.log, place.metrics_record()).await
+        };
+        match timeout_at(deadline, collecting).await {
+            Ok(Ok(_collected)) => {}
+            Ok(Err(error)) => say(&format!("what the command leaves is not uploaded: {}", chain(&error))),
+            Err(_elapsed) => say("no time left to upload what the command leaves"),
+        }
+        release(&self.claims, &recorded.figures, None, deadline).await;
     }
 
     /// Uploads what the command leaves, and tells the end.

@@ -48,15 +48,17 @@ impl Drop for Notices {
 }
 
 impl Notices {
-    /// Looks every `every`; a notice is told to `trial-claim` at once, while whoever waits for
+    /// Looks once, then every `every`; a notice is reported to `trial-claim` at once, while whatever waits for
     /// [`Self::interruption`] acts on it.
-    pub(crate) fn watch(imds: Client, claims: Arc<Claims>, every: Duration) -> Self {
-        let (sender, interruption) = watch::channel(None);
+    pub(crate) async fn watch(imds: Client, claims: Arc<Claims>, every: Duration) -> Self {
+        let mut interrupted = Source::new(INTERRUPTION, parse_interruption);
+        let mut rebalance = Source::new(REBALANCE, parse_rebalance);
+        let first = interrupted.look(&imds).await;
+        let (sender, interruption) = watch::channel(first);
         let polling = tokio::spawn(async move {
-            let mut interrupted = Source::new(INTERRUPTION, parse_interruption);
-            let mut rebalance = Source::new(REBALANCE, parse_rebalance);
+            let mut found = first;
             loop {
-                if let Some(notice) = interrupted.look(&imds).await {
+                if let Some(notice) = found {
                     say(&format!("EC2 will take this instance at {}", notice.at));
                     sender.send_replace(Some(notice));
                     tell(&claims, NoticeKind::Interruption);
@@ -66,9 +68,15 @@ impl Notices {
                     tell(&claims, NoticeKind::Rebalance);
                 }
                 sleep(every).await;
+                found = interrupted.look(&imds).await;
             }
         });
         Self { interruption, polling }
+    }
+
+    /// The instance's announced end, where there is one so far.
+    pub(crate) fn known(&self) -> Option<Interruption> {
+        *self.interruption.borrow()
     }
 
     /// Comes back once the instance's end is announced, and at once if it already is.

@@ -90,6 +90,17 @@ impl Workplace {
         self.kept.as_deref().unwrap_or(self.scratch.path()).join("metrics.jsonl")
     }
 
+    /// The file by whose existence the command says that its result is whole. It is this attempt's own, so none of an
+    /// earlier attempt can be in its place.
+    fn finished(&self) -> PathBuf {
+        self.scratch.path().join("finished")
+    }
+
+    /// Whether the command has said that its result is whole.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished().exists()
+    }
+
     /// Where an interrupted attempt leaves the end of its log to the next one.
     pub(crate) fn kept_log(&self) -> Option<PathBuf> {
         self.kept.as_ref().map(|kept| kept.join("train.log"))
@@ -108,6 +119,7 @@ impl Workplace {
             [
                 ("SPOTSWEEP_PARAMS", path(&self.parameters())),
                 ("SPOTSWEEP_METRICS", path(&self.metrics())),
+                ("SPOTSWEEP_FINISHED", path(&self.finished())),
                 ("SPOTSWEEP_TRIAL_INDEX", index.clone()),
                 ("SPOTSWEEP_STORAGE", path(&self.storage)),
                 ("SPOTSWEEP_OUTPUT", path(&self.output)),

@@ -154,20 +154,35 @@ async fn seals_go_along_with_the_reports() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_finishes_within_its_grace_has_succeeded() {
-    let world = World::start(generous, well).await;
-    world.attach_folder("volume");
-    let script =
-        r#"trap 'echo whole > "$SPOTSWEEP_OUTPUT/model"; exit 0' USR1; touch $READY; while :; do sleep 0.02; done"#;
-    let ready = world.path("ready");
-    let extra = [("READY", ready.to_str().unwrap()), ("SPOTSWEEP_STOP_SIGNAL", "USR1")];
-    let runner = world.spawn(&extra, &["sh", "-c", script]);
-    until("the command runs", || ready.exists()).await;
-    world.announce(INTERRUPTION, &in_seconds(120));
-    let outcome = world.outcome(runner).await;
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    assert_eq!(world.output("model").unwrap(), b"whole\n");
-    assert_eq!(world.kinds(), ["claim", "access", "mounted", "notice", "end"]);
+async fn only_the_marker_says_that_a_command_has_finished_within_its_grace() {
+    let saves = r#"trap 'echo half > "$SPOTSWEEP_OUTPUT/model"; CODE' USR1"#;
+    let cases = [
+        (saves.replace("CODE", "exit 0"), None),
+        (saves.replace("CODE", "exit 143"), None),
+        ("trap '' USR1".to_owned(), None),
+        (saves.replace("half", "whole").replace("CODE", r#"touch "$SPOTSWEEP_FINISHED"; exit 0"#), Some("whole\n")),
+    ];
+    for (reaction, collected) in cases {
+        let world = World::start(generous, well).await;
+        world.attach_folder("volume");
+        let script = format!("{reaction}; touch $READY; while :; do sleep 0.02; done");
+        let ready = world.path("ready");
+        let extra = [
+            ("READY", ready.to_str().unwrap()),
+            ("SPOTSWEEP_STOP_SIGNAL", "USR1"),
+            ("SPOTSWEEP_GRACE_SECONDS", "1"),
+            ("SPOTSWEEP_UPLOAD_SECONDS", "600"),
+        ];
+        let runner = world.spawn(&extra, &["sh", "-c", &script]);
+        until("the command runs", || ready.exists()).await;
+        world.announce(INTERRUPTION, &in_seconds(120));
+        let outcome = world.outcome(runner).await;
+        assert_eq!(outcome.code, Some(if collected.is_some() { 0 } else { 75 }), "{reaction} {}", outcome.stderr);
+        let last = if collected.is_some() { "end" } else { "release" };
+        assert_eq!(world.kinds(), ["claim", "access", "mounted", "notice", last], "{reaction}");
+        let model = world.output("model").map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(model.as_deref(), collected, "{reaction}: a half-trained model is no result");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,17 +272,36 @@ async fn waiting_ends_with_the_grant_or_the_first_warning() {
 
     for by_signal in [true, false] {
         let world = World::start(waits_for_ever, well).await;
-        let runner = world.spawn(&[], &["true"]);
+        let mut runner = world.spawn(&[], &["true"]);
         until("a claim", || !world.invocations("claim").is_empty()).await;
-        if by_signal {
-            send(&runner, Signal::TERM);
-        } else {
+        if !by_signal {
             world.announce(INTERRUPTION, &in_seconds(120));
+            until("the release", || !world.invocations("release").is_empty()).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            assert!(runner.try_wait().unwrap().is_none(), "Batch would start the next attempt on the same instance");
         }
+        send(&runner, Signal::TERM);
         let outcome = world.outcome(runner).await;
         assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
         assert_eq!(world.invocations("release").len(), 1, "{}", outcome.stderr);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_on_an_instance_under_notice_claims_nothing_and_waits_for_its_end() {
+    let world = World::start(generous, well).await;
+    world.attach_folder("volume");
+    let started = world.path("started");
+    world.announce(INTERRUPTION, &in_seconds(120));
+    let mut runner = world.spawn(&[], &["touch", started.to_str().unwrap()]);
+    until("the notice is reported", || !world.invocations("notice").is_empty()).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(runner.try_wait().unwrap().is_none(), "Batch would start the next attempt on the same instance");
+    send(&runner, Signal::TERM);
+    let outcome = world.outcome(runner).await;
+    assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
+    assert_eq!(world.kinds(), ["notice"], "no claim brings the volume here");
+    assert!(!started.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
