@@ -11,13 +11,14 @@ use std::time::Duration;
 use aws_config::imds;
 use aws_config::provider_config::ProviderConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
-use aws_sdk_lambda::config::IdentityCache;
 use aws_sdk_lambda::config::retry::RetryConfig;
 use aws_sdk_lambda::config::timeout::TimeoutConfig;
+use aws_sdk_lambda::config::{IdentityCache, Region};
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
 use crate::claim::Claims;
 use crate::exit::Failure;
+use crate::place;
 use lent::Lent;
 
 /// The roots that AWS endpoints chain to, as listed at
@@ -54,16 +55,19 @@ impl Clients {
             .tls_context(context)
             .build_https();
         let shared = aws_config::defaults(BehaviorVersion::v2026_01_12()).http_client(http.clone()).load().await;
-        Ok(Self {
-            lambda: lambda(&shared),
-            imds: imds::Client::builder()
-                .configure(&ProviderConfig::without_region().with_http_client(http))
-                .max_attempts(1)
-                .connect_timeout(IMDS_TIMEOUT)
-                .read_timeout(IMDS_TIMEOUT)
-                .build(),
-            shared,
-        })
+        let imds = imds::Client::builder()
+            .configure(&ProviderConfig::without_region().with_http_client(http))
+            .max_attempts(1)
+            .connect_timeout(IMDS_TIMEOUT)
+            .read_timeout(IMDS_TIMEOUT)
+            .build();
+        let shared = with_region(shared, &imds).await?;
+        Ok(Self { lambda: lambda(&shared), imds, shared })
+    }
+
+    /// The region that all of this is in.
+    pub(crate) fn region(&self) -> Option<&str> {
+        self.shared.region().map(AsRef::as_ref)
     }
 
     /// For the attempt that has claimed its trial: reaches what is the trial's, and nothing else.
@@ -79,6 +83,19 @@ impl Clients {
             .build();
         Ok(aws_sdk_s3::Client::from_conf(config))
     }
+}
+
+/// ECS sets no region in containers (facts 38), and the SDK's own look at the metadata service gives up early.
+async fn with_region(shared: SdkConfig, imds: &imds::Client) -> Result<SdkConfig, Failure> {
+    // An empty variable counts as one that is not set.
+    if shared.region().is_some_and(|region| !region.as_ref().is_empty()) {
+        return Ok(shared);
+    }
+    let Some(region) = place::region(imds).await else {
+        let reason = "the metadata service does not say the region, and AWS_REGION is not set".to_owned();
+        return Err(Failure::Interrupted(reason));
+    };
+    Ok(shared.into_builder().region(Region::new(region)).build())
 }
 
 fn lambda(shared: &SdkConfig) -> aws_sdk_lambda::Client {

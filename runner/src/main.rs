@@ -25,6 +25,7 @@ mod reports;
 mod seal;
 mod signals;
 mod stop;
+mod surroundings;
 mod upload;
 mod user;
 mod workplace;

@@ -1,26 +1,64 @@
-//! Where the attempt runs, as the instance's metadata service tells it.
+//! Where the attempt runs, as the instance's metadata service says.
+
+use std::time::Duration;
 
 use aws_config::imds::Client;
+use aws_config::imds::client::error::ImdsError;
 use spotsweep::claim::{Machine, Market};
+use tokio::time::{Instant, sleep};
 
 use crate::exit::{chain, say};
 
-/// Asks IMDSv2 (facts 32). Not knowing the place is no reason not to train.
+/// How long a service that does not answer is asked again: it limits packets per second for the whole instance, and
+/// misses are common while containers start (EC2 user guide, "Instance metadata query throttling").
+const PATIENCE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+const NOT_FOUND: u16 = 404;
+
+/// Asks IMDSv2 (facts 32). Not knowing the place is no reason not to train: the control plane may know it.
 pub(crate) async fn find(imds: &Client) -> Machine {
-    let instance = match imds.get("/latest/meta-data/instance-id").await {
-        Ok(instance) => named(instance.as_ref()),
-        Err(error) => {
-            say(&format!("no instance metadata ({}); going on without", chain(&error)));
-            return Machine::default();
-        }
-    };
-    let ask = async |path: &str| imds.get(path).await.ok().and_then(|answer| named(answer.as_ref()));
-    let life_cycle = ask("/latest/meta-data/instance-life-cycle").await;
+    let until = patience();
+    let instance = ask(imds, "/latest/meta-data/instance-id", until).await;
+    let zone = ask(imds, "/latest/meta-data/placement/availability-zone", until).await;
+    if instance.is_none() || zone.is_none() {
+        return Machine { instance, zone, ..Machine::default() };
+    }
+    let life_cycle = ask(imds, "/latest/meta-data/instance-life-cycle", until).await;
     Machine {
         instance,
-        zone: ask("/latest/meta-data/placement/availability-zone").await,
-        instance_type: ask("/latest/meta-data/instance-type").await,
+        zone,
+        instance_type: ask(imds, "/latest/meta-data/instance-type", until).await,
         market: life_cycle.map(|kind| if kind == "spot" { Market::Spot } else { Market::OnDemand }),
+    }
+}
+
+/// The region, such as `us-east-1`.
+pub(crate) async fn region(imds: &Client) -> Option<String> {
+    ask(imds, "/latest/meta-data/placement/region", patience()).await
+}
+
+/// On instances of ours the service is root's alone, so anyone else is refused every time.
+fn patience() -> Instant {
+    let is_root = rustix::process::geteuid().is_root();
+    Instant::now() + if is_root { PATIENCE } else { Duration::ZERO }
+}
+
+/// One value, asked for again after a miss; `None` where the service does not have it.
+async fn ask(imds: &Client, path: &'static str, until: Instant) -> Option<String> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let error = match imds.get(path).await {
+            Ok(answer) => return named(answer.as_ref()),
+            Err(ImdsError::ErrorResponse(error)) if error.response().status().as_u16() == NOT_FOUND => return None,
+            Err(error) => error,
+        };
+        if Instant::now() + pause > until {
+            say(&format!("the metadata service does not say {path} ({}); going on without", chain(&error)));
+            return None;
+        }
+        sleep(pause).await;
+        pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::exit::{Failure, say};
 use crate::parameters;
 use crate::place;
 use crate::seal::Sealer;
+use crate::surroundings;
 use crate::upload::{Filter, Uploader};
 use crate::workplace::Workplace;
 use crate::workspace::{OWN, POINT, Workspace};
@@ -54,7 +55,7 @@ pub(crate) async fn prepare(
     if let Some(code) = &grant.code {
         place.code = Some(code::fetch(code, &own, user).await?);
     }
-    let (command, variables) = words(command, &place, &trial)?;
+    let (command, variables) = words(command, &place, &trial, config, clients.region())?;
     let uploader = Uploader::new(s3, grant.outputs, place.output.clone(), filter);
     Ok(Ready { command, variables, place, uploader, sealer })
 }
@@ -108,9 +109,21 @@ fn tell(volume: &str, found: &Found, seconds: f64) {
 type Variables = Vec<(String, String)>;
 
 /// The command with its macros filled in, and its environment.
-fn words(command: &[String], place: &Workplace, trial: &TrialLine) -> Result<(Vec<String>, Variables), Failure> {
+fn words(
+    command: &[String],
+    place: &Workplace,
+    trial: &TrialLine,
+    config: &Config,
+    region: Option<&str>,
+) -> Result<(Vec<String>, Variables), Failure> {
     let inherited = |name: &str| std::env::var(name).ok();
-    let variables = place.variables(&trial.parameters, &inherited);
+    let mut variables = place.variables(&trial.parameters, &inherited);
+    variables.extend(surroundings::region(region, &inherited));
+    if let Some(user) = &config.user {
+        let home = place.home(user)?;
+        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        variables.extend(surroundings::identity(user, &passwd, &home, &inherited));
+    }
     let variable = |name: &str| {
         let own = variables.iter().rev().find(|(key, _)| key == name);
         own.map(|(_, value)| value.clone()).or_else(|| inherited(name))

@@ -1,6 +1,7 @@
 //! Whom the training command runs as, read as Docker reads `--user`.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use rustix::fs::{Gid, Uid};
 
@@ -63,6 +64,22 @@ impl fmt::Display for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},{}", self.uid.as_raw(), self.gid.as_raw())?;
         self.groups.iter().try_for_each(|group| write!(f, ",{}", group.as_raw()))
+    }
+}
+
+/// What `passwd` says about a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) name: String,
+    pub(crate) home: PathBuf,
+}
+
+impl Account {
+    /// `None` for a uid without an entry.
+    pub(crate) fn of(user: &User, passwd: &str) -> Option<Self> {
+        let uid = user.uid.as_raw().to_string();
+        let fields = entries(passwd).find(|fields| fields.get(2) == Some(&uid.as_str()))?;
+        Some(Self { name: (*fields.first()?).to_owned(), home: PathBuf::from(fields.get(5)?) })
     }
 }
 

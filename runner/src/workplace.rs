@@ -90,6 +90,14 @@ impl Workplace {
         self.kept.as_deref().unwrap_or(self.scratch.path()).join("metrics.jsonl")
     }
 
+    /// A home of the attempt's own, for a user that has none.
+    pub(crate) fn home(&self, user: &User) -> Result<PathBuf, Failure> {
+        let home = self.scratch.path().join("home");
+        prepared(&home, fs::create_dir_all(&home))?;
+        prepared(&home, hand_over(&home, user))?;
+        Ok(home)
+    }
+
     /// The file by whose existence the command says that its result is whole. It is this attempt's own, so none of an
     /// earlier attempt can be in its place.
     fn finished(&self) -> PathBuf {

@@ -234,13 +234,17 @@ async fn outputs_go_up_while_the_command_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_signal_reaches_the_command_and_what_is_there_is_collected() {
-    let polite = r#"trap 'echo saved > "$SPOTSWEEP_OUTPUT/model"; exit 5' TERM INT"#;
-    for (reaction, signal, expected) in [
-        (polite, Signal::TERM, 5),
-        (polite, Signal::INT, 5),
-        ("echo kept > $SPOTSWEEP_OUTPUT/model", Signal::TERM, 143),
-        ("trap '' TERM; echo kept > $SPOTSWEEP_OUTPUT/model", Signal::TERM, 137),
+async fn after_a_stop_signal_no_exit_code_is_an_end() {
+    let saves = r#"trap 'echo saved > "$SPOTSWEEP_OUTPUT/model"; exit CODE' TERM INT"#;
+    let finishes = saves.replace("exit", r#"touch "$SPOTSWEEP_FINISHED"; exit"#);
+    // Reaction, signal, the job's exit code, the code that the end is reported with.
+    for (reaction, signal, expected, ended) in [
+        (saves.replace("CODE", "0"), Signal::TERM, 75, None),
+        (saves.replace("CODE", "5"), Signal::INT, 75, None),
+        ("echo kept > $SPOTSWEEP_OUTPUT/model".to_owned(), Signal::TERM, 75, None),
+        ("trap '' TERM; echo kept > $SPOTSWEEP_OUTPUT/model".to_owned(), Signal::TERM, 75, None),
+        (finishes.replace("CODE", "5"), Signal::TERM, 75, None),
+        (finishes.replace("CODE", "0"), Signal::TERM, 0, Some(0)),
     ] {
         let world = World::start(kind, well).await;
         let script = format!("{reaction}; touch {}; while :; do sleep 0.1; done", world.path("ready").display());
@@ -250,8 +254,23 @@ async fn a_stop_signal_reaches_the_command_and_what_is_there_is_collected() {
         let outcome = world.outcome(runner).await;
         assert_eq!(outcome.code, Some(expected), "{reaction} {}", outcome.stderr);
         assert!(world.output("model").is_some(), "{reaction}");
-        assert_eq!(world.invocations("end")[0]["exit_code"], expected);
+        let ends: Vec<_> = world.invocations("end").iter().map(|end| end["exit_code"].as_i64()).collect();
+        assert_eq!(ends, ended.map(Some).into_iter().collect::<Vec<_>>(), "{reaction}");
+        assert_eq!(world.invocations("release").len(), usize::from(ended.is_none()), "{reaction}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_metadata_service_that_misses_answers_fails_no_attempt() {
+    let world = World::start(kind, well).await;
+    world.miss(6);
+    // As ECS has it: no region in the container.
+    let script = r#"echo "$AWS_REGION $AWS_DEFAULT_REGION""#;
+    let outcome = world.run(&[("AWS_REGION", "")], &["sh", "-c", script]).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.stdout, "us-west-2 us-west-2\n");
+    let claim = &world.invocations("claim")[0];
+    assert_eq!((&claim["instance"], &claim["zone"]), (&json!("i-0abc"), &json!("us-east-1a")), "{claim}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,6 +12,8 @@ const TRAINING: &str = r#"
     for folder in "$SPOTSWEEP_OUTPUT" "$SPOTSWEEP_CHECKPOINTS" "$SPOTSWEEP_DATASETS"; do echo 1 > "$folder/mine"; done
     cat "$SPOTSWEEP_PARAMS" > "$SPOTSWEEP_OUTPUT/parameters"
     echo acc=1 >> "$SPOTSWEEP_METRICS"
+    mkdir -p "$HOME/.cache" && echo 1 > "$HOME/.cache/mine"
+    echo "Login: $USER $LOGNAME"
 "#;
 /// Nobody on any machine, one hopes.
 const USER: u32 = 43_210;
@@ -68,6 +70,7 @@ async fn the_command_runs_as_the_user_that_was_asked_for() {
         assert_powerless(&status, true);
         assert_eq!(status["Uid"], four(&USER.to_string()));
         assert_eq!((status["Gid"], status["Groups"]), (four(&GROUP.to_string()).as_str(), ""));
+        assert_eq!(status["Login"], "trial trial", "passwd has no entry");
         assert_eq!(world.output("parameters").unwrap(), br#"{"lr":0.1,"name":"a b"}"#);
         assert_eq!(world.invocations("end")[0]["metrics"]["acc"]["last"], 1.0, "it can write its metrics");
     }

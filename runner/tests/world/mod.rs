@@ -43,6 +43,8 @@ pub(crate) struct Seen {
     parts: BTreeMap<u32, Vec<u8>>,
     /// What the metadata service says beside the instance and its zone, by path.
     metadata: BTreeMap<String, String>,
+    /// How many of its next answers the metadata service misses.
+    misses: u32,
 }
 
 struct Server {
@@ -205,6 +207,11 @@ impl World {
         self.server.seen.lock().unwrap().metadata.insert(path.to_owned(), text.to_owned());
     }
 
+    /// Has the metadata service miss its next answers.
+    pub(crate) fn miss(&self, answers: u32) {
+        self.server.seen.lock().unwrap().misses = answers;
+    }
+
     pub(crate) async fn run(&self, extra: &[(&str, &str)], command: &[&str]) -> Outcome {
         self.outcome(self.spawn(extra, command)).await
     }
@@ -254,6 +261,9 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
     let (head, body) = request.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap();
     let path = head.uri.path();
+    if path.starts_with("/latest/") && server.misses() {
+        return reply(503, &[], "busy");
+    }
     match path {
         "/latest/api/token" => reply(200, &[("x-aws-ec2-metadata-token-ttl-seconds", "60")], "token"),
         "/latest/meta-data/instance-id" => reply(200, &[], "i-0abc"),
@@ -262,6 +272,8 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
             Some(text) => reply(200, &[], text.clone()),
             None => reply(404, &[], "404 - Not Found"),
         },
+        "/latest/meta-data/placement/region" => reply(200, &[], "us-west-2"),
+        path if path.starts_with("/latest/") => reply(404, &[], "404 - Not Found"),
         "/2015-03-31/functions/trial-claim/invocations" => server.invoke(serde_json::from_slice(&body).unwrap()),
         path => {
             let key = path.strip_prefix("/b/").unwrap();
@@ -279,6 +291,13 @@ fn reply(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Respon
 }
 
 impl Server {
+    fn misses(&self) -> bool {
+        let mut seen = self.seen.lock().unwrap();
+        let misses = seen.misses > 0;
+        seen.misses = seen.misses.saturating_sub(1);
+        misses
+    }
+
     fn invoke(&self, request: Value) -> Response<Body> {
         let mut seen = self.seen.lock().unwrap();
         let kind = request["request"].as_str().unwrap().to_owned();

@@ -84,10 +84,12 @@ impl Asker<'_> {
         record.zone = machine.zone.clone().or(record.zone.take());
         record.instance_type = machine.instance_type.clone().or(record.instance_type.take());
         record.market = machine.market.or(record.market);
+        // Where the metadata service is silent, ECS may have said by Batch's event where the attempt runs.
+        let place = record.instance.clone().zip(record.zone.clone());
         let mut calls = Vec::new();
         if self.plan.workspace.is_some() {
-            let (Some(instance), Some(zone)) = (machine.instance.clone(), machine.zone.clone()) else {
-                return refuse(NO_PLACE.to_owned());
+            let Some((instance, zone)) = place else {
+                return Decision::ignore(NO_PLACE).reply(Reply::Unavailable { reason: NO_PLACE.to_owned() });
             };
             let place = Place { attempt, instance, zone };
             calls = self.learn(&Fact::Wanted(place));
@@ -188,9 +190,10 @@ impl Asker<'_> {
     }
 }
 
-/// Why a trial with a workspace can't run where there is no metadata service.
-const NO_PLACE: &str = "the trial has a workspace, and the container can't say on which instance it runs: \
-    allow IMDSv2 with a hop limit of 2 in the launch template, or say `workspace: off` in the sweep file";
+/// Why a trial with a workspace can't run where the metadata service is silent. The attempt counts as interrupted,
+/// since the next one may find it again.
+const NO_PLACE: &str = "the trial has a workspace, and neither the metadata service nor ECS says on which instance the \
+    attempt runs: allow IMDSv2 with a hop limit of 2 in the launch template, or say `workspace: off` in the sweep file";
 
 /// How long to wait where EC2 has just refused a volume: capacity and quotas don't change within seconds, and an
 /// attempt that leaves at once is often started on the same instance again.
