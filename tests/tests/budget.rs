@@ -11,7 +11,7 @@ use spotsweep_simulation::run::{Chaos, Simulation};
 
 /// One trial at a time, each of half an hour; nothing goes wrong.
 fn run(budget: &str) -> Simulation {
-    let account = Account { instance_type: "c7i.medium", max_vcpus: 1, workspace_gib: 20, ..Account::default() };
+    let account = Account { instance_type: "c7g.medium", max_vcpus: 1, workspace_gib: 20, ..Account::default() };
     let file = format!("trials: [{{a: 1}}, {{a: 2}}, {{a: 3}}, {{a: 4}}]\nspotsweep: {{budget: {{{budget}}}}}\n");
     let mut simulation = Simulation::new(7, &account, Chaos::none(), &file);
     simulation.epochs = 30;

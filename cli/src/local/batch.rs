@@ -15,8 +15,8 @@ use crate::failure::{Context, Failure};
 /// The queue of sweeps that name none.
 pub(crate) const QUEUE: &str = "spot";
 const COMPUTE_ENVIRONMENT: &str = "spot";
-/// One vCPU each, so that trials spread over zones as they would over GPU instances.
-const INSTANCE_TYPE: &str = "c7i.medium";
+/// One vCPU each, so that trials spread over zones as they would over GPU instances: only Graviton has such sizes.
+const INSTANCE_TYPE: &str = "c7g.medium";
 /// The availability zones; each has one subnet, `subnet-<zone>`.
 pub(crate) const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
 const MEMORY_MIB: &str = "1024";

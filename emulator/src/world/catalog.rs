@@ -37,13 +37,15 @@ impl Resources {
 /// Looks an instance type up by its name; `None` for a name that is none.
 pub fn instance_type(name: &str) -> Option<Resources> {
     let (family, size) = name.split_once('.')?;
+    let letters: String = family.chars().take_while(char::is_ascii_lowercase).collect();
+    let attributes = family.get(letters.len()..)?.trim_start_matches(|c: char| c.is_ascii_digit());
     let vcpus = match size {
-        "medium" => 1,
+        // Of these families only Graviton has a size of one vCPU.
+        "medium" if attributes.starts_with('g') && letters != "g" => 1,
         "large" => 2,
         "xlarge" => 4,
         multiple => 4 * multiple.strip_suffix("xlarge")?.parse::<u32>().ok().filter(|n| *n > 0)?,
     };
-    let letters: String = family.chars().take_while(char::is_ascii_lowercase).collect();
     let mib_per_vcpu = match letters.as_str() {
         "c" => 2048,
         "m" | "g" => 4096,
@@ -77,6 +79,9 @@ mod tests {
     fn types_hold_what_aws_documents() {
         let known = [
             ("c7i.large", Some((2, 4096, 0))),
+            ("c7g.medium", Some((1, 2048, 0))),
+            ("c7i.medium", None),
+            ("g5g.medium", None),
             ("m6a.xlarge", Some((4, 16_384, 0))),
             ("r5.2xlarge", Some((8, 65_536, 0))),
             ("g4dn.xlarge", Some((4, 16_384, 1))),

@@ -35,9 +35,11 @@ impl ApiError {
         ApiError { code, status: 400, message: message.into() }
     }
 
-    /// EC2: the request is at fault, with one of EC2's many codes.
+    /// EC2: the request is at fault, with one of EC2's many codes, or there is no capacity for it, which EC2 lists
+    /// among the server errors (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
     pub fn ec2(code: &'static str, message: impl Into<String>) -> Self {
-        ApiError { code, status: 400, message: message.into() }
+        let status = if code.starts_with("Insufficient") { 500 } else { 400 };
+        ApiError { code, status, message: message.into() }
     }
 
     /// Something that AWS has and this emulator has not: said aloud instead of ignored.

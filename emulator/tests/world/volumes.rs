@@ -125,7 +125,7 @@ fn capacity_and_quota_refuse_before_anything_is_made() {
     assert_eq!(code(&mut lab, CreateVolume { zone: "us-east-1b".into(), ..request() }), "ok");
     lab.world.trouble_mut().zones_without_volume_capacity.clear();
     lab.world.trouble_mut().refuse_initialization_rate = true;
-    assert_eq!(code(&mut lab, fast.clone()), "VolumeInitializationRateLimitExceeded");
+    assert_eq!(code(&mut lab, fast.clone()), "ResourceLimitExceeded");
     assert_eq!(code(&mut lab, CreateVolume { initialization_rate: None, ..fast }), "ok", "the fall-back (facts 25)");
     lab.world.trouble_mut().volume_limit = Some(3);
     assert_eq!(code(&mut lab, request()), "VolumeLimitExceeded");

@@ -126,9 +126,10 @@ impl World {
             let zone = &request.zone;
             ("InsufficientVolumeCapacity", format!("There is not enough capacity for the volume in zone {zone}."))
         } else if self.trouble.refuse_initialization_rate && request.initialization_rate.is_some() {
-            // No document names the code of this refusal; a caller has to give up the rate at any.
+            // No document names the code of this refusal: this one is EC2's for limits without a code of their own, and
+            // a caller has to give up the rate at any.
             let message = "The quota of cumulative volume initialization rates is exceeded.";
-            ("VolumeInitializationRateLimitExceeded", message.to_owned())
+            ("ResourceLimitExceeded", message.to_owned())
         } else {
             return Ok(());
         };

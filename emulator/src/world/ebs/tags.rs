@@ -73,6 +73,14 @@ impl World {
         Ok(())
     }
 
+    /// The tags of a volume, snapshot or instance; None where there is none of this id.
+    pub(crate) fn tags(&self, id: &str) -> Option<Tags> {
+        let volume = || self.ebs.volumes.get(id).map(|volume| volume.tags.clone());
+        let snapshot = || self.ebs.snapshots.get(id).map(|snapshot| snapshot.tags.clone());
+        let instance = || self.instance(id).map(|instance| Tags(instance.tags.iter().cloned().collect()));
+        volume().or_else(snapshot).or_else(instance)
+    }
+
     /// What a resource's tags will be.
     fn tagged(&mut self, id: &str, tags: &Tags) -> Result<Tags, ApiError> {
         let mut all = match id.split_once('-') {
