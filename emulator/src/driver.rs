@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use crate::config::{Config, Volumes};
 use crate::delivery::Delivery;
 use crate::http;
+use crate::http::record::Recorder;
 use crate::world::ebs::VolumeOrder;
 use crate::world::{Effect, World};
 
@@ -48,6 +49,9 @@ pub enum ServeError {
     /// VolumeKeeper cannot be block devices here.
     #[error("the emulator cannot keep volumes as block devices: {0}")]
     BlockDevices(String),
+    /// The folder that `SPOTSWEEP_RECORD` names cannot be written.
+    #[error("the emulator cannot record requests in the folder that SPOTSWEEP_RECORD names; unset it, or name another")]
+    Record(#[source] io::Error),
 }
 
 /// A running emulator. Dropping it kills every job; [`Emulator::shutdown`] also waits for the end.
@@ -66,7 +70,7 @@ impl Emulator {
     /// Starts on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// When there is no port, no folder for the jobs, or no way to make block devices.
+    /// When there is no port, no folder for the jobs or the record, or no way to make block devices.
     pub async fn serve(mut config: Config) -> Result<Emulator, ServeError> {
         // Jobs run elsewhere: what they are told of it must hold there, too.
         if let Ok(work_dir) = std::path::absolute(&config.work_dir) {
@@ -103,7 +107,7 @@ impl Emulator {
         let host = Host::new(config, &endpoint(address), disk.clone(), unshare, groups.clone());
         let jobs = Jobs::new(core.clone(), host);
         let volumes = VolumeKeeper::new(core.clone(), groups, disk.clone());
-        let router = http::router(core.clone());
+        let router = http::router(core.clone(), Recorder::from_env().map_err(ServeError::Record)?);
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 tracing::error!(%error, "the emulator's server ended");

@@ -15,6 +15,8 @@ use axum::routing::{any, get, post};
 use axum::{Router, middleware};
 use http_body::Frame;
 
+use record::Recorder;
+
 use crate::driver::Core;
 
 mod batch;
@@ -24,10 +26,11 @@ mod imds;
 mod logs;
 mod own;
 mod pricing;
+pub(crate) mod record;
 mod xml;
 
-pub(crate) fn router(core: Arc<Core>) -> Router {
-    Router::new()
+pub(crate) fn router(core: Arc<Core>, recorder: Option<Recorder>) -> Router {
+    let router = Router::new()
         .route("/", post(root))
         .route("/v1/{action}", post(batch::call))
         .route("/imds/{instance}/{*path}", any(imds::call))
@@ -40,7 +43,11 @@ pub(crate) fn router(core: Arc<Core>) -> Router {
         .route("/_emulator/rebalance", post(own::rebalance))
         .route("/_emulator/zone-capacity", post(own::zone_capacity))
         .layer(middleware::map_response_with_state(Arc::clone(&core), with_request_id))
-        .with_state(core)
+        .with_state(Arc::clone(&core));
+    match recorder {
+        None => router,
+        Some(recorder) => router.layer(middleware::from_fn_with_state((core, Arc::new(recorder)), record::exchange)),
+    }
 }
 
 /// Every answer names its request, as AWS's do; EC2's bodies name it too.

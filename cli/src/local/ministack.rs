@@ -21,6 +21,10 @@ use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
 /// Ends with its whole group when our end of its standard input closes, so that even a SIGKILL
 /// of this command leaves nothing behind.
 const PROGRAM: &str = include_str!("ministack.py");
+/// Stands before it where `RECORD` names a folder.
+const RECORDER: &str = include_str!("record.py");
+/// Names the folder in which all requests are recorded, the emulator's too (`emulator/src/http/record.rs`).
+const RECORD: &str = "SPOTSWEEP_RECORD";
 /// The services that the emulator serves.
 const EMULATED: [&str; 4] =
     ["AWS_ENDPOINT_URL_BATCH", "AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL_ECS", "AWS_ENDPOINT_URL_PRICING"];
@@ -101,9 +105,12 @@ fn spawn(venv: &Venv, data: &Path, log: &Path, emulator: &str) -> Result<Minista
     let output = File::create(log).context(|| format!("cannot write {}", log.display()))?;
     let errors = output.try_clone().context(|| format!("cannot write {}", log.display()))?;
     let mut command = Command::new(venv.python());
+    let record = std::env::var_os(RECORD).filter(|folder| !folder.is_empty());
+    let record = record.map(|folder| std::path::absolute(&folder).unwrap_or_else(|_| folder.into()));
+    let recorder = record.as_ref().map_or("", |_| RECORDER);
     // Nothing of the caller's environment but PATH: no profile, no endpoint, no proxy of theirs.
     command
-        .args(["-c", PROGRAM])
+        .args(["-c", &format!("{recorder}{PROGRAM}")])
         .current_dir(data)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -117,6 +124,7 @@ fn spawn(venv: &Venv, data: &Path, log: &Path, emulator: &str) -> Result<Minista
         .env("PYTHONUNBUFFERED", "1")
         .env("AWS_ENDPOINT_URL", &endpoint)
         .envs(EMULATED.map(|name| (name, emulator)))
+        .envs(record.map(|folder| (RECORD, folder)))
         .envs(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| (name, LOCAL_CREDENTIAL)))
         .envs(["AWS_REGION", "AWS_DEFAULT_REGION", "MINISTACK_REGION"].map(|name| (name, LOCAL_REGION)))
         .env("AWS_EC2_METADATA_DISABLED", "true")

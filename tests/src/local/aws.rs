@@ -50,10 +50,18 @@ pub(super) fn http_client() -> Client<HttpConnector, Body> {
 /// # Panics
 /// Where the answer is not 200 with JSON.
 pub async fn call_json(endpoint: &str, action: &str, request: &Value) -> Value {
-    let head = Request::post(endpoint).header("content-type", "application/x-amz-json-1.0");
+    let (service, version) = match action.split_once('.').map(|(service, _)| service) {
+        Some("AmazonSQS") => ("sqs", "1.0"),
+        Some("DynamoDB_20120810") => ("dynamodb", "1.0"),
+        Some("AWSEvents") => ("events", "1.1"),
+        Some("Logs_20140328") => ("logs", "1.1"),
+        // The emulator's own.
+        _none => ("emulator", "1.0"),
+    };
+    let head = Request::post(endpoint).header("content-type", format!("application/x-amz-json-{version}"));
     // Names the caller, who may do everything; ministack checks the signatures of others only.
     let authorization = format!(
-        "AWS4-HMAC-SHA256 Credential={CREDENTIAL}/20261121/{REGION}/tests/aws4_request, SignedHeaders=host, Signature=0"
+        "AWS4-HMAC-SHA256 Credential={CREDENTIAL}/20261121/{REGION}/{service}/aws4_request, SignedHeaders=host, Signature=0"
     );
     let head = head.header("authorization", authorization).header("x-amz-target", action);
     answer_json(head, Body::from(request.to_string())).await
