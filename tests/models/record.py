@@ -1,0 +1,68 @@
+"""The exchanges with AWS that the tests have recorded (emulator/src/http/record.rs, cli/src/local/record.py)."""
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Services whose name in a signature is not their name in botocore.
+SIGNED_AS = {"monitoring": "cloudwatch", "api.pricing": "pricing"}
+
+
+@dataclass(frozen=True)
+class Session:
+    """Temporary credentials of a role."""
+    role: str
+    name: str
+    tags: dict = field(default_factory=dict)
+
+
+@dataclass
+class Exchange:
+    """A request and its answer. `answer["status"]` is None where the connection was closed."""
+    service: str
+    request: dict
+    answer: dict
+    session: Session | None
+    is_emulator: bool
+
+    @property
+    def headers(self):
+        return self.request["headers"]
+
+    @property
+    def body(self):
+        return self.request["body"] or ""
+
+    def __str__(self):
+        target = self.headers.get("x-amz-target", "")
+        query = f"?{self.request['query']}" if self.request["query"] else ""
+        line = f"{self.service}: {self.request['method']} {self.request['path']}{query} {target} {self.body}"
+        return line if len(line) < 600 else f"{line[:600]} …"
+
+
+def read(folder):
+    """All exchanges of a record, each form once. What is not signed is no AWS request."""
+    files = sorted(Path(folder).glob("*.jsonl"))
+    if not files:
+        raise SystemExit(f"{folder} holds no record: run the tests with SPOTSWEEP_RECORD={folder}")
+    lines = [(path.name, json.loads(line)) for path in files for line in path.read_text().splitlines()]
+    sessions = {}
+    for _, line in lines:
+        if found := line.get("session"):
+            # arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION
+            role, name = found["arn"].split("/", 2)[1:] if found["arn"] and "assumed-role" in found["arn"] else ("", "")
+            sessions[found["key"]] = Session(role, name, tags(found["tags"]))
+    found, seen = [], set()
+    for name, line in lines:
+        text = json.dumps(line, sort_keys=True)
+        signed = line.get("request", {}).get("signed")
+        if signed and text not in seen:
+            seen.add(text)
+            key, _, _, service = signed.rsplit("/", 3)
+            service = SIGNED_AS.get(service, service)
+            found.append(Exchange(service, line["request"], line["answer"], sessions.get(key), name.startswith("emulator")))
+    return found
+
+
+def tags(given):
+    """A session's tags by key."""
+    return {tag["Key"]: tag["Value"] for tag in given} if isinstance(given, list) else dict(given)
