@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::cost::INITIALIZATION_USD;
 use crate::ids::{JobName, Run, SweepId};
 use crate::lifecycle::{Part, Plan};
 use crate::sweep::Problem;
 use crate::upload::Upload;
+use crate::workspace::WorkspacePlan;
 
 /// What was submitted.
 pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
@@ -20,9 +22,20 @@ pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
         "trials": plan.trials,
         "job_definition": plan.definition,
         "queue": plan.queue,
+        "workspace": plan.workspace.as_ref().map(workspace),
         "jobs": (0..).zip(&plan.parts).map(job).collect::<Vec<_>>(),
         "results": format!("s3://{}/{}", upload.bucket, sweep.results_prefix()),
     })
+}
+
+/// Each trial's volume; a rate that is billed comes with its price.
+fn workspace(plan: &WorkspacePlan) -> Value {
+    let mut found = json!({ "size_gib": plan.size_gib });
+    if let Some(rate) = plan.initialization_rate {
+        found["initialization_rate"] = json!(rate);
+        found["initialization_usd_per_gib"] = json!(INITIALIZATION_USD);
+    }
+    found
 }
 
 /// What is wrong with the file, all of it.

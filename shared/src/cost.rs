@@ -21,6 +21,9 @@ use crate::trial::Trial;
 const GP3_USD: f64 = 0.08;
 const SNAPSHOT_USD: f64 = 0.05;
 const HOURS_A_MONTH: f64 = 730.0;
+/// A volume initialization rate, USD per GiB of snapshot data: the price at 300 MiB/s by a third-party page, since no
+/// page of AWS that was at hand names one (facts 25). Lower rates cost at most that.
+pub const INITIALIZATION_USD: f64 = 0.0036;
 
 /// What the control plane costs for an attempt but its reports, and for a report, of which there is one a minute once a
 /// training is 20 minutes old: in USD, from what the bench counts (docs/performance.md, "Its price").
@@ -35,8 +38,10 @@ pub struct Cost {
     pub instance_usd: f64,
     /// The same seconds at the on-demand price, in USD.
     pub on_demand_usd: f64,
-    /// Its volume, in USD, and its snapshots as if they held what was sealed last.
+    /// Its volume, in USD, its snapshots as if they held what was sealed last, and initialization rates.
     pub storage_usd: f64,
+    /// Of [`Cost::storage_usd`], what volumes were loaded at a rate for.
+    pub initialization_usd: f64,
     /// Seconds of attempts whose price is not known: in none of the other figures.
     pub unpriced_seconds: f64,
 }
@@ -55,8 +60,11 @@ pub struct Spent {
     pub usd: f64,
     /// What the same instance seconds would have cost on demand, in USD.
     pub on_demand_usd: f64,
-    /// Of [`Spent::usd`], volumes and snapshots.
+    /// Of [`Spent::usd`], volumes, snapshots and initialization rates.
     pub storage_usd: f64,
+    /// Of [`Spent::storage_usd`], initialization rates.
+    #[serde(default)]
+    pub initialization_usd: f64,
     /// Of [`Spent::usd`], functions and table: estimated from the number and length of attempts.
     pub control_plane_usd: f64,
     /// Seconds of attempts whose price is not known.
@@ -108,7 +116,9 @@ pub fn costs(plan: &Plan, trials: &[Trial], prices: &Prices, now: Timestamp) -> 
         for trial in trials {
             let volume = f64::from(workspace.size_gib) * GP3_USD * held_hours(trial, now);
             let snapshots = sealed_gib(trial) * SNAPSHOT_USD * saved_hours(trial, now);
-            costs.entry(trial.index).or_default().storage_usd = (volume + snapshots) / HOURS_A_MONTH;
+            let cost = costs.entry(trial.index).or_default();
+            cost.initialization_usd = initialized_gib(trial) * INITIALIZATION_USD;
+            cost.storage_usd = (volume + snapshots) / HOURS_A_MONTH + cost.initialization_usd;
         }
     }
     costs
@@ -124,6 +134,7 @@ pub fn spent(trials: &[Trial], costs: &BTreeMap<u32, Cost>) -> Spent {
         spent.usd += cost.instance_usd;
         spent.on_demand_usd += cost.on_demand_usd;
         spent.storage_usd += cost.storage_usd;
+        spent.initialization_usd += cost.initialization_usd;
         spent.unpriced_seconds += cost.unpriced_seconds;
     }
     spent.usd += spent.storage_usd + spent.control_plane_usd;
@@ -192,7 +203,16 @@ fn hours_since(from: Option<Timestamp>, trial: &Trial, now: Timestamp) -> f64 {
 /// What a snapshot holds beyond what the volume was made from, as far as the runner has told.
 fn sealed_gib(trial: &Trial) -> f64 {
     let seal = trial.workspace.as_ref().and_then(|workspace| workspace.seal.as_ref());
-    seal.map_or(0.0, |seal| seal.bytes as f64 / f64::from(1 << 30))
+    seal.map_or(0.0, |seal| gib(seal.bytes))
+}
+
+/// Snapshot data that was loaded at a rate that is billed.
+fn initialized_gib(trial: &Trial) -> f64 {
+    trial.workspace.as_ref().map_or(0.0, |workspace| gib(workspace.initialized.bytes))
+}
+
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 30)
 }
 
 #[cfg(test)]

@@ -141,6 +141,7 @@ fn costs_json(sweep: &Sweep, costs: &BTreeMap<u32, Cost>, spent: &Spent, now: Ti
             "instance_usd": cost.instance_usd,
             "on_demand_usd": cost.on_demand_usd,
             "storage_usd": cost.storage_usd,
+            "initialization_usd": cost.initialization_usd,
             "unpriced_seconds": cost.unpriced_seconds,
         })
     };
@@ -153,7 +154,8 @@ fn costs_json(sweep: &Sweep, costs: &BTreeMap<u32, Cost>, spent: &Spent, now: Ti
         "basis": "Instances: each attempt from its container's start to its end, at the spot price of its zone at the \
             time, divided evenly among attempts on one instance at the same time; without boot, image pull and idle \
             time. Storage: gp3 at 0.08 USD a GiB and month from the first attempt to the last, and from the first \
-            interruption on snapshots of what was sealed last at 0.05. Control plane: estimated. S3, logs and data \
+            interruption on snapshots of what was sealed last at 0.05, and volumes that were loaded at an \
+            initialization rate at 0.0036 USD a GiB of the snapshot's data. Control plane: estimated. S3, logs and data \
             transfer are not in it.",
     });
     document.to_string()

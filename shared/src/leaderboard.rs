@@ -141,6 +141,7 @@ pub fn summary_json(
             "usd": spent.usd,
             "on_demand_usd": spent.on_demand_usd,
             "storage_usd": spent.storage_usd,
+            "initialization_usd": spent.initialization_usd,
             "control_plane_usd": spent.control_plane_usd,
             "unpriced_seconds": spent.unpriced_seconds,
             "saving": spent.saving(),

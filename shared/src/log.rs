@@ -81,6 +81,7 @@ fn of_fact(fact: &Fact) -> Option<u32> {
         Fact::PlaceUnknown
         | Fact::Noticed { .. }
         | Fact::Volume { .. }
+        | Fact::RateTaken { .. }
         | Fact::VolumeTold { .. }
         | Fact::Refused(_)
         | Fact::Snapshot { .. }

@@ -1,5 +1,6 @@
 //! What a deployment fixes for all sweeps. Read from the environment once, at cold start.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A deployment's names and times.
@@ -18,6 +19,8 @@ pub struct Settings {
     pub lease: Duration,
     /// GiB of a trial's volume, where the file does not say; 0 gives volumes only to sweeps that ask for one.
     pub workspace_gib: u32,
+    /// MiB/s at which a volume loads its snapshot, where the file does not say; absent for EC2's own rate.
+    pub initialization_rate: Option<u32>,
     /// How long a runner that waits for its workspace pauses between two questions.
     pub poll: Duration,
     /// How long Running work may be silent before Batch is asked about it.
@@ -30,6 +33,10 @@ pub const LEASE: Duration = Duration::from_secs(120);
 /// See [`Settings::workspace_gib`]: some checkpoints and a dataset; gp3 at $0.08 a GiB and month is 0.2 cents an hour.
 pub const WORKSPACE_GIB: u32 = 20;
 
+/// MiB/s that CreateVolume takes as `VolumeInitializationRate`
+/// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateVolume.html>).
+pub const INITIALIZATION_RATES: RangeInclusive<u32> = 100..=300;
+
 /// See [`Settings::poll`]: an attachment takes a few seconds.
 pub const POLL: Duration = Duration::from_secs(2);
 
@@ -41,8 +48,8 @@ pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15 * 60);
 
 impl Settings {
     /// Reads `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
-    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_POLL_MS`, `SPOTSWEEP_LEASE_SECONDS` and
-    /// `SPOTSWEEP_RECHECK_SECONDS`.
+    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_INITIALIZATION_RATE`, `SPOTSWEEP_POLL_MS`,
+    /// `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
     ///
     /// # Errors
     /// The name of a variable that is absent and needed, or not a number.
@@ -59,6 +66,7 @@ impl Settings {
         let seconds =
             |name: &str, otherwise: Duration| number(name, "seconds", otherwise.as_secs()).map(Duration::from_secs);
         let poll_ms = u64::try_from(POLL.as_millis()).unwrap_or(u64::MAX);
+        let rate = number("SPOTSWEEP_INITIALIZATION_RATE", "MiB/s", 0)?;
         let gib = number("SPOTSWEEP_WORKSPACE_GIB", "GiB", u64::from(WORKSPACE_GIB))?;
         Ok(Self {
             queue: text("SPOTSWEEP_QUEUE"),
@@ -66,9 +74,42 @@ impl Settings {
             claim_function: wanted("SPOTSWEEP_CLAIM_FUNCTION")?,
             trial_role: wanted("SPOTSWEEP_TRIAL_ROLE")?,
             workspace_gib: u32::try_from(gib).map_err(|_| format!("SPOTSWEEP_WORKSPACE_GIB is {gib}, too large"))?,
+            initialization_rate: initialization_rate(rate).ok_or_else(|| {
+                format!("SPOTSWEEP_INITIALIZATION_RATE is {rate}; set it to 0 or to 100 to 300 MiB/s")
+            })?,
             poll: Duration::from_millis(number("SPOTSWEEP_POLL_MS", "milliseconds", poll_ms)?),
             lease: seconds("SPOTSWEEP_LEASE_SECONDS", LEASE)?,
             recheck: seconds("SPOTSWEEP_RECHECK_SECONDS", RECHECK)?,
         })
+    }
+}
+
+/// A rate as it is written: 0 stands for EC2's own. `None` where CreateVolume takes no such rate.
+pub(crate) fn initialization_rate(written: u64) -> Option<Option<u32>> {
+    let rate = u32::try_from(written).ok()?;
+    if rate == 0 { Some(None) } else { INITIALIZATION_RATES.contains(&rate).then_some(Some(rate)) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_ec2_does_not_take_fails_at_the_start() {
+        let read = |rate: Option<&str>| {
+            Settings::from_variables(|name| match name {
+                "SPOTSWEEP_CLAIM_FUNCTION" | "SPOTSWEEP_TRIAL_ROLE" => Some("name".into()),
+                "SPOTSWEEP_INITIALIZATION_RATE" => rate.map(str::to_owned),
+                _unset => None,
+            })
+        };
+        for (rate, expected) in [(None, None), (Some("0"), None), (Some("100"), Some(100)), (Some("300"), Some(300))] {
+            assert_eq!(read(rate).unwrap().initialization_rate, expected, "{rate:?}");
+        }
+        for rate in ["99", "301", "4294967396", "fast"] {
+            let error = read(Some(rate)).unwrap_err();
+            assert!(error.contains("SPOTSWEEP_INITIALIZATION_RATE") && error.contains("MiB/s"), "{error}");
+        }
     }
 }

@@ -35,7 +35,7 @@ mod tree;
 mod values;
 
 pub use problem::Problem;
-pub use settings::{Budget, Code, Notifications, Outputs, Resources, Settings, Workspace};
+pub use settings::{Budget, Code, InitializationRate, Notifications, Outputs, Resources, Settings, Workspace};
 
 use problem::Report;
 

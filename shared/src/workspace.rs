@@ -71,6 +71,9 @@ pub struct WorkspacePlan {
     pub size_gib: u32,
     /// What it starts from.
     pub origin: Origin,
+    /// MiB/s at which a volume loads its snapshot, 100 to 300; absent for EC2's own rate, which is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initialization_rate: Option<u32>,
 }
 
 /// What a volume is made from.
@@ -243,9 +246,22 @@ pub struct Workspace {
     /// Why the newest attempt can't have it, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
+    /// What EC2 bills for initialization rates so far.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub initialized: Initialized,
     /// Fallbacks that were taken, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// Snapshot data that volumes have loaded at a rate that was asked for: billed per GiB, in full once the volume is there
+/// (facts 25).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Initialized {
+    /// The newest operation that is counted: an answer that comes twice counts once.
+    pub operation: u32,
+    /// Bytes of all of them together.
+    pub bytes: u64,
 }
 
 /// Notes kept of one trial; later ones are in its history.
@@ -285,6 +301,7 @@ impl Workspace {
             seal: None,
             refusals: 0,
             unavailable: None,
+            initialized: Initialized::default(),
             notes: Vec::new(),
         }
     }

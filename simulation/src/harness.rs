@@ -99,6 +99,7 @@ impl Harness {
             claim_function: "trial-claim".into(),
             trial_role: "trial".into(),
             workspace_gib: account.workspace_gib,
+            initialization_rate: None,
             poll: account.poll,
             lease: LEASE,
             recheck: RECHECK,

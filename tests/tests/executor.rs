@@ -92,8 +92,13 @@ impl Rig {
 }
 
 fn new(operation: u32, zone: &str, snapshot: Option<&str>) -> Call {
+    at_rate(operation, zone, snapshot, None)
+}
+
+fn at_rate(operation: u32, zone: &str, snapshot: Option<&str>, initialization_rate: Option<u32>) -> Call {
     let snapshot = snapshot.map(str::to_owned);
-    Call::CreateVolume(NewVolume { operation, zone: zone.into(), size_gib: 1, snapshot, name: None })
+    let zone = zone.to_owned();
+    Call::CreateVolume(NewVolume { operation, zone, size_gib: 1, snapshot, name: None, initialization_rate })
 }
 
 fn id(fact: Fact) -> String {
@@ -188,7 +193,6 @@ async fn snapshots_are_found_by_their_operation_and_copied() {
     let completed = |fact: &Fact| matches!(fact, Fact::Snapshot { state: SnapshotState::Completed, .. });
     rig.until(Call::DescribeSnapshot(snapshot.clone()), completed).await;
 
-    rig.trouble(|trouble| trouble.refuse_initialization_rate = true);
     let copy = rig.volume(3, elsewhere, Some(&snapshot)).await;
     rig.trouble(|trouble| trouble.volume_limit = Some(0));
     assert_eq!(rig.volume(3, elsewhere, Some(&snapshot)).await, copy, "found in spite of the quota");
@@ -199,6 +203,42 @@ async fn snapshots_are_found_by_their_operation_and_copied() {
     for volume in [volume, copy] {
         assert_eq!(rig.ask(Call::DeleteVolume(volume.clone())).await, Fact::Deleted(volume));
     }
+    rig.end().await;
+}
+
+/// EC2 bills a rate per GiB of the snapshot (facts 25): only one that was asked for, and only where EC2 took it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_loads_at_a_rate_only_where_one_is_asked_for() {
+    let rig = Rig::new().await;
+    let blank = rig.volume(1, &rig.zone, None).await;
+    rig.available(&blank).await;
+    let take = Call::TakeSnapshot { operation: 2, volume: blank.clone(), saved_early: false };
+    let snapshot = id(rig.ask(take).await);
+    let completed = |fact: &Fact| matches!(fact, Fact::Snapshot { state: SnapshotState::Completed, .. });
+    rig.until(Call::DescribeSnapshot(snapshot.clone()), completed).await;
+    let rate = |id: &str| rig.emulator.with_world(|world, _| world.volume(id).unwrap().initialization_rate);
+    let facts = async |call| {
+        let events = rig.executor.execute(Command::Workspace(rig.trial.clone(), call)).await.unwrap();
+        let fact = |event| if let Event::Workspace(_, fact) = event { fact } else { panic!("{event:?}") };
+        events.into_iter().map(fact).collect::<Vec<Fact>>()
+    };
+    let mut made = vec![blank];
+    for (operation, asked, refuse) in [(3, None, false), (4, Some(150), false), (5, Some(150), true)] {
+        rig.trouble(|trouble| trouble.refuse_initialization_rate = refuse);
+        let mut found = facts(at_rate(operation, &rig.zone, Some(&snapshot), asked)).await;
+        let id = id(found.remove(0));
+        let taken = asked.filter(|_| !refuse);
+        assert_eq!(rate(&id), taken, "operation {operation}");
+        // EC2 does not say how much is on the snapshot, so its volume's size counts.
+        let billed = taken.map(|_| Fact::RateTaken { operation, bytes: 1 << 30 });
+        assert_eq!(found, Vec::from_iter(billed), "operation {operation}");
+        rig.available(&id).await;
+        made.push(id);
+    }
+    for volume in made {
+        assert_eq!(rig.ask(Call::DeleteVolume(volume.clone())).await, Fact::Deleted(volume));
+    }
+    assert_eq!(rig.ask(Call::DeleteSnapshot(snapshot.clone())).await, Fact::Deleted(snapshot));
     rig.end().await;
 }
 

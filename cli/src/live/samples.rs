@@ -8,7 +8,9 @@ use spotsweep::ids::{JobId, SweepId};
 use spotsweep::lifecycle::{Plan, Ranking, Stage as SweepStage, Sweep};
 use spotsweep::trial::{Attempt, JobStatus, Trial};
 use spotsweep::upload::Upload;
-use spotsweep::workspace::{Origin, Place, Snapshot, SnapshotState, Stage, Volume, VolumeState, Workspace};
+use spotsweep::workspace::{
+    Initialized, Origin, Place, Snapshot, SnapshotState, Stage, Volume, VolumeState, Workspace,
+};
 
 use super::look::{Batch, Look};
 
@@ -92,6 +94,7 @@ pub(super) fn parked(zone: &str, wanted: &str) -> Workspace {
         seal: None,
         refusals: 0,
         unavailable: None,
+        initialized: Initialized::default(),
         notes: Vec::new(),
     }
 }

@@ -226,6 +226,13 @@ pub struct Snapshot {
     deleted: bool,
 }
 
+impl Snapshot {
+    /// Bytes of everything on it, not only of what it added to the one before.
+    pub fn full_bytes(&self) -> u64 {
+        bytes::total(&self.files)
+    }
+}
+
 impl World {
     /// The volume with this id, unless it is gone. Looks behind the API: no delay, no throttling.
     pub fn volume(&self, id: &str) -> Option<&Volume> {

@@ -50,7 +50,10 @@ impl Service for Ebs {
 
 async fn call(client: &Client, of: TrialRef, call: Call) -> Outcome {
     let fact = match call {
-        Call::CreateVolume(wanted) => volume::create(client, &of, &wanted).await?,
+        Call::CreateVolume(wanted) => {
+            let facts = volume::create(client, &of, &wanted).await?;
+            return Ok(facts.into_iter().map(|fact| Event::Workspace(of.clone(), fact)).collect());
+        }
         Call::DescribeVolume(id) => volume::describe(client, id).await?,
         Call::AttachVolume { volume, instance, device } => volume::attach(client, volume, &instance, &device).await?,
         Call::DetachVolume { volume, force } => volume::detach(client, volume, force).await?,

@@ -32,7 +32,9 @@ pub(super) async fn resolve(
         Origin::Snapshot { snapshot } => {
             from_snapshot(find_snapshot(client, snapshot).await?.as_ref(), snapshot, wanted)
         }
-        Origin::Adopted { volume, .. } => adopt(&find_volumes(client, volume).await?, volume),
+        Origin::Adopted { volume, .. } => {
+            adopt(&find_volumes(client, volume).await?, volume, wanted.initialization_rate)
+        }
     })
 }
 
@@ -92,7 +94,7 @@ fn tag<'a>(volume: &'a Volume, key: &str) -> Option<&'a str> {
 }
 
 /// Neither nothing nor several may fall through: that is how the reference script lost its fleet (facts, last part).
-fn adopt(found: &[Volume], wanted: &str) -> Resolved {
+fn adopt(found: &[Volume], wanted: &str, initialization_rate: Option<u32>) -> Resolved {
     let volume = match found {
         [volume] => volume,
         [] => {
@@ -133,7 +135,7 @@ fn adopt(found: &[Volume], wanted: &str) -> Resolved {
     }
     let name = tag(volume, "Name").unwrap_or_default().to_owned();
     let origin = Origin::Adopted { volume: id.to_owned(), zone: zone.to_owned(), name };
-    Resolved::Plan(Some(WorkspacePlan { size_gib, origin }))
+    Resolved::Plan(Some(WorkspacePlan { size_gib, origin, initialization_rate }))
 }
 
 fn describe(volume: &Volume) -> String {
@@ -169,8 +171,9 @@ mod tests {
         let tags = [("Name", "data"), (SWEEP, "adopted")];
         let free = |id| volume(id, "available", &tags, None);
         let expected = Origin::Adopted { volume: "vol-1a".into(), zone: "us-east-1b".into(), name: "data".into() };
-        let plan = Resolved::Plan(Some(WorkspacePlan { size_gib: 70, origin: expected }));
-        assert_eq!(adopt(&[free("vol-1a")], "data"), plan);
+        let plan =
+            Resolved::Plan(Some(WorkspacePlan { size_gib: 70, origin: expected, initialization_rate: Some(200) }));
+        assert_eq!(adopt(&[free("vol-1a")], "data", Some(200)), plan);
 
         let refused: [(&str, &[Volume], &str, &str); 7] = [
             ("data", &[], "there is no volume with the Name tag \"data\"", "describe-volumes"),
@@ -187,7 +190,7 @@ mod tests {
             ),
         ];
         for (wanted, found, why, mend) in refused {
-            let Resolved::Problem { message, help } = adopt(found, wanted) else { panic!("{why}: adopted") };
+            let Resolved::Problem { message, help } = adopt(found, wanted, None) else { panic!("{why}: adopted") };
             assert!(message.contains(why), "{message} lacks {why}");
             assert!(help.contains(mend), "{help} lacks {mend}");
         }
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn a_base_snapshot_must_be_completed() {
         let origin = || Origin::Snapshot { snapshot: "snap-1".into() };
-        let wanted = |size_gib| WorkspacePlan { size_gib, origin: origin() };
+        let wanted = |size_gib| WorkspacePlan { size_gib, origin: origin(), initialization_rate: Some(300) };
         let snapshot = |state: &str| Snapshot::builder().state(SnapshotState::from(state)).volume_size(50).build();
         for (asked, made) in [(20, 50), (50, 50), (80, 80)] {
             let found = from_snapshot(Some(&snapshot("completed")), "snap-1", &wanted(asked));

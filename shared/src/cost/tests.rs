@@ -8,7 +8,7 @@ use super::*;
 use crate::claim::Seal;
 use crate::ids::{JobId, SweepId};
 use crate::trial::JobStatus;
-use crate::workspace::{Origin, Place, Workspace, WorkspacePlan};
+use crate::workspace::{Fact, Origin, Place, Surroundings, Workspace, WorkspacePlan};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -17,7 +17,7 @@ fn at(second: i64) -> Timestamp {
 fn plan(gib: Option<u32>) -> Plan {
     let text = r#"{"trials": 2, "queue": "q", "definition": "d:1", "attempts": 10, "parts": []}"#;
     let mut plan: Plan = serde_json::from_str(text).unwrap();
-    plan.workspace = gib.map(|size_gib| WorkspacePlan { size_gib, origin: Origin::Blank });
+    plan.workspace = gib.map(|size_gib| WorkspacePlan { size_gib, origin: Origin::Blank, initialization_rate: None });
     plan
 }
 
@@ -74,6 +74,30 @@ fn what_was_sealed_is_kept_in_snapshots_from_the_first_interruption_on() {
     trial.workspace = Some(workspace);
     let cost = costs(&plan(Some(10)), &[trial], &prices(), at(9999))[&0];
     assert_near(cost.storage_usd, 10.0 * 0.08 / 730.0 * 1.5 + 2.0 * 0.05 / 730.0, "an hour and a half, and an hour");
+}
+
+/// Two copies, of 2 GiB together, at a rate; an answer that comes twice is billed once.
+#[test]
+fn an_initialization_rate_costs_what_it_has_loaded() {
+    let mut trial = trial(0, JobStatus::Succeeded, &[("i-1", "a", 0, Some(3600)), ("i-2", "b", 3600, Some(7200))]);
+    let place = Place { attempt: 2, zone: "b".into(), instance: "i-2".into() };
+    let plan = plan(Some(73));
+    let without = costs(&plan, std::slice::from_ref(&trial), &prices(), at(9999))[&0];
+    let wanted = plan.workspace.as_ref().unwrap();
+    let mut workspace = Workspace::new(wanted, place, at(0));
+    let (now, lease_ended) = (at(0), at(0));
+    let around = Surroundings { index: 0, plan: wanted, ended: 0, is_over: false, now, lease_ended };
+    for (operation, bytes) in [(1, 3 << 29), (3, 1 << 29), (3, 1 << 29)] {
+        workspace.learn(&Fact::RateTaken { operation, bytes }, around);
+    }
+    trial.workspace = Some(workspace);
+    let trials = [trial];
+    let costs = costs(&plan, &trials, &prices(), at(9999));
+    assert_near(costs[&0].initialization_usd, 2.0 * 0.0036, "the rate");
+    assert_near(costs[&0].storage_usd, without.storage_usd + 2.0 * 0.0036, "and with the volume");
+    let spent = spent(&trials, &costs);
+    assert_near(spent.initialization_usd, 2.0 * 0.0036, "the sweep's");
+    assert_near(spent.usd, 0.36 + 0.18 + spent.storage_usd + spent.control_plane_usd, "what the budget counts");
 }
 
 /// Two trials on one instance: one alone for 1 000 s, both for 2 600 s, the other alone for 1 000 s.

@@ -18,7 +18,7 @@ use crate::ids::{JobName, Run};
 use crate::lifecycle::{Plan, Ranking, Stage, Sweep};
 use crate::settings::WORKSPACE_GIB;
 use crate::store::{Held, View};
-use crate::sweep::{self, Goal, MAX_FILE_BYTES, Problem, Resources, SweepFile, Workspace};
+use crate::sweep::{self, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, SweepFile, Workspace};
 use crate::trial::JOB_ATTEMPTS;
 use crate::upload::Upload;
 use crate::workspace::{Origin, WorkspacePlan};
@@ -137,21 +137,22 @@ fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Proble
 /// The volumes of a sweep; a volume or snapshot that the file names is looked up with the target.
 fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<WorkspacePlan> {
     let size = context.settings.workspace_gib;
-    let plan = |size_gib: Option<u32>, origin| {
+    let plan = |size_gib: Option<u32>, origin, rate: Option<InitializationRate>| {
         let size_gib = size_gib.unwrap_or(if size > 0 { size } else { WORKSPACE_GIB });
-        Some(WorkspacePlan { size_gib, origin })
+        let initialization_rate = rate.unwrap_or(context.settings.initialization_rate);
+        Some(WorkspacePlan { size_gib, origin, initialization_rate })
     };
     match wanted {
         None if size == 0 => None,
-        None => plan(None, Origin::Blank),
+        None => plan(None, Origin::Blank, None),
         Some(Workspace::Off) => None,
-        Some(Workspace::Volume { size_gib, snapshot: None }) => plan(*size_gib, Origin::Blank),
-        Some(Workspace::Volume { size_gib, snapshot: Some(snapshot) }) => {
-            plan(*size_gib, Origin::Snapshot { snapshot: snapshot.clone() })
+        Some(Workspace::Volume { size_gib, snapshot, initialization_rate }) => {
+            let from = |snapshot: &String| Origin::Snapshot { snapshot: snapshot.clone() };
+            plan(*size_gib, snapshot.as_ref().map_or(Origin::Blank, from), *initialization_rate)
         }
-        Some(Workspace::Adopted { volume }) => {
+        Some(Workspace::Adopted { volume, initialization_rate }) => {
             let (volume, zone, name) = (volume.clone(), String::new(), String::new());
-            plan(None, Origin::Adopted { volume, zone, name })
+            plan(None, Origin::Adopted { volume, zone, name }, *initialization_rate)
         }
     }
 }

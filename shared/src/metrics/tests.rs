@@ -86,7 +86,7 @@ fn whatever_comes_twice_late_or_not_at_all_counts_once() {
 /// A trial whose volume was copied from the zone `from` to `b`, attached to its second attempt.
 fn copied(from: &str) -> Trial {
     let place = Place { attempt: 2, instance: "i-2".into(), zone: "b".into() };
-    let plan = WorkspacePlan { size_gib: 1, origin: Origin::Blank };
+    let plan = WorkspacePlan { size_gib: 1, origin: Origin::Blank, initialization_rate: None };
     let mut workspace = Workspace::new(&plan, place.clone(), at(0));
     let snapshot = Origin::Snapshot { snapshot: "snap-1".into() };
     let source = Volume { id: Some("vol-1".into()), zone: from.into(), ..workspace.volume.clone() };

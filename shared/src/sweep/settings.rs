@@ -14,7 +14,7 @@ use super::tree::{Kind, Node};
 
 mod workspace;
 
-pub use workspace::Workspace;
+pub use workspace::{InitializationRate, Workspace};
 
 use workspace::WorkspaceSchema;
 

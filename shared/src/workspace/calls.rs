@@ -119,6 +119,8 @@ pub struct NewVolume {
     pub snapshot: Option<String>,
     /// The Name tag of an adopted volume, which its copies carry on.
     pub name: Option<String>,
+    /// MiB/s at which it loads its snapshot; absent for EC2's own, free rate.
+    pub initialization_rate: Option<u32>,
 }
 
 /// The device name for a volume: the recommended `/dev/sd[f-p]`, then `/dev/xvdb[a-z]`
@@ -249,6 +251,7 @@ impl Workspace {
             operation: self.volume.operation,
             zone: self.volume.zone.clone(),
             size_gib: plan.size_gib,
+            initialization_rate: plan.initialization_rate.filter(|_| snapshot.is_some()),
             snapshot,
             name,
         }

@@ -57,6 +57,13 @@ pub enum Fact {
         /// Its state.
         state: VolumeState,
     },
+    /// EC2 took a volume's initialization rate, so it bills it.
+    RateTaken {
+        /// The operation that made the volume.
+        operation: u32,
+        /// Data of the snapshot, or the size of its volume where EC2 does not say.
+        bytes: u64,
+    },
     /// EBS tells on its own that a volume has been made, or could not be. Late and lost events are usual: this
     /// counts only while the volume is awaited.
     VolumeTold {
@@ -103,6 +110,7 @@ impl Fact {
             Self::Released { .. } => "workspace-released",
             Self::Finished { .. } => "workspace-finished",
             Self::Volume { .. } => "volume-seen",
+            Self::RateTaken { .. } => "initialization-rate-taken",
             Self::VolumeTold { .. } => "volume-told",
             Self::Refused(_) => "workspace-refused",
             Self::Snapshot { .. } => "snapshot-seen",

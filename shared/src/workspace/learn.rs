@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::calls::DEVICES;
-use super::{Call, Fact, Place, Refusal, RefusalKind, Stage, Surroundings, VolumeState, Workspace};
+use super::{Call, Fact, Initialized, Place, Refusal, RefusalKind, Stage, Surroundings, VolumeState, Workspace};
 use crate::claim::{Found, NoticeKind};
 
 /// Refusals after which an attempt is told to leave, so that Batch tries another place.
@@ -41,6 +41,12 @@ impl Workspace {
                 }
             }
             Fact::Volume { operation, id, state } => calls = self.volume_seen(*operation, id, state, around.is_over),
+            Fact::RateTaken { operation, bytes } => {
+                if *operation > self.initialized.operation {
+                    self.initialized =
+                        Initialized { operation: *operation, bytes: self.initialized.bytes.saturating_add(*bytes) };
+                }
+            }
             Fact::VolumeTold { id, made } => self.volume_told(id, *made),
             Fact::Refused(refusal) => self.refused(refusal),
             Fact::Snapshot { operation, id, state } => self.snapshot_seen(*operation, id, *state),

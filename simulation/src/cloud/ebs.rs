@@ -20,7 +20,10 @@ impl Cloud {
             return Ok(vec![Event::Workspace(trial, fact)]);
         }
         let fact = match call {
-            Call::CreateVolume(new) => self.create_volume(&trial, new).await?,
+            Call::CreateVolume(new) => {
+                let facts = self.create_volume(&trial, new).await?;
+                return Ok(facts.into_iter().map(|fact| Event::Workspace(trial.clone(), fact)).collect());
+            }
             Call::DescribeVolume(id) | Call::AwaitDetached(id) => self.describe_volume(id).await?,
             Call::AttachVolume { volume, instance, device } => self.attach_volume(volume, instance, device).await?,
             Call::DetachVolume { volume, force } => {
@@ -82,23 +85,31 @@ impl Cloud {
         }
     }
 
-    async fn create_volume(&self, trial: &TrialRef, new: NewVolume) -> Result<Fact, String> {
+    async fn create_volume(&self, trial: &TrialRef, new: NewVolume) -> Result<Vec<Fact>, String> {
         let operation = new.operation;
         let token = format!("{trial}/{operation}");
         let mut tags = tags(trial, operation);
         tags.0.extend(new.name.map(|name| ("Name".to_owned(), name)));
+        let snapshot = new.snapshot.as_deref();
+        let loaded = snapshot.and_then(|id| self.world().snapshot_of(id).map(ebs::Snapshot::full_bytes));
+        let billed = loaded.filter(|_| new.initialization_rate.is_some());
         let request = CreateVolume {
             zone: new.zone,
             size_gib: Some(new.size_gib),
             snapshot: new.snapshot,
+            initialization_rate: new.initialization_rate,
             volume_type: Some("gp3".into()),
             client_token: Some(token),
             tags,
             ..CreateVolume::default()
         };
         Ok(match self.ec2("CreateVolume", |world| world.create_volume(request)).await? {
-            Ok(volume) => Fact::Volume { operation: Some(operation), id: volume.id.clone(), state: state(&volume) },
-            Err(error) => refused(RefusalKind::Volume { operation }, &error),
+            Ok(volume) => {
+                let made = Fact::Volume { operation: Some(operation), id: volume.id.clone(), state: state(&volume) };
+                let rate = billed.map(|bytes| Fact::RateTaken { operation, bytes });
+                [Some(made), rate].into_iter().flatten().collect()
+            }
+            Err(error) => vec![refused(RefusalKind::Volume { operation }, &error)],
         })
     }
 

@@ -191,6 +191,7 @@ fn told(outcomes: &[Outcome]) -> Option<Spent> {
             usd: sum.usd + told.usd,
             on_demand_usd: sum.on_demand_usd + told.on_demand_usd,
             storage_usd: sum.storage_usd + told.storage_usd,
+            initialization_usd: sum.initialization_usd + told.initialization_usd,
             control_plane_usd: sum.control_plane_usd + told.control_plane_usd,
             unpriced_seconds: sum.unpriced_seconds + told.unpriced_seconds,
         })

@@ -118,6 +118,7 @@ impl Story {
                     format!("refused instance {} {}", self.name(volume, "vol"), refusal.code)
                 }
             },
+            Fact::RateTaken { operation, bytes } => format!("rate taken by operation {operation} for {bytes} bytes"),
             Fact::Wanted(_)
             | Fact::PlaceUnknown
             | Fact::Mounted { .. }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use spotsweep::claim::TrialLine;
 use spotsweep::sweep::{
-    Budget, Code, Goal, MetricGoal, Notifications, Outputs, Resources, Settings, SweepFile, Workspace,
+    Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Resources, Settings, SweepFile,
+    Workspace,
 };
 
 /// The file's text: a list of trials with the original's settings, metric and name. It is YAML that could be JSON.
@@ -87,12 +88,19 @@ fn settings(settings: &Settings) -> Map<String, Value> {
 fn workspace_value(workspace: &Workspace) -> Value {
     match workspace {
         Workspace::Off => json!("off"),
-        Workspace::Volume { size_gib, snapshot } => {
+        Workspace::Volume { size_gib, snapshot, initialization_rate } => {
             let size = size_gib.map(|gib| format!("{gib}GiB"));
-            present([("size", json!(size)), ("snapshot", json!(snapshot))])
+            present([("size", json!(size)), ("snapshot", json!(snapshot)), rate(*initialization_rate)])
         }
-        Workspace::Adopted { volume } => json!({ "volume": volume }),
+        Workspace::Adopted { volume, initialization_rate } => {
+            present([("volume", json!(volume)), rate(*initialization_rate)])
+        }
     }
+}
+
+/// As it is written: 0 is EC2's own rate.
+fn rate(of: Option<InitializationRate>) -> (&'static str, Value) {
+    ("initialization_rate", json!(of.map(|rate| rate.unwrap_or(0))))
 }
 
 /// An object of the fields that are there.

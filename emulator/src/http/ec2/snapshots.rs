@@ -42,9 +42,15 @@ fn snapshot_xml(snapshot: &Snapshot, account: &str, now: Timestamp) -> String {
         text("progress", snapshot.progress(now)),
         text("ownerId", account),
         text("volumeSize", snapshot.volume_size_gib.to_string()),
+        // Of a volume with a real disk, the World does not know the bytes.
+        full_size(snapshot.full_bytes()),
         text("description", &snapshot.description),
         text("encrypted", snapshot.encrypted.to_string()),
         tag_set(snapshot.tags.iter()),
     ]
     .concat()
+}
+
+fn full_size(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { text("fullSnapshotSizeInBytes", bytes.to_string()) }
 }

@@ -99,11 +99,23 @@ pub(super) async fn describe(client: &Client, id: String) -> Result<Fact, Failur
     }
 }
 
-/// GiB of the volume that a snapshot is of: no volume made from it may be smaller.
-pub(super) async fn size_gib(client: &Client, id: &str) -> Result<i32, Failure> {
+/// What EC2 says of a snapshot that a volume is to be made from.
+pub(super) async fn look(client: &Client, id: &str) -> Result<Option<Snapshot>, Failure> {
     let answer = client.describe_snapshots().snapshot_ids(id).send().await?;
-    let size = answer.snapshots().first().and_then(Snapshot::volume_size);
+    Ok(answer.snapshots.unwrap_or_default().into_iter().next())
+}
+
+/// GiB of the volume that a snapshot is of: no volume made from it may be smaller.
+pub(super) fn size_gib(found: &Option<Snapshot>, id: &str) -> Result<i32, Failure> {
+    let size = found.as_ref().and_then(Snapshot::volume_size);
     size.ok_or_else(|| Failure::unclear(format!("DescribeSnapshots answered without the size of {id}")))
+}
+
+/// Bytes of all its blocks, not only of those that it added to the one before; its volume's size where EC2 does not say.
+pub(super) fn bytes(found: &Option<Snapshot>) -> Option<u64> {
+    let found = found.as_ref()?;
+    let of_volume = || Some(i64::from(found.volume_size()?) << 30);
+    found.full_snapshot_size_in_bytes().or_else(of_volume).and_then(|bytes| u64::try_from(bytes).ok())
 }
 
 pub(super) async fn delete(client: &Client, id: String) -> Result<Fact, Failure> {

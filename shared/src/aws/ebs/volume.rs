@@ -11,25 +11,34 @@ use super::failure::Failure;
 use super::{OPERATION_FILTER, client_token, operation_name, snapshot, tags};
 use crate::workspace::{Fact, NewVolume, Refusal, RefusalKind, TrialRef, VolumeState, detach_pauses};
 
-/// MiB/s at which a volume loads its snapshot: the fastest (facts 25).
-const INITIALIZATION_RATE: i32 = 300;
-
-pub(super) async fn create(client: &Client, of: &TrialRef, wanted: &NewVolume) -> Result<Fact, Failure> {
+/// The volume, and what its initialization rate is billed for.
+pub(super) async fn create(client: &Client, of: &TrialRef, wanted: &NewVolume) -> Result<Vec<Fact>, Failure> {
     let operation = wanted.operation;
     let (code, message) = match make(client, of, wanted).await {
-        Ok((id, state)) => return Ok(Fact::Volume { operation: Some(operation), id, state }),
+        Ok(Made { id, state, billed }) => {
+            let volume = Fact::Volume { operation: Some(operation), id, state };
+            let rate = billed.map(|bytes| Fact::RateTaken { operation, bytes });
+            return Ok([Some(volume), rate].into_iter().flatten().collect());
+        }
         Err(Failure::Refused { code, message }) => (code, message),
         Err(failure) => return Err(failure),
     };
     // An earlier call with this token may have made one, and its answer was lost: then the present refusal (its
     // snapshot is deleted by now, the quota is full, the token was used without the rate) must not hide it.
-    Ok(match find(client, &operation_name(of, operation)).await? {
+    Ok(vec![match find(client, &operation_name(of, operation)).await? {
         Some((id, state)) => Fact::Volume { operation: Some(operation), id, state },
         None => Fact::Refused(Refusal { kind: RefusalKind::Volume { operation }, code, message }),
-    })
+    }])
 }
 
-async fn make(client: &Client, of: &TrialRef, wanted: &NewVolume) -> Result<(String, VolumeState), Failure> {
+struct Made {
+    id: String,
+    state: VolumeState,
+    /// Bytes that are billed at the initialization rate.
+    billed: Option<u64>,
+}
+
+async fn make(client: &Client, of: &TrialRef, wanted: &NewVolume) -> Result<Made, Failure> {
     let size = i32::try_from(wanted.size_gib).unwrap_or(i32::MAX);
     let request = client
         .create_volume()
@@ -38,20 +47,24 @@ async fn make(client: &Client, of: &TrialRef, wanted: &NewVolume) -> Result<(Str
         .client_token(client_token(of, wanted.operation))
         .tag_specifications(tags(ResourceType::Volume, of, wanted.operation, wanted.name.as_deref()));
     let Some(from) = &wanted.snapshot else {
-        return made(&request.size(size).encrypted(true).send().await?);
+        return made(&request.size(size).encrypted(true).send().await?, None);
     };
+    let snapshot = snapshot::look(client, from).await?;
     // Encrypted as its snapshot is: under another key the next snapshot would copy everything anew (facts 4).
-    let request = request.snapshot_id(from).size(size.max(snapshot::size_gib(client, from).await?));
+    let request = request.snapshot_id(from).size(size.max(snapshot::size_gib(&snapshot, from)?));
+    let Some(rate) = wanted.initialization_rate.and_then(|rate| i32::try_from(rate).ok()) else {
+        return made(&request.send().await?, None);
+    };
     // The rate can be refused on quota (facts 25), under a code that no document names.
-    match request.clone().volume_initialization_rate(INITIALIZATION_RATE).send().await.map_err(Failure::from) {
-        Err(Failure::Refused { .. }) => made(&request.send().await?),
-        answer => made(&answer?),
+    match request.clone().volume_initialization_rate(rate).send().await.map_err(Failure::from) {
+        Err(Failure::Refused { .. }) => made(&request.send().await?, None),
+        answer => made(&answer?, snapshot::bytes(&snapshot)),
     }
 }
 
-fn made(answer: &CreateVolumeOutput) -> Result<(String, VolumeState), Failure> {
+fn made(answer: &CreateVolumeOutput, billed: Option<u64>) -> Result<Made, Failure> {
     let id = answer.volume_id().ok_or_else(|| Failure::unclear("CreateVolume answered without a volume id"))?;
-    Ok((id.to_owned(), state(answer.state(), answer.attachments())?))
+    Ok(Made { id: id.to_owned(), state: state(answer.state(), answer.attachments())?, billed })
 }
 
 /// The volume that carries an operation's tag, unless it is being deleted.

@@ -7,6 +7,7 @@ use super::super::problem::Report;
 use super::super::scalar::Scalar;
 use super::super::tree::{Kind, Node};
 use super::size;
+use crate::settings::{INITIALIZATION_RATES, initialization_rate};
 
 /// The trial's EBS volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,13 +20,20 @@ pub enum Workspace {
         size_gib: Option<u32>,
         /// Snapshot that the volume starts from, `snap-…`.
         snapshot: Option<String>,
+        /// See [`InitializationRate`].
+        initialization_rate: Option<InitializationRate>,
     },
     /// A volume that somebody made by hand. Only a sweep of one trial has this: a volume is one trial's at a time.
     Adopted {
         /// The volume's id, `vol-…`, or the value of its Name tag.
         volume: String,
+        /// Of the copies that a move to another zone makes; see [`InitializationRate`].
+        initialization_rate: Option<InitializationRate>,
     },
 }
+
+/// MiB/s at which a volume that is made from a snapshot loads its data; `None` is EC2's own rate, which is free.
+pub type InitializationRate = Option<u32>;
 
 /// `off`, a new volume, or one that exists.
 #[derive(JsonSchema)]
@@ -52,6 +60,9 @@ pub(super) struct VolumeSchema {
     size: Option<String>,
     /// `snap-…` to start from.
     snapshot: Option<String>,
+    /// MiB/s at which a volume loads its snapshot, at a price per GiB: 100 to 300; 0 for EC2's own, free rate.
+    #[schemars(range(min = 0, max = 300))]
+    initialization_rate: Option<u32>,
 }
 
 #[derive(JsonSchema)]
@@ -61,6 +72,9 @@ pub(super) struct AdoptedSchema {
     /// A volume made by hand: `vol-…` or its Name tag. For a sweep of one trial.
     #[schemars(length(min = 1, max = 256))]
     volume: String,
+    /// As for a new volume; of copies in other zones.
+    #[schemars(range(min = 0, max = 300))]
+    initialization_rate: Option<u32>,
 }
 
 /// A gp3 volume's largest size.
@@ -78,7 +92,7 @@ pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Workspace> {
         }
         Kind::List(_) | Kind::Mapping(_) => {}
     }
-    let fields = Fields::known(node, "`workspace`", &["size", "snapshot", "volume"], report)?;
+    let fields = Fields::known(node, "`workspace`", &["size", "snapshot", "volume", "initialization_rate"], report)?;
     let mib = fields.get("size").and_then(|node| size(node, "size", 1024..=MAX_WORKSPACE_GIB * 1024, report));
     let snapshot = fields.text("snapshot", report);
     if let (Some(id), Some(node)) = (snapshot, fields.get("snapshot"))
@@ -90,13 +104,31 @@ pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Workspace> {
             "write the id, for example snap-0123456789abcdef0",
         );
     }
+    let initialization_rate = rate(fields, report);
     if fields.has("volume") {
-        return adopted(fields, report);
+        return adopted(fields, initialization_rate, report);
     }
-    Some(Workspace::Volume { size_gib: mib.map(|mib| mib.div_ceil(1024)), snapshot: snapshot.map(str::to_owned) })
+    let (size_gib, snapshot) = (mib.map(|mib| mib.div_ceil(1024)), snapshot.map(str::to_owned));
+    Some(Workspace::Volume { size_gib, snapshot, initialization_rate })
 }
 
-fn adopted(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Workspace> {
+fn rate(fields: Fields<'_>, report: &mut Report<'_>) -> Option<InitializationRate> {
+    const KEY: &str = "initialization_rate";
+    let node = fields.get(KEY)?;
+    let written = fields.integer(KEY, 0..=i64::from(*INITIALIZATION_RATES.end()), report)?;
+    let rate = u64::try_from(written).ok().and_then(initialization_rate);
+    if rate.is_none() {
+        let message = format!("EC2 takes no `{KEY}` of {written} MiB/s");
+        report.add(node.place, message, "write 100 to 300, or 0 for EC2's own rate, which is free");
+    }
+    rate
+}
+
+fn adopted(
+    fields: Fields<'_>,
+    initialization_rate: Option<InitializationRate>,
+    report: &mut Report<'_>,
+) -> Option<Workspace> {
     for entry in fields.entries().iter().filter(|entry| ["size", "snapshot"].contains(&entry.key.as_str())) {
         let message = format!("`{}` describes a new volume, and `volume` names one that exists", entry.key);
         report.add(entry.key_place, message, "keep one of the two");
@@ -107,7 +139,7 @@ fn adopted(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Workspace> {
         let message = format!("`volume` is longer than {MAX_NAME_CHARS} characters, the most a Name tag has");
         report.add(node.place, message, "write the volume's id, for example vol-0123456789abcdef0, or its Name tag");
     }
-    Some(Workspace::Adopted { volume: volume.to_owned() })
+    Some(Workspace::Adopted { volume: volume.to_owned(), initialization_rate })
 }
 
 /// A volume is attached to one instance at a time, so a sweep that adopts one has one trial.
