@@ -85,6 +85,7 @@ pub fn decide(view: &View, event: &Event, settings: &Settings, now: Timestamp) -
             Run::Part(part) => sweep_upload::refused(view, part, message, context),
             Run::Again { round, .. } => resubmission::refused(view, round, message, context),
         },
+        Event::TryFailed { error, .. } => sweep_upload::failed(view, error),
         Event::JobsTerminated(_) => sweep_upload::terminated(view),
         Event::PlanWritten(_) => sweep_upload::announced(view, context),
         Event::RejectionWritten { problems, .. } => sweep_upload::rejected(view, problems),

@@ -138,6 +138,13 @@ pub enum Event {
         /// Batch's words.
         message: String,
     },
+    /// Something between a dropped file and its answer has failed, and is tried again later.
+    TryFailed {
+        /// The sweep.
+        sweep: SweepId,
+        /// What failed, with its causes.
+        error: String,
+    },
     /// The jobs of a withdrawn sweep have been told to end.
     JobsTerminated(SweepId),
     /// `<key>.plan.json` is in place.

@@ -152,12 +152,21 @@ async fn step(
         match executor.execute(command).await {
             Ok(events) => outcomes.extend(events),
             Err(error) => {
-                tracing::error!(error = %chain(&error), "command failed");
+                let text = chain(&error);
+                tracing::error!(error = text, "command failed");
+                run.queue.extend(failed_try(run.held.as_ref(), text));
                 run.failed.get_or_insert(error.into());
             }
         }
     }
     outcomes.into_iter().rev().for_each(|outcome| run.queue.push_front(outcome));
+}
+
+/// What a failed command means to a file that waits for its answer.
+fn failed_try(held: Option<&(Subject, View)>, error: String) -> Option<Event> {
+    let (_, view) = held?;
+    let sweep = &view.sweep.as_ref()?.record;
+    sweep.stage.is_upload().then(|| Event::TryFailed { sweep: sweep.id.clone(), error })
 }
 
 /// Decides one event and commits the change, anew as long as others change the record meanwhile.

@@ -45,6 +45,9 @@ pub struct Sweep {
     /// How often the present stage has been re-driven; spaces the next time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub redriven: u32,
+    /// What the newest failed try of the present stage said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// What is run; known once the file has been read and found good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
@@ -207,13 +210,23 @@ impl Plan {
 impl Sweep {
     /// A sweep whose file has yet to be read.
     pub fn new(upload: Upload) -> Self {
-        Self { id: upload.sweep(), upload, stage: Stage::Reading, redriven: 0, plan: None, spent: None, stopped: None }
+        Self {
+            id: upload.sweep(),
+            upload,
+            stage: Stage::Reading,
+            redriven: 0,
+            failure: None,
+            plan: None,
+            spent: None,
+            stopped: None,
+        }
     }
 
     /// Moves on.
     pub fn enter(&mut self, stage: Stage) {
         self.stage = stage;
         self.redriven = 0;
+        self.failure = None;
     }
 
     /// The name of one of its jobs.

@@ -59,6 +59,7 @@ fn attempt(event: &Event) -> Option<u32> {
         | Event::PartSubmitted { .. }
         | Event::PartNotFound { .. }
         | Event::PartRefused { .. }
+        | Event::TryFailed { .. }
         | Event::JobsTerminated(_)
         | Event::PlanWritten(_)
         | Event::RejectionWritten { .. }

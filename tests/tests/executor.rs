@@ -1,14 +1,16 @@
 //! The AWS executor's calls for workspaces, over the wire: the SDKs against the emulator's EC2 and ECS.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep::aws::{AwsExecutor, ebs, ecs};
-use spotsweep::command::Command;
+use spotsweep::aws::{AwsExecutor, ebs, ecs, targets};
+use spotsweep::command::{Command, Prepared};
 use spotsweep::event::Event;
 use spotsweep::handle::Executor;
 use spotsweep::ids::SweepId;
+use spotsweep::sweep::parse;
 use spotsweep::workspace::{Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 use spotsweep_emulator::world::{InstanceState, Service, Trouble};
 use spotsweep_emulator::{Config, Emulator};
@@ -239,6 +241,50 @@ async fn a_volume_loads_at_a_rate_only_where_one_is_asked_for() {
         assert_eq!(rig.ask(Call::DeleteVolume(volume.clone())).await, Fact::Deleted(volume));
     }
     assert_eq!(rig.ask(Call::DeleteSnapshot(snapshot.clone())).await, Fact::Deleted(snapshot));
+    rig.end().await;
+}
+
+/// `name`, `name:revision` and ARNs; what is pinned is a revision's ARN.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
+    let rig = Rig::new().await;
+    let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
+    let queue = json!({ "jobQueueName": "queue", "priority": 1, "computeEnvironmentOrder": order });
+    let needs = json!([{ "type": "VCPU", "value": "1" }, { "type": "MEMORY", "value": "1024" }]);
+    let container = json!({ "image": "train:1", "command": ["train"], "resourceRequirements": needs });
+    let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
+    rig.emulator.with_world(|world, _| {
+        world.create_job_queue(serde_json::from_value(queue).unwrap()).unwrap();
+        for _ in 0..3 {
+            world.register_job_definition(serde_json::from_value(definition.clone()).unwrap()).unwrap();
+        }
+        world.deregister_job_definition("train:3").unwrap();
+    });
+    let executor = AwsExecutor::default().reaching(targets(&config(&rig.emulator.endpoint())));
+    let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
+    let file = Arc::new(parse("k.yaml", "v", b"- {a: 1}").unwrap());
+    let check = async |named: &str| {
+        let plan = json!({ "trials": 1, "queue": "queue", "definition": named, "attempts": 1, "parts": [] });
+        let prepared = Prepared { file: Arc::clone(&file), plan: serde_json::from_value(plan).unwrap() };
+        let command = Command::CheckTarget { sweep: rig.trial.sweep.clone(), prepared };
+        let events = executor.execute(command).await.unwrap();
+        let [Event::TargetChecked { prepared, problems, .. }] = &events[..] else { panic!("{events:?}") };
+        if problems.is_empty() { Ok(prepared.plan.definition.clone()) } else { Err(problems[0].help.clone()) }
+    };
+    let newest = Ok(format!("{arn}:2"));
+    for (named, expected) in [
+        ("train", newest.clone()),
+        ("train:1", Ok(format!("{arn}:1"))),
+        (arn, newest),
+        (&format!("{arn}:1"), Ok(format!("{arn}:1"))),
+    ] {
+        assert_eq!(check(named).await, expected, "{named}");
+    }
+    let elsewhere = arn.replace("us-east-1", "eu-west-1");
+    for named in ["none", "train:3", "train:9", "train:x", "none:1", &elsewhere, &format!("{elsewhere}:1"), "arn:aws"] {
+        let help = check(named).await.unwrap_err();
+        assert!(help.contains("name:revision"), "{named}: {help}");
+    }
     rig.end().await;
 }
 

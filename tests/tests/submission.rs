@@ -147,7 +147,9 @@ async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     }
     assert_eq!(harness.store.state().0[0].stage, Stage::Rejected);
     assert!((3..=40).contains(&failures), "{failures} tries");
-    assert!(harness.cloud.get("sweeps/unreadable.yaml.rejected.json").is_some());
+    let answer = harness.cloud.get("sweeps/unreadable.yaml.rejected.json").expect("an answer");
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.contains("read-upload failed: NoSuchKey"), "it says what failed: {answer}");
 }
 
 /// A cheap way to many trials.

@@ -6,6 +6,7 @@ use aws_config::SdkConfig;
 use aws_sdk_batch::Client;
 use aws_sdk_batch::config::retry::RetryConfig;
 use aws_sdk_batch::error::SdkError;
+use aws_sdk_batch::operation::describe_job_definitions::DescribeJobDefinitionsError;
 use aws_sdk_batch::operation::submit_job::SubmitJobError;
 use aws_sdk_batch::types::{
     ArrayProperties, ContainerOverrides, EvaluateOnExit, JobDefinition, JobQueueDetail, JobTimeout, JqState,
@@ -21,6 +22,9 @@ use crate::command::{Command, DescribedJob, Prepared, Submission};
 use crate::event::{self, Event};
 use crate::ids::{JobName, SweepId};
 use crate::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE};
+
+/// What stands before the name in a job definition's ARN.
+const ARN_RESOURCE: &str = ":job-definition/";
 
 /// Ids that one DescribeJobs takes (facts 19).
 const DESCRIBE_IDS: usize = 100;
@@ -84,8 +88,9 @@ async fn check_target(client: &Client, ec2: &aws_sdk_ec2::Client, sweep: SweepId
     match definition.and_then(|found| found.job_definition_arn) {
         Some(pinned) => prepared.plan.definition = pinned,
         None => {
-            let message = format!("there is no active job definition {:?}", plan.definition);
-            let help = "register it in AWS Batch, or name another one under `spotsweep: {job_definition: …}`";
+            let message = format!("there is no active job definition {:?} in this account and region", plan.definition);
+            let help = "register it in AWS Batch, or name another one under `spotsweep: {job_definition: …}`, as name, \
+                name:revision or ARN";
             problems.push(prepared.file.problem_at("job_definition", message, help));
         }
     }
@@ -110,17 +115,32 @@ async fn check_target(client: &Client, ec2: &aws_sdk_ec2::Client, sweep: SweepId
     Ok(vec![Event::TargetChecked { sweep, prepared, problems }])
 }
 
-/// The definition, at its newest active revision where the name has none.
+/// The definition, at its newest active revision where none is named. DescribeJobDefinitions takes revisions, or a name
+/// with a status, and no mixture of both (Batch API reference).
 async fn active_definition(
     client: &Client,
-    name: &str,
+    named: &str,
 ) -> Result<Option<JobDefinition>, Box<dyn std::error::Error + Send + Sync>> {
-    let has_revision = name.starts_with("arn:") || name.contains(':');
-    let request = client.describe_job_definitions().status("ACTIVE");
-    let request = if has_revision { request.job_definitions(name) } else { request.job_definition_name(name) };
-    let found = request.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await?;
+    let short = named.rsplit_once(ARN_RESOURCE).filter(|_| named.starts_with("arn:")).map_or(named, |(_, short)| short);
+    let request = client.describe_job_definitions();
+    let request = match short.rsplit_once(':') {
+        // By its ARN: another region or account is then refused, or not found.
+        Some(_revision) => request.job_definitions(named),
+        None => request.job_definition_name(short).status("ACTIVE"),
+    };
+    let found = match request.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await {
+        // No name that Batch takes is no definition either.
+        Err(error) if error.as_service_error().is_some_and(DescribeJobDefinitionsError::is_client_exception) => {
+            return Ok(None);
+        }
+        found => found?,
+    };
     let active = found.into_iter().filter(|definition| definition.status() == Some("ACTIVE"));
-    Ok(active.max_by_key(|definition| definition.revision()))
+    let is_meant = |definition: &JobDefinition| {
+        let arn = definition.job_definition_arn().unwrap_or_default();
+        !named.starts_with("arn:") || arn == named || arn.rsplit_once(':').is_some_and(|(latest, _)| latest == named)
+    };
+    Ok(active.filter(is_meant).max_by_key(|definition| definition.revision()))
 }
 
 async fn valid_queue(

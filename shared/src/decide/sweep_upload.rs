@@ -27,6 +27,9 @@ use crate::workspace::{Origin, WorkspacePlan};
 /// in spite of keeping its progress is somewhere it should not be.
 const ATTEMPTS: u8 = 50;
 
+/// How much of an error is kept.
+const MAX_FAILURE_CHARS: usize = 1000;
+
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
     if !upload.is_sweep_file() {
         return Decision::ignore(format!("{:?} is not a sweep file (sweeps/<name>.yaml)", upload.key));
@@ -58,11 +61,27 @@ pub(super) fn first_command(sweep: &Sweep) -> Command {
     Command::ReadUpload { sweep: sweep.id.clone(), upload: upload.clone() }
 }
 
-/// The answer to a file that no try could read: its owner hears of it, not only the alarm.
+/// The answer to a file that no try could read: not only the alarm says so.
 pub(super) fn give_up(sweep: &Sweep) -> Command {
-    let message = format!("the file could not be read or prepared in {} tries", sweep.redriven);
-    let help = "the log of the reconcile function says why; mend that and drop the file again";
+    let failure = sweep.failure.as_deref().unwrap_or("see the log of the reconcile function");
+    let message = format!("the file could not be read or prepared in {} tries: {failure}", sweep.redriven);
+    let help = "the fault is not in the file: remove the cause, often a missing permission, and drop the file again";
     reject(sweep, vec![whole_file(&sweep.upload, message, help)])
+}
+
+/// Keeps what a failed try said, for the answer to the file.
+pub(super) fn failed(view: &View, error: &str) -> Decision {
+    let Some(Held { record: sweep, due, .. }) = view.sweep.as_ref().filter(|held| held.record.stage.is_upload()) else {
+        return Decision::ignore("not on the way to its answer");
+    };
+    let error: String = error.chars().take(MAX_FAILURE_CHARS).collect();
+    if sweep.failure.as_deref() == Some(error.as_str()) {
+        return Decision::ignore("failed as before");
+    }
+    let mut sweep = sweep.clone();
+    let what = format!("{} failed, to be tried again", sweep.stage.name());
+    sweep.failure = Some(error);
+    Decision::advance(what).sweep(sweep, *due)
 }
 
 /// A problem of the file as a whole: no line is to blame.

@@ -56,6 +56,7 @@ impl Event {
             | Self::UploadUnreadable { sweep, .. }
             | Self::TargetChecked { sweep, .. }
             | Self::TrialsStored { sweep, .. }
+            | Self::TryFailed { sweep, .. }
             | Self::JobsTerminated(sweep)
             | Self::PlanWritten(sweep)
             | Self::RejectionWritten { sweep, .. }
@@ -95,6 +96,7 @@ impl Event {
             Self::PartSubmitted { .. } => "part-submitted",
             Self::PartNotFound { .. } => "part-not-found",
             Self::PartRefused { .. } => "part-refused",
+            Self::TryFailed { .. } => "try-failed",
             Self::JobsTerminated(_) => "jobs-terminated",
             Self::PlanWritten(_) => "plan-written",
             Self::RejectionWritten { .. } => "rejection-written",
