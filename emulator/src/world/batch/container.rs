@@ -87,11 +87,10 @@ const SHOWN: [&str; 10] = [
     "volumes",
 ];
 
-/// The lists that Batch shows even where they are empty ("Batch EventBridge events" in the Batch user guide).
+/// The lists that Batch shows of a definition's or a job's container even where they are empty ("Batch EventBridge
+/// events" in the Batch user guide).
 pub(super) fn with_empty_lists(mut container: Map<String, Value>) -> Map<String, Value> {
-    let lists =
-        ["environment", "mountPoints", "networkInterfaces", "resourceRequirements", "secrets", "ulimits", "volumes"];
-    for name in lists {
+    for name in ["environment", "mountPoints", "resourceRequirements", "secrets", "ulimits", "volumes"] {
         container.entry(name).or_insert_with(|| json!([]));
     }
     container

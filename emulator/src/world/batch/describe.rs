@@ -71,8 +71,10 @@ impl World {
         job: &Job,
         id: &str,
         progress: &Progress,
-        (attempts, container, array): (Vec<Value>, Map<String, Value>, Option<Value>),
+        (attempts, mut container, array): (Vec<Value>, Map<String, Value>, Option<Value>),
     ) -> (String, Value) {
+        // Of a job alone: a definition has none.
+        container.entry("networkInterfaces").or_insert_with(|| json!([]));
         let arn = self.arn("batch", &format!("job/{id}"));
         let mut detail = json!({
             "jobArn": arn,
