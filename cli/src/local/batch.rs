@@ -38,6 +38,8 @@ pub(crate) async fn register(config: &SdkConfig, code: &Path, endpoint: &str) ->
         .set_subnets(Some(ZONES.map(|zone| format!("subnet-{zone}")).into()))
         .security_group_ids("sg-local")
         .instance_role("ecsInstanceRole")
+        // The functions' roles attach volumes to no other instances.
+        .tags("spotsweep:compute", COMPUTE_ENVIRONMENT)
         .build();
     client
         .create_compute_environment()
