@@ -2,6 +2,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 # Services whose name in a signature is not their name in botocore.
 SIGNED_AS = {"monitoring": "cloudwatch", "api.pricing": "pricing"}
@@ -23,6 +24,8 @@ class Exchange:
     answer: dict
     session: Session | None
     is_emulator: bool
+    # The template that its stack was last given, where the stack's own services got the request.
+    template: str | None = None
 
     @property
     def headers(self):
@@ -51,15 +54,22 @@ def read(folder):
             # arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION
             role, name = found["arn"].split("/", 2)[1:] if found["arn"] and "assumed-role" in found["arn"] else ("", "")
             sessions[found["key"]] = Session(role, name, tags(found["tags"]))
-    found, seen = [], set()
+    found, seen, templates = [], set(), {}
     for name, line in lines:
+        body = line.get("request", {}).get("body") or ""
+        if "TemplateBody=" in body:
+            given = dict(parse_qsl(body))
+            templates.setdefault(name, {})[given["StackName"]] = given["TemplateBody"]
         text = json.dumps(line, sort_keys=True)
         signed = line.get("request", {}).get("signed")
         if signed and text not in seen:
             seen.add(text)
             key, _, _, service = signed.rsplit("/", 3)
             service = SIGNED_AS.get(service, service)
-            found.append(Exchange(service, line["request"], line["answer"], sessions.get(key), name.startswith("emulator")))
+            session = sessions.get(key)
+            # CloudFormation's names of roles begin with their stack's.
+            of_stack = (text for stack, text in templates.get(name, {}).items() if session and session.role.startswith(f"{stack}-"))
+            found.append(Exchange(service, line["request"], line["answer"], session, name.startswith("emulator"), next(of_stack, None)))
     return found
 
 

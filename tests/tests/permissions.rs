@@ -9,6 +9,7 @@ use std::time::Duration;
 use spotsweep::settings::LEASE;
 use spotsweep::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
+use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::harness::Harness;
 use spotsweep_simulation::invocation::{Invoked, Mishap};
 use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
@@ -26,13 +27,16 @@ const BEYOND: [(&str, &str, &str); 8] = [
     ("sweep-upload", "ec2:DescribeSnapshots", "a sweep file may name a snapshot to start from"),
 ];
 
-type Used = BTreeMap<String, BTreeSet<String>>;
+/// The actions of each function.
+type Actions = BTreeMap<String, BTreeSet<String>>;
+/// The calls of each function.
+type Used = BTreeMap<String, BTreeSet<Call>>;
 
 fn look(simulation: &mut Simulation, used: &mut Used) {
     simulation.watch.used = Some(BTreeSet::new());
     simulation.run().unwrap();
     for (function, call) in simulation.watch.used.take().unwrap() {
-        used.entry(function).or_default().extend(needed(call.action).iter().map(|action| (*action).to_owned()));
+        used.entry(function).or_default().insert(call);
     }
 }
 
@@ -55,8 +59,7 @@ fn used() -> Used {
 }
 
 fn add(used: &mut Used, function: &str, invoked: &Invoked) {
-    let actions = invoked.calls.iter().flat_map(|call| needed(call.action)).map(|action| (*action).to_owned());
-    used.entry(function.to_owned()).or_default().extend(actions);
+    used.entry(function.to_owned()).or_default().extend(invoked.calls.iter().cloned());
 }
 
 /// Batch refuses the second part of a sweep, and whoever is at it dies at any of its calls.
@@ -138,7 +141,7 @@ fn worn_out(seed: u64) -> Simulation {
     Simulation::mixed(seed, &mixture)
 }
 
-fn allowed() -> Used {
+fn allowed() -> Actions {
     let permissions = Permissions::of_template(CONTROL_PLANE).unwrap();
     let actions = |(name, function): (String, spotsweep_simulation::permissions::Function)| {
         let is_beyond =
@@ -149,12 +152,32 @@ fn allowed() -> Used {
     permissions.functions.into_iter().map(actions).collect()
 }
 
+/// Says of each kind of call, and each function, whether its role allows it: `tests/iam` has another evaluator decide
+/// the same. Calls on objects of the same name are one kind.
+fn verdicts(used: &Used) -> serde_json::Value {
+    let permissions = Permissions::of_template(CONTROL_PLANE).unwrap();
+    let name = |call: &Call| call.on.as_deref().and_then(|on| on.rsplit('/').next()).map(str::to_owned);
+    let kinds: BTreeMap<_, &Call> = used.values().flatten().map(|call| ((call.action, name(call)), call)).collect();
+    let verdict = |function: &String, call: &Call| {
+        let is_allowed = permissions.lacks(function, call).is_none();
+        serde_json::json!({ "function": function, "action": call.action, "on": call.on, "allowed": is_allowed })
+    };
+    permissions.functions.keys().flat_map(|function| kinds.values().map(move |call| verdict(function, call))).collect()
+}
+
 #[test]
 fn every_function_may_do_what_it_does_and_no_more() {
     let (used, allowed) = (used(), allowed());
+    if let Some(folder) = std::env::var_os("SPOTSWEEP_RECORD") {
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(Path::new(&folder).join("permissions.json"), verdicts(&used).to_string()).unwrap();
+    }
+    let actions_of = |calls: &BTreeSet<Call>| {
+        calls.iter().flat_map(|call| needed(call.action)).copied().map(str::to_owned).collect()
+    };
     let mut wrong = Vec::new();
     for (function, allowed) in &allowed {
-        let used = used.get(function).cloned().unwrap_or_default();
+        let used: BTreeSet<String> = used.get(function).map(actions_of).unwrap_or_default();
         wrong.extend(allowed.difference(&used).map(|action| format!("{function} may {action} and never does")));
         wrong.extend(used.difference(allowed).map(|action| format!("{function} does {action} and may not")));
     }

@@ -28,9 +28,9 @@ forms = set()
 
 
 def write(line, form):
-    """Writes a line, once for each form of it."""
+    """Writes a line, once for each form of it; changes of a stack always, for roles are what the last one made them."""
     form = hash(form)
-    if form not in forms:
+    if form not in forms or "TemplateBody=" in (line.get("request", {}).get("body") or ""):
         forms.add(form)
         record.write(json.dumps(line) + "\n")
 

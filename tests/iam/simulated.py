@@ -1,0 +1,54 @@
+"""What IAM has to allow for a call of the simulation, which knows no ids and no tags: those are what they should be."""
+import roles
+from wanted import LOCAL, Wanted
+
+TAGS = {"aws:RequestTag/spotsweep:sweep": "s-1", "aws:TagKeys": ["spotsweep:sweep", "Name"]}
+OWN = {"aws:ResourceTag/spotsweep:sweep": "s-1"}
+OURS = {"aws:ResourceTag/spotsweep:compute": "spot"}
+EC2 = f"arn:aws:ec2:{LOCAL}:"
+VOLUME, INSTANCE = f"{EC2}volume/vol-1", f"{EC2}instance/i-1"
+SNAPSHOT = f"arn:aws:ec2:{roles.REGION}::snapshot/snap-1"
+BATCH = f"arn:aws:batch:{LOCAL}:"
+TRIAL_ROLE = f"arn:aws:iam::{roles.ACCOUNT}:role/TrialRole"
+TABLE = f"arn:aws:dynamodb:{LOCAL}:table/Table"
+ANYWHERE = {
+    "DescribeJobDefinitions": "batch", "DescribeJobQueues": "batch", "DescribeJobs": "batch", "ListJobs": "batch",
+    "DescribeVolumes": "ec2", "DescribeSnapshots": "ec2", "DescribeInstances": "ec2", "DescribeSpotPriceHistory": "ec2",
+    "GetProducts": "pricing",
+}
+CALLS = {
+    "SubmitJob": [
+        Wanted("batch:SubmitJob", f"{BATCH}job-definition/train:1"), Wanted("batch:SubmitJob", f"{BATCH}job-queue/spot"),
+        Wanted("batch:TagResource", f"{BATCH}job/1"),
+    ],
+    "TerminateJob": [Wanted("batch:TerminateJob", f"{BATCH}job/1")],
+    "CancelJob": [Wanted("batch:CancelJob", f"{BATCH}job/1")],
+    "AssumeRole": [Wanted("sts:AssumeRole", TRIAL_ROLE), Wanted("sts:TagSession", TRIAL_ROLE)],
+    "Publish": [Wanted("sns:Publish", f"arn:aws:sns:{LOCAL}:people")],
+    "PutEvents": [Wanted("events:PutEvents", f"arn:aws:events:{LOCAL}:event-bus/default", {"events:source": ["spotsweep"]})],
+    "DescribeContainerInstances": [Wanted("ecs:DescribeContainerInstances", f"arn:aws:ecs:{LOCAL}:container-instance/AWSBatch-1/1")],
+    "CreateVolume": [
+        Wanted("ec2:CreateVolume", VOLUME, {"ec2:VolumeType": "gp3"} | TAGS), Wanted("ec2:CreateVolume", SNAPSHOT),
+        Wanted("ec2:CreateTags", VOLUME, {"ec2:CreateAction": "CreateVolume"} | TAGS),
+    ],
+    "CreateSnapshot": [
+        Wanted("ec2:CreateSnapshot", SNAPSHOT, TAGS), Wanted("ec2:CreateSnapshot", VOLUME, OWN),
+        Wanted("ec2:CreateTags", SNAPSHOT, {"ec2:CreateAction": "CreateSnapshot"} | TAGS),
+    ],
+    "AttachVolume": [Wanted("ec2:AttachVolume", VOLUME, OWN), Wanted("ec2:AttachVolume", INSTANCE, OURS)],
+    "DetachVolume": [Wanted("ec2:DetachVolume", VOLUME, OWN), Wanted("ec2:DetachVolume", INSTANCE, OURS)],
+    "DeleteVolume": [Wanted("ec2:DeleteVolume", VOLUME, OWN)],
+    "DeleteSnapshot": [Wanted("ec2:DeleteSnapshot", SNAPSHOT, OWN)],
+}
+
+
+def wants(verdict):
+    """Of a verdict's call."""
+    action, on = verdict["action"], verdict["on"]
+    if action in ("GetObject", "PutObject"):
+        return [Wanted(f"s3:{action}", f"arn:aws:s3:::{roles.BUCKET}/{on}", {"aws:SecureTransport": "true"})]
+    if action in ("GetItem", "PutItem", "Query"):
+        return [Wanted(f"dynamodb:{action}", f"{TABLE}/{on}" if on else TABLE)]
+    if action in ANYWHERE:
+        return [Wanted(f"{ANYWHERE[action]}:{action}")]
+    return CALLS[action]

@@ -1,0 +1,74 @@
+"""Near misses are denied, and the check finds what a role lacks and what it has too much."""
+import json
+import unittest
+from pathlib import Path
+
+import calls
+import check
+import evaluator
+import roles
+from wanted import Wanted
+
+NEAR_MISSES = json.loads(Path(__file__).with_name("near-misses.json").read_text())
+SESSION = calls.record.Session("spotsweep-local-ReconcileRole-0123456789ABC", "reconcile")
+ANNOUNCED = {"Entries": [{"Source": "spotsweep", "DetailType": "Sweep Settling", "Detail": "{}"}]}
+
+
+def decision(call, of=None):
+    asked = Wanted(call["action"], call["resource"], call.get("context", {}))
+    return evaluator.simulation(of or roles.of_template(roles.CONTROL_PLANE), call["role"], asked, call.get("session", {}))
+
+
+def exchange(service, body, session=SESSION, template=None, status=200, answer="{}", target="", tags=()):
+    request = {"method": "POST", "path": "/", "query": "", "headers": {"x-amz-target": target}, "body": body, "tags": dict(tags)}
+    told = {"status": status, "headers": {}, "body": answer}
+    return calls.record.Exchange(service, request, told, session, service == "ec2", template)
+
+
+def deleting(tags, **more):
+    return exchange("ec2", "Action=DeleteVolume&Version=2016-11-15&VolumeId=vol-1", tags={"vol-1": tags}, **more)
+
+
+def announcing(**more):
+    return exchange("events", json.dumps(ANNOUNCED), target="AWSEvents.PutEvents", **more)
+
+
+def disagreements(*exchanges):
+    return check.of_record(list(calls.of(exchanges)), say=lambda line: None)
+
+
+class NearMisses(unittest.TestCase):
+    def test_each_is_denied_and_what_it_nearly_is_is_allowed(self):
+        expected, simulations = [], []
+        for call in NEAR_MISSES:
+            expected.append((f"{call['role']}: {call['action']} on {call['resource']}", True))
+            simulations.append(decision(call))
+            for why, change in call["denied"].items():
+                expected.append((f"{call['role']}: {call['action']} on {call['resource']}, but {why}", False))
+                simulations.append(decision(call | change))
+        decisions = evaluator.decide(simulations)
+        wrong = [what for (what, wanted), got in zip(expected, decisions, strict=True) if wanted != got]
+        self.assertEqual(wrong, [])
+        print(f"{decisions.count(True)} calls allowed, {decisions.count(False)} near misses denied")
+
+
+class Check(unittest.TestCase):
+    def test_a_call_beyond_the_role_is_a_disagreement(self):
+        self.assertEqual(disagreements(deleting({"spotsweep:sweep": "a-1"}), announcing()), 0)
+        self.assertEqual(disagreements(deleting({"Name": "database"})), 1, "the emulator deletes what the role does not reach")
+        narrower = roles.CONTROL_PLANE.replace("Action: events:PutEvents", "Action: events:PutRule")
+        self.assertEqual(disagreements(announcing(template=narrower)), 1)
+        denied = {"status": 400, "answer": '{"__type": "AccessDeniedException"}'}
+        self.assertEqual(disagreements(announcing(template=narrower, **denied)), 0, "denied by the template of that moment")
+        self.assertEqual(disagreements(announcing(**denied)), 1, "the role allows what was denied")
+
+    def test_another_verdict_of_the_simulation_is_a_disagreement(self):
+        verdict = {"function": "reconcile", "action": "DeleteVolume", "on": None, "allowed": True}
+        silent = {"say": lambda line: None}
+        self.assertEqual(check.of_simulation([verdict], **silent), 0)
+        self.assertEqual(check.of_simulation([verdict | {"allowed": False}], **silent), 1)
+        self.assertEqual(check.of_simulation([verdict | {"function": "sweep-upload"}], **silent), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
