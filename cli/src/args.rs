@@ -124,6 +124,9 @@ pub(crate) struct Demo {
     /// Let zones lose and regain their capacity as in a recorded spot trace: a folder of <zone>.json files
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
+    /// Do not drain instances on a notice, as AWS's default is: Batch may start a trial again on the one that is taken
+    #[arg(long)]
+    pub(crate) no_draining: bool,
     #[command(flatten)]
     pub(crate) stack: StackOptions,
 }

@@ -8,6 +8,7 @@
 //! Creating        --failed, or wanted elsewhere---> Creating          CreateVolume (a new one), DeleteVolume (this one)
 //! Attaching{to}   --attached----------------------> Attached{to}      none: the runner mounts
 //! Attaching{to}   --refused on this instance------> Parked            none: the attempt is told to leave
+//! Attaching{to}   --notice, not attached yet------> Parked            none: the attempt waits for the instance's end
 //! Attached{to}    --notice------------------------> Attached{to}      CreateSnapshot (early: makes the final delta small)
 //! Attached{to}    --mounted and verified----------> Attached{to}      DeleteVolume (source), DeleteSnapshot (superseded)
 //! Attached{to}    --mounted, not what was sealed--> Detaching         once: copied anew from the source
@@ -20,6 +21,7 @@
 //! AwaitingSnapshot--failed------------------------> AwaitingSnapshot  CreateSnapshot (again), three times in all
 //! AwaitingSnapshot--failed for the third time-----> Parked            none: the attempt is told to leave
 //! AwaitingSnapshot--wanted in its own zone--------> Parked            none
+//! AwaitingSnapshot--notice------------------------> Parked            none: the next attempt says where
 //! any             --volume lost-------------------> Creating          CreateVolume (source, newest snapshot, base)
 //! any             --trial terminal----------------> Disposing         DetachVolume, DeleteVolume, DeleteSnapshot
 //! Disposing       --all deleted-------------------> Gone              none
@@ -219,6 +221,9 @@ pub struct Workspace {
     /// The newest attempt, and where it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Place>,
+    /// Instances under an interruption notice, and since when: nothing is attached to them any more.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub under_notice: BTreeMap<String, Timestamp>,
     /// The newest attempt that has given it back: it is not to have it again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub left_by: u32,
@@ -292,6 +297,7 @@ impl Workspace {
             source: None,
             snapshots: BTreeMap::new(),
             wanted: Some(wanted),
+            under_notice: BTreeMap::new(),
             left_by: 0,
             kept: adopted,
             copied_anew: false,

@@ -27,6 +27,7 @@ pub struct MemoryStore {
     pub heard: Heard,
     rows: Mutex<Rows>,
     is_blind: AtomicBool,
+    forgets_notices: AtomicBool,
     unaudited: Mutex<Option<&'static str>>,
     calls: Arc<Calls>,
 }
@@ -71,6 +72,11 @@ impl MemoryStore {
     /// Plants a defect: commits succeed whatever has changed since the record was loaded.
     pub(crate) fn commit_blindly(&self) {
         self.is_blind.store(true, Ordering::Relaxed);
+    }
+
+    /// Plants a defect: a trial's record forgets which instance is under notice.
+    pub(crate) fn forget_notices(&self) {
+        self.forgets_notices.store(true, Ordering::Relaxed);
     }
 
     /// Plants a defect: this event leaves no audit entry.
@@ -233,7 +239,13 @@ impl Store for MemoryStore {
             let point = || self.lock().point(resource, &change.record);
             self.calls.call("PutItem", point).await.map_err(failed)?;
         }
-        let commit = || self.lock().commit(held, change, is_kept.then_some(audit));
+        let mut change = change.clone();
+        if let (true, Record::Trial(Trial { workspace: Some(workspace), .. })) =
+            (self.forgets_notices.load(Ordering::Relaxed), &mut change.record)
+        {
+            workspace.under_notice.clear();
+        }
+        let commit = || self.lock().commit(held, &change, is_kept.then_some(audit));
         self.calls.call("PutItem", commit).await.map_err(failed)??;
         Ok(History::new())
     }

@@ -31,11 +31,15 @@ pub enum Sabotage {
     AskAgainAndAgain,
     /// A claim of the runner leaves no audit entry.
     SkipAudits,
+    /// A runner that begins on an instance under notice leaves it at once.
+    LeaveAtOnce,
+    /// Records forget which instance is under notice.
+    ForgetNotices,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -46,6 +50,8 @@ impl Sabotage {
         Self::RevokeAttach,
         Self::AskAgainAndAgain,
         Self::SkipAudits,
+        Self::LeaveAtOnce,
+        Self::ForgetNotices,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -61,6 +67,8 @@ impl Sabotage {
             Self::RevokeAttach => &["each function does only what its role allows"],
             Self::AskAgainAndAgain => &["calls are bounded"],
             Self::SkipAudits => &["audit entries tell the way"],
+            Self::LeaveAtOnce => &["a reclaim costs a trial at most one attempt"],
+            Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],
         }
     }
 }
@@ -70,6 +78,7 @@ impl Harness {
     pub fn plant(&mut self, sabotage: Sabotage) {
         match sabotage {
             Sabotage::CommitBlindly => self.store.commit_blindly(),
+            Sabotage::ForgetNotices => self.store.forget_notices(),
             Sabotage::SkipAudits => self.store.skip_audits_of("trial-claimed"),
             Sabotage::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),
             Sabotage::DeleteSourceEarly
@@ -78,6 +87,7 @@ impl Harness {
             | Sabotage::OverlookJobs
             | Sabotage::KeepEverything
             | Sabotage::StopSchedule
+            | Sabotage::LeaveAtOnce
             | Sabotage::AskAgainAndAgain => self.cloud.plant(sabotage),
         }
     }

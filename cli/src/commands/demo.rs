@@ -60,6 +60,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
         let ready = Ready::make(checkout, &args.stack).await?;
         let started = Instant::now();
         let stack = Stack::start(&ready, &code, &args.stack).await?;
+        stack.with_world(|world, _| world.trouble_mut().without_draining = args.no_draining);
         out::note(format_args!("local stack started in {:.1} s", started.elapsed().as_secs_f64()));
         Ok(stack)
     })

@@ -85,6 +85,7 @@ pub(super) fn parked(zone: &str, wanted: &str) -> Workspace {
         snapshots: BTreeMap::new(),
         operations: 1,
         wanted: Some(place(2, wanted)),
+        under_notice: BTreeMap::new(),
         left_by: 0,
         kept: false,
         copied_anew: false,

@@ -68,6 +68,7 @@ impl World {
             self.instances
                 .values()
                 .filter(|instance| instance.environment == *environment && instance.accepts(&wanted))
+                .filter(|instance| !self.is_draining(instance))
                 .min_by_key(|instance| (instance.free.vcpus, instance.launched_at))
                 .map(|instance| instance.id.clone())
         })

@@ -40,7 +40,7 @@ impl World {
             let arn = format!("{prefix}{}", id.rsplit('/').next().unwrap_or(id));
             let found = self.instances.values().find(|instance| instance.container_instance_arn == arn);
             match found.filter(|instance| instance.state.is_live()) {
-                Some(instance) => shown.push(detail(instance)),
+                Some(instance) => shown.push(self.detail_of(instance)),
                 None => failures.push(json!({"arn": arn, "reason": "MISSING"})),
             }
         }
@@ -52,21 +52,21 @@ impl World {
         let environment = &self.instances.get(instance)?.environment;
         Some(self.batch.environments.get(environment)?.cluster.clone())
     }
-}
 
-fn detail(instance: &Instance) -> Value {
-    let attributes = [
-        ("ecs.availability-zone", &instance.zone),
-        ("ecs.instance-type", &instance.instance_type),
-        ("ecs.subnet-id", &instance.subnet),
-    ];
-    let attributes = attributes.map(|(name, value)| json!({"name": name, "value": value}));
-    json!({
-        "containerInstanceArn": instance.container_instance_arn,
-        "ec2InstanceId": instance.id,
-        "status": if instance.interruption.is_some() { "DRAINING" } else { "ACTIVE" },
-        "agentConnected": true,
-        "runningTasksCount": instance.runs.len(),
-        "attributes": attributes,
-    })
+    fn detail_of(&self, instance: &Instance) -> Value {
+        let attributes = [
+            ("ecs.availability-zone", &instance.zone),
+            ("ecs.instance-type", &instance.instance_type),
+            ("ecs.subnet-id", &instance.subnet),
+        ];
+        let attributes = attributes.map(|(name, value)| json!({"name": name, "value": value}));
+        json!({
+            "containerInstanceArn": instance.container_instance_arn,
+            "ec2InstanceId": instance.id,
+            "status": if self.is_draining(instance) { "DRAINING" } else { "ACTIVE" },
+            "agentConnected": true,
+            "runningTasksCount": instance.runs.len(),
+            "attributes": attributes,
+        })
+    }
 }

@@ -131,14 +131,19 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Ready for another container. ECS drains an instance once its interruption notice is out
-    /// (`ECS_ENABLE_SPOT_INSTANCE_DRAINING`): it gets no new ones.
+    /// Ready for another container.
     pub(super) fn accepts(&self, wanted: &Resources) -> bool {
-        self.state == InstanceState::Running && self.interruption.is_none() && self.free.fits(wanted)
+        self.state == InstanceState::Running && self.free.fits(wanted)
     }
 }
 
 impl World {
+    /// Whether ECS places nothing more there: its interruption notice is out, and
+    /// `ECS_ENABLE_SPOT_INSTANCE_DRAINING` is set (facts 9).
+    pub(super) fn is_draining(&self, instance: &Instance) -> bool {
+        instance.interruption.is_some() && !self.trouble.without_draining
+    }
+
     /// The instance with this id, terminated ones for an hour included.
     pub fn instance(&self, id: &str) -> Option<&Instance> {
         self.instances.get(id)

@@ -26,6 +26,9 @@ pub struct Trouble {
     pub failing_snapshots: u32,
     /// CreateVolume refuses any VolumeInitializationRate: its quota is used up (facts 25).
     pub refuse_initialization_rate: bool,
+    /// Whether ECS leaves an instance ACTIVE on its interruption notice, as it does by default: Batch may place
+    /// another job there (facts 9). Off, as `infra/compute.yaml` sets `ECS_ENABLE_SPOT_INSTANCE_DRAINING`.
+    pub without_draining: bool,
     /// What was just made is not found for so long (EC2 API reference, "Eventual consistency").
     pub visible_after_ms: u64,
     /// Whether EC2's documented request buckets hold (facts 23). SubmitJob's always does.
@@ -43,6 +46,7 @@ impl Default for Trouble {
             failing_volumes: 0,
             failing_snapshots: 0,
             refuse_initialization_rate: false,
+            without_draining: false,
             visible_after_ms: 0,
             request_limits: false,
             throttle_share: BTreeMap::new(),

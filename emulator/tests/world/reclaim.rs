@@ -37,6 +37,29 @@ fn a_zone_is_lost_at_once_and_stays_lost_until_lifted() {
     assert_eq!(lab.world.reclaim_zone(A, None, lab.now).unwrap(), [""; 0]);
 }
 
+/// ECS drains on a notice only where the agent is told to (facts 9): without, the next attempt goes to the same instance.
+#[test]
+fn an_instance_under_notice_takes_another_job_unless_it_drains() {
+    for (without_draining, status) in [(true, "ACTIVE"), (false, "DRAINING")] {
+        let mut lab = Lab::new(4);
+        lab.world.trouble_mut().without_draining = without_draining;
+        lab.submit(json!({"retryStrategy": {"attempts": 2}}));
+        lab.pass(UNTIL_RUNNING);
+        let host = lab.instances(InstanceState::Running)[0].clone();
+        lab.world.reclaim(&host, Some(Duration::from_secs(120)), lab.now).unwrap();
+        let first = lab.started[0].attempt.clone();
+        lab.world.job_exited(&first, 75, lab.now);
+        lab.pass(UNTIL_RUNNING);
+        let second = lab.started.iter().find(|start| start.attempt.attempt == 2).unwrap();
+        assert_eq!(second.instance == host, without_draining);
+        let shown = lab.world.instance(&host).unwrap().container_instance_arn.clone();
+        let cluster = shown.split('/').nth(1).map(str::to_owned);
+        let request = DescribeContainerInstances { cluster, container_instances: vec![shown] };
+        let answer = lab.world.describe_container_instances(&request).unwrap();
+        assert_eq!(answer["containerInstances"][0]["status"], status);
+    }
+}
+
 #[test]
 fn starting_names_the_container_instance_and_ecs_knows_where_it_is() {
     let mut lab = Lab::new(4);

@@ -202,11 +202,13 @@ const REFUSED_WAIT: Duration = Duration::from_secs(60);
 /// What an attempt is told whose workspace is not there; `None` where it is, or where there is to be none.
 fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> {
     let workspace = trial.workspace.as_ref()?;
-    if let Some(reason) = &workspace.unavailable {
-        return Some(Reply::Unavailable { reason: reason.clone() });
-    }
-    if workspace.holder() == Some(attempt) {
+    if workspace.holder() == Some(attempt) && workspace.unavailable.is_none() {
         return None;
+    }
+    let is_under_notice = workspace.wanted.as_ref().is_some_and(|place| workspace.is_under_notice(place));
+    // An attempt that leaves such an instance can be started there again at once, and costs one more.
+    if let Some(reason) = workspace.unavailable.as_ref().filter(|_| !is_under_notice) {
+        return Some(Reply::Unavailable { reason: reason.clone() });
     }
     let reason = workspace::story(None, trial);
     let wait = if workspace.refusals > 0 { REFUSED_WAIT } else { context.settings.poll };

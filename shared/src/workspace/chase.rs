@@ -53,7 +53,7 @@ impl Workspace {
         }
         // Without its id it can't be deleted; a refusal says that there is none to delete.
         let can_leave = self.volume.id.is_some() || self.refusals > 0;
-        if can_leave && self.wanted.as_ref().is_some_and(|place| place.zone != self.volume.zone) {
+        if can_leave && self.worth_it().is_some_and(|place| place.zone != self.volume.zone) {
             return Some(self.abandon());
         }
         match &self.volume.state {
@@ -79,6 +79,7 @@ impl Workspace {
                 Some(Stage::Detaching { since: around.now })
             }
             VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
+            VolumeState::Available if self.is_under_notice(&to) => Some(Stage::Parked),
             VolumeState::Asked
             | VolumeState::Unknown
             | VolumeState::Creating
@@ -116,7 +117,7 @@ impl Workspace {
         if around.is_over {
             return Some(self.dispose());
         }
-        let to = self.wanted.clone().filter(|place| place.attempt > around.ended && self.unavailable.is_none())?;
+        let to = self.worth_it().filter(|place| place.attempt > around.ended && self.unavailable.is_none())?.clone();
         if to.zone == self.volume.zone {
             // Neighbours in the array are likely to share an instance: they start with different names.
             return Some(Stage::Attaching { device: around.index % RECOMMENDED_DEVICES, to });
@@ -149,6 +150,11 @@ impl Workspace {
             self.discard(other);
         }
         Stage::Disposing
+    }
+
+    /// Where the volume is wanted, unless that instance is about to be taken.
+    pub(super) fn worth_it(&self) -> Option<&Place> {
+        self.wanted.as_ref().filter(|place| !self.is_under_notice(place))
     }
 
     /// Whether the attempt that has the volume is not to have it any more.

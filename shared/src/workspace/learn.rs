@@ -9,6 +9,9 @@ use crate::claim::{Found, NoticeKind};
 /// Refusals after which an attempt is told to leave, so that Batch tries another place.
 pub(super) const MAX_REFUSALS: u32 = 3;
 
+/// How long a notice is kept. The instance is gone two minutes after it, and its id does not come back.
+const NOTICE_REMEMBERED_SECONDS: i64 = 900;
+
 /// EC2's answer to the token of a volume whose making failed, for hours (facts 26).
 const BURNED_TOKEN: &str = "IdempotentParameterMismatch";
 
@@ -18,7 +21,10 @@ impl Workspace {
         let mut calls = Vec::new();
         match fact {
             Fact::Wanted(place) => self.want(place),
-            Fact::Noticed { instance, kind: NoticeKind::Interruption } => self.snapshot_early(instance, around.now),
+            Fact::Noticed { instance, kind: NoticeKind::Interruption } => {
+                self.notice(instance, around.now);
+                self.snapshot_early(instance, around.now);
+            }
             Fact::Noticed { kind: NoticeKind::Rebalance, .. } | Fact::PlaceUnknown | Fact::Due => {}
             Fact::Mounted { attempt, volume, found } => self.mounted(*attempt, volume, found),
             Fact::Sealed { attempt, seal } => {
@@ -83,6 +89,19 @@ impl Workspace {
         self.left_by = attempt;
         self.wanted = None;
         self.stage = Stage::Detaching { since: now };
+    }
+
+    /// An instance is about to be taken. Without draining Batch can place a later attempt there (facts 9).
+    fn notice(&mut self, instance: &str, now: Timestamp) {
+        self.under_notice.retain(|_, since| now.as_second() - since.as_second() < NOTICE_REMEMBERED_SECONDS);
+        if !instance.is_empty() {
+            self.under_notice.entry(instance.to_owned()).or_insert(now);
+        }
+    }
+
+    /// Whether the place is on an instance that is known to be under notice: it is not worth a volume any more.
+    pub(crate) fn is_under_notice(&self, place: &Place) -> bool {
+        self.under_notice.contains_key(&place.instance)
     }
 
     fn want(&mut self, place: &Place) {

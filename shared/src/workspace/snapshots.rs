@@ -80,8 +80,8 @@ impl Workspace {
 
     /// The transition out of `AwaitingSnapshot`.
     pub(super) fn leave_awaiting(&mut self, around: Surroundings<'_>) -> Option<Stage> {
-        let zone = self.wanted.as_ref().map(|place| place.zone.clone());
-        if around.is_over || zone.as_ref() == Some(&self.volume.zone) {
+        let zone = self.worth_it().map(|place| place.zone.clone());
+        if around.is_over || zone.as_ref().is_none_or(|zone| *zone == self.volume.zone) {
             return Some(Stage::Parked);
         }
         let held = self.volume.saved_by.and_then(|operation| self.snapshots.get(&operation));

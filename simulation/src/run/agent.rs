@@ -42,6 +42,8 @@ pub(super) struct Agent {
 /// What a runner is at.
 #[derive(Debug, Clone)]
 enum Doing {
+    Starting,
+    AwaitingEnd,
     Claiming,
     Mounting { volume: String, found: Found, epoch: u32 },
     Training { volume: String, epoch: u32 },
@@ -64,7 +66,7 @@ impl Agent {
             attempt: number("SPOTSWEEP_FIRST_ATTEMPT") + start.attempt.attempt,
             started: now,
             sequence: 0,
-            doing: Doing::Claiming,
+            doing: Doing::Starting,
         })
     }
 
@@ -99,6 +101,8 @@ impl Simulation {
     pub(super) fn step(&mut self, key: &AttemptKey) -> Result<(), String> {
         let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
         let next = match agent.doing.clone() {
+            Doing::Starting => self.begin(&mut agent)?,
+            Doing::AwaitingEnd => Next::Never,
             Doing::Claiming => self.claim(&mut agent)?,
             Doing::Mounting { volume, found, epoch } => self.mount(&mut agent, volume, found, epoch),
             Doing::Training { volume, epoch } => self.train(&mut agent, volume, epoch)?,
@@ -110,6 +114,9 @@ impl Simulation {
                 self.agents.insert(key.clone(), agent);
                 self.at(wait, Happening::Step(key.clone()));
             }
+            Next::Never => {
+                self.agents.insert(key.clone(), agent);
+            }
             Next::Exit(code) => {
                 self.watch.stopped(&agent.trial);
                 let now = self.harness.now;
@@ -117,6 +124,41 @@ impl Simulation {
             }
         }
         Ok(())
+    }
+
+    /// A container that begins on an instance under notice waits for its end. If it left, Batch could place the next
+    /// attempt there too, where the instance is not draining (facts 9): each would cost an attempt.
+    fn begin(&mut self, agent: &mut Agent) -> Result<Next, String> {
+        if !self.is_under_notice(agent) {
+            agent.doing = Doing::Claiming;
+            return self.claim(agent);
+        }
+        self.watch.began_under_notice(&agent.trial, &agent.instance);
+        if self.harness.cloud.sabotage() == Some(Sabotage::LeaveAtOnce) {
+            return Ok(Next::Exit(INTERRUPTED_EXIT_CODE));
+        }
+        self.warn(agent);
+        agent.doing = Doing::AwaitingEnd;
+        Ok(Next::Never)
+    }
+
+    /// What the metadata service says of the runner's instance.
+    fn is_under_notice(&self, agent: &Agent) -> bool {
+        let world = self.harness.cloud.world();
+        world.instance(&agent.instance).is_some_and(|found| found.interruption.is_some())
+    }
+
+    /// Says that the instance is under notice. Where ECS has not said yet on which instance the attempt runs, that names
+    /// none.
+    fn warn(&mut self, agent: &Agent) {
+        let mut is_located = false;
+        self.harness.store.each_trial(|trial| {
+            let place = trial.attempts.get(&agent.attempt).and_then(|attempt| attempt.instance.as_ref());
+            is_located |= trial.index == agent.trial.index && place == Some(&agent.instance);
+        });
+        if self.ask(agent, Request::Notice { kind: NoticeKind::Interruption }).is_some() && is_located {
+            self.watch.warned(&agent.trial, &agent.instance);
+        }
     }
 
     fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
@@ -130,6 +172,10 @@ impl Simulation {
                     Next::After(Duration::from_millis(retry_after_ms.max(1)))
                 }
             },
+            Some(Reply::Unavailable { .. }) if self.is_under_notice(agent) => {
+                agent.doing = Doing::AwaitingEnd;
+                Next::Never
+            }
             Some(Reply::Unavailable { .. }) => Next::Exit(INTERRUPTED_EXIT_CODE),
             Some(Reply::Granted(grant)) => {
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
@@ -286,16 +332,17 @@ impl Simulation {
     /// The runner looks at the metadata service; a notice makes it leave.
     pub(super) fn poll(&mut self, key: &AttemptKey) {
         let Some(agent) = self.agents.get(key).cloned() else { return };
-        let is_warned =
-            self.harness.cloud.world().instance(&agent.instance).is_some_and(|found| found.interruption.is_some());
-        if !is_warned {
+        if !self.is_under_notice(&agent) {
             return;
         }
-        let Doing::Training { volume, epoch } = &agent.doing else {
-            return self.at(IMDS_POLL, Happening::Poll(key.clone()));
+        let (volume, epoch) = match &agent.doing {
+            Doing::Training { volume, epoch } => (Some(volume.clone()), *epoch),
+            Doing::AwaitingEnd | Doing::Leaving { .. } | Doing::Ending { .. } => return,
+            Doing::Starting | Doing::Claiming | Doing::Mounting { .. } => {
+                return self.at(IMDS_POLL, Happening::Poll(key.clone()));
+            }
         };
-        let (volume, epoch) = (Some(volume.clone()), *epoch);
-        self.ask(&agent, Request::Notice { kind: NoticeKind::Interruption });
+        self.warn(&agent);
         if let Some(agent) = self.agents.get_mut(key) {
             agent.doing = Doing::Leaving { volume, epoch };
         }
@@ -311,6 +358,8 @@ impl Simulation {
 /// What a runner does next.
 enum Next {
     After(Duration),
+    /// It waits until its instance is gone.
+    Never,
     Exit(i32),
 }
 

@@ -46,6 +46,8 @@ pub struct Chaos {
     pub unannounced: f64,
     /// Reclaims that take a whole zone, for some minutes.
     pub zone_wide: f64,
+    /// Whether instances are not drained on a notice, so that Batch may place an attempt on one that is being taken.
+    pub without_draining: bool,
     /// The first so many reclaims only: what comes after must settle.
     pub most_reclaims: usize,
     /// After this time nothing goes wrong any more, and the sweep must come to its end.
@@ -69,6 +71,7 @@ impl Chaos {
             reclaim_every: None,
             unannounced: 0.0,
             zone_wide: 0.0,
+            without_draining: false,
             most_reclaims: 0,
             ends_after: Duration::from_secs(86_400),
         }
@@ -90,6 +93,7 @@ impl Chaos {
             reclaim_every: Some(Duration::from_secs(120)),
             unannounced: 0.4,
             zone_wide: 0.2,
+            without_draining: true,
             most_reclaims: 40,
             ends_after: Duration::from_secs(14_400),
         }
@@ -112,6 +116,7 @@ impl Chaos {
             reclaim_every: Some(Duration::from_secs(90).mul_f64(1.0 + share(4.0))),
             unannounced: share(1.0),
             zone_wide: share(0.4),
+            without_draining: share(1.0) >= 0.5,
             most_reclaims: 8,
             ends_after: Duration::from_secs(3600).mul_f64(0.25 + share(1.0)),
         }
@@ -168,6 +173,7 @@ impl Simulation {
     /// Trouble that begins with the run.
     pub(super) fn begin_trouble(&mut self) {
         self.harness.cloud.world().trouble_mut().throttle_share.insert(Service::Ec2, self.chaos.throttled);
+        self.harness.cloud.world().trouble_mut().without_draining = self.chaos.without_draining;
         self.harness.cloud.list_late(self.chaos.unlisted);
         if let Some(mean) = self.chaos.reclaim_every {
             self.at(mean, Happening::Reclaim);

@@ -40,6 +40,8 @@ pub const INVARIANTS: &[Invariant] = &[
     always("what was sealed is held", sealed_is_held),
     always("progress is not lost", progress_stays),
     always("at most one attempt holds a workspace", one_holder),
+    always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
+    always("nothing is attached to an instance that is known to be under notice", nothing_attached_under_notice),
     always("nothing illegal is decided", nothing_illegal),
     always("each function does only what its role allows", within_roles),
     always("one file, one submission", one_submission),
@@ -100,6 +102,15 @@ fn trial_is_held(run: &Simulation, world: &World, trial: &Trial) -> Result<(), S
 /// Invariant 2.
 fn one_holder(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Held)
+}
+
+/// With draining off Batch may place an attempt on the instance that is being taken (facts 9): that attempt stays there.
+fn reclaim_costs_one(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Burned)
+}
+
+fn nothing_attached_under_notice(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Taken)
 }
 
 fn nothing_illegal(run: &Simulation) -> Result<(), String> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use spotsweep::handle::{HandleError, chain};
 use spotsweep::trial::Trial;
-use spotsweep::workspace::TrialRef;
+use spotsweep::workspace::{Stage, TrialRef};
 
 use crate::calls::Call;
 use crate::harness::Harness;
@@ -42,6 +42,10 @@ pub(super) enum Seen {
     Illegal,
     /// A function did what its role does not allow.
     Beyond,
+    /// One reclaim cost a trial several attempts.
+    Burned,
+    /// A workspace went to an instance that was known to be under notice.
+    Taken,
 }
 
 /// What was seen.
@@ -65,6 +69,12 @@ pub struct Watch {
     verified: BTreeMap<TrialRef, BTreeSet<String>>,
     /// Who has the workspace mounted.
     holders: BTreeMap<TrialRef, (String, u32)>,
+    /// Instances on which a trial's attempt has begun although they were under notice.
+    under_notice: BTreeSet<(TrialRef, String)>,
+    /// Instances of which a trial's runner has said that they are under notice.
+    warned: BTreeSet<(TrialRef, String)>,
+    /// The instance to which each trial's workspace is being attached.
+    attaching: BTreeMap<TrialRef, String>,
     wrong: Option<(Seen, String)>,
 }
 
@@ -74,6 +84,7 @@ impl Watch {
         if let Some(Err(error @ (HandleError::Illegal(_) | HandleError::Steps))) = &invoked.answer {
             self.is_wrong(Seen::Illegal, chain(error));
         }
+        self.attachments(harness);
         self.invocations += 1;
         self.calls += invoked.calls.len() as u64;
         let function = harness.permissions.function_of(event).unwrap_or("no function");
@@ -100,6 +111,38 @@ impl Watch {
 
     pub(super) fn stopped(&mut self, trial: &TrialRef) {
         self.holders.remove(trial);
+    }
+
+    /// An attempt begins on an instance that is about to be taken.
+    pub(super) fn began_under_notice(&mut self, trial: &TrialRef, instance: &str) {
+        if !self.under_notice.insert((trial.clone(), instance.to_owned())) {
+            self.is_wrong(
+                Seen::Burned,
+                format!("{trial}: a second attempt begins on {instance}, which is under notice"),
+            );
+        }
+    }
+
+    /// The control plane has been told that the instance is under notice.
+    pub(super) fn warned(&mut self, trial: &TrialRef, instance: &str) {
+        self.warned.insert((trial.clone(), instance.to_owned()));
+    }
+
+    /// After an invocation: the attachments that it began, held against what it could know.
+    fn attachments(&mut self, harness: &Harness) {
+        let mut attaching = BTreeMap::new();
+        harness.store.each_trial(|trial| {
+            if let Some(Stage::Attaching { to, .. }) = trial.workspace.as_ref().map(|workspace| &workspace.stage) {
+                attaching.insert(trial.of(), to.instance.clone());
+            }
+        });
+        for (trial, instance) in &attaching {
+            let is_new = self.attaching.get(trial) != Some(instance);
+            if is_new && self.warned.contains(&(trial.clone(), instance.clone())) {
+                self.is_wrong(Seen::Taken, format!("{trial}: attached to {instance}, which is under notice"));
+            }
+        }
+        self.attaching = attaching;
     }
 
     pub(super) fn seal(&mut self, trial: &TrialRef, epoch: u32) {
