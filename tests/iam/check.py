@@ -18,7 +18,11 @@ import simulated
 
 def compare(found):
     """(call, the requests that the evaluator denies of it) of each call."""
-    simulations = [(number, evaluator.simulation(call.roles, call.role, one, call.exchange.session.tags)) for number, call in enumerate(found) for one in call.wants]
+    simulations = [
+        (number, evaluator.simulation(call.roles, call.role, one, call.exchange.session.tags))
+        for number, call in enumerate(found)
+        for one in call.wants
+    ]
     decisions = evaluator.decide([simulation for _, simulation in simulations])
     denied = collections.defaultdict(list)
     for (number, simulation), is_allowed in zip(simulations, decisions, strict=True):
@@ -48,7 +52,11 @@ def of_record(found, say=print):
 def of_simulation(verdicts, say=print):
     """The number of verdicts of the simulation's evaluator that are not this one's."""
     of = roles.of_template(roles.CONTROL_PLANE)
-    simulations = [(number, evaluator.simulation(of, of.role_of(verdict["function"]), one)) for number, verdict in enumerate(verdicts) for one in simulated.wants(verdict)]
+    simulations = [
+        (number, evaluator.simulation(of, of.role_of(verdict["function"]), one))
+        for number, verdict in enumerate(verdicts)
+        for one in simulated.wants(verdict)
+    ]
     decisions = evaluator.decide([simulation for _, simulation in simulations])
     allowed = [True] * len(verdicts)
     for (number, _), is_allowed in zip(simulations, decisions, strict=True):

@@ -32,7 +32,8 @@ class Roles:
 
     def all_policies(self):
         """Each role's policies by name, without those under a condition, which a deployment may add."""
-        kinds = cfn.of_type({"Resources": {name: found for name, found in self.resources.items() if "Condition" not in found}}, "AWS::IAM::ManagedPolicy")
+        always = {name: found for name, found in self.resources.items() if "Condition" not in found}
+        kinds = cfn.of_type({"Resources": always}, "AWS::IAM::ManagedPolicy")
         documents = {name: self.resolved(properties["PolicyDocument"]) for name, properties in kinds.items()}
         roles = {JOB_ROLE: {JOB_POLICY: documents[JOB_POLICY]}}
         for role, properties in cfn.of_type({"Resources": self.resources}, "AWS::IAM::Role").items():

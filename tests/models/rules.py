@@ -59,13 +59,15 @@ def beyond(value, shape, path):
             return []
         inner = ((name, value[name], member) for name, member in shape.members.items() if name in value)
         found = [problem for name, one, member in inner for problem in beyond(one, member, f"{path}.{name}")]
-        return found + [problem for name in INSTANCE_TYPES & value.keys() for problem in of_types(value[name], shape.members.get(name), f"{path}.{name}")]
+        types = ((name, shape.members.get(name)) for name in INSTANCE_TYPES & value.keys())
+        return found + [problem for name, member in types for problem in of_types(value[name], member, f"{path}.{name}")]
     if kind == "list" and isinstance(value, list):
         found = [problem for number, one in enumerate(value) for problem in beyond(one, shape.member, f"{path}[{number}]")]
         return found + most(len(value), shape, path, "members")
     if kind == "map" and isinstance(value, dict):
-        found = [problem for key, one in value.items() for problem in beyond(key, shape.key, f"{path}.{key}") + beyond(one, shape.value, f"{path}.{key}")]
-        return found + most(len(value), shape, path, "entries")
+        keys = [problem for key in value for problem in beyond(key, shape.key, f"{path}.{key}")]
+        values = [problem for key, one in value.items() for problem in beyond(one, shape.value, f"{path}.{key}")]
+        return keys + values + most(len(value), shape, path, "entries")
     if kind in ("integer", "long", "float", "double") and isinstance(value, (int, float)):
         return most(value, shape, path, "as its value")
     if kind == "blob" and isinstance(value, bytes):
