@@ -124,9 +124,10 @@ impl Attempt<'_> {
     /// Runs the command to its end, while its output, metrics, checkpoints and outputs are looked after.
     async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
         let Self { config, claims, signals, notices, workspace } = self;
-        let Ready { command, variables, place, uploader, sealer } = ready;
+        let Ready { command, variables, hidden, place, uploader, sealer } = ready;
         let started = Instant::now();
-        let (child, stdout, stderr) = Child::start(&command, variables, config.user.as_ref(), place.code.as_deref())?;
+        let (user, folder) = (config.user.as_ref(), place.code.as_deref());
+        let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
         let (recording, figures) = Recording::start(stdout, stderr, &place)?;
         let uploading = uploader.run(config.upload_every);
         let sealing = sealer.map(|sealer| sealer.run(config.seal_every));

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
@@ -35,19 +35,20 @@ pub(crate) struct Ended {
 }
 
 impl Child {
-    /// Starts `command` as `user` in `folder`. Must be called on the main thread: the child dies
+    /// Starts `command` as `user` in `folder`, where `hidden` files are not there. Must be called on the main thread: the child dies
     /// with the thread that started it (`PR_SET_PDEATHSIG`, see prctl(2)), and only that one lives
     /// as long as the runner.
     pub(crate) fn start(
         command: &[String],
         variables: Vec<(String, String)>,
         user: Option<&User>,
+        hidden: &[PathBuf],
         folder: Option<&Path>,
     ) -> Result<(Self, ChildStdout, ChildStderr), Failure> {
         let failed = |source| Failure::System("start the command", source);
         // Before the start, so that no end is missed.
         let changes = signal(SignalKind::child()).map_err(failed)?;
-        let mut own = launch::command(user, command).map_err(failed)?;
+        let mut own = launch::command(user, hidden, command).map_err(failed)?;
         own.current_dir(folder.unwrap_or(Path::new(".")));
         own.envs(variables).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut started = own.spawn().map_err(failed)?;

@@ -146,7 +146,7 @@ impl Checkout<'_> {
     async fn git(&self, action: &'static str, arguments: &[&str]) -> Result<String, CodeError> {
         let words: Vec<_> = ["git"].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
         let run = || async {
-            let mut command = Command::from(launch::command(self.user, &words)?);
+            let mut command = Command::from(launch::command(self.user, &[], &words)?);
             // Nobody is there to answer a question for a password.
             command.current_dir(&self.folder).env("GIT_TERMINAL_PROMPT", "0").stdin(std::process::Stdio::null());
             command.kill_on_drop(true).output().await

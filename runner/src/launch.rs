@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,9 +14,10 @@ use crate::config::Config;
 use crate::exit::{Failure, say};
 use crate::privileges;
 use crate::user::User;
+use crate::view;
 
-/// First argument of the runner's own child; the parent's process id, the user and the command
-/// follow.
+/// First argument of the runner's own child; the parent's process id, the user, the files out of its sight and the
+/// command follow.
 const LAUNCH: &str = "--launch";
 
 /// How long a write to a blocked stdout may hold up the exit.
@@ -51,11 +53,12 @@ fn text(argument: OsString) -> Result<String, Failure> {
     argument.into_string().map_err(Failure::NotText)
 }
 
-/// A command of the runner's own child: run through [`launch`] as `user`.
-pub(crate) fn command(user: Option<&User>, words: &[String]) -> std::io::Result<Command> {
+/// A command of the runner's own child: run through [`launch`] as `user`, where `hidden` files are not there.
+pub(crate) fn command(user: Option<&User>, hidden: &[PathBuf], words: &[String]) -> std::io::Result<Command> {
+    let hidden = serde_json::to_string(hidden)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(LAUNCH).arg(std::process::id().to_string());
-    command.arg(user.map(ToString::to_string).unwrap_or_default()).args(words);
+    command.arg(user.map(ToString::to_string).unwrap_or_default()).arg(hidden).args(words);
     Ok(command)
 }
 
@@ -63,9 +66,13 @@ pub(crate) fn command(user: Option<&User>, words: &[String]) -> std::io::Result<
 /// runner, as everything in a container does, so that a killed runner never leaves a training
 /// behind on the local stack. This step between fork and exec is the place for both, in safe code.
 fn launch(arguments: &[String]) -> Failure {
-    let [parent, user, command @ ..] = arguments else {
+    let [parent, user, hidden, command @ ..] = arguments else {
         return Failure::NoCommand;
     };
+    let hidden = serde_json::from_str::<Vec<PathBuf>>(hidden).map_err(std::io::Error::from);
+    if let Err(source) = hidden.and_then(|hidden| view::hide(&hidden)) {
+        return Failure::System("hide the device files of other trials' GPUs", source);
+    }
     let user = if user.is_empty() { Ok(None) } else { User::from_words(user).map(Some).ok_or(()) };
     let dropped = match user {
         Ok(user) => privileges::drop(user.as_ref()),

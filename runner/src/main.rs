@@ -11,6 +11,7 @@ mod code;
 mod config;
 mod descendants;
 mod exit;
+mod gpus;
 mod launch;
 mod leave;
 mod metrics;
@@ -28,6 +29,7 @@ mod stop;
 mod surroundings;
 mod upload;
 mod user;
+mod view;
 mod workplace;
 mod workspace;
 

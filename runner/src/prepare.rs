@@ -1,5 +1,6 @@
 //! Everything that comes before the command: who we are, what is ours, and where it is.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +13,7 @@ use crate::clients::Clients;
 use crate::code;
 use crate::config::Config;
 use crate::exit::{Failure, say};
+use crate::gpus;
 use crate::parameters;
 use crate::place;
 use crate::seal::Sealer;
@@ -24,6 +26,8 @@ use crate::workspace::{OWN, POINT, Workspace};
 pub(crate) struct Ready {
     pub(crate) command: Vec<String>,
     pub(crate) variables: Variables,
+    /// Device files that the command does not see.
+    pub(crate) hidden: Vec<PathBuf>,
     pub(crate) place: Workplace,
     pub(crate) uploader: Uploader,
     /// Absent without a workspace.
@@ -57,7 +61,8 @@ pub(crate) async fn prepare(
     }
     let (command, variables) = words(command, &place, &trial, config, clients.region())?;
     let uploader = Uploader::new(s3, grant.outputs, place.output.clone(), filter);
-    Ok(Ready { command, variables, place, uploader, sealer })
+    let hidden = gpus::of_others(config, &|name| std::env::var(name).ok());
+    Ok(Ready { command, variables, hidden, place, uploader, sealer })
 }
 
 fn announce(config: &Config, trial: &TrialLine) {

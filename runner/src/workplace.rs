@@ -11,6 +11,7 @@ use spotsweep::sweep::command::hp_variables;
 use tempfile::TempDir;
 
 use crate::exit::{Failure, say};
+use crate::gpus;
 use crate::user::User;
 use crate::workspace::POINT;
 
@@ -140,21 +141,13 @@ impl Workplace {
             .map(|(name, value)| (name.to_owned(), value)),
         );
         variables.extend(self.code.as_deref().map(|code| ("SPOTSWEEP_CODE".to_owned(), path(code))));
-        variables.extend(own_gpus(inherited));
+        variables.extend(gpus::variable(inherited));
         if inherited("PYTHONUNBUFFERED").is_none() {
             // Otherwise Python keeps metrics back until its buffer is full.
             variables.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));
         }
         variables
     }
-}
-
-/// The GPUs that ECS has given to the container, by their ids: a privileged container, as one that mounts needs to be,
-/// sees all of its instance's (<https://github.com/NVIDIA/nvidia-docker/issues/764>), and two trials on one instance
-/// would both take the first.
-fn own_gpus(inherited: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
-    let gpus = inherited("NVIDIA_VISIBLE_DEVICES").filter(|gpus| gpus.starts_with("GPU-"))?;
-    inherited("CUDA_VISIBLE_DEVICES").is_none().then(|| ("CUDA_VISIBLE_DEVICES".to_owned(), gpus))
 }
 
 /// Makes `path` lead to `kept`. A folder with something in it stays: where `/storage` is a file

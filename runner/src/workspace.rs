@@ -98,7 +98,7 @@ impl Workspace {
     /// Unmounts it; false where somebody keeps it busy for longer than a killed process does.
     pub(crate) async fn unmount(&self) -> io::Result<bool> {
         match &self.device {
-            Device::Block(_) => mount::leave(&self.point).await,
+            Device::Block(device) => mount::leave(device, &self.point).await,
             Device::Folder(_) => std::fs::remove_file(&self.point).map(|()| true),
         }
     }

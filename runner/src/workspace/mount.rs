@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::syncfs;
+use rustix::fs::{Mode, OFlags, open, syncfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, unmount};
 use tokio::time::sleep;
@@ -66,16 +66,29 @@ pub(super) fn sync(point: &Path) -> io::Result<()> {
     Ok(syncfs(File::open(point)?)?)
 }
 
-/// Unmounts; false where it stays busy.
-pub(super) async fn leave(point: &Path) -> io::Result<bool> {
+/// Unmounts; false where it stays busy. An error where the file system lives on in another mount namespace: the command
+/// may have had its own, which the kernel gives up a moment after the command's last process.
+pub(super) async fn leave(device: &Path, point: &Path) -> io::Result<bool> {
     for _ in 0..ROUNDS {
         match unmount(point, UnmountFlags::NOFOLLOW) {
-            Ok(()) => return Ok(true),
+            Ok(()) => return until_free(device).await.map(|()| true),
             Err(Errno::BUSY) => sleep(PAUSE).await,
             Err(errno) => return Err(errno.into()),
         }
     }
     Ok(false)
+}
+
+/// Waits until no mount namespace has the device mounted: a mounted one cannot be opened exclusively (open(2), `O_EXCL`).
+async fn until_free(device: &Path) -> io::Result<()> {
+    for _ in 0..ROUNDS {
+        match open(device, OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()) {
+            Err(Errno::BUSY) => sleep(PAUSE).await,
+            // A device that has gone is free as well.
+            Ok(_) | Err(_) => return Ok(()),
+        }
+    }
+    Err(io::Error::other(format!("{} is still mounted in another mount namespace", device.display())))
 }
 
 /// Unmounts once its last user is gone (`MNT_DETACH`); nobody new finds it.

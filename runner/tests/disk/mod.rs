@@ -140,26 +140,35 @@ async fn only_a_blank_disk_that_is_said_to_be_blank_is_formatted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seal_that_a_stranger_could_break_is_not_final() {
-    let world = World::start(generous, well).await;
-    let Some(disk) = Disk::make(&world.path("image")) else { return };
-    world.attach(&disk.0);
-    let script = r#"echo 1 > "$SPOTSWEEP_CHECKPOINTS/epoch-1"; trap 'exit 143' TERM; while :; do sleep 0.02; done"#;
-    let runner = world.spawn_contained(&[], &["sh", "-c", script]);
-    until("a seal", || world.invocations("report").iter().any(|report| report["seal"]["files"] == 1)).await;
-    // A person's shell in the container: no descendant of the runner.
-    let pid = runner.id().unwrap().to_string();
-    let folder = world.path("dltraining/checkpoints");
-    let script = format!("cd {} && touch {} && exec sleep 600", folder.display(), world.path("inside").display());
-    let mut stranger = Command::new("nsenter")
-        .args(["--target", &pid, "--mount", "sh", "-c", &format!("exec 3< {}; {script}", folder.display())])
-        .spawn()
-        .unwrap();
-    until("the stranger is inside", || world.path("inside").exists()).await;
-    send(&runner, Signal::TERM);
-    let outcome = world.outcome(runner).await;
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
-    assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("somebody outside this attempt uses the workspace"), "{}", outcome.stderr);
-    assert_eq!(world.invocations("release")[0]["seal"], json!(null), "nothing is promised");
+    // A person's shell in the container, no descendant of the runner; and one in a mount namespace of its own, which
+    // keeps the file system after the runner has unmounted it.
+    let strangers = [
+        (&[][..], "somebody outside this attempt uses"),
+        (&["unshare", "--mount"], "mounted in another mount namespace"),
+    ];
+    for (way, message) in strangers {
+        let world = World::start(generous, well).await;
+        let Some(disk) = Disk::make(&world.path("image")) else { return };
+        world.attach(&disk.0);
+        let script = r#"echo 1 > "$SPOTSWEEP_CHECKPOINTS/epoch-1"; trap 'exit 143' TERM; while :; do sleep 0.02; done"#;
+        let runner = world.spawn_contained(&[], &["sh", "-c", script]);
+        until("a seal", || world.invocations("report").iter().any(|report| report["seal"]["files"] == 1)).await;
+        let pid = runner.id().unwrap().to_string();
+        let folder = world.path("dltraining/checkpoints");
+        let script = format!("cd {} && touch {} && exec sleep 600", folder.display(), world.path("inside").display());
+        let mut stranger = Command::new("nsenter")
+            .args(["--target", &pid, "--mount"])
+            .args(way)
+            .args(["sh", "-c", &format!("exec 3< {}; {script}", folder.display())])
+            .spawn()
+            .unwrap();
+        until("the stranger is inside", || world.path("inside").exists()).await;
+        send(&runner, Signal::TERM);
+        let outcome = world.outcome(runner).await;
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
+        assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
+        assert_eq!(world.invocations("release")[0]["seal"], json!(null), "nothing is promised");
+    }
 }

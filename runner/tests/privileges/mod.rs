@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{chown, lchown};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use crate::world::{Outcome, World, generous, kind, well};
 
@@ -105,4 +108,61 @@ async fn a_container_without_root_works_as_well() {
     assert!(!outcome.stdout.contains("Uid"), "nothing runs with other rights than those asked for");
     // The folder is removed by whom it was made.
     chown(world.path(""), Some(0), Some(0)).unwrap();
+}
+
+/// As the driver has it: two GPUs of four are assigned, and the PCI addresses are in another order than the minors.
+const GPUS: [(&str, &str, u32); 4] =
+    [("00:1b.0", "GPU-b", 1), ("00:1c.0", "GPU-a", 0), ("00:1d.0", "GPU-k", 10), ("00:1e.0", "GPU-c", 2)];
+
+/// Device files that answer as `/dev/null` does.
+fn null_device(path: &Path) {
+    let everybody = Mode::from_raw_mode(0o666);
+    mknodat(CWD, path, FileType::CharacterDevice, everybody, makedev(1, 3)).unwrap();
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gpus_of_other_trials_are_not_there() {
+    if !is_root() {
+        eprintln!("skipped: only root can make device files and mount namespaces");
+        return;
+    }
+    for user in ["", "43210:43211"] {
+        let world = World::start(kind, well).await;
+        fs::set_permissions(world.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        // Where the job mounts the host's /dev, beside the container's own.
+        fs::create_dir_all(world.path("host-dev/shm")).unwrap();
+        fs::create_dir_all(world.path("dev/shm")).unwrap();
+        fs::write(world.path("dev/shm/memory"), "shared\n").unwrap();
+        std::os::unix::fs::symlink("nvidia0", world.path("dev/first")).unwrap();
+        for folder in ["dev", "host-dev"] {
+            null_device(&world.path(&format!("{folder}/nvidiactl")));
+            for (address, uuid, minor) in GPUS {
+                null_device(&world.path(&format!("{folder}/nvidia{minor}")));
+                let described = world.path(&format!("proc/driver/nvidia/gpus/0000:{address}"));
+                fs::create_dir_all(&described).unwrap();
+                let text = format!("Model: \t\t NVIDIA A10G\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n");
+                fs::write(described.join("information"), text).unwrap();
+            }
+        }
+        let script = r#"
+            cd "$SPOTSWEEP_ROOT"
+            echo $CUDA_VISIBLE_DEVICES $(ls dev) : $(ls host-dev) : $(cat dev/shm/memory) : $(readlink dev/first)
+            : > dev/nvidia10 && cat dev/nvidia10 host-dev/nvidia1 dev/nvidiactl && echo opened
+            umount dev; mknod dev/nvidia0 c 1 3 && echo made; ls dev/nvidia0 host-dev/nvidia0 && echo there
+            exit 0
+        "#;
+        let host = world.path("host-dev");
+        let given = [("NVIDIA_VISIBLE_DEVICES", "GPU-k,GPU-b"), ("SPOTSWEEP_DEV", host.to_str().unwrap())];
+        let outcome = world.run(&[given[0], given[1], ("SPOTSWEEP_USER", user)], &["sh", "-c", script]).await;
+        let seen = "GPU-k,GPU-b disk first nvidia1 nvidia10 nvidiactl shm : nvidia1 nvidia10 nvidiactl shm : shared : nvidia0\nopened\n";
+        assert_eq!(outcome.stdout, seen, "{user}: {}", outcome.stderr);
+        assert!(world.path("dev/nvidia0").exists() && world.path("host-dev/nvidia2").exists(), "the host keeps them");
+
+        // The driver does not list the GPU: the command runs, and the log says what keeps it to its own.
+        let unknown = [("NVIDIA_VISIBLE_DEVICES", "GPU-x"), ("SPOTSWEEP_USER", user)];
+        let outcome = world.run(&unknown, &["sh", "-c", "ls $SPOTSWEEP_ROOT/dev | grep -c nvidia"]).await;
+        assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), "5"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("the driver does not list GPU-x"), "{}", outcome.stderr);
+    }
 }
