@@ -120,6 +120,15 @@ fn twelve_reclaims_change_nothing_but_the_time() {
 }
 
 #[test]
+fn an_exit_with_zero_on_the_stop_signal_is_no_end() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let trials = TRIALS_24.replace("train.py", "train_exit_zero.py");
+    let demo = Demo::run(folder.path(), "exit-zero.yaml", &trials, &["--reclaims", "12", "--seed", "1"]);
+    assert_undone(&demo, 24, 12);
+}
+
+#[test]
 fn real_file_systems_are_moved_and_nothing_stays_mounted() {
     if let Some(missing) = missing_for_block_devices() {
         eprintln!("skipped: no block devices without {missing}");
