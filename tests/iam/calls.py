@@ -31,7 +31,7 @@ def of(exchanges):
     """The calls that roles made, each once."""
     seen = set()
     for exchange in exchanges:
-        if exchange.session is None or exchange.answer["status"] is None:
+        if exchange.session is None or exchange.answer["status"] is None or is_gone(exchange):
             continue
         operation, parameters, _ = asked.parse(exchange)
         role = wanted.logical(exchange.session.role)
@@ -40,6 +40,12 @@ def of(exchanges):
         if key not in seen:
             seen.add(key)
             yield call
+
+
+def is_gone(exchange):
+    """Whether EC2 has no such resource: then there are no tags to decide by, and no document says whether EC2 looks
+    for the resource or for the permission first."""
+    return exchange.service == "ec2" and ".NotFound</Code>" in exchange.answer.get("body", "")
 
 
 def was_denied(exchange):

@@ -56,6 +56,8 @@ class Check(unittest.TestCase):
     def test_a_call_beyond_the_role_is_a_disagreement(self):
         self.assertEqual(disagreements(deleting({"spotsweep:sweep": "a-1"}), announcing()), 0)
         self.assertEqual(disagreements(deleting({"Name": "database"})), 1, "the emulator deletes what the role does not reach")
+        gone = "<Response><Errors><Error><Code>InvalidVolume.NotFound</Code></Error></Errors></Response>"
+        self.assertEqual(disagreements(deleting({}, status=400, answer=gone)), 0, "what is gone has no tags")
         narrower = roles.CONTROL_PLANE.replace("Action: events:PutEvents", "Action: events:PutRule")
         self.assertEqual(disagreements(announcing(template=narrower)), 1)
         denied = {"status": 400, "answer": '{"__type": "AccessDeniedException"}'}
