@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::commands::acceptance::Acceptance;
 use crate::commands::cancel::Cancel;
 use crate::commands::completions::Completions;
 use crate::commands::cost::Cost;
@@ -79,6 +80,8 @@ pub(crate) enum Command {
     Retry(Retry),
     /// Check a deployment: account, functions, bucket, queues, Batch
     Doctor(Doctor),
+    /// Hold events that a real account recorded against what is assumed of AWS
+    Acceptance(Acceptance),
     /// Hand events that ended in a dead-letter queue to their functions again
     Redrive(Redrive),
     /// Check a sweep file without any stack
@@ -327,6 +330,7 @@ mod tests {
             "demo --block-devices",
             "explain digits-0123456789ab 7 --json --kept out",
             "explain digits-0123456789ab 7 --table t",
+            "acceptance --recorded events.json --output out",
             "redrive",
             "redrive --failed --dry-run --json --stack s",
             "validate - --json",
@@ -339,6 +343,7 @@ mod tests {
         }
         let refused = [
             "deploy",
+            "acceptance",
             "demo --timeout 0",
             "demo --reclaims -1",
             "explain digits-0123456789ab",

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod acceptance;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod cost;
@@ -46,6 +47,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Cancel(args) => cancel::run(args).await,
         Command::Retry(args) => retry::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
+        Command::Acceptance(args) => acceptance::run(&args),
         Command::Redrive(args) => redrive::run(args).await,
         Command::Validate(args) => validate::run(&args),
         Command::Expand(args) => expand::run(&args),
