@@ -2,6 +2,7 @@
 //! the same job names, wherever and however often they are computed.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -78,6 +79,11 @@ fn stem(key: &str) -> String {
     if kept.is_empty() { "sweep".to_owned() } else { kept.to_owned() }
 }
 
+/// Most trials of a sweep: a name with a larger number is not of this product.
+const MOST_TRIALS: u32 = 1_000_000;
+/// Most submissions of one trial: each has ten attempts, and a sweep file sets at most 255.
+const MOST_ROUNDS: u32 = 256;
+
 /// The name under which something is submitted: `spotsweep-<sweep>-<part>`, or `spotsweep-<sweep>-<index>r<round>` for
 /// one trial that goes on past Batch's ten attempts.
 ///
@@ -108,13 +114,16 @@ impl JobName {
     /// Reads a job name; `None` where it is not one of this product's.
     pub fn parse(text: &str) -> Option<Self> {
         let (sweep, run) = text.strip_prefix(JOB_NAME_PREFIX)?.rsplit_once('-')?;
+        let number = |text: &str, numbers: Range<u32>| text.parse().ok().filter(|number| numbers.contains(number));
         let run = match run.split_once('r') {
-            None => Run::Part(run.parse().ok()?),
+            None => Run::Part(number(run, 0..MOST_TRIALS.div_ceil(PART_TRIALS))?),
             Some((index, round)) => {
-                Run::Again { index: index.parse().ok()?, round: round.parse().ok().filter(|round| *round > 0)? }
+                Run::Again { index: number(index, 0..MOST_TRIALS)?, round: number(round, 1..MOST_ROUNDS)? }
             }
         };
-        Some(Self { sweep: SweepId::parse(sweep)?, run })
+        let name = Self { sweep: SweepId::parse(sweep)?, run };
+        // `+1` and `01` are numbers too, but none that this product writes.
+        (name.to_string() == text).then_some(name)
     }
 
     /// The index of its first trial.
@@ -210,6 +219,12 @@ mod tests {
             "spotsweep-a-0123456789ab-x",
             "spotsweep-A-0123456789ab-0",
             "spotsweep-a-0123456789ab-3r0",
+            "spotsweep-a-0123456789ab-100",
+            "spotsweep-a-0123456789ab-4294967295",
+            "spotsweep-a-0123456789ab-1000000r1",
+            "spotsweep-a-0123456789ab-1r429496730",
+            "spotsweep-a-0123456789ab-+1",
+            "spotsweep-a-0123456789ab-01",
         ] {
             assert_eq!(JobName::parse(foreign), None, "{foreign}");
         }

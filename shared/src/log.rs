@@ -97,6 +97,7 @@ fn of_fact(fact: &Fact) -> Option<u32> {
 fn of_job(job: &TrialJob) -> Option<u32> {
     let is_under_way = matches!(job.seen.status, JobStatus::Starting | JobStatus::Running);
     let ended = u32::try_from(job.seen.ended.len()).ok()?;
-    let number = job.round.saturating_mul(JOB_ATTEMPTS) + ended + u32::from(is_under_way);
+    let earlier = job.round.saturating_mul(JOB_ATTEMPTS);
+    let number = earlier.saturating_add(ended).saturating_add(u32::from(is_under_way));
     (number > 0).then_some(number)
 }

@@ -228,7 +228,7 @@ impl Trial {
         }
         let is_placed = seen.container_instance.is_some() || seen.current != Attempt::default();
         if !seen.status.is_terminal() && is_placed {
-            self.attempt(ended + 1).merge(&seen.current);
+            self.attempt(ended.saturating_add(1)).merge(&seen.current);
         }
     }
 
@@ -263,7 +263,9 @@ impl Trial {
     /// Whether Batch has given it up for reclaims alone, and used up the attempts of one job.
     pub fn is_worn_out(&self) -> bool {
         let was_interrupted = self.attempts.get(&self.ended).is_some_and(Attempt::was_interrupted);
-        self.status == JobStatus::Failed && self.ended == (self.round + 1) * JOB_ATTEMPTS && was_interrupted
+        self.status == JobStatus::Failed
+            && self.ended == self.round.saturating_add(1).saturating_mul(JOB_ATTEMPTS)
+            && was_interrupted
     }
 
     /// The record of an attempt, made where there is none.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use spotsweep::claim::NoticeKind;
 use spotsweep::event::{self, Event, ResourceChange};
 use spotsweep::workspace::SnapshotState;
-use spotsweep_simulation::harness::Account;
+use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_simulation::run::{Chaos, Simulation};
 
 fn root() -> PathBuf {
@@ -146,6 +146,43 @@ fn malformed_events_are_errors() {
     assert!(tried > 200, "{tried}");
     let no_detail = serde_json::json!({ "source": "aws.s3", "detail-type": "Object Created", "detail": {} });
     assert!(event::parse(no_detail).is_err(), "a known kind without its detail is an error");
+}
+
+/// Jobs of other people with names and ids like ours, and objects that S3 cannot have: errors, or foreign events.
+#[tokio::test]
+async fn what_mimics_our_names_overflows_nothing() {
+    let harness = Harness::new(1);
+    let job = read(&root().join("tests/events/batch-job-state-change.json"));
+    let numbers = ["0", "1", "99", "100", "429496", "429497", "4294967295", "4294967296", "99999999999999999999", "-1"];
+    let mut tried = 0;
+    for first in numbers {
+        for second in numbers {
+            let names =
+                [format!("spotsweep-a-0123456789ab-{first}"), format!("spotsweep-a-0123456789ab-{first}r{second}")];
+            for name in names {
+                let mut raw = job.clone();
+                raw["detail"]["jobName"] = name.into();
+                raw["detail"]["jobId"] = format!("0f:{second}").into();
+                for (status, time) in
+                    [("RUNNABLE", 0), ("STARTING", 1), ("RUNNING", 1), ("FAILED", i64::MAX), ("SUCCEEDED", i64::MIN)]
+                {
+                    raw["detail"]["status"] = status.into();
+                    raw["detail"]["startedAt"] = time.into();
+                    if event::parse(raw.clone()).is_ok() {
+                        harness.deliver(&raw).await.unwrap_or_else(|error| panic!("{raw}: {error}"));
+                    }
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(tried, 1000);
+    let upload = read(&root().join("tests/events/s3-object-created.json"));
+    for field in ["key", "etag", "version-id", "sequencer"] {
+        let mut raw = upload.clone();
+        raw["detail"]["object"][field] = "x".repeat(100_000).into();
+        assert!(event::parse(raw).is_err(), "{field}");
+    }
 }
 
 fn pointers(value: &Value, at: &str) -> Vec<String> {

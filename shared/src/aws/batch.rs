@@ -288,31 +288,27 @@ async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Outcome {
 fn job_detail(
     job: aws_sdk_batch::types::JobDetail,
 ) -> Result<event::batch_job_state::JobDetail, Box<dyn std::error::Error + Send + Sync>> {
-    use event::batch_job_state::{ArrayProperties, AttemptDetail, Container, JobDetail, TaskDetail};
+    use event::batch_job_state::{ArrayProperties, AttemptDetail, Container, EcsProperties, JobDetail, TaskDetail};
     let attempt = |found: aws_sdk_batch::types::AttemptDetail| AttemptDetail {
         container: found.container.map(container).unwrap_or_default(),
         task_properties: found
             .task_properties
             .unwrap_or_default()
             .into_iter()
-            .map(|part| TaskDetail {
-                containers: part
-                    .containers
-                    .unwrap_or_default()
-                    .into_iter()
-                    .map(|found| Container {
-                        container_instance_arn: None,
-                        exit_code: found.exit_code,
-                        reason: found.reason,
-                        log_stream_name: found.log_stream_name,
-                    })
-                    .collect(),
+            .map(|task| TaskDetail {
+                container_instance_arn: task.container_instance_arn,
+                containers: task.containers.unwrap_or_default().into_iter().map(task_container).collect(),
             })
             .collect(),
         started_at: found.started_at,
         stopped_at: found.stopped_at,
         status_reason: found.status_reason,
     };
+    let described = |task: aws_sdk_batch::types::EcsTaskDetails| TaskDetail {
+        container_instance_arn: task.container_instance_arn,
+        containers: task.containers.unwrap_or_default().into_iter().map(described_container).collect(),
+    };
+    let tasks = job.ecs_properties.and_then(|properties| properties.task_properties).unwrap_or_default();
     let status = job.status.as_ref().map(|status| status.as_str().to_owned()).unwrap_or_default();
     Ok(JobDetail {
         job_name: job.job_name.unwrap_or_default(),
@@ -328,11 +324,13 @@ fn job_detail(
                 exit_code: found.exit_code,
                 reason: found.reason,
                 log_stream_name: found.log_stream_name,
+                ..Container::default()
             })
             .unwrap_or_default(),
         array_properties: job
             .array_properties
             .map(|array| ArrayProperties { size: array.size.and_then(|size| u32::try_from(size).ok()) }),
+        ecs_properties: EcsProperties { task_properties: tasks.into_iter().map(described).collect() },
     })
 }
 
@@ -342,5 +340,27 @@ fn container(found: aws_sdk_batch::types::AttemptContainerDetail) -> event::batc
         exit_code: found.exit_code,
         reason: found.reason,
         log_stream_name: found.log_stream_name,
+        ..Default::default()
+    }
+}
+
+fn task_container(found: aws_sdk_batch::types::AttemptTaskContainerDetails) -> event::batch_job_state::Container {
+    event::batch_job_state::Container {
+        name: found.name,
+        exit_code: found.exit_code,
+        reason: found.reason,
+        log_stream_name: found.log_stream_name,
+        ..Default::default()
+    }
+}
+
+fn described_container(found: aws_sdk_batch::types::TaskContainerDetails) -> event::batch_job_state::Container {
+    event::batch_job_state::Container {
+        name: found.name,
+        essential: found.essential,
+        exit_code: found.exit_code,
+        reason: found.reason,
+        log_stream_name: found.log_stream_name,
+        ..Default::default()
     }
 }

@@ -239,7 +239,7 @@ pub(super) fn submission(sweep: &Sweep, run: Run, context: Context<'_>) -> Optio
         Run::Part(part) => plan.part(part)?.trials,
         Run::Again { .. } => 1,
     };
-    let earlier = name.round() * JOB_ATTEMPTS;
+    let earlier = name.round().saturating_mul(JOB_ATTEMPTS);
     let attempts = u32::from(plan.attempts).saturating_sub(earlier).min(JOB_ATTEMPTS);
     let variable = |name: &str, value: String| (name.to_owned(), value);
     let mut environment = vec![

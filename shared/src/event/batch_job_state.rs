@@ -1,11 +1,13 @@
 //! `Batch Job State Change`: the detail is DescribeJobs' JobDetail (facts 12).
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{Envelope, Event, ParseError, PartJob, TrialJob, detail};
-use crate::ids::{JobId, JobName, Run};
-use crate::trial::{Attempt, HOST_GONE, JobStatus, Observation};
+use crate::ids::{JobId, JobName, PART_TRIALS, Run};
+use crate::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Observation};
 
 pub(super) const DETAIL_TYPE: &str = "Batch Job State Change";
 
@@ -23,6 +25,16 @@ pub(crate) struct JobDetail {
     #[serde(default)]
     pub(crate) container: Container,
     pub(crate) array_properties: Option<ArrayProperties>,
+    /// In place of `container` where the definition has `ecsProperties`.
+    #[serde(default)]
+    pub(crate) ecs_properties: EcsProperties,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EcsProperties {
+    #[serde(default)]
+    pub(crate) task_properties: Vec<TaskDetail>,
 }
 
 #[derive(Deserialize)]
@@ -46,6 +58,7 @@ pub(crate) struct AttemptDetail {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TaskDetail {
+    pub(crate) container_instance_arn: Option<String>,
     #[serde(default)]
     pub(crate) containers: Vec<Container>,
 }
@@ -54,6 +67,9 @@ pub(crate) struct TaskDetail {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Container {
     pub(crate) container_instance_arn: Option<String>,
+    pub(crate) name: Option<String>,
+    /// Absent means yes.
+    pub(crate) essential: Option<bool>,
     pub(crate) exit_code: Option<i32>,
     pub(crate) reason: Option<String>,
     pub(crate) log_stream_name: Option<String>,
@@ -77,13 +93,23 @@ pub(crate) fn event(found: JobDetail, polled: bool) -> Result<Option<Event>, Par
         let part = PartJob { sweep: name.sweep, part, job: job.parent, status: found.status };
         return Ok(Some(Event::PartJobChanged(part)));
     }
-    let index = name.first_index() + job.child.unwrap_or(0);
+    // Batch's arrays are no larger, so a larger index is of a job that has a name like ours.
+    let Some(child) = Some(job.child.unwrap_or(0)).filter(|child| *child < PART_TRIALS) else {
+        return Ok(None);
+    };
+    let index = name.first_index().saturating_add(child);
     let seen = observation(job, found)?;
     Ok(Some(Event::TrialJobChanged(TrialJob { sweep: name.sweep, index, round, seen, polled })))
 }
 
-fn observation(job: JobId, found: JobDetail) -> Result<Observation, ParseError> {
-    let ended = found.attempts.into_iter().map(attempt).collect::<Result<Vec<_>, _>>()?;
+fn observation(job: JobId, mut found: JobDetail) -> Result<Observation, ParseError> {
+    let mut tasks = found.ecs_properties.task_properties;
+    let essential = Essential::of(&tasks);
+    if !tasks.is_empty() {
+        found.container = essential.choose(&mut tasks);
+    }
+    let attempts = found.attempts.into_iter().map(|found| attempt(found, &essential));
+    let ended = attempts.collect::<Result<Vec<_>, _>>()?;
     // Batch keeps `startedAt` of the attempt before while the next one waits.
     let is_new = |started: &Timestamp| ended.iter().all(|attempt: &Attempt| attempt.started_at != Some(*started));
     let under_way = found.status == JobStatus::Running;
@@ -103,10 +129,41 @@ fn observation(job: JobId, found: JobDetail) -> Result<Observation, ParseError> 
     Ok(Observation { job, status: found.status, reason: found.status_reason, ended, current, container_instance })
 }
 
-fn attempt(mut found: AttemptDetail) -> Result<Attempt, ParseError> {
+/// Names of the containers whose end is the task's. An attempt's own description does not say which those are.
+struct Essential(BTreeSet<Option<String>>);
+
+impl Essential {
+    fn of(tasks: &[TaskDetail]) -> Self {
+        let containers = tasks.iter().flat_map(|task| &task.containers);
+        Self(containers.filter(|one| one.essential != Some(false)).map(|one| one.name.clone()).collect())
+    }
+
+    /// The container that speaks for a task. When an essential one ends ECS stops the others, with SIGTERM and SIGKILL
+    /// (ECS developer guide, "essential"): so what ended otherwise counts first, and before all the runner's own code.
+    fn choose(&self, tasks: &mut Vec<TaskDetail>) -> Container {
+        let Some(mut task) = tasks.drain(..).next() else { return Container::default() };
+        let rank = |one: &Container| match (one.exit_code, &one.reason) {
+            (Some(INTERRUPTED_EXIT_CODE), _) => 0,
+            (Some(code), _) if code != 0 && !STOPPED.contains(&code) => 1,
+            (None, Some(_)) => 1,
+            (Some(code), _) if code != 0 => 2,
+            (Some(_) | None, _) => 3,
+        };
+        let is_essential = |one: &Container| self.0.is_empty() || self.0.contains(&one.name);
+        task.containers.sort_by_key(|one| (!is_essential(one), rank(one)));
+        let mut chosen = task.containers.drain(..).next().unwrap_or_default();
+        chosen.container_instance_arn = chosen.container_instance_arn.or(task.container_instance_arn);
+        chosen
+    }
+}
+
+/// Exit codes of a container that was stopped: 128 + SIGKILL, 128 + SIGTERM.
+const STOPPED: [i32; 2] = [137, 143];
+
+fn attempt(mut found: AttemptDetail, essential: &Essential) -> Result<Attempt, ParseError> {
     let mut container = found.container;
-    if let Some(mut part) = found.task_properties.drain(..).next() {
-        container = part.containers.drain(..).next().unwrap_or_default();
+    if !found.task_properties.is_empty() {
+        container = essential.choose(&mut found.task_properties);
     }
     Ok(Attempt {
         started_at: timestamp(found.started_at)?,
@@ -133,7 +190,7 @@ fn timestamp(millis: Option<i64>) -> Result<Option<Timestamp>, ParseError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
 
     use serde_json::json;
 
@@ -156,8 +213,36 @@ mod tests {
         for (container, status_reason, expected, is_reclaim) in ends {
             let detail =
                 json!({ "container": container, "startedAt": 1, "stoppedAt": 2, "statusReason": status_reason });
-            let attempt = attempt(serde_json::from_value(detail).unwrap()).unwrap();
+            let attempt = attempt(serde_json::from_value(detail).unwrap(), &Essential::of(&[])).unwrap();
             assert_eq!((attempt.reason.as_deref(), attempt.was_interrupted()), (Some(expected), is_reclaim));
+        }
+    }
+
+    /// Of several containers the essential one that failed speaks for the attempt, in whatever order they come.
+    #[test]
+    fn the_container_that_failed_counts_and_not_the_first() {
+        let ended = |name: &str, code: i32| json!({ "name": name, "exitCode": code, "logStreamName": name });
+        let cases = [
+            (vec![ended("logger", 0), ended("train", 3)], "train", 3),
+            (vec![ended("train", 3), ended("logger", 0)], "train", 3),
+            (vec![ended("logger", 1), ended("train", 75)], "train", 75),
+            (vec![ended("logger", 1), ended("train", 0)], "train", 0),
+            (vec![ended("data", 137), ended("train", 75), ended("logger", 0)], "train", 75),
+            (vec![ended("data", 143), ended("train", 3)], "train", 3),
+            (vec![ended("train", 0), ended("data", 4)], "data", 4),
+        ];
+        for (containers, name, code) in cases {
+            let described =
+                ["train", "data", "logger"].map(|name| json!({ "name": name, "essential": name != "logger" }));
+            let detail = json!({
+                "jobName": "spotsweep-a-0123456789ab-0", "jobId": "1:2", "status": "FAILED",
+                "attempts": [{ "taskProperties": [{ "containers": containers }], "startedAt": 1, "stoppedAt": 2 }],
+                "ecsProperties": { "taskProperties": [{ "containers": described }] },
+            });
+            let event = event(serde_json::from_value(detail).unwrap(), false).unwrap().unwrap();
+            let Event::TrialJobChanged(job) = event else { panic!("{event:?}") };
+            let found = &job.seen.ended[0];
+            assert_eq!((found.log_stream.as_deref(), found.exit_code), (Some(name), Some(code)), "{containers:?}");
         }
     }
 }

@@ -9,6 +9,10 @@ use crate::upload::Upload;
 
 pub(super) const DETAIL_TYPE: &str = "Object Created";
 
+/// Most bytes of a key or a version id (S3 user guide, "Object key names" and "Retaining multiple versions"). Longer ones
+/// make the SDK fail, or panic in a header.
+const LONGEST: usize = 1024;
+
 #[derive(Deserialize)]
 struct Detail {
     bucket: Bucket,
@@ -38,6 +42,12 @@ pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
         .ok_or_else(|| ParseError::Value { kind: DETAIL_TYPE, problem: "no time".into() })?;
     let etag_and_sequencer =
         || [object.etag.as_deref(), object.sequencer.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("/");
+    let texts = [Some(&object.key), object.etag.as_ref(), object.version_id.as_ref(), object.sequencer.as_ref()];
+    if let Some(text) = texts.into_iter().flatten().find(|text| text.len() > LONGEST) {
+        let problem =
+            format!("a key, version id, ETag or sequencer of {} bytes; S3's have {LONGEST} at most", text.len());
+        return Err(ParseError::Value { kind: DETAIL_TYPE, problem });
+    }
     let fingerprint = object.version_id.clone().unwrap_or_else(etag_and_sequencer);
     if fingerprint.is_empty() {
         let problem = "object has none of version-id, etag and sequencer, so this put can't be told from another";
