@@ -114,16 +114,18 @@ impl JobName {
     /// Reads a job name; `None` where it is not one of this product's.
     pub fn parse(text: &str) -> Option<Self> {
         let (sweep, run) = text.strip_prefix(JOB_NAME_PREFIX)?.rsplit_once('-')?;
-        let number = |text: &str, numbers: Range<u32>| text.parse().ok().filter(|number| numbers.contains(number));
+        // `+1` and `01` are numbers too, but none that this product writes.
+        let is_plain = |text: &str| text == "0" || text.starts_with(|first: char| ('1'..='9').contains(&first));
+        let number = |text: &str, numbers: Range<u32>| {
+            text.parse().ok().filter(|number| is_plain(text) && numbers.contains(number))
+        };
         let run = match run.split_once('r') {
             None => Run::Part(number(run, 0..MOST_TRIALS.div_ceil(PART_TRIALS))?),
             Some((index, round)) => {
                 Run::Again { index: number(index, 0..MOST_TRIALS)?, round: number(round, 1..MOST_ROUNDS)? }
             }
         };
-        let name = Self { sweep: SweepId::parse(sweep)?, run };
-        // `+1` and `01` are numbers too, but none that this product writes.
-        (name.to_string() == text).then_some(name)
+        Some(Self { sweep: SweepId::parse(sweep)?, run })
     }
 
     /// The index of its first trial.

@@ -117,8 +117,8 @@ async fn look(course: &Course, table: &Table, ceilings: &mut Ceilings) {
 
 /// By kind of event: allocations from its bytes to its commit in memory.
 const ALLOCATIONS: [(&str, f64); 6] = [
-    ("array job PENDING", 230.0),
-    ("array job SUCCEEDED", 260.0),
+    ("array job PENDING", 235.0),
+    ("array job SUCCEEDED", 275.0),
     ("trial RUNNABLE", 220.0),
     ("trial RUNNING", 255.0),
     ("trial STARTING", 250.0),
