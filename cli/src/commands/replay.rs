@@ -19,7 +19,7 @@ makespan of such a window with its whole length. docs/replay.md tells the model 
 Examples:
   spotsweep replay --traces spot-traces --zones us-east-1a,us-east-1c --trials 20 --hours 10
   spotsweep replay --traces spot-traces --zones us-east-1a,us-east-1c --trials 20 --hours 10 --windows 0,2 \\
-      --checkpoint-gib 1 --s3-on-notice --json")]
+      --checkpoint-gib 1 --json")]
 pub(crate) struct Replay {
     /// The folder with the windows
     #[arg(long, value_name = "DIR")]

@@ -100,7 +100,9 @@ impl Agent {
                 let index = number("SPOTSWEEP_FIRST_INDEX")? + number("AWS_BATCH_JOB_ARRAY_INDEX").unwrap_or(0);
                 (Some(SweepId::parse(variable("SPOTSWEEP_SWEEP")?)?), index)
             }
-            Policy::SeedScript | Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => (None, number(TRIAL)?),
+            Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => {
+                (None, number(TRIAL)?)
+            }
         };
         Some(Self {
             trial,
@@ -116,7 +118,9 @@ impl Agent {
             doing: Doing::Fetching(match policy {
                 Policy::Spotsweep => Fetch::Claiming,
                 Policy::SeedScript => Fetch::Script(Errand::Find),
-                Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => Fetch::Downloading { from: 0.0 },
+                Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => {
+                    Fetch::Downloading { from: 0.0 }
+                }
             }),
         })
     }
@@ -251,7 +255,7 @@ impl Stage<'_> {
     fn saving(&self) -> Duration {
         let model = &self.plan.parameters;
         let mib = match self.policy {
-            Policy::S3Checkpoint => model.s3_mib,
+            Policy::S3Checkpoint | Policy::S3OnNotice => model.s3_mib,
             Policy::Spotsweep | Policy::SeedScript | Policy::Restart | Policy::OnDemand => model.volume_mib,
         };
         Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / mib)
@@ -261,7 +265,7 @@ impl Stage<'_> {
     fn keep(&mut self, agent: &mut Agent, progress: f64) -> Result<(), String> {
         match self.policy {
             Policy::Spotsweep | Policy::SeedScript => self.keep_on_volume(agent, progress)?,
-            Policy::S3Checkpoint => self.ledger.put(self.plan.parameters.checkpoint_gib),
+            Policy::S3Checkpoint | Policy::S3OnNotice => self.ledger.put(self.plan.parameters.checkpoint_gib),
             Policy::Restart | Policy::OnDemand => {}
         }
         self.trials[agent.trial as usize].saved = progress;
@@ -290,7 +294,7 @@ impl Stage<'_> {
         let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default()).unwrap_or_default();
         let limit = match self.policy {
             Policy::Spotsweep => Duration::from_secs_f64(model.grace_seconds).min(left * 3 / 4),
-            Policy::S3Checkpoint if model.s3_on_notice => left,
+            Policy::S3OnNotice => left,
             Policy::S3Checkpoint | Policy::SeedScript | Policy::Restart | Policy::OnDemand => return Ok(Next::Never),
         };
         let hash = Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / model.hash_mib);
@@ -302,7 +306,7 @@ impl Stage<'_> {
             _training => self.saving(),
         };
         let saved = saving <= limit;
-        if !saved && self.policy == Policy::S3Checkpoint {
+        if !saved && self.policy == Policy::S3OnNotice {
             return Ok(Next::Never);
         }
         self.interrupted(agent.trial, Some(progress));
@@ -322,7 +326,7 @@ impl Stage<'_> {
         }
         match self.policy {
             Policy::Spotsweep => self.release(agent).await,
-            Policy::SeedScript | Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => {
+            Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => {
                 Ok(Next::Exit(INTERRUPTED_EXIT_CODE))
             }
         }
@@ -332,7 +336,7 @@ impl Stage<'_> {
         let next = match self.policy {
             Policy::Spotsweep => self.tell_end(agent).await?,
             Policy::SeedScript => self.clean_up(agent)?,
-            Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => Next::Exit(0),
+            Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => Next::Exit(0),
         };
         if let Next::Exit(0) = next {
             self.finished(agent.trial);

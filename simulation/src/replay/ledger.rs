@@ -209,13 +209,13 @@ impl Ledger {
         let month = |gib_seconds: f64, usd: f64| gib_seconds * usd / MONTH_SECONDS;
         let instances = self.lives.values().map(|life| match policy {
             Policy::OnDemand => life.seconds(now) * model.on_demand_usd / 3600.0,
-            Policy::Spotsweep | Policy::SeedScript | Policy::S3Checkpoint | Policy::Restart => {
+            Policy::Spotsweep | Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart => {
                 life.spot_dollars(trace, started, now)
             }
         });
         let initialization = match policy {
             Policy::Spotsweep => self.initialized_gib * model.initialization_usd,
-            Policy::SeedScript | Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => 0.0,
+            Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => 0.0,
         };
         let requests =
             |puts: u64, gets: u64| (puts as f64 * model.s3_put_usd + gets as f64 * model.s3_get_usd) / 1000.0;

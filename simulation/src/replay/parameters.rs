@@ -62,9 +62,6 @@ pub struct Parameters {
     /// S3 from one instance: 2.5 Gbit/s, the baseline of a p3.2xlarge (EC2 instance types, network specifications)
     #[arg(long, value_name = "MIB/S", default_value_t = 298.0, value_parser = positive)]
     pub s3_mib: f64,
-    /// Lets s3-checkpoint also save when the notice comes, and leave once that is done
-    #[arg(long)]
-    pub s3_on_notice: bool,
     /// An on-demand p3.2xlarge in us-east-1 (EC2 on-demand pricing)
     #[arg(long, value_name = "USD/H", default_value_t = 3.06, value_parser = not_negative)]
     pub on_demand_usd: f64,
@@ -124,7 +121,6 @@ impl Parameters {
             "lazy_mib": self.lazy_mib,
             "initialization_mib": self.initialization_mib,
             "s3_mib": self.s3_mib,
-            "s3_on_notice": self.s3_on_notice,
             "on_demand_usd": self.on_demand_usd,
             "volume_usd": self.volume_usd,
             "snapshot_usd": self.snapshot_usd,

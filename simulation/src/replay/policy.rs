@@ -9,6 +9,8 @@ pub enum Policy {
     SeedScript,
     /// Each checkpoint to S3, the newest back at the start.
     S3Checkpoint,
+    /// The same, and one more when the interruption notice comes; then it leaves.
+    S3OnNotice,
     /// No checkpoints.
     Restart,
     /// On-demand instances: never interrupted.
@@ -17,7 +19,8 @@ pub enum Policy {
 
 impl Policy {
     /// All, in the order of the report.
-    pub const ALL: [Self; 5] = [Self::Spotsweep, Self::SeedScript, Self::S3Checkpoint, Self::Restart, Self::OnDemand];
+    pub const ALL: [Self; 6] =
+        [Self::Spotsweep, Self::SeedScript, Self::S3Checkpoint, Self::S3OnNotice, Self::Restart, Self::OnDemand];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
@@ -25,6 +28,7 @@ impl Policy {
             Self::Spotsweep => "spotsweep",
             Self::SeedScript => "seed-script",
             Self::S3Checkpoint => "s3-checkpoint",
+            Self::S3OnNotice => "s3-on-notice",
             Self::Restart => "restart",
             Self::OnDemand => "on-demand",
         }
@@ -33,7 +37,7 @@ impl Policy {
     /// Whether training stops now and then to write a checkpoint.
     pub(super) fn saves(self) -> bool {
         match self {
-            Self::Spotsweep | Self::SeedScript | Self::S3Checkpoint => true,
+            Self::Spotsweep | Self::SeedScript | Self::S3Checkpoint | Self::S3OnNotice => true,
             Self::Restart | Self::OnDemand => false,
         }
     }
@@ -41,7 +45,7 @@ impl Policy {
     /// Whether its instances can be taken back.
     pub(super) fn is_spot(self) -> bool {
         match self {
-            Self::Spotsweep | Self::SeedScript | Self::S3Checkpoint | Self::Restart => true,
+            Self::Spotsweep | Self::SeedScript | Self::S3Checkpoint | Self::S3OnNotice | Self::Restart => true,
             Self::OnDemand => false,
         }
     }

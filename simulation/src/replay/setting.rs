@@ -39,7 +39,7 @@ impl Stage<'_> {
                 self.prepare_volumes(&snapshot)?;
                 self.submit_all();
             }
-            Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => self.submit_all(),
+            Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => self.submit_all(),
         }
         Ok(())
     }
@@ -78,7 +78,9 @@ pub(super) fn timings(plan: &Plan, policy: Policy) -> Timings {
     let model = &plan.parameters;
     let lazy = match policy {
         Policy::Spotsweep => model.initialization_mib,
-        Policy::SeedScript | Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => model.lazy_mib,
+        Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => {
+            model.lazy_mib
+        }
     };
     let rate = |mib: f64| mib.round().max(1.0) as u64;
     Timings {

@@ -138,7 +138,7 @@ impl<'a> Stage<'a> {
         let settled = || match self.policy {
             Policy::Spotsweep => self.harness.store.has_sweep_in(&lifecycle::Stage::Settled),
             Policy::SeedScript => self.discarded.is_empty(),
-            Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand => true,
+            Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => true,
         };
         done && settled() && idle()
     }
@@ -172,7 +172,7 @@ impl<'a> Stage<'a> {
         let saved = self.trials.iter().filter(|trial| trial.saved > 0.0 && trial.finished.is_none()).count();
         match self.policy {
             Policy::Spotsweep | Policy::SeedScript => 0.0,
-            Policy::S3Checkpoint => model.dataset_gib + saved as f64 * model.checkpoint_gib,
+            Policy::S3Checkpoint | Policy::S3OnNotice => model.dataset_gib + saved as f64 * model.checkpoint_gib,
             Policy::Restart | Policy::OnDemand => model.dataset_gib,
         }
     }

@@ -121,9 +121,10 @@ impl Stage<'_> {
         let mib = match (loads, self.policy) {
             (false, _) => model.volume_mib,
             (true, Policy::Spotsweep) => model.volume_mib.min(model.initialization_mib),
-            (true, Policy::SeedScript | Policy::S3Checkpoint | Policy::Restart | Policy::OnDemand) => {
-                model.volume_mib.min(model.lazy_mib)
-            }
+            (
+                true,
+                Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand,
+            ) => model.volume_mib.min(model.lazy_mib),
         };
         Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / mib)
     }
