@@ -120,11 +120,12 @@ fn twelve_reclaims_change_nothing_but_the_time() {
 }
 
 #[test]
-fn an_exit_with_zero_on_the_stop_signal_is_no_end() {
+fn an_exit_with_zero_is_no_end_and_instances_that_do_not_drain_cost_no_progress() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let trials = TRIALS_24.replace("train.py", "train_exit_zero.py");
-    let demo = Demo::run(folder.path(), "exit-zero.yaml", &trials, &["--reclaims", "12", "--seed", "1"]);
+    let arguments = ["--reclaims", "12", "--seed", "1", "--no-draining"];
+    let demo = Demo::run(folder.path(), "exit-zero.yaml", &trials, &arguments);
     assert_undone(&demo, 24, 12);
 }
 
