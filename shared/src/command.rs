@@ -48,7 +48,7 @@ pub enum Command {
         /// Job queue: ListJobs wants it.
         queue: String,
     },
-    /// Batch TerminateJob, for each of a withdrawn sweep's jobs.
+    /// Batch TerminateJob: for each of a withdrawn sweep's jobs, or for one whose container does not start.
     TerminateJobs {
         /// The sweep.
         sweep: SweepId,

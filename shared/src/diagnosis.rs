@@ -5,7 +5,7 @@
 //! and the end of the trial's log are held against the table below; the first line that fits counts.
 
 use crate::lifecycle::Plan;
-use crate::trial::Trial;
+use crate::trial::{MAX_FALSE_STARTS, Trial};
 
 /// Why a trial failed, as far as its end tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub const OVER_BUDGET: &str = "spotsweep: budget reached";
 /// How the reason that the `cancel` command gives begins.
 pub const CANCELLED: &str = "spotsweep: cancelled";
 
+/// How the reason begins that Batch is given for a job whose container does not start.
+pub const GIVEN_UP: &str = "spotsweep: given up:";
+
 /// What is looked at.
 #[derive(Clone, Copy)]
 enum In {
@@ -38,7 +41,7 @@ enum In {
 /// Where, one of which texts, what it means, what to do.
 type Line = (In, &'static [&'static str], &'static str, &'static str);
 
-const TABLE: [Line; 13] = [
+const TABLE: [Line; 14] = [
     (
         In::Reason,
         &[OVER_BUDGET],
@@ -114,6 +117,12 @@ const TABLE: [Line; 13] = [
     ),
     (
         In::Reason,
+        &[GIVEN_UP, "Task failed to start", "AGENT"],
+        "the container could not be started",
+        "Docker, the image's registry or the ECS agent refused it; the instance's own log says more",
+    ),
+    (
+        In::Reason,
         &["no longer knows this job"],
         "lost: Batch had forgotten the job before anybody asked",
         "look into the log group; `spotsweep retry` runs it again",
@@ -131,6 +140,7 @@ pub fn diagnose(trial: &Trial, plan: &Plan, log_lines: Vec<String>) -> Diagnosis
     let found = |(cause, advice): (String, &str)| (Some(cause), Some(advice.to_owned()));
     let (cause, advice) = known(trial, &log_lines)
         .or_else(|| worn_out(trial, plan))
+        .or_else(|| never_started(trial))
         .or_else(|| exited(trial, &log_lines))
         .map_or((None, None), found);
     Diagnosis { cause, advice, log_lines }
@@ -147,7 +157,18 @@ fn known(trial: &Trial, log: &[String]) -> Option<(String, &'static str)> {
         In::Log => texts.iter().any(in_log),
         In::Both => texts.iter().any(|text| in_reason(text) || in_log(text)),
     })?;
-    Some(((*cause).to_owned(), advice))
+    let starts = trial.false_starts();
+    let times = if starts > 1 { format!(", {starts} times in a row") } else { String::new() };
+    Some((format!("{cause}{times}"), advice))
+}
+
+/// Where Batch has said nothing of why.
+fn never_started(trial: &Trial) -> Option<(String, &'static str)> {
+    let starts = trial.false_starts();
+    (starts >= MAX_FALSE_STARTS).then(|| {
+        let cause = format!("{starts} attempts in a row ended without an exit code or a reason");
+        (cause, "look at the instances in ECS: the agent, Docker, and the image's registry")
+    })
 }
 
 fn worn_out(trial: &Trial, plan: &Plan) -> Option<(String, &'static str)> {
@@ -204,6 +225,7 @@ mod tests {
             (Some(1), usual, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "GPU is out of"),
             (None, "CannotPullContainerError: pull image manifest has been retried", "", "image could not be pulled"),
             (None, "CannotStartContainerError: … could not select device driver \"nvidia\"", "", "no GPU is visible"),
+            (None, "Task failed to start", "", "container could not be started"),
             (Some(1), usual, "RuntimeError: No CUDA GPUs are available", "no GPU is visible"),
             (Some(137), "Job attempt duration exceeded timeout", "epoch 9", "timeout"),
             (Some(1), usual, "OSError: [Errno 28] No space left on device", "disk is full"),

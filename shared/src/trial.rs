@@ -30,6 +30,20 @@ pub const INTERRUPTED_EXIT_CODE: i32 = 75;
 /// How Batch's reason begins where the instance was taken (facts 12).
 pub const HOST_GONE: &str = "Host EC2";
 
+/// How Batch's reason begins where Docker, ECR or the ECS agent could not start the container
+/// (<https://docs.aws.amazon.com/batch/latest/userguide/job_retries.html>).
+pub const NOT_STARTED: &str = "Task failed to start";
+
+/// The container's reason where the ECS agent was not connected (the same page).
+pub const AGENT_FAILED: &str = "AGENT";
+
+/// Attempts in a row that may end without an exit code before a trial is given up. One hiccup of Docker, ECR or the
+/// agent is worth another try (facts 18); an image that does not exist fails each time.
+pub const MAX_FALSE_STARTS: usize = 5;
+
+/// How Batch's reason begins where an attempt ran for longer than the job's timeout.
+const TIMED_OUT: &str = "Job attempt duration exceeded timeout";
+
 /// Batch's job states, in the order in which an attempt passes through them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -73,6 +87,8 @@ pub struct Observation {
     /// ARN of the ECS container instance that the attempt under way is placed on, which is not the EC2 instance
     /// (facts 13). Asked about at once and not kept: it would be a sixth of a record.
     pub container_instance: Option<String>,
+    /// Whether the job was cancelled or terminated, so that its end says nothing of its last attempt.
+    pub was_stopped: bool,
 }
 
 /// One container run of a trial.
@@ -116,6 +132,13 @@ impl Attempt {
     pub fn was_interrupted(&self) -> bool {
         let is_reclaimed = self.reason.as_ref().is_some_and(|reason| reason.starts_with(HOST_GONE));
         self.exit_code == Some(INTERRUPTED_EXIT_CODE) || is_reclaimed
+    }
+
+    /// Of one that has ended: whether its container never ran, or its end was never seen. An exit code is the only proof
+    /// that a container ended by itself.
+    pub fn is_false_start(&self) -> bool {
+        let timed_out = self.reason.as_ref().is_some_and(|reason| reason.starts_with(TIMED_OUT));
+        self.exit_code.is_none() && !timed_out && !self.was_interrupted()
     }
 
     fn merge(&mut self, other: &Self) {
@@ -260,12 +283,23 @@ impl Trial {
         self.workspace.as_ref().is_none_or(Workspace::is_gone)
     }
 
-    /// Whether Batch has given it up for reclaims alone, and used up the attempts of one job.
+    /// The attempts that have ended, oldest first. Their numbers have gaps where a round ended early.
+    pub fn ended_attempts(&self) -> impl DoubleEndedIterator<Item = &Attempt> {
+        self.attempts.range(..=self.ended).map(|(_, attempt)| attempt)
+    }
+
+    /// How many of the newest attempts were false starts, one after the other.
+    pub fn false_starts(&self) -> usize {
+        self.ended_attempts().rev().take_while(|attempt| attempt.is_false_start()).count()
+    }
+
+    /// Whether Batch has given it up for reclaims or false starts alone. Reclaims are retried by Batch until the
+    /// attempts of one job are used up; whether a rule matches an end without words is not documented.
     pub fn is_worn_out(&self) -> bool {
-        let was_interrupted = self.attempts.get(&self.ended).is_some_and(Attempt::was_interrupted);
-        self.status == JobStatus::Failed
-            && self.ended == self.round.saturating_add(1).saturating_mul(JOB_ATTEMPTS)
-            && was_interrupted
+        let is_last = self.ended == self.round.saturating_add(1).saturating_mul(JOB_ATTEMPTS);
+        let was_interrupted = is_last && self.attempts.get(&self.ended).is_some_and(Attempt::was_interrupted);
+        let is_false_start = (1..MAX_FALSE_STARTS).contains(&self.false_starts());
+        self.status == JobStatus::Failed && (was_interrupted || is_false_start)
     }
 
     /// The record of an attempt, made where there is none.
@@ -311,6 +345,7 @@ mod tests {
             ended: ended.to_vec(),
             current,
             container_instance: None,
+            was_stopped: false,
         }
     }
 

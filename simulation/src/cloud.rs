@@ -357,6 +357,8 @@ fn submit_request(submission: &Submission) -> Value {
         "retryStrategy": { "attempts": submission.attempts, "evaluateOnExit": [
             { "onStatusReason": "Host EC2*", "action": "RETRY" },
             { "onExitCode": INTERRUPTED_EXIT_CODE.to_string(), "action": "RETRY" },
+            { "onStatusReason": "Task failed to start*", "action": "RETRY" },
+            { "onReason": "AGENT*", "action": "RETRY" },
             { "onReason": "*", "action": "EXIT" },
         ] },
     });

@@ -146,6 +146,7 @@ impl Simulation {
         simulation.epochs = mixture.epochs;
         let mut world = simulation.harness.cloud.world();
         world.trouble_mut().failing_volumes = mixture.failing_volumes;
+        world.trouble_mut().failing_starts = mixture.failing_starts;
         world.trouble_mut().failing_snapshots = mixture.failing_snapshots;
         world.trouble_mut().visible_after_ms = u64::from(mixture.visible_after_seconds) * 1000;
         drop(world);

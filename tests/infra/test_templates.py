@@ -140,10 +140,14 @@ class Instances(unittest.TestCase):
         source = (ROOT / "shared/src/trial.rs").read_text()
         reason = re.search(r'HOST_GONE: &str = "([^"]+)"', source)[1]
         code = re.search(r"INTERRUPTED_EXIT_CODE: i32 = (\d+)", source)[1]
+        not_started = re.search(r'NOT_STARTED: &str = "([^"]+)"', source)[1]
+        agent = re.search(r'AGENT_FAILED: &str = "([^"]+)"', source)[1]
         strategy = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["RetryStrategy"]
         self.assertEqual(strategy["EvaluateOnExit"], [
             {"Action": "RETRY", "OnStatusReason": f"{reason}*"},
             {"Action": "RETRY", "OnExitCode": code},
+            {"Action": "RETRY", "OnStatusReason": f"{not_started}*"},
+            {"Action": "RETRY", "OnReason": f"{agent}*"},
             {"Action": "EXIT", "OnReason": "*"},
         ])
 

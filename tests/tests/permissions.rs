@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use spotsweep::settings::LEASE;
-use spotsweep::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
 use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
 use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::harness::Harness;
@@ -16,13 +16,14 @@ use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
 
 /// What functions need beside the calls that they make in a simulation: function, or any; action; why.
-const BEYOND: [(&str, &str, &str); 8] = [
+const BEYOND: [(&str, &str, &str); 9] = [
     ("", "logs:CreateLogStream", "Lambda writes the log"),
     ("", "logs:PutLogEvents", "Lambda writes the log"),
     ("", "sqs:SendMessage", "Lambda hands failed events to the queue"),
     ("", "s3:GetObjectVersion", "a versioned bucket's events name the version to read"),
     ("", "s3:ListBucket", "without it a missing file is a 403"),
     ("", "s3:AbortMultipartUpload", "large files go in parts"),
+    ("ebs-state", "ec2:DescribeInstances", "an attachment to an instance that goes without a notice: seldom"),
     ("reconcile", "ec2:DescribeInstances", "an attachment that others began, on an instance that goes: seldom"),
     ("sweep-upload", "ec2:DescribeSnapshots", "a sweep file may name a snapshot to start from"),
 ];
@@ -43,7 +44,7 @@ fn look(simulation: &mut Simulation, used: &mut Used) {
 /// Enough runs for every function to do all that it ever does.
 fn used() -> Used {
     let mut used = Used::new();
-    for seed in 0..200 {
+    for seed in 0..450 {
         look(&mut Simulation::of_seed(seed), &mut used);
     }
     for seed in 0..40 {
@@ -55,6 +56,7 @@ fn used() -> Used {
     }
     withdrawn(&mut used);
     worn_out_last(&mut used);
+    (0..6).for_each(|seed| never_starts(seed, &mut used));
     used
 }
 
@@ -104,6 +106,21 @@ fn worn_out_last(used: &mut Used) {
         for event in harness.announced() {
             add(used, "sweep-settled", &harness.invoke(&event));
         }
+    }
+}
+
+/// No container of a trial starts: its job is ended, long before Batch gives it up.
+fn never_starts(seed: u64, used: &mut Used) {
+    let mixture = Mixture { budget: None, failing_starts: 100, ..Mixture::of_seed(seed) };
+    let mut simulation = Simulation::mixed(seed, &mixture);
+    simulation.watch.used = Some(BTreeSet::new());
+    let problem = simulation.run().unwrap_err();
+    assert!(problem.starts_with("every trial has succeeded"), "{problem}");
+    for trial in simulation.harness.store.state().1 {
+        assert!((MAX_FALSE_STARTS..=MAX_FALSE_STARTS + 2).contains(&trial.attempts.len()), "{:?}", trial.attempts);
+    }
+    for (function, call) in simulation.watch.used.take().unwrap() {
+        used.entry(function).or_default().insert(call);
     }
 }
 

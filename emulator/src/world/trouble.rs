@@ -22,6 +22,8 @@ pub struct Trouble {
     pub attachment_limit: usize,
     /// So many of the next volumes fail after CreateVolume has answered, and burn their token.
     pub failing_volumes: u32,
+    /// So many of the next containers can't be started: Docker, ECR or the ECS agent fails (facts 18).
+    pub failing_starts: u32,
     /// So many of the next snapshots end in `error`.
     pub failing_snapshots: u32,
     /// CreateVolume refuses any VolumeInitializationRate: its quota is used up (facts 25).
@@ -44,6 +46,7 @@ impl Default for Trouble {
             volume_limit: None,
             attachment_limit: ATTACHMENT_LIMIT,
             failing_volumes: 0,
+            failing_starts: 0,
             failing_snapshots: 0,
             refuse_initialization_rate: false,
             without_draining: false,

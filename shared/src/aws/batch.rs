@@ -21,7 +21,7 @@ use super::origin::{self, Resolved};
 use crate::command::{Command, DescribedJob, Prepared, Submission};
 use crate::event::{self, Event};
 use crate::ids::{JobName, SweepId};
-use crate::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE};
+use crate::trial::{AGENT_FAILED, HOST_GONE, INTERRUPTED_EXIT_CODE, NOT_STARTED};
 
 /// What stands before the name in a job definition's ARN.
 const ARN_RESOURCE: &str = ":job-definition/";
@@ -220,14 +220,16 @@ fn request(
         .propagate_tags(true)
 }
 
-/// Interruptions are started again, everything else is final. Without the last rule Batch would
-/// retry whatever no rule matches (facts 18).
+/// Interruptions are started again, and so are hiccups of Docker, ECR and the ECS agent; everything else is final.
+/// Without the last rule Batch would retry whatever no rule matches (facts 18). Of rules there are five at the most.
 fn retry_strategy(attempts: u8) -> RetryStrategy {
     let reclaimed = EvaluateOnExit::builder().on_status_reason(format!("{HOST_GONE}*")).action(RetryAction::Retry);
     let interrupted =
         EvaluateOnExit::builder().on_exit_code(INTERRUPTED_EXIT_CODE.to_string()).action(RetryAction::Retry);
+    let not_started = EvaluateOnExit::builder().on_status_reason(format!("{NOT_STARTED}*")).action(RetryAction::Retry);
+    let agent = EvaluateOnExit::builder().on_reason(format!("{AGENT_FAILED}*")).action(RetryAction::Retry);
     let otherwise = EvaluateOnExit::builder().on_reason("*").action(RetryAction::Exit);
-    let rules = [reclaimed, interrupted, otherwise].into_iter().map(|rule| rule.build()).collect();
+    let rules = [reclaimed, interrupted, not_started, agent, otherwise].into_iter().map(|rule| rule.build()).collect();
     RetryStrategy::builder().attempts(attempts.into()).set_evaluate_on_exit(Some(rules)).build()
 }
 
@@ -313,6 +315,8 @@ fn job_detail(
     Ok(JobDetail {
         job_name: job.job_name.unwrap_or_default(),
         job_id: job.job_id.unwrap_or_default(),
+        is_cancelled: job.is_cancelled,
+        is_terminated: job.is_terminated,
         status: serde_json::from_value(status.into())?,
         status_reason: job.status_reason,
         started_at: job.started_at,

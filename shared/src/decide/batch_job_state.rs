@@ -3,11 +3,12 @@
 use super::sweep_upload::settle;
 use super::{Context, Decision, resubmission, workspace};
 use crate::command::{Command, DescribedJob};
+use crate::diagnosis::GIVEN_UP;
 use crate::event::{Event, PartJob, TrialJob};
 use crate::ids::JobId;
 use crate::lifecycle::{Plan, Stage, Sweep};
 use crate::store::{Held, View};
-use crate::trial::{JobStatus, Observation, Trial};
+use crate::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};
 use crate::workspace::Fact;
 
 pub(super) fn trial(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
@@ -50,17 +51,18 @@ fn observe(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
     if trial.round == job.round {
         trial.resubmitting = false;
     }
-    if resubmission::is_due(&trial, sweep, plan) {
+    if resubmission::is_due(&trial, seen, sweep, plan) {
         resubmission::enter(&mut trial);
         again = resubmission::submit(sweep, &trial, context);
     }
     let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
     let locate = locate(&trial, plan, seen);
+    let given_up = give_up(&trial, job);
     let before = held.map(|held| &held.record);
     if before != Some(&trial) {
         let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
         let decision = workspace::changed(sweep, before, trial, what, context);
-        return decision.then_all(calls).then_all(locate).then_all(again.into_iter().collect());
+        return decision.then_all(calls).then_all(locate).then_all(again.into_iter().chain(given_up).collect());
     }
     if let Some(due) = workspace::due(&trial, context).filter(|_| job.polled) {
         let is_overdue = held.is_some_and(|held| held.is_overdue(context.now));
@@ -68,7 +70,22 @@ fn observe(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
         let decision = Decision::advance("unchanged, Batch was asked").trial(trial, Some(due));
         return decision.then_all(calls).then_all(find.into_iter().collect());
     }
-    Decision::ignore("nothing new")
+    match given_up {
+        Some(terminate) => Decision::advance("unchanged, to be given up").then(terminate),
+        None => Decision::ignore("nothing new"),
+    }
+}
+
+/// Ends a job whose container does not start, time after time: Batch would go on to ten attempts. Batch's next event of
+/// it, of which there is one for each attempt, says so again where the call has failed.
+fn give_up(trial: &Trial, job: &TrialJob) -> Option<Command> {
+    let starts = trial.false_starts();
+    let is_due = starts >= MAX_FALSE_STARTS && !trial.is_over() && !trial.resubmitting && !job.polled;
+    is_due.then(|| Command::TerminateJobs {
+        sweep: trial.sweep.clone(),
+        jobs: vec![trial.job.to_string()],
+        reason: format!("{GIVEN_UP} its container could not be started {starts} times in a row"),
+    })
 }
 
 /// The job that a trial has in a round, as far as it is known.

@@ -10,12 +10,14 @@ use crate::diagnosis::CANCELLED;
 use crate::ids::{JobId, JobName, Run};
 use crate::lifecycle::{Plan, Sweep};
 use crate::store::{Held, View};
-use crate::trial::{JobStatus, Trial};
+use crate::trial::{JobStatus, Observation, Trial};
 
 /// Whether another round is due.
-pub(super) fn is_due(trial: &Trial, sweep: &Sweep, plan: &Plan) -> bool {
+pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {
+    let tried = trial.ended_attempts().count();
     let is_cancelled = trial.reason.as_ref().is_some_and(|reason| reason.starts_with(CANCELLED));
-    trial.is_worn_out() && trial.ended < u32::from(plan.attempts) && sweep.stopped.is_none() && !is_cancelled
+    let goes_on = trial.is_worn_out() && !seen.was_stopped && tried < usize::from(plan.attempts);
+    goes_on && sweep.stopped.is_none() && !is_cancelled
 }
 
 /// Enters the next round; the trial is open again.

@@ -240,7 +240,7 @@ pub(super) fn submission(sweep: &Sweep, run: Run, context: Context<'_>) -> Optio
         Run::Again { .. } => 1,
     };
     let earlier = name.round().saturating_mul(JOB_ATTEMPTS);
-    let attempts = u32::from(plan.attempts).saturating_sub(earlier).min(JOB_ATTEMPTS);
+    let attempts = u32::from(plan.attempts).saturating_sub(earlier).clamp(1, JOB_ATTEMPTS);
     let variable = |name: &str, value: String| (name.to_owned(), value);
     let mut environment = vec![
         variable("SPOTSWEEP_SWEEP", sweep.id.to_string()),

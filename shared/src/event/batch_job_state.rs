@@ -28,6 +28,8 @@ pub(crate) struct JobDetail {
     /// In place of `container` where the definition has `ecsProperties`.
     #[serde(default)]
     pub(crate) ecs_properties: EcsProperties,
+    pub(crate) is_cancelled: Option<bool>,
+    pub(crate) is_terminated: Option<bool>,
 }
 
 #[derive(Deserialize, Default)]
@@ -108,6 +110,10 @@ fn observation(job: JobId, mut found: JobDetail) -> Result<Observation, ParseErr
     if !tasks.is_empty() {
         found.container = essential.choose(&mut tasks);
     }
+    // A job that a limit on its time in the queue cancels has a reason that is not its last attempt's.
+    let last = found.attempts.last().and_then(|attempt| attempt.status_reason.as_ref());
+    let other_end = found.status == JobStatus::Failed && found.status_reason.as_ref() != last;
+    let was_stopped = other_end || found.is_cancelled == Some(true) || found.is_terminated == Some(true);
     let attempts = found.attempts.into_iter().map(|found| attempt(found, &essential));
     let ended = attempts.collect::<Result<Vec<_>, _>>()?;
     // Batch keeps `startedAt` of the attempt before while the next one waits.
@@ -126,7 +132,8 @@ fn observation(job: JobId, mut found: JobDetail) -> Result<Observation, ParseErr
             (Attempt::default(), None)
         }
     };
-    Ok(Observation { job, status: found.status, reason: found.status_reason, ended, current, container_instance })
+    let (status, reason) = (found.status, found.status_reason);
+    Ok(Observation { job, status, reason, ended, current, container_instance, was_stopped })
 }
 
 /// Names of the containers whose end is the task's. An attempt's own description does not say which those are.

@@ -45,6 +45,7 @@ fn history(end: JobStatus) -> Vec<Observation> {
             ended: ended[..over].to_vec(),
             current,
             container_instance: None,
+            was_stopped: false,
         }
     };
     let mut history = Vec::new();

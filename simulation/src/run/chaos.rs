@@ -136,6 +136,8 @@ pub struct Mixture {
     pub epochs: u32,
     /// The first so many volumes come to nothing.
     pub failing_volumes: u32,
+    /// The first so many containers can't be started; fewer than a trial is given up for.
+    pub failing_starts: u32,
     /// The first so many snapshots fail.
     pub failing_snapshots: u32,
     /// How long EC2 does not find what was just made.
@@ -157,6 +159,7 @@ impl Mixture {
             trials: 1 + upto(3).saturating_sub(1),
             epochs: 1 + upto(5),
             failing_volumes: upto(3) / 2,
+            failing_starts: upto(4),
             failing_snapshots: upto(3),
             visible_after_seconds: 4 * upto(2),
             // So low that some trials are still to come when it is reached.

@@ -21,7 +21,14 @@ pub(super) fn event(theatre: &Theatre, text: &str) -> Result<Event, String> {
             instance: (*instance).into(),
             zone: (*zone).into(),
         }),
-        ["batch", status, "after", ended, "attempts"] => batch(trial, status, number(ended)?),
+        ["batch", status, "after", ended, "attempts"] => {
+            batch(trial, status, vec![reclaimed(); number(ended)? as usize])
+        }
+        ["batch", status, "after", ended, "false", "starts"] => {
+            let reason = Some("CannotPullContainerError: manifest unknown".to_owned());
+            let not_started = Attempt { reason, ..Attempt::default() };
+            batch(trial, status, vec![not_started; number(ended)? as usize])
+        }
         ["notice", instance, "interruption"] => noticed(trial, instance, NoticeKind::Interruption),
         ["notice", instance, "rebalance"] => noticed(trial, instance, NoticeKind::Rebalance),
         ["volume", id, "of", "operation", operation, state @ ..] => {
@@ -93,9 +100,12 @@ fn asked(words: &[&str]) -> Result<Ask, String> {
     })
 }
 
-fn batch(trial: TrialRef, status: &str, ended: u32) -> Result<Event, String> {
+fn reclaimed() -> Attempt {
+    Attempt { reason: Some(format!("{HOST_GONE} (instance i-1) terminated.")), ..Attempt::default() }
+}
+
+fn batch(trial: TrialRef, status: &str, ended: Vec<Attempt>) -> Result<Event, String> {
     let status = serde_json::from_value::<JobStatus>(status.into()).map_err(|error| error.to_string())?;
-    let reclaimed = Attempt { reason: Some(format!("{HOST_GONE} (instance i-1) terminated.")), ..Attempt::default() };
     let is_starting = status == JobStatus::Starting;
     let container_instance = is_starting.then(|| "arn".into());
     let job = JobId::from(JOB.to_owned());
@@ -103,9 +113,10 @@ fn batch(trial: TrialRef, status: &str, ended: u32) -> Result<Event, String> {
         job,
         status,
         reason: None,
-        ended: vec![reclaimed; ended as usize],
+        ended,
         current: Attempt::default(),
         container_instance,
+        was_stopped: false,
     };
     Ok(Event::TrialJobChanged(TrialJob { sweep: trial.sweep, index: trial.index, round: 0, seen, polled: false }))
 }

@@ -9,11 +9,21 @@ use jiff::Timestamp;
 
 use super::job::End;
 use super::{Attempt, RunRef, Status, Stopping};
+use crate::world::trouble::take_one;
 use crate::world::{AttemptKey, Effect, InstanceState, Start, Timer, World};
 
 const EXITED: &str = "Essential container in task exited";
 const TIMED_OUT: &str = "Job attempt duration exceeded timeout";
 const NOT_STARTED: &str = "Task failed to start";
+/// What Batch says of a container that was never started: status reason, and the container's reason. Reported of the
+/// first two: amazon-ecs-agent #4308, nextflow #2730; `AGENT` is in the Batch user guide ("Automated job retries"). That
+/// neither says anything is not documented, and not excluded.
+const START_FAILURES: [(&str, Option<&str>); 4] = [
+    (NOT_STARTED, Some("CannotPullContainerError: pull image manifest has been retried 5 time(s)")),
+    (NOT_STARTED, Some("DockerTimeoutError: Could not transition to started; timed out after waiting 3m0s")),
+    (NOT_STARTED, Some("AGENT")),
+    ("", None),
+];
 const CHILD_FAILED: &str = "Array Child Job failed";
 
 impl World {
@@ -73,6 +83,11 @@ impl World {
         let Some(host) = host.filter(|host| host.state == InstanceState::Running) else { return };
         if current.number != attempt {
             return;
+        }
+        let failing = self.trouble.failing_starts;
+        if take_one(&mut self.trouble.failing_starts) {
+            let (status_reason, reason) = START_FAILURES[failing as usize % START_FAILURES.len()];
+            return self.end_attempt(run, None, reason, status_reason.to_owned());
         }
         host.images.insert(image);
         current.started_at = Some(now);
