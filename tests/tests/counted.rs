@@ -117,12 +117,12 @@ async fn look(course: &Course, table: &Table, ceilings: &mut Ceilings) {
 
 /// By kind of event: allocations from its bytes to its commit in memory.
 const ALLOCATIONS: [(&str, f64); 6] = [
-    ("array job PENDING", 235.0),
-    ("array job SUCCEEDED", 275.0),
-    ("trial RUNNABLE", 220.0),
-    ("trial RUNNING", 255.0),
-    ("trial STARTING", 250.0),
-    ("trial SUCCEEDED", 300.0),
+    ("array job PENDING", 255.0),
+    ("array job SUCCEEDED", 295.0),
+    ("trial RUNNABLE", 240.0),
+    ("trial RUNNING", 275.0),
+    ("trial STARTING", 270.0),
+    ("trial SUCCEEDED", 320.0),
 ];
 
 #[tokio::test]
