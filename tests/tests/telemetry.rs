@@ -55,6 +55,8 @@ async fn a_trials_life_is_logged_and_counted_once() {
         let is_tick = span["event"] == "reconcile-due";
         assert_eq!(span.get("sweep"), (!is_tick).then_some(&json!(sweep.id)), "{line}");
         assert!(line["fields"]["message"].is_string() && line["level"].is_string(), "{line}");
+        // RFC 3339, or Lambda takes the level for INFO.
+        assert!(line["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
     }
     assert_eq!((steps["reconcile-due"], steps["trial-job-changed"], steps["trial-claimed"]), (1, 4, 1), "{steps:?}");
     let attempts = |event: &str| -> Vec<(Value, Value)> {
