@@ -78,10 +78,8 @@ pub(super) fn failed(view: &View, error: &str) -> Decision {
     if sweep.failure.as_deref() == Some(error.as_str()) {
         return Decision::ignore("failed as before");
     }
-    let mut sweep = sweep.clone();
     let what = format!("{} failed, to be tried again", sweep.stage.name());
-    sweep.failure = Some(error);
-    Decision::advance(what).sweep(sweep, *due)
+    Decision::advance(what).sweep(Sweep { failure: Some(error), ..sweep.clone() }, *due)
 }
 
 /// A problem of the file as a whole: no line is to blame.

@@ -1,0 +1,68 @@
+use super::*;
+
+fn at(second: i64) -> Option<Timestamp> {
+    Timestamp::from_second(second).ok()
+}
+
+fn seen(status: JobStatus, ended: &[Attempt], current: Attempt) -> Observation {
+    let reason = Some(format!("{status:?} after {}", ended.len()));
+    Observation {
+        job: JobId::from("job:4".to_owned()),
+        status,
+        reason,
+        ended: ended.to_vec(),
+        current,
+        container_instance: None,
+        was_stopped: false,
+    }
+}
+
+/// A reclaimed first attempt and a good second one, as Batch tells it.
+fn history() -> Vec<Observation> {
+    let first = Attempt { started_at: at(10), log_stream: Some("log/1".into()), ..Attempt::default() };
+    let reclaimed = Attempt { stopped_at: at(20), reason: Some("Host EC2 (…) terminated.".into()), ..first.clone() };
+    let second = Attempt { started_at: at(30), log_stream: Some("log/2".into()), ..Attempt::default() };
+    let good = Attempt { stopped_at: at(50), exit_code: Some(0), ..second.clone() };
+    vec![
+        seen(JobStatus::Starting, &[], Attempt::default()),
+        seen(JobStatus::Running, &[], first),
+        seen(JobStatus::Runnable, std::slice::from_ref(&reclaimed), Attempt::default()),
+        seen(JobStatus::Starting, std::slice::from_ref(&reclaimed), Attempt::default()),
+        seen(JobStatus::Running, std::slice::from_ref(&reclaimed), second),
+        seen(JobStatus::Succeeded, &[reclaimed, good], Attempt::default()),
+    ]
+}
+
+#[test]
+fn every_order_and_repetition_ends_in_the_same_trial() {
+    let observations = history();
+    let blank = || Trial::new(SweepId::derive("b", "k", "v"), 4, JobId::from("job:4".to_owned()));
+    let mut expected = blank();
+    observations.iter().for_each(|observation| expected.observe(0, observation));
+    assert_eq!((expected.status, expected.ended), (JobStatus::Succeeded, 2));
+    assert_eq!(expected.run_seconds(), 30.0);
+
+    let mut order: Vec<usize> = (0..observations.len()).collect();
+    let mut orders = 0;
+    permute(&mut order, 0, &mut |order| {
+        let mut trial = blank();
+        for (place, &index) in order.iter().enumerate() {
+            trial.observe(0, &observations[index]);
+            trial.observe(0, &observations[order[place / 2]]);
+        }
+        assert_eq!(trial, expected, "order {order:?}");
+        orders += 1;
+    });
+    assert_eq!(orders, 720);
+}
+
+fn permute(order: &mut Vec<usize>, from: usize, visit: &mut impl FnMut(&[usize])) {
+    if from == order.len() {
+        return visit(order);
+    }
+    for other in from..order.len() {
+        order.swap(from, other);
+        permute(order, from + 1, visit);
+        order.swap(from, other);
+    }
+}
