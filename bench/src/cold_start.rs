@@ -14,12 +14,12 @@ mod fake_aws;
 mod function;
 mod program;
 mod size;
-mod tls;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use spotsweep_tests::tls::Identity;
 use tokio::process::Command;
 
 use crate::row::{Row, Target};
@@ -28,7 +28,6 @@ use cpu_share::CpuShare;
 use fake_aws::FakeAws;
 use function::Function;
 use program::{Kind, Program, SMALLEST_MB, Started};
-use tls::Identity;
 
 /// The unit of memory, binaries and zips.
 pub(crate) const SIZE: &str = "MB";
@@ -49,7 +48,7 @@ struct Stage<'a> {
 }
 
 pub(crate) async fn rows(setup: &Setup) -> Vec<Row> {
-    let identity = Identity::make(&setup.scratch);
+    let identity = Identity::make(&setup.scratch, &["127.0.0.1"]);
     let (https, http) = (FakeAws::serve(Some(&identity)).await, FakeAws::serve(None).await);
     let stage = Stage {
         binaries: &setup.binaries,

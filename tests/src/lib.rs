@@ -3,3 +3,4 @@
 pub mod ceilings;
 pub mod course;
 pub mod local;
+pub mod tls;

@@ -9,10 +9,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode};
 use axum::serve::ListenerExt;
 use serde_json::{Value, json};
+use spotsweep_tests::tls::{Identity, TlsListener};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-
-use super::tls::{Identity, TlsListener};
 
 /// Serves until it is dropped.
 #[derive(Debug)]

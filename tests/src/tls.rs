@@ -21,21 +21,24 @@ use tokio_rustls::server::TlsStream;
 /// Where systems keep the roots that they trust: Debian, then Amazon Linux.
 const SYSTEM_ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// A certificate for 127.0.0.1, and the file of roots by which it is trusted.
+/// A certificate, and the file of roots by which it is trusted.
 #[derive(Debug)]
-pub(super) struct Identity {
+pub struct Identity {
     acceptor_config: Arc<ServerConfig>,
     /// The system's own roots and ours: a function reads as many as it would on Lambda.
-    pub(super) roots: PathBuf,
+    pub roots: PathBuf,
 }
 
 impl Identity {
-    /// Makes it, with its file of roots in `folder`.
-    pub(super) fn make(folder: &Path) -> Self {
-        let (root, leaf, key) = certificates().expect("the parameters are sound");
+    /// Makes it for `hosts` (names, with a wildcard or without, or addresses), with its file of roots in `folder`.
+    ///
+    /// # Panics
+    /// Where a host is no name, or the folder cannot be written.
+    pub fn make(folder: &Path, hosts: &[&str]) -> Self {
+        let (root, leaf, key) = certificates(hosts).expect("the hosts are names or addresses");
         let system = SYSTEM_ROOTS.iter().find_map(|path| fs::read_to_string(path).ok()).unwrap_or_default();
         let roots = folder.join("roots.pem");
-        fs::write(&roots, format!("{system}\n{root}")).expect("the target folder is writable");
+        fs::write(&roots, format!("{system}\n{root}")).expect("the folder is writable");
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key that was just made");
         // rustls has ring from the SDKs' HTTP client: the workspace has no other crypto library (deny.toml).
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -46,13 +49,14 @@ impl Identity {
 }
 
 /// A root as PEM, a leaf that it has signed, and the leaf's key.
-fn certificates() -> Result<(String, CertificateDer<'static>, KeyPair), rcgen::Error> {
+fn certificates(hosts: &[&str]) -> Result<(String, CertificateDer<'static>, KeyPair), rcgen::Error> {
     // OpenSSL takes a leaf for self-signed whose name is its issuer's.
-    let mut root = named("spotsweep bench root", Vec::new())?;
+    let mut root = named("spotsweep test root", Vec::new())?;
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let root = CertifiedIssuer::self_signed(root, KeyPair::generate()?)?;
     let key = KeyPair::generate()?;
-    let leaf = named("spotsweep bench", vec!["127.0.0.1".to_owned()])?.signed_by(&key, &root)?;
+    let leaf =
+        named("spotsweep test", hosts.iter().map(|host| (*host).to_owned()).collect())?.signed_by(&key, &root)?;
     Ok((root.pem(), leaf.der().clone(), key))
 }
 
@@ -65,7 +69,7 @@ fn named(name: &str, hosts: Vec<String>) -> Result<CertificateParams, rcgen::Err
 
 /// Accepts connections once their handshake is done; any number of handshakes run side by side.
 #[derive(Debug)]
-pub(super) struct TlsListener {
+pub struct TlsListener {
     address: SocketAddr,
     ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
     accepting: JoinHandle<()>,
@@ -73,7 +77,10 @@ pub(super) struct TlsListener {
 
 impl TlsListener {
     /// Takes over a bound port.
-    pub(super) fn over(listener: TcpListener, identity: &Identity) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Where the port has no address.
+    pub fn over(listener: TcpListener, identity: &Identity) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.acceptor_config));
         let (sender, ready) = mpsc::channel(16);
