@@ -1,0 +1,177 @@
+//! A container as the ECS agent has Docker start it for a job: privileged, as root, on the host's network.
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::{major, minor};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use serde_json::{Value, json};
+use tokio::process::Child;
+use tokio::time::timeout;
+
+use crate::network::Network;
+
+/// In the order of their numbers (linux/capability.h).
+const CAPABILITIES: &str = "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE \
+     NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE \
+     SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL \
+     SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE";
+/// For a container's end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A file or folder of this machine's, and where the container has it.
+pub(crate) type Bind<'a> = (&'a Path, &'a str);
+
+/// What a container is started with.
+pub(crate) struct Start<'a> {
+    /// Unique on this machine.
+    pub(crate) id: String,
+    /// Holds what this container writes.
+    pub(crate) folder: PathBuf,
+    /// The root file system, which stays as it is.
+    pub(crate) image: &'a Path,
+    pub(crate) network: &'a Network,
+    pub(crate) environment: Vec<(&'a str, String)>,
+    pub(crate) binds: Vec<Bind<'a>>,
+    pub(crate) command: &'a [&'a str],
+}
+
+/// A running container. Nothing is left of it when this is dropped.
+pub(crate) struct Container {
+    id: String,
+    folder: PathBuf,
+    running: RefCell<Child>,
+}
+
+/// How a container ended.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Container {
+    pub(crate) fn start(start: &Start<'_>) -> Self {
+        let folder = &start.folder;
+        for name in ["written", "work", "root", "runc"] {
+            fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        // As Docker's overlay2: the image below, what the container writes above.
+        let layers = ["lowerdir", "upperdir", "workdir"].into_iter().zip([
+            start.image.to_owned(),
+            folder.join("written"),
+            folder.join("work"),
+        ]);
+        let layers: Vec<_> = layers.map(|(layer, path)| format!("{layer}={}", path.display())).collect();
+        let layers = std::ffi::CString::new(layers.join(",")).unwrap();
+        mount("overlay", folder.join("root"), "overlay", MountFlags::empty(), Some(layers.as_c_str())).unwrap();
+        fs::write(folder.join("config.json"), configuration(start).to_string()).unwrap();
+        let output = |name: &str| Stdio::from(File::create(folder.join(name)).unwrap());
+        let mut run: tokio::process::Command = runc(folder, &["run", "--bundle", path(folder), &start.id]).into();
+        let running = run.stdin(Stdio::null()).stdout(output("stdout")).stderr(output("stderr")).spawn().unwrap();
+        Self { id: start.id.clone(), folder: folder.clone(), running: RefCell::new(running) }
+    }
+
+    /// What it has written to standard error so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("stderr")).unwrap_or_default()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.borrow_mut().try_wait().unwrap().is_none()
+    }
+
+    /// The number of processes in it.
+    pub(crate) fn processes(&self) -> usize {
+        let listed = runc(&self.folder, &["ps", "--format", "json", &self.id]).output().unwrap();
+        serde_json::from_slice::<Vec<u32>>(&listed.stdout).unwrap_or_default().len()
+    }
+
+    /// Kills all that runs in it, at once.
+    pub(crate) fn kill(&self) {
+        let killed = runc(&self.folder, &["kill", &self.id, "KILL"]).output().unwrap();
+        assert!(killed.status.success(), "runc kill: {}", String::from_utf8_lossy(&killed.stderr));
+    }
+
+    pub(crate) async fn outcome(mut self) -> Outcome {
+        let ended = timeout(PATIENCE, self.running.get_mut().wait()).await;
+        let ended = ended.unwrap_or_else(|_elapsed| panic!("{} does not end: {}", self.id, self.log())).unwrap();
+        let stdout = fs::read_to_string(self.folder.join("stdout")).unwrap();
+        Outcome { code: ended.code(), stdout, stderr: self.log() }
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        // One that has ended is gone already.
+        let _ = runc(&self.folder, &["delete", "--force", &self.id]).output();
+        if let Err(problem) = unmount(self.folder.join("root"), UnmountFlags::DETACH) {
+            eprintln!("{} stays mounted: {problem}", self.folder.display());
+        }
+    }
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn runc(folder: &Path, arguments: &[&str]) -> Command {
+    let mut runc = Command::new("runc");
+    runc.arg("--root").arg(folder.join("runc")).args(arguments);
+    runc
+}
+
+/// `config.json` has what is the same for every job.
+fn configuration(start: &Start<'_>) -> Value {
+    let mut configuration: Value = serde_json::from_str(include_str!("config.json")).unwrap();
+    let environment = start.environment.iter().map(|(name, value)| format!("{name}={value}"));
+    let capabilities = capabilities();
+    configuration["root"] = json!({ "path": start.folder.join("root"), "readonly": false });
+    configuration["hostname"] = json!("ip-10-0-1-23");
+    configuration["process"]["args"] = json!(start.command);
+    configuration["process"]["env"] = environment.collect();
+    configuration["process"]["capabilities"] =
+        json!({ "bounding": capabilities, "effective": capabilities, "permitted": capabilities });
+    for (from, to) in &start.binds {
+        let bind = json!({ "destination": to, "type": "bind", "source": from, "options": ["rbind", "rprivate"] });
+        configuration["mounts"].as_array_mut().unwrap().push(bind);
+    }
+    // The host's network is the one that the test made.
+    let network = json!({ "type": "network", "path": start.network.path() });
+    configuration["linux"]["namespaces"].as_array_mut().unwrap().push(network);
+    configuration["linux"]["devices"] = devices().into();
+    configuration["linux"]["cgroupsPath"] = json!(format!("/spotsweep/{}", start.id));
+    configuration
+}
+
+/// What `--privileged` gives: everything that this process has itself.
+fn capabilities() -> Vec<String> {
+    let own = rustix::thread::capabilities(None).unwrap().permitted.bits();
+    let numbered = CAPABILITIES.split_whitespace().enumerate();
+    numbered.filter(|(number, _)| own >> number & 1 == 1).map(|(_, name)| format!("CAP_{name}")).collect()
+}
+
+/// The devices that are there when the container starts: with these Docker fills a privileged container's own `/dev`.
+fn devices() -> Vec<Value> {
+    let describe = |entry: fs::DirEntry| {
+        let found = entry.metadata().ok()?;
+        let kind = match (found.file_type().is_block_device(), found.file_type().is_char_device()) {
+            (true, _) => "b",
+            (_, true) => "c",
+            _ => return None,
+        };
+        Some(json!({
+            "path": entry.path(), "type": kind, "major": major(found.rdev()), "minor": minor(found.rdev()),
+            "fileMode": found.mode() & 0o777, "uid": found.uid(), "gid": found.gid(),
+        }))
+    };
+    let entries = fs::read_dir("/dev").unwrap().map(Result::unwrap);
+    // The container has a console and terminals of its own.
+    let own = |entry: &fs::DirEntry| ["console", "ptmx"].iter().any(|name| entry.file_name() == *name);
+    entries.filter(|entry| !own(entry)).filter_map(describe).collect()
+}

@@ -1,0 +1,97 @@
+//! Containers that are killed, as when an instance dies or the grace of ECS is over.
+
+use serde_json::json;
+
+use crate::container::Container;
+use crate::scene::{Scene, until};
+
+/// How far the attempt has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Has its trial, waits for the volume.
+    BeforeMount,
+    /// The volume has a file system, and is not mounted.
+    Formatted,
+    /// The volume is mounted; nothing is trained yet.
+    Mounted,
+    /// A checkpoint is sealed.
+    Training,
+    /// Under notice, the training has saved and still runs.
+    Grace,
+    /// The training has ended; the runner seals and unmounts.
+    Sealing,
+    /// The volume is unmounted, the trial not yet released.
+    Unmounted,
+}
+
+impl Stage {
+    /// Leads the attempt to this stage.
+    async fn reach(self, scene: &mut Scene, container: &Container) {
+        let asked = |scene: &Scene, kind: &str| !scene.services.invocations(kind).is_empty();
+        until("the claim", container, || asked(scene, "access")).await;
+        if self == Self::BeforeMount {
+            return;
+        }
+        scene.services.hold(match self {
+            Self::Mounted => Some("mounted"),
+            Self::Sealing | Self::Unmounted => Some("release"),
+            Self::BeforeMount | Self::Formatted | Self::Training | Self::Grace => None,
+        });
+        scene.volume.attach();
+        match self {
+            Self::Formatted => until("a file system", container, || scene.probe("formatted").exists()).await,
+            Self::Mounted => until("the mount", container, || asked(scene, "mounted")).await,
+            Self::BeforeMount | Self::Training | Self::Grace | Self::Sealing | Self::Unmounted => {
+                until("a seal", container, || scene.has_trained(14) && scene.has_sealed()).await;
+            }
+        }
+        if matches!(self, Self::Grace | Self::Sealing | Self::Unmounted) {
+            scene.services.announce(Some(60));
+        }
+        match self {
+            Self::Grace => until("the saved state", container, || scene.has_saved()).await,
+            Self::Sealing => until("the training's end", container, || container.processes() == 1).await,
+            Self::Unmounted => until("the release", container, || asked(scene, "release")).await,
+            Self::BeforeMount | Self::Formatted | Self::Mounted | Self::Training => {}
+        }
+    }
+
+    /// The step that the next attempt starts after.
+    fn kept(self) -> u64 {
+        match self {
+            Self::BeforeMount | Self::Formatted | Self::Mounted => 0,
+            Self::Training => 10,
+            Self::Grace | Self::Sealing | Self::Unmounted => 14,
+        }
+    }
+}
+
+async fn killed(stages: &[Stage]) {
+    for stage in stages {
+        let parameters = json!({ "steps": 30, "wait_at": 14, "linger": if *stage == Stage::Grace { 600 } else { 0 } });
+        let Some(mut scene) = Scene::make(&parameters) else { return };
+        let stopping = scene.file("mkfs.sh", include_str!("mkfs.sh"));
+        let binds = [(stopping.as_path(), "/usr/local/sbin/mkfs.ext4")];
+        let container = scene.start(1, if *stage == Stage::Formatted { &binds } else { &[] });
+        stage.reach(&mut scene, &container).await;
+        container.kill();
+        let killed = container.outcome().await;
+        assert_eq!(killed.code, Some(137), "{stage:?}: {}", killed.stderr);
+        scene.assert_nothing_is_left();
+        scene.volume.detach().await.unwrap_or_else(|problem| panic!("{stage:?}: {problem}"));
+        if *stage != Stage::BeforeMount {
+            scene.volume.check().unwrap_or_else(|problem| panic!("{stage:?}: {problem}"));
+        }
+        scene.finish(2, stage.kept()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_is_killed_before_it_trains_leaves_no_mount() {
+    killed(&[Stage::BeforeMount, Stage::Formatted, Stage::Mounted]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_is_killed_once_it_trains_leaves_no_mount() {
+    killed(&[Stage::Training, Stage::Grace, Stage::Sealing, Stage::Unmounted]).await;
+}

@@ -1,0 +1,184 @@
+//! One trial's volume and the services around it, for one container after the other.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use spotsweep_tests::local::Binaries;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use crate::container::{Bind, Container, Start};
+use crate::image::image;
+use crate::network::Network;
+use crate::services::{CREDENTIALS, Services};
+use crate::volume::Volume;
+
+/// The training's command, as a W&B config has it.
+const COMMAND: [&str; 5] = ["spotsweep-runner", "--", "python3", "/train.py", "${args}"];
+/// What is shorter than on AWS.
+const PAUSES: [(&str, &str); 3] =
+    [("SPOTSWEEP_REPORT_SECONDS", "0.1"), ("SPOTSWEEP_SEAL_SECONDS", "0.2"), ("SPOTSWEEP_IMDS_POLL_SECONDS", "0.1")];
+
+/// Everything in it is gone when this is dropped, in this order.
+pub(crate) struct Scene {
+    pub(crate) volume: Volume,
+    pub(crate) services: Services,
+    network: Network,
+    name: String,
+    image: &'static Path,
+    folder: TempDir,
+}
+
+impl Scene {
+    /// For a trial with these parameters; `None` where there are no containers here.
+    pub(crate) fn make(parameters: &Value) -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let image = image()?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("spotsweep-{}-{number}", std::process::id());
+        let folder = tempfile::Builder::new().prefix(&name).tempdir_in(image.parent().unwrap()).unwrap();
+        fs::create_dir(folder.path().join("probe")).unwrap();
+        let network = Network::make(&name).unwrap();
+        let volume = Volume::create(folder.path(), format!("vol-{:08x}{number:02x}", std::process::id()));
+        let services = Services::start(&network, folder.path(), &volume.id, parameters);
+        Some(Self { volume, services, network, name, image, folder })
+    }
+
+    /// Starts the container of an attempt, with more binds than a job has.
+    pub(crate) fn start(&self, attempt: u32, more: &[Bind<'_>]) -> Container {
+        let hosts = self.file("hosts", &format!("127.0.0.1 localhost\n{}", Services::host_lines()));
+        let runner = Binaries::build().get("spotsweep-runner");
+        let training = Path::new(env!("CARGO_MANIFEST_DIR")).join("container/train.py");
+        let probe = self.folder.path().join("probe");
+        let mut binds: Vec<Bind<'_>> = vec![
+            (&hosts, "/etc/hosts"),
+            (&self.services.roots, "/etc/ssl/certs/ca-certificates.crt"),
+            (&runner, "/usr/local/bin/spotsweep-runner"),
+            (&training, "/train.py"),
+            (&probe, "/probe"),
+        ];
+        binds.extend(more);
+        Container::start(&Start {
+            id: format!("{}-{attempt}", self.name),
+            folder: self.folder.path().join(format!("attempt-{attempt}")),
+            image: self.image,
+            network: &self.network,
+            environment: environment(attempt),
+            binds,
+            command: &COMMAND,
+        })
+    }
+
+    /// Has the next attempt, on another instance, go on after `step` and come to the end.
+    pub(crate) async fn finish(&mut self, attempt: u32, step: u64) {
+        self.services.hold(None);
+        self.services.announce(None);
+        self.volume.attach();
+        let ended = self.start(attempt, &[]).outcome().await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let start = format!("\nstarting after step {step}\n");
+        assert!(ended.stdout.contains(&start), "{start}{}{}", ended.stdout, ended.stderr);
+        // Each of the thirty steps has added its number once.
+        let model = self.services.output("model.json");
+        assert_eq!(model.as_deref(), Some(r#"{"step": 30, "sum": 465}"#), "{}", ended.stderr);
+        assert_eq!(self.services.invocations("end")[0]["exit_code"], 0);
+        assert_eq!(self.services.seen().refused, [] as [String; 0]);
+        self.assert_nothing_is_left();
+        self.volume.detach().await.unwrap();
+        self.volume.check().unwrap();
+    }
+
+    /// Neither the volume nor anything of a container is mounted on this machine.
+    pub(crate) fn assert_nothing_is_left(&self) {
+        let device = self.volume.device_number();
+        let folder = self.folder.path().to_str().unwrap();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let left = |line: &&str| line.contains(folder) || device.as_ref().is_some_and(|device| line.contains(device));
+        assert_eq!(mounts.lines().filter(left).collect::<Vec<_>>(), [] as [&str; 0]);
+    }
+
+    /// Whether the control plane knows that so many steps are trained.
+    pub(crate) fn has_trained(&self, steps: u64) -> bool {
+        self.reports(|report| report["metrics"]["sum"]["step"].as_f64() == Some(steps as f64))
+    }
+
+    pub(crate) fn has_sealed(&self) -> bool {
+        self.reports(|report| report["seal"]["newest"] == "step-010")
+    }
+
+    pub(crate) fn has_saved(&self) -> bool {
+        self.reports(|report| report["metrics"]["saved"]["last"] == 1.0)
+    }
+
+    fn reports(&self, is_so: impl Fn(&Value) -> bool) -> bool {
+        self.services.invocations("report").iter().any(is_so)
+    }
+
+    /// What was asked of `trial-claim`, but for reports.
+    pub(crate) fn kinds(&self) -> Vec<String> {
+        let seen = self.services.seen();
+        let kinds = seen.invocations.iter().map(|call| call["request"].as_str().unwrap().to_owned());
+        kinds.filter(|kind| kind != "report").collect()
+    }
+
+    /// A program for containers.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// A file in a folder that the containers share with the test.
+    pub(crate) fn probe(&self, name: &str) -> PathBuf {
+        self.folder.path().join("probe").join(name)
+    }
+}
+
+/// From Docker, the ECS agent, AWS Batch, the job definition and `sweep-upload`. None names a region or an endpoint.
+fn environment(attempt: u32) -> Vec<(&'static str, String)> {
+    let metadata = "http://169.254.170.2/v4/0f1e2d3c-4b5a-4978-8675-a4b3c2d1e0f9";
+    let mut environment: Vec<_> = [
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+        ("HOSTNAME", "ip-10-0-1-23"),
+        ("HOME", "/root"),
+        ("AWS_EXECUTION_ENV", "AWS_ECS_EC2"),
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", CREDENTIALS),
+        ("ECS_CONTAINER_METADATA_URI_V4", metadata),
+        ("ECS_AGENT_URI", metadata),
+        ("AWS_BATCH_JOB_ID", "0f4b6d9e-6d55-4b2b-9f0a-2f4a1e7c9d10:0"),
+        ("AWS_BATCH_JOB_ARRAY_INDEX", "0"),
+        ("AWS_BATCH_JOB_ARRAY_SIZE", "2"),
+        ("AWS_BATCH_CE_NAME", "spotsweep-spot"),
+        ("AWS_BATCH_JQ_NAME", "spotsweep-spot"),
+        ("SPOTSWEEP_DEV", "/host/dev"),
+        ("SPOTSWEEP_USER", "1000:1000"),
+        ("SPOTSWEEP_SWEEP", "s-1"),
+        ("SPOTSWEEP_BUCKET", "a-bucket"),
+        ("SPOTSWEEP_KEY", "sweeps/s.yaml"),
+        ("SPOTSWEEP_FIRST_INDEX", "0"),
+        ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+    ]
+    .into_iter()
+    .chain(PAUSES)
+    .map(|(name, value)| (name, value.to_owned()))
+    .collect();
+    environment.push(("AWS_BATCH_JOB_ATTEMPT", attempt.to_string()));
+    environment
+}
+
+/// Waits for something that the container is about to do.
+pub(crate) async fn until(what: &str, container: &Container, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..1200 {
+        if is_so() {
+            return;
+        }
+        assert!(container.is_running(), "{what}: the container has ended: {}", container.log());
+        sleep(Duration::from_millis(25)).await;
+    }
+    panic!("never happened: {what}: {}", container.log());
+}

@@ -1,0 +1,68 @@
+"""A training as people write it: a cache below ~, the user's name, a checkpoint now and then, its state saved on SIGTERM."""
+import getpass
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+parameters = dict(argument.removeprefix("--").split("=", 1) for argument in sys.argv[1:])
+steps, wait_at = int(parameters["steps"]), int(parameters["wait_at"])
+checkpoints, output = (Path(os.environ[name]) for name in ("SPOTSWEEP_CHECKPOINTS", "SPOTSWEEP_OUTPUT"))
+stopping = False
+
+
+def stop(_signal, _frame):
+    global stopping
+    stopping = True
+
+
+def save(state):
+    part = checkpoints / "part"
+    with part.open("w") as file:
+        json.dump(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+    part.rename(checkpoints / f"step-{state['step']:03}")
+
+
+def surroundings():
+    """What a program finds around itself: it shall be as on any machine."""
+    cache = Path("~/.cache/torch/hub").expanduser()
+    cache.mkdir(parents=True)
+    (cache / "weights").write_text("downloaded")
+    with open("/proc/self/mounts") as mounts:
+        [volume] = [line.split()[:3:2] for line in mounts if line.split()[1] == "/dltraining"]
+    with open("/proc/self/status") as status:
+        [capabilities] = [line.split()[1] for line in status if line.startswith("CapBnd:")]
+    return {
+        "user": getpass.getuser(),
+        "ids": [os.getuid(), os.getgid(), os.getgroups()],
+        "capabilities": int(capabilities, 16),
+        "regions": [os.environ.get(name) for name in ("AWS_REGION", "AWS_DEFAULT_REGION")],
+        "volume": volume,
+        "in_own_dev": os.path.exists(volume[0].replace("/host/dev", "/dev")),
+    }
+
+
+signal.signal(signal.SIGTERM, stop)
+print("surroundings " + json.dumps(surroundings()))
+found = sorted(checkpoints.glob("step-*"))
+state = json.loads(found[-1].read_text()) if found else {"step": 0, "sum": 0}
+print(f"starting after step {state['step']}")
+while state["step"] < steps:
+    if stopping:
+        save(state)
+        print("saved=1")
+        time.sleep(int(parameters["linger"]))
+        # As Megatron-LM's loop does: it proves nothing about the training's end.
+        sys.exit(0)
+    if state["step"] == wait_at and not os.environ["AWS_BATCH_JOB_ATTEMPT"] == "2":
+        time.sleep(0.02)
+        continue
+    state = {"step": state["step"] + 1, "sum": state["sum"] + state["step"] + 1}
+    print(f"step={state['step']} sum={state['sum']}")
+    if state["step"] % 10 == 0:
+        save(state)
+(output / "model.json").write_text(json.dumps(state))

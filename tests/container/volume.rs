@@ -1,0 +1,112 @@
+//! An EBS volume as an instance on Nitro has it: a block device that comes and goes while containers run.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+/// Where udev puts links to EBS volumes (facts 27); this machine's udev makes none for loop devices.
+const BY_ID: &str = "/dev/disk/by-id";
+const BYTES: u64 = 64 << 20;
+/// How long a device may be held after its last user has ended: kernel threads let go of it a moment later.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Takes a loop device away; the number is `LOOP_CTL_REMOVE` (linux/loop.h).
+const REMOVE: &str = "import fcntl, sys; fcntl.ioctl(open('/dev/loop-control'), 0x4C81, int(sys.argv[1]))";
+
+/// Its bytes, and while it is attached its device.
+pub(crate) struct Volume {
+    /// `vol-…`
+    pub(crate) id: String,
+    image: PathBuf,
+    link: PathBuf,
+    attached: Option<u32>,
+}
+
+impl Volume {
+    /// A new one, all zeros, in `folder`.
+    pub(crate) fn create(folder: &Path, id: String) -> Self {
+        let image = folder.join("volume");
+        File::create(&image).unwrap().set_len(BYTES).unwrap();
+        let link = Path::new(BY_ID).join(format!("nvme-Amazon_Elastic_Block_Store_{}", id.replace('-', "")));
+        Self { id, image, link, attached: None }
+    }
+
+    /// Makes it appear, under a device number that was not there before.
+    pub(crate) fn attach(&mut self) {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // Far from the numbers that others are given, and other ones than in a test that runs beside this.
+        let number = 1000 + std::process::id() % 4096 * 64 + NEXT.fetch_add(1, Ordering::Relaxed) % 64;
+        assert!(!device(number).exists(), "{} is there before it is attached", device(number).display());
+        let made = Command::new("losetup").arg(device(number)).arg(&self.image).output().unwrap();
+        assert!(made.status.success(), "losetup: {}", String::from_utf8_lossy(&made.stderr));
+        self.attached = Some(number);
+        fs::create_dir_all(BY_ID).unwrap();
+        symlink(format!("../../loop{number}"), &self.link).unwrap();
+    }
+
+    /// The number under which it is attached.
+    pub(crate) fn number(&self) -> u32 {
+        self.attached.unwrap()
+    }
+
+    /// Its device as `/proc/self/mountinfo` has it.
+    pub(crate) fn device_number(&self) -> Option<String> {
+        // Loop devices are block devices of major number 7 (Documentation/admin-guide/devices.txt).
+        self.attached.map(|number| format!(" 7:{number} "))
+    }
+
+    /// Takes the device away; an error where something still has it open or mounted.
+    pub(crate) async fn detach(&mut self) -> Result<(), String> {
+        let Some(number) = self.attached.take() else { return Ok(()) };
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match remove(number) {
+                Ok(()) => break,
+                Err(_busy) if Instant::now() < until => sleep(Duration::from_millis(50)).await,
+                Err(busy) => {
+                    self.attached = Some(number);
+                    return Err(format!("{} cannot be detached: {busy}", device(number).display()));
+                }
+            }
+        }
+        fs::remove_file(&self.link).unwrap();
+        Ok(())
+    }
+
+    /// Checks its file system, after the journal was replayed as a mount would; an error where anything is wrong.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let checked = Command::new("e2fsck").args(["-p"]).arg(&self.image).output().unwrap();
+        let again = Command::new("e2fsck").args(["-f", "-n"]).arg(&self.image).output().unwrap();
+        let problem = || String::from_utf8_lossy(&[checked.stdout.clone(), again.stdout.clone()].concat()).into_owned();
+        (checked.status.code() < Some(4) && again.status.success()).then_some(()).ok_or_else(problem)
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        if let Some(number) = self.attached {
+            if let Err(problem) = remove(number) {
+                eprintln!("{} is left: {problem}", device(number).display());
+            }
+            let _ = fs::remove_file(&self.link);
+        }
+        // Only where nothing else is in there.
+        let _ = fs::remove_dir(BY_ID).and_then(|()| fs::remove_dir("/dev/disk"));
+    }
+}
+
+fn device(number: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/loop{number}"))
+}
+
+fn remove(number: u32) -> Result<(), String> {
+    // While it is mounted this only makes the kernel detach it after the last use; the next step then fails.
+    let _ = Command::new("losetup").arg("--detach").arg(device(number)).output();
+    let removed = Command::new("python3").args(["-c", REMOVE, &number.to_string()]).output().unwrap();
+    let problem = || String::from_utf8_lossy(&removed.stderr).lines().last().unwrap_or_default().to_owned();
+    removed.status.success().then_some(()).ok_or_else(problem)
+}
