@@ -11,7 +11,7 @@ use spotsweep::claim::WorkspaceGrant;
 use tokio::time::Instant;
 
 pub(crate) use self::device::Device;
-use self::format::{Content, make, probe};
+use self::format::{Content, is_half_made, make, probe};
 use crate::config::Config;
 use crate::exit::{Failure, say};
 
@@ -57,8 +57,8 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Waits for the volume and mounts it. Only a volume that was granted as blank, and is, gets
-    /// a file system.
+    /// Waits for the volume and mounts it. Only a volume that was granted as blank gets a file system, where it is
+    /// blank or an attempt has died while it made one.
     pub(crate) async fn mount(config: &Config, grant: &WorkspaceGrant, deadline: Instant) -> Result<Self, Failure> {
         let device = device::wait(&config.devices, grant, deadline).await?;
         let point = std::path::absolute(config.root.join(POINT))
@@ -110,18 +110,22 @@ impl Workspace {
 }
 
 fn mount_device(device: &Path, point: &Path, grant: &WorkspaceGrant) -> Result<bool, Failure> {
-    let (file_system, formatted) = match probe(device).map_err(|error| WorkspaceError::Read(device.into(), error))? {
-        Content::Ext4 => ("ext4", false),
-        Content::Xfs => ("xfs", false),
-        Content::Blank if grant.blank => {
-            make(device)?;
-            say(&format!("made an ext4 file system on {}", grant.volume));
-            ("ext4", true)
-        }
+    let unread = |error| WorkspaceError::Read(device.into(), error);
+    let content = probe(device).map_err(unread)?;
+    let is_empty = || Ok(content == Content::Blank || is_half_made(device, &grant.volume)?);
+    if grant.blank && is_empty().map_err(unread)? {
+        make(device, &grant.volume)?;
+        say(&format!("made an ext4 file system on {}", grant.volume));
+        mount::mount(device, point, "ext4")?;
+        return Ok(true);
+    }
+    let file_system = match content {
+        Content::Ext4 => "ext4",
+        Content::Xfs => "xfs",
         Content::Blank | Content::Unknown => {
             return Err(WorkspaceError::Unformatted { volume: grant.volume.clone() }.into());
         }
     };
     mount::mount(device, point, file_system)?;
-    Ok(formatted)
+    Ok(false)
 }

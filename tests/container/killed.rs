@@ -1,5 +1,7 @@
 //! Containers that are killed, as when an instance dies or the grace of ECS is over.
 
+use std::fs;
+
 use serde_json::json;
 
 use crate::container::Container;
@@ -10,6 +12,8 @@ use crate::scene::{Scene, until};
 enum Stage {
     /// Has its trial, waits for the volume.
     BeforeMount,
+    /// A file system is being made.
+    HalfFormatted,
     /// The volume has a file system, and is not mounted.
     Formatted,
     /// The volume is mounted; nothing is trained yet.
@@ -35,11 +39,16 @@ impl Stage {
         scene.services.hold(match self {
             Self::Mounted => Some("mounted"),
             Self::Sealing | Self::Unmounted => Some("release"),
-            Self::BeforeMount | Self::Formatted | Self::Training | Self::Grace => None,
+            Self::BeforeMount | Self::HalfFormatted | Self::Formatted | Self::Training | Self::Grace => None,
         });
+        if self == Self::HalfFormatted {
+            fs::write(scene.probe("half"), "").unwrap();
+        }
         scene.volume.attach();
         match self {
-            Self::Formatted => until("a file system", container, || scene.probe("formatted").exists()).await,
+            Self::HalfFormatted | Self::Formatted => {
+                until("a file system", container, || scene.probe("formatted").exists()).await;
+            }
             Self::Mounted => until("the mount", container, || asked(scene, "mounted")).await,
             Self::BeforeMount | Self::Training | Self::Grace | Self::Sealing | Self::Unmounted => {
                 until("a seal", container, || scene.has_trained(14) && scene.has_sealed()).await;
@@ -52,14 +61,14 @@ impl Stage {
             Self::Grace => until("the saved state", container, || scene.has_saved()).await,
             Self::Sealing => until("the training's end", container, || container.processes() == 1).await,
             Self::Unmounted => until("the release", container, || asked(scene, "release")).await,
-            Self::BeforeMount | Self::Formatted | Self::Mounted | Self::Training => {}
+            Self::BeforeMount | Self::HalfFormatted | Self::Formatted | Self::Mounted | Self::Training => {}
         }
     }
 
     /// The step that the next attempt starts after.
     fn kept(self) -> u64 {
         match self {
-            Self::BeforeMount | Self::Formatted | Self::Mounted => 0,
+            Self::BeforeMount | Self::HalfFormatted | Self::Formatted | Self::Mounted => 0,
             Self::Training => 10,
             Self::Grace | Self::Sealing | Self::Unmounted => 14,
         }
@@ -72,14 +81,15 @@ async fn killed(stages: &[Stage]) {
         let Some(mut scene) = Scene::make(&parameters) else { return };
         let stopping = scene.file("mkfs.sh", include_str!("mkfs.sh"));
         let binds = [(stopping.as_path(), "/usr/local/sbin/mkfs.ext4")];
-        let container = scene.start(1, if *stage == Stage::Formatted { &binds } else { &[] });
+        let is_formatting = matches!(stage, Stage::HalfFormatted | Stage::Formatted);
+        let container = scene.start(1, if is_formatting { &binds } else { &[] });
         stage.reach(&mut scene, &container).await;
         container.kill();
         let killed = container.outcome().await;
         assert_eq!(killed.code, Some(137), "{stage:?}: {}", killed.stderr);
         scene.assert_nothing_is_left();
         scene.volume.detach().await.unwrap_or_else(|problem| panic!("{stage:?}: {problem}"));
-        if *stage != Stage::BeforeMount {
+        if !matches!(stage, Stage::BeforeMount | Stage::HalfFormatted) {
             scene.volume.check().unwrap_or_else(|problem| panic!("{stage:?}: {problem}"));
         }
         scene.finish(2, stage.kept()).await;
@@ -88,7 +98,7 @@ async fn killed(stages: &[Stage]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_is_killed_before_it_trains_leaves_no_mount() {
-    killed(&[Stage::BeforeMount, Stage::Formatted, Stage::Mounted]).await;
+    killed(&[Stage::BeforeMount, Stage::HalfFormatted, Stage::Formatted, Stage::Mounted]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! What is on a block device, and a file system where there is nothing.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -14,6 +14,10 @@ const PROBE_BYTES: u64 = 1024 * 1024;
 const EXT_MAGIC: ([u8; 2], usize) = ([0x53, 0xef], 1024 + 0x38);
 /// <https://docs.kernel.org/filesystems/xfs/xfs-self-describing-metadata.html>
 const XFS_MAGIC: ([u8; 4], usize) = (*b"XFSB", 0);
+
+/// Where the mark is: among data, which mkfs.ext4 does not write. What it writes lies at the start of block groups and
+/// in the last 64 KiB.
+const MARK_FROM_END: i64 = 1024 * 1024;
 
 /// What a device holds, as its first bytes tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,18 +45,47 @@ pub(super) fn probe(device: &Path) -> io::Result<Content> {
     })
 }
 
-/// Makes an ext4 file system. Nothing is kept back for root: the command may be anybody.
-pub(super) fn make(device: &Path) -> Result<(), WorkspaceError> {
-    let made = Command::new("mkfs.ext4").args(["-q", "-m", "0"]).arg(device).stdin(Stdio::null()).output();
-    match made {
-        Ok(output) if output.status.success() => Ok(()),
+/// Makes an ext4 file system. Nothing is kept back for root: the command may be anybody. A mark lies on the device
+/// until it is whole, so that what an attempt leaves that dies meanwhile is no stranger's to the next one.
+pub(super) fn make(device: &Path, volume: &str) -> Result<(), WorkspaceError> {
+    let mark = mark(volume);
+    write_mark(device, &mark).map_err(WorkspaceError::Format)?;
+    // Discarding would take the mark away; a volume that is blank has nothing to discard.
+    let options = ["-q", "-m", "0", "-E", "nodiscard"];
+    match Command::new("mkfs.ext4").args(options).arg(device).stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => {}
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(WorkspaceError::Format(io::Error::other(format!("{}: {text}", output.status))))
+            return Err(WorkspaceError::Format(io::Error::other(format!("{}: {text}", output.status))));
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(WorkspaceError::NoFormatter),
-        Err(error) => Err(WorkspaceError::Format(error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            write_mark(device, &vec![0; mark.len()]).map_err(WorkspaceError::Format)?;
+            return Err(WorkspaceError::NoFormatter);
+        }
+        Err(error) => return Err(WorkspaceError::Format(error)),
     }
+    write_mark(device, &vec![0; mark.len()]).map_err(WorkspaceError::Format)
+}
+
+/// Whether an attempt has died while it made this volume's file system. Nothing was ever mounted then.
+pub(super) fn is_half_made(device: &Path, volume: &str) -> io::Result<bool> {
+    let mark = mark(volume);
+    let mut found = vec![0; mark.len()];
+    let mut device = File::open(device)?;
+    device.seek(SeekFrom::End(-MARK_FROM_END))?;
+    device.read_exact(&mut found)?;
+    Ok(found == mark)
+}
+
+fn mark(volume: &str) -> Vec<u8> {
+    format!("spotsweep makes a file system on {volume}\n").into_bytes()
+}
+
+fn write_mark(device: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut device = OpenOptions::new().write(true).open(device)?;
+    device.seek(SeekFrom::End(-MARK_FROM_END))?;
+    device.write_all(bytes)?;
+    device.sync_all()
 }
 
 #[cfg(test)]
