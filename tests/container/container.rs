@@ -92,10 +92,10 @@ impl Container {
         serde_json::from_slice::<Vec<u32>>(&listed.stdout).unwrap_or_default().len()
     }
 
-    /// Kills all that runs in it, at once.
-    pub(crate) fn kill(&self) {
-        let killed = runc(&self.folder, &["kill", &self.id, "KILL"]).output().unwrap();
-        assert!(killed.status.success(), "runc kill: {}", String::from_utf8_lossy(&killed.stderr));
+    /// Sends a signal to its first process; when that is killed, so is all that runs in it.
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = runc(&self.folder, &["kill", &self.id, signal]).output().unwrap();
+        assert!(sent.status.success(), "runc kill: {}", String::from_utf8_lossy(&sent.stderr));
     }
 
     pub(crate) async fn outcome(mut self) -> Outcome {
@@ -145,7 +145,7 @@ fn configuration(start: &Start<'_>) -> Value {
     let network = json!({ "type": "network", "path": start.network.path() });
     configuration["linux"]["namespaces"].as_array_mut().unwrap().push(network);
     configuration["linux"]["devices"] = devices().into();
-    configuration["linux"]["cgroupsPath"] = json!(format!("/spotsweep/{}", start.id));
+    configuration["linux"]["cgroupsPath"] = json!(format!("/{}", start.id));
     configuration
 }
 

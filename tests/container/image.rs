@@ -10,7 +10,8 @@ use spotsweep_tests::local::Binaries;
 use crate::network::Network;
 
 /// What the test runs.
-const PROGRAMS: [&str; 7] = ["runc", "mmdebstrap", "ip", "losetup", "e2fsck", "python3", "mount"];
+const PROGRAMS: [&str; 9] =
+    ["runc", "mmdebstrap", "ip", "iptables", "ip6tables", "nsenter", "losetup", "e2fsck", "python3"];
 
 /// What this machine lacks for real containers; `None` where nothing is missing.
 fn missing() -> Option<String> {

@@ -51,7 +51,7 @@ impl Stage {
             }
             Self::Mounted => until("the mount", container, || asked(scene, "mounted")).await,
             Self::BeforeMount | Self::Training | Self::Grace | Self::Sealing | Self::Unmounted => {
-                until("a seal", container, || scene.has_trained(14) && scene.has_sealed()).await;
+                until("a seal", container, || scene.has_trained(14) && scene.has_sealed("step-010")).await;
             }
         }
         if matches!(self, Self::Grace | Self::Sealing | Self::Unmounted) {
@@ -77,14 +77,14 @@ impl Stage {
 
 async fn killed(stages: &[Stage]) {
     for stage in stages {
-        let parameters = json!({ "steps": 30, "wait_at": 14, "linger": if *stage == Stage::Grace { 600 } else { 0 } });
+        let parameters = json!({ "steps": 30, "waits": "14", "linger": if *stage == Stage::Grace { 600 } else { 0 } });
         let Some(mut scene) = Scene::make(&parameters) else { return };
         let stopping = scene.file("mkfs.sh", include_str!("mkfs.sh"));
         let binds = [(stopping.as_path(), "/usr/local/sbin/mkfs.ext4")];
         let is_formatting = matches!(stage, Stage::HalfFormatted | Stage::Formatted);
         let container = scene.start(1, if is_formatting { &binds } else { &[] });
         stage.reach(&mut scene, &container).await;
-        container.kill();
+        container.signal("KILL");
         let killed = container.outcome().await;
         assert_eq!(killed.code, Some(137), "{stage:?}: {}", killed.stderr);
         scene.assert_nothing_is_left();

@@ -2,13 +2,13 @@
 //! `infra/compute.yaml` has it: privileged, root, on the host's network, `/dev` at `/host/dev`, with the environment
 //! that AWS Batch and ECS give, in an unmodified Debian with Python.
 //!
-//! The host's network is a namespace of the test's own. In there the metadata service and the ECS agent's credentials
-//! have their real addresses, and Lambda and S3 have the names of their regional endpoints, with certificates by an
-//! authority that the container trusts. So no endpoint variable is set. What differs from an instance: the volume is a
-//! loop device whose by-id link the test makes (udev's work there), names come from `/etc/hosts`, and the variables for
-//! pauses are shorter.
+//! The host's network is a namespace of the test's own, which has booted with the launch template's script. From there
+//! the metadata service and the ECS agent's credentials have their real addresses, and Lambda and S3 have the names of
+//! their regional endpoints, with certificates by an authority that the container trusts. So no endpoint variable is
+//! set. What differs from an instance: the volume is a loop device whose by-id link the test makes (udev's work there),
+//! names come from `/etc/hosts`, and the variables for pauses are shorter.
 //!
-//! Needs root on Linux, `runc`, `mmdebstrap`, iproute2 and e2fsprogs; where one is missing, the tests say so and skip.
+//! Needs root on Linux and the programs in `image.rs`; where one is missing, the tests say so and skip.
 #![allow(clippy::unwrap_used, clippy::panic)]
 #![cfg(target_os = "linux")]
 
@@ -22,48 +22,62 @@ mod volume;
 
 use serde_json::{Value, json};
 
+use crate::container::Container;
 use crate::scene::{Scene, until};
 
-/// Half of an epoch, so that only the state that is saved on SIGTERM holds all of it.
-const WAIT_AT: u64 = 14;
-
 #[tokio::test(flavor = "multi_thread")]
-async fn a_noticed_trial_seals_its_volume_and_the_next_container_goes_on() {
-    let Some(mut scene) = Scene::make(&json!({ "steps": 30, "wait_at": WAIT_AT, "linger": 0 })) else { return };
+async fn a_trial_goes_from_container_to_container() {
+    // Each step is between two checkpoints, so only the state that is saved on SIGTERM holds it.
+    let parameters = json!({ "steps": 30, "waits": "14,25", "linger": 0 });
+    let Some(mut scene) = Scene::make(&parameters) else { return };
     let first = scene.start(1, &[]);
-    until("the first container waits for its volume", &first, || !scene.services.invocations("access").is_empty())
-        .await;
+    until("the first container waits", &first, || !scene.services.invocations("access").is_empty()).await;
     scene.volume.attach();
     let device = format!("/host/dev/loop{}", scene.volume.number());
-    until("a sealed checkpoint", &first, || scene.has_trained(WAIT_AT) && scene.has_sealed()).await;
-
-    scene.services.hold(Some("release"));
+    until("a sealed checkpoint", &first, || scene.has_trained(14) && scene.has_sealed("step-010")).await;
     scene.services.announce(Some(60));
-    until("the release", &first, || !scene.services.invocations("release").is_empty()).await;
-    let release = &scene.services.invocations("release")[0];
-    assert_eq!(release["seal"]["newest"], "step-014", "{}", first.log());
-    scene.volume.detach().await.unwrap();
-    assert!(first.is_running(), "{}", first.log());
-    scene.services.hold(None);
-    let first = first.outcome().await;
-    assert_eq!(first.code, Some(75), "{}", first.stderr);
-    let found: Value =
-        first.stdout.lines().find_map(|line| line.strip_prefix("surroundings ")).unwrap().parse().unwrap();
+    let first = interrupted(&mut scene, first, "step-014").await;
+    let found: Value = first.lines().find_map(|line| line.strip_prefix("surroundings ")).unwrap().parse().unwrap();
     let expected = json!({
         "user": "trial", "ids": [1000, 1000, []], "capabilities": 0, "regions": ["eu-central-1", "eu-central-1"],
         "volume": [device, "ext4"], "in_own_dev": false,
+        "reaches": { "169.254.169.254": "ConnectionRefusedError", "169.254.170.2": "reached" },
     });
     assert_eq!(found, expected);
-    scene.assert_nothing_is_left();
-    scene.volume.check().unwrap();
 
-    scene.finish(2, WAIT_AT).await;
-    let kinds: Vec<_> = scene.kinds();
-    assert_eq!(kinds, ["claim", "access", "mounted", "notice", "release", "claim", "access", "mounted", "end"]);
-    let found = json!({ "formatted": false, "newest": "step-014", "torn": [], "missing": [] });
-    assert_eq!(scene.services.invocations("mounted")[1]["found"], found);
+    // As ECS stops a container.
+    scene.services.announce(None);
+    scene.volume.attach();
+    let second = scene.start(2, &[]);
+    until("another checkpoint", &second, || scene.has_trained(25) && scene.has_sealed("step-020")).await;
+    second.signal("TERM");
+    interrupted(&mut scene, second, "step-025").await;
+
+    scene.finish(3, 25).await;
+    let expected = "claim access mounted notice release claim access mounted release claim access mounted end";
+    assert_eq!(scene.kinds(), expected.split(' ').collect::<Vec<_>>());
+    for (attempt, newest) in [(1, "step-014"), (2, "step-025")] {
+        let found = json!({ "formatted": false, "newest": newest, "torn": [], "missing": [] });
+        assert_eq!(scene.services.invocations("mounted")[attempt]["found"], found);
+    }
     let claim = &scene.services.invocations("claim")[0];
     assert_eq!((&claim["instance"], &claim["market"]), (&json!("i-0abc"), &json!("spot")), "{claim}");
+}
+
+/// Takes the volume from a container that ends in order, while it still waits for the answer to its release. Returns
+/// what it has printed.
+async fn interrupted(scene: &mut Scene, container: Container, newest: &str) -> String {
+    scene.services.hold(Some("release"));
+    let is_newest = |release: &Value| release["seal"]["newest"] == newest;
+    until("the release", &container, || scene.services.invocations("release").iter().any(is_newest)).await;
+    scene.volume.detach().await.unwrap();
+    assert!(container.is_running(), "{}", container.log());
+    scene.services.hold(None);
+    let ended = container.outcome().await;
+    assert_eq!(ended.code, Some(75), "{}", ended.stderr);
+    scene.assert_nothing_is_left();
+    scene.volume.check().unwrap();
+    ended.stdout
 }
 
 /// The template, and what of it the container of these tests is made of.

@@ -1,45 +1,83 @@
-//! A network namespace of the test's own, with the addresses that an instance reaches its services at.
+//! The instance's network, in a namespace of the test's own, and behind a link another one for what is not on it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
-use std::process::Command;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The instance's metadata service.
+/// The instance's metadata service, which is not on the instance.
 pub(crate) const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
-/// The ECS agent's, which hands out task credentials.
+/// The ECS agent's on the instance, which hands out task credentials.
 pub(crate) const AGENT: Ipv4Addr = Ipv4Addr::new(169, 254, 170, 2);
 /// Where the names of AWS's public endpoints lead: an address for documentation (RFC 5737).
 pub(crate) const PUBLIC: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 
 /// Gone when dropped.
 pub(crate) struct Network {
-    name: String,
+    instance: Namespace,
+    outside: Namespace,
 }
 
 impl Network {
-    /// Makes the namespace, in which the addresses are up and nothing else is.
+    /// Makes the namespaces, the link between them, and the addresses; nothing else is reached.
     pub(crate) fn make(name: &str) -> Result<Self, String> {
-        ip(&["netns", "add", name])?;
-        let network = Self { name: name.to_owned() };
-        ip(&["-n", name, "link", "set", "lo", "up"])?;
-        for address in [METADATA, AGENT, PUBLIC] {
-            ip(&["-n", name, "address", "add", &format!("{address}/32"), "dev", "lo"])?;
+        let network =
+            Self { instance: Namespace::make(format!("{name}-i"))?, outside: Namespace::make(format!("{name}-o"))? };
+        let (instance, outside) = (&network.instance, &network.outside);
+        let pair = ["netns", &instance.name, "type", "veth", "peer", "name", "eth0", "netns", &outside.name];
+        ip(&[&["link", "add", "eth0"], &pair[..]].concat())?;
+        for (namespace, address) in [(instance, "10.0.1.23/24"), (outside, "10.0.1.1/24")] {
+            ip(&["-n", &namespace.name, "address", "add", address, "dev", "eth0"])?;
+            ip(&["-n", &namespace.name, "link", "set", "eth0", "up"])?;
+        }
+        ip(&["-n", &instance.name, "route", "add", "default", "via", "10.0.1.1"])?;
+        for address in [AGENT, METADATA, PUBLIC] {
+            let at = &network.holding(address).name;
+            ip(&["-n", at, "address", "add", &format!("{address}/32"), "dev", "lo"])?;
         }
         Ok(network)
     }
 
-    /// For whatever is to run in it.
-    pub(crate) fn path(&self) -> PathBuf {
-        PathBuf::from("/run/netns").join(&self.name)
+    fn holding(&self, address: Ipv4Addr) -> &Namespace {
+        if address == AGENT { &self.instance } else { &self.outside }
     }
 
-    /// A socket that listens in the namespace. It can be used outside of it: a socket stays where it was made.
+    /// The instance's, for whatever is to run on it.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.instance.path()
+    }
+
+    /// Does what an instance does at its boot: the script is that of the launch template, on a root file system in `folder`.
+    pub(crate) fn boot(&self, folder: &Path) {
+        let template = include_str!("../../infra/compute.yaml");
+        let (_, script) = template.split_once("#cloud-boothook\n").unwrap();
+        let (script, _) = script.split_once("--==SPOTSWEEP==--").unwrap();
+        let programs = folder.join("programs");
+        fs::create_dir(&programs).unwrap();
+        // The script stops the ECS agent where it fails: this machine's services stay as they are.
+        symlink("/bin/true", programs.join("systemctl")).unwrap();
+        let script_file = folder.join("boothook");
+        fs::write(&script_file, script.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>())
+            .unwrap();
+        let booted = Command::new("nsenter")
+            .arg(format!("--net={}", self.path().display()))
+            .arg("bash")
+            .arg(script_file)
+            .env("ROOT", folder.join("instance"))
+            .env("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(booted.status.success(), "the boot script: {}", String::from_utf8_lossy(&booted.stderr));
+    }
+
+    /// A socket that listens in the address's namespace. It can be used outside of it: a socket stays where it was made.
     pub(crate) fn listen(&self, address: Ipv4Addr, port: u16) -> TcpListener {
-        let namespace = File::open(self.path()).unwrap();
+        let namespace = File::open(self.holding(address).path()).unwrap();
         // The namespace is changed for one thread, which ends with this.
         let listening = std::thread::spawn(move || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
@@ -51,7 +89,25 @@ impl Network {
     }
 }
 
-impl Drop for Network {
+/// Gone when dropped, with its links.
+struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    fn make(name: String) -> Result<Self, String> {
+        ip(&["netns", "add", &name])?;
+        let made = Self { name };
+        ip(&["-n", &made.name, "link", "set", "lo", "up"])?;
+        Ok(made)
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from("/run/netns").join(&self.name)
+    }
+}
+
+impl Drop for Namespace {
     fn drop(&mut self) {
         if let Err(problem) = ip(&["netns", "delete", &self.name]) {
             eprintln!("{problem}");

@@ -43,6 +43,7 @@ impl Scene {
         let folder = tempfile::Builder::new().prefix(&name).tempdir_in(image.parent().unwrap()).unwrap();
         fs::create_dir(folder.path().join("probe")).unwrap();
         let network = Network::make(&name).unwrap();
+        network.boot(folder.path());
         let volume = Volume::create(folder.path(), format!("vol-{:08x}{number:02x}", std::process::id()));
         let services = Services::start(&network, folder.path(), &volume.id, parameters);
         Some(Self { volume, services, network, name, image, folder })
@@ -106,8 +107,8 @@ impl Scene {
         self.reports(|report| report["metrics"]["sum"]["step"].as_f64() == Some(steps as f64))
     }
 
-    pub(crate) fn has_sealed(&self) -> bool {
-        self.reports(|report| report["seal"]["newest"] == "step-010")
+    pub(crate) fn has_sealed(&self, checkpoint: &str) -> bool {
+        self.reports(|report| report["seal"]["newest"] == checkpoint)
     }
 
     pub(crate) fn has_saved(&self) -> bool {

@@ -1,14 +1,18 @@
-"""A training as people write it: a cache below ~, the user's name, a checkpoint now and then, its state saved on SIGTERM."""
+"""A training as people write it: a cache below ~, the user's name, workers, checkpoints, its state saved on SIGTERM."""
 import getpass
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 parameters = dict(argument.removeprefix("--").split("=", 1) for argument in sys.argv[1:])
-steps, wait_at = int(parameters["steps"]), int(parameters["wait_at"])
+steps, attempt = int(parameters["steps"]), int(os.environ["AWS_BATCH_JOB_ATTEMPT"])
+# The step at which an attempt waits for its end, for one attempt after the other; all others come to their end.
+waits = [*map(int, parameters["waits"].split(",")), *[None] * attempt][attempt - 1]
 checkpoints, output = (Path(os.environ[name]) for name in ("SPOTSWEEP_CHECKPOINTS", "SPOTSWEEP_OUTPUT"))
 stopping = False
 
@@ -27,6 +31,14 @@ def save(state):
     part.rename(checkpoints / f"step-{state['step']:03}")
 
 
+def reach(address):
+    try:
+        socket.create_connection((address, 80), timeout=5).close()
+    except OSError as error:
+        return type(error).__name__
+    return "reached"
+
+
 def surroundings():
     """What a program finds around itself: it shall be as on any machine."""
     cache = Path("~/.cache/torch/hub").expanduser()
@@ -42,12 +54,15 @@ def surroundings():
         "capabilities": int(capabilities, 16),
         "regions": [os.environ.get(name) for name in ("AWS_REGION", "AWS_DEFAULT_REGION")],
         "volume": volume,
+        "reaches": {address: reach(address) for address in ("169.254.169.254", "169.254.170.2")},
         "in_own_dev": os.path.exists(volume[0].replace("/host/dev", "/dev")),
     }
 
 
 signal.signal(signal.SIGTERM, stop)
 print("surroundings " + json.dumps(surroundings()))
+# A worker that leaves the session, keeps the volume busy and does not end by itself.
+subprocess.Popen(["sleep", "600"], cwd=checkpoints, start_new_session=True)
 found = sorted(checkpoints.glob("step-*"))
 state = json.loads(found[-1].read_text()) if found else {"step": 0, "sum": 0}
 print(f"starting after step {state['step']}")
@@ -58,7 +73,7 @@ while state["step"] < steps:
         time.sleep(int(parameters["linger"]))
         # As Megatron-LM's loop does: it proves nothing about the training's end.
         sys.exit(0)
-    if state["step"] == wait_at and not os.environ["AWS_BATCH_JOB_ATTEMPT"] == "2":
+    if state["step"] == waits:
         time.sleep(0.02)
         continue
     state = {"step": state["step"] + 1, "sum": state["sum"] + state["step"] + 1}
