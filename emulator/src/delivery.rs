@@ -1,7 +1,7 @@
 //! From the World to the event bus's targets: EventBridge's part, played with the deployed rules.
 //!
 //! ListRules → TestEventPattern → ListTargetsByRule → Invoke, at whatever AWS endpoint is given:
-//! PutEvents cannot carry `aws.*` events, there as on AWS.
+//! PutEvents cannot carry `aws.*` events, there as on AWS. A target that is a log group is kept here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,9 +14,11 @@ use tokio::task::JoinHandle;
 use crate::{Config, Injection};
 
 mod bus;
+mod log_groups;
 mod plan;
 
-use bus::Bus;
+use bus::{Bus, Target};
+pub(crate) use log_groups::{Line, LogGroups};
 use plan::Plan;
 
 /// Deliveries at once. EventBridge keeps no order either.
@@ -69,6 +71,7 @@ struct Carrier {
     plan: Mutex<Plan>,
     permits: Semaphore,
     counters: Counters,
+    log_groups: LogGroups,
     outstanding: watch::Sender<usize>,
 }
 
@@ -82,6 +85,7 @@ impl Delivery {
             plan: Mutex::new(Plan::new(injection)),
             permits: Semaphore::new(CONCURRENT),
             counters: Counters::default(),
+            log_groups: LogGroups::default(),
             outstanding: watch::Sender::new(0),
         });
         let dispatcher = tokio::spawn(dispatch(carrier.clone(), inbox));
@@ -133,6 +137,11 @@ impl Delivery {
         }
     }
 
+    /// What rules have recorded.
+    pub(crate) fn log_groups(&self) -> &LogGroups {
+        &self.carrier.log_groups
+    }
+
     pub(crate) fn stop(&self) {
         self.dispatcher.abort();
     }
@@ -175,12 +184,17 @@ impl Carrier {
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         let text = event.to_string();
-        let Some(functions) = self.insist(event, || bus.functions_for(event, &text)).await else {
+        let Some(targets) = self.insist(event, || bus.targets_for(event, &text)).await else {
             return;
         };
-        for function in functions {
-            if self.insist(event, || bus.invoke(&function, &text)).await.is_some() {
-                Counters::add(&self.counters.invoked);
+        for target in targets {
+            match target {
+                Target::LogGroup(group) => self.log_groups.put(&group, &text),
+                Target::Function(function) => {
+                    if self.insist(event, || bus.invoke(&function, &text)).await.is_some() {
+                        Counters::add(&self.counters.invoked);
+                    }
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, Volumes};
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, LogGroups};
 use crate::http;
 use crate::http::record::Recorder;
 use crate::world::ebs::VolumeOrder;
@@ -94,7 +94,7 @@ impl Emulator {
         let (volume_orders, volume_inbox) = mpsc::unbounded_channel();
         let groups = Groups::default();
         let core = Arc::new(Core {
-            world: Mutex::new(World::new(config.settings()).with_bytes_outside()),
+            world: Mutex::new(World::new(config.settings()).with_bytes_outside().with_ecs_events()),
             wake: Notify::new(),
             orders,
             volume_orders,
@@ -282,6 +282,11 @@ impl Core {
     /// The folder of what containers print, by log stream.
     pub(crate) fn logs(&self) -> &Path {
         &self.logs
+    }
+
+    /// What rules have recorded.
+    pub(crate) fn log_groups(&self) -> &LogGroups {
+        self.delivery.log_groups()
     }
 
     pub(crate) fn request_id(&self) -> String {

@@ -1,4 +1,4 @@
-//! The emulator's HTTP surface: Batch, EC2, ECS, CloudWatch Logs, the price list, IMDS, and its own
+//! The emulator's HTTP surface: Batch, EC2, ECS, FIS, CloudWatch Logs, the price list, IMDS, and its own
 //! small API, on one port.
 
 use std::convert::Infallible;
@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use axum::routing::{any, get, post};
+use axum::routing::{any, delete, get, post};
 use axum::{Router, middleware};
 use http_body::Frame;
 
@@ -22,6 +22,7 @@ use crate::driver::Core;
 mod batch;
 mod ec2;
 mod ecs;
+mod fis;
 mod imds;
 mod logs;
 mod own;
@@ -33,6 +34,10 @@ pub(crate) fn router(core: Arc<Core>, recorder: Option<Recorder>) -> Router {
     let router = Router::new()
         .route("/", post(root))
         .route("/v1/{action}", post(batch::call))
+        .route("/experimentTemplates", post(fis::create_template))
+        .route("/experimentTemplates/{id}", delete(fis::delete_template))
+        .route("/experiments", post(fis::start))
+        .route("/experiments/{id}", get(fis::show))
         .route("/imds/{instance}/{*path}", any(imds::call))
         .route("/_emulator/state", get(own::state))
         .route("/_emulator/calls", get(own::calls))

@@ -22,6 +22,7 @@ pub mod ecs;
 mod error;
 mod events;
 mod filter;
+pub mod fis;
 mod ids;
 mod instance;
 pub mod prices;
@@ -115,6 +116,8 @@ enum Timer {
     Booted { instance: String },
     /// An instance has been without jobs for the idle time, if it still is since then.
     Idle { instance: String, since: Timestamp },
+    /// The warning of an interruption that FIS sends.
+    Warn { instance: String },
     /// The two minutes of an interruption notice are over.
     Reclaim { instance: String },
     /// A shutting-down instance is terminated.
@@ -147,6 +150,9 @@ pub struct World {
     /// Most instances that a zone has spot capacity for; a zone without an entry has no limit.
     zone_capacity: BTreeMap<String, u32>,
     ebs: Ebs,
+    fis: fis::Fis,
+    /// Whether ECS's events about container instances are put on the bus: no function of the product takes them.
+    ecs_events: bool,
     trouble: Trouble,
     throttle: Throttle,
     calls: Calls,
@@ -167,9 +173,17 @@ impl World {
             instances: BTreeMap::new(),
             zone_capacity: BTreeMap::new(),
             ebs: Ebs::default(),
+            fis: fis::Fis::default(),
+            ecs_events: false,
             trouble: Trouble::default(),
             calls: Calls::default(),
         }
+    }
+
+    /// Also tells the bus of container instances, as ECS does.
+    #[must_use]
+    pub fn with_ecs_events(self) -> Self {
+        Self { ecs_events: true, ..self }
     }
 
     /// What the World was made with.
@@ -221,6 +235,7 @@ impl World {
             Timer::TimedOut { run, attempt } => self.attempt_timed_out(run, attempt),
             Timer::Booted { instance } => self.booted(&instance),
             Timer::Idle { instance, since } => self.idle_over(&instance, since),
+            Timer::Warn { instance } => self.warn(&instance),
             Timer::Reclaim { instance } => self.shut_down(&instance, instance::Cause::SpotReclaim),
             Timer::Terminated { instance } => self.terminated(&instance),
             Timer::Forgotten { instance } => {

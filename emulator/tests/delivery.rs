@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use spotsweep_emulator::{Config, Emulator, Injection};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Rules, what was invoked with what, and how many invocations still fail.
 #[derive(Default)]
@@ -36,7 +37,9 @@ async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Resp
         Some("AWSEvents.ListTargetsByRule") => {
             let name = body["Rule"].as_str().unwrap();
             let arn = format!("arn:aws:lambda:us-east-1:000000000000:function:{name}");
-            json!({"Targets": [{"Id": "1", "Arn": arn}, {"Id": "2", "Arn": "arn:aws:sqs:us-east-1:000000000000:q"}]})
+            let group = "arn:aws:logs:us-east-1:000000000000:log-group:/aws/events/recorded";
+            let target = if name == "recorded" { group } else { &arn };
+            json!({"Targets": [{"Id": "1", "Arn": target}, {"Id": "2", "Arn": "arn:aws:sqs:us-east-1:000000000000:q"}]})
         }
         Some("AWSEvents.TestEventPattern") => {
             let pattern: Value = serde_json::from_str(body["EventPattern"].as_str().unwrap()).unwrap();
@@ -84,6 +87,7 @@ impl Rig {
                 rule("off", "DISABLED", json!({"source": ["aws.batch"]})),
                 rule("other-type", "ENABLED", json!({"source": ["aws.batch"], "detail-type": ["Other"]})),
                 rule("all", "ENABLED", json!({"detail-type": ["Change"]})),
+                rule("recorded", "ENABLED", json!({"source": ["aws.ec2"], "detail-type": ["Change"]})),
             ],
             failing: Mutex::new(failing),
             ..Endpoint::default()
@@ -158,4 +162,46 @@ async fn injected_trouble_is_real_and_never_loses_what_aws_promises() {
     let wanted: Vec<_> = (0..20).map(|n| format!("{} {}", if n < 10 { "all" } else { "batch" }, n % 10 / 2)).collect();
     assert_eq!(found, wanted);
     assert_eq!((&counts["lost"], &counts["emitted"]), (&json!(5), &json!(10)));
+}
+
+#[tokio::test]
+async fn a_rule_records_events_in_its_log_group() {
+    let rig = Rig::new(Injection::default(), 0).await;
+    let read = async |body: Value| -> (u16, Value) {
+        let url = rig.emulator.endpoint();
+        let request = format!(
+            "POST / HTTP/1.1\r\nhost: {host}\r\nx-amz-target: Logs_20140328.FilterLogEvents\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.to_string().len(),
+            host = url.trim_start_matches("http://")
+        );
+        let mut stream = tokio::net::TcpStream::connect(url.trim_start_matches("http://")).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
+    };
+    let group = |more: Value| {
+        let mut body = json!({"logGroupName": "/aws/events/recorded"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    assert_eq!(read(group(json!({}))).await.1["__type"], "ResourceNotFoundException");
+    for (source, id) in [("aws.ec2", 1), ("aws.batch", 2), ("aws.ec2", 3)] {
+        rig.emulator.deliver(event(source, id)).await;
+    }
+    let (_, first) = read(group(json!({"limit": 1}))).await;
+    let (_, second) = read(group(json!({"limit": 5, "nextToken": first["nextToken"]}))).await;
+    assert_eq!(second["nextToken"], Value::Null);
+    let messages = [&first, &second].map(|page| page["events"][0]["message"].as_str().unwrap().to_owned());
+    assert_eq!(messages, [event("aws.ec2", 1), event("aws.ec2", 3)].map(|event| event.to_string()));
+    assert!(first["events"][0]["ingestionTime"].as_i64().unwrap() > 1_700_000_000_000);
+    let later =
+        read(group(json!({"startTime": first["events"][0]["ingestionTime"].as_i64().unwrap() + 60_000}))).await.1;
+    assert_eq!(later["events"], json!([]));
+    for mistake in [json!({"limit": 0}), json!({"nextToken": "x"}), json!({"filterPattern": "x"})] {
+        assert_eq!(read(group(mistake.clone())).await.0, 400, "{mistake}");
+    }
+    rig.finish().await;
 }

@@ -1,8 +1,8 @@
-//! The default event bus of an AWS endpoint: its rules, and their Lambda functions.
+//! The default event bus of an AWS endpoint: its rules, and the functions and log groups that they lead to.
 
 use std::time::{Duration, Instant};
 
-use aws_sdk_eventbridge::types::{RuleState, Target};
+use aws_sdk_eventbridge::types::RuleState;
 use aws_sdk_lambda::config::retry::RetryConfig;
 use aws_sdk_lambda::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_lambda::primitives::Blob;
@@ -10,6 +10,8 @@ use aws_sdk_lambda::types::InvocationType;
 use aws_smithy_http_client::tls;
 use serde_json::Value;
 use tokio::sync::Mutex;
+
+use super::log_groups::group_of;
 
 /// How long rules and targets are believed.
 const FRESH: Duration = Duration::from_secs(3);
@@ -27,13 +29,22 @@ pub(super) enum BusError {
     Invoke { function: String, source: Box<aws_sdk_lambda::Error> },
 }
 
+/// Where a rule sends events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    /// The ARN of a function.
+    Function(String),
+    /// The name of a log group.
+    LogGroup(String),
+}
+
 /// An enabled rule with an event pattern.
 struct Rule {
     name: String,
     pattern: String,
     /// The pattern's `source`, where it is a plain list of strings.
     sources: Option<Vec<String>>,
-    functions: Vec<String>,
+    targets: Vec<Target>,
 }
 
 /// The event bus, seen through the SDK.
@@ -66,15 +77,15 @@ impl Bus {
         }
     }
 
-    /// ARNs of the functions that the rules send this event to.
-    pub(super) async fn functions_for(&self, event: &Value, text: &str) -> Result<Vec<String>, BusError> {
-        let mut functions = Vec::new();
+    /// Where the rules send this event.
+    pub(super) async fn targets_for(&self, event: &Value, text: &str) -> Result<Vec<Target>, BusError> {
+        let mut targets = Vec::new();
         for rule in self.rules().await?.iter() {
             if rule.may_match(event) && self.matches(rule, text).await? {
-                functions.extend(rule.functions.iter().cloned());
+                targets.extend(rule.targets.iter().cloned());
             }
         }
-        Ok(functions)
+        Ok(targets)
     }
 
     pub(super) async fn invoke(&self, function: &str, event: &str) -> Result<(), BusError> {
@@ -123,8 +134,8 @@ impl Bus {
                     continue;
                 };
                 if rule.state() == Some(&RuleState::Enabled) {
-                    let functions = self.functions_of(name).await?;
-                    rules.push(Rule::new(name, pattern, functions));
+                    let targets = self.targets_of(name).await?;
+                    rules.push(Rule::new(name, pattern, targets));
                 }
             }
             token = page.next_token().map(str::to_owned);
@@ -134,8 +145,8 @@ impl Bus {
         }
     }
 
-    async fn functions_of(&self, rule: &str) -> Result<Vec<String>, BusError> {
-        let mut functions = Vec::new();
+    async fn targets_of(&self, rule: &str) -> Result<Vec<Target>, BusError> {
+        let mut targets = Vec::new();
         let mut token = None;
         loop {
             let call = self.events.list_targets_by_rule().rule(rule).set_next_token(token);
@@ -143,21 +154,21 @@ impl Bus {
                 let rule = rule.to_owned();
                 BusError::ListTargets { rule, source: Box::new(error.into()) }
             })?;
-            functions.extend(page.targets().iter().filter_map(|target| function_of(rule, target)));
+            targets.extend(page.targets().iter().filter_map(|target| target_of(rule, target)));
             token = page.next_token().map(str::to_owned);
             if token.is_none() {
-                return Ok(functions);
+                return Ok(targets);
             }
         }
     }
 }
 
 impl Rule {
-    fn new(name: &str, pattern: &str, functions: Vec<String>) -> Self {
+    fn new(name: &str, pattern: &str, targets: Vec<Target>) -> Self {
         let sources = serde_json::from_str::<Value>(pattern)
             .ok()
             .and_then(|parsed| serde_json::from_value(parsed["source"].clone()).ok());
-        Rule { name: name.to_owned(), pattern: pattern.to_owned(), sources, functions }
+        Rule { name: name.to_owned(), pattern: pattern.to_owned(), sources, targets }
     }
 
     /// Spares a call where the pattern asks for another source: all fields of a pattern must match.
@@ -167,11 +178,18 @@ impl Rule {
 }
 
 /// Other targets and transformed inputs are left to EventBridge itself: here they are only named.
-fn function_of(rule: &str, target: &Target) -> Option<String> {
+fn target_of(rule: &str, target: &aws_sdk_eventbridge::types::Target) -> Option<Target> {
     let transformed = target.input().is_some() || target.input_path().is_some() || target.input_transformer().is_some();
-    if target.arn().contains(":lambda:") && !transformed {
-        return Some(target.arn().to_owned());
+    if !transformed && target.arn().contains(":lambda:") {
+        return Some(Target::Function(target.arn().to_owned()));
     }
-    tracing::warn!(rule, target = target.arn(), "the emulator delivers whole events to Lambda only");
+    if let Some(group) = group_of(target.arn()).filter(|_| !transformed) {
+        return Some(Target::LogGroup(group.to_owned()));
+    }
+    tracing::warn!(
+        rule,
+        target = target.arn(),
+        "the emulator delivers whole events to Lambda and CloudWatch Logs only"
+    );
     None
 }

@@ -81,7 +81,8 @@ pub(super) async fn call(State(core): State<Arc<Core>>, Path(path): Path<String>
     })
 }
 
-fn error(error: &ApiError) -> Response {
+/// restJson1's errors.
+pub(super) fn error(error: &ApiError) -> Response {
     let body = serde_json::json!({"message": error.message}).to_string();
     let mut response = answer(error.status, "application/json", body);
     response.headers_mut().insert("x-amzn-errortype", HeaderValue::from_static(error.code));

@@ -1,6 +1,9 @@
-//! CloudWatch Logs' wire, for reading what containers print: JSON 1.1, GetLogEvents from the head of a stream on.
+//! CloudWatch Logs' wire: JSON 1.1. GetLogEvents reads what containers print, from the head of a stream on;
+//! FilterLogEvents what rules have recorded (`filter`).
 //!
 //! A stream is the attempt's own file. Its lines have no times of their own: each gets the time of the newest (<https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html>).
+
+mod filter;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,6 +21,7 @@ use crate::driver::Core;
 /// What `X-Amz-Target` begins with.
 pub(super) const VERSION: &str = "Logs_20140328.";
 const GET: &str = "GetLogEvents";
+const FILTER: &str = "FilterLogEvents";
 /// Most events of one answer, as AWS has it.
 const MOST_EVENTS: usize = 10_000;
 /// Most bytes of one answer, as AWS has it.
@@ -53,9 +57,10 @@ pub(super) fn call(core: &Arc<Core>, target: &str, body: &Bytes) -> Answer {
                 check_group(core, &request)?;
                 events(core.logs(), &request)
             }),
+        Some(FILTER) => filter::filter(core, body),
         Some(_) | None => Err((
             "UnknownOperationException",
-            format!("{target} is not known to spotsweep-emulator: it has {VERSION}{GET}."),
+            format!("{target} is not known to spotsweep-emulator: it has {VERSION}{GET} and {VERSION}{FILTER}."),
         )),
     };
     Ok(match outcome {

@@ -53,6 +53,25 @@ impl World {
         Some(self.batch.environments.get(environment)?.cluster.clone())
     }
 
+    /// ARN and detail of an event about an instance
+    /// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_container_instance_events.html>).
+    pub(super) fn container_instance_event(&self, instance: &str) -> Option<(String, Value)> {
+        let found = self.instances.get(instance)?;
+        let cluster = self.arn("ecs", &format!("cluster/{}", self.cluster_of(instance)?));
+        let is_draining = self.is_draining(found);
+        let detail = json!({
+            "agentConnected": true,
+            "clusterArn": cluster,
+            "containerInstanceArn": found.container_instance_arn,
+            "ec2InstanceId": found.id,
+            "status": if is_draining { "DRAINING" } else { "ACTIVE" },
+            // ECS counts up with every change of the instance.
+            "version": if is_draining { 2 } else { 1 },
+            "updatedAt": self.now.to_string(),
+        });
+        Some((found.container_instance_arn.clone(), detail))
+    }
+
     fn detail_of(&self, instance: &Instance) -> Value {
         let attributes = [
             ("ecs.availability-zone", &instance.zone),

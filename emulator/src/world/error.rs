@@ -10,6 +10,8 @@ pub enum Service {
     Ec2,
     /// Amazon ECS (JSON 1.1).
     Ecs,
+    /// AWS Fault Injection Service (restJson1).
+    Fis,
 }
 
 /// A refusal, with the code that the SDKs show.
@@ -52,12 +54,12 @@ impl ApiError {
         let message = match service {
             Service::Batch => "Too Many Requests",
             Service::Ec2 => "Request limit exceeded.",
-            Service::Ecs => "Rate exceeded",
+            Service::Ecs | Service::Fis => "Rate exceeded",
         };
         let (code, status) = match service {
             Service::Batch => ("TooManyRequestsException", 429),
             Service::Ec2 => ("RequestLimitExceeded", 503),
-            Service::Ecs => ("ThrottlingException", 400),
+            Service::Ecs | Service::Fis => ("ThrottlingException", 400),
         };
         ApiError { code, status, message: message.into() }
     }
@@ -67,6 +69,7 @@ impl ApiError {
         let code = match service {
             Service::Batch | Service::Ecs => "ServerException",
             Service::Ec2 => "InternalError",
+            Service::Fis => "InternalFailure",
         };
         ApiError { code, status: 500, message: "An internal error has occurred.".into() }
     }

@@ -33,6 +33,14 @@ impl World {
         self.emit("aws.ec2", "EC2 Instance Rebalance Recommendation", &arn, &detail);
     }
 
+    /// At least once (facts 2), where asked for: an instance has joined its cluster, or drains.
+    pub(super) fn emit_container_instance(&mut self, instance: &str) {
+        let detail = if self.ecs_events { self.container_instance_event(instance) } else { None };
+        if let Some((arn, detail)) = detail {
+            self.emit("aws.ecs", "ECS Container Instance State Change", &arn, &detail);
+        }
+    }
+
     /// Best effort (facts 2).
     pub(super) fn emit_volume(&mut self, volume: &str, event: &str, result: &str, cause: &str) {
         let arn = self.arn("ec2", &format!("volume/{volume}"));

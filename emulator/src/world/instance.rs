@@ -169,6 +169,9 @@ impl World {
                 let at = self.now.saturating_add(notice).unwrap_or(Timestamp::MAX);
                 self.live_spot(id)?.interruption = Some(at);
                 self.emit_interruption_warning(id, &zone);
+                if !self.trouble.without_draining {
+                    self.emit_container_instance(id);
+                }
                 self.after(notice, Timer::Reclaim { instance: id.to_owned() });
             }
         }
@@ -231,6 +234,7 @@ impl World {
         instance.state = InstanceState::Running;
         instance.idle_since = Some(now);
         self.emit_instance_state(id, InstanceState::Running);
+        self.emit_container_instance(id);
         self.watch_idle(id);
     }
 

@@ -73,7 +73,7 @@ impl World {
         let by_chance = share > 0.0 && self.throttle.rng.unit() < share;
         let rate = match service {
             Service::Ec2 if self.trouble.request_limits => ec2_rate(action),
-            Service::Ec2 | Service::Batch | Service::Ecs => None,
+            Service::Ec2 | Service::Batch | Service::Ecs | Service::Fis => None,
         };
         by_chance || rate.is_some_and(|rate| !self.take_token(action, rate))
     }

@@ -13,6 +13,8 @@ pub struct Timings {
     pub image_pull: Duration,
     /// How long an instance without jobs is kept.
     pub idle: Duration,
+    /// From an interruption's warning to the instance's end, where FIS interrupts it.
+    pub notice: Duration,
     /// From SIGTERM to SIGKILL for a container that is stopped (30 s for the ECS agent).
     pub stop_grace: Duration,
     /// A volume, from the request until it is available.
@@ -38,6 +40,8 @@ impl Default for Timings {
             boot: Duration::from_secs(1),
             image_pull: Duration::from_millis(500),
             idle: Duration::from_secs(5),
+            // As the demo's reclaims have it: nobody waits two minutes for a training of seconds.
+            notice: Duration::from_secs(2),
             stop_grace: Duration::from_secs(30),
             create_volume: Duration::from_millis(150),
             delete_volume: Duration::from_millis(100),
@@ -61,6 +65,8 @@ impl Timings {
             image_pull: Duration::from_secs(80),
             // Batch keeps an idle instance for some minutes, so that the next job finds it warm.
             idle: Duration::from_secs(300),
+            // EC2 user guide, "Spot Instance interruption notices".
+            notice: Duration::from_secs(120),
             // ECS_CONTAINER_STOP_TIMEOUT's default.
             stop_grace: Duration::from_secs(30),
             create_volume: Duration::from_secs(5),

@@ -4,6 +4,7 @@
 mod api;
 mod attachments;
 mod capacity;
+mod fis;
 mod jobs;
 mod lab;
 mod limits;
