@@ -1,4 +1,4 @@
-"""Runs ministack, tied to the command that started it, with four things mended.
+"""Runs ministack, tied to the command that started it, with five things mended.
 
 Its EventBridge calls a function once and ignores failures; AWS hands the event to Lambda's
 asynchronous queue, with its retries and its on-failure destination.
@@ -7,6 +7,9 @@ It enforces IAM (AUTH=true), and knows two things less than AWS about a request.
 here, and the bucket's policy refuses whatever comes without; and it does not tell a policy the
 source of the events that are put. Nor does it fill the variables in a statement's resources
 (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html).
+
+Its CloudFormation does not have AWS::FIS::ExperimentTemplate. The emulator serves FIS, so templates
+are made there.
 """
 
 import dataclasses
@@ -16,10 +19,12 @@ import re
 import signal
 import sys
 import threading
+import urllib.request
 
 import ministack.app
 import ministack.core.iam_actions as iam_actions
 import ministack.core.iam_evaluator as iam_evaluator
+import ministack.services.cloudformation.provisioners as provisioners
 import ministack.services.eventbridge as eventbridge
 import ministack.services.lambda_svc as lambda_svc
 import ministack.services.sts as sts
@@ -86,10 +91,41 @@ def give_jobs_their_role():
     sts.register_session(key, {"Arn": arn, "UserId": f"{role}:local", "SecretAccessKey": key, "SessionToken": key})
 
 
+def to_fis(method, path, body=None):
+    """Calls the emulator's FIS."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(os.environ["AWS_ENDPOINT_URL_FIS"] + path, data, method=method)
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def members(given):
+    """Members of the API, which begin in lower case; CloudFormation's begin in upper case."""
+    return {name[0].lower() + name[1:]: value for name, value in given.items()}
+
+
+def create_experiment_template(_logical_id, properties, stack):
+    """Makes an AWS::FIS::ExperimentTemplate."""
+    body = members(properties) | {"clientToken": stack}
+    body["targets"] = {name: members(target) for name, target in body["targets"].items()}
+    for target in body["targets"].values():
+        target["filters"] = [members(one) for one in target.get("filters", [])]
+    body["actions"] = {name: members(action) for name, action in body["actions"].items()}
+    body["stopConditions"] = [members(condition) for condition in body["stopConditions"]]
+    made = to_fis("POST", "/experimentTemplates", body)["experimentTemplate"]["id"]
+    return made, {"Id": made}
+
+
+def delete_experiment_template(template, _properties):
+    """Deletes it."""
+    to_fis("DELETE", f"/experimentTemplates/{template}")
+
+
 threading.Thread(target=follow_parent, daemon=True).start()
 eventbridge._dispatch_to_lambda = to_lambda
 ministack.app.pin_request_origin = as_over_tls
 iam_actions.request_tag_context = request_context
 iam_evaluator._first_match = first_match_of_filled
+provisioners._RESOURCE_HANDLERS["AWS::FIS::ExperimentTemplate"] = {"create": create_experiment_template, "delete": delete_experiment_template}
 give_jobs_their_role()
 ministack.app.main()

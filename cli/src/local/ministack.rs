@@ -26,8 +26,13 @@ const RECORDER: &str = include_str!("record.py");
 /// Names the folder in which all requests are recorded, the emulator's too (`emulator/src/http/record.rs`).
 const RECORD: &str = "SPOTSWEEP_RECORD";
 /// The services that the emulator serves.
-const EMULATED: [&str; 4] =
-    ["AWS_ENDPOINT_URL_BATCH", "AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL_ECS", "AWS_ENDPOINT_URL_PRICING"];
+const EMULATED: [&str; 5] = [
+    "AWS_ENDPOINT_URL_BATCH",
+    "AWS_ENDPOINT_URL_EC2",
+    "AWS_ENDPOINT_URL_ECS",
+    "AWS_ENDPOINT_URL_FIS",
+    "AWS_ENDPOINT_URL_PRICING",
+];
 /// It is up in 0.4 s; a loaded machine gets more.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 /// Another program can take the free port before ministack binds it.
