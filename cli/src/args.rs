@@ -80,7 +80,7 @@ pub(crate) enum Command {
     Retry(Retry),
     /// Check a deployment: account, functions, bucket, queues, Batch
     Doctor(Doctor),
-    /// Hold events that a real account recorded against what is assumed of AWS
+    /// Interrupt four small trials, and judge whether AWS behaves as this product assumes
     Acceptance(Acceptance),
     /// Hand events that ended in a dead-letter queue to their functions again
     Redrive(Redrive),
@@ -331,6 +331,7 @@ mod tests {
             "explain digits-0123456789ab 7 --json --kept out",
             "explain digits-0123456789ab 7 --table t",
             "acceptance --recorded events.json --output out",
+            "acceptance --stack s --max-usd 0.5 --queue q --job-definition d",
             "redrive",
             "redrive --failed --dry-run --json --stack s",
             "validate - --json",
@@ -343,7 +344,8 @@ mod tests {
         }
         let refused = [
             "deploy",
-            "acceptance",
+            "acceptance --max-usd nan",
+            "acceptance --recorded events.json --max-usd 1",
             "demo --timeout 0",
             "demo --reclaims -1",
             "explain digits-0123456789ab",

@@ -47,7 +47,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Cancel(args) => cancel::run(args).await,
         Command::Retry(args) => retry::run(args).await,
         Command::Doctor(args) => doctor::run(args).await,
-        Command::Acceptance(args) => acceptance::run(&args),
+        Command::Acceptance(args) => acceptance::run(args).await,
         Command::Redrive(args) => redrive::run(args).await,
         Command::Validate(args) => validate::run(&args),
         Command::Expand(args) => expand::run(&args),

@@ -9,7 +9,7 @@ use crate::local::state::{Desk, State};
 use crate::sdk;
 
 /// A bucket, a table or a stack, and how to reach it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Target {
     /// Endpoint and credentials.
     pub(crate) config: SdkConfig,

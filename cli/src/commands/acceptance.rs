@@ -1,94 +1,108 @@
-//! `spotsweep acceptance`: holds events that a real account has recorded against what this product assumes of AWS.
+//! `spotsweep acceptance`: interrupts four trials of its own on a real account, and holds what happens against what this
+//! product assumes of AWS.
 
+mod access;
+mod chaos;
 mod checks;
+mod course;
+mod estimate;
+mod full;
 mod mask;
+mod own;
 mod page;
 mod recording;
+mod remove;
+mod strike;
+mod subject;
+mod sweep;
+mod written;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use spotsweep::event;
-
-use self::checks::{Check, Verdict, delays, judge};
-use self::mask::Masks;
-use self::recording::Recorded;
-use crate::failure::{Context, FAILED, Failure};
-use crate::{out, show};
+use self::checks::{Verdict, judge};
+use self::page::About;
+use self::subject::Subject;
+use crate::failure::{FAILED, Failure};
+use crate::signals::unless_stopped;
+use crate::target;
 
 /// `spotsweep acceptance`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Only reads the recording; calls no AWS. docs/operations.md says how to record while EC2 interrupts your trials. Into DIR \
-go acceptance.md, acceptance.json, and in events/ one event of each kind, as in tests/events. Account ids, names in ARNs, \
-resource ids, addresses, commands and variables are masked in all of them.
+Runs a sweep of four trials of eight minutes on CPUs, has FIS interrupt one of its instances, terminates another one, \
+and judges what happens. Another sweep must not be open meanwhile. It makes the CloudFormation stack STACK-acceptance \
+(infra/chaos.yaml), and deletes that and its objects at the end, also after Ctrl-C.
 
-Example:
+Into DIR go acceptance.md, acceptance.json, and in events/ one event of each kind, as in tests/events. Account ids, names \
+in ARNs, resource ids, addresses, commands and variables are masked in all of them.
+
+With --recorded, only the events of a recording are judged, and AWS is not called.
+
+Examples:
+  spotsweep acceptance --stack spotsweep
+  spotsweep acceptance --stack spotsweep --queue my-cpu-queue --job-definition my-cpu-trial --max-usd 1
   spotsweep acceptance --recorded recording.json --output acceptance
 
-Exit codes: 0 no assumption was contradicted, 1 one was, or none was seen, 2 wrong usage or unreadable recording.")]
+Exit codes: 0 every assumption held; of a recording, none was contradicted and one was seen. 1 one did not hold or was \
+not seen. 2 wrong usage, unreadable recording, or a price above --max-usd.")]
 pub(crate) struct Acceptance {
-    /// What `aws logs filter-log-events --output json` printed for the recording log group
-    #[arg(long, value_name = "FILE")]
-    recorded: PathBuf,
+    /// The deployment's CloudFormation stack; without it the local stack is used where one is running
+    #[arg(long, env = "SPOTSWEEP_STACK", value_name = "STACK")]
+    stack: Option<String>,
+    /// Do not start a run that may cost more
+    #[arg(long, value_name = "USD", default_value_t = 2.0, value_parser = usd)]
+    max_usd: f64,
+    /// Queue of the trials [default: the deployment's]
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// Job definition of the trials, with a POSIX shell and the runner in its image [default: the deployment's]
+    #[arg(long, value_name = "NAME")]
+    job_definition: Option<String>,
+    /// Judge what `aws logs filter-log-events --output json` printed for a recording log group instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["max_usd", "queue", "job_definition"])]
+    recorded: Option<PathBuf>,
     /// Where the page, the document and the masked events go
     #[arg(long, value_name = "DIR", default_value = "acceptance")]
     output: PathBuf,
 }
 
+/// An amount that limits something.
+fn usd(text: &str) -> Result<f64, String> {
+    let amount = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd > 0.0);
+    amount.ok_or_else(|| "give an amount above zero, such as 2 or 0.5".to_owned())
+}
+
 /// Exit code 1 where an assumption did not hold, and where nothing could be judged.
-pub(super) fn run(args: &Acceptance) -> Result<ExitCode, Failure> {
-    let unreadable = || format!("cannot read the recording {}", args.recorded.display());
-    let text = fs::read(&args.recorded).map_err(|error| Failure::usage(unreadable()).caused_by(error))?;
+pub(super) async fn run(args: Acceptance) -> Result<ExitCode, Failure> {
+    match &args.recorded {
+        Some(recorded) => of_recording(recorded, &args.output),
+        None => {
+            let find = async { Subject::find(target::stack(args.stack).await?, args.queue, args.job_definition).await };
+            full::run(&unless_stopped(find).await?, args.max_usd, &args.output).await
+        }
+    }
+}
+
+fn of_recording(recorded: &Path, output: &Path) -> Result<ExitCode, Failure> {
+    let unreadable = || format!("cannot read the recording {}", recorded.display());
+    let text = fs::read(recorded).map_err(|error| Failure::usage(unreadable()).caused_by(error))?;
     let recording =
-        recording::read(&text).map_err(|problem| Failure::usage(format!("{}: {problem}", args.recorded.display())))?;
-    let mut masks = Masks::default();
-    let checks: Vec<Check> = judge(&recording).iter().map(|check| masked(check, &mut masks)).collect();
-    let delays = delays(&recording);
-    let cannot_write = || format!("cannot write into {}", args.output.display());
-    fs::create_dir_all(args.output.join("events")).context(cannot_write)?;
-    let document = format!("{:#}\n", page::document(&checks, &delays));
-    fs::write(args.output.join("acceptance.json"), document).context(cannot_write)?;
-    fs::write(args.output.join("acceptance.md"), page::markdown(&checks, &delays)).context(cannot_write)?;
-    keep(&recording, &mut masks, &args.output.join("events")).context(cannot_write)?;
-    out::results(|to| {
-        checks.iter().try_for_each(|check| show::row(to, &[14, 0], [check.verdict.name(), check.name].iter()))
-    })?;
-    out::note(format_args!("page: {}", args.output.join("acceptance.md").display()));
+        recording::read(&text).map_err(|problem| Failure::usage(format!("{}: {problem}", recorded.display())))?;
+    let checks = judge(&recording, &BTreeSet::new());
+    written::write(output, &checks, &recording, &About::recording())?;
     let is_contradicted = checks.iter().any(|check| check.verdict == Verdict::DidNotHold);
     let is_judged = checks.iter().any(|check| check.verdict != Verdict::NotSeen);
     Ok(if is_judged && !is_contradicted { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
-}
-
-fn masked(check: &Check, masks: &mut Masks) -> Check {
-    Check { recorded: check.recorded.iter().map(|line| masks.text(line)).collect(), ..*check }
-}
-
-/// The first event of each kind and state; one that the functions do not understand under a name of its own.
-fn keep(recording: &[Recorded], masks: &mut Masks, folder: &Path) -> std::io::Result<()> {
-    let mut kept: BTreeMap<String, &Recorded> = BTreeMap::new();
-    for recorded in recording {
-        kept.entry(file_name(recorded)).or_insert(recorded);
-    }
-    kept.iter().try_for_each(|(name, recorded)| {
-        fs::write(folder.join(format!("{name}.json")), format!("{:#}\n", masks.event(&recorded.event)))
-    })
-}
-
-fn file_name(recorded: &Recorded) -> String {
-    let detail = ["status", "event", "result"].map(|field| recorded.text(&format!("/detail/{field}")).trim());
-    let is_read = event::parse(recorded.event.clone()).is_ok();
-    let words = std::iter::once(recorded.kind()).chain(detail).chain((!is_read).then_some("not understood"));
-    let words = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-");
-    words.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' }).collect()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::{Value, json};
+    use spotsweep::event;
 
     use super::*;
 
@@ -99,7 +113,7 @@ mod tests {
         let line = |event: &Value| json!({ "message": event.to_string(), "ingestionTime": 1_795_262_401_500_i64 });
         let page = json!({ "events": events.iter().map(line).collect::<Vec<_>>(), "searchedLogStreams": [] });
         fs::write(&recorded, page.to_string()).unwrap();
-        (run(&Acceptance { recorded, output: folder.path().join("out") }).unwrap(), folder)
+        (of_recording(&recorded, &folder.path().join("out")).unwrap(), folder)
     }
 
     fn of_file(name: &str) -> Value {

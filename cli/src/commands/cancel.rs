@@ -101,6 +101,19 @@ async fn cancel(args: Cancel) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Ends a sweep that has not ended, and waits until nothing is left of it.
+pub(super) async fn whole_sweep(mut found: Found) -> Result<(), Failure> {
+    if matches!(found.sweep.stage, Stage::Rejected | Stage::Settled) {
+        return Ok(());
+    }
+    submitted(&mut found).await?;
+    if let Some(plan) = &found.sweep.plan {
+        let ends = whole(plan, &found.trials().await?);
+        end(&found, &ends).await?;
+    }
+    wait(found, &[]).await
+}
+
 /// A sweep of which parts are yet to be submitted would go on with those.
 async fn submitted(found: &mut Found) -> Result<(), Failure> {
     let deadline = Instant::now() + SUBMISSION_DEADLINE;

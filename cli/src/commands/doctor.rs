@@ -3,9 +3,9 @@
 mod account;
 mod batch;
 mod control_plane;
-mod finding;
+pub(super) mod finding;
 mod launch_template;
-mod stack;
+pub(super) mod stack;
 mod storage;
 
 use std::process::ExitCode;

@@ -139,6 +139,7 @@ fn env(desk: &Desk) -> Result<(), Failure> {
         ("AWS_ENDPOINT_URL_BATCH", &state.emulator),
         ("AWS_ENDPOINT_URL_EC2", &state.emulator),
         ("AWS_ENDPOINT_URL_ECS", &state.emulator),
+        ("AWS_ENDPOINT_URL_FIS", &state.emulator),
         ("AWS_ENDPOINT_URL_PRICING", &state.emulator),
         ("AWS_ENDPOINT_URL_CLOUDWATCH_LOGS", &state.emulator),
         ("AWS_ACCESS_KEY_ID", LOCAL_CREDENTIAL),

@@ -94,6 +94,11 @@ impl Stack {
     /// # Panics
     /// Where it can't be started.
     pub async fn command(&self, arguments: &[&str]) -> Output {
+        self.prepared(arguments).output().await.expect("the command can be started")
+    }
+
+    /// The same, yet to be started.
+    pub fn prepared(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.binaries.join("spotsweep"));
         command.args(arguments).env("SPOTSWEEP_LOCAL", &self.folder).env("AWS_ENDPOINT_URL", &self.endpoint);
         command.envs(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| (name, CREDENTIAL)));
@@ -101,7 +106,7 @@ impl Stack {
         for name in ["SPOTSWEEP_BUCKET", "SPOTSWEEP_TABLE", "SPOTSWEEP_STACK", "AWS_PROFILE", "AWS_SESSION_TOKEN"] {
             command.env_remove(name);
         }
-        command.output().await.expect("the command can be started")
+        command
     }
 
     /// Stops it as Ctrl-C does.

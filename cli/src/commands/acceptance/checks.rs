@@ -1,8 +1,9 @@
 //! What recorded events say about each assumption on AWS. Pure: events in, verdicts out.
 
+pub(super) mod run;
 mod seen;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -48,8 +49,8 @@ pub(super) struct Check {
     pub(super) recorded: Vec<String>,
 }
 
-/// Every check, in the page's order.
-pub(super) fn judge(recording: &[Recorded]) -> Vec<Check> {
+/// Every check of recorded events, in the page's order. `terminated` are instances that were ended without a notice.
+pub(super) fn judge(recording: &[Recorded], terminated: &BTreeSet<String>) -> Vec<Check> {
     let seen = Seen::of(recording);
     vec![
         shapes(recording),
@@ -57,7 +58,7 @@ pub(super) fn judge(recording: &[Recorded]) -> Vec<Check> {
         warning_delay(&seen),
         draining(&seen),
         placement(&seen),
-        status_reason(&seen),
+        status_reason(&seen, terminated),
         detach(recording),
     ]
 }
@@ -143,10 +144,11 @@ fn placement(seen: &Seen<'_>) -> Check {
 }
 
 /// An attempt that ended by itself within the notice has an exit code, and says nothing here.
-fn status_reason(seen: &Seen<'_>) -> Check {
+fn status_reason(seen: &Seen<'_>, terminated: &BTreeSet<String>) -> Check {
     let mut cases = Vec::new();
     for attempt in seen.attempts.values() {
-        let is_reclaimed = attempt.instance.is_some_and(|instance| seen.warnings.contains_key(instance));
+        let is_taken = |instance: &str| seen.warnings.contains_key(instance) || terminated.contains(instance);
+        let is_reclaimed = attempt.instance.is_some_and(is_taken);
         if is_reclaimed && attempt.has_stopped && attempt.exit_code.is_none() {
             let text = format!("{}: {:?}", attempt.name(), attempt.reason);
             cases.push(if attempt.reason.starts_with(HOST_GONE) { Ok(text) } else { Err(text) });

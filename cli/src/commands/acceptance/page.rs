@@ -1,28 +1,59 @@
-//! What the run leaves: a page for people and a document for programs.
+//! What a judgement leaves: a page for people and a document for programs.
 
 use serde_json::{Value, json};
 
 use super::checks::{Check, Delay, Verdict};
+use super::mask::Masks;
 
-/// What no recorded event tells; the page names it, so that its silence is not taken for approval.
-const NOT_JUDGED: [&str; 2] = [
-    "session tags: whether the credentials that trials borrow reach only their own results",
-    "costs: whether `spotsweep cost` agrees with the bill",
-];
+/// What was judged.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct About {
+    /// What was done, line by line; empty for a recording that was given.
+    pub(super) done: Vec<String>,
+    /// The page names it, so that its silence is not taken for approval.
+    pub(super) not_judged: Vec<&'static str>,
+}
+
+impl About {
+    /// Events that somebody has recorded.
+    pub(super) fn recording() -> Self {
+        let not_judged = vec![
+            "session tags: whether the credentials that trials borrow reach only their own results",
+            "costs: whether `spotsweep cost` agrees with the bill",
+            "whether interrupted trials go on from their checkpoints, and whether anything is left of them",
+        ];
+        Self { done: Vec::new(), not_judged }
+    }
+
+    /// A run of one's own.
+    pub(super) fn run(done: Vec<String>) -> Self {
+        let not_judged = vec![
+            "the bill itself, which AWS has a day later: compare it with the costs above",
+            "GPUs: the sweep trains on CPUs",
+        ];
+        Self { done, not_judged }
+    }
+
+    /// A copy without what belongs to an account.
+    pub(super) fn masked(&self, masks: &mut Masks) -> Self {
+        Self { done: self.done.iter().map(|line| masks.text(line)).collect(), ..self.clone() }
+    }
+}
 
 /// `acceptance.json`.
-pub(super) fn document(checks: &[Check], delays: &[Delay]) -> Value {
+pub(super) fn document(checks: &[Check], delays: &[Delay], about: &About) -> Value {
     let delay = |delay: &Delay| json!({ "kind": delay.kind, "events": delay.events, "median_seconds": delay.median, "longest_seconds": delay.longest });
     json!({
+        "done": about.done,
         "checks": checks,
         "delays": delays.iter().map(delay).collect::<Vec<_>>(),
-        "not_judged": NOT_JUDGED,
+        "not_judged": about.not_judged,
     })
 }
 
 /// `acceptance.md`: what did not hold comes first.
-pub(super) fn markdown(checks: &[Check], delays: &[Delay]) -> String {
-    let mut text = String::from("# Acceptance: recorded events against assumptions\n\n");
+pub(super) fn markdown(checks: &[Check], delays: &[Delay], about: &About) -> String {
+    let mut text = String::from("# Acceptance: what was seen against what is assumed\n\n");
     for verdict in [Verdict::DidNotHold, Verdict::NotSeen, Verdict::Held] {
         let chosen: Vec<&Check> = checks.iter().filter(|check| check.verdict == verdict).collect();
         if chosen.is_empty() {
@@ -31,18 +62,26 @@ pub(super) fn markdown(checks: &[Check], delays: &[Delay]) -> String {
         text.push_str(&format!("## {} of {}: {}\n\n", chosen.len(), checks.len(), verdict.name()));
         for check in chosen {
             text.push_str(&format!("**{}.** {}\n\n", check.name, check.assumption));
-            check.recorded.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
-            text.push_str(if check.recorded.is_empty() { "" } else { "\n" });
+            list(&mut text, &check.recorded);
         }
     }
+    if !about.done.is_empty() {
+        text.push_str("## What was done\n\n");
+        list(&mut text, &about.done);
+    }
     text.push_str("## Not judged here\n\n");
-    NOT_JUDGED.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
-    text.push_str("\n## Delays\n\nFrom an event's time, which is cut to the second, to its arrival.\n\n");
+    list(&mut text, &about.not_judged);
+    text.push_str("## Delays\n\nFrom an event's time, which is cut to the second, to its arrival.\n\n");
     text.push_str("| event | recorded | median | longest |\n|---|---|---|---|\n");
     for Delay { kind, events, median, longest } in delays {
         text.push_str(&format!("| {kind} | {events} | {median:.1} s | {longest:.1} s |\n"));
     }
     text
+}
+
+fn list<T: std::fmt::Display>(text: &mut String, lines: &[T]) {
+    lines.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+    text.push_str(if lines.is_empty() { "" } else { "\n" });
 }
 
 #[cfg(test)]
@@ -62,13 +101,13 @@ mod tests {
             check("bad", Verdict::DidNotHold, &["case 2"]),
             check("unknown", Verdict::NotSeen, &[]),
         ];
-        let page = markdown(&checks, &[]);
+        let page = markdown(&checks, &[], &About::recording());
         let place = |part: &str| page.find(part).unwrap_or(usize::MAX);
         assert!(
             place("1 of 3: did not hold") < place("**bad.**") && place("case 2") < place("1 of 3: not seen"),
             "{page}"
         );
         assert!(place("**unknown.**") < place("**good.**") && place("case 1") < place("session tags"), "{page}");
-        assert_eq!(document(&checks, &[])["checks"][1]["verdict"], "did-not-hold");
+        assert_eq!(document(&checks, &[], &About::recording())["checks"][1]["verdict"], "did-not-hold");
     }
 }

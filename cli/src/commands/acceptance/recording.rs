@@ -1,9 +1,13 @@
-//! Events as CloudWatch Logs recorded them: what `aws logs filter-log-events` prints for a log group that is the
-//! target of an EventBridge rule.
+//! Events as CloudWatch Logs recorded them in a log group that is the target of an EventBridge rule: read from there, or
+//! from what `aws logs filter-log-events` prints.
 
+use aws_sdk_cloudwatchlogs::Client;
+use aws_sdk_cloudwatchlogs::error::ProvideErrorMetadata;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::failure::{Context, Failure};
 
 /// One event, and when it arrived.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +43,29 @@ pub(super) fn read(text: &[u8]) -> Result<Vec<Recorded>, String> {
     if page.events.is_empty() {
         return Err("it has no events; is the log group right, and is the rule's resource policy in place?".to_owned());
     }
+    sorted(&page.events)
+}
+
+/// Reads the log group, oldest event first. Empty where nothing was recorded.
+pub(super) async fn fetch(client: &Client, group: &str) -> Result<Vec<Recorded>, Failure> {
+    let mut pages = client.filter_log_events().log_group_name(group).into_paginator().send();
+    let mut lines = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = match page {
+            // The local stack makes a group with its first event.
+            Err(error) if error.code() == Some("ResourceNotFoundException") => break,
+            page => page.context(|| format!("cannot read the log group {group} (logs:FilterLogEvents)"))?,
+        };
+        lines.extend(page.events().iter().filter_map(|event| {
+            Some(Line { message: event.message()?.to_owned(), ingestion_time: event.ingestion_time()? })
+        }));
+    }
+    sorted(&lines).map_err(|problem| Failure::new(format!("log group {group}: {problem}")))
+}
+
+fn sorted(lines: &[Line]) -> Result<Vec<Recorded>, String> {
     let mut recorded = Vec::new();
-    for (number, line) in (1..).zip(&page.events) {
+    for (number, line) in (1..).zip(lines) {
         recorded.push(one(line).map_err(|problem| format!("event {number}: {problem}"))?);
     }
     recorded.sort_by_key(|recorded| recorded.at);

@@ -4,7 +4,7 @@ use std::error::Error;
 
 /// How it is with a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(in crate::commands) enum State {
     /// As it should be.
     Ok,
     /// Wrong, or not to be seen.
@@ -14,7 +14,7 @@ pub(super) enum State {
 }
 
 impl State {
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::commands) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Problem => "problem",
@@ -25,31 +25,31 @@ impl State {
 
 /// One thing, and how it is with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finding {
+pub(in crate::commands) struct Finding {
     /// The thing.
-    pub(super) about: String,
-    pub(super) state: State,
+    pub(in crate::commands) about: String,
+    pub(in crate::commands) state: State,
     /// What was seen.
-    pub(super) said: String,
+    pub(in crate::commands) said: String,
     /// What to do about it.
-    pub(super) mend: Option<String>,
+    pub(in crate::commands) mend: Option<String>,
 }
 
 impl Finding {
-    pub(super) fn ok(about: &str, said: impl Into<String>) -> Self {
+    pub(in crate::commands) fn ok(about: &str, said: impl Into<String>) -> Self {
         Self { about: about.to_owned(), state: State::Ok, said: said.into(), mend: None }
     }
 
-    pub(super) fn problem(about: &str, said: impl Into<String>, mend: impl Into<String>) -> Self {
+    pub(in crate::commands) fn problem(about: &str, said: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { about: about.to_owned(), state: State::Problem, said: said.into(), mend: Some(mend.into()) }
     }
 
-    pub(super) fn look(about: &str, said: impl Into<String>, mend: impl Into<String>) -> Self {
+    pub(in crate::commands) fn look(about: &str, said: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { state: State::Look, ..Self::problem(about, said, mend) }
     }
 
     /// A call that should have told was refused.
-    pub(super) fn refused(about: &str, call: &str, error: &(dyn Error + 'static)) -> Self {
+    pub(in crate::commands) fn refused(about: &str, call: &str, error: &(dyn Error + 'static)) -> Self {
         let mend = format!("does the stack's region fit, is the thing there, and may you call {call}?");
         Self::problem(about, format!("{call} failed: {}", innermost(error)), mend)
     }

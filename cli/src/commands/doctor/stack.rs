@@ -11,14 +11,14 @@ const ABOUT: &str = "stack";
 
 /// Names out of the stack.
 #[derive(Debug)]
-pub(super) struct Deployment {
+pub(in crate::commands) struct Deployment {
     outputs: BTreeMap<String, String>,
     parameters: BTreeMap<String, String>,
 }
 
 impl Deployment {
     /// Looks the stack up. Without it there is nothing to look at.
-    pub(super) async fn find(target: &Target) -> Result<(Self, Vec<Finding>), Box<Finding>> {
+    pub(in crate::commands) async fn find(target: &Target) -> Result<(Self, Vec<Finding>), Box<Finding>> {
         let client = aws_sdk_cloudformation::Client::new(&target.config);
         let described = client.describe_stacks().stack_name(&target.name).send().await;
         let described = described.map_err(|error| {
@@ -62,18 +62,18 @@ impl Deployment {
     }
 
     /// An output.
-    pub(super) fn output(&self, name: &str) -> Option<&str> {
+    pub(in crate::commands) fn output(&self, name: &str) -> Option<&str> {
         self.outputs.get(name).map(String::as_str)
     }
 
     /// What stands before the name of every function and rule; the template's own default where it was not given.
-    pub(super) fn prefix(&self) -> &str {
+    pub(in crate::commands) fn prefix(&self) -> &str {
         self.parameters.get("NamePrefix").map_or("spotsweep-", String::as_str)
     }
 
     /// What the instances' tag must match: `infra/spotsweep.yaml` has it as an output, the control plane by itself as
     /// a parameter.
-    pub(super) fn compute_tag(&self) -> &str {
+    pub(in crate::commands) fn compute_tag(&self) -> &str {
         let given = || self.parameters.get("ComputeTag").map(String::as_str);
         self.output("ComputeTag").or_else(given).unwrap_or("*")
     }

@@ -1,0 +1,224 @@
+//! A run from the dropped file to the settled sweep: what is looked at meanwhile, and what is taken.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_ec2::types::Filter;
+use aws_sdk_s3::primitives::ByteStream;
+use jiff::Timestamp;
+use serde_json::Value;
+use spotsweep::aws::Reader;
+use spotsweep::cost::Spent;
+use spotsweep::ids::SweepId;
+use spotsweep::lifecycle::{Stage, Sweep};
+use spotsweep::trial::{JobStatus, Trial};
+use tokio::time::{Instant, sleep};
+
+use super::access::{self, Tried};
+use super::chaos::{Chaos, Made};
+use super::own::Own;
+use super::strike::{self, Kind, Strike};
+use super::subject::Subject;
+use super::sweep;
+use crate::dropped::{Answer, Dropped, problems, upload_to};
+use crate::failure::{Context, Failure};
+use crate::{out, sdk};
+
+/// Tag of a sweep's volumes and snapshots.
+const SWEEP_TAG: &str = "tag:spotsweep:sweep";
+
+/// What a run has seen so far.
+#[derive(Debug)]
+pub(super) struct Course<'a> {
+    subject: &'a Subject,
+    chaos: &'a Chaos<'a>,
+    made: &'a Made,
+    reader: Reader,
+    pub(super) sweep: SweepId,
+    pub(super) trials: Vec<Trial>,
+    pub(super) own: Own,
+    pub(super) strikes: Vec<Strike>,
+    /// FIS's, while it may go on.
+    experiment: Option<String>,
+    pub(super) access: Option<Tried>,
+}
+
+impl<'a> Course<'a> {
+    /// Drops the sweep file, and waits for the plan.
+    pub(super) async fn begin(
+        subject: &'a Subject,
+        chaos: &'a Chaos<'a>,
+        made: &'a Made,
+        max_usd: f64,
+    ) -> Result<Self, Failure> {
+        let file = sweep::file(subject.pace, &subject.queue, &subject.definition, max_usd).to_string();
+        let upload = upload_to(&subject.bucket, sweep::KEY.to_owned());
+        let dropped =
+            Dropped::put_body(sdk::s3(&subject.target.config), upload, ByteStream::from(file.into_bytes())).await?;
+        let plan = match dropped.answer().await? {
+            Answer::Planned(plan) => plan,
+            Answer::Rejected(rejection) => {
+                let problems = problems(&rejection);
+                return Err(Failure::new(format!("the sweep file was rejected: {problems:?}")));
+            }
+        };
+        let sweep = plan.get("sweep").and_then(Value::as_str).and_then(SweepId::parse);
+        let sweep = sweep.ok_or_else(|| Failure::new(format!("the plan names no sweep: {plan}")))?;
+        out::note(format_args!("dropped s3://{}/{}: sweep {sweep}", subject.bucket, sweep::KEY));
+        Ok(Self {
+            subject,
+            chaos,
+            made,
+            reader: Reader::new(&subject.target.config, subject.table.clone()),
+            sweep,
+            trials: Vec::new(),
+            own: Own::default(),
+            strikes: Vec::new(),
+            experiment: None,
+            access: None,
+        })
+    }
+
+    /// Follows the sweep until it has settled, and takes instances meanwhile.
+    pub(super) async fn follow(&mut self) -> Result<(), Failure> {
+        let deadline = Instant::now() + self.subject.pace.deadline;
+        loop {
+            let record = self.look().await?;
+            if record.stage == Stage::Settled {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let (sweep, stage) = (&self.sweep, record.stage.name());
+                return Err(Failure::new(format!(
+                    "sweep {sweep} is still {stage}: `spotsweep status {sweep}` says more"
+                )));
+            }
+            self.borrow_credentials().await?;
+            self.strike().await?;
+            sleep(self.subject.pace.poll).await;
+        }
+    }
+
+    /// Reads the records, and remembers whatever belongs to the run.
+    async fn look(&mut self) -> Result<Sweep, Failure> {
+        let cannot_read = || format!("cannot read the table {}", self.subject.table);
+        let record = self.reader.sweep(&self.sweep).await.context(cannot_read)?;
+        let record = record.ok_or_else(|| Failure::new(format!("sweep {} is gone from the table", self.sweep)))?;
+        self.trials = self.reader.trials(&self.sweep).await.context(cannot_read)?;
+        let parts = record.plan.iter().flat_map(|plan| &plan.parts);
+        self.own.jobs.extend(parts.filter_map(|part| part.job.clone()));
+        for trial in &self.trials {
+            self.own.jobs.insert(trial.job.parent.clone());
+            self.own.resources.extend(trial.attempts.values().filter_map(|attempt| attempt.instance.clone()));
+        }
+        let held = self.held().await?;
+        self.own.resources.extend(held);
+        Ok(record)
+    }
+
+    /// Volumes and snapshots that carry the sweep's tag.
+    pub(super) async fn held(&self) -> Result<Vec<String>, Failure> {
+        let ec2 = self.subject.ec2();
+        let of_sweep = || Filter::builder().name(SWEEP_TAG).values(self.sweep.as_str()).build();
+        let volumes = ec2.describe_volumes().filters(of_sweep()).send().await;
+        let volumes = volumes.context(|| "cannot look for volumes (ec2:DescribeVolumes)")?;
+        let snapshots = ec2.describe_snapshots().filters(of_sweep()).send().await;
+        let snapshots = snapshots.context(|| "cannot look for snapshots (ec2:DescribeSnapshots)")?;
+        let volumes = volumes.volumes().iter().filter_map(|volume| volume.volume_id());
+        let snapshots = snapshots.snapshots().iter().filter_map(|snapshot| snapshot.snapshot_id());
+        Ok(volumes.chain(snapshots).map(str::to_owned).collect())
+    }
+
+    /// Once, of the first trial that trains.
+    async fn borrow_credentials(&mut self) -> Result<(), Failure> {
+        let has_step = |trial: &&Trial| trial.metrics.contains_key(sweep::METRIC);
+        let training = self.trials.iter().filter(|trial| trial.status == JobStatus::Running).find(has_step);
+        if let Some(trial) = training.filter(|_| self.access.is_none()) {
+            self.access = access::probe(self.subject, trial).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes an instance, where it is time to.
+    async fn strike(&mut self) -> Result<(), Failure> {
+        let Some(kind) = strike::ALL.get(self.strikes.len()).copied() else { return Ok(()) };
+        if let Some(experiment) = &self.experiment {
+            if !self.chaos.is_over(experiment).await? {
+                return Ok(());
+            }
+            self.experiment = None;
+        }
+        let running = self.subject.running().await?;
+        let Some(instance) = strike::target(kind, &running, &self.trials, self.subject.pace.steps) else {
+            return Ok(());
+        };
+        self.must_be_alone().await?;
+        let instance = match kind {
+            Kind::Interruption => {
+                out::note(format_args!("FIS interrupts an instance"));
+                self.experiment = Some(self.chaos.interrupt(self.made).await?);
+                None
+            }
+            Kind::Termination => {
+                out::note(format_args!("instance {instance} is terminated without a notice"));
+                let ended = self.subject.ec2().terminate_instances().instance_ids(&instance).send().await;
+                ended.context(|| format!("cannot terminate {instance} (ec2:TerminateInstances)"))?;
+                Some(instance)
+            }
+        };
+        self.strikes.push(Strike { kind, instance, at: Timestamp::now() });
+        Ok(())
+    }
+
+    /// Fails where another sweep is open: its trials would lose instances, too.
+    async fn must_be_alone(&self) -> Result<(), Failure> {
+        must_be_alone(&self.reader, &self.subject.table, Some(&self.sweep)).await
+    }
+
+    /// Texts that the trials have left, and the sweep's costs.
+    pub(super) async fn results(&self) -> Result<Results, Failure> {
+        let mut results = Results::default();
+        for index in 0..sweep::trials() {
+            let prefix = self.sweep.trial_prefix(index);
+            for (name, texts) in [("story", &mut results.stories), ("model", &mut results.models)] {
+                let text = self.read(&format!("{prefix}{name}")).await?;
+                texts.extend(text.map(|text| (index, text)));
+            }
+        }
+        let costs = self.read(&format!("{}costs.json", self.sweep.results_prefix())).await?;
+        let costs: Option<Value> = costs.and_then(|costs| serde_json::from_str(&costs).ok());
+        results.spent = costs.and_then(|costs| serde_json::from_value(costs.get("spent")?.clone()).ok());
+        Ok(results)
+    }
+
+    async fn read(&self, key: &str) -> Result<Option<String>, Failure> {
+        let cannot_read = || format!("cannot read s3://{}/{key}", self.subject.bucket);
+        let got = sdk::s3(&self.subject.target.config).get_object().bucket(&self.subject.bucket).key(key).send().await;
+        let got = match got {
+            Err(error) if spotsweep::aws::is_gone(&error) => return Ok(None),
+            got => got.context(cannot_read)?,
+        };
+        let bytes = got.body.collect().await.context(cannot_read)?.to_vec();
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
+/// What lies in the bucket at the end.
+#[derive(Debug, Default)]
+pub(super) struct Results {
+    pub(super) stories: BTreeMap<u32, String>,
+    pub(super) models: BTreeMap<u32, String>,
+    pub(super) spent: Option<Spent>,
+}
+
+/// Fails where a sweep is open that is not this one.
+pub(super) async fn must_be_alone(reader: &Reader, table: &str, own: Option<&SweepId>) -> Result<(), Failure> {
+    let open = reader.open_sweeps().await.context(|| format!("cannot read the table {table}"))?;
+    match open.iter().find(|sweep| Some(&sweep.id) != own) {
+        None => Ok(()),
+        Some(other) => Err(Failure::new(format!(
+            "sweep {} is {}: a run interrupts instances of the deployment, so wait until no other sweep is open",
+            other.id,
+            other.stage.name()
+        ))),
+    }
+}

@@ -1,0 +1,99 @@
+//! The four trials of a run: what is dropped, and what undisturbed training makes of it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// What each trial runs.
+const SCRIPT: &str = include_str!("train.sh");
+/// Where the file is dropped.
+pub(super) const KEY: &str = "sweeps/spotsweep-acceptance.yaml";
+/// The metric that the script prints with each step.
+pub(super) const METRIC: &str = "loss";
+/// One trial for each.
+const TARGETS: [u32; 4] = [1_000, 2_000, 3_000, 4_000];
+/// An attempt is over long before.
+const TIMEOUT: &str = "1h";
+/// Most hours of the whole sweep. What is left of it then does not start again.
+const MAX_HOURS: u32 = 2;
+
+/// How long a training takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Pace {
+    /// Steps of each trial.
+    pub(super) steps: u32,
+    /// Of one step.
+    pub(super) step_seconds: f64,
+    /// Between two looks at the run.
+    pub(super) poll: Duration,
+    /// Until the run is given up.
+    pub(super) deadline: Duration,
+    /// For how long events may still arrive after the sweep has settled.
+    pub(super) late: Duration,
+}
+
+impl Pace {
+    /// Eight minutes, so that two interruptions, of which one has a notice of two minutes, strike while it trains.
+    pub(super) const AWS: Self = Self {
+        steps: 240,
+        step_seconds: 2.0,
+        poll: Duration::from_secs(5),
+        deadline: Duration::from_secs(5_400),
+        late: Duration::from_secs(60),
+    };
+    /// A notice is two seconds there.
+    pub(super) const LOCAL: Self = Self {
+        steps: 60,
+        step_seconds: 0.2,
+        poll: Duration::from_millis(300),
+        deadline: Duration::from_secs(300),
+        late: Duration::from_secs(2),
+    };
+}
+
+/// The sweep file. JSON is YAML, too.
+pub(super) fn file(pace: Pace, queue: &str, definition: &str, max_usd: f64) -> Value {
+    json!({
+        "method": "grid",
+        "metric": { "name": METRIC, "goal": "minimize" },
+        "parameters": {
+            "target": { "values": TARGETS },
+            "steps": { "value": pace.steps },
+            "seconds": { "value": pace.step_seconds },
+        },
+        "spotsweep": {
+            "queue": queue,
+            "job_definition": definition,
+            "command": ["sh", "-c", SCRIPT],
+            "workspace": { "size": "1GiB" },
+            "timeout": TIMEOUT,
+            "budget": { "max_usd": max_usd, "max_hours": MAX_HOURS },
+        },
+    })
+}
+
+/// Number of trials.
+pub(super) fn trials() -> u32 {
+    u32::try_from(TARGETS.len()).unwrap_or(u32::MAX)
+}
+
+/// The model of a trial that trains each step once.
+pub(super) fn model(index: u32, pace: Pace) -> Option<String> {
+    let target = u64::from(*TARGETS.get(usize::try_from(index).ok()?)?);
+    let weights = (1..=u64::from(pace.steps)).fold(0, |weights, step| (weights * 31 + target + step) % 65_521);
+    Some(weights.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sweep_is_valid_and_fits_into_a_job() {
+        let text = file(Pace::AWS, "spotsweep-spot", "spotsweep-train", 2.0).to_string();
+        let read = spotsweep::sweep::parse(KEY, "", text.as_bytes());
+        assert!(read.is_ok(), "{read:?}");
+        assert!(!SCRIPT.contains("${"), "macros");
+        assert!(crate::dropped::upload_to("b", KEY.to_owned()).is_sweep_file());
+    }
+}
