@@ -35,6 +35,8 @@ pub(crate) struct Start<'a> {
     /// The root file system, which stays as it is.
     pub(crate) image: &'a Path,
     pub(crate) network: &'a Network,
+    /// What the container has at `/proc/driver`.
+    pub(crate) driver: &'a Path,
     pub(crate) environment: Vec<(&'a str, String)>,
     pub(crate) binds: Vec<Bind<'a>>,
     pub(crate) command: &'a [&'a str],
@@ -145,6 +147,9 @@ fn configuration(start: &Start<'_>) -> Value {
     let network = json!({ "type": "network", "path": start.network.path() });
     configuration["linux"]["namespaces"].as_array_mut().unwrap().push(network);
     configuration["linux"]["devices"] = devices().into();
+    // runc takes no mounts below /proc: NVIDIA's runtime makes them by a hook, too.
+    let mount = json!(["mount", "--bind", start.driver, start.folder.join("root/proc/driver")]);
+    configuration["hooks"] = json!({ "createContainer": [{ "path": "/bin/mount", "args": mount }] });
     configuration["linux"]["cgroupsPath"] = json!(format!("/{}", start.id));
     configuration
 }

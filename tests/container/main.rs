@@ -13,6 +13,7 @@
 #![cfg(target_os = "linux")]
 
 mod container;
+mod gpus;
 mod image;
 mod killed;
 mod network;
@@ -41,6 +42,7 @@ async fn a_trial_goes_from_container_to_container() {
     let expected = json!({
         "user": "trial", "ids": [1000, 1000, []], "capabilities": 0, "regions": ["eu-central-1", "eu-central-1"],
         "volume": [device, "ext4"], "in_own_dev": false,
+        "gpus": ["GPU-own", [scene.gpus.own()], [scene.gpus.own()]],
         "reaches": { "169.254.169.254": "ConnectionRefusedError", "169.254.170.2": "reached" },
     });
     assert_eq!(found, expected);

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use crate::container::{Bind, Container, Start};
+use crate::gpus::Gpus;
 use crate::image::image;
 use crate::network::Network;
 use crate::services::{CREDENTIALS, Services};
@@ -27,6 +28,7 @@ const PAUSES: [(&str, &str); 3] =
 pub(crate) struct Scene {
     pub(crate) volume: Volume,
     pub(crate) services: Services,
+    pub(crate) gpus: Gpus,
     network: Network,
     name: String,
     image: &'static Path,
@@ -46,7 +48,8 @@ impl Scene {
         network.boot(folder.path());
         let volume = Volume::create(folder.path(), format!("vol-{:08x}{number:02x}", std::process::id()));
         let services = Services::start(&network, folder.path(), &volume.id, parameters);
-        Some(Self { volume, services, network, name, image, folder })
+        let gpus = Gpus::make(folder.path(), 1000 + std::process::id() % 4096 * 64 + number * 2);
+        Some(Self { volume, services, gpus, network, name, image, folder })
     }
 
     /// Starts the container of an attempt, with more binds than a job has.
@@ -68,6 +71,7 @@ impl Scene {
             folder: self.folder.path().join(format!("attempt-{attempt}")),
             image: self.image,
             network: &self.network,
+            driver: &self.gpus.driver,
             environment: environment(attempt),
             binds,
             command: &COMMAND,
@@ -147,6 +151,7 @@ fn environment(attempt: u32) -> Vec<(&'static str, String)> {
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
         ("HOSTNAME", "ip-10-0-1-23"),
         ("HOME", "/root"),
+        ("NVIDIA_VISIBLE_DEVICES", "GPU-own"),
         ("AWS_EXECUTION_ENV", "AWS_ECS_EC2"),
         ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", CREDENTIALS),
         ("ECS_CONTAINER_METADATA_URI_V4", metadata),

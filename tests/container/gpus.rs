@@ -1,0 +1,51 @@
+//! Two GPUs of an instance, of which ECS has assigned one: their device files and the driver's list of them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+
+/// Gone when dropped.
+pub(crate) struct Gpus {
+    /// The device files' numbers, the trial's own first.
+    numbers: [u32; 2],
+    /// In the place of `/proc/driver`.
+    pub(crate) driver: PathBuf,
+}
+
+impl Gpus {
+    /// With the numbers `first` and the one after it, which no GPU of this machine has.
+    pub(crate) fn make(folder: &Path, first: u32) -> Self {
+        let gpus = Self { numbers: [first, first + 1], driver: folder.join("driver") };
+        for (number, uuid) in gpus.numbers.into_iter().zip(["GPU-own", "GPU-other"]) {
+            let described = gpus.driver.join(format!("nvidia/gpus/0000:00:{uuid}"));
+            fs::create_dir_all(&described).unwrap();
+            let text = format!("Model: \t\t NVIDIA A10G\nGPU UUID: \t {uuid}\nDevice Minor: \t {number}\n");
+            fs::write(described.join("information"), text).unwrap();
+            // Answers as /dev/null does.
+            mknodat(CWD, file(number), FileType::CharacterDevice, Mode::empty(), makedev(1, 3)).unwrap();
+            fs::set_permissions(file(number), fs::Permissions::from_mode(0o666)).unwrap();
+        }
+        gpus
+    }
+
+    /// The name of the trial's own device file.
+    pub(crate) fn own(&self) -> String {
+        format!("nvidia{}", self.numbers[0])
+    }
+}
+
+impl Drop for Gpus {
+    fn drop(&mut self) {
+        for number in self.numbers {
+            if let Err(problem) = fs::remove_file(file(number)) {
+                eprintln!("{} is left: {problem}", file(number).display());
+            }
+        }
+    }
+}
+
+fn file(number: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/nvidia{number}"))
+}
