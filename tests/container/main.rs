@@ -72,6 +72,7 @@ async fn interrupted(scene: &mut Scene, container: Container, newest: &str) -> S
     scene.services.hold(Some("release"));
     let is_newest = |release: &Value| release["seal"]["newest"] == newest;
     until("the release", &container, || scene.services.invocations("release").iter().any(is_newest)).await;
+    assert!(scene.volume.is_free(), "{}", container.log());
     scene.volume.detach().await.unwrap();
     assert!(container.is_running(), "{}", container.log());
     scene.services.hold(None);

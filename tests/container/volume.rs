@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags, open};
 use tokio::time::{Instant, sleep};
 
 /// Where udev puts links to EBS volumes (facts 27); this machine's udev makes none for loop devices.
@@ -57,6 +58,11 @@ impl Volume {
     pub(crate) fn device_number(&self) -> Option<String> {
         // Loop devices are block devices of major number 7 (Documentation/admin-guide/devices.txt).
         self.attached.map(|number| format!(" 7:{number} "))
+    }
+
+    /// Whether no mount namespace has it mounted (open(2), `O_EXCL`).
+    pub(crate) fn is_free(&self) -> bool {
+        open(device(self.number()), OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()).is_ok()
     }
 
     /// Takes the device away; an error where something still has it open or mounted.
