@@ -20,7 +20,7 @@ enum Stage {
     Mounted,
     /// A checkpoint is sealed.
     Training,
-    /// Under notice, the training has saved and still runs.
+    /// Under notice, the training has saved and still runs; what it has saved is sealed.
     Grace,
     /// The training has ended; the runner seals and unmounts.
     Sealing,
@@ -58,7 +58,9 @@ impl Stage {
             scene.services.announce(Some(60));
         }
         match self {
-            Self::Grace => until("the saved state", container, || scene.has_saved()).await,
+            Self::Grace => {
+                until("the saved state", container, || scene.has_saved() && scene.has_sealed("step-014")).await;
+            }
             Self::Sealing => until("the training's end", container, || container.processes() == 1).await,
             Self::Unmounted => until("the release", container, || asked(scene, "release")).await,
             Self::BeforeMount | Self::HalfFormatted | Self::Formatted | Self::Mounted | Self::Training => {}
@@ -75,7 +77,16 @@ impl Stage {
     }
 }
 
-async fn killed(stages: &[Stage]) {
+/// What ends together with the attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dies {
+    Container,
+    /// What the kernel has not written to the volume is lost.
+    Instance,
+}
+
+/// Has an attempt die at each of these stages; the next one goes on from what it has left.
+async fn killed(stages: &[Stage], dies: Dies) {
     for stage in stages {
         let parameters = json!({ "steps": 30, "waits": "14", "linger": if *stage == Stage::Grace { 600 } else { 0 } });
         let Some(mut scene) = Scene::make(&parameters) else { return };
@@ -84,13 +95,17 @@ async fn killed(stages: &[Stage]) {
         let is_formatting = matches!(stage, Stage::HalfFormatted | Stage::Formatted);
         let container = scene.start(1, if is_formatting { &binds } else { &[] });
         stage.reach(&mut scene, &container).await;
+        let written = (dies == Dies::Instance).then(|| scene.volume.written());
         container.signal("KILL");
         let killed = container.outcome().await;
-        assert_eq!(killed.code, Some(137), "{stage:?}: {}", killed.stderr);
+        assert_eq!(killed.code, Some(137), "{stage:?} {dies:?}: {}", killed.stderr);
         scene.assert_nothing_is_left();
-        scene.volume.detach().await.unwrap_or_else(|problem| panic!("{stage:?}: {problem}"));
+        scene.volume.detach().await.unwrap_or_else(|problem| panic!("{stage:?} {dies:?}: {problem}"));
+        if let Some(written) = &written {
+            scene.volume.hold(written);
+        }
         if !matches!(stage, Stage::BeforeMount | Stage::HalfFormatted) {
-            scene.volume.check().unwrap_or_else(|problem| panic!("{stage:?}: {problem}"));
+            scene.volume.check().unwrap_or_else(|problem| panic!("{stage:?} {dies:?}: {problem}"));
         }
         scene.finish(2, stage.kept()).await;
     }
@@ -98,10 +113,17 @@ async fn killed(stages: &[Stage]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_is_killed_before_it_trains_leaves_no_mount() {
-    killed(&[Stage::BeforeMount, Stage::HalfFormatted, Stage::Formatted, Stage::Mounted]).await;
+    killed(&[Stage::BeforeMount, Stage::HalfFormatted, Stage::Formatted, Stage::Mounted], Dies::Container).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_is_killed_once_it_trains_leaves_no_mount() {
-    killed(&[Stage::Training, Stage::Grace, Stage::Sealing, Stage::Unmounted]).await;
+    killed(&[Stage::Training, Stage::Grace, Stage::Sealing, Stage::Unmounted], Dies::Container).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sealed_outlives_the_instance() {
+    let stages =
+        [Stage::HalfFormatted, Stage::Formatted, Stage::Mounted, Stage::Training, Stage::Grace, Stage::Unmounted];
+    killed(&stages, Dies::Instance).await;
 }

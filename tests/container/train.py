@@ -24,10 +24,7 @@ def stop(_signal, _frame):
 
 def save(state):
     part = checkpoints / "part"
-    with part.open("w") as file:
-        json.dump(state, file)
-        file.flush()
-        os.fsync(file.fileno())
+    part.write_text(json.dumps(state))
     part.rename(checkpoints / f"step-{state['step']:03}")
 
 

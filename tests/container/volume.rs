@@ -83,6 +83,18 @@ impl Volume {
         Ok(())
     }
 
+    /// What the kernel has written to it until now: what is still in memory is not among it.
+    pub(crate) fn written(&self) -> PathBuf {
+        let copy = self.image.with_extension("written");
+        fs::copy(&self.image, &copy).unwrap();
+        copy
+    }
+
+    /// Has it hold the bytes of a file.
+    pub(crate) fn hold(&self, bytes: &Path) {
+        fs::copy(bytes, &self.image).unwrap();
+    }
+
     /// Checks its file system, after the journal was replayed as a mount would; an error where anything is wrong.
     pub(crate) fn check(&self) -> Result<(), String> {
         let checked = Command::new("e2fsck").args(["-p"]).arg(&self.image).output().unwrap();
