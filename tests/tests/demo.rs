@@ -115,9 +115,14 @@ fn a_bad_file_is_refused_with_its_problems() {
     assert!(messages.contains("bad.yaml:1:") && messages.contains("bad.yaml:2:"), "{messages}");
 }
 
-/// The document of a run, and each check's verdict.
+/// What a run has left for programs.
+fn document(folder: &Path) -> Value {
+    serde_json::from_slice(&fs::read(folder.join("acceptance.json")).unwrap()).unwrap()
+}
+
+/// Each check's verdict.
 fn judged(folder: &Path) -> Vec<(String, String)> {
-    let document: Value = serde_json::from_slice(&fs::read(folder.join("acceptance.json")).unwrap()).unwrap();
+    let document = document(folder);
     let text = |check: &Value, field: &str| check[field].as_str().unwrap().to_owned();
     document["checks"].as_array().unwrap().iter().map(|check| (text(check, "name"), text(check, "verdict"))).collect()
 }

@@ -21,6 +21,7 @@ use super::subject::Subject;
 use super::sweep;
 use crate::dropped::{Answer, Dropped, problems, upload_to};
 use crate::failure::{Context, Failure};
+use crate::progress::{Figures, Progress};
 use crate::{out, sdk};
 
 /// Tag of a sweep's volumes and snapshots.
@@ -40,6 +41,7 @@ pub(super) struct Course<'a> {
     /// FIS's, while it may go on.
     experiment: Option<String>,
     pub(super) access: Option<Tried>,
+    progress: Progress,
 }
 
 impl<'a> Course<'a> {
@@ -75,6 +77,7 @@ impl<'a> Course<'a> {
             strikes: Vec::new(),
             experiment: None,
             access: None,
+            progress: Progress::new(u64::from(sweep::trials())),
         })
     }
 
@@ -83,6 +86,7 @@ impl<'a> Course<'a> {
         let deadline = Instant::now() + self.subject.pace.deadline;
         loop {
             let record = self.look().await?;
+            self.progress.show(&Figures::of(u64::from(sweep::trials()), &self.trials, None));
             if record.stage == Stage::Settled {
                 return Ok(());
             }
@@ -154,12 +158,12 @@ impl<'a> Course<'a> {
         self.must_be_alone().await?;
         let instance = match kind {
             Kind::Interruption => {
-                out::note(format_args!("FIS interrupts an instance"));
+                self.progress.say("FIS interrupts an instance");
                 self.experiment = Some(self.chaos.interrupt(self.made).await?);
                 None
             }
             Kind::Termination => {
-                out::note(format_args!("instance {instance} is terminated without a notice"));
+                self.progress.say(&format!("instance {instance} is terminated without a notice"));
                 let ended = self.subject.ec2().terminate_instances().instance_ids(&instance).send().await;
                 ended.context(|| format!("cannot terminate {instance} (ec2:TerminateInstances)"))?;
                 Some(instance)

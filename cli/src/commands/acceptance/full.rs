@@ -17,6 +17,7 @@ use super::course::{Course, must_be_alone};
 use super::estimate::Estimate;
 use super::page::About;
 use super::recording::{self, Recorded};
+use super::strike::{self, Kind};
 use super::subject::Subject;
 use super::{remove, sweep, written};
 use crate::failure::{FAILED, Failure};
@@ -35,6 +36,7 @@ struct Found {
     facts: Facts,
     recording: Vec<Recorded>,
     sweep: String,
+    instance_types: Vec<String>,
 }
 
 /// Exit code 0 where every check held.
@@ -122,7 +124,7 @@ async fn measure(
         spent: results.spent,
         leftovers,
     };
-    Ok(Found { facts, recording, sweep: sweep.to_string() })
+    Ok(Found { facts, recording, sweep: sweep.to_string(), instance_types: subject.instance_types.clone() })
 }
 
 /// What is not deleted, after what is being deleted has had its time.
@@ -146,11 +148,12 @@ async fn recorded(course: &Course<'_>, subject: &Subject, made: &Made) -> Result
 
 /// Judges, writes and says what it cost.
 fn report(found: &Found, output: &Path) -> Result<ExitCode, Failure> {
-    let Found { facts, recording, sweep } = found;
+    let Found { facts, recording, .. } = found;
     let terminated: BTreeSet<String> = facts.strikes.iter().filter_map(|strike| strike.instance.clone()).collect();
     let mut checks = judge_run(facts, recording);
     checks.extend(judge(recording, &terminated));
-    written::write(output, &checks, recording, &About::run(done(facts, sweep)))?;
+    let about = About::run(done(found), facts.spent.map(|spent| spent.usd), facts.estimate.usd);
+    written::write(output, &checks, recording, &about)?;
     if let Some(spent) = facts.spent {
         out::note(format_args!(
             "the trials have cost {}; the estimate was {:.2} USD",
@@ -170,14 +173,41 @@ fn is_good(check: &Check) -> bool {
     }
 }
 
-fn done(facts: &Facts, sweep: &str) -> Vec<String> {
+fn done(Found { facts, sweep, instance_types, .. }: &Found) -> Vec<String> {
     let attempts: usize = facts.trials.iter().map(|trial| trial.attempts.len()).sum();
-    let mut done = vec![format!("sweep {sweep}: {} trials, {attempts} attempts", sweep::trials())];
-    done.extend(facts.strikes.iter().map(|strike| match &strike.instance {
-        None => format!("{:.0}: FIS interrupted an instance", strike.at),
-        Some(instance) => format!("{:.0}: {instance} was terminated without a notice", strike.at),
+    let mut done = vec![
+        format!("spotsweep {} on {}", env!("CARGO_PKG_VERSION"), instance_types.join(", ")),
+        format!("sweep {sweep}: {} trials, {attempts} attempts", sweep::trials()),
+    ];
+    done.extend(strike::ALL.map(|kind| {
+        let strike = facts.strikes.iter().find(|strike| strike.kind == kind);
+        match (kind, strike) {
+            (Kind::Interruption, Some(strike)) => format!("{:.0}: FIS interrupted an instance", strike.at),
+            (Kind::Interruption, None) => {
+                "FIS interrupted no instance: they never all had a trial in training".to_owned()
+            }
+            (Kind::Termination, Some(strike)) => {
+                let instance = strike.instance.as_deref().unwrap_or_default();
+                format!("{:.0}: {instance} was terminated without a notice", strike.at)
+            }
+            (Kind::Termination, None) => "no instance was terminated: none had a trial in training".to_owned(),
+        }
     }));
     let spent = facts.spent.map_or("unknown".to_owned(), |spent| dollars(spent.usd));
     done.push(format!("the trials have cost {spent}, {:.2} USD were estimated", facts.estimate.usd));
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_seen_is_good_only_where_it_may_be() {
+        let check = |name, verdict| Check { name, assumption: "", verdict, recorded: Vec::new() };
+        assert!(is_good(&check("draining", Verdict::Held)));
+        assert!(!is_good(&check("draining", Verdict::NotSeen)));
+        assert!(is_good(&check("status-reason", Verdict::NotSeen)));
+        assert!(!is_good(&check("status-reason", Verdict::DidNotHold)));
+    }
 }

@@ -10,6 +10,8 @@ use super::mask::Masks;
 pub(super) struct About {
     /// What was done, line by line; empty for a recording that was given.
     pub(super) done: Vec<String>,
+    /// What the trials have cost, as far as it is known, and what was estimated, in USD.
+    pub(super) costs: Option<(Option<f64>, f64)>,
     /// The page names it, so that its silence is not taken for approval.
     pub(super) not_judged: Vec<&'static str>,
 }
@@ -22,16 +24,16 @@ impl About {
             "costs: whether `spotsweep cost` agrees with the bill",
             "whether interrupted trials go on from their checkpoints, and whether anything is left of them",
         ];
-        Self { done: Vec::new(), not_judged }
+        Self { done: Vec::new(), costs: None, not_judged }
     }
 
     /// A run of one's own.
-    pub(super) fn run(done: Vec<String>) -> Self {
+    pub(super) fn run(done: Vec<String>, trials_usd: Option<f64>, estimate_usd: f64) -> Self {
         let not_judged = vec![
             "the bill itself, which AWS has a day later: compare it with the costs above",
             "GPUs: the sweep trains on CPUs",
         ];
-        Self { done, not_judged }
+        Self { done, costs: Some((trials_usd, estimate_usd)), not_judged }
     }
 
     /// A copy without what belongs to an account.
@@ -45,6 +47,7 @@ pub(super) fn document(checks: &[Check], delays: &[Delay], about: &About) -> Val
     let delay = |delay: &Delay| json!({ "kind": delay.kind, "events": delay.events, "median_seconds": delay.median, "longest_seconds": delay.longest });
     json!({
         "done": about.done,
+        "costs": about.costs.map(|(trials, estimate)| json!({ "trials_usd": trials, "estimate_usd": estimate })),
         "checks": checks,
         "delays": delays.iter().map(delay).collect::<Vec<_>>(),
         "not_judged": about.not_judged,

@@ -10,9 +10,8 @@ use super::sweep::METRIC;
 
 /// Strikes of a run.
 pub(super) const ALL: [Kind; 2] = [Kind::Interruption, Kind::Termination];
-/// Of a trial's steps: before, there is little to lose; after, the trial may end before its instance does.
+/// Of a trial's steps: before, there is little to lose.
 const EARLIEST: f64 = 0.1;
-const LATEST: f64 = 0.6;
 
 /// How an instance is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -22,6 +21,16 @@ pub(super) enum Kind {
     Interruption,
     /// By TerminateInstances: without a notice, which FIS cannot do.
     Termination,
+}
+
+impl Kind {
+    /// Of a trial's steps: after, the trial may end before its instance does. A notice is a quarter of a training.
+    fn latest(self) -> f64 {
+        match self {
+            Self::Interruption => 0.6,
+            Self::Termination => 0.85,
+        }
+    }
 }
 
 /// An instance that was taken.
@@ -37,7 +46,7 @@ pub(super) struct Strike {
 /// deployment's running instances. Each must hold a trial in its training before FIS may choose.
 pub(super) fn target(kind: Kind, running: &BTreeSet<String>, trials: &[Trial], steps: u32) -> Option<String> {
     let training = training(trials, steps);
-    let is_ripe = |share: f64| (EARLIEST..=LATEST).contains(&share);
+    let is_ripe = |share: f64| (EARLIEST..=kind.latest()).contains(&share);
     let ripe = |instance: &&String| {
         training.get(instance.as_str()).is_some_and(|shares| shares.iter().all(|one| is_ripe(*one)))
     };
@@ -83,7 +92,7 @@ mod tests {
 
     #[test]
     fn only_instances_of_trials_in_training_are_taken() {
-        let trials = [trial(0, "i-1", 30.0), trial(1, "i-2", 5.0), trial(2, "i-3", 80.0)];
+        let trials = [trial(0, "i-1", 30.0), trial(1, "i-2", 5.0), trial(2, "i-3", 90.0)];
         assert_eq!(target(Kind::Interruption, &set(&["i-1"]), &trials, 100), Some("i-1".to_owned()));
         // Of another's, of a trial that has just begun, of one that is about to end.
         for other in ["i-9", "i-2", "i-3"] {
