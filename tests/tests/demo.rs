@@ -173,6 +173,9 @@ async fn the_acceptance_run_holds_and_leaves_nothing() {
 
     // As on AWS by default: ECS leaves an instance that is under notice ACTIVE.
     call_json(&format!("{}/_emulator/trouble", stack.emulator), "", &json!({ "without_draining": true })).await;
+    // As often as the SDK tries: the run sees it, and goes on.
+    let fault = json!({ "action": "StartExperiment", "when": "before", "times": 3, "kind": "error" });
+    call_json(&format!("{}/_emulator/faults", stack.emulator), "", &fault).await;
     let run = stack.command(&output).await;
     assert_eq!(run.status.code(), Some(1), "{}", said(&run));
     let wrong: Vec<_> = judged(&folder).into_iter().filter(|(_, verdict)| verdict == "did-not-hold").collect();
@@ -181,6 +184,7 @@ async fn the_acceptance_run_holds_and_leaves_nothing() {
     assert!(wrong.iter().all(|(name, _)| ["draining", "placement"].contains(&name.as_str())), "{wrong:?}");
     let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
     let place = |part: &str| page.find(part).unwrap_or(usize::MAX);
+    assert!(page.contains("trouble: cannot start the experiment"), "{page}");
     assert!(place(": did not hold") < place("**draining.**") && place("**draining.**") < place(": held"), "{page}");
     assert_nothing_left(&stack).await;
     stack.stop().await;

@@ -41,6 +41,8 @@ pub(super) struct Course<'a> {
     /// FIS's, while it may go on.
     experiment: Option<String>,
     pub(super) access: Option<Tried>,
+    /// What went wrong with the run itself.
+    pub(super) troubles: Vec<String>,
     progress: Progress,
 }
 
@@ -77,11 +79,13 @@ impl<'a> Course<'a> {
             strikes: Vec::new(),
             experiment: None,
             access: None,
+            troubles: Vec::new(),
             progress: Progress::new(u64::from(sweep::trials())),
         })
     }
 
-    /// Follows the sweep until it has settled, and takes instances meanwhile.
+    /// Follows the sweep until it has settled, and takes instances meanwhile. What goes wrong with that is noted, since
+    /// a run that has cost something is judged as far as it went.
     pub(super) async fn follow(&mut self) -> Result<(), Failure> {
         let deadline = Instant::now() + self.subject.pace.deadline;
         loop {
@@ -91,14 +95,26 @@ impl<'a> Course<'a> {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                let (sweep, stage) = (&self.sweep, record.stage.name());
-                return Err(Failure::new(format!(
-                    "sweep {sweep} is still {stage}: `spotsweep status {sweep}` says more"
-                )));
+                let (minutes, stage) = (self.subject.pace.deadline.as_secs() / 60, record.stage.name());
+                self.note(&Failure::new(format!("the sweep was still {stage} after {minutes} minutes")));
+                return Ok(());
             }
-            self.borrow_credentials().await?;
-            self.strike().await?;
+            if let Err(failure) = self.borrow_credentials().await {
+                self.note(&failure);
+            }
+            if let Err(failure) = self.strike().await {
+                self.note(&failure);
+            }
             sleep(self.subject.pace.poll).await;
+        }
+    }
+
+    /// Keeps a trouble for the page. The next look may meet it again.
+    fn note(&mut self, failure: &Failure) {
+        let text = failure.to_string().replace("\n", ";");
+        if !self.troubles.contains(&text) {
+            self.progress.say(&text);
+            self.troubles.push(text);
         }
     }
 
@@ -145,11 +161,11 @@ impl<'a> Course<'a> {
     /// Takes an instance, where it is time to.
     async fn strike(&mut self) -> Result<(), Failure> {
         let Some(kind) = strike::ALL.get(self.strikes.len()).copied() else { return Ok(()) };
-        if let Some(experiment) = &self.experiment {
-            if !self.chaos.is_over(experiment).await? {
-                return Ok(());
-            }
-            self.experiment = None;
+        if let Some(experiment) = self.experiment.take()
+            && !self.chaos.is_over(&experiment).await?
+        {
+            self.experiment = Some(experiment);
+            return Ok(());
         }
         let running = self.subject.running().await?;
         let Some(instance) = strike::target(kind, &running, &self.trials, self.subject.pace.steps) else {

@@ -37,6 +37,7 @@ struct Found {
     recording: Vec<Recorded>,
     sweep: String,
     instance_types: Vec<String>,
+    troubles: Vec<String>,
 }
 
 /// Exit code 0 where every check held.
@@ -112,7 +113,7 @@ async fn measure(
     let leftovers = left_over(&course, subject).await?;
     let results = course.results().await?;
     let recording = recorded(&course, subject, &made).await?;
-    let Course { sweep, trials, strikes, access, .. } = course;
+    let Course { sweep, trials, strikes, access, troubles, .. } = course;
     let facts = Facts {
         pace: subject.pace,
         estimate,
@@ -124,7 +125,8 @@ async fn measure(
         spent: results.spent,
         leftovers,
     };
-    Ok(Found { facts, recording, sweep: sweep.to_string(), instance_types: subject.instance_types.clone() })
+    let instance_types = subject.instance_types.clone();
+    Ok(Found { facts, recording, sweep: sweep.to_string(), instance_types, troubles })
 }
 
 /// What is not deleted, after what is being deleted has had its time.
@@ -173,7 +175,7 @@ fn is_good(check: &Check) -> bool {
     }
 }
 
-fn done(Found { facts, sweep, instance_types, .. }: &Found) -> Vec<String> {
+fn done(Found { facts, sweep, instance_types, troubles, .. }: &Found) -> Vec<String> {
     let attempts: usize = facts.trials.iter().map(|trial| trial.attempts.len()).sum();
     let mut done = vec![
         format!("spotsweep {} on {}", env!("CARGO_PKG_VERSION"), instance_types.join(", ")),
@@ -193,6 +195,7 @@ fn done(Found { facts, sweep, instance_types, .. }: &Found) -> Vec<String> {
             (Kind::Termination, None) => "no instance was terminated: none had a trial in training".to_owned(),
         }
     }));
+    done.extend(troubles.iter().map(|trouble| format!("trouble: {trouble}")));
     let spent = facts.spent.map_or("unknown".to_owned(), |spent| dollars(spent.usd));
     done.push(format!("the trials have cost {spent}, {:.2} USD were estimated", facts.estimate.usd));
     done
