@@ -25,7 +25,9 @@ mod filter;
 pub mod fis;
 mod ids;
 mod instance;
+mod lag;
 pub mod prices;
+mod refusal;
 mod snapshot;
 mod throttle;
 mod timings;
@@ -40,6 +42,7 @@ pub(crate) use events::whole_seconds;
 pub use filter::{Filter, Selection};
 use ids::Ids;
 pub use instance::{Instance, InstanceState};
+use lag::Past;
 use throttle::Throttle;
 pub use timings::Timings;
 pub use trouble::Trouble;
@@ -156,6 +159,7 @@ pub struct World {
     trouble: Trouble,
     throttle: Throttle,
     calls: Calls,
+    past: Past,
 }
 
 impl World {
@@ -177,6 +181,7 @@ impl World {
             ecs_events: false,
             trouble: Trouble::default(),
             calls: Calls::default(),
+            past: Past::default(),
         }
     }
 
@@ -199,11 +204,13 @@ impl World {
     /// Lets everything happen that is due by `now`. A `now` before the last one counts as the last:
     /// the World's time does not run backwards, whatever a wall clock does.
     pub fn advance(&mut self, now: Timestamp) {
+        self.remember();
         while self.timers.first().is_some_and(|(at, _, _)| *at <= now) {
             let Some((at, _, timer)) = self.timers.pop_first() else { break };
             self.now = self.now.max(at);
             self.fire(timer);
             self.schedule();
+            self.remember();
         }
         self.now = self.now.max(now);
     }

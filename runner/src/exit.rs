@@ -116,6 +116,8 @@ impl Failure {
             | Self::Privileges(_) => CONFIGURATION,
             Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             Self::Exec { .. } => NOT_EXECUTABLE,
+            // The next attempt may be answered; what the trial has saved must not end with an outage.
+            Self::Claim(error) if error.passing() => INTERRUPTED,
             Self::Claim(_) | Self::Parameters(_) | Self::Code(_) => UNAVAILABLE,
             Self::Refused(_) => REFUSED,
             Self::Prepare { .. } | Self::System(..) | Self::Workspace(_) | Self::Orphaned => INTERNAL,

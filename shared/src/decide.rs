@@ -9,6 +9,7 @@ mod ebs_state;
 mod reconcile;
 mod resubmission;
 mod spot_interruption;
+mod submission;
 mod sweep_settled;
 pub mod sweep_upload;
 mod trial_claim;
@@ -96,7 +97,7 @@ pub fn decide(view: &View, event: &Event, settings: &Settings, now: Timestamp) -
         Event::AccessLent { access, .. } => trial_claim::lent(access),
         Event::LineFound { request, line, outputs } => trial_claim::granted(view, request, line, outputs, context),
         Event::InstanceNoticed { instance, kind } => spot_interruption::noticed(view, instance, *kind),
-        Event::ResourceTold { id, change } => ebs_state::told(view, id, *change),
+        Event::ResourceTold { id, change } => ebs_state::told(view, id, change),
         Event::AttemptLocated { attempt, instance, zone, .. } => {
             workspace::located(view, *attempt, instance, zone, context)
         }

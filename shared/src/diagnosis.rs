@@ -27,6 +27,9 @@ pub const CANCELLED: &str = "spotsweep: cancelled";
 /// How the reason begins that Batch is given for a job whose container does not start.
 pub const GIVEN_UP: &str = "spotsweep: given up:";
 
+/// How the reason begins where EC2 refuses a trial's workspace for good.
+pub const NO_WORKSPACE: &str = "spotsweep: EC2 refuses the workspace:";
+
 /// What is looked at.
 #[derive(Clone, Copy)]
 enum In {
@@ -138,12 +141,21 @@ const TABLE: [Line; 14] = [
 /// The diagnosis of a failed trial.
 pub fn diagnose(trial: &Trial, plan: &Plan, log_lines: Vec<String>) -> Diagnosis {
     let found = |(cause, advice): (String, &str)| (Some(cause), Some(advice.to_owned()));
-    let (cause, advice) = known(trial, &log_lines)
+    let (cause, advice) = without_workspace(trial)
+        .or_else(|| known(trial, &log_lines))
         .or_else(|| worn_out(trial, plan))
         .or_else(|| never_started(trial))
         .or_else(|| exited(trial, &log_lines))
         .map_or((None, None), found);
     Diagnosis { cause, advice, log_lines }
+}
+
+/// EC2 gives no volume, and its words say why.
+fn without_workspace(trial: &Trial) -> Option<(String, &'static str)> {
+    let why = trial.attempts.values().next_back()?.reason.as_ref()?.strip_prefix(NO_WORKSPACE)?;
+    let advice = "fix what EC2 names (a permission of the control plane's roles, the KMS key, or the snapshot that \
+        `workspace` names), and run `spotsweep retry`";
+    Some((format!("EC2 refuses the workspace:{why}"), advice))
 }
 
 /// By the table.
@@ -173,8 +185,9 @@ fn never_started(trial: &Trial) -> Option<(String, &'static str)> {
 
 fn worn_out(trial: &Trial, plan: &Plan) -> Option<(String, &'static str)> {
     let last = trial.attempts.get(&trial.ended)?;
-    (last.was_interrupted() && trial.ended >= u32::from(plan.attempts)).then(|| {
-        let cause = format!("interrupted {} times, as often as `attempts` allows", trial.ended);
+    let tried = trial.ended_attempts().count();
+    (last.was_interrupted() && tried >= usize::from(plan.attempts)).then(|| {
+        let cause = format!("interrupted {tried} times, as often as `attempts` allows");
         (cause, "raise `attempts`, or give the queue more instance types and zones")
     })
 }
@@ -235,6 +248,7 @@ mod tests {
             (None, "Host EC2 (instance i-1) terminated.", "", "interrupted 1 times"),
             (Some(3), usual, "ValueError: lr must be positive\n\n", "exit code 3: ValueError: lr must be positive"),
             (None, "spotsweep: cancelled by somebody", "", "cancelled by hand"),
+            (Some(77), "spotsweep: EC2 refuses the workspace: UnauthorizedOperation", "", "refuses the workspace"),
             (None, "spotsweep: budget reached: 5 USD", "", "budget was reached"),
         ];
         for (code, reason, log, wanted) in ends {

@@ -283,10 +283,12 @@ pub enum Ending {
 }
 
 /// What EBS tells of a volume or snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceChange {
-    /// createVolume: available, or failed.
-    VolumeMade(bool),
+    /// createVolume: available.
+    VolumeMade,
+    /// createVolume: failed, and why, which may be empty.
+    VolumeFailed(String),
     /// deleteVolume: deleted.
     VolumeDeleted,
     /// createSnapshot: succeeded or failed.

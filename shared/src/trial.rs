@@ -128,17 +128,34 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Whether it ended because its instance was taken, in Batch's words or by the runner's own exit code.
+    /// Whether it ended because its instance was taken: in Batch's words, by the runner's own exit code, or because the
+    /// container ran and its end was never seen. No document promises that Batch says "Host EC2" of every such end.
     pub fn was_interrupted(&self) -> bool {
-        let is_reclaimed = self.reason.as_ref().is_some_and(|reason| reason.starts_with(HOST_GONE));
-        self.exit_code == Some(INTERRUPTED_EXIT_CODE) || is_reclaimed
+        self.exit_code == Some(INTERRUPTED_EXIT_CODE) || self.is_reclaimed() || self.is_lost()
     }
 
-    /// Of one that has ended: whether its container never ran, or its end was never seen. An exit code is the only proof
-    /// that a container ended by itself.
+    /// Of one that has ended: whether its container never ran.
     pub fn is_false_start(&self) -> bool {
+        self.ended_unseen() && !self.has_run()
+    }
+
+    /// It has run, and Batch says nothing of how it ended.
+    fn is_lost(&self) -> bool {
+        self.stopped_at.is_some() && self.ended_unseen() && self.has_run()
+    }
+
+    fn is_reclaimed(&self) -> bool {
+        self.reason.as_ref().is_some_and(|reason| reason.starts_with(HOST_GONE))
+    }
+
+    /// An exit code is the only proof that a container ended by itself.
+    fn ended_unseen(&self) -> bool {
         let timed_out = self.reason.as_ref().is_some_and(|reason| reason.starts_with(TIMED_OUT));
-        self.exit_code.is_none() && !timed_out && !self.was_interrupted()
+        self.exit_code.is_none() && !timed_out && !self.is_reclaimed()
+    }
+
+    fn has_run(&self) -> bool {
+        self.started_at.is_some() || self.sequence.is_some()
     }
 
     fn merge(&mut self, other: &Self) {
@@ -297,7 +314,8 @@ impl Trial {
     /// attempts of one job are used up; whether a rule matches an end without words is not documented.
     pub fn is_worn_out(&self) -> bool {
         let is_last = self.ended == self.round.saturating_add(1).saturating_mul(JOB_ATTEMPTS);
-        let was_interrupted = is_last && self.attempts.get(&self.ended).is_some_and(Attempt::was_interrupted);
+        let last = self.attempts.get(&self.ended);
+        let was_interrupted = last.is_some_and(|last| last.is_lost() || (is_last && last.was_interrupted()));
         let is_false_start = (1..MAX_FALSE_STARTS).contains(&self.false_starts());
         self.status == JobStatus::Failed && (was_interrupted || is_false_start)
     }

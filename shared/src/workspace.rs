@@ -36,6 +36,7 @@ mod chase;
 mod facts;
 mod fall_back;
 mod learn;
+mod refusals;
 mod snapshots;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,7 @@ use crate::store::is_default;
 pub use calls::{Call, EC2_TRIES, NewVolume, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, detach_pauses, device};
 pub(crate) use chase::Surroundings;
 pub use facts::{Fact, Refusal, RefusalKind, SnapshotState, VolumeState};
+pub use refusals::{is_denied, is_of_key};
 
 /// A trial of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -248,6 +250,12 @@ pub struct Workspace {
     /// Refusals since the last success: quota, capacity.
     #[serde(default, skip_serializing_if = "is_default")]
     pub refusals: u32,
+    /// Since when EC2 refuses the newest attempt's volume for a reason that no wait changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_since: Option<Timestamp>,
+    /// Why no attempt can have it, where that is certain and nothing is lost by it: the trial fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// Why the newest attempt can't have it, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
@@ -306,6 +314,8 @@ impl Workspace {
             missing: BTreeMap::new(),
             seal: None,
             refusals: 0,
+            refused_since: None,
+            refused: None,
             unavailable: None,
             initialized: Initialized::default(),
             notes: Vec::new(),

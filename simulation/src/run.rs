@@ -23,7 +23,7 @@ use crate::harness::{Account, Harness};
 use crate::invocation::Invoked;
 use crate::sabotage::Sabotage;
 use agent::Agent;
-pub use chaos::{Chaos, Mixture};
+pub use chaos::{Chaos, Mixture, OnSignal};
 use dice::Dice;
 pub use invariants::INVARIANTS;
 pub use watch::{BY_HAND, Resume, Watch};
@@ -299,7 +299,8 @@ impl Simulation {
 
     fn start(&mut self, start: Start) {
         let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
-        let Some(agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
+        let Some(mut agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
+        agent.is_blind = self.dice.strikes(self.chaos.silent);
         let key = start.attempt;
         self.at(Duration::ZERO, Happening::Step(key.clone()));
         self.agents.insert(key, agent);

@@ -35,11 +35,21 @@ pub enum Sabotage {
     LeaveAtOnce,
     /// Records forget which instance is under notice.
     ForgetNotices,
+    /// What may not be deleted counts as deleted.
+    ForgetDenied,
+    /// Every refusal counts as one that passes.
+    TakeAllForPassing,
+    /// Every refusal counts as one that lasts.
+    TakeAllForLasting,
+    /// A runner takes exit code 0 after a stop signal for the end of the training.
+    TrustExitCode,
+    /// A runner whose place is not known ends its trial.
+    FailWithoutPlace,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 17] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -52,6 +62,11 @@ impl Sabotage {
         Self::SkipAudits,
         Self::LeaveAtOnce,
         Self::ForgetNotices,
+        Self::ForgetDenied,
+        Self::TakeAllForPassing,
+        Self::TakeAllForLasting,
+        Self::TrustExitCode,
+        Self::FailWithoutPlace,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -62,12 +77,15 @@ impl Sabotage {
             Self::CopyOldSnapshot => &["what was sealed is held", "nothing is left over"],
             Self::MountUnasked => &["at most one attempt holds a workspace"],
             Self::OverlookJobs => &["one file, one submission"],
-            Self::CommitBlindly | Self::KeepEverything => &["nothing is left over"],
+            Self::CommitBlindly | Self::KeepEverything | Self::ForgetDenied => &["nothing is left over"],
             Self::StopSchedule => &["nothing stands still"],
             Self::RevokeAttach => &["each function does only what its role allows"],
             Self::AskAgainAndAgain => &["calls are bounded"],
             Self::SkipAudits => &["audit entries tell the way"],
             Self::LeaveAtOnce => &["a reclaim costs a trial at most one attempt"],
+            Self::TakeAllForPassing => &["a refusal that lasts costs a trial that has not trained"],
+            Self::TakeAllForLasting | Self::FailWithoutPlace => &["every trial has succeeded"],
+            Self::TrustExitCode => &["a trial that has succeeded has trained to its end"],
             Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],
         }
     }
@@ -88,6 +106,11 @@ impl Harness {
             | Sabotage::KeepEverything
             | Sabotage::StopSchedule
             | Sabotage::LeaveAtOnce
+            | Sabotage::ForgetDenied
+            | Sabotage::TakeAllForPassing
+            | Sabotage::TakeAllForLasting
+            | Sabotage::TrustExitCode
+            | Sabotage::FailWithoutPlace
             | Sabotage::AskAgainAndAgain => self.cloud.plant(sabotage),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use spotsweep::ids::SweepId;
 
-use crate::run::{Mixture, Simulation};
+use crate::run::{Mixture, OnSignal, Simulation};
 use crate::sabotage::Sabotage;
 use crate::scenario::{Story, trim};
 
@@ -73,7 +73,7 @@ impl Search {
 
     /// Leaves out whole kinds of trouble, and makes the sweep smaller.
     fn simplify(&mut self) {
-        let simpler: [fn(&mut Mixture); 13] = [
+        let simpler: [fn(&mut Mixture); 24] = [
             |mixture| mixture.trials = 1,
             |mixture| mixture.epochs = 2,
             |mixture| mixture.failing_volumes = 0,
@@ -87,6 +87,17 @@ impl Search {
             |mixture| mixture.chaos.doubled = 0.0,
             |mixture| mixture.chaos.killed = 0.0,
             |mixture| mixture.chaos.failed = 0.0,
+            |mixture| mixture.chaos.refused = 0.0,
+            |mixture| mixture.chaos.denied = None,
+            |mixture| mixture.chaos.quota_full = std::time::Duration::ZERO,
+            |mixture| mixture.chaos.gone_is_denied = false,
+            |mixture| mixture.chaos.unusable_key = false,
+            |mixture| mixture.chaos.unnamed = 0.0,
+            |mixture| mixture.chaos.unplaced = false,
+            |mixture| mixture.chaos.silent = 0.0,
+            |mixture| mixture.chaos.training = OnSignal::Saves,
+            |mixture| mixture.chaos.hour_late = 0.0,
+            |mixture| mixture.chaos.lag = std::time::Duration::ZERO,
         ];
         for change in simpler {
             let before = self.mixture.clone();

@@ -9,7 +9,7 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use spotsweep::claim::NoticeKind;
 use spotsweep::event::{self, Event, ResourceChange};
-use spotsweep::workspace::SnapshotState;
+use spotsweep::workspace::{SnapshotState, is_of_key};
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_simulation::run::{Chaos, Simulation};
 
@@ -81,8 +81,13 @@ fn aws_samples_parse_or_are_unknown() {
             | "ebs-createSnapshot-succeeded" => {
                 let Event::ResourceTold { id, change } = event else { panic!("{file}: {event:?}") };
                 let expected = match file.as_str() {
-                    "ebs-createVolume-available" => told("vol-01234567", ResourceChange::VolumeMade(true)),
-                    "ebs-createVolume-failed" => told("vol-01234567", ResourceChange::VolumeMade(false)),
+                    "ebs-createVolume-available" => told("vol-01234567", ResourceChange::VolumeMade),
+                    "ebs-createVolume-failed" => {
+                        // A disabled key: what decides whether another volume is worth a try.
+                        let ResourceChange::VolumeFailed(cause) = &change else { panic!("{change:?}") };
+                        assert!(is_of_key(cause), "{cause}");
+                        told("vol-01234567", ResourceChange::VolumeFailed(cause.clone()))
+                    }
                     "ebs-deleteVolume-deleted" => told("vol-01234567", ResourceChange::VolumeDeleted),
                     _ => told("snap-01234567", ResourceChange::SnapshotEnded(SnapshotState::Completed)),
                 };

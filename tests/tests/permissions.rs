@@ -129,6 +129,7 @@ fn adopting(seed: u64) -> Simulation {
     let mut mixture = Mixture::of_seed(seed);
     // Else the volume made by hand would be the one that comes to nothing.
     mixture.failing_volumes = 0;
+    mixture.chaos.unusable_key = false;
     let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{volume: {BY_HAND}}}}}\n");
     let simulation = Simulation::mixed_with(seed, &mixture, &file);
     let by_hand = CreateVolume {
@@ -155,6 +156,8 @@ fn worn_out(seed: u64) -> Simulation {
     mixture.chaos.most_reclaims = 25;
     mixture.chaos.reclaim_every = Some(Duration::from_secs(90));
     mixture.chaos.ends_after = Duration::from_secs(20_000);
+    // What is denied for as long as that would use up all attempts.
+    (mixture.chaos.denied, mixture.chaos.unusable_key, mixture.chaos.silent) = (None, false, 0.0);
     Simulation::mixed(seed, &mixture)
 }
 

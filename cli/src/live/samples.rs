@@ -94,6 +94,8 @@ pub(super) fn parked(zone: &str, wanted: &str) -> Workspace {
         missing: BTreeMap::new(),
         seal: None,
         refusals: 0,
+        refused_since: None,
+        refused: None,
         unavailable: None,
         initialized: Initialized::default(),
         notes: Vec::new(),

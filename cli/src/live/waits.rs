@@ -88,7 +88,7 @@ fn workspaces(trials: &[Trial], now: Timestamp) -> Vec<String> {
     let mut told = Vec::new();
     for trial in trials.iter().filter(|trial| !trial.is_over()) {
         let Some(workspace) = trial.workspace.as_ref() else { continue };
-        if let Some(why) = &workspace.unavailable {
+        if let Some(why) = workspace.refused.as_ref().or(workspace.unavailable.as_ref()) {
             told.push(format!("trial {} can't have its workspace: {why}", trial.index));
         } else if workspace.refusals > 0 {
             let times = workspace.refusals;

@@ -76,6 +76,8 @@ pub(crate) struct Calls {
     pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) log: VecDeque<Call>,
     faults: Vec<Fault>,
+    /// When each action was first to be refused.
+    pub(super) refused_since: BTreeMap<String, Timestamp>,
 }
 
 impl Calls {
@@ -130,7 +132,10 @@ impl World {
             false => self.calls.take_fault(action),
         };
         let outcome = match fault {
-            None => effect(self).map_err(Failure::Api),
+            None => match self.refusal(service, action) {
+                Some(error) => Err(Failure::Api(error)),
+                None => effect(self).map_err(|error| Failure::Api(self.found_or_denied(service, action, error))),
+            },
             Some((FaultWhen::Before, kind)) => Err(failure(service, kind)),
             Some((FaultWhen::After, kind)) => {
                 // An effect that was refused anyway is lost with its answer, too.

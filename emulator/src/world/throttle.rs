@@ -64,6 +64,11 @@ impl Throttle {
         // Not the ids' stream: the same calls get the same ids with and without throttling.
         Throttle { buckets: BTreeMap::new(), rng: Rng::new(!seed) }
     }
+
+    /// The dice, from 0 to 1.
+    pub(super) fn unit(&mut self) -> f64 {
+        self.rng.unit()
+    }
 }
 
 impl World {

@@ -35,6 +35,23 @@ pub struct Trouble {
     pub visible_after_ms: u64,
     /// Whether EC2's documented request buckets hold (facts 23). SubmitJob's always does.
     pub request_limits: bool,
+    /// EC2 actions that are denied (`UnauthorizedOperation`): for so many milliseconds from their first call, as while
+    /// a grant is on its way, or for good.
+    pub denied: BTreeMap<String, Option<u64>>,
+    /// The account has as many volumes as it may have, for so many milliseconds from the first CreateVolume.
+    pub quota_full_ms: u64,
+    /// Share of EC2 calls, 0 to 1, that are refused for a reason that passes: a quota, a wrong state.
+    pub refused_share: f64,
+    /// Whether EC2 answers `UnauthorizedOperation` where a resource is gone: a policy that names its tags cannot match.
+    pub gone_is_denied: bool,
+    /// Whether the KMS key of volumes is disabled: each fails after CreateVolume has answered.
+    pub unusable_key: bool,
+    /// Share of attempts, 0 to 1, that end with their instance and of which Batch does not say "Host EC2".
+    pub unnamed_ends: f64,
+    /// Whether Batch's job is STARTING before it says on which instance.
+    pub unplaced_starts: bool,
+    /// Longest time by which an answer of DescribeVolumes, DescribeSnapshots and DescribeJobs lags behind.
+    pub lag_ms: u64,
     /// Share of calls, 0 to 1, that are throttled before they have any effect.
     pub throttle_share: BTreeMap<Service, f64>,
 }
@@ -52,6 +69,14 @@ impl Default for Trouble {
             without_draining: false,
             visible_after_ms: 0,
             request_limits: false,
+            denied: BTreeMap::new(),
+            quota_full_ms: 0,
+            refused_share: 0.0,
+            gone_is_denied: false,
+            unusable_key: false,
+            unnamed_ends: 0.0,
+            unplaced_starts: false,
+            lag_ms: 0,
             throttle_share: BTreeMap::new(),
         }
     }
@@ -72,9 +97,13 @@ impl World {
     /// Refuses trouble that cannot be meant.
     pub(crate) fn check_trouble(&self, trouble: &Trouble) -> Result<(), ApiError> {
         trouble.zones_without_volume_capacity.iter().try_for_each(|zone| self.check_zone(zone))?;
-        match trouble.throttle_share.iter().find(|(_, share)| !(0.0..=1.0).contains(*share)) {
-            Some((service, share)) => {
-                let message = format!("throttle_share of {service:?} is {share}: it must lie between 0 and 1");
+        let throttled =
+            trouble.throttle_share.iter().map(|(service, share)| (format!("throttle_share of {service:?}"), *share));
+        let others = [("refused_share", trouble.refused_share), ("unnamed_ends", trouble.unnamed_ends)];
+        let mut shares = throttled.chain(others.map(|(name, share)| (name.to_owned(), share)));
+        match shares.find(|(_, share)| !(0.0..=1.0).contains(share)) {
+            Some((name, share)) => {
+                let message = format!("{name} is {share}: it must lie between 0 and 1");
                 Err(ApiError::ec2("InvalidParameterValue", message))
             }
             None => Ok(()),

@@ -135,18 +135,18 @@ fn cancel_spares_what_has_started_and_terminate_spares_nothing() {
     let parent = lab.submit(json!({"arrayProperties": {"size": 4}, "retryStrategy": {"attempts": 5}}));
     lab.pass(UNTIL_RUNNING);
     let statuses =
-        |lab: &Lab| -> Vec<String> { (0..4).map(|index| lab.status(&format!("{parent}:{index}"))).collect() };
-    assert_eq!(statuses(&lab), ["RUNNING", "RUNNING", "RUNNABLE", "RUNNABLE"]);
+        |lab: &mut Lab| -> Vec<String> { (0..4).map(|index| lab.status(&format!("{parent}:{index}"))).collect() };
+    assert_eq!(statuses(&mut lab), ["RUNNING", "RUNNING", "RUNNABLE", "RUNNABLE"]);
     let stop = serde_json::from_value(json!({"jobId": parent, "reason": "enough"})).unwrap();
     lab.world.cancel_job(&stop).unwrap();
-    assert_eq!(statuses(&lab), ["RUNNING", "RUNNING", "FAILED", "FAILED"]);
+    assert_eq!(statuses(&mut lab), ["RUNNING", "RUNNING", "FAILED", "FAILED"]);
     assert_eq!(lab.job(&format!("{parent}:2"))["isCancelled"], true);
     lab.world.terminate_job(&stop).unwrap();
     lab.collect();
     assert_eq!(lab.stopped.len(), 2);
     lab.exit(&format!("{parent}:0"), 1, 143);
     lab.exit(&format!("{parent}:1"), 1, 0);
-    assert_eq!(statuses(&lab), ["FAILED"; 4]);
+    assert_eq!(statuses(&mut lab), ["FAILED"; 4]);
     let detail = lab.job(&parent);
     assert_eq!((&detail["status"], &detail["statusReason"]), (&json!("FAILED"), &json!("enough")));
     let unknown = serde_json::from_value(json!({"jobId": "none", "reason": "r"})).unwrap();

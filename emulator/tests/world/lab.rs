@@ -126,12 +126,12 @@ impl Lab {
             .collect()
     }
 
-    pub(crate) fn job(&self, id: &str) -> Value {
+    pub(crate) fn job(&mut self, id: &str) -> Value {
         let request = serde_json::from_value(json!({"jobs": [id]})).unwrap();
         self.world.describe_jobs(&request).unwrap()["jobs"][0].clone()
     }
 
-    pub(crate) fn status(&self, id: &str) -> String {
+    pub(crate) fn status(&mut self, id: &str) -> String {
         self.job(id)["status"].as_str().unwrap().to_owned()
     }
 

@@ -37,7 +37,7 @@ pub(crate) enum CallError {
 impl CallError {
     /// Whether the same call may go through later. A client error, such as a function that does
     /// not exist or a missing permission, stays what it is.
-    fn passing(&self) -> bool {
+    pub(crate) fn passing(&self) -> bool {
         match self {
             Self::Function { .. } => true,
             Self::Unreadable { .. } | Self::Unfitting { .. } => false,

@@ -5,12 +5,13 @@ use crate::event::ResourceChange;
 use crate::store::View;
 use crate::workspace::Fact;
 
-pub(super) fn told(view: &View, id: &str, change: ResourceChange) -> Decision {
+pub(super) fn told(view: &View, id: &str, change: &ResourceChange) -> Decision {
     let of = id.to_owned();
     let fact = match change {
-        ResourceChange::VolumeMade(made) => Fact::VolumeTold { id: of, made },
+        ResourceChange::VolumeMade => Fact::VolumeTold { id: of, failure: None },
+        ResourceChange::VolumeFailed(cause) => Fact::VolumeTold { id: of, failure: Some(cause.clone()) },
         ResourceChange::VolumeDeleted => Fact::Deleted(of),
-        ResourceChange::SnapshotEnded(state) => Fact::Snapshot { operation: None, id: of, state },
+        ResourceChange::SnapshotEnded(state) => Fact::Snapshot { operation: None, id: of, state: *state },
     };
     workspace::told(view, id, &fact)
 }

@@ -3,8 +3,7 @@
 //! The same way as a part is submitted (see `sweep_upload.rs`): the wish is committed first, with a lease; only the
 //! invocation that committed it submits; whoever takes over looks the job up by its name.
 
-use super::sweep_upload::submission;
-use super::{Context, Decision, workspace};
+use super::{Context, Decision, submission, workspace};
 use crate::command::Command;
 use crate::diagnosis::CANCELLED;
 use crate::ids::{JobId, JobName, Run};
@@ -30,7 +29,8 @@ pub(super) fn enter(trial: &mut Trial) {
 
 /// The submission of the trial's round.
 pub(super) fn submit(sweep: &Sweep, trial: &Trial, context: Context<'_>) -> Option<Command> {
-    submission(sweep, run(trial), context).map(Command::SubmitPart)
+    let tried = u32::try_from(trial.ended_attempts().count()).unwrap_or(u32::MAX);
+    submission::of(sweep, run(trial), tried, context).map(Command::SubmitPart)
 }
 
 /// The same in its repeatable form.

@@ -9,17 +9,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Context, Decision};
+use super::{Context, Decision, submission};
 use crate::announcement::{Announcement, Kind};
 use crate::claim::{CodeGrant, Patterns};
-use crate::command::{Command, Prepared, Submission};
+use crate::command::{Command, Prepared};
 use crate::event::Event;
-use crate::ids::{JobName, Run};
+use crate::ids::Run;
 use crate::lifecycle::{Plan, Ranking, Stage, Sweep};
 use crate::settings::WORKSPACE_GIB;
 use crate::store::{Held, View};
 use crate::sweep::{self, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, SweepFile, Workspace};
-use crate::trial::JOB_ATTEMPTS;
 use crate::upload::Upload;
 use crate::workspace::{Origin, WorkspacePlan};
 
@@ -220,50 +219,13 @@ fn reading(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
 
 /// Takes the lease on a part, and only then submits it.
 fn submit(mut sweep: Sweep, part: u32, context: Context<'_>) -> Decision {
-    let Some(submission) = submission(&sweep, Run::Part(part), context) else {
+    let Some(submission) = submission::of(&sweep, Run::Part(part), 0, context) else {
         return Decision::illegal(format!("part {part} is not in the plan"));
     };
     sweep.enter(Stage::Submitting { part });
     Decision::advance(format!("submitting part {part}"))
         .sweep(sweep, context.lease_ends())
         .then(Command::SubmitPart(submission))
-}
-
-/// What is submitted for a part, or for one trial again.
-pub(super) fn submission(sweep: &Sweep, run: Run, context: Context<'_>) -> Option<Submission> {
-    let plan = sweep.plan.as_ref()?;
-    let name = JobName { sweep: sweep.id.clone(), run };
-    let trials = match run {
-        Run::Part(part) => plan.part(part)?.trials,
-        Run::Again { .. } => 1,
-    };
-    let earlier = name.round().saturating_mul(JOB_ATTEMPTS);
-    let attempts = u32::from(plan.attempts).saturating_sub(earlier).clamp(1, JOB_ATTEMPTS);
-    let variable = |name: &str, value: String| (name.to_owned(), value);
-    let mut environment = vec![
-        variable("SPOTSWEEP_SWEEP", sweep.id.to_string()),
-        variable("SPOTSWEEP_BUCKET", sweep.upload.bucket.clone()),
-        variable("SPOTSWEEP_KEY", sweep.upload.key.clone()),
-        variable("SPOTSWEEP_FIRST_INDEX", name.first_index().to_string()),
-        variable("SPOTSWEEP_CLAIM_FUNCTION", context.settings.claim_function.clone()),
-    ];
-    if earlier > 0 {
-        environment.push(variable("SPOTSWEEP_FIRST_ATTEMPT", earlier.to_string()));
-    }
-    let mut tags = plan.tags.clone();
-    tags.insert("spotsweep:sweep".into(), sweep.id.to_string());
-    Some(Submission {
-        trials,
-        queue: plan.queue.clone(),
-        definition: plan.definition.clone(),
-        attempts: u8::try_from(attempts).ok()?,
-        timeout_seconds: plan.timeout_seconds,
-        command: plan.command.clone(),
-        resources: plan.resources.clone().into_iter().collect(),
-        environment,
-        tags: tags.into_iter().collect(),
-        name,
-    })
 }
 
 /// What only a sweep that is submitting this very part does.

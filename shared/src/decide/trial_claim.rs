@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{Context, Decision, workspace};
 use crate::claim::{Access, ByteRange, Found, Grant, Machine, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant};
 use crate::command::Command;
-use crate::diagnosis::OVER_BUDGET;
+use crate::diagnosis::{NO_WORKSPACE, OVER_BUDGET};
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::ids::JobId;
 use crate::lifecycle::{Plan, Sweep};
@@ -95,6 +95,9 @@ impl Asker<'_> {
             calls = self.learn(&Fact::Wanted(place));
         }
         let reply = standing(&self.trial, attempt, self.context);
+        if let Some(Reply::Refused { reason }) = &reply {
+            self.trial.attempt(attempt).reason = Some(reason.clone());
+        }
         let what = format!("attempt {attempt} claims; {}", self.story());
         let line = Command::FindLine { request: self.request.clone(), bucket: self.sweep.upload.bucket.clone() };
         let decision = self.write(what).then_all(calls);
@@ -204,6 +207,9 @@ fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> 
     let workspace = trial.workspace.as_ref()?;
     if workspace.holder() == Some(attempt) && workspace.unavailable.is_none() {
         return None;
+    }
+    if let Some(why) = &workspace.refused {
+        return Some(Reply::Refused { reason: format!("{NO_WORKSPACE} {why}") });
     }
     let is_under_notice = workspace.wanted.as_ref().is_some_and(|place| workspace.is_under_notice(place));
     // An attempt that leaves such an instance can be started there again at once, and costs one more.

@@ -15,16 +15,17 @@ pub(super) const SNAPSHOT: &str = "EBS Snapshot Notification";
 struct Detail {
     event: String,
     result: String,
+    cause: Option<String>,
     snapshot_id: Option<String>,
 }
 
 pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
     let kind = if envelope.detail_type == VOLUME { VOLUME } else { SNAPSHOT };
     let first = envelope.resources.iter().flatten().next().cloned();
-    let Detail { event, result, snapshot_id } = detail(kind, envelope)?;
+    let Detail { event, result, cause, snapshot_id } = detail(kind, envelope)?;
     let change = match (event.as_str(), result.trim()) {
-        ("createVolume", "available") => ResourceChange::VolumeMade(true),
-        ("createVolume", "failed") => ResourceChange::VolumeMade(false),
+        ("createVolume", "available") => ResourceChange::VolumeMade,
+        ("createVolume", "failed") => ResourceChange::VolumeFailed(cause.unwrap_or_default()),
         ("deleteVolume", "deleted") => ResourceChange::VolumeDeleted,
         ("createSnapshot", "succeeded") => ResourceChange::SnapshotEnded(SnapshotState::Completed),
         ("createSnapshot", "failed") => ResourceChange::SnapshotEnded(SnapshotState::Failed),

@@ -202,6 +202,8 @@ impl Workspace {
     fn stage_calls(&self, is_new: bool, plan: &WorkspacePlan, now: Timestamp) -> Vec<Call> {
         let Some(volume) = &self.volume.id else {
             return match &self.stage {
+                // One after the other has come to nothing: the next one waits until the attempt asks again.
+                Stage::Creating if is_new && self.refusals > 1 => vec![],
                 // Where its answer was lost, the token gives the same volume, and it can be deleted by its id.
                 Stage::Creating | Stage::Disposing => vec![Call::CreateVolume(self.new_volume(plan))],
                 Stage::Attaching { .. }

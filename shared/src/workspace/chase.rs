@@ -72,7 +72,7 @@ impl Workspace {
         }
         match &self.volume.state {
             VolumeState::InUse { instance, steady: true } if *instance == to.instance => {
-                self.refusals = 0;
+                (self.refusals, self.refused_since) = (0, None);
                 Some(Stage::Attached { to, device, mounted: false })
             }
             VolumeState::InUse { instance, .. } if *instance != to.instance => {
@@ -117,7 +117,7 @@ impl Workspace {
         if around.is_over {
             return Some(self.dispose());
         }
-        let to = self.worth_it().filter(|place| place.attempt > around.ended && self.unavailable.is_none())?.clone();
+        let to = self.worth_it().filter(|place| place.attempt > around.ended && self.can_be_had())?.clone();
         if to.zone == self.volume.zone {
             // Neighbours in the array are likely to share an instance: they start with different names.
             return Some(Stage::Attaching { device: around.index % RECOMMENDED_DEVICES, to });
@@ -150,6 +150,11 @@ impl Workspace {
             self.discard(other);
         }
         Stage::Disposing
+    }
+
+    /// Whether the newest attempt can still have it.
+    fn can_be_had(&self) -> bool {
+        self.unavailable.is_none() && self.refused.is_none()
     }
 
     /// Where the volume is wanted, unless that instance is about to be taken.

@@ -69,8 +69,8 @@ pub enum Fact {
     VolumeTold {
         /// `vol-…`
         id: String,
-        /// Whether it can be used.
-        made: bool,
+        /// EBS's words where it could not be made, which may be empty; absent where it can be used.
+        failure: Option<String>,
     },
     /// EC2 does not give what was asked for.
     Refused(Refusal),
@@ -180,6 +180,8 @@ pub struct Refusal {
     pub code: String,
     /// EC2's words.
     pub message: String,
+    /// Whether no wait changes the answer: see [`RefusalKind::lasts`].
+    pub lasts: bool,
 }
 
 /// What was refused.

@@ -4,7 +4,7 @@
 //! snapshot; what every trial of the sweep starts from. Whatever is not the first is noted on the trial: it never
 //! silently starts from nothing.
 
-use super::learn::MAX_REFUSALS;
+use super::refusals::MAX_REFUSALS;
 use super::{Origin, Stage, Surroundings, Volume, VolumeState, Workspace};
 
 impl Workspace {

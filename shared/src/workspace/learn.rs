@@ -2,18 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::calls::DEVICES;
-use super::{Call, Fact, Initialized, Place, Refusal, RefusalKind, Stage, Surroundings, VolumeState, Workspace};
+use super::{Call, Fact, Initialized, Place, Stage, Surroundings, VolumeState, Workspace};
 use crate::claim::{Found, NoticeKind};
-
-/// Refusals after which an attempt is told to leave, so that Batch tries another place.
-pub(super) const MAX_REFUSALS: u32 = 3;
 
 /// How long a notice is kept. The instance is gone two minutes after it, and its id does not come back.
 const NOTICE_REMEMBERED_SECONDS: i64 = 900;
-
-/// EC2's answer to the token of a volume whose making failed, for hours (facts 26).
-const BURNED_TOKEN: &str = "IdempotentParameterMismatch";
 
 impl Workspace {
     /// Enters a fact and moves as far as it reaches. Returns calls that answer it on the spot.
@@ -53,8 +46,8 @@ impl Workspace {
                         Initialized { operation: *operation, bytes: self.initialized.bytes.saturating_add(*bytes) };
                 }
             }
-            Fact::VolumeTold { id, made } => self.volume_told(id, *made),
-            Fact::Refused(refusal) => self.refused(refusal),
+            Fact::VolumeTold { id, failure } => self.volume_told(id, failure.as_deref(), around.now),
+            Fact::Refused(refusal) => self.refused(refusal, around.now),
             Fact::Snapshot { operation, id, state } => self.snapshot_seen(*operation, id, *state),
             Fact::SnapshotNotFound { operation } => {
                 self.snapshot_not_found(*operation, around);
@@ -111,9 +104,8 @@ impl Workspace {
         let newest = self.wanted.as_ref().map_or(0, |wanted| wanted.attempt);
         if place.attempt > newest {
             self.wanted = Some(place.clone());
-            self.unavailable = None;
             self.finished = false;
-            self.refusals = 0;
+            self.forget_refusals();
         } else if place.attempt == newest {
             // What the attempt itself says of its place counts more than what was looked up before it ran.
             self.wanted = Some(place.clone());
@@ -169,6 +161,7 @@ impl Workspace {
         let is_made = operation.is_some_and(|operation| operation == self.volume.operation);
         if is_made && self.volume.id.is_none() {
             self.volume.id = Some(id.to_owned());
+            self.refused_since = None;
         }
         if self.volume.id.as_deref() == Some(id) {
             let was_steady = matches!(self.volume.state, VolumeState::InUse { steady: true, .. });
@@ -188,49 +181,15 @@ impl Workspace {
     }
 
     /// EBS events say nothing of attachments, so they count only where the volume is being made.
-    fn volume_told(&mut self, id: &str, made: bool) {
-        if self.stage == Stage::Creating && self.volume.id.as_deref() == Some(id) {
-            self.volume.state = if made { VolumeState::Available } else { VolumeState::Error };
+    fn volume_told(&mut self, id: &str, failure: Option<&str>, now: Timestamp) {
+        let is_own = self.volume.id.as_deref() == Some(id);
+        if self.stage == Stage::Creating && is_own {
+            self.volume.state = if failure.is_none() { VolumeState::Available } else { VolumeState::Error };
         }
-    }
-
-    fn refused(&mut self, refusal: &Refusal) {
-        let why = format!("{}: {}", refusal.code, refusal.message);
-        match &refusal.kind {
-            RefusalKind::Volume { operation } if *operation == self.volume.operation && self.volume.id.is_none() => {
-                if self.stage == Stage::Disposing {
-                    self.volume.state = VolumeState::Absent;
-                    return;
-                }
-                self.refusals += 1;
-                if refusal.code == BURNED_TOKEN {
-                    self.renew(self.volume.zone.clone(), self.volume.origin.clone());
-                }
-                if self.refusals >= MAX_REFUSALS {
-                    self.note(format!("no volume in {}: {why}", self.volume.zone));
-                    self.unavailable = Some(format!("no volume in {}: {why}", self.volume.zone));
-                }
-            }
-            // Stays asked for: looked up and asked again when the lease is over, so a quota is not hammered.
-            RefusalKind::Snapshot { .. } => self.note(format!("a snapshot was refused: {why}")),
-            RefusalKind::DeviceTaken { volume } if self.volume.id.as_deref() == Some(volume) => {
-                if let Stage::Attaching { device, .. } = &mut self.stage {
-                    *device += 1;
-                    self.refusals += 1;
-                }
-                if self.refusals >= DEVICES {
-                    self.unavailable = Some("every device name of the instance is taken".into());
-                    self.stage = Stage::Parked;
-                }
-            }
-            RefusalKind::Instance { volume } if self.volume.id.as_deref() == Some(volume) => {
-                if let Stage::Attaching { .. } = &self.stage {
-                    self.note(format!("the instance could not take the volume: {why}"));
-                    self.unavailable = Some(why);
-                    self.stage = Stage::Parked;
-                }
-            }
-            RefusalKind::Volume { .. } | RefusalKind::DeviceTaken { .. } | RefusalKind::Instance { .. } => {}
+        if let Some(cause) = failure.filter(|_| is_own || self.discards.contains(id)) {
+            // The chase that follows counts the volume that is being made; a discarded one is counted.
+            let failed = self.refusals + u32::from(is_own);
+            self.failed_by_key(cause, failed, now);
         }
     }
 

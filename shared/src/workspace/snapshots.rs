@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Snapshot, SnapshotState, Stage, Surroundings, Workspace};
+use super::{Snapshot, SnapshotState, Stage, Surroundings, VolumeState, Workspace};
 
 /// Final snapshots of one volume that may fail before the attempt that waits for them is told to leave.
 const MAX_FINAL_TRIES: usize = 3;
@@ -80,6 +80,9 @@ impl Workspace {
 
     /// The transition out of `AwaitingSnapshot`.
     pub(super) fn leave_awaiting(&mut self, around: Surroundings<'_>) -> Option<Stage> {
+        if matches!(self.volume.state, VolumeState::Error | VolumeState::Absent) && !around.is_over {
+            return Some(self.lost(around));
+        }
         let zone = self.worth_it().map(|place| place.zone.clone());
         if around.is_over || zone.as_ref().is_none_or(|zone| *zone == self.volume.zone) {
             return Some(Stage::Parked);

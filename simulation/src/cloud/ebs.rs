@@ -3,7 +3,7 @@
 use serde_json::json;
 use spotsweep::event::Event;
 use spotsweep::workspace::{
-    Call, Fact, NewVolume, Origin, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState, WorkspacePlan,
+    Call, Fact, NewVolume, Origin, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState, WorkspacePlan, is_denied,
 };
 use spotsweep_emulator::world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
 use spotsweep_emulator::world::{ApiError, Failure, Filter, InstanceState, Selection, Service, World};
@@ -28,13 +28,23 @@ impl Cloud {
             Call::AttachVolume { volume, instance, device } => self.attach_volume(volume, instance, device).await?,
             Call::DetachVolume { volume, force } => {
                 let request = DetachVolume { volume: volume.clone(), instance: None, device: None, force };
-                // Where there is nothing to detach, what there is says how it stands.
-                let _ = self.ec2("DetachVolume", |world| world.detach_volume(&request)).await?;
-                self.describe_volume(volume).await?
+                match self.ec2("DetachVolume", |world| world.detach_volume(&request)).await? {
+                    Ok(attachment) => {
+                        let state = VolumeState::InUse { instance: attachment.instance, steady: false };
+                        Fact::Volume { operation: None, id: volume, state }
+                    }
+                    Err(error) => match self.settled(volume, error).await? {
+                        // Described as attached all the same: the answer lags behind.
+                        Fact::Volume { operation, id, state: VolumeState::InUse { instance, .. } } => {
+                            Fact::Volume { operation, id, state: VolumeState::InUse { instance, steady: false } }
+                        }
+                        fact => fact,
+                    },
+                }
             }
             Call::DeleteVolume(id) => match self.ec2("DeleteVolume", |world| world.delete_volume(&id)).await? {
                 Ok(()) => Fact::Deleted(id),
-                Err(_) => self.describe_volume(id).await?,
+                Err(error) => self.settled(id, error).await?,
             },
             Call::TakeSnapshot { operation, volume, .. } => self.take_snapshot(&trial, operation, volume).await?,
             Call::FindSnapshot { operation } => {
@@ -56,6 +66,7 @@ impl Cloud {
                         let (id, state) = found.pop().ok_or("no snapshot in the answer")?;
                         Fact::Snapshot { operation: None, id, state }
                     }
+                    Err(error) if error.code != "InvalidSnapshot.NotFound" => return Err(error.into()),
                     Err(_) => Fact::Missing(id),
                 }
             }
@@ -64,11 +75,33 @@ impl Cloud {
                 match deleted {
                     Ok(()) => Fact::Deleted(id),
                     Err(error) if error.code == "InvalidSnapshot.NotFound" => Fact::Missing(id),
+                    Err(error) if is_denied(error.code) && self.is_denied_done() => Fact::Deleted(id),
+                    Err(error) if is_denied(error.code) && !self.has_snapshot(&id).await? => Fact::Missing(id),
                     Err(error) => return Err(error.into()),
                 }
             }
         };
         Ok(vec![Event::Workspace(trial, fact)])
+    }
+
+    /// A volume on which a call has been refused: it is looked at, and what is denied on one that is there is an error.
+    async fn settled(&self, id: String, error: ApiError) -> Result<Fact, String> {
+        let fact = self.describe_volume(id.clone()).await?;
+        match is_denied(error.code) && !matches!(fact, Fact::Missing(_)) {
+            true if self.is_denied_done() => Ok(Fact::Deleted(id)),
+            true => Err(error.to_string()),
+            false => Ok(fact),
+        }
+    }
+
+    async fn has_snapshot(&self, id: &str) -> Result<bool, String> {
+        let wanted = Selection { ids: vec![id.to_owned()], ..Selection::default() };
+        Ok(self.ec2("DescribeSnapshots", |world| snapshots(world, &wanted)).await?.is_ok())
+    }
+
+    /// With the defect planted: what may not be deleted counts as deleted.
+    fn is_denied_done(&self) -> bool {
+        self.sabotage() == Some(Sabotage::ForgetDenied)
     }
 
     /// One call as a client sees it; throttling and server errors are failures of the invocation.
@@ -109,8 +142,25 @@ impl Cloud {
                 let rate = billed.map(|bytes| Fact::RateTaken { operation, bytes });
                 [Some(made), rate].into_iter().flatten().collect()
             }
-            Err(error) => vec![refused(RefusalKind::Volume { operation }, &error)],
+            // An earlier call with this token may have made one, and its answer was lost.
+            Err(error) => vec![match self.find_volume(trial, operation).await? {
+                Some((id, state)) => Fact::Volume { operation: Some(operation), id, state },
+                None => self.refused(RefusalKind::Volume { operation }, &error),
+            }],
         })
+    }
+
+    async fn find_volume(&self, trial: &TrialRef, operation: u32) -> Result<Option<(String, VolumeState)>, String> {
+        let wanted = Selection {
+            filters: vec![Filter::new("tag:spotsweep:operation", format!("{trial}/{operation}"))],
+            ..Selection::default()
+        };
+        let found = self.ec2("DescribeVolumes", |world| {
+            let (found, _) = world.describe_volumes(&wanted)?;
+            Ok(found.first().map(|volume| (volume.id.clone(), state(volume))))
+        });
+        let found = found.await?.map_err(|error| error.to_string())?;
+        Ok(found.filter(|(_, state)| *state != VolumeState::Absent))
     }
 
     async fn describe_volume(&self, id: String) -> Result<Fact, String> {
@@ -128,6 +178,8 @@ impl Cloud {
             .await?;
         Ok(match found {
             Ok(Some(state)) => Fact::Volume { operation: None, id, state },
+            // Whoever cannot look does not know that it is gone.
+            Err(error) if error.code != "InvalidVolume.NotFound" => return Err(error.to_string()),
             Ok(None) | Err(_) => Fact::Missing(id),
         })
     }
@@ -135,21 +187,35 @@ impl Cloud {
     async fn attach_volume(&self, volume: String, instance: String, device: String) -> Result<Fact, String> {
         let request = AttachVolume { volume: volume.clone(), instance: instance.clone(), device };
         match self.ec2("AttachVolume", |world| world.attach_volume(&request)).await? {
-            Ok(_) => self.describe_volume(volume).await,
+            Ok(attachment) => {
+                let steady = attachment.state == ebs::AttachmentState::Attached;
+                let state = VolumeState::InUse { instance: attachment.instance, steady };
+                Ok(Fact::Volume { operation: None, id: volume, state })
+            }
             Err(error) => Ok(match error.code {
-                "VolumeInUse" | "IncorrectState" | "InvalidVolume.NotFound" => {
+                code @ ("VolumeInUse" | "IncorrectState" | "InvalidVolume.NotFound" | "UnauthorizedOperation") => {
                     let fact = self.describe_volume(volume.clone()).await?;
                     let is_free = matches!(fact, Fact::Volume { state: VolumeState::Available, .. });
-                    // The code is the same where it is not the volume but the instance that is in the wrong state.
-                    match error.code == "IncorrectState" && is_free && self.is_leaving(&instance).await? {
-                        true => refused(RefusalKind::Instance { volume }, &error),
-                        false => fact,
+                    // The code is the same where it is not the volume but the instance that is in the wrong state, or
+                    // gone.
+                    if !is_free {
+                        return Ok(fact);
+                    }
+                    let may_be_the_instance = code == "IncorrectState" || is_denied(code);
+                    let is_leaving = may_be_the_instance && self.is_leaving(&instance).await?;
+                    if !is_leaving && !is_denied(code) {
+                        // Described as available all the same: the answer lags behind.
+                        return Ok(Fact::Volume { operation: None, id: volume, state: VolumeState::Unknown });
+                    }
+                    match self.refused(RefusalKind::Instance { volume }, &error) {
+                        Fact::Refused(refusal) if is_leaving => Fact::Refused(Refusal { lasts: false, ..refusal }),
+                        refused => refused,
                     }
                 }
                 "InvalidParameterValue" if error.message.contains("already in use") => {
-                    refused(RefusalKind::DeviceTaken { volume }, &error)
+                    self.refused(RefusalKind::DeviceTaken { volume }, &error)
                 }
-                _other => refused(RefusalKind::Instance { volume }, &error),
+                _other => self.refused(RefusalKind::Instance { volume }, &error),
             }),
         }
     }
@@ -162,13 +228,30 @@ impl Cloud {
     }
 
     async fn take_snapshot(&self, trial: &TrialRef, operation: u32, volume: String) -> Result<Fact, String> {
-        let request = CreateSnapshot { volume, description: String::new(), tags: tags(trial, operation) };
+        let request =
+            CreateSnapshot { volume: volume.clone(), description: String::new(), tags: tags(trial, operation) };
         Ok(match self.ec2("CreateSnapshot", |world| world.create_snapshot(request)).await? {
             Ok(snapshot) => {
                 Fact::Snapshot { operation: Some(operation), id: snapshot.id, state: SnapshotState::Pending }
             }
-            Err(error) => refused(RefusalKind::Snapshot { operation }, &error),
+            Err(error) => {
+                let may_be_gone = error.code == "InvalidVolume.NotFound" || is_denied(error.code);
+                let volume = if may_be_gone { Some(self.describe_volume(volume).await?) } else { None };
+                match volume {
+                    Some(missing @ Fact::Missing(_)) => missing,
+                    Some(_) | None => self.refused(RefusalKind::Snapshot { operation }, &error),
+                }
+            }
         })
+    }
+
+    fn refused(&self, kind: RefusalKind, error: &ApiError) -> Fact {
+        let lasts = match self.sabotage() {
+            Some(Sabotage::TakeAllForPassing) => false,
+            Some(Sabotage::TakeAllForLasting) => true,
+            Some(_) | None => kind.lasts(error.code),
+        };
+        Fact::Refused(Refusal { kind, code: error.code.to_owned(), message: error.message.clone(), lasts })
     }
 
     /// Finds an adopted volume by its Name tag.
@@ -204,10 +287,6 @@ impl Cloud {
             _ => Event::Workspace(trial, Fact::PlaceUnknown),
         }])
     }
-}
-
-fn refused(kind: RefusalKind, error: &ApiError) -> Fact {
-    Fact::Refused(Refusal { kind, code: error.code.to_owned(), message: error.message.clone() })
 }
 
 fn tags(trial: &TrialRef, operation: u32) -> Tags {

@@ -1,15 +1,18 @@
 //! A simulated runner: claims, mounts, trains, seals, leaves, as `spotsweep-runner` does.
 
+mod notices;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep::claim::{ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal};
-use spotsweep::diagnosis::OVER_BUDGET;
+use spotsweep::claim::{ClaimRequest, Found, Machine, Market, Metric, Outputs, Reply, Request, Seal};
+use spotsweep::diagnosis::{NO_WORKSPACE, OVER_BUDGET};
 use spotsweep::workspace::TrialRef;
 use spotsweep::{ids::SweepId, trial::INTERRUPTED_EXIT_CODE};
 use spotsweep_emulator::world::{AttemptKey, Start};
 
+use super::chaos::OnSignal;
 use super::watch::Seen;
 use super::{Happening, Simulation};
 use crate::sabotage::Sabotage;
@@ -20,8 +23,14 @@ pub(super) const IMDS_POLL: Duration = Duration::from_secs(5);
 /// From the stop signal until everything is saved.
 const SAVING: Duration = Duration::from_secs(8);
 
+/// From the stop signal until a training that ignores it is killed.
+const GRACE: Duration = Duration::from_secs(90);
+
 /// How long a runner waits after a call that failed.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// How long a runner asks again after calls that failed (`SPOTSWEEP_PATIENCE_SECONDS`).
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The runner's exit code where the trial is not its own.
 const REFUSED: i32 = 77;
@@ -36,6 +45,10 @@ pub(super) struct Agent {
     attempt: u32,
     started: Timestamp,
     sequence: u64,
+    /// Whether its metadata service is silent.
+    pub(super) is_blind: bool,
+    /// Since when its claims are not answered.
+    unanswered_since: Option<Timestamp>,
     doing: Doing,
 }
 
@@ -66,6 +79,8 @@ impl Agent {
             attempt: number("SPOTSWEEP_FIRST_ATTEMPT") + start.attempt.attempt,
             started: now,
             sequence: 0,
+            is_blind: false,
+            unanswered_since: None,
             doing: Doing::Starting,
         })
     }
@@ -126,44 +141,13 @@ impl Simulation {
         Ok(())
     }
 
-    /// A container that begins on an instance under notice waits for its end. If it left, Batch could place the next
-    /// attempt there too, where the instance is not draining (facts 9): each would cost an attempt.
-    fn begin(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        if !self.is_under_notice(agent) {
-            agent.doing = Doing::Claiming;
-            return self.claim(agent);
-        }
-        self.watch.began_under_notice(&agent.trial, &agent.instance);
-        if self.harness.cloud.sabotage() == Some(Sabotage::LeaveAtOnce) {
-            return Ok(Next::Exit(INTERRUPTED_EXIT_CODE));
-        }
-        self.warn(agent);
-        agent.doing = Doing::AwaitingEnd;
-        Ok(Next::Never)
-    }
-
-    /// What the metadata service says of the runner's instance.
-    fn is_under_notice(&self, agent: &Agent) -> bool {
-        let world = self.harness.cloud.world();
-        world.instance(&agent.instance).is_some_and(|found| found.interruption.is_some())
-    }
-
-    /// Says that the instance is under notice. Where ECS has not said yet on which instance the attempt runs, that names
-    /// none.
-    fn warn(&mut self, agent: &Agent) {
-        let mut is_located = false;
-        self.harness.store.each_trial(|trial| {
-            let place = trial.attempts.get(&agent.attempt).and_then(|attempt| attempt.instance.as_ref());
-            is_located |= trial.index == agent.trial.index && place == Some(&agent.instance);
-        });
-        if self.ask(agent, Request::Notice { kind: NoticeKind::Interruption }).is_some() && is_located {
-            self.watch.warned(&agent.trial, &agent.instance);
-        }
-    }
-
     fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        let machine = self.machine(agent);
-        Ok(match self.ask(agent, Request::Claim(machine)) {
+        let machine = if agent.is_blind { Machine::default() } else { self.machine(agent) };
+        let reply = self.ask(agent, Request::Claim(machine));
+        let since = reply.is_none().then(|| *agent.unanswered_since.get_or_insert(self.harness.now));
+        agent.unanswered_since = since;
+        Ok(match reply {
+            None if since.is_some_and(|since| self.harness.now - PATIENCE > since) => Next::Exit(INTERRUPTED_EXIT_CODE),
             None => Next::After(PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => match self.taken_unasked(agent) {
                 Some(volume) => self.take(agent, volume),
@@ -176,7 +160,15 @@ impl Simulation {
                 agent.doing = Doing::AwaitingEnd;
                 Next::Never
             }
-            Some(Reply::Unavailable { .. }) => Next::Exit(INTERRUPTED_EXIT_CODE),
+            Some(Reply::Unavailable { .. })
+                if agent.is_blind && self.harness.cloud.sabotage() == Some(Sabotage::FailWithoutPlace) =>
+            {
+                Next::Exit(REFUSED)
+            }
+            Some(Reply::Unavailable { reason }) => {
+                self.watch.sent_away(&agent.trial, &reason);
+                Next::Exit(INTERRUPTED_EXIT_CODE)
+            }
             Some(Reply::Granted(grant)) => {
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
                 match self.ask(agent, Request::Access) {
@@ -186,7 +178,11 @@ impl Simulation {
                     Some(_refused) => Next::Exit(REFUSED),
                 }
             }
-            Some(Reply::Refused { reason }) if reason.starts_with(OVER_BUDGET) => Next::Exit(REFUSED),
+            Some(Reply::Refused { reason })
+                if [OVER_BUDGET, NO_WORKSPACE].iter().any(|expected| reason.starts_with(expected)) =>
+            {
+                Next::Exit(REFUSED)
+            }
             Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {})) => {
                 return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
             }
@@ -288,8 +284,18 @@ impl Simulation {
 
     fn leave(&mut self, agent: &mut Agent, volume: Option<String>, epoch: u32) -> Result<Next, String> {
         if let Some(volume) = volume {
-            self.save(agent, &volume, epoch)?;
+            let training = self.chaos.training;
+            let finishes = training == OnSignal::Finishes && epoch + 1 == self.epochs;
+            let epoch = if finishes { self.epochs } else { epoch };
+            if training != OnSignal::Ignores {
+                self.save(agent, &volume, epoch)?;
+            }
             self.harness.cloud.world().set_mounted(&volume, false);
+            let trusts = self.harness.cloud.sabotage() == Some(Sabotage::TrustExitCode);
+            if finishes || (trusts && training == OnSignal::ExitsZero) {
+                agent.doing = Doing::Ending { epoch };
+                return Ok(Next::After(Duration::from_secs(1)));
+            }
             agent.doing = Doing::Leaving { volume: None, epoch };
         }
         let (sequence, metrics) = (agent.next_sequence(), metrics(epoch));
@@ -308,46 +314,6 @@ impl Simulation {
             None => Next::After(PAUSE),
             Some(_) => Next::Exit(0),
         }
-    }
-
-    /// Runners on instances that are to be taken see it when they look next; until then looking changes nothing.
-    pub(super) fn notices_are_out(&mut self) {
-        let world = self.harness.cloud.world();
-        let is_warned =
-            |agent: &Agent| world.instance(&agent.instance).is_some_and(|found| found.interruption.is_some());
-        let warned: Vec<_> = self.agents.iter().filter(|(_, agent)| is_warned(agent)).collect();
-        let now = self.harness.now;
-        let looks = warned.into_iter().map(|(key, agent)| {
-            let since = u64::try_from(now.duration_since(agent.started).as_secs()).unwrap_or(0);
-            let period = IMDS_POLL.as_secs();
-            (key.clone(), Duration::from_secs(period - since % period))
-        });
-        let looks: Vec<_> = looks.collect();
-        drop(world);
-        for (key, wait) in looks {
-            self.at(wait, Happening::Poll(key));
-        }
-    }
-
-    /// The runner looks at the metadata service; a notice makes it leave.
-    pub(super) fn poll(&mut self, key: &AttemptKey) {
-        let Some(agent) = self.agents.get(key).cloned() else { return };
-        if !self.is_under_notice(&agent) {
-            return;
-        }
-        let (volume, epoch) = match &agent.doing {
-            Doing::Training { volume, epoch } => (Some(volume.clone()), *epoch),
-            Doing::AwaitingEnd | Doing::Leaving { .. } | Doing::Ending { .. } => return,
-            Doing::Starting | Doing::Claiming | Doing::Mounting { .. } => {
-                return self.at(IMDS_POLL, Happening::Poll(key.clone()));
-            }
-        };
-        self.warn(&agent);
-        if let Some(agent) = self.agents.get_mut(key) {
-            agent.doing = Doing::Leaving { volume, epoch };
-        }
-        self.happenings.retain(|_, happening| !matches!(happening, Happening::Step(of) if of == key));
-        self.at(SAVING, Happening::Step(key.clone()));
     }
 
     fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {

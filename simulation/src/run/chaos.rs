@@ -14,8 +14,43 @@ use crate::invocation::Mishap;
 /// How long an invocation may take: what comes within that time may run beside it.
 const INVOCATION: Duration = Duration::from_secs(3);
 
+/// How late the latest events are.
+const HOUR: Duration = Duration::from_secs(3600);
+
 /// Fault points among which an invocation's death or failing call is chosen; some end before.
 const POINTS: usize = 24;
+
+/// Actions of which a role may lack the permission.
+const DENIABLE: [&str; 8] = [
+    "CreateVolume",
+    "AttachVolume",
+    "DetachVolume",
+    "DeleteVolume",
+    "CreateSnapshot",
+    "DeleteSnapshot",
+    "DescribeVolumes",
+    "DescribeSnapshots",
+];
+
+/// How long a new grant takes at most until it is in force: shorter than what counts as lasting.
+const PROPAGATION: Duration = Duration::from_secs(30);
+
+/// What a training script does when it is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnSignal {
+    /// It saves and ends by the signal.
+    Saves,
+    /// It saves half of an epoch's work and exits with 0, as if it had finished.
+    ExitsZero,
+    /// It goes on until it is killed: what it has not saved is lost.
+    Ignores,
+    /// It finishes where only the last epoch is missing, and says so by the marker.
+    Finishes,
+}
+
+impl OnSignal {
+    const ALL: [Self; 4] = [Self::Saves, Self::ExitsZero, Self::Ignores, Self::Finishes];
+}
 
 /// What goes wrong, as shares from 0 to 1 where not said otherwise.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +83,28 @@ pub struct Chaos {
     pub zone_wide: f64,
     /// Whether instances are not drained on a notice, so that Batch may place an attempt on one that is being taken.
     pub without_draining: bool,
+    /// EC2 calls that are refused for now.
+    pub refused: f64,
+    /// How long the account has as many volumes as it may have, from the first that is asked for.
+    pub quota_full: Duration,
+    /// An EC2 action that is denied, until trouble ends or for so long from its first call.
+    pub denied: Option<(&'static str, Option<Duration>)>,
+    /// Whether EC2 answers "denied" where a resource is gone.
+    pub gone_is_denied: bool,
+    /// Whether the KMS key of volumes cannot be used.
+    pub unusable_key: bool,
+    /// Ends with their instance of which Batch does not say so.
+    pub unnamed: f64,
+    /// Whether a job is STARTING before Batch says where.
+    pub unplaced: bool,
+    /// Attempts whose metadata service does not answer, and looks at it that come to nothing.
+    pub silent: f64,
+    /// What training does on a stop signal.
+    pub training: OnSignal,
+    /// Events that arrive an hour late.
+    pub hour_late: f64,
+    /// Longest time by which an answer of a describe call lags behind.
+    pub lag: Duration,
     /// The first so many reclaims only: what comes after must settle.
     pub most_reclaims: usize,
     /// After this time nothing goes wrong any more, and the sweep must come to its end.
@@ -72,6 +129,17 @@ impl Chaos {
             unannounced: 0.0,
             zone_wide: 0.0,
             without_draining: false,
+            refused: 0.0,
+            quota_full: Duration::ZERO,
+            denied: None,
+            gone_is_denied: false,
+            unusable_key: false,
+            unnamed: 0.0,
+            unplaced: false,
+            silent: 0.0,
+            training: OnSignal::Saves,
+            hour_late: 0.0,
+            lag: Duration::ZERO,
             most_reclaims: 0,
             ends_after: Duration::from_secs(86_400),
         }
@@ -94,6 +162,17 @@ impl Chaos {
             unannounced: 0.4,
             zone_wide: 0.2,
             without_draining: true,
+            refused: 0.03,
+            quota_full: Duration::from_secs(300),
+            denied: None,
+            gone_is_denied: true,
+            unusable_key: false,
+            unnamed: 0.3,
+            unplaced: true,
+            silent: 0.05,
+            training: OnSignal::ExitsZero,
+            hour_late: 0.05,
+            lag: Duration::from_secs(5),
             most_reclaims: 40,
             ends_after: Duration::from_secs(14_400),
         }
@@ -117,9 +196,38 @@ impl Chaos {
             unannounced: share(1.0),
             zone_wide: share(0.4),
             without_draining: share(1.0) >= 0.5,
+            refused: share(0.2),
+            quota_full: Duration::ZERO,
+            denied: None,
+            gone_is_denied: share(1.0) >= 0.5,
+            unusable_key: false,
+            unnamed: share(1.0),
+            unplaced: share(1.0) >= 0.5,
+            silent: share(0.4),
+            training: OnSignal::Saves,
+            hour_late: share(0.2),
+            lag: Duration::from_secs(8).mul_f64(share(1.0)),
             most_reclaims: 8,
             ends_after: Duration::from_secs(3600).mul_f64(0.25 + share(1.0)),
         }
+        .chosen(rng)
+    }
+
+    /// The same with what is one of several.
+    fn chosen(mut self, rng: &mut ChaCha8Rng) -> Self {
+        let mut choose = |among: usize| usize::try_from(rng.next_u32()).unwrap_or(0) % among;
+        self.training = OnSignal::ALL[choose(OnSignal::ALL.len())];
+        // One of them in some runs: most of what either prevents would not be seen otherwise.
+        let lasting = choose(12);
+        self.unusable_key = lasting == 0;
+        if lasting >= 10 {
+            self.quota_full = Duration::from_secs(600).mul_f64(f64::from(u32::try_from(choose(5)).unwrap_or(0)) / 4.0);
+        }
+        if (1..4).contains(&lasting) {
+            let action = DENIABLE[choose(DENIABLE.len())];
+            self.denied = Some((action, (choose(2) == 0).then_some(PROPAGATION)));
+        }
+        self
     }
 }
 
@@ -176,7 +284,20 @@ impl Simulation {
     /// Trouble that begins with the run.
     pub(super) fn begin_trouble(&mut self) {
         self.harness.cloud.world().trouble_mut().throttle_share.insert(Service::Ec2, self.chaos.throttled);
-        self.harness.cloud.world().trouble_mut().without_draining = self.chaos.without_draining;
+        let chaos = &self.chaos;
+        let mut world = self.harness.cloud.world();
+        let trouble = world.trouble_mut();
+        trouble.without_draining = chaos.without_draining;
+        trouble.refused_share = chaos.refused;
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        trouble.denied = chaos.denied.iter().map(|(action, most)| ((*action).to_owned(), most.map(ms))).collect();
+        trouble.quota_full_ms = ms(chaos.quota_full);
+        trouble.gone_is_denied = chaos.gone_is_denied;
+        trouble.unusable_key = chaos.unusable_key;
+        trouble.unnamed_ends = chaos.unnamed;
+        trouble.unplaced_starts = chaos.unplaced;
+        trouble.lag_ms = ms(chaos.lag);
+        drop(world);
         self.harness.cloud.list_late(self.chaos.unlisted);
         if let Some(mean) = self.chaos.reclaim_every {
             self.at(mean, Happening::Reclaim);
@@ -186,7 +307,13 @@ impl Simulation {
     /// All trouble is over.
     pub(super) fn end_trouble(&mut self) {
         self.dice.calm_down();
-        self.harness.cloud.world().trouble_mut().throttle_share.clear();
+        let mut world = self.harness.cloud.world();
+        let trouble = world.trouble_mut();
+        trouble.throttle_share.clear();
+        trouble.denied.clear();
+        trouble.quota_full_ms = 0;
+        (trouble.refused_share, trouble.unnamed_ends) = (0.0, 0.0);
+        (trouble.unusable_key, trouble.lag_ms) = (false, 0);
     }
 
     /// Puts an event on the bus: lost, late, or twice. What no rule takes reaches nobody.
@@ -202,6 +329,7 @@ impl Simulation {
             let share = self.dice.share();
             let is_late = !self.chaos.delay.is_zero() && self.dice.strikes(1.0);
             let delay = if is_late { self.chaos.delay.mul_f64(share) } else { Duration::ZERO };
+            let delay = if self.dice.strikes(self.chaos.hour_late) { HOUR } else { delay };
             self.at(delay, Happening::Deliver { event: event.clone(), tries: 0 });
         }
     }

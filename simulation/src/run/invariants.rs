@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use spotsweep::diagnosis::NO_WORKSPACE;
 use spotsweep::settings::LONGEST_BACKOFF;
 use spotsweep::trial::{JobStatus, Trial};
 use spotsweep_emulator::world::World;
@@ -42,11 +43,16 @@ pub const INVARIANTS: &[Invariant] = &[
     always("at most one attempt holds a workspace", one_holder),
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
     always("nothing is attached to an instance that is known to be under notice", nothing_attached_under_notice),
+    always("a refusal that lasts costs a trial that has not trained no further attempt", lasting_refusal_costs_none),
+    always("a trial that has succeeded has trained to its end", success_is_whole),
     always("nothing illegal is decided", nothing_illegal),
     always("each function does only what its role allows", within_roles),
     always("one file, one submission", one_submission),
     finally("nothing is left over", nothing_left),
-    finally("every trial has succeeded, or the budget is reached", all_succeeded),
+    finally(
+        "every trial has succeeded, or the budget is reached, or its first volume is refused for good",
+        all_succeeded,
+    ),
     always("nothing stands still for longer than the reconcile period", goes_on),
     always("audit entries tell the way to what is stored", audits_tell),
     finally("calls are bounded", calls_are_bounded),
@@ -113,6 +119,30 @@ fn nothing_attached_under_notice(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Taken)
 }
 
+fn lasting_refusal_costs_none(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::SentAway)
+}
+
+/// A half-trained model on the leaderboard is worse than a crash: after a stop signal no exit code proves an end.
+fn success_is_whole(run: &Simulation) -> Result<(), String> {
+    let mut result = Ok(());
+    run.harness.store.each_trial(|trial| {
+        let sealed = run.watch.sealed(&trial.of());
+        if trial.status == JobStatus::Succeeded && sealed < run.epochs {
+            result = Err(format!("{} has succeeded after epoch {sealed} of {}", trial.of(), run.epochs));
+        }
+    });
+    result
+}
+
+/// Whether a trial failed because EC2 refused its workspace for good, and lost nothing by it.
+fn is_refused(run: &Simulation, trial: &Trial) -> bool {
+    let lasts = run.chaos.unusable_key || matches!(run.chaos.denied, Some(("CreateVolume" | "AttachVolume", None)));
+    let reason = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_deref());
+    let is_told = reason.is_some_and(|reason| reason.starts_with(NO_WORKSPACE));
+    trial.status == JobStatus::Failed && lasts && is_told && run.watch.sealed(&trial.of()) == 0
+}
+
 fn nothing_illegal(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Illegal)
 }
@@ -139,7 +169,8 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
     // Clocks are off by some seconds.
     let now = run.harness.now + Duration::from_secs(60);
     let is_stopped = sweeps.iter().any(|sweep| sweep.stopped.is_some() || sweep.over_budget(None, now).is_some());
-    match trials.iter().find(|trial| trial.status != JobStatus::Succeeded && !is_stopped) {
+    let is_open = |trial: &&Trial| trial.status != JobStatus::Succeeded && !is_refused(run, trial);
+    match trials.iter().filter(|_| !is_stopped).find(is_open) {
         Some(trial) => Err(format!("trial {} has not: {:?} {:?}", trial.index, trial.status, trial.reason)),
         None => Ok(()),
     }

@@ -46,6 +46,8 @@ pub(super) enum Seen {
     Burned,
     /// A workspace went to an instance that was known to be under notice.
     Taken,
+    /// A refusal that no wait changes cost another attempt.
+    SentAway,
 }
 
 /// What was seen.
@@ -120,6 +122,14 @@ impl Watch {
                 Seen::Burned,
                 format!("{trial}: a second attempt begins on {instance}, which is under notice"),
             );
+        }
+    }
+
+    /// An attempt is to leave because the workspace cannot come.
+    pub(super) fn sent_away(&mut self, trial: &TrialRef, reason: &str) {
+        let has_trained = self.resumes.iter().any(|resume| resume.trial == trial.index);
+        if reason.contains("UnauthorizedOperation") && !has_trained {
+            self.is_wrong(Seen::SentAway, format!("{trial}: the attempt leaves for another to be refused: {reason}"));
         }
     }
 

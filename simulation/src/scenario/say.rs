@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use spotsweep::claim::{Machine, NoticeKind};
 use spotsweep::event::{Ask, Ending, Event};
 use spotsweep::ids::SweepId;
-use spotsweep::workspace::{Fact, RefusalKind, SnapshotState, VolumeState};
+use spotsweep::workspace::{Fact, RefusalKind, SnapshotState, VolumeState, is_of_key};
 
 /// What one trial lived through.
 #[derive(Debug)]
@@ -96,8 +96,13 @@ impl Story {
             Fact::Volume { operation: None, id, state } => {
                 format!("volume {} {}", self.name(id, "vol"), self.volume(state))
             }
-            Fact::VolumeTold { id, made } => {
-                format!("ebs volume {} {}", self.name(id, "vol"), if *made { "available" } else { "failed" })
+            Fact::VolumeTold { id, failure } => {
+                let how = match failure {
+                    None => "available",
+                    Some(cause) if is_of_key(cause) => "failed by its key",
+                    Some(_) => "failed",
+                };
+                format!("ebs volume {} {how}", self.name(id, "vol"))
             }
             Fact::Snapshot { operation: Some(operation), id, state } => {
                 let id = self.made(id, "snap", *operation);

@@ -36,8 +36,12 @@ pub(super) fn event(theatre: &Theatre, text: &str) -> Result<Event, String> {
             fact(Fact::Volume { operation, id: (*id).into(), state: volume(state)? })
         }
         ["volume", id, state @ ..] => fact(Fact::Volume { operation: None, id: (*id).into(), state: volume(state)? }),
-        ["ebs", "volume", id, "available"] => fact(Fact::VolumeTold { id: (*id).into(), made: true }),
-        ["ebs", "volume", id, "failed"] => fact(Fact::VolumeTold { id: (*id).into(), made: false }),
+        ["ebs", "volume", id, "available"] => fact(Fact::VolumeTold { id: (*id).into(), failure: None }),
+        ["ebs", "volume", id, "failed", "by", "its", "key"] => {
+            let failure = Some("arn:aws:kms:us-east-1:000000000000:key/k is disabled.".into());
+            fact(Fact::VolumeTold { id: (*id).into(), failure })
+        }
+        ["ebs", "volume", id, "failed"] => fact(Fact::VolumeTold { id: (*id).into(), failure: Some(String::new()) }),
         ["snapshot", "of", "operation", operation, "not", "found"] => {
             fact(Fact::SnapshotNotFound { operation: number(operation)? })
         }
@@ -126,8 +130,8 @@ fn noticed(trial: TrialRef, instance: &str, kind: NoticeKind) -> Result<Event, S
 }
 
 fn refused(trial: TrialRef, kind: RefusalKind, code: &str) -> Result<Event, String> {
-    let (code, message) = (code.to_owned(), "no".to_owned());
-    Ok(Event::Workspace(trial, Fact::Refused(Refusal { kind, code, message })))
+    let (lasts, message) = (kind.lasts(code), "no".to_owned());
+    Ok(Event::Workspace(trial, Fact::Refused(Refusal { kind, code: code.to_owned(), message, lasts })))
 }
 
 fn volume(words: &[&str]) -> Result<VolumeState, String> {

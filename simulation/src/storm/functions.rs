@@ -143,7 +143,8 @@ impl Executor for Patient<'_> {
                 }
                 (None, Some((of, operation, _))) => {
                     let kind = RefusalKind::Snapshot { operation: *operation };
-                    let refusal = Refusal { kind, code: "RequestLimitExceeded".into(), message: chain(&error) };
+                    let code = "RequestLimitExceeded".into();
+                    let refusal = Refusal { kind, code, message: chain(&error), lasts: false };
                     return Ok(vec![Event::Workspace(of.clone(), Fact::Refused(refusal))]);
                 }
                 (None, None) => return Err(error),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::container::with_empty_lists;
 use super::job::{Job, Progress};
-use super::{Attempt, Named, RunRef};
+use super::{Attempt, Named, RunRef, Status};
 use crate::world::{ApiError, World};
 
 const MOST_IDS: usize = 100;
@@ -25,14 +25,18 @@ impl World {
     ///
     /// # Errors
     /// `ClientException` for no ids or more than 100.
-    pub fn describe_jobs(&self, request: &DescribeJobs) -> Result<Value, ApiError> {
+    pub fn describe_jobs(&mut self, request: &DescribeJobs) -> Result<Value, ApiError> {
         if request.jobs.is_empty() || request.jobs.len() > MOST_IDS {
             return Err(ApiError::client("jobs must hold between 1 and 100 job ids"));
         }
+        let time = self.lagging();
         let details = request.jobs.iter().filter_map(|id| self.batch.find(id)).map(|named| {
             let (_, detail) = match named {
                 Named::Parent(job) => self.parent_event(job),
-                Named::Run(run) => self.run_event(run),
+                Named::Run(run) => match self.run_at(run, time) {
+                    Some(detail) => return detail.clone(),
+                    None => self.run_event(run),
+                },
             };
             detail
         });
@@ -48,6 +52,9 @@ impl World {
         let mut container = job.container.detail.clone();
         if let Some(last) = run.attempts.last() {
             container.extend(last.container());
+        }
+        if self.trouble.unplaced_starts && run.progress.status == Status::Starting {
+            container.remove("containerInstanceArn");
         }
         let index = job.parent.is_some().then(|| json!({"index": at.index, "statusSummary": {}}));
         self.detail(job, &job.run_id(at.index), &run.progress, (ended, container, index))

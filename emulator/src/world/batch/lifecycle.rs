@@ -24,6 +24,9 @@ const START_FAILURES: [(&str, Option<&str>); 4] = [
     (NOT_STARTED, Some("AGENT")),
     ("", None),
 ];
+/// What Batch may say of an attempt whose instance is gone, other than "Host EC2": nothing, or what it says of a container
+/// that ended, without its exit code. No document promises the words.
+const UNNAMED_ENDS: [&str; 2] = ["", EXITED];
 const CHILD_FAILED: &str = "Array Child Job failed";
 
 impl World {
@@ -170,7 +173,11 @@ impl World {
 
     /// The instance under an attempt is gone (facts 12).
     pub(in crate::world) fn host_terminated(&mut self, run: RunRef, instance: &str) {
-        let reason = format!("Host EC2 (instance {instance}) terminated.");
+        let share = self.trouble.unnamed_ends;
+        let reason = match share > 0.0 && self.throttle.unit() < share {
+            true => UNNAMED_ENDS[usize::from(self.throttle.unit() < 0.5)].to_owned(),
+            false => format!("Host EC2 (instance {instance}) terminated."),
+        };
         self.end_attempt(run, None, None, reason);
     }
 
@@ -237,6 +244,7 @@ impl World {
         progress.status = status;
         progress.reason = reason;
         let (arn, detail) = self.run_event(run);
+        self.remember_run(run, &detail);
         self.emit_job(&arn, &detail);
         if let Some(parent) = &mut self.batch.jobs[run.job].parent {
             parent.moved(from, status);

@@ -92,7 +92,7 @@ impl World {
             visible_at: self.visible_at(),
             lineage,
             files: origin.as_ref().map(|origin| origin.files.clone()).unwrap_or_default(),
-            fails: take_one(&mut self.trouble.failing_volumes),
+            fails: self.trouble.unusable_key || take_one(&mut self.trouble.failing_volumes),
         };
         self.ebs.volumes.insert(id.clone(), volume.clone());
         if let Some(token) = token {
@@ -156,7 +156,11 @@ impl World {
         let Some(volume) = self.ebs.volumes.get_mut(id).filter(|v| v.state == VolumeState::Creating) else { return };
         if volume.fails {
             volume.state = VolumeState::Error;
-            self.emit_volume(id, "createVolume", "failed", "The volume could not be created.");
+            let cause = match self.trouble.unusable_key {
+                true => format!("{} is disabled.", self.arn("kms", "key/01234567-0123-0123-0123-0123456789ab")),
+                false => "The volume could not be created.".to_owned(),
+            };
+            self.emit_volume(id, "createVolume", "failed", &cause);
             self.order_removal(id);
             self.after(ERROR_KEPT, Timer::VolumeGone { volume: id.to_owned() });
         } else {

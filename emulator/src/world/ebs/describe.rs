@@ -16,8 +16,10 @@ impl World {
         if wanted.is_unbounded() {
             self.check_unbounded("DescribeVolumes")?;
         }
-        let now = self.now;
-        wanted.choose(self.volumes().filter(|volume| volume.visible_at <= now))
+        let (now, time) = (self.now, self.lagging());
+        let world = &*self;
+        let visible = world.volumes().filter(|volume| volume.visible_at <= now);
+        wanted.choose(visible.map(|volume| world.volume_at(volume, time)))
     }
 
     /// Shows the account's own snapshots, and the token of the next page.
@@ -32,8 +34,10 @@ impl World {
         if wanted.is_unbounded() {
             self.check_unbounded("DescribeSnapshots")?;
         }
-        let now = self.now;
-        wanted.choose(self.snapshots().filter(|snapshot| snapshot.visible_at <= now))
+        let (now, time) = (self.now, self.lagging());
+        let world = &*self;
+        let visible = world.snapshots().filter(|snapshot| snapshot.visible_at <= now);
+        wanted.choose(visible.map(|snapshot| world.snapshot_at(snapshot, time)))
     }
 }
 

@@ -8,8 +8,10 @@ use aws_sdk_ec2::types::{Filter, ResourceType, Snapshot, SnapshotState as State}
 use tokio::time::sleep;
 
 use super::failure::{Failure, VOLUME_THROTTLED};
-use super::{OPERATION_FILTER, operation_name, tags};
-use crate::workspace::{Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, SnapshotState, TrialRef};
+use super::{OPERATION_FILTER, operation_name, tags, volume};
+use crate::workspace::{
+    Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, SnapshotState, TrialRef, is_denied,
+};
 
 /// CreateSnapshot has no client token (facts 6): only a throttled call, which certainly had no effect, is repeated.
 /// What is unclear is an error, and is looked up by its tag when the lease is over.
@@ -17,12 +19,12 @@ pub(super) async fn take(
     client: &Client,
     of: &TrialRef,
     operation: u32,
-    volume: &str,
+    volume_id: &str,
     saved_early: bool,
 ) -> Result<Fact, Failure> {
     let mut pauses: &[Duration] = &SNAPSHOT_PAUSES;
     loop {
-        match take_once(client, of, operation, volume).await {
+        match take_once(client, of, operation, volume_id).await {
             Ok((id, state)) => return Ok(Fact::Snapshot { operation: Some(operation), id, state }),
             Err(Failure::Throttled { code, message }) => {
                 let is_of_account = code != VOLUME_THROTTLED;
@@ -35,14 +37,22 @@ pub(super) async fn take(
                 sleep(*pause).await;
                 pauses = later;
             }
-            Err(Failure::Refused { code, message }) => return Ok(refused(operation, code, message)),
+            Err(Failure::Refused { code, message }) => {
+                let may_be_gone = code == volume::NOT_FOUND || is_denied(&code);
+                if may_be_gone && volume::look(client, volume_id).await?.is_none() {
+                    return Ok(Fact::Missing(volume_id.to_owned()));
+                }
+                return Ok(refused(operation, code, message));
+            }
             Err(failure @ Failure::Unclear(_)) => return Err(failure),
         }
     }
 }
 
 fn refused(operation: u32, code: String, message: String) -> Fact {
-    Fact::Refused(Refusal { kind: RefusalKind::Snapshot { operation }, code, message })
+    let kind = RefusalKind::Snapshot { operation };
+    let lasts = kind.lasts(&code);
+    Fact::Refused(Refusal { kind, code, message, lasts })
 }
 
 /// Without the SDK's own retries: a call that timed out may have taken effect.
@@ -122,6 +132,11 @@ pub(super) async fn delete(client: &Client, id: String) -> Result<Fact, Failure>
     match client.delete_snapshot().snapshot_id(&id).send().await.map_err(Failure::from) {
         Ok(_) => Ok(Fact::Deleted(id)),
         Err(Failure::Refused { code, .. }) if code == NOT_FOUND => Ok(Fact::Missing(id)),
+        // Denied on a snapshot that is gone there is nothing left to delete; on one that is there it is an error.
+        Err(Failure::Refused { code, message }) if is_denied(&code) => match describe(client, id).await? {
+            Fact::Missing(id) => Ok(Fact::Missing(id)),
+            _there => Err(Failure::Refused { code, message }),
+        },
         Err(failure) => Err(failure),
     }
 }

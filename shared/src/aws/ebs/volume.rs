@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::failure::Failure;
 use super::{OPERATION_FILTER, client_token, operation_name, snapshot, tags};
-use crate::workspace::{Fact, NewVolume, Refusal, RefusalKind, TrialRef, VolumeState, detach_pauses};
+use crate::workspace::{Fact, NewVolume, Refusal, RefusalKind, TrialRef, VolumeState, detach_pauses, is_denied};
 
 /// The volume, and what its initialization rate is billed for.
 pub(super) async fn create(client: &Client, of: &TrialRef, wanted: &NewVolume) -> Result<Vec<Fact>, Failure> {
@@ -27,7 +27,7 @@ pub(super) async fn create(client: &Client, of: &TrialRef, wanted: &NewVolume) -
     // snapshot is deleted by now, the quota is full, the token was used without the rate) must not hide it.
     Ok(vec![match find(client, &operation_name(of, operation)).await? {
         Some((id, state)) => Fact::Volume { operation: Some(operation), id, state },
-        None => Fact::Refused(Refusal { kind: RefusalKind::Volume { operation }, code, message }),
+        None => refused(RefusalKind::Volume { operation }, code, message),
     }])
 }
 
@@ -89,7 +89,7 @@ pub(super) async fn describe(client: &Client, id: String) -> Result<Fact, Failur
     })
 }
 
-async fn look(client: &Client, id: &str) -> Result<Option<VolumeState>, Failure> {
+pub(super) async fn look(client: &Client, id: &str) -> Result<Option<VolumeState>, Failure> {
     match client.describe_volumes().volume_ids(id).send().await.map_err(Failure::from) {
         Ok(answer) => answer.volumes().first().map(|volume| state(volume.state(), volume.attachments())).transpose(),
         Err(Failure::Refused { code, .. }) if code == NOT_FOUND => Ok(None),
@@ -112,15 +112,28 @@ pub(super) async fn attach(client: &Client, id: String, instance: &str, device: 
         AttachRefusal::Instance => RefusalKind::Instance { volume: id },
         AttachRefusal::Look => {
             let Some(state) = look(client, &id).await? else { return Ok(Fact::Missing(id)) };
-            // The code is the same where it is not the volume but the instance that is in the wrong state.
-            let is_the_instance = code == WRONG_STATE && state == VolumeState::Available;
-            if !is_the_instance || !is_leaving(client, instance).await? {
+            // The code is the same where it is not the volume but the instance that is in the wrong state, or gone.
+            if state != VolumeState::Available {
                 return Ok(Fact::Volume { operation: None, id, state });
             }
-            RefusalKind::Instance { volume: id }
+            let may_be_the_instance = code == WRONG_STATE || is_denied(&code);
+            let is_leaving = may_be_the_instance && is_leaving(client, instance).await?;
+            if !is_leaving && !is_denied(&code) {
+                // Refused as in use and described as available: the answer lags behind
+                // (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>).
+                return Ok(Fact::Volume { operation: None, id, state: VolumeState::Unknown });
+            }
+            let kind = RefusalKind::Instance { volume: id };
+            let lasts = !is_leaving && kind.lasts(&code);
+            return Ok(Fact::Refused(Refusal { kind, code, message, lasts }));
         }
     };
-    Ok(Fact::Refused(Refusal { kind, code, message }))
+    Ok(refused(kind, code, message))
+}
+
+fn refused(kind: RefusalKind, code: String, message: String) -> Fact {
+    let lasts = kind.lasts(&code);
+    Fact::Refused(Refusal { kind, code, message, lasts })
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -131,12 +144,13 @@ enum AttachRefusal {
     Instance,
 }
 
-const NOT_FOUND: &str = "InvalidVolume.NotFound";
+pub(super) const NOT_FOUND: &str = "InvalidVolume.NotFound";
 const WRONG_STATE: &str = "IncorrectState";
 
 fn attach_refusal(code: &str, message: &str) -> AttachRefusal {
     match code {
         NOT_FOUND | WRONG_STATE | "VolumeInUse" => AttachRefusal::Look,
+        denied if is_denied(denied) => AttachRefusal::Look,
         // Only the words tell: "Attachment point /dev/sdf is already in use".
         "InvalidParameterValue" if message.contains("already in use") => AttachRefusal::DeviceTaken,
         _limit_zone_or_unknown => AttachRefusal::Instance,
@@ -161,8 +175,21 @@ pub(super) async fn detach(client: &Client, id: String, force: bool) -> Result<F
             let state = attached(answer.instance_id(), answer.state());
             Ok(Fact::Volume { operation: None, id, state })
         }
-        Err(Failure::Refused { code, .. }) if DETACHED_ALREADY.contains(&code.as_str()) => describe(client, id).await,
-        Err(failure) => Err(failure),
+        Err(Failure::Refused { code, .. }) if DETACHED_ALREADY.contains(&code.as_str()) => {
+            Ok(leaving(describe(client, id).await?))
+        }
+        Err(failure) => denied_or_gone(client, id, failure).await,
+    }
+}
+
+/// EC2 refuses to detach what is not attached any more; where it is described as attached all the same, the answer lags
+/// behind (<https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html>).
+fn leaving(fact: Fact) -> Fact {
+    match fact {
+        Fact::Volume { operation, id, state: VolumeState::InUse { instance, .. } } => {
+            Fact::Volume { operation, id, state: VolumeState::InUse { instance, steady: false } }
+        }
+        other => other,
     }
 }
 
@@ -184,7 +211,16 @@ pub(super) async fn delete(client: &Client, id: String) -> Result<Fact, Failure>
         Ok(_) => Ok(Fact::Deleted(id)),
         // "Not found" may be "not found yet", and a wrong state may be that of being made or deleted.
         Err(Failure::Refused { code, .. }) if NOT_DELETABLE.contains(&code.as_str()) => describe(client, id).await,
-        Err(failure) => Err(failure),
+        Err(failure) => denied_or_gone(client, id, failure).await,
+    }
+}
+
+/// A call that is denied on a volume that is gone has nothing left to do. On one that is there it is an error: the
+/// volume must not be forgotten.
+async fn denied_or_gone(client: &Client, id: String, failure: Failure) -> Result<Fact, Failure> {
+    match &failure {
+        Failure::Refused { code, .. } if is_denied(code) && look(client, &id).await?.is_none() => Ok(Fact::Missing(id)),
+        Failure::Refused { .. } | Failure::Throttled { .. } | Failure::Unclear(_) => Err(failure),
     }
 }
 
@@ -258,7 +294,7 @@ mod tests {
             ("AttachmentLimitExceeded", "", AttachRefusal::Instance),
             ("InvalidInstanceID.NotFound", "", AttachRefusal::Instance),
             ("InvalidVolume.ZoneMismatch", "", AttachRefusal::Instance),
-            ("UnauthorizedOperation", "", AttachRefusal::Instance),
+            ("UnauthorizedOperation", "", AttachRefusal::Look),
         ];
         for (code, message, kind) in expected {
             assert_eq!(attach_refusal(code, message), kind, "{code} {message}");

@@ -1,0 +1,61 @@
+//! EC2's refusals on demand: for good, as of an action that a role may not do, and for now.
+
+use super::{ApiError, Service, World};
+
+/// What EC2 says of a caller without the permission.
+fn denied() -> ApiError {
+    let message = "You are not authorized to perform this operation.".to_owned();
+    ApiError { code: "UnauthorizedOperation", status: 403, message }
+}
+
+/// A refusal that passes, of each action that has one
+/// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
+fn for_now(action: &str) -> Option<ApiError> {
+    let (code, message) = match action {
+        "CreateVolume" => ("VolumeLimitExceeded", "Maximum number of volumes exceeded."),
+        "AttachVolume" => ("AttachmentLimitExceeded", "The instance has as many attachments as it may have."),
+        "DetachVolume" => ("IncorrectState", "The volume is not in the right state."),
+        "DeleteVolume" => ("VolumeInUse", "The volume is in use."),
+        "CreateSnapshot" => ("ConcurrentSnapshotLimitExceeded", "Maximum allowed in-progress snapshots exceeded."),
+        "DeleteSnapshot" => ("InvalidSnapshot.InUse", "The snapshot is in use."),
+        describe if describe.starts_with("Describe") => return Some(ApiError::server(Service::Ec2)),
+        _another => return None,
+    };
+    Some(ApiError::ec2(code, message))
+}
+
+impl World {
+    /// The refusal of a call before it has any effect, where one is wanted.
+    pub(super) fn refusal(&mut self, service: Service, action: &str) -> Option<ApiError> {
+        if service != Service::Ec2 {
+            return None;
+        }
+        if let Some(most_ms) = self.trouble.denied.get(action).copied() {
+            let ms = self.ms_since_first(action);
+            if most_ms.is_none_or(|most| ms < most) {
+                return Some(denied());
+            }
+        }
+        if action == "CreateVolume" && self.trouble.quota_full_ms > 0 {
+            let ms = self.ms_since_first(action);
+            if ms < self.trouble.quota_full_ms {
+                return for_now(action);
+            }
+        }
+        let share = self.trouble.refused_share;
+        if share > 0.0 && self.throttle.unit() < share { for_now(action) } else { None }
+    }
+
+    /// Since the first call of an action that was to be refused.
+    fn ms_since_first(&mut self, action: &str) -> u64 {
+        let since = *self.calls.refused_since.entry(action.to_owned()).or_insert(self.now);
+        u64::try_from(self.now.duration_since(since).as_millis()).unwrap_or(0)
+    }
+
+    /// A policy that names a resource's tags cannot match one that is gone. No document says whether EC2 looks for the
+    /// resource or asks IAM first.
+    pub(super) fn found_or_denied(&self, service: Service, action: &str, error: ApiError) -> ApiError {
+        let is_gone = service == Service::Ec2 && error.code.ends_with(".NotFound") && !action.starts_with("Describe");
+        if is_gone && self.trouble.gone_is_denied { denied() } else { error }
+    }
+}
