@@ -98,7 +98,7 @@ impl Workspace {
                 }
             }
             RefusalKind::Instance { volume } if self.volume.id.as_deref() == Some(volume) => {
-                self.attachment_refused(refusal, why, now);
+                self.attachment_refused(refusal, &why, now);
             }
             RefusalKind::Volume { .. } | RefusalKind::DeviceTaken { .. } | RefusalKind::Instance { .. } => {}
         }
@@ -122,7 +122,7 @@ impl Workspace {
         }
     }
 
-    fn attachment_refused(&mut self, refusal: &Refusal, why: String, now: Timestamp) {
+    fn attachment_refused(&mut self, refusal: &Refusal, why: &str, now: Timestamp) {
         let Stage::Attaching { .. } = &self.stage else { return };
         let why = format!("the instance could not take the volume: {why}");
         self.refusals += u32::from(refusal.lasts);
