@@ -17,7 +17,6 @@ mod subject;
 mod sweep;
 mod written;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -91,7 +90,7 @@ fn of_recording(recorded: &Path, output: &Path) -> Result<ExitCode, Failure> {
     let text = fs::read(recorded).map_err(|error| Failure::usage(unreadable()).caused_by(error))?;
     let recording =
         recording::read(&text).map_err(|problem| Failure::usage(format!("{}: {problem}", recorded.display())))?;
-    let checks = judge(&recording, &BTreeSet::new());
+    let checks = judge(&recording);
     written::write(output, &checks, &recording, &About::recording())?;
     let is_contradicted = checks.iter().any(|check| check.verdict == Verdict::DidNotHold);
     let is_judged = checks.iter().any(|check| check.verdict != Verdict::NotSeen);

@@ -22,6 +22,7 @@ use crate::local::ministack::Ministack;
 use crate::local::package::link;
 use crate::local::run_folder::RunFolder;
 use crate::local::venv::Venv;
+use crate::reclaims::NOTICE;
 use crate::sdk::{self, LOCAL_REGION};
 
 /// Killing jobs takes no time; a stuck one must not hold the rest up.
@@ -187,6 +188,7 @@ fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Re
         ("OPENBLAS_NUM_THREADS", "1".to_owned()),
         ("MKL_NUM_THREADS", "1".to_owned()),
     ];
+    config.timings.notice = NOTICE;
     config.region = LOCAL_REGION.to_owned();
     config.zones = ZONES.map(String::from).into();
     config.volumes = if options.block_devices { Volumes::BlockDevices } else { Volumes::Directories };

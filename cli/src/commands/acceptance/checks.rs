@@ -3,9 +3,9 @@
 pub(super) mod run;
 mod seen;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use spotsweep::event;
 use spotsweep::trial::HOST_GONE;
@@ -15,6 +15,9 @@ use super::recording::Recorded;
 
 /// From the warning to the instance's end (EC2 user guide, "Spot Instance interruption notices").
 const NOTICE_SECONDS: f64 = 120.0;
+
+/// An event's time is cut to the second, and Batch's times are not.
+const CUT: SignedDuration = SignedDuration::from_secs(1);
 
 /// Whether an assumption is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -49,8 +52,8 @@ pub(super) struct Check {
     pub(super) recorded: Vec<String>,
 }
 
-/// Every check of recorded events, in the page's order. `terminated` are instances that were ended without a notice.
-pub(super) fn judge(recording: &[Recorded], terminated: &BTreeSet<String>) -> Vec<Check> {
+/// Every check of recorded events, in the page's order.
+pub(super) fn judge(recording: &[Recorded]) -> Vec<Check> {
     let seen = Seen::of(recording);
     vec![
         shapes(recording),
@@ -58,7 +61,7 @@ pub(super) fn judge(recording: &[Recorded], terminated: &BTreeSet<String>) -> Ve
         warning_delay(&seen),
         draining(&seen),
         placement(&seen),
-        status_reason(&seen, terminated),
+        status_reason(&seen),
         detach(recording),
     ]
 }
@@ -131,7 +134,7 @@ fn placement(seen: &Seen<'_>) -> Check {
         let on_it = seen.attempts.values().filter(|attempt| attempt.instance == Some(*instance));
         let late: Vec<String> = on_it
             .clone()
-            .filter(|attempt| attempt.started.is_some_and(|started| started > warning.at))
+            .filter(|attempt| attempt.started.is_some_and(|started| started > warning.at + CUT))
             .map(|attempt| format!("{instance}: {} started after its warning at {}", attempt.name(), warning.at))
             .collect();
         match late.is_empty() {
@@ -143,18 +146,19 @@ fn placement(seen: &Seen<'_>) -> Check {
     verdict("placement", "Batch starts no attempt on an instance that is under notice.", cases)
 }
 
-/// An attempt that ended by itself within the notice has an exit code, and says nothing here.
-fn status_reason(seen: &Seen<'_>, terminated: &BTreeSet<String>) -> Check {
+/// Of attempts that stopped when their instance was under notice, or shut down. One that ended by itself has an exit
+/// code, and says nothing here.
+fn status_reason(seen: &Seen<'_>) -> Check {
     let mut cases = Vec::new();
-    for attempt in seen.attempts.values() {
-        let is_taken = |instance: &str| seen.warnings.contains_key(instance) || terminated.contains(instance);
-        let is_reclaimed = attempt.instance.is_some_and(is_taken);
-        if is_reclaimed && attempt.has_stopped && attempt.exit_code.is_none() {
+    for attempt in seen.attempts.values().filter(|attempt| attempt.exit_code.is_none()) {
+        let ending = attempt.instance.and_then(|instance| seen.ending.get(instance));
+        if attempt.stopped.zip(ending).is_some_and(|(stopped, ending)| stopped >= *ending) {
             let text = format!("{}: {:?}", attempt.name(), attempt.reason);
             cases.push(if attempt.reason.starts_with(HOST_GONE) { Ok(text) } else { Err(text) });
         }
     }
-    let assumption = "A reclaimed attempt without an exit code has a status reason that begins with \"Host EC2\".";
+    let assumption = "An attempt that loses its instance, and has no exit code, has a status reason that begins with \
+                      \"Host EC2\".";
     verdict("status-reason", assumption, cases)
 }
 

@@ -86,33 +86,39 @@ impl<'a> Course<'a> {
 
     /// Follows the sweep until it has settled, and takes instances meanwhile. What goes wrong with that is noted, since
     /// a run that has cost something is judged as far as it went.
-    pub(super) async fn follow(&mut self) -> Result<(), Failure> {
+    pub(super) async fn follow(&mut self) {
         let deadline = Instant::now() + self.subject.pace.deadline;
-        loop {
-            let record = self.look().await?;
-            self.progress.show(&Figures::of(u64::from(sweep::trials()), &self.trials, None));
-            if record.stage == Stage::Settled {
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                let (minutes, stage) = (self.subject.pace.deadline.as_secs() / 60, record.stage.name());
-                self.note(&Failure::new(format!("the sweep was still {stage} after {minutes} minutes")));
-                return Ok(());
-            }
-            if let Err(failure) = self.borrow_credentials().await {
-                self.note(&failure);
-            }
-            if let Err(failure) = self.strike().await {
-                self.note(&failure);
+        while Instant::now() < deadline {
+            match self.turn().await {
+                Ok(Stage::Settled) => return,
+                Ok(_open) => {}
+                Err(failure) => self.note(&failure),
             }
             sleep(self.subject.pace.poll).await;
         }
+        let minutes = self.subject.pace.deadline.as_secs() / 60;
+        self.note(&Failure::new(format!("the sweep had not settled after {minutes} minutes")));
     }
 
-    /// Keeps a trouble for the page. The next look may meet it again.
+    /// One look, and what follows from it.
+    async fn turn(&mut self) -> Result<Stage, Failure> {
+        let stage = self.look().await?.stage;
+        self.progress.show(&Figures::of(u64::from(sweep::trials()), &self.trials, None));
+        if stage != Stage::Settled {
+            // A strike must not wait for what goes wrong here.
+            if let Err(failure) = self.borrow_credentials().await {
+                self.note(&failure);
+            }
+            self.strike().await?;
+        }
+        Ok(stage)
+    }
+
+    /// Keeps a trouble for the page, once: the next look may meet it again.
     fn note(&mut self, failure: &Failure) {
         let text = failure.to_string().replace("\n", ";");
-        if !self.troubles.contains(&text) {
+        let what = |text: &str| text.split(';').next().map(str::to_owned);
+        if self.troubles.iter().all(|known| what(known) != what(&text)) {
             self.progress.say(&text);
             self.troubles.push(text);
         }

@@ -107,9 +107,10 @@ async fn measure(
 ) -> Result<Found, Failure> {
     out::note(format_args!("creating the stack {} …", subject.chaos_stack()));
     let made = chaos.create().await?;
+    sleep(subject.pace.new_rule).await;
     let mut course = Course::begin(subject, chaos, &made, max_usd).await?;
     *sweep = Some(course.sweep.clone());
-    course.follow().await?;
+    course.follow().await;
     let leftovers = left_over(&course, subject).await?;
     let results = course.results().await?;
     let recording = recorded(&course, subject, &made).await?;
@@ -151,9 +152,8 @@ async fn recorded(course: &Course<'_>, subject: &Subject, made: &Made) -> Result
 /// Judges, writes and says what it cost.
 fn report(found: &Found, output: &Path) -> Result<ExitCode, Failure> {
     let Found { facts, recording, .. } = found;
-    let terminated: BTreeSet<String> = facts.strikes.iter().filter_map(|strike| strike.instance.clone()).collect();
     let mut checks = judge_run(facts, recording);
-    checks.extend(judge(recording, &terminated));
+    checks.extend(judge(recording));
     let about = About::run(done(found), facts.spent.map(|spent| spent.usd), facts.estimate.usd);
     written::write(output, &checks, recording, &about)?;
     if let Some(spent) = facts.spent {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_batch::types::{ComputeResource, CrType};
+use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::Filter;
 
 use super::super::doctor::stack::Deployment;
@@ -14,6 +15,9 @@ use crate::target::Target;
 const TAG: &str = "spotsweep:compute";
 /// The function that runners call. Its variables are all functions'.
 const CLAIM: &str = "trial-claim";
+
+/// EC2 throttles an account as a whole, and a run costs more than a few calls.
+const EC2_TRIES: u32 = 8;
 
 /// Names of what a run uses.
 #[derive(Debug)]
@@ -69,7 +73,9 @@ impl Subject {
 
     /// EC2, for describing and for terminating.
     pub(super) fn ec2(&self) -> aws_sdk_ec2::Client {
-        aws_sdk_ec2::Client::new(&self.target.batch)
+        let retry = RetryConfig::standard().with_max_attempts(EC2_TRIES);
+        let config = aws_sdk_ec2::config::Builder::from(&self.target.batch).retry_config(retry);
+        aws_sdk_ec2::Client::from_conf(config.build())
     }
 
     /// The deployment's running instances.

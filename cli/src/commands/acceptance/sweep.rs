@@ -24,6 +24,9 @@ pub(super) struct Pace {
     pub(super) steps: u32,
     /// Of one step.
     pub(super) step_seconds: f64,
+    /// Until a new rule matches events: "Allow a short period of time for changes to take effect"
+    /// (<https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutRule.html>).
+    pub(super) new_rule: Duration,
     /// Between two looks at the run.
     pub(super) poll: Duration,
     /// Until the run is given up.
@@ -37,6 +40,7 @@ impl Pace {
     pub(super) const AWS: Self = Self {
         steps: 240,
         step_seconds: 2.0,
+        new_rule: Duration::from_secs(60),
         poll: Duration::from_secs(5),
         deadline: Duration::from_secs(5_400),
         late: Duration::from_secs(60),
@@ -45,6 +49,7 @@ impl Pace {
     pub(super) const LOCAL: Self = Self {
         steps: 60,
         step_seconds: 0.2,
+        new_rule: Duration::from_secs(3),
         poll: Duration::from_millis(300),
         deadline: Duration::from_secs(300),
         late: Duration::from_secs(2),

@@ -10,7 +10,7 @@ use super::super::estimate::Estimate;
 use super::super::recording::Recorded;
 use super::super::strike::Strike;
 use super::super::sweep::{self, Pace};
-use super::{Check, verdict};
+use super::{CUT, Check, verdict};
 
 /// By then reconcile has asked Batch and EC2 itself.
 const LATEST_EVENT_SECONDS: f64 = 300.0;
@@ -131,8 +131,7 @@ fn instance_hours(recording: &[Recorded]) -> f64 {
         let (from, until) = spans.entry(recorded.text("/detail/instance-id")).or_insert((recorded.at, end));
         *from = recorded.at.min(*from);
         if recorded.text("/detail/state") == "terminated" {
-            // An event's time is cut to the second.
-            *until = recorded.at + jiff::SignedDuration::from_secs(1);
+            *until = recorded.at + CUT;
         }
     }
     spans.values().map(|(from, until)| until.duration_since(*from).as_secs_f64() / 3600.0).sum()

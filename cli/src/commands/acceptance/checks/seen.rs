@@ -23,6 +23,8 @@ pub(super) struct Seen<'a> {
     pub(super) container_instances: BTreeMap<&'a str, &'a str>,
     /// When an instance was first DRAINING.
     pub(super) draining: BTreeMap<&'a str, Timestamp>,
+    /// When an instance was first under notice, or shut down.
+    pub(super) ending: BTreeMap<&'a str, Timestamp>,
     /// The newest account of each attempt, by job and number.
     pub(super) attempts: BTreeMap<(&'a str, usize), Attempt<'a>>,
 }
@@ -35,7 +37,7 @@ pub(super) struct Attempt<'a> {
     /// `i-…`, where ECS's events tell it.
     pub(super) instance: Option<&'a str>,
     pub(super) started: Option<Timestamp>,
-    pub(super) has_stopped: bool,
+    pub(super) stopped: Option<Timestamp>,
     pub(super) exit_code: Option<i64>,
     pub(super) reason: &'a str,
 }
@@ -55,9 +57,13 @@ impl<'a> Seen<'a> {
             match recorded.kind() {
                 "EC2 Spot Instance Interruption Warning" => {
                     seen.warnings.entry(notified).or_insert(recorded);
+                    seen.ending.entry(notified).or_insert(recorded.at);
                 }
                 "EC2 Instance Rebalance Recommendation" => {
                     seen.rebalances.entry(notified).or_insert(recorded);
+                }
+                "EC2 Instance State-change Notification" if recorded.text("/detail/state") == "shutting-down" => {
+                    seen.ending.entry(notified).or_insert(recorded.at);
                 }
                 CONTAINER_INSTANCE => {
                     let instance = recorded.text("/detail/ec2InstanceId");
@@ -90,7 +96,7 @@ impl<'a> Seen<'a> {
             number,
             instance: host.and_then(Value::as_str).and_then(|arn| self.container_instances.get(arn).copied()),
             started: time("startedAt"),
-            has_stopped: time("stoppedAt").is_some(),
+            stopped: time("stoppedAt"),
             exit_code: exit_code.and_then(Value::as_i64),
             reason: attempt.get("statusReason").and_then(Value::as_str).unwrap_or_default(),
         }

@@ -52,12 +52,12 @@ fn kind_aws() -> Vec<Recorded> {
 }
 
 fn verdicts(recording: &[Recorded]) -> BTreeMap<&'static str, Verdict> {
-    judge(recording, &BTreeSet::new()).into_iter().map(|check| (check.name, check.verdict)).collect()
+    judge(recording).into_iter().map(|check| (check.name, check.verdict)).collect()
 }
 
 #[test]
 fn all_hold_where_aws_is_as_documented() {
-    let checks = judge(&kind_aws(), &BTreeSet::new());
+    let checks = judge(&kind_aws());
     assert!(checks.iter().all(|check| check.verdict == Verdict::Held && !check.recorded.is_empty()), "{checks:#?}");
 }
 
@@ -85,6 +85,40 @@ fn each_check_fails_on_its_own_contradiction_alone() {
             assert_eq!(verdict, expected, "{name}: {check}");
         }
     }
+}
+
+/// An event's time is cut to the second: an attempt may have started before the warning, and look later.
+#[test]
+fn an_attempt_of_the_warnings_own_second_is_not_late() {
+    let started = |millis: i64| {
+        let mut recording = kind_aws();
+        recording[5] = job(|attempts| attempts[0]["startedAt"] = json!(1_795_262_400_000_i64 + millis));
+        verdicts(&recording)["placement"]
+    };
+    assert_eq!((started(100_900), started(101_100)), (Verdict::Held, Verdict::DidNotHold));
+}
+
+/// Only an attempt that lost its instance says something of the reason for that.
+#[test]
+fn an_attempt_that_ended_before_its_instance_is_not_looked_at() {
+    let failed_start = |stopped: i64| {
+        job(|attempts| {
+            attempts[0]["statusReason"] = json!("Task failed to start");
+            attempts[0]["stoppedAt"] = json!(1_795_262_400_000_i64 + stopped * 1000);
+        })
+    };
+    let mut recording = kind_aws();
+    recording[5] = failed_start(50);
+    assert_eq!(verdicts(&recording)["status-reason"], Verdict::NotSeen, "half a minute before the warning");
+    recording[5] = failed_start(110);
+    assert_eq!(verdicts(&recording)["status-reason"], Verdict::DidNotHold);
+    // Terminated without a notice.
+    recording[3] = event("reconcile", 100, |event| {
+        event["source"] = json!("aws.ec2");
+        event["detail-type"] = json!("EC2 Instance State-change Notification");
+        event["detail"] = json!({ "instance-id": INSTANCE, "state": "shutting-down" });
+    });
+    assert_eq!(verdicts(&recording)["status-reason"], Verdict::DidNotHold);
 }
 
 #[test]
