@@ -126,6 +126,26 @@ class Instances(unittest.TestCase):
         for mapping in data["BlockDeviceMappings"]:
             self.assertEqual((mapping["Ebs"]["Encrypted"], mapping["Ebs"]["VolumeType"]), (True, "gp3"))
 
+    def test_old_gpus_are_refused_with_the_ami_of_batch(self):
+        rule = COMPUTE["Rules"]["OldGpusNeedAnAmi"]
+        self.assertEqual(rule["RuleCondition"], {"Fn::Equals": [{"Ref": "GpuAmi"}, ""]})
+        refused = [one["Fn::Contains"] for found in rule["Assertions"] for one in found["Assert"]["Fn::Not"][0]["Fn::Or"]]
+        self.assertEqual({json.dumps(given) for given, _ in refused}, {json.dumps({"Ref": "InstanceTypes"})})
+        named = {name for _, name in refused}
+        self.assertEqual({name.split(".")[0] for name in named}, {"g3", "g3s", "p3", "p3dn"})
+        self.assertEqual({name for name in named if "." not in name}, {"g3", "g3s", "p3", "p3dn"})
+        self.assertFalse(named & set(COMPUTE["Parameters"]["InstanceTypes"]["Default"].split(",")))
+
+    def test_a_new_text_renews_the_ami_of_both_environments(self):
+        template = of_type(COMPUTE, "AWS::EC2::LaunchTemplate")["LaunchTemplate"]
+        self.assertIn("${ImagesAsOf}", template["VersionDescription"]["Fn::Sub"])
+        for name, found in of_type(COMPUTE, "AWS::Batch::ComputeEnvironment").items():
+            resources = found["ComputeResources"]
+            self.assertTrue(resources["UpdateToLatestImageVersion"], name)
+            self.assertEqual(resources["LaunchTemplate"]["Version"], {"Fn::GetAtt": ["LaunchTemplate", "LatestVersionNumber"]}, name)
+            # Trials end by themselves: an update that ends one would fail it.
+            self.assertEqual(found["UpdatePolicy"], {"TerminateJobsOnUpdate": False, "JobExecutionTimeoutMinutes": 7200}, name)
+
     def test_nothing_runs_between_trials_and_spot_comes_first(self):
         environments = of_type(COMPUTE, "AWS::Batch::ComputeEnvironment")
         for name, found in environments.items():
