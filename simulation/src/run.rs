@@ -302,7 +302,9 @@ impl Simulation {
         let Some(mut agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
         agent.is_blind = self.dice.strikes(self.chaos.silent);
         let key = start.attempt;
-        self.at(Duration::ZERO, Happening::Step(key.clone()));
+        // So long a runner asks the metadata service before it claims without its place.
+        let wait = if agent.is_blind { Duration::from_secs(30) } else { Duration::ZERO };
+        self.at(wait, Happening::Step(key.clone()));
         self.agents.insert(key, agent);
         self.notices_are_out();
     }

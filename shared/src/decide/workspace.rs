@@ -79,8 +79,7 @@ pub(super) fn learn(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     let of = trial.of();
     let Some(workspace) = &mut trial.workspace else { return Vec::new() };
     let mut calls = workspace.learn(fact, around);
-    let again = matches!(fact, Fact::Due | Fact::Wanted(_));
-    calls.extend(workspace.calls(before.as_ref(), again, wanted, context.now, lease_ended));
+    calls.extend(workspace.calls(before.as_ref(), fact, wanted, context.now, lease_ended));
     calls.into_iter().map(|call| Command::Workspace(of.clone(), call)).collect()
 }
 

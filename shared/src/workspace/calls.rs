@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Origin, Stage, VolumeState, Workspace};
+use super::{Fact, Origin, Stage, VolumeState, Workspace};
 use crate::workspace::{SnapshotState, WorkspacePlan};
 
 /// How long a detachment may be stuck in `busy` before it is forced: the file system is then repaired by its journal
@@ -142,16 +142,19 @@ pub(super) const DEVICES: u32 = RECOMMENDED_DEVICES + 26;
 impl Workspace {
     /// The calls that this record implies: the state is the outbox.
     ///
-    /// Those that are new since `before`, and with `again` all of them, in their repeatable form: a snapshot that was
+    /// Those that are new since `before`, and after some facts all of them, in their repeatable form: a snapshot that was
     /// asked for just now is taken, one that was asked for before `lease_ended` is looked up.
     pub(crate) fn calls(
         &self,
         before: Option<&Self>,
-        again: bool,
+        fact: &Fact,
         plan: &WorkspacePlan,
         now: Timestamp,
         lease_ended: Timestamp,
     ) -> Vec<Call> {
+        // A deletion that fails must not fail the claim of an attempt that waits: it is repeated where nothing waits.
+        let is_due = matches!(fact, Fact::Due);
+        let again = is_due || matches!(fact, Fact::Wanted(_));
         let mut calls = self.snapshot_calls(before, again, lease_ended);
         let has_moved =
             before.is_none_or(|before| before.stage != self.stage || before.volume.operation != self.volume.operation);
@@ -159,7 +162,7 @@ impl Workspace {
             calls.extend(self.stage_calls(has_moved, plan, now));
         }
         let none = BTreeSet::new();
-        let known = if again { &none } else { before.map_or(&none, |before| &before.discards) };
+        let known = if is_due { &none } else { before.map_or(&none, |before| &before.discards) };
         for id in self.discards.difference(known) {
             calls.push(match id.starts_with("snap-") {
                 true => Call::DeleteSnapshot(id.clone()),

@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::calls::DEVICES;
-use super::{Refusal, RefusalKind, SnapshotState, Stage, VolumeState, Workspace};
+use super::{Refusal, RefusalKind, Stage, VolumeState, Workspace};
 
 /// Refusals after which an attempt is told to leave, so that Batch tries another place.
 pub(super) const MAX_REFUSALS: u32 = 3;
@@ -77,16 +77,9 @@ impl Workspace {
             RefusalKind::Volume { operation } if *operation == self.volume.operation && self.volume.id.is_none() => {
                 self.volume_refused(refusal, &why, now);
             }
-            RefusalKind::Snapshot { operation } => {
-                self.note(format!("a snapshot was refused: {why}"));
-                // Another one stays asked for: looked up and asked again when the lease is over, so a quota is not
-                // hammered.
-                if let Some(snapshot) = self.snapshots.get_mut(operation).filter(|_| refusal.lasts)
-                    && snapshot.id.is_none()
-                {
-                    snapshot.state = SnapshotState::Failed;
-                }
-            }
+            // Stays asked for: looked up and asked again when the lease is over, so a quota is not hammered. For good or
+            // for now: only a trial that has trained has snapshots, and it is not to run out of attempts by them.
+            RefusalKind::Snapshot { .. } => self.note(format!("a snapshot was refused: {why}")),
             RefusalKind::DeviceTaken { volume } if self.volume.id.as_deref() == Some(volume) => {
                 if let Stage::Attaching { device, .. } = &mut self.stage {
                     *device += 1;
