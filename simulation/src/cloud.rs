@@ -299,6 +299,9 @@ impl Cloud {
         if refused.is_some_and(|part| name.run == Run::Part(part)) {
             return Ok(vec![Event::PartRefused { name, message: "JobDefinition is inactive".into() }]);
         }
+        if self.world().trouble().denied.contains_key("SubmitJob") {
+            return Err("AccessDeniedException: not authorized to perform batch:SubmitJob".into());
+        }
         let request = serde_json::from_value(submit_request(submission))?;
         match self.calls.call("SubmitJob", || self.world().submit_job(request)).await? {
             Ok(answer) => {

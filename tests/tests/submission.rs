@@ -152,6 +152,24 @@ async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     assert!(answer.contains("read-upload failed: NoSuchKey"), "it says what failed: {answer}");
 }
 
+/// Every submission is denied: tried again with growing waits, then answered.
+#[tokio::test]
+async fn a_part_that_cannot_be_submitted_is_given_up_and_says_so() {
+    let mut harness = Harness::new(4);
+    let put = harness.put("denied.yaml", "- {lr: 1}\n");
+    harness.cloud.world().trouble_mut().denied.insert("SubmitJob".into(), None);
+    assert!(harness.deliver(&put).await.is_err(), "a failing effect fails the invocation");
+    for _ in 0..500 {
+        harness.pass(Duration::from_secs(300));
+        // Fails while it tries.
+        let _ = harness.deliver(&harness.reconcile()).await;
+    }
+    assert_eq!(harness.store.state().0[0].stage, Stage::Rejected);
+    let answer = harness.cloud.get("sweeps/denied.yaml.rejected.json").expect("an answer");
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.contains("AccessDeniedException"), "it says what failed: {answer}");
+}
+
 /// A cheap way to many trials.
 fn list(trials: u32) -> String {
     format!("method: grid\nparameters:\n  seed: {{distribution: q_uniform, min: 0, max: {trials}, q: 1}}\n")

@@ -1,11 +1,15 @@
-//! EC2's refusals on demand: for good, as of an action that a role may not do, and for now.
+//! Refusals on demand: for good, as of an action that a role may not do, and for now.
 
 use super::{ApiError, Service, World};
 
-/// What EC2 says of a caller without the permission.
-fn denied() -> ApiError {
+/// What a service says of a caller without the permission.
+fn denied(service: Service) -> ApiError {
     let message = "You are not authorized to perform this operation.".to_owned();
-    ApiError { code: "UnauthorizedOperation", status: 403, message }
+    let code = match service {
+        Service::Ec2 => "UnauthorizedOperation",
+        Service::Batch | Service::Ecs | Service::Fis => "AccessDeniedException",
+    };
+    ApiError { code, status: 403, message }
 }
 
 /// A refusal that passes, of each action that has one
@@ -27,14 +31,14 @@ fn for_now(action: &str) -> Option<ApiError> {
 impl World {
     /// The refusal of a call before it has any effect, where one is wanted.
     pub(super) fn refusal(&mut self, service: Service, action: &str) -> Option<ApiError> {
-        if service != Service::Ec2 {
-            return None;
-        }
         if let Some(most_ms) = self.trouble.denied.get(action).copied() {
             let ms = self.ms_since_first(action);
             if most_ms.is_none_or(|most| ms < most) {
-                return Some(denied());
+                return Some(denied(service));
             }
+        }
+        if service != Service::Ec2 {
+            return None;
         }
         if action == "CreateVolume" && self.trouble.quota_full_ms > 0 {
             let ms = self.ms_since_first(action);
@@ -56,6 +60,6 @@ impl World {
     /// resource or asks IAM first.
     pub(super) fn found_or_denied(&self, service: Service, action: &str, error: ApiError) -> ApiError {
         let is_gone = service == Service::Ec2 && error.code.ends_with(".NotFound") && !action.starts_with("Describe");
-        if is_gone && self.trouble.gone_is_denied { denied() } else { error }
+        if is_gone && self.trouble.gone_is_denied { denied(service) } else { error }
     }
 }

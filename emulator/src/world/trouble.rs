@@ -35,7 +35,7 @@ pub struct Trouble {
     pub visible_after_ms: u64,
     /// Whether EC2's documented request buckets hold (facts 23). SubmitJob's always does.
     pub request_limits: bool,
-    /// EC2 actions that are denied (`UnauthorizedOperation`): for so many milliseconds from their first call, as while
+    /// Actions that are denied (`UnauthorizedOperation` of EC2, else `AccessDeniedException`): for so many milliseconds from their first call, as while
     /// a grant is on its way, or for good.
     pub denied: BTreeMap<String, Option<u64>>,
     /// The account has as many volumes as it may have, for so many milliseconds from the first CreateVolume.

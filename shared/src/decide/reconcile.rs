@@ -1,6 +1,6 @@
 //! Re-drives whatever an event did not: lost events, functions that died, calls that failed.
 
-use super::sweep_upload::{first_command, give_up, withdraw, write_plan};
+use super::sweep_upload::{first_command, give_up, last_failure, refused, withdraw, write_plan};
 use super::{Context, Decision};
 use crate::announcement::{Announcement, Kind};
 use crate::command::{Command, DescribedJob};
@@ -10,9 +10,9 @@ use crate::lifecycle::{Stage, Sweep};
 use crate::settings::LONGEST_BACKOFF;
 use crate::store::{Overdue, View};
 
-/// Re-drives after which a file that still can't be read is answered with that: with waits that double up to a quarter
-/// of an hour, about eight hours after it was dropped.
-const MAX_READS: u32 = 34;
+/// Re-drives after which a file that still cannot be read, or not be submitted, is answered with that: with waits that
+/// double up to a quarter of an hour, about eight hours after it was dropped.
+const MAX_TRIES: u32 = 34;
 
 pub(super) fn due(view: &View) -> Decision {
     let mut jobs = Vec::new();
@@ -33,6 +33,11 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     };
     if !held.is_overdue(context.now) {
         return Decision::ignore("somebody else is at it");
+    }
+    if let Stage::Submitting { part } = held.record.stage
+        && held.record.redriven >= MAX_TRIES
+    {
+        return refused(view, part, &last_failure(&held.record), context);
     }
     let commands = pending(&held.record);
     if commands.is_empty() {
@@ -56,7 +61,7 @@ fn backoff(sweep: &Sweep, context: Context<'_>) -> std::time::Duration {
 fn pending(sweep: &Sweep) -> Vec<Command> {
     let announce = |kind| Command::Announce(Announcement::internal(sweep, kind));
     match (&sweep.stage, &sweep.plan) {
-        (Stage::Reading, _) if sweep.redriven >= MAX_READS => vec![give_up(sweep)],
+        (Stage::Reading, _) if sweep.redriven >= MAX_TRIES => vec![give_up(sweep)],
         (Stage::Reading, _) => vec![first_command(sweep)],
         (Stage::Submitting { part }, Some(plan)) => {
             vec![Command::FindPart { name: sweep.job_name(*part), queue: plan.queue.clone() }]

@@ -9,6 +9,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::{Context, Decision, submission};
 use crate::announcement::{Announcement, Kind};
 use crate::claim::{CodeGrant, Patterns};
@@ -62,10 +64,15 @@ pub(super) fn first_command(sweep: &Sweep) -> Command {
 
 /// The answer to a file that no try could read: not only the alarm says so.
 pub(super) fn give_up(sweep: &Sweep) -> Command {
-    let failure = sweep.failure.as_deref().unwrap_or("see the log of the reconcile function");
-    let message = format!("the file could not be read or prepared in {} tries: {failure}", sweep.redriven);
+    let message = format!("the file could not be read or prepared {}", last_failure(sweep));
     let help = "the fault is not in the file: remove the cause, often a missing permission, and drop the file again";
     reject(sweep, vec![whole_file(&sweep.upload, message, help)])
+}
+
+/// How often something was tried, and what the last try said.
+pub(super) fn last_failure(sweep: &Sweep) -> String {
+    let failure = sweep.failure.as_deref().unwrap_or("see the log of the reconcile function");
+    format!("in {} tries: {failure}", sweep.redriven)
 }
 
 /// Keeps what a failed try said, for the answer to the file.
@@ -204,7 +211,7 @@ pub(super) fn stored(view: &View, prepared: &Prepared, context: Context<'_>) -> 
     reading(view, |sweep| {
         let mut sweep = sweep.clone();
         sweep.plan = Some(prepared.plan.clone());
-        submit(sweep, 0, context)
+        submit(sweep, 0, None, context)
     })
 }
 
@@ -218,13 +225,16 @@ fn reading(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
 }
 
 /// Takes the lease on a part, and only then submits it.
-fn submit(mut sweep: Sweep, part: u32, context: Context<'_>) -> Decision {
+fn submit(mut sweep: Sweep, part: u32, due: Option<Timestamp>, context: Context<'_>) -> Decision {
     let Some(submission) = submission::of(&sweep, Run::Part(part), 0, context) else {
         return Decision::illegal(format!("part {part} is not in the plan"));
     };
-    sweep.enter(Stage::Submitting { part });
+    // The same part again is another try, not a new stage.
+    if sweep.stage != (Stage::Submitting { part }) {
+        sweep.enter(Stage::Submitting { part });
+    }
     Decision::advance(format!("submitting part {part}"))
-        .sweep(sweep, context.lease_ends())
+        .sweep(sweep, due.max(context.lease_ends()))
         .then(Command::SubmitPart(submission))
 }
 
@@ -256,7 +266,7 @@ pub(super) fn submitted(view: &View, part: u32, job: &str, context: Context<'_>)
         let is_last = part as usize + 1 >= plan.parts.len();
         sweep.plan = Some(plan.clone());
         if !is_last {
-            return submit(sweep, part + 1, context);
+            return submit(sweep, part + 1, None, context);
         }
         sweep.enter(Stage::Announcing);
         let write = write_plan(&sweep, plan);
@@ -265,7 +275,9 @@ pub(super) fn submitted(view: &View, part: u32, job: &str, context: Context<'_>)
 }
 
 pub(super) fn not_found(view: &View, part: u32, context: Context<'_>) -> Decision {
-    submitting(view, part, |sweep, _| submit(sweep.clone(), part, context))
+    // Where this is one more try, the wait until the next one has been set.
+    let due = view.sweep.as_ref().and_then(|held| held.due);
+    submitting(view, part, |sweep, _| submit(sweep.clone(), part, due, context))
 }
 
 pub(super) fn refused(view: &View, part: u32, message: &str, context: Context<'_>) -> Decision {
@@ -292,7 +304,7 @@ fn refusal_problem(upload: &Upload, refusal: &str) -> Problem {
     whole_file(
         upload,
         format!("AWS Batch refused the job: {refusal}"),
-        "mend it in the file or in Batch, and drop the file again",
+        "fix what it names, in the file, in AWS Batch or in a role's permissions, and drop the file again",
     )
 }
 

@@ -289,7 +289,8 @@ fn budget(node: &Node, report: &mut Report<'_>) -> Option<Budget> {
 }
 
 /// AWS allows 50 tags, keys up to 128 and values up to 256 characters, and reserves `aws:`
-/// (<https://docs.aws.amazon.com/batch/latest/userguide/using-tags.html>).
+/// (<https://docs.aws.amazon.com/batch/latest/userguide/using-tags.html>). Letters, digits, spaces and `_ . : / = + - @`
+/// are allowed everywhere (<https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html>).
 fn tags(node: &Node, report: &mut Report<'_>) -> BTreeMap<String, String> {
     let Some(fields) = Fields::any(node, "`tags`", report) else { return BTreeMap::new() };
     // The control plane adds tags of its own.
@@ -306,6 +307,17 @@ fn tags(node: &Node, report: &mut Report<'_>) -> BTreeMap<String, String> {
         }
         if entry.key.chars().count() > 128 || value.chars().count() > 256 {
             report.add(entry.key_place, "AWS allows 128 characters in a tag's name and 256 in its value", "shorten it");
+        }
+        if entry.key.is_empty() {
+            report.add(entry.key_place, "a tag without a name", "give it a name");
+        }
+        let is_allowed = |c: &char| c.is_alphanumeric() || *c == ' ' || "_.:/=+-@".contains(*c);
+        if let Some(strange) = entry.key.chars().chain(value.chars()).find(|c| !is_allowed(c)) {
+            report.add(
+                entry.key_place,
+                format!("AWS takes no {strange:?} in a tag"),
+                "use letters, digits, spaces and _ . : / = + - @",
+            );
         }
         tags.insert(entry.key.clone(), value);
     }
