@@ -82,6 +82,7 @@ fn of_fact(fact: &Fact) -> Option<u32> {
         Fact::PlaceUnknown
         | Fact::Noticed { .. }
         | Fact::Volume { .. }
+        | Fact::VolumeNotFound { .. }
         | Fact::RateTaken { .. }
         | Fact::VolumeTold { .. }
         | Fact::Refused(_)

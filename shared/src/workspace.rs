@@ -6,6 +6,7 @@
 //! Creating        --available, wanted here--------> Attaching{to}     AttachVolume
 //! Creating        --available, wanted by nobody---> Parked            none: nothing has been written
 //! Creating        --failed, or wanted elsewhere---> Creating          CreateVolume (a new one), DeleteVolume (this one)
+//! Creating        --given up without an id--------> any               a lease later: DescribeVolumes by its tag
 //! Attaching{to}   --attached----------------------> Attached{to}      none: the runner mounts
 //! Attaching{to}   --refused on this instance------> Parked            none: the attempt is told to leave
 //! Attaching{to}   --notice, not attached yet------> Parked            none: the attempt waits for the instance's end
@@ -241,6 +242,10 @@ pub struct Workspace {
     /// Volumes and snapshots to delete.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub discards: BTreeSet<String>,
+    /// Operations whose volume was given up before its id was known, and since when: each is looked for a lease later,
+    /// when every call for it has ended and describe calls do not lag behind any more.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unanswered: BTreeMap<u32, Timestamp>,
     /// What EC2 did not find, and since when. Only what it does not find for a whole lease is gone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, Timestamp>,
@@ -311,6 +316,7 @@ impl Workspace {
             copied_anew: false,
             finished: false,
             discards: BTreeSet::new(),
+            unanswered: BTreeMap::new(),
             missing: BTreeMap::new(),
             seal: None,
             refusals: 0,
@@ -342,7 +348,8 @@ impl Workspace {
             | Stage::AwaitingSnapshot
             | Stage::Disposing => false,
         };
-        !settled || !self.discards.is_empty() || self.snapshots.values().any(|snapshot| snapshot.state.is_open())
+        let is_clean = self.discards.is_empty() && self.unanswered.is_empty();
+        !settled || !is_clean || self.snapshots.values().any(|snapshot| snapshot.state.is_open())
     }
 
     /// Whether nothing of it is left.

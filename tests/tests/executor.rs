@@ -198,6 +198,8 @@ async fn snapshots_are_found_by_their_operation_and_copied() {
     let copy = rig.volume(3, elsewhere, Some(&snapshot)).await;
     rig.trouble(|trouble| trouble.volume_limit = Some(0));
     assert_eq!(rig.volume(3, elsewhere, Some(&snapshot)).await, copy, "found in spite of the quota");
+    assert_eq!(id(rig.ask(Call::FindVolume { operation: 3 }).await), copy);
+    assert_eq!(rig.ask(Call::FindVolume { operation: 4 }).await, Fact::VolumeNotFound { operation: 4 });
     rig.available(&copy).await;
     assert_eq!(rig.ask(Call::DeleteSnapshot(snapshot.clone())).await, Fact::Deleted(snapshot.clone()));
     assert_eq!(rig.ask(Call::DeleteSnapshot(snapshot.clone())).await, Fact::Missing(snapshot.clone()));

@@ -91,6 +91,7 @@ pub(super) fn parked(zone: &str, wanted: &str) -> Workspace {
         copied_anew: false,
         finished: false,
         discards: [].into(),
+        unanswered: BTreeMap::new(),
         missing: BTreeMap::new(),
         seal: None,
         refusals: 0,

@@ -54,6 +54,7 @@ async fn call(client: &Client, of: TrialRef, call: Call) -> Outcome {
             let facts = volume::create(client, &of, &wanted).await?;
             return Ok(facts.into_iter().map(|fact| Event::Workspace(of.clone(), fact)).collect());
         }
+        Call::FindVolume { operation } => volume::find(client, &of, operation).await?,
         Call::DescribeVolume(id) => volume::describe(client, id).await?,
         Call::AttachVolume { volume, instance, device } => volume::attach(client, volume, &instance, &device).await?,
         Call::DetachVolume { volume, force } => volume::detach(client, volume, force).await?,

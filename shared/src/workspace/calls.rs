@@ -46,6 +46,11 @@ pub fn detach_pauses() -> impl Iterator<Item = Duration> {
 pub enum Call {
     /// CreateVolume, with a client token.
     CreateVolume(NewVolume),
+    /// DescribeVolumes by the operation's tag.
+    FindVolume {
+        /// The operation.
+        operation: u32,
+    },
     /// DescribeVolumes.
     DescribeVolume(String),
     /// AttachVolume.
@@ -93,6 +98,7 @@ impl Call {
     pub fn name(&self) -> &'static str {
         match self {
             Self::CreateVolume(_) => "create-volume",
+            Self::FindVolume { .. } => "find-volume",
             Self::DescribeVolume(_) => "describe-volume",
             Self::AttachVolume { .. } => "attach-volume",
             Self::DetachVolume { .. } => "detach-volume",
@@ -161,6 +167,10 @@ impl Workspace {
         if has_moved || again {
             calls.extend(self.stage_calls(has_moved, plan, now));
         }
+        if is_due {
+            let unanswered = self.unanswered.iter().filter(|(_, since)| **since <= lease_ended);
+            calls.extend(unanswered.map(|(operation, _)| Call::FindVolume { operation: *operation }));
+        }
         let none = BTreeSet::new();
         let known = if is_due { &none } else { before.map_or(&none, |before| &before.discards) };
         for id in self.discards.difference(known) {
@@ -207,9 +217,9 @@ impl Workspace {
             return match &self.stage {
                 // One after the other has come to nothing: the next one waits until the attempt asks again.
                 Stage::Creating if is_new && self.refusals > 1 => vec![],
-                // Where its answer was lost, the token gives the same volume, and it can be deleted by its id.
-                Stage::Creating | Stage::Disposing => vec![Call::CreateVolume(self.new_volume(plan))],
-                Stage::Attaching { .. }
+                Stage::Creating => vec![Call::CreateVolume(self.new_volume(plan))],
+                Stage::Disposing
+                | Stage::Attaching { .. }
                 | Stage::Attached { .. }
                 | Stage::Detaching { .. }
                 | Stage::Parked

@@ -49,18 +49,19 @@ impl Workspace {
 
     fn leave_creating(&mut self, around: Surroundings<'_>) -> Option<Stage> {
         if around.is_over {
-            return Some(self.dispose());
+            return Some(self.dispose(around.now));
         }
-        // Without its id it can't be deleted; a refusal says that there is none to delete.
+        // Its answer is waited for: a volume that is given up without it has to be looked for. A refusal is an answer, if
+        // not to all calls that were made.
         let can_leave = self.volume.id.is_some() || self.refusals > 0;
         if can_leave && self.worth_it().is_some_and(|place| place.zone != self.volume.zone) {
-            return Some(self.abandon());
+            return Some(self.abandon(around.now));
         }
         match &self.volume.state {
             VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating => None,
             VolumeState::Available | VolumeState::InUse { .. } => Some(Stage::Parked),
             VolumeState::Error | VolumeState::Absent => {
-                self.after_failed_volume();
+                self.after_failed_volume(around.now);
                 None
             }
         }
@@ -102,12 +103,12 @@ impl Workspace {
 
     fn leave_detaching(&mut self, around: Surroundings<'_>) -> Option<Stage> {
         match &self.volume.state {
-            VolumeState::Available if around.is_over => Some(self.dispose()),
+            VolumeState::Available if around.is_over => Some(self.dispose(around.now)),
             VolumeState::Available => {
                 self.snapshot_final(around.now);
                 Some(Stage::Parked)
             }
-            VolumeState::Error | VolumeState::Absent if around.is_over => Some(self.dispose()),
+            VolumeState::Error | VolumeState::Absent if around.is_over => Some(self.dispose(around.now)),
             VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
             VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating | VolumeState::InUse { .. } => None,
         }
@@ -115,7 +116,7 @@ impl Workspace {
 
     fn leave_parked(&mut self, around: Surroundings<'_>) -> Option<Stage> {
         if around.is_over {
-            return Some(self.dispose());
+            return Some(self.dispose(around.now));
         }
         let to = self.worth_it().filter(|place| place.attempt > around.ended && self.can_be_had())?.clone();
         if to.zone == self.volume.zone {
@@ -123,7 +124,7 @@ impl Workspace {
             return Some(Stage::Attaching { device: around.index % RECOMMENDED_DEVICES, to });
         }
         if !self.volume.used {
-            return Some(self.abandon());
+            return Some(self.abandon(around.now));
         }
         self.snapshot_final(around.now);
         Some(Stage::AwaitingSnapshot)
@@ -137,17 +138,19 @@ impl Workspace {
             self.discards.insert(id.clone());
         }
         self.discard_snapshots(u32::MAX);
-        let is_known = self.volume.id.is_some() || self.volume.state == VolumeState::Absent;
-        let are_known = self.snapshots.values().all(|snapshot| snapshot.id.is_some());
-        (is_known && are_known && self.discards.is_empty()).then_some(Stage::Gone)
+        let are_known = self.unanswered.is_empty() && self.snapshots.values().all(|snapshot| snapshot.id.is_some());
+        (are_known && self.discards.is_empty()).then_some(Stage::Gone)
     }
 
     /// The trial is over: everything goes, but for a volume that is its user's.
-    fn dispose(&mut self) -> Stage {
+    fn dispose(&mut self, now: Timestamp) -> Stage {
         if let Some(source) = self.source.take() {
             // Of the user's volume and a copy that nobody has verified, the user's stays.
             let other = if self.kept { std::mem::replace(&mut self.volume, source) } else { source };
-            self.discard(other);
+            self.discard(other, now);
+        }
+        if self.volume.id.is_none() {
+            self.discard(self.volume.clone(), now);
         }
         Stage::Disposing
     }

@@ -57,6 +57,11 @@ pub enum Fact {
         /// Its state.
         state: VolumeState,
     },
+    /// No volume carries the operation's tag.
+    VolumeNotFound {
+        /// The operation.
+        operation: u32,
+    },
     /// EC2 took a volume's initialization rate, so it bills it.
     RateTaken {
         /// The operation that made the volume.
@@ -110,6 +115,7 @@ impl Fact {
             Self::Released { .. } => "workspace-released",
             Self::Finished { .. } => "workspace-finished",
             Self::Volume { .. } => "volume-seen",
+            Self::VolumeNotFound { .. } => "volume-not-found",
             Self::RateTaken { .. } => "initialization-rate-taken",
             Self::VolumeTold { .. } => "volume-told",
             Self::Refused(_) => "workspace-refused",

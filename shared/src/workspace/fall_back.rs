@@ -4,32 +4,34 @@
 //! snapshot; what every trial of the sweep starts from. Whatever is not the first is noted on the trial: it never
 //! silently starts from nothing.
 
+use jiff::Timestamp;
+
 use super::refusals::MAX_REFUSALS;
 use super::{Origin, Stage, Surroundings, Volume, VolumeState, Workspace};
 
 impl Workspace {
     /// Leaves a volume that has never been mounted, for one in the zone where it is wanted.
-    pub(super) fn abandon(&mut self) -> Stage {
+    pub(super) fn abandon(&mut self, now: Timestamp) -> Stage {
         let zone = self.wanted.as_ref().map_or_else(|| self.volume.zone.clone(), |place| place.zone.clone());
         if self.source.as_ref().is_some_and(|source| source.zone == zone) {
-            self.return_to_source();
+            self.return_to_source(now);
             return self.stage.clone();
         }
-        self.discard(self.volume.clone());
+        self.discard(self.volume.clone(), now);
         self.renew(zone, self.volume.origin.clone());
         Stage::Creating
     }
 
     /// Its making failed after CreateVolume had answered. The token is burned for hours (facts 26): a new operation
     /// is a new token. The same in vain for some times, and the attempt has to leave.
-    pub(super) fn after_failed_volume(&mut self) {
+    pub(super) fn after_failed_volume(&mut self, now: Timestamp) {
         if self.unavailable.is_some() {
             return;
         }
         self.refusals += 1;
         let zone = self.volume.zone.clone();
         self.note(format!("volume {} could not be made in {zone}", self.volume.id.as_deref().unwrap_or_default()));
-        self.discard(self.volume.clone());
+        self.discard(self.volume.clone(), now);
         if self.refusals >= MAX_REFUSALS {
             self.unavailable = Some(format!("{MAX_REFUSALS} volumes could not be made in {zone}"));
         }
@@ -37,10 +39,10 @@ impl Workspace {
     }
 
     /// Gives a copy up: its source is still there, whole.
-    pub(super) fn return_to_source(&mut self) {
+    pub(super) fn return_to_source(&mut self, now: Timestamp) {
         if let Some(source) = self.source.take() {
             let copy = std::mem::replace(&mut self.volume, source);
-            self.discard(copy);
+            self.discard(copy, now);
             // The next copy is to come from a new snapshot.
             if self.copied_anew {
                 self.volume.saved_by = None;
@@ -63,9 +65,17 @@ impl Workspace {
             Volume { operation, id: None, zone, origin, state: VolumeState::Asked, used: false, saved_by: None };
     }
 
-    pub(super) fn discard(&mut self, volume: Volume) {
-        if volume.state != VolumeState::Absent {
-            self.discards.extend(volume.id);
+    /// Gives a volume up for deletion. One whose id is not known is looked for: EC2 may have made it although no answer
+    /// came, or although it refused a repeated call.
+    pub(super) fn discard(&mut self, volume: Volume, now: Timestamp) {
+        match volume.id {
+            Some(id) if volume.state != VolumeState::Absent => {
+                self.discards.insert(id);
+            }
+            Some(_) => {}
+            None => {
+                self.unanswered.insert(volume.operation, now);
+            }
         }
     }
 
@@ -74,10 +84,10 @@ impl Workspace {
         let (id, zone) = (self.volume.id.clone().unwrap_or_default(), self.volume.zone.clone());
         if self.source.is_some() {
             self.note(format!("volume {id} is lost before it was verified: going back to its source"));
-            self.return_to_source();
+            self.return_to_source(around.now);
             return self.stage.clone();
         }
-        self.discard(self.volume.clone());
+        self.discard(self.volume.clone(), around.now);
         let zone = self.wanted.as_ref().map_or(zone, |place| place.zone.clone());
         let origin = match self.newest_completed() {
             Some(snapshot) => {

@@ -19,7 +19,7 @@ impl Workspace {
                 self.snapshot_early(instance, around.now);
             }
             Fact::Noticed { kind: NoticeKind::Rebalance, .. } | Fact::PlaceUnknown | Fact::Due => {}
-            Fact::Mounted { attempt, volume, found } => self.mounted(*attempt, volume, found),
+            Fact::Mounted { attempt, volume, found } => self.mounted(*attempt, volume, found, around.now),
             Fact::Sealed { attempt, seal } => {
                 if self.holder() == Some(*attempt) {
                     self.seal = Some(seal.clone());
@@ -40,6 +40,9 @@ impl Workspace {
                 }
             }
             Fact::Volume { operation, id, state } => calls = self.volume_seen(*operation, id, state, around.is_over),
+            Fact::VolumeNotFound { operation } => {
+                self.unanswered.retain(|given_up, since| given_up != operation || *since > around.lease_ended);
+            }
             Fact::RateTaken { operation, bytes } => {
                 if *operation > self.initialized.operation {
                     self.initialized =
@@ -112,7 +115,7 @@ impl Workspace {
         }
     }
 
-    fn mounted(&mut self, attempt: u32, volume: &str, found: &Found) {
+    fn mounted(&mut self, attempt: u32, volume: &str, found: &Found, now: Timestamp) {
         let Stage::Attached { to, mounted, .. } = &mut self.stage else { return };
         if to.attempt != attempt || self.volume.id.as_deref() != Some(volume) || *mounted {
             return;
@@ -127,20 +130,21 @@ impl Workspace {
             self.copied_anew = true;
             self.note("the copy does not hold what was sealed: copying again from the source");
             self.unavailable = Some("the copied workspace does not hold what was sealed; it is copied again".into());
-            self.return_to_source();
+            self.return_to_source(now);
             return;
         }
         self.copied_anew = false;
         self.volume.used = true;
         self.volume.saved_by = None;
         if let Some(source) = self.source.take() {
-            self.discard(source);
+            self.discard(source, now);
         }
         self.discard_superseded();
     }
 
     fn volume_seen(&mut self, operation: Option<u32>, id: &str, state: &VolumeState, is_over: bool) -> Vec<Call> {
         self.missing.remove(id);
+        self.unanswered.retain(|given_up, _| Some(*given_up) != operation);
         if self.discards.contains(id) {
             return match state {
                 VolumeState::InUse { steady: true, .. } => {
@@ -158,7 +162,7 @@ impl Workspace {
                 | VolumeState::Error => vec![],
             };
         }
-        let is_made = operation.is_some_and(|operation| operation == self.volume.operation);
+        let is_made = self.stage != Stage::Gone && operation == Some(self.volume.operation);
         if is_made && self.volume.id.is_none() {
             self.volume.id = Some(id.to_owned());
             self.refused_since = None;
@@ -173,8 +177,8 @@ impl Workspace {
             }
         } else if let Some(source) = self.source.as_mut().filter(|source| source.id.as_deref() == Some(id)) {
             source.state = state.clone();
-        } else if operation.is_some_and(|operation| operation < self.volume.operation) {
-            // CreateVolume's answer came after the volume was given up: it must not be left behind.
+        } else if operation.is_some_and(|operation| operation <= self.operations) {
+            // CreateVolume's answer came, or the volume was found, after it was given up: it must not be left behind.
             self.discards.insert(id.to_owned());
         }
         vec![]

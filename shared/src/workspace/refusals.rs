@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::calls::DEVICES;
-use super::{Refusal, RefusalKind, Stage, VolumeState, Workspace};
+use super::{Refusal, RefusalKind, Stage, Workspace};
 
 /// Refusals after which an attempt is told to leave, so that Batch tries another place.
 pub(super) const MAX_REFUSALS: u32 = 3;
@@ -99,11 +99,11 @@ impl Workspace {
 
     fn volume_refused(&mut self, refusal: &Refusal, why: &str, now: Timestamp) {
         if self.stage == Stage::Disposing {
-            self.volume.state = VolumeState::Absent;
             return;
         }
         self.refusals += 1;
         if refusal.code == BURNED_TOKEN {
+            self.discard(self.volume.clone(), now);
             self.renew(self.volume.zone.clone(), self.volume.origin.clone());
         }
         let why = format!("no volume in {}: {why}", self.volume.zone);

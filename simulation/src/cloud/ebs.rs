@@ -24,6 +24,7 @@ impl Cloud {
                 let facts = self.create_volume(&trial, new).await?;
                 return Ok(facts.into_iter().map(|fact| Event::Workspace(trial.clone(), fact)).collect());
             }
+            Call::FindVolume { operation } => self.find_volume(&trial, operation).await?,
             Call::DescribeVolume(id) | Call::AwaitDetached(id) => self.describe_volume(id).await?,
             Call::AttachVolume { volume, instance, device } => self.attach_volume(volume, instance, device).await?,
             Call::DetachVolume { volume, force } => {
@@ -144,13 +145,13 @@ impl Cloud {
             }
             // An earlier call with this token may have made one, and its answer was lost.
             Err(error) => vec![match self.find_volume(trial, operation).await? {
-                Some((id, state)) => Fact::Volume { operation: Some(operation), id, state },
-                None => self.refused(RefusalKind::Volume { operation }, &error),
+                Fact::VolumeNotFound { operation } => self.refused(RefusalKind::Volume { operation }, &error),
+                found => found,
             }],
         })
     }
 
-    async fn find_volume(&self, trial: &TrialRef, operation: u32) -> Result<Option<(String, VolumeState)>, String> {
+    async fn find_volume(&self, trial: &TrialRef, operation: u32) -> Result<Fact, String> {
         let wanted = Selection {
             filters: vec![Filter::new("tag:spotsweep:operation", format!("{trial}/{operation}"))],
             ..Selection::default()
@@ -160,7 +161,10 @@ impl Cloud {
             Ok(found.first().map(|volume| (volume.id.clone(), state(volume))))
         });
         let found = found.await?.map_err(|error| error.to_string())?;
-        Ok(found.filter(|(_, state)| *state != VolumeState::Absent))
+        Ok(match found.filter(|(_, state)| *state != VolumeState::Absent) {
+            Some((id, state)) => Fact::Volume { operation: Some(operation), id, state },
+            None => Fact::VolumeNotFound { operation },
+        })
     }
 
     async fn describe_volume(&self, id: String) -> Result<Fact, String> {

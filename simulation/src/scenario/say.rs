@@ -111,6 +111,7 @@ impl Story {
             Fact::Snapshot { operation: None, id, state } => {
                 format!("snapshot {} {}", self.name(id, "snap"), snapshot(*state))
             }
+            Fact::VolumeNotFound { operation } => format!("volume of operation {operation} not found"),
             Fact::SnapshotNotFound { operation } => format!("snapshot of operation {operation} not found"),
             Fact::Missing(id) => format!("missing {}", self.name(id, "vol")),
             Fact::Deleted(id) => format!("deleted {}", self.name(id, "vol")),

@@ -155,7 +155,7 @@ fn command(command: &Command) -> String {
                 format!("command {name} {volume}{}", if *force { " by force" } else { "" })
             }
             Call::TakeSnapshot { operation, volume, .. } => format!("command {name} {operation} of {volume}"),
-            Call::FindSnapshot { operation } => format!("command {name} {operation}"),
+            Call::FindVolume { operation } | Call::FindSnapshot { operation } => format!("command {name} {operation}"),
             Call::DescribeVolume(id)
             | Call::AwaitDetached(id)
             | Call::DeleteVolume(id)

@@ -31,6 +31,9 @@ pub(super) fn event(theatre: &Theatre, text: &str) -> Result<Event, String> {
         }
         ["notice", instance, "interruption"] => noticed(trial, instance, NoticeKind::Interruption),
         ["notice", instance, "rebalance"] => noticed(trial, instance, NoticeKind::Rebalance),
+        ["volume", "of", "operation", operation, "not", "found"] => {
+            fact(Fact::VolumeNotFound { operation: number(operation)? })
+        }
         ["volume", id, "of", "operation", operation, state @ ..] => {
             let operation = Some(number(operation)?);
             fact(Fact::Volume { operation, id: (*id).into(), state: volume(state)? })

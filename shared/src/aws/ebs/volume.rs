@@ -25,9 +25,9 @@ pub(super) async fn create(client: &Client, of: &TrialRef, wanted: &NewVolume) -
     };
     // An earlier call with this token may have made one, and its answer was lost: then the present refusal (its
     // snapshot is deleted by now, the quota is full, the token was used without the rate) must not hide it.
-    Ok(vec![match find(client, &operation_name(of, operation)).await? {
-        Some((id, state)) => Fact::Volume { operation: Some(operation), id, state },
-        None => refused(RefusalKind::Volume { operation }, code, message),
+    Ok(vec![match find(client, of, operation).await? {
+        Fact::VolumeNotFound { operation } => refused(RefusalKind::Volume { operation }, code, message),
+        found => found,
     }])
 }
 
@@ -68,17 +68,17 @@ fn made(answer: &CreateVolumeOutput, billed: Option<u64>) -> Result<Made, Failur
 }
 
 /// The volume that carries an operation's tag, unless it is being deleted.
-async fn find(client: &Client, operation: &str) -> Result<Option<(String, VolumeState)>, Failure> {
-    let filter = Filter::builder().name(OPERATION_FILTER).values(operation).build();
+pub(super) async fn find(client: &Client, of: &TrialRef, operation: u32) -> Result<Fact, Failure> {
+    let filter = Filter::builder().name(OPERATION_FILTER).values(operation_name(of, operation)).build();
     let mut volumes = client.describe_volumes().filters(filter).into_paginator().items().send();
     while let Some(volume) = volumes.next().await {
         let volume = volume?;
         let state = state(volume.state(), volume.attachments())?;
         if let Some(id) = volume.volume_id.filter(|_| state != VolumeState::Absent) {
-            return Ok(Some((id, state)));
+            return Ok(Fact::Volume { operation: Some(operation), id, state });
         }
     }
-    Ok(None)
+    Ok(Fact::VolumeNotFound { operation })
 }
 
 /// What EC2 says of a volume.
