@@ -69,11 +69,11 @@ async fn filled() -> (Table, SweepId) {
     let array = plan.parts[0].job.clone().expect("its job is submitted");
     let table = Table::serve().await;
     let store = DynamoStore::new(&table.config(), "table".to_owned(), RETENTION_DAYS);
-    commit(&store, Record::Sweep(sweep.clone())).await;
+    commit(&store, Record::Sweep(Box::new(sweep.clone()))).await;
     for index in 0..TRIALS {
         let trial = if index.is_multiple_of(2) { &running } else { &ended };
         let job = JobId::from(format!("{array}:{index}"));
-        commit(&store, Record::Trial(Trial { index, job, ..trial.clone() })).await;
+        commit(&store, Record::Trial(Box::new(Trial { index, job, ..trial.clone() }))).await;
     }
     (table, sweep.id)
 }

@@ -163,12 +163,12 @@ impl Decision {
     }
 
     fn sweep(mut self, sweep: Sweep, due: Option<Timestamp>) -> Self {
-        self.change = Some(Change { record: Record::Sweep(sweep), due, figures_only: false });
+        self.change = Some(Change { record: Record::Sweep(Box::new(sweep)), due, figures_only: false });
         self
     }
 
     fn trial(mut self, trial: Trial, due: Option<Timestamp>) -> Self {
-        self.change = Some(Change { record: Record::Trial(trial), due, figures_only: false });
+        self.change = Some(Change { record: Record::Trial(Box::new(trial)), due, figures_only: false });
         self
     }
 

@@ -78,9 +78,9 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
     /// A sweep.
-    Sweep(Sweep),
+    Sweep(Box<Sweep>),
     /// A trial.
-    Trial(Trial),
+    Trial(Box<Trial>),
 }
 
 /// Who changed a record, why, and what it led to: an entry of its history, one for every change but of figures.
@@ -145,8 +145,8 @@ impl View {
         let version = self.version_of(&change.record) + 1;
         let due = change.due;
         match change.record {
-            Record::Sweep(record) => self.sweep = Some(Held { record, version, due, recent }),
-            Record::Trial(record) => self.trial = Some(Held { record, version, due, recent }),
+            Record::Sweep(record) => self.sweep = Some(Held { record: *record, version, due, recent }),
+            Record::Trial(record) => self.trial = Some(Held { record: *record, version, due, recent }),
         }
     }
 }

@@ -182,11 +182,11 @@ impl Rows {
         let due = change.due;
         let of = match &change.record {
             Record::Sweep(record) => {
-                put(&mut self.sweeps, record.id.clone(), held, record.clone(), due)?;
+                put(&mut self.sweeps, record.id.clone(), held, *record.clone(), due)?;
                 (record.id.clone(), None)
             }
             Record::Trial(record) => {
-                put(&mut self.trials, (record.sweep.clone(), record.index), held, record.clone(), due)?;
+                put(&mut self.trials, (record.sweep.clone(), record.index), held, *record.clone(), due)?;
                 (record.sweep.clone(), Some(record.index))
             }
         };
@@ -240,8 +240,8 @@ impl Store for MemoryStore {
             self.calls.call("PutItem", point).await.map_err(failed)?;
         }
         let mut change = change.clone();
-        if let (true, Record::Trial(Trial { workspace: Some(workspace), .. })) =
-            (self.forgets_notices.load(Ordering::Relaxed), &mut change.record)
+        if let (true, Record::Trial(trial)) = (self.forgets_notices.load(Ordering::Relaxed), &mut change.record)
+            && let Some(workspace) = &mut trial.workspace
         {
             workspace.under_notice.clear();
         }

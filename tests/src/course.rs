@@ -52,7 +52,7 @@ impl Course {
     /// # Panics
     /// Where the table does not take it.
     pub async fn begin(&self, store: &impl Store) {
-        let (at, record) = (self.harness.now, Record::Sweep(self.sweep.clone()));
+        let (at, record) = (self.harness.now, Record::Sweep(Box::new(self.sweep.clone())));
         let audit =
             Audit { at, event: "plan-written".into(), answer: String::new(), state: record.state(), commands: vec![] };
         let change = Change { record, due: Some(at), figures_only: false };

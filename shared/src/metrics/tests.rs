@@ -21,7 +21,7 @@ fn counted(before: &Trial, after: &Trial) -> Vec<(Name, f64)> {
         ..View::default()
     };
     let event = Event::SweepOverdue(before.sweep.clone());
-    let change = Change { record: Record::Trial(after.clone()), due: None, figures_only: false };
+    let change = Change { record: Record::Trial(Box::new(after.clone())), due: None, figures_only: false };
     let figures = |change| measure(&view, &event, change, at(0));
     assert_eq!(figures(None), [], "nothing was committed");
     figures(Some(&change)).into_iter().map(|metric| (metric.name, metric.value)).collect()

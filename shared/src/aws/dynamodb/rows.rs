@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 use super::{BoxError, history};
 use crate::command::DescribedJob;
 use crate::ids::{JobId, SweepId};
-use crate::lifecycle::Sweep;
 use crate::store::{Change, Held, Overdue, Record};
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
@@ -106,8 +105,8 @@ pub(super) fn address(record: &Record) -> (&SweepId, String, u32) {
         sum.wrapping_add(index) % SHARDS
     };
     match record {
-        Record::Sweep(Sweep { id, .. }) => (id, META.to_owned(), shard(id, 0)),
-        Record::Trial(Trial { sweep, index, .. }) => (sweep, trial_key(*index), shard(sweep, *index)),
+        Record::Sweep(sweep) => (&sweep.id, META.to_owned(), shard(&sweep.id, 0)),
+        Record::Trial(trial) => (&trial.sweep, trial_key(trial.index), shard(&trial.sweep, trial.index)),
     }
 }
 
