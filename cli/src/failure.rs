@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use spotsweep::cause::causes;
+
 /// Exit code of a command that ran and failed, and of an invalid sweep file.
 pub(crate) const FAILED: u8 = 1;
 /// Exit code of wrong usage, as clap has it; also of a file that cannot be read.
@@ -42,12 +44,8 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.what)?;
-        let mut cause = self.cause.as_deref().map(|cause| cause as &dyn Error);
-        while let Some(error) = cause {
-            write!(formatter, "\n  caused by: {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+        let beneath = self.cause.as_deref().map(|cause| causes(cause)).unwrap_or_default();
+        beneath.iter().try_for_each(|cause| write!(formatter, "\n  caused by: {cause}"))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use spotsweep::cause::chain;
 use spotsweep::claim::Outputs;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -13,7 +14,7 @@ use crate::claim::{Answer, Claims};
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
-use crate::exit::{Failure, chain, say};
+use crate::exit::{Failure, say};
 use crate::leave::{close, release};
 use crate::metrics::Figures;
 use crate::notices::Notices;

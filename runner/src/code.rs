@@ -8,6 +8,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spotsweep::cause::chain;
 use spotsweep::claim::CodeGrant;
 use tokio::process::Command;
 use tokio::time::sleep;
@@ -131,7 +132,7 @@ impl Checkout<'_> {
         for pause in FETCH_PAUSES {
             match self.git("fetch", &fetch).await {
                 Ok(_) => return Ok(()),
-                Err(error) => say(&format!("{error}; trying again in {pause:?}")),
+                Err(error) => say(&format!("{}; trying again in {pause:?}", chain(&error))),
             }
             sleep(pause).await;
         }

@@ -3,7 +3,6 @@
 //! The training command's own exit code is the job's. The runner's own codes follow
 //! `sysexits.h`, so that they rarely meet a training script's.
 
-use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
@@ -125,22 +124,6 @@ impl Failure {
             Self::Interrupted(_) | Self::Unavailable(_) => INTERRUPTED,
         }
     }
-}
-
-/// An error and everything under it, on one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Some SDK wrappers print their source as their own text.
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// One line of the runner's own in the job's log.

@@ -3,11 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use spotsweep::cause::chain;
 use spotsweep::claim::Seal;
 use tokio::time::{Instant, timeout_at};
 
 use crate::claim::{Answer, Claims};
-use crate::exit::{chain, say};
+use crate::exit::say;
 use crate::metrics::Figures;
 use crate::seal::Sealer;
 use crate::workspace::Workspace;

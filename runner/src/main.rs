@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     match launch::start(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            exit::say(&exit::chain(&failure));
+            exit::say(&spotsweep::cause::chain(&failure));
             ExitCode::from(failure.code())
         }
     }

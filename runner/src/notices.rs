@@ -12,13 +12,14 @@ use aws_config::imds::Client;
 use aws_config::imds::client::error::ImdsError;
 use jiff::Timestamp;
 use serde_json::Value;
+use spotsweep::cause::chain;
 use spotsweep::claim::NoticeKind;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::claim::{Answer, Claims};
-use crate::exit::{chain, say};
+use crate::exit::say;
 
 const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";

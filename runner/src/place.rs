@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use aws_config::imds::Client;
 use aws_config::imds::client::error::ImdsError;
+use spotsweep::cause::chain;
 use spotsweep::claim::{Machine, Market};
 use tokio::time::{Instant, sleep};
 
-use crate::exit::{chain, say};
+use crate::exit::say;
 
 /// How long a service that does not answer is asked again: it limits packets per second for the whole instance, and
 /// misses are common while containers start (EC2 user guide, "Instance metadata query throttling").

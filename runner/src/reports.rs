@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use spotsweep::cause::chain;
 use spotsweep::claim::Seal;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::claim::{Answer, Claims};
-use crate::exit::{chain, say};
+use crate::exit::say;
 use crate::metrics::Figures;
 
 /// What changes while the command runs.

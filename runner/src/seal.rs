@@ -25,8 +25,9 @@ use tokio::time::sleep;
 use self::files::{Stamp, hash, walk};
 use self::judge::Judge;
 use self::record::{Record, Sealed};
-use crate::exit::{chain, say};
+use crate::exit::say;
 use crate::workspace::OWN;
+use spotsweep::cause::chain;
 
 const CHECKPOINTS: &str = "checkpoints";
 const TORN: &str = "torn";

@@ -12,13 +12,14 @@ use std::time::{Duration, SystemTime};
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
+use spotsweep::cause::chain;
 use spotsweep::claim::{Outputs, Prefix};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
 pub(crate) use self::filter::Filter;
-use crate::exit::{chain, say};
+use crate::exit::say;
 use scan::{Found, Stamp, due, scan};
 
 /// Larger files go in parts.

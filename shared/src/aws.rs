@@ -23,7 +23,6 @@ mod s3;
 mod uploads;
 
 use std::env;
-use std::error::Error;
 
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
@@ -45,8 +44,9 @@ pub use results::{Page, results};
 pub use s3::is_gone;
 pub use uploads::uploads;
 
+use crate::cause::chain;
 use crate::event;
-use crate::handle::handle;
+use crate::handle::{Report, handle};
 use crate::settings::Settings;
 
 /// Everything that one function needs: its table's client from its cold start on, each other client from its first use.
@@ -93,12 +93,13 @@ impl Deployment {
     /// Handles what Lambda hands to a function, to its end, and gives the function's answer.
     ///
     /// # Errors
-    /// An event that is none, or the first thing that failed: Lambda delivers again, and then to the DLQ.
+    /// An event that is none, or the first thing that failed, with all causes: Lambda takes an error's own text only.
+    /// It delivers again, and then to the DLQ.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
-    pub async fn respond(&self, raw: Value) -> Result<Value, Box<dyn Error + Send + Sync>> {
-        let event = event::parse(raw)?;
-        let report = handle(&self.store, &self.executor, &self.settings, event, Timestamp::now()).await?;
-        Ok(report.into_response())
+    pub async fn respond(&self, raw: Value) -> Result<Value, String> {
+        let event = event::parse(raw).map_err(|error| chain(&error))?;
+        let handled = handle(&self.store, &self.executor, &self.settings, event, Timestamp::now()).await;
+        handled.map(Report::into_response).map_err(|error| chain(&error))
     }
 }
 

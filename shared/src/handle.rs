@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tracing::Instrument;
 
+use crate::cause::chain;
 use crate::claim::Reply;
 use crate::command::Command;
 use crate::decide::{Answer, Decision, decide};
@@ -223,16 +224,4 @@ fn committed(store: &impl Store, view: &View, event: &Event, change: Option<&Cha
     if !metrics.is_empty() {
         store.measured(event, &metrics, now);
     }
-}
-
-/// An error and its causes in one line: Display of each names only itself.
-pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

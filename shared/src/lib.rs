@@ -17,6 +17,7 @@
 
 pub mod announcement;
 pub mod answer;
+pub mod cause;
 pub mod claim;
 pub mod command;
 pub mod cost;

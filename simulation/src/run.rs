@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use spotsweep::cause::chain;
 use spotsweep::claim::Reply;
 use spotsweep::event::Event;
-use spotsweep::handle::chain;
 use spotsweep::lifecycle::Stage;
 use spotsweep_emulator::Timings;
 use spotsweep_emulator::world::{AttemptKey, Effect, Start};

@@ -65,8 +65,22 @@ async fn a_trials_life_is_logged_and_counted_once() {
     };
     assert_eq!(attempts("trial-claimed"), [(json!(1), json!(1))]);
     assert_eq!(attempts("trial-job-changed"), [1, 1, 2, 2].map(|attempt| (json!(1), json!(attempt))));
+    failures_name_their_cause(&account, &dropped, &tick).await;
     account.close().await;
     stack.stop().await;
+}
+
+/// What AWS said is in the function's answer, which the failed-events queue keeps, and in its log.
+async fn failures_name_their_cause(account: &Account, dropped: &Dropped, tick: &str) {
+    let mut function = account.function("reconcile", dropped, LEASE_SECONDS);
+    let table = function.variables.iter_mut().find(|(name, _)| name == "SPOTSWEEP_TABLE").unwrap();
+    table.1 = "no-such-table".to_owned();
+    let invocation = function.invoke(&serde_json::from_str(tick).unwrap(), None).await;
+    let Outcome::Failed(error) = invocation.outcome else { unreachable!("there is no such table: {invocation:?}") };
+    let log = fs::read_to_string(account.log(dropped)).unwrap();
+    for said in [error["errorMessage"].as_str().unwrap(), log.lines().last().unwrap()] {
+        assert!(said.contains("load failed") && said.contains("ResourceNotFoundException"), "{said}");
+    }
 }
 
 /// Each figure is declared as CloudWatch wants it, and they add up to what has happened.

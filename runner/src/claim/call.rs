@@ -9,13 +9,14 @@ use spotsweep::claim::{ClaimRequest, Reply, Request};
 use tokio::time::{Instant, sleep};
 
 use super::Claims;
-use crate::exit::{chain, say};
+use crate::exit::say;
+use spotsweep::cause::chain;
 
 /// First pause between two tries; doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How much of a function's error text goes into the log.
-const ERROR_TEXT_CHARS: usize = 500;
+/// How much of a function's error text goes into the log: more than the function itself writes.
+const ERROR_TEXT_CHARS: usize = 8_000;
 
 /// Why `trial-claim` gave no usable answer.
 #[derive(Debug, thiserror::Error)]

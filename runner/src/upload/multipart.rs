@@ -3,6 +3,7 @@
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::{ByteStream, Length};
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart};
+use spotsweep::cause::chain;
 use tokio::task::JoinSet;
 
 use super::scan::{Found, Stamp};
@@ -119,7 +120,7 @@ impl Upload {
         let aborted = call.bucket(&self.bucket).key(&self.key).upload_id(&self.id).send().await;
         if let Err(error) = aborted {
             let error = UploadError::send("giving up the parts of", &self.key, error);
-            say(&super::chain(&error));
+            say(&chain(&error));
         }
     }
 }

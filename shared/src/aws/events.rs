@@ -8,9 +8,9 @@ use futures_util::FutureExt;
 use super::executor::{BoxError, Outcome, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use crate::announcement::{Announcement, SOURCE};
+use crate::cause::chain;
 use crate::command::Command;
 use crate::event::Event;
-use crate::handle::chain;
 
 /// Says it on the bus.
 pub fn bus(config: &SdkConfig) -> impl Service + use<> {

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::ebs;
+use crate::cause::chain;
 use crate::cost::{Pool, Prices, SpotPrice};
-use crate::handle::chain;
 
 /// The price list is served in few regions; this one has the prices of all
 /// (<https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html>).

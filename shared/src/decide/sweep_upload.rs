@@ -28,9 +28,6 @@ use crate::workspace::{Origin, WorkspacePlan};
 /// in spite of keeping its progress is somewhere it should not be.
 const ATTEMPTS: u8 = 50;
 
-/// How much of an error is kept.
-const MAX_FAILURE_CHARS: usize = 1000;
-
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
     if !upload.is_sweep_file() {
         return Decision::ignore(format!("{:?} is not a sweep file (sweeps/<name>.yaml)", upload.key));
@@ -80,12 +77,11 @@ pub(super) fn failed(view: &View, error: &str) -> Decision {
     let Some(Held { record: sweep, due, .. }) = view.sweep.as_ref().filter(|held| held.record.stage.is_upload()) else {
         return Decision::ignore("not on the way to its answer");
     };
-    let error: String = error.chars().take(MAX_FAILURE_CHARS).collect();
-    if sweep.failure.as_deref() == Some(error.as_str()) {
+    if sweep.failure.as_deref() == Some(error) {
         return Decision::ignore("failed as before");
     }
     let what = format!("{} failed, to be tried again", sweep.stage.name());
-    Decision::advance(what).sweep(Sweep { failure: Some(error), ..sweep.clone() }, *due)
+    Decision::advance(what).sweep(Sweep { failure: Some(error.to_owned()), ..sweep.clone() }, *due)
 }
 
 /// A problem of the file as a whole: no line is to blame.

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use spotsweep::cause::chain;
 use spotsweep::claim::Reply;
-use spotsweep::handle::{HandleError, chain};
+use spotsweep::handle::HandleError;
 use spotsweep::lifecycle;
 use spotsweep::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_emulator::trace::{Change, Trace};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use spotsweep::handle::{HandleError, chain};
+use spotsweep::cause::chain;
+use spotsweep::handle::HandleError;
 use spotsweep::trial::Trial;
 use spotsweep::workspace::{Stage, TrialRef};
 

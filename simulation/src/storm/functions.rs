@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use spotsweep::cause::chain;
 use spotsweep::claim::Reply;
 use spotsweep::command::Command;
 use spotsweep::event::{self, Event};
-use spotsweep::handle::{ExecuteError, Executor, chain, handle};
+use spotsweep::handle::{ExecuteError, Executor, handle};
 use spotsweep::workspace::{Call, EC2_TRIES, Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES};
 
 use super::clock::Clock;

@@ -82,13 +82,24 @@ where
         Ok(_) => true,
         Err(error) if error.code() == Some("AccessDenied") => false,
         Err(error) => {
-            return Err(Failure::new(format!("{what}: an error that is no refusal")).caused_by(Box::<
-                dyn Error + Send + Sync,
-            >::from(
-                error.to_string()
-            )));
+            return Err(Failure::new(format!("{what}: an error that is no refusal")).caused_by(error));
         }
     };
     let text = format!("{what}: {}", if was_allowed { "allowed" } else { "denied" });
     Ok(if was_allowed == is_allowed { Ok(text) } else { Err(text) })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use aws_sdk_s3::operation::head_object::HeadObjectError;
+
+    use super::*;
+
+    #[test]
+    fn an_unexpected_error_names_its_cause() {
+        let error = SdkError::<HeadObjectError>::timeout_error("the very cause");
+        let failure = case("HeadObject", true, Err::<(), _>(error)).unwrap_err();
+        assert!(failure.to_string().contains("the very cause"), "{failure}");
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use spotsweep::cause::chain;
+
 /// How it is with a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum State {
@@ -51,15 +53,6 @@ impl Finding {
     /// A call that should have told was refused.
     pub(in crate::commands) fn refused(about: &str, call: &str, error: &(dyn Error + 'static)) -> Self {
         let mend = format!("does the stack's region fit, is the thing there, and may you call {call}?");
-        Self::problem(about, format!("{call} failed: {}", innermost(error)), mend)
+        Self::problem(about, format!("{call} failed: {}", chain(error)), mend)
     }
-}
-
-/// The last of an error's causes, which has AWS's own words.
-fn innermost(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(beneath) = cause.source() {
-        cause = beneath;
-    }
-    cause.to_string()
 }
