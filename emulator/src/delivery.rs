@@ -56,10 +56,24 @@ pub(crate) struct Counts {
     outstanding: usize,
 }
 
+/// An event on its way. An array job has one for each child, all at once: as text it takes a fraction of its `Value`.
+struct Parcel {
+    id: String,
+    source: String,
+    text: String,
+}
+
+impl Parcel {
+    fn new(event: &Value) -> Self {
+        let member = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        Parcel { id: member("id"), source: member("source"), text: event.to_string() }
+    }
+}
+
 /// Hands events on without making the World wait.
 pub(crate) struct Delivery {
     observer: Option<mpsc::UnboundedSender<Value>>,
-    queue: mpsc::UnboundedSender<Value>,
+    queue: mpsc::UnboundedSender<Parcel>,
     carrier: Arc<Carrier>,
     dispatcher: JoinHandle<()>,
 }
@@ -98,19 +112,19 @@ impl Delivery {
     }
 
     /// Takes an event; the rest happens elsewhere.
-    pub(crate) fn hand_in(&self, event: Value) {
-        self.observe(&event);
+    pub(crate) fn hand_in(&self, event: &Value) {
+        self.observe(event);
         self.carrier.outstanding.send_modify(|count| *count += 1);
-        if self.queue.send(event).is_err() {
+        if self.queue.send(Parcel::new(event)).is_err() {
             self.carrier.done();
         }
     }
 
     /// Takes an event and waits for its deliveries.
-    pub(crate) async fn deliver(&self, event: Value) {
-        self.observe(&event);
+    pub(crate) async fn deliver(&self, event: &Value) {
+        self.observe(event);
         self.carrier.outstanding.send_modify(|count| *count += 1);
-        self.carrier.clone().carry(event).await;
+        self.carrier.clone().carry(Parcel::new(event)).await;
     }
 
     fn observe(&self, event: &Value) {
@@ -147,11 +161,11 @@ impl Delivery {
     }
 }
 
-async fn dispatch(carrier: Arc<Carrier>, mut inbox: mpsc::UnboundedReceiver<Value>) {
+async fn dispatch(carrier: Arc<Carrier>, mut inbox: mpsc::UnboundedReceiver<Parcel>) {
     // Dropped with this function: no delivery outlives the emulator.
     let mut running = tokio::task::JoinSet::new();
-    while let Some(event) = inbox.recv().await {
-        running.spawn(carrier.clone().carry(event));
+    while let Some(parcel) = inbox.recv().await {
+        running.spawn(carrier.clone().carry(parcel));
         while running.try_join_next().is_some() {}
     }
 }
@@ -162,10 +176,10 @@ impl Carrier {
     }
 
     /// All deliveries of one event, as the injected trouble wants them.
-    async fn carry(self: Arc<Self>, event: Value) {
+    async fn carry(self: Arc<Self>, parcel: Parcel) {
         let bus = self.bus.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(bus) = bus {
-            let delays = self.plan.lock().unwrap_or_else(PoisonError::into_inner).delays(&event);
+            let delays = self.plan.lock().unwrap_or_else(PoisonError::into_inner).delays(&parcel.source);
             if delays.is_empty() {
                 Counters::add(&self.counters.lost);
             }
@@ -173,25 +187,25 @@ impl Carrier {
             for delay in delays {
                 tokio::time::sleep(delay.saturating_sub(waited)).await;
                 waited = waited.max(delay);
-                self.through(&bus, &event).await;
+                // The semaphore is never closed.
+                let _permit = self.permits.acquire().await;
+                // Boxed: it is large, and thousands may wait for their permit.
+                Box::pin(self.through(&bus, &parcel)).await;
             }
         }
         self.done();
     }
 
     /// One delivery: to each target of each rule that matches.
-    async fn through(&self, bus: &Bus, event: &Value) {
-        // The semaphore is never closed.
-        let _permit = self.permits.acquire().await;
-        let text = event.to_string();
-        let Some(targets) = self.insist(event, || bus.targets_for(event, &text)).await else {
+    async fn through(&self, bus: &Bus, Parcel { id, source, text }: &Parcel) {
+        let Some(targets) = self.insist(id, || bus.targets_for(source, text)).await else {
             return;
         };
         for target in targets {
             match target {
-                Target::LogGroup(group) => self.log_groups.put(&group, &text),
+                Target::LogGroup(group) => self.log_groups.put(&group, text),
                 Target::Function(function) => {
-                    if self.insist(event, || bus.invoke(&function, &text)).await.is_some() {
+                    if self.insist(id, || bus.invoke(&function, text)).await.is_some() {
                         Counters::add(&self.counters.invoked);
                     }
                 }
@@ -200,7 +214,7 @@ impl Carrier {
     }
 
     /// Tries a step a bounded number of times; a step that never works is logged and counted.
-    async fn insist<T, F>(&self, event: &Value, step: impl Fn() -> F) -> Option<T>
+    async fn insist<T, F>(&self, id: &str, step: impl Fn() -> F) -> Option<T>
     where
         F: Future<Output = Result<T, bus::BusError>>,
     {
@@ -209,7 +223,7 @@ impl Carrier {
             match step().await {
                 Ok(value) => return Some(value),
                 Err(error) if attempt == TRIES => {
-                    tracing::error!(error = &error as &dyn std::error::Error, id = %event["id"], "an event is given up");
+                    tracing::error!(error = &error as &dyn std::error::Error, id, "an event is given up");
                 }
                 Err(error) => {
                     tracing::debug!(error = &error as &dyn std::error::Error, attempt, "a delivery is tried again");

@@ -137,7 +137,7 @@ impl Emulator {
 
     /// Hands in one more event and waits until it is delivered (or given up).
     pub async fn deliver(&self, event: Value) {
-        self.core.delivery.deliver(event).await;
+        self.core.delivery.deliver(&event).await;
     }
 
     /// Same as `GET /_emulator/state`.
@@ -253,7 +253,7 @@ impl Core {
         // Under the lock, so that effects leave in the order in which they arose.
         for effect in world.take_effects() {
             match effect {
-                Effect::Emit(event) => self.delivery.hand_in(event),
+                Effect::Emit(event) => self.delivery.hand_in(&event),
                 order @ (Effect::Start(_) | Effect::Stop { .. } | Effect::Kill(_)) => {
                     // Refused only after shutdown: then nothing is to be started or stopped.
                     let _ = self.orders.send(order);

@@ -1,5 +1,5 @@
-//! `spotsweep demo` and `spotsweep acceptance` as a person runs them: through the deployed control plane, real functions
-//! and real trainings.
+//! `spotsweep demo`, `spotsweep acceptance` and `spotsweep local down` as a person runs them: through the deployed control
+//! plane, real functions and real trainings.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
@@ -26,6 +26,17 @@ const LIST: &str = "\
 - {lr: 0.01, hidden: 16, alpha: 0.0001, batch_size: 64, epochs: 2, seed: 7}
 - {lr: 0.03, hidden: 32, alpha: 0.0001, batch_size: 64, epochs: 2, seed: 7}
 ";
+
+/// As many trials as an array job takes. They never end by themselves.
+const ARRAY: &str = r#"
+spotsweep: {workspace: off, command: [sh, -c, 'sleep 600']}
+method: grid
+parameters: {n: {min: 1, max: 10000}}
+"#;
+/// Of the host of two such arrays that are cancelled: 40 000 events on their way.
+const PEAK_RSS_BYTES: u64 = 512 << 20;
+/// In order it takes about a second.
+const DOWN: Duration = Duration::from_secs(8);
 
 /// Runs the demo on a file in a folder of its own.
 fn run(file: &str, text: &str, arguments: &[&str]) -> (TempDir, Demo) {
@@ -207,4 +218,35 @@ async fn a_stopped_acceptance_run_leaves_nothing() {
     assert!(said(&run).contains("stopped by SIGINT"), "{}", said(&run));
     assert_nothing_left(&stack).await;
     stack.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_down_ends_a_stack_of_large_arrays_at_once() {
+    let stack = Stack::start("down").await;
+    let mut sweeps = Vec::new();
+    for name in ["first", "second"] {
+        let file = stack.subfolder("files").join(format!("{name}.yaml"));
+        fs::write(&file, ARRAY).unwrap();
+        let submitted = stack.command(&["submit", file.to_str().unwrap()]).await;
+        assert!(submitted.status.success(), "{}", said(&submitted));
+        sweeps.push(String::from_utf8(submitted.stdout).unwrap().trim().to_owned());
+    }
+    let counted = async |status: &str, least: u64| {
+        eventually(status, Duration::from_secs(60), async || {
+            let state = get_json(&format!("{}/_emulator/state", stack.emulator)).await;
+            state["jobs"][status].as_u64().is_some_and(|count| count >= least).then_some(())
+        })
+        .await;
+    };
+    counted("RUNNING", 1).await;
+    // The trials that run have 30 s to end, and end at once.
+    for sweep in &sweeps {
+        let cancelled = stack.command(&["cancel", sweep]).await;
+        assert!(cancelled.status.success(), "{}", said(&cancelled));
+    }
+    counted("FAILED", 20_000).await;
+    let peak = stack.usage().peak_rss_bytes;
+    assert!(peak < PEAK_RSS_BYTES, "the host has had {} MiB", peak >> 20);
+    let taken = stack.down().await;
+    assert!(taken < DOWN, "{taken:?}");
 }

@@ -77,11 +77,11 @@ impl Bus {
         }
     }
 
-    /// Where the rules send this event.
-    pub(super) async fn targets_for(&self, event: &Value, text: &str) -> Result<Vec<Target>, BusError> {
+    /// Where the rules send this event of this source.
+    pub(super) async fn targets_for(&self, source: &str, event: &str) -> Result<Vec<Target>, BusError> {
         let mut targets = Vec::new();
         for rule in self.rules().await?.iter() {
-            if rule.may_match(event) && self.matches(rule, text).await? {
+            if rule.may_match(source) && self.matches(rule, event).await? {
                 targets.extend(rule.targets.iter().cloned());
             }
         }
@@ -172,8 +172,8 @@ impl Rule {
     }
 
     /// Spares a call where the pattern asks for another source: all fields of a pattern must match.
-    fn may_match(&self, event: &Value) -> bool {
-        self.sources.as_ref().is_none_or(|sources| sources.iter().any(|source| event["source"] == **source))
+    fn may_match(&self, source: &str) -> bool {
+        self.sources.as_ref().is_none_or(|sources| sources.iter().any(|wanted| wanted == source))
     }
 }
 

@@ -40,7 +40,7 @@ impl Groups {
     pub(super) fn halt(&self, instance: &str) {
         let mut halted = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
         *halted.entry(instance.to_owned()).or_default() += 1;
-        self.on(instance).iter().for_each(|one| one.each_group(Signal::STOP));
+        self.each_group_on(instance, Signal::STOP);
     }
 
     /// Lets everything on an instance go on, if nobody else wants it halted.
@@ -51,7 +51,7 @@ impl Groups {
             halted.insert(instance.to_owned(), left);
         } else {
             halted.remove(instance);
-            self.on(instance).iter().for_each(|one| one.each_group(Signal::CONT));
+            self.each_group_on(instance, Signal::CONT);
         }
     }
 
@@ -80,9 +80,13 @@ impl Groups {
     }
 
     pub(super) fn kill_all(&self) {
-        for running in self.lock().values() {
-            running.signal(Signal::KILL);
-        }
+        let mains: Vec<Pid> = self.lock().values().map(|running| running.main).collect();
+        each_group(&mains, Signal::KILL);
+    }
+
+    fn each_group_on(&self, instance: &str, signal: Signal) {
+        let mains: Vec<Pid> = self.on(instance).iter().map(|running| running.main).collect();
+        each_group(&mains, signal);
     }
 
     /// What runs on an instance.
@@ -94,29 +98,30 @@ impl Groups {
 impl Running {
     pub(super) fn signal(&self, signal: Signal) {
         if signal == Signal::KILL {
-            self.each_group(Signal::KILL);
+            each_group(&[self.main], Signal::KILL);
         } else {
             send(self.main, signal);
         }
     }
+}
 
-    /// The main process first: what it has started dies or halts before it can start more.
-    fn each_group(&self, signal: Signal) {
-        let mut reached = BTreeSet::new();
-        let mut next = BTreeSet::from([self.main.as_raw_nonzero()]);
-        for _round in 0..MOST_ROUNDS {
-            // Before the signal: a killed process can no longer be asked for its children.
-            next.extend(tree::groups_under(self.main));
-            let new: Vec<_> = next.difference(&reached).copied().collect();
-            if new.is_empty() {
-                return;
+/// Sends a signal to all that these main processes have started. They come first: what they have started dies or halts
+/// before it can start more. One look at all processes serves all of them, because it takes milliseconds.
+fn each_group(mains: &[Pid], signal: Signal) {
+    let mut reached = BTreeSet::new();
+    let mut next: BTreeSet<_> = mains.iter().map(|main| main.as_raw_nonzero()).collect();
+    for _round in 0..MOST_ROUNDS {
+        // Before the signal: a killed process can no longer be asked for its children.
+        next.extend(tree::groups_under(mains));
+        let new: Vec<_> = next.difference(&reached).copied().collect();
+        if new.is_empty() {
+            return;
+        }
+        for group in new {
+            if let Some(pid) = Pid::from_raw(group.get()) {
+                send(pid, signal);
             }
-            for group in new {
-                if let Some(pid) = Pid::from_raw(group.get()) {
-                    send(pid, signal);
-                }
-                reached.insert(group);
-            }
+            reached.insert(group);
         }
     }
 }

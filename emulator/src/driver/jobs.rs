@@ -43,13 +43,13 @@ impl Jobs {
             }
         }
         self.host.groups.kill_all();
-        while let Some(done) = self.waiting.join_next().await {
+        // Not for the grace of containers that have ended.
+        while !self.host.groups.is_empty()
+            && let Some(done) = self.waiting.join_next().await
+        {
             match done {
                 Ok(Done::Exited(attempt, _)) => self.host.groups.end(&attempt),
                 Ok(Done::GraceOver(_)) | Err(_) => {}
-            }
-            if self.host.groups.is_empty() {
-                return;
             }
         }
     }

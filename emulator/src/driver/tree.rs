@@ -35,31 +35,31 @@ fn all() -> Vec<Stat> {
     processes.filter_map(|entry| read(&entry.path().join("stat"))).collect()
 }
 
-/// The process groups of a process and of everything below it.
-pub(super) fn groups_under(main: Pid) -> BTreeSet<NonZeroI32> {
-    members(main).iter().filter_map(|stat| NonZeroI32::new(stat.group)).collect()
+/// The process groups of these processes and of everything below them.
+pub(super) fn groups_under(mains: &[Pid]) -> BTreeSet<NonZeroI32> {
+    members(mains).iter().filter_map(|stat| NonZeroI32::new(stat.group)).collect()
 }
 
-/// A process, everything below it, and everything in its own group.
-fn members(main: Pid) -> Vec<Stat> {
-    let main = main.as_raw_nonzero().get();
+/// These processes, everything below them, and everything in their own groups.
+fn members(mains: &[Pid]) -> Vec<Stat> {
+    let mains: BTreeSet<i32> = mains.iter().map(|main| main.as_raw_nonzero().get()).collect();
     let all = all();
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for stat in &all {
         children.entry(stat.parent).or_default().push(stat.pid);
     }
-    let mut found = BTreeSet::from([main]);
-    let mut open = vec![main];
+    let mut found = mains.clone();
+    let mut open: Vec<i32> = mains.iter().copied().collect();
     while let Some(parent) = open.pop() {
         let new = children.get(&parent).into_iter().flatten().filter(|pid| found.insert(**pid));
         open.extend(new.copied().collect::<Vec<_>>());
     }
-    all.into_iter().filter(|stat| found.contains(&stat.pid) || stat.group == main).collect()
+    all.into_iter().filter(|stat| found.contains(&stat.pid) || mains.contains(&stat.group)).collect()
 }
 
 /// Whether nothing under a process executes: every thread is stopped, or dead.
 pub(super) fn is_halted(main: Pid) -> bool {
-    members(main).iter().all(|stat| {
+    members(&[main]).iter().all(|stat| {
         let threads = fs::read_dir(format!("/proc/{}/task", stat.pid)).into_iter().flatten().flatten();
         let halted = |state: char| matches!(state, 'T' | 't' | 'Z' | 'X');
         halted(stat.state) && threads.filter_map(|entry| read(&entry.path().join("stat"))).all(|one| halted(one.state))

@@ -9,10 +9,11 @@ use aws_config::SdkConfig;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::aws::{CREDENTIAL, REGION, config, eventually};
 use super::binaries::Binaries;
+use super::usage::Usage;
 
 /// It takes some seconds; the very first one installs the Python packages.
 const START_DEADLINE: Duration = Duration::from_secs(600);
@@ -109,6 +110,29 @@ impl Stack {
         command
     }
 
+    /// What its host has used so far.
+    ///
+    /// # Panics
+    /// Where it has ended.
+    pub fn usage(&self) -> Usage {
+        Usage::of(self.host.id().expect("the host lives"))
+    }
+
+    /// Stops it with `spotsweep local down`, and says how long that takes.
+    ///
+    /// # Panics
+    /// Where it does not stop by itself, or leaves a program behind.
+    pub async fn down(mut self) -> Duration {
+        let begun = Instant::now();
+        let down = self.command(&["local", "down"]).await;
+        let taken = begun.elapsed();
+        assert!(down.status.success(), "{}", String::from_utf8_lossy(&down.stderr));
+        self.host.wait().await.expect("the host can be followed");
+        assert_eq!(programs_of(&self.folder), Vec::<String>::new());
+        fs::remove_dir_all(&self.folder).expect("the folder is ours");
+        taken
+    }
+
     /// Stops it as Ctrl-C does.
     ///
     /// # Panics
@@ -120,6 +144,14 @@ impl Stack {
         assert!(ended.expect("the host can be followed").success(), "see {}", self.folder.display());
         fs::remove_dir_all(&self.folder).expect("the folder is ours");
     }
+}
+
+/// Command lines of the programs that run from a folder.
+fn programs_of(folder: &Path) -> Vec<String> {
+    let programs = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let lines = programs.filter_map(|program| fs::read(program.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(&*folder.to_string_lossy())).collect()
 }
 
 /// Starts the stack's host with its state in a fresh folder.
