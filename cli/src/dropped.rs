@@ -14,7 +14,7 @@ use crate::failure::{Context, Failure};
 
 /// Between two looks for the answer.
 const POLL: Duration = Duration::from_millis(100);
-/// S3's events take seconds, sometimes over a minute (facts 15).
+/// S3's events take seconds, sometimes over a minute (fact 15).
 const ANSWER_DEADLINE: Duration = Duration::from_secs(180);
 /// An answer's size is bounded by the file's; this is far above.
 const ANSWER_LIMIT_BYTES: i64 = 64 << 20;

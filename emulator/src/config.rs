@@ -84,7 +84,7 @@ pub enum Volumes {
 /// Trouble between the event bus and its targets. The default is none.
 ///
 /// EventBridge promises at-least-once delivery in no order, and `aws.ec2` events are best effort
-/// only (facts 2): each field makes one of these visible.
+/// only (fact 2): each field makes one of these visible.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Injection {
     /// Share of events that are delivered twice, 0 to 1.

@@ -47,7 +47,7 @@ fi
 
 systemctl restart docker
 
-# Driver, Docker and agent belong together (facts 36): what was tried together is written down.
+# Driver, Docker and agent belong together (fact 36): what was tried together is written down.
 mkdir -p "$root/etc/spotsweep"
 {
     echo "kernel: $(uname -r)"

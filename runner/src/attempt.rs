@@ -98,7 +98,7 @@ impl Attempt<'_> {
 
     /// Waits until the instance is taken, or the container is stopped. Nothing is claimed, so the workspace goes to
     /// another instance meanwhile. An exit instead would have Batch start the next attempt at once, and where the ECS
-    /// agent does not drain (facts 9) on this same instance, until no attempt is left.
+    /// agent does not drain (fact 9) on this same instance, until no attempt is left.
     async fn wait_for_the_end(&mut self) -> Failure {
         let announced = self.notices.known().map(|notice| notice.at);
         let until_then = announced.map(|at| at.duration_since(jiff::Timestamp::now()));
@@ -174,7 +174,7 @@ impl Attempt<'_> {
                 Err(Failure::Refused(reason))
             }
             // An exit code proves nothing after a stop signal: a script that saves its half-trained model and exits
-            // with 0 is not at its end (facts 37). One that is, resumes in the next attempt and ends at once.
+            // with 0 is not at its end (fact 37). One that is, resumes in the next attempt and ends at once.
             Some(Stop { cause: Cause::Interrupted(reason), deadline, .. }) if !is_finished => {
                 match workspace {
                     Some(workspace) => self.leave(trained, workspace, deadline).await,

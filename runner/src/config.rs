@@ -34,7 +34,7 @@ pub(crate) struct Config {
     pub(crate) upload_every: Duration,
     /// `SPOTSWEEP_SEAL_SECONDS`: time between two seals while the command runs.
     pub(crate) seal_every: Duration,
-    /// `SPOTSWEEP_IMDS_POLL_SECONDS`: time between two looks for a notice (facts 32).
+    /// `SPOTSWEEP_IMDS_POLL_SECONDS`: time between two looks for a notice (fact 32).
     pub(crate) notice_every: Duration,
     /// `SPOTSWEEP_STOP_SIGNAL`: what asks the command to save and leave.
     pub(crate) stop_signal: Signal,

@@ -1,7 +1,7 @@
 //! The GPUs that the command may use: those that ECS has assigned to the container.
 //!
 //! ECS names them in `NVIDIA_VISIBLE_DEVICES`, by UUID. A privileged container, as one that mounts needs to be, has the
-//! device files of all GPUs of its instance all the same (facts 45,
+//! device files of all GPUs of its instance all the same (fact 45,
 //! <https://github.com/NVIDIA/nvidia-docker/issues/764>).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! EC2's two warnings, as the instance's own metadata service tells them.
 //!
-//! EventBridge tells them too; both are best effort (facts 2, 32), and only the runner can stop
+//! EventBridge tells them too; both are best effort (facts 2 and 32), and only the runner can stop
 //! the training in time. See
 //! <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html>
 //! and <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html>.

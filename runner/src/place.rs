@@ -17,7 +17,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 const NOT_FOUND: u16 = 404;
 
-/// Asks IMDSv2 (facts 32). Not knowing the place is no reason not to train: the control plane may know it.
+/// Asks IMDSv2 (fact 32). Not knowing the place is no reason not to train: the control plane may know it.
 pub(crate) async fn find(imds: &Client) -> Machine {
     let until = patience();
     let instance = ask(imds, "/latest/meta-data/instance-id", until).await;

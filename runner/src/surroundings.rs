@@ -16,7 +16,7 @@ const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// `HOME`, `USER` and `LOGNAME` of the user that the command runs as. A process whose uid was changed keeps root's:
-/// then caches below `~` cannot be written, and `getpass.getuser()` fails without a `passwd` entry (facts 39).
+/// then caches below `~` cannot be written, and `getpass.getuser()` fails without a `passwd` entry (fact 39).
 pub(crate) fn identity(user: &User, passwd: &str, scratch: &Path, inherited: Inherited<'_>) -> Vec<(String, String)> {
     let account = Account::of(user, passwd);
     let named = inherited("HOME").map(PathBuf::from);
@@ -27,7 +27,7 @@ pub(crate) fn identity(user: &User, passwd: &str, scratch: &Path, inherited: Inh
     [("HOME", home), ("USER", name.clone()), ("LOGNAME", name)].map(|(key, value)| (key.to_owned(), value)).to_vec()
 }
 
-/// The region for AWS's SDKs in the command, where the job does not set one (facts 38).
+/// The region for AWS's SDKs in the command, where the job does not set one (fact 38).
 pub(crate) fn region(region: Option<&str>, inherited: Inherited<'_>) -> Vec<(String, String)> {
     let set = |name: &str| inherited(name).filter(|value| !value.is_empty());
     let Some(region) = REGIONS.into_iter().find_map(set).or_else(|| region.map(str::to_owned)) else {

@@ -43,7 +43,7 @@ pub enum Request {
         seconds: f64,
     },
     /// The instance's metadata service has announced its end, or recommends to leave. EventBridge says so
-    /// too, at best effort (facts 2): whichever comes first counts.
+    /// too, at best effort (fact 2): whichever comes first counts.
     Notice {
         /// Which of the two.
         kind: NoticeKind,
@@ -251,7 +251,7 @@ pub struct WorkspaceGrant {
     /// `vol-…`
     pub volume: String,
     /// The name that AttachVolume was given, such as `/dev/sdf`: the device's name on Xen instances. On Nitro
-    /// instances it is found by the volume's id (facts 27).
+    /// instances it is found by the volume's id (fact 27).
     pub device: String,
     /// Whether it was made empty and never mounted: only then may the runner make a file system.
     pub blank: bool,

@@ -39,7 +39,7 @@ pub enum Command {
         /// What is about to be submitted.
         prepared: Prepared,
     },
-    /// Batch SubmitJob. Not repeatable (facts 1).
+    /// Batch SubmitJob. Not repeatable (fact 1).
     SubmitPart(Submission),
     /// Batch ListJobs by job name: has this part been submitted?
     FindPart {
@@ -77,7 +77,7 @@ pub enum Command {
     },
     /// EventBridge PutEvents; and SNS Publish, where the sweep file names a topic.
     Announce(Announcement),
-    /// Batch DescribeJobs, up to 100 ids a call (facts 19).
+    /// Batch DescribeJobs, up to 100 ids a call (fact 19).
     DescribeJobs(Vec<DescribedJob>),
     /// S3, EC2's spot price history and the price list: what results are made from.
     Gather(Wanted),
@@ -102,7 +102,7 @@ pub enum Command {
     /// EC2, on a trial's workspace.
     Workspace(TrialRef, Call),
     /// ECS DescribeContainerInstances: on which instance, in which zone, is an attempt about to run? Batch's event
-    /// names only the container instance (facts 13).
+    /// names only the container instance (fact 13).
     LocateAttempt {
         /// The trial.
         trial: TrialRef,

@@ -17,12 +17,12 @@ use crate::claim::Market;
 use crate::lifecycle::Plan;
 use crate::trial::Trial;
 
-/// gp3 and snapshots, USD per GiB and month of 730 hours (facts 31).
+/// gp3 and snapshots, USD per GiB and month of 730 hours (fact 31).
 const GP3_USD: f64 = 0.08;
 const SNAPSHOT_USD: f64 = 0.05;
 const HOURS_A_MONTH: f64 = 730.0;
 /// A volume initialization rate, USD per GiB of snapshot data: the price at 300 MiB/s by a third-party page, since no
-/// page of AWS that was at hand names one (facts 25). Lower rates cost at most that.
+/// page of AWS that was at hand names one (fact 25). Lower rates cost at most that.
 pub const INITIALIZATION_USD: f64 = 0.0036;
 
 /// What the control plane costs for an attempt but its reports, and for a report, of which there is one a minute once a

@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Largest array job that Batch takes (facts 18); a bigger sweep becomes several parts.
+/// Largest array job that Batch takes (fact 18); a bigger sweep becomes several parts.
 pub const PART_TRIALS: u32 = 10_000;
 
 /// Prefix of every job name, so that one EventBridge rule selects this product's jobs.
@@ -87,7 +87,7 @@ const MOST_ROUNDS: u32 = 256;
 /// The name under which something is submitted: `spotsweep-<sweep>-<part>`, or `spotsweep-<sweep>-<index>r<round>` for
 /// one trial that goes on past Batch's ten attempts.
 ///
-/// SubmitJob has no client token (facts 1): the name is how a submission is found again.
+/// SubmitJob has no client token (fact 1): the name is how a submission is found again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobName {
     /// The sweep.
@@ -155,7 +155,7 @@ impl fmt::Display for JobName {
     }
 }
 
-/// A Batch job: `<parent>` or, for a child of an array job, `<parent>:<array index>` (facts 3).
+/// A Batch job: `<parent>` or, for a child of an array job, `<parent>:<array index>` (fact 3).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct JobId {
@@ -207,7 +207,7 @@ mod tests {
             for run in [Run::Part(99), Run::Again { index: 999_999, round: 9 }] {
                 let name = JobName { sweep: id.clone(), run };
                 assert_eq!(JobName::parse(&name.to_string()), Some(name.clone()));
-                assert!(name.to_string().len() <= 128, "Batch's limit (facts 19)");
+                assert!(name.to_string().len() <= 128, "Batch's limit (fact 19)");
             }
         }
     }

@@ -17,7 +17,7 @@
 //! Settling    --announced----------------> Settled       none
 //! ```
 //! A record past its due time is re-driven with [`Stage::pending`], which is safe to repeat:
-//! for `Submitting` it is FindPart, never SubmitPart (facts 1).
+//! for `Submitting` it is FindPart, never SubmitPart (fact 1).
 
 use std::collections::BTreeMap;
 
@@ -118,9 +118,9 @@ pub struct Plan {
     pub queue: String,
     /// Job definition, pinned to the revision that was active when the file was read.
     pub definition: String,
-    /// Attempts per trial. Batch makes up to ten of one job (facts 18); past them the trial is submitted again.
+    /// Attempts per trial. Batch makes up to ten of one job (fact 18); past them the trial is submitted again.
     pub attempts: u8,
-    /// Batch's attempt timeout in seconds, at least 60 (facts 18).
+    /// Batch's attempt timeout in seconds, at least 60 (fact 18).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
     /// The container's command, with its macros; the job definition's own where absent.

@@ -44,7 +44,7 @@ use problem::Report;
 /// a small function, which the file could otherwise bring down.
 pub const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// Most trials of one sweep: 100 array jobs of 10 000, the most that Batch takes in one (facts 18).
+/// Most trials of one sweep: 100 array jobs of 10 000, the most that Batch takes in one (fact 18).
 pub const MAX_TRIALS: u64 = 1_000_000;
 
 /// Everything that a valid file says. Cheap to keep.

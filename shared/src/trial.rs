@@ -7,7 +7,7 @@
 //! any      --SUCCEEDED----------------> Succeeded
 //! any      --FAILED-------------------> Failed
 //! ```
-//! Events come late, twice and in any order (facts 2), so nothing here replaces: every
+//! Events come late, twice and in any order (fact 2), so nothing here replaces: every
 //! observation is *merged*, field by field, by operations that commute and repeat without
 //! effect. The order of observations is (attempts ended, status), which Batch only ever raises.
 
@@ -21,13 +21,13 @@ use crate::ids::{JobId, SweepId};
 use crate::store::is_default;
 use crate::workspace::{TrialRef, Workspace};
 
-/// Most attempts that Batch makes of one job (facts 18).
+/// Most attempts that Batch makes of one job (fact 18).
 pub const JOB_ATTEMPTS: u32 = 10;
 
 /// Exit code by which the runner says "interrupted, start me again" (EX_TEMPFAIL).
 pub const INTERRUPTED_EXIT_CODE: i32 = 75;
 
-/// How Batch's reason begins where the instance was taken (facts 12).
+/// How Batch's reason begins where the instance was taken (fact 12).
 pub const HOST_GONE: &str = "Host EC2";
 
 /// How Batch's reason begins where Docker, ECR or the ECS agent could not start the container
@@ -38,7 +38,7 @@ pub const NOT_STARTED: &str = "Task failed to start";
 pub const AGENT_FAILED: &str = "AGENT";
 
 /// Attempts in a row that may end without an exit code before a trial is given up. One hiccup of Docker, ECR or the
-/// agent is worth another try (facts 18); an image that does not exist fails each time.
+/// agent is worth another try (fact 18); an image that does not exist fails each time.
 pub const MAX_FALSE_STARTS: usize = 5;
 
 /// How Batch's reason begins where an attempt ran for longer than the job's timeout.
@@ -85,7 +85,7 @@ pub struct Observation {
     /// The attempt under way, as far as it is known.
     pub current: Attempt,
     /// ARN of the ECS container instance that the attempt under way is placed on, which is not the EC2 instance
-    /// (facts 13). Asked about at once and not kept: it would be a sixth of a record.
+    /// (fact 13). Asked about at once and not kept: it would be a sixth of a record.
     pub container_instance: Option<String>,
     /// Whether the job was cancelled or terminated, so that its end says nothing of its last attempt.
     pub was_stopped: bool,
@@ -101,7 +101,7 @@ pub struct Attempt {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Timestamp>,
-    /// The container's exit code; absent after a spot reclaim (facts 12).
+    /// The container's exit code; absent after a spot reclaim (fact 12).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Why it ended, in Batch's words.

@@ -39,7 +39,7 @@ impl Upload {
     }
 
     /// Whether the key can be trusted. Sources conflict on how EventBridge encodes S3 keys
-    /// (facts 16), so only characters that no encoding touches are taken, and no `..`.
+    /// (fact 16), so only characters that no encoding touches are taken, and no `..`.
     pub fn key_is_plain(&self) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/_.-".contains(&byte);
         self.key.bytes().all(plain) && !self.key.contains("..") && !self.key.contains("//") && self.key.len() <= 900

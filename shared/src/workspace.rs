@@ -177,7 +177,7 @@ pub enum Stage {
     },
     /// It is being detached.
     Detaching {
-        /// Since when; a detachment that is stuck for long is forced (facts 28).
+        /// Since when; a detachment that is stuck for long is forced (fact 28).
         since: Timestamp,
     },
     /// Nobody has it.
@@ -273,7 +273,7 @@ pub struct Workspace {
 }
 
 /// Snapshot data that volumes have loaded at a rate that was asked for: billed per GiB, in full once the volume is there
-/// (facts 25).
+/// (fact 25).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Initialized {
     /// The newest operation that is counted: an answer that comes twice counts once.

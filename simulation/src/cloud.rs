@@ -340,7 +340,7 @@ impl Executor for Cloud {
     }
 }
 
-/// A DescribeJobs answer as the event that carries the same document (facts 12).
+/// A DescribeJobs answer as the event that carries the same document (fact 12).
 pub fn batch_event(detail: &Value) -> Value {
     json!({
         "source": "aws.batch", "detail-type": "Batch Job State Change", "version": "0", "id": "test",

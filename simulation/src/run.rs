@@ -37,7 +37,7 @@ const LONGEST: Duration = Duration::from_secs(14 * 86_400);
 /// Happenings of one run: a bound, not a tuning.
 const MOST_HAPPENINGS: usize = 2_000_000;
 
-/// Lambda's retries of an asynchronous invocation (facts 34).
+/// Lambda's retries of an asynchronous invocation (fact 34).
 const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
 
 /// Of sweeps with a budget.

@@ -1,4 +1,4 @@
-//! A whole fleet under notice at once: the real `handle`, EC2's request limits as documented (facts 23), Lambda's
+//! A whole fleet under notice at once: the real `handle`, EC2's request limits as documented (fact 23), Lambda's
 //! limits, and runners that save, let go and leave, on a virtual clock.
 //!
 //! What the AWS executor does about throttles (`aws/ebs.rs`) is done here too, in virtual time: the SDK's standard
@@ -24,7 +24,7 @@ use clock::{Clock, Stage};
 /// Between the interruption notice and the end of the instance.
 const NOTICE: Duration = Duration::from_secs(120);
 
-/// EC2's bucket for CreateSnapshot: its size, and how many it gets a second (facts 23).
+/// EC2's bucket for CreateSnapshot: its size, and how many it gets a second (fact 23).
 const BURST: f64 = 100.0;
 const PER_SECOND: f64 = 5.0;
 

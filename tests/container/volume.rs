@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, open};
 use tokio::time::{Instant, sleep};
 
-/// Where udev puts links to EBS volumes (facts 27); this machine's udev makes none for loop devices.
+/// Where udev puts links to EBS volumes (fact 27); this machine's udev makes none for loop devices.
 const BY_ID: &str = "/dev/disk/by-id";
 const BYTES: u64 = 64 << 20;
 /// How long a device may be held after its last user has ended: kernel threads let go of it a moment later.

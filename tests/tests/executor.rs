@@ -210,7 +210,7 @@ async fn snapshots_are_found_by_their_operation_and_copied() {
     rig.end().await;
 }
 
-/// EC2 bills a rate per GiB of the snapshot (facts 25): only one that was asked for, and only where EC2 took it.
+/// EC2 bills a rate per GiB of the snapshot (fact 25): only one that was asked for, and only where EC2 took it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_volume_loads_at_a_rate_only_where_one_is_asked_for() {
     let rig = Rig::new().await;

@@ -3,11 +3,11 @@
 use super::tally::Spent;
 use crate::track::Own;
 
-/// A million write and read units on demand (facts 31; aws.amazon.com/dynamodb/pricing/on-demand/).
+/// A million write and read units on demand (fact 31; aws.amazon.com/dynamodb/pricing/on-demand/).
 const WRITES_USD: f64 = 0.625;
 const READS_USD: f64 = 0.125;
 
-/// A GB-second on arm64, and a million invocations (facts 31; aws.amazon.com/lambda/pricing/).
+/// A GB-second on arm64, and a million invocations (fact 31; aws.amazon.com/lambda/pricing/).
 const GB_SECOND_USD: f64 = 0.000_013_333_4;
 const INVOCATIONS_USD: f64 = 0.20;
 
@@ -24,7 +24,7 @@ const LEAST_SECONDS: f64 = 0.001;
 const PUTS_USD: f64 = 0.005;
 const GETS_USD: f64 = 0.0004;
 
-/// A million events of our own (facts 31; aws.amazon.com/eventbridge/pricing/). AWS's own are free.
+/// A million events of our own (fact 31; aws.amazon.com/eventbridge/pricing/). AWS's own are free.
 const EVENTS_USD: f64 = 1.0;
 
 /// A GB of log (aws.amazon.com/cloudwatch/pricing/).

@@ -28,7 +28,7 @@ const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
 /// From an event to its function (EventBridge: "typically half a second").
 const DELIVERY: Duration = Duration::from_secs(1);
 
-/// Lambda's retries of an asynchronous invocation (facts 34).
+/// Lambda's retries of an asynchronous invocation (fact 34).
 const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
 
 /// The schedule of infra/control-plane.yaml.
@@ -37,7 +37,7 @@ const RECONCILE: Duration = Duration::from_secs(300);
 /// EC2's notice before it takes an instance.
 const NOTICE: Duration = Duration::from_secs(120);
 
-/// How often a runner looks at the metadata service (facts 32).
+/// How often a runner looks at the metadata service (fact 32).
 const IMDS_POLL: Duration = Duration::from_secs(5);
 
 /// One trial's container starts so long after the one's before it. They never start in step, and here one invocation
@@ -50,7 +50,7 @@ const MOST_HAPPENINGS: usize = 10_000_000;
 /// The sweep.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
-    /// How many; up to the burst of EC2's buckets (50 attachments, facts 23) none is throttled.
+    /// How many; up to the burst of EC2's buckets (50 attachments, fact 23) none is throttled.
     pub(crate) trials: u32,
     /// Training of each.
     pub(crate) training: Duration,

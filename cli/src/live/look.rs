@@ -22,7 +22,7 @@ const MANY: usize = 500;
 const SHORT_PAUSE: Duration = Duration::from_millis(500);
 /// Between two questions to Batch.
 const ASK_EVERY: Duration = Duration::from_secs(15);
-/// DescribeJobs takes so many ids (facts 19). The head of the queue is what is blocked, and it is among the first.
+/// DescribeJobs takes so many ids (fact 19). The head of the queue is what is blocked, and it is among the first.
 const MOST_IDS: usize = 100;
 /// Reasons of a job that blocks its queue begin so; others tell of the attempt before.
 const BLOCKED: [&str; 3] = ["CAPACITY:", "MISCONFIGURATION:", "UNDETERMINED"];

@@ -17,7 +17,7 @@ impl Plan {
     }
 
     /// The delays of an event's deliveries, shortest first: none for a lost event, two for a
-    /// duplicate. Only EC2's events are best effort (facts 2); others are never lost.
+    /// duplicate. Only EC2's events are best effort (fact 2); others are never lost.
     pub(super) fn delays(&mut self, source: &str) -> Vec<Duration> {
         let best_effort = source == "aws.ec2";
         if best_effort && self.hits(self.injection.lose_best_effort) {

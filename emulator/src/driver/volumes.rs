@@ -2,7 +2,7 @@
 //!
 //! `<work_dir>/volumes/<vol-…>` and `<work_dir>/snapshots/<snap-…>` are folders or, for block devices,
 //! images (`….img`). While a volume is attached, its device stands at
-//! `<work_dir>/instances/<i-…>/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol…` (facts 27).
+//! `<work_dir>/instances/<i-…>/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol…` (fact 27).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -166,7 +166,7 @@ async fn closing(closed: &mut watch::Receiver<bool>) {
     let _ = closed.wait_for(|closed| *closed).await;
 }
 
-/// A snapshot shows the volume as of the request (facts 24): from now on nothing more is written by
+/// A snapshot shows the volume as of the request (fact 24): from now on nothing more is written by
 /// the instance's jobs, until the copy is made.
 pub(super) fn halt_writers(order: &VolumeOrder, groups: &Groups) {
     if let VolumeOrder::Copy { instance: Some(instance), .. } = order {
@@ -188,7 +188,7 @@ async fn until(is_so: impl Fn() -> bool) -> bool {
     }
 }
 
-/// How the device of a volume is called in `/dev/disk/by-id` (facts 27).
+/// How the device of a volume is called in `/dev/disk/by-id` (fact 27).
 fn device_link(volume: &str) -> PathBuf {
     PathBuf::from(format!("disk/by-id/nvme-Amazon_Elastic_Block_Store_{}", volume.replacen('-', "", 1)))
 }

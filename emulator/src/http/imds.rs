@@ -1,5 +1,5 @@
 //! The instance metadata service, version 2, of each instance under `/imds/<instance>/latest/…`
-//! (facts 32; EC2 user guide, "Use the Instance Metadata Service").
+//! (fact 32; EC2 user guide, "Use the Instance Metadata Service").
 
 use std::sync::Arc;
 

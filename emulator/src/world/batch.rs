@@ -58,7 +58,7 @@ pub(super) struct Environment {
     detail: Value,
 }
 
-/// A job queue: first in, first out; retries go to the front (facts 18).
+/// A job queue: first in, first out; retries go to the front (fact 18).
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) enabled: bool,

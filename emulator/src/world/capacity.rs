@@ -2,7 +2,7 @@
 //!
 //! Queues are served by priority, each first in, first out: a job that must wait holds back those
 //! behind it, and reserves its compute environments from queues of lower priority. Batch cannot be
-//! told a zone (facts 21): it spreads over the subnets' zones that have capacity.
+//! told a zone (fact 21): it spreads over the subnets' zones that have capacity.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

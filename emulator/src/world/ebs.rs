@@ -97,18 +97,18 @@ pub struct Volume {
     pub initialization_rate: Option<u32>,
     /// When it was requested.
     pub created_at: Timestamp,
-    /// When the last block of its snapshot will be there: until then, first reads are slow (facts 25).
+    /// When the last block of its snapshot will be there: until then, first reads are slow (fact 25).
     pub initialized_at: Option<Timestamp>,
     /// State.
     pub state: VolumeState,
     /// Where it is attached.
     pub attachment: Option<Attachment>,
-    /// Whether the instance has mounted it: then a detach hangs in `busy` (facts 28).
+    /// Whether the instance has mounted it: then a detach hangs in `busy` (fact 28).
     pub mounted: bool,
     /// Tags.
     pub tags: Tags,
     visible_at: Timestamp,
-    /// The snapshots whose blocks it shares, oldest first (facts 4).
+    /// The snapshots whose blocks it shares, oldest first (fact 4).
     lineage: Vec<String>,
     files: Arc<Files>,
     fails: bool,
@@ -194,7 +194,7 @@ impl SnapshotState {
     }
 }
 
-/// An EBS snapshot: the volume's bytes as of the request (facts 24).
+/// An EBS snapshot: the volume's bytes as of the request (fact 24).
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// `snap-` and 17 hex digits.

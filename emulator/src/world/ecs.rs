@@ -1,4 +1,4 @@
-//! ECS, as far as Batch's clusters go: from a container instance to its EC2 instance (facts 13).
+//! ECS, as far as Batch's clusters go: from a container instance to its EC2 instance (fact 13).
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -7,19 +7,19 @@ use super::ebs::Snapshot;
 use super::{Effect, InstanceState, World};
 
 impl World {
-    /// Job state change. At least once (facts 2).
+    /// Job state change. At least once (fact 2).
     pub(super) fn emit_job(&mut self, job_arn: &str, detail: &Value) {
         self.emit("aws.batch", "Batch Job State Change", job_arn, detail);
     }
 
-    /// Best effort (facts 2).
+    /// Best effort (fact 2).
     pub(super) fn emit_instance_state(&mut self, instance: &str, state: InstanceState) {
         let arn = self.arn("ec2", &format!("instance/{instance}"));
         let detail = json!({"instance-id": instance, "state": state.as_str()});
         self.emit("aws.ec2", "EC2 Instance State-change Notification", &arn, &detail);
     }
 
-    /// The ARN names the zone where others name the region, and no account (facts 8).
+    /// The ARN names the zone where others name the region, and no account (fact 8).
     pub(super) fn emit_interruption_warning(&mut self, instance: &str, zone: &str) {
         let arn = format!("arn:aws:ec2:{zone}:instance/{instance}");
         let detail = json!({"instance-id": instance, "instance-action": "terminate"});
@@ -33,7 +33,7 @@ impl World {
         self.emit("aws.ec2", "EC2 Instance Rebalance Recommendation", &arn, &detail);
     }
 
-    /// At least once (facts 2), where asked for: an instance has joined its cluster, or drains.
+    /// At least once (fact 2), where asked for: an instance has joined its cluster, or drains.
     pub(super) fn emit_container_instance(&mut self, instance: &str) {
         let detail = if self.ecs_events { self.container_instance_event(instance) } else { None };
         if let Some((arn, detail)) = detail {
@@ -41,14 +41,14 @@ impl World {
         }
     }
 
-    /// Best effort (facts 2).
+    /// Best effort (fact 2).
     pub(super) fn emit_volume(&mut self, volume: &str, event: &str, result: &str, cause: &str) {
         let arn = self.arn("ec2", &format!("volume/{volume}"));
         let detail = json!({"result": result, "cause": cause, "event": event, "request-id": self.ids.uuid()});
         self.emit("aws.ec2", "EBS Volume Notification", &arn, &detail);
     }
 
-    /// Best effort (facts 2). These ARNs have the region where others have the account (facts 8).
+    /// Best effort (fact 2). These ARNs have the region where others have the account (fact 8).
     pub(super) fn emit_snapshot(&mut self, id: &str, result: &str, cause: &str) {
         let Some(Snapshot { volume, started_at, .. }) = self.snapshot_of(id) else { return };
         let arn = |resource: &str| format!("arn:aws:ec2::{}:{resource}", self.settings.region);

@@ -117,7 +117,7 @@ pub struct Instance {
     pub rebalance: Option<Timestamp>,
     /// Tags: `computeResources.tags` and Batch's own.
     pub tags: Vec<(String, String)>,
-    /// The ECS container instance that Batch's events name (facts 13), with its cluster's name.
+    /// The ECS container instance that Batch's events name (fact 13), with its cluster's name.
     pub container_instance_arn: String,
     /// `stateReason`, code and message, once it shuts down.
     pub state_reason: Option<(&'static str, &'static str)>,
@@ -139,7 +139,7 @@ impl Instance {
 
 impl World {
     /// Whether ECS places nothing more there: its interruption notice is out, and
-    /// `ECS_ENABLE_SPOT_INSTANCE_DRAINING` is set (facts 9).
+    /// `ECS_ENABLE_SPOT_INSTANCE_DRAINING` is set (fact 9).
     pub(super) fn is_draining(&self, instance: &Instance) -> bool {
         instance.interruption.is_some() && !self.trouble.without_draining
     }

@@ -14,12 +14,12 @@ pub(crate) struct Rate {
     per_second: i64,
 }
 
-/// SubmitJob: 50 calls a second per account (facts 18).
+/// SubmitJob: 50 calls a second per account (fact 18).
 pub(super) const SUBMIT_JOB: Rate = Rate { burst: 50, per_second: 50 };
-/// Describe* without filter, ids and page size (facts 23).
+/// Describe* without filter, ids and page size (fact 23).
 const UNBOUNDED: Rate = Rate { burst: 50, per_second: 10 };
 
-/// EC2's buckets (facts 23); an action without one is not limited here.
+/// EC2's buckets (fact 23); an action without one is not limited here.
 fn ec2_rate(action: &str) -> Option<Rate> {
     match action {
         "CreateSnapshot" | "CreateVolume" | "DeleteVolume" | "DeleteSnapshot" => {
@@ -83,7 +83,7 @@ impl World {
         by_chance || rate.is_some_and(|rate| !self.take_token(action, rate))
     }
 
-    /// A Describe* that asks for everything at once has a smaller bucket (facts 23).
+    /// A Describe* that asks for everything at once has a smaller bucket (fact 23).
     pub(super) fn check_unbounded(&mut self, action: &str) -> Result<(), ApiError> {
         let granted = !self.trouble.request_limits || self.take_token(&format!("{action} of everything"), UNBOUNDED);
         if granted { Ok(()) } else { Err(ApiError::throttled(Service::Ec2)) }

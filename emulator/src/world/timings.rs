@@ -79,7 +79,7 @@ impl Timings {
             // with the training's own reads and writes.
             snapshot_bytes_per_second: 60 * MIB,
             // About 9 MB/s have been reported for one reader on first touch; training has a few readers.
-            // VolumeInitializationRate buys 100 to 300 MiB/s (facts 25).
+            // VolumeInitializationRate buys 100 to 300 MiB/s (fact 25).
             initialization_bytes_per_second: 20 * MIB,
         }
     }

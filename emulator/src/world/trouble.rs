@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ApiError, Service, World};
 
-/// Volumes and other devices of one instance: "28 shared" on most Nitro types (facts 27).
+/// Volumes and other devices of one instance: "28 shared" on most Nitro types (fact 27).
 const ATTACHMENT_LIMIT: usize = 28;
 
 /// Standing trouble. The default is none, within AWS's own limits.
@@ -22,18 +22,18 @@ pub struct Trouble {
     pub attachment_limit: usize,
     /// So many of the next volumes fail after CreateVolume has answered, and burn their token.
     pub failing_volumes: u32,
-    /// So many of the next containers can't be started: Docker, ECR or the ECS agent fails (facts 18).
+    /// So many of the next containers can't be started: Docker, ECR or the ECS agent fails (fact 18).
     pub failing_starts: u32,
     /// So many of the next snapshots end in `error`.
     pub failing_snapshots: u32,
-    /// CreateVolume refuses any VolumeInitializationRate: its quota is used up (facts 25).
+    /// CreateVolume refuses any VolumeInitializationRate: its quota is used up (fact 25).
     pub refuse_initialization_rate: bool,
     /// Whether ECS leaves an instance ACTIVE on its interruption notice, as it does by default: Batch may place
-    /// another job there (facts 9). Off, as `infra/compute.yaml` sets `ECS_ENABLE_SPOT_INSTANCE_DRAINING`.
+    /// another job there (fact 9). Off, as `infra/compute.yaml` sets `ECS_ENABLE_SPOT_INSTANCE_DRAINING`.
     pub without_draining: bool,
     /// What was just made is not found for so long (EC2 API reference, "Eventual consistency").
     pub visible_after_ms: u64,
-    /// Whether EC2's documented request buckets hold (facts 23). SubmitJob's always does.
+    /// Whether EC2's documented request buckets hold (fact 23). SubmitJob's always does.
     pub request_limits: bool,
     /// Actions that are denied (`UnauthorizedOperation` of EC2, else `AccessDeniedException`): for so many milliseconds from their first call, as while
     /// a grant is on its way, or for good.

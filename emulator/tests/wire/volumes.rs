@@ -190,7 +190,7 @@ async fn migrate(volumes: Volumes) {
         let device = rig.emulator.volume_path(&copy);
         rig.emulator.with_world(|world, now| world.reclaim(&host, None, now)).unwrap();
         eventually("let go", || async { rig.state(&copy).await == VolumeState::Available }).await;
-        assert!(device.exists(), "what was attached later survives the instance (facts 28)");
+        assert!(device.exists(), "what was attached later survives the instance (fact 28)");
         volumes.push(copy);
     }
     assert!(reached[0] < reached[1], "{reached:?}");

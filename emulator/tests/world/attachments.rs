@@ -41,7 +41,7 @@ fn attaching_is_refused_with_ec2s_codes() {
         assert_eq!(lab.try_attach(volume, host, device), Err(wanted), "{volume} {host} {device}");
     }
     lab.world.trouble_mut().attachment_limit = 3;
-    assert_eq!(lab.try_attach(&volume, &host, "/dev/sdg"), Err("AttachmentLimitExceeded"), "28 are shared (facts 27)");
+    assert_eq!(lab.try_attach(&volume, &host, "/dev/sdg"), Err("AttachmentLimitExceeded"), "28 are shared (fact 27)");
     lab.world.trouble_mut().attachment_limit = 4;
     lab.try_attach(&volume, &host, "xvdg").unwrap();
     assert_eq!((lab.state(&volume), lab.attachment(&volume)), ("in-use", "attaching"));
@@ -96,7 +96,7 @@ fn a_mounted_volume_is_busy_until_it_is_unmounted_or_forced() {
         lab.attach(&volume, &host);
     }
     let events = lab.ebs_events();
-    assert_eq!(events.len(), 1, "attaching and detaching have no event (facts 11): {events:?}");
+    assert_eq!(events.len(), 1, "attaching and detaching have no event (fact 11): {events:?}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_dead_instance_lets_its_volumes_go_without_a_word() {
     lab.pass(300);
     assert_eq!(lab.instances(InstanceState::Terminated), [host]);
     assert_eq!(volumes.each_ref().map(|id| lab.state(id)), ["available"; 3]);
-    assert_eq!(lab.world.files_of_volume(&volumes[0])["checkpoint"], b"42", "what was attached later stays (facts 28)");
+    assert_eq!(lab.world.files_of_volume(&volumes[0])["checkpoint"], b"42", "what was attached later stays (fact 28)");
     lab.pass(10_000);
     assert_eq!(volumes.each_ref().map(|id| lab.attachment(id)), ["none"; 3], "no late timer attaches it again");
     assert_eq!(lab.ebs_events().len(), told);

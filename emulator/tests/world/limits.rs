@@ -27,7 +27,7 @@ fn buckets_are_as_large_and_fill_up_as_fast_as_documented() {
     let mut lab = Lab::new(4);
     assert_eq!(granted(&mut lab, Service::Ec2, "CreateVolume", 200), 200, "off unless set");
     lab.world.trouble_mut().request_limits = true;
-    // Facts 23: burst, refill per second.
+    // Fact 23: burst, refill per second.
     let cases = [
         ("CreateVolume", 100, 5),
         ("DeleteSnapshot", 100, 5),

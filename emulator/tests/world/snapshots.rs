@@ -62,7 +62,7 @@ fn only_what_changed_since_the_latest_of_the_lineage_is_copied() {
     put(&mut lab, &volume, &host, "checkpoint", 2);
     let second = lab.snapshot(&volume);
     assert_eq!((changed(&lab, &first), changed(&lab, &second)), (20, 10));
-    // Moved to another zone, it is still incremental (facts 4).
+    // Moved to another zone, it is still incremental (fact 4).
     let copy = lab.restore(&second, B);
     let other = lab.host(B);
     lab.attach(&copy, &other);
@@ -168,7 +168,7 @@ fn what_fails_fails_loudly() {
     lab.world.delete_volume(&volume).unwrap();
     lab.collect();
     let states = [&failing, &sound, &pending].map(|id| lab.world.snapshot_of(id).unwrap().state.as_str());
-    assert_eq!(states, ["error", "completed", "error"], "a source deleted while pending (facts 24)");
+    assert_eq!(states, ["error", "completed", "error"], "a source deleted while pending (fact 24)");
     let told = lab.ebs_events();
     for id in [&failing, &pending] {
         assert!(told.contains(&format!("createSnapshot failed {id}")), "{told:?}");

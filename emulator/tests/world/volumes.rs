@@ -104,7 +104,7 @@ fn a_token_makes_one_volume_and_is_burned_with_it() {
     lab.pass(150);
     assert_eq!(lab.state(&failed), "error");
     assert_eq!(lab.ebs_events().last().unwrap(), &format!("createVolume failed {failed}"));
-    assert_eq!(code(&mut lab, with("c")), "IdempotentParameterMismatch", "burned (facts 26)");
+    assert_eq!(code(&mut lab, with("c")), "IdempotentParameterMismatch", "burned (fact 26)");
     lab.pass(5000);
     assert_eq!(lab.state(&failed), "gone");
     assert_eq!(code(&mut lab, with("c")), "IdempotentParameterMismatch");
@@ -126,7 +126,7 @@ fn capacity_and_quota_refuse_before_anything_is_made() {
     lab.world.trouble_mut().zones_without_volume_capacity.clear();
     lab.world.trouble_mut().refuse_initialization_rate = true;
     assert_eq!(code(&mut lab, fast.clone()), "ResourceLimitExceeded");
-    assert_eq!(code(&mut lab, CreateVolume { initialization_rate: None, ..fast }), "ok", "the fall-back (facts 25)");
+    assert_eq!(code(&mut lab, CreateVolume { initialization_rate: None, ..fast }), "ok", "the fall-back (fact 25)");
     lab.world.trouble_mut().volume_limit = Some(3);
     assert_eq!(code(&mut lab, request()), "VolumeLimitExceeded");
     assert_eq!(lab.world.volumes().count(), 3);

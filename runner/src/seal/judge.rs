@@ -8,7 +8,7 @@ use super::files::{Stamp, checkpoint, hash, is_whole_zip, looks_torn};
 use super::record::{Record, Sealed};
 
 /// Files are read again, newest first, up to so many bytes: a volume that was made from a
-/// snapshot fetches every block that is read for the first time from S3 (facts 25), and training
+/// snapshot fetches every block that is read for the first time from S3 (fact 25), and training
 /// reads little more than the newest checkpoint. Beyond that, size and time must do.
 const READ_AGAIN_BYTES: u64 = 1 << 30;
 

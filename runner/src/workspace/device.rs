@@ -14,7 +14,7 @@ use crate::exit::{Failure, say};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How udev names an EBS volume on Nitro instances, the id following without its dash (facts 27).
+/// How udev names an EBS volume on Nitro instances, the id following without its dash (fact 27).
 const BY_ID: &str = "disk/by-id/nvme-Amazon_Elastic_Block_Store_";
 /// The kernel's own list of block devices; the same in every container.
 const BLOCK_DEVICES: &str = "/sys/class/block";

@@ -20,7 +20,7 @@ const ROUNDS: u32 = 30;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Mounts `device` on `point` and makes sure that it is there: whatever is written to a mount
-/// point with nothing mounted lands on the instance's own disk, and is lost (facts 20).
+/// point with nothing mounted lands on the instance's own disk, and is lost (fact 20).
 /// After a crash the kernel replays the journal here.
 pub(super) fn mount(device: &Path, point: &Path, file_system: &str) -> Result<(), Failure> {
     let prepared = |source| Failure::Prepare { path: point.into(), source };

@@ -26,7 +26,7 @@ use crate::trial::{AGENT_FAILED, HOST_GONE, INTERRUPTED_EXIT_CODE, NOT_STARTED};
 /// What stands before the name in a job definition's ARN.
 const ARN_RESOURCE: &str = ":job-definition/";
 
-/// Ids that one DescribeJobs takes (facts 19).
+/// Ids that one DescribeJobs takes (fact 19).
 const DESCRIBE_IDS: usize = 100;
 
 /// Throttled SubmitJob calls are repeated this often; a throttled call has had no effect.
@@ -152,7 +152,7 @@ async fn valid_queue(
 }
 
 /// SubmitJob without the SDK's own retries: a call that timed out may have taken effect, and there
-/// is no token to tell (facts 1). What is unclear is an error, and is looked up before the next try.
+/// is no token to tell (fact 1). What is unclear is an error, and is looked up before the next try.
 async fn submit(client: &Client, submission: Submission) -> Outcome {
     let name = submission.name.clone();
     for attempt in 1..=THROTTLED_TRIES {
@@ -221,7 +221,7 @@ fn request(
 }
 
 /// Interruptions are started again, and so are hiccups of Docker, ECR and the ECS agent; everything else is final.
-/// Without the last rule Batch would retry whatever no rule matches (facts 18). Of rules there are five at the most.
+/// Without the last rule Batch would retry whatever no rule matches (fact 18). Of rules there are five at the most.
 fn retry_strategy(attempts: u8) -> RetryStrategy {
     let reclaimed = EvaluateOnExit::builder().on_status_reason(format!("{HOST_GONE}*")).action(RetryAction::Retry);
     let interrupted =
@@ -233,7 +233,7 @@ fn retry_strategy(attempts: u8) -> RetryStrategy {
     RetryStrategy::builder().attempts(attempts.into()).set_evaluate_on_exit(Some(rules)).build()
 }
 
-/// ListJobs by name: the filter ignores case, and the job's state does not matter to it (facts 1).
+/// ListJobs by name: the filter ignores case, and the job's state does not matter to it (fact 1).
 async fn find(client: &Client, name: JobName, queue: String) -> Outcome {
     let wanted = name.to_string();
     let filter = KeyValuesPair::builder().name("JOB_NAME").values(&wanted).build();
@@ -286,7 +286,7 @@ async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Outcome {
     Ok(events)
 }
 
-/// The SDK's JobDetail as the event's: both are the same document (facts 12).
+/// The SDK's JobDetail as the event's: both are the same document (fact 12).
 fn job_detail(
     job: aws_sdk_batch::types::JobDetail,
 ) -> Result<event::batch_job_state::JobDetail, Box<dyn std::error::Error + Send + Sync>> {

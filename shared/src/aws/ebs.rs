@@ -75,7 +75,7 @@ fn operation_name(of: &TrialRef, operation: u32) -> String {
     format!("{of}/{operation}")
 }
 
-/// At most 64 ASCII characters (facts 26), and no two operations share one.
+/// At most 64 ASCII characters (fact 26), and no two operations share one.
 fn client_token(of: &TrialRef, operation: u32) -> String {
     let digest = Sha256::digest(operation_name(of, operation));
     let hash: String = digest.iter().take(24).map(|byte| format!("{byte:02x}")).collect();

@@ -1,4 +1,4 @@
-//! ECS: on which instance does an attempt run? Batch's events name only the container instance (facts 13).
+//! ECS: on which instance does an attempt run? Batch's events name only the container instance (fact 13).
 
 use aws_config::SdkConfig;
 use aws_sdk_ecs::Client;

@@ -9,7 +9,7 @@ use tracing_subscriber::filter::LevelFilter;
 /// Has log lines written as the function's settings say: `AWS_LAMBDA_LOG_FORMAT`, JSON or text, and
 /// `AWS_LAMBDA_LOG_LEVEL`, INFO where it is not set
 /// (<https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-advanced.html>). A JSON line has its time in
-/// RFC 3339: without one Lambda takes the line's level for INFO (facts 43).
+/// RFC 3339: without one Lambda takes the line's level for INFO (fact 43).
 ///
 /// lambda_runtime's own subscriber does the same with a filter that brings a regular-expression engine into every
 /// binary.

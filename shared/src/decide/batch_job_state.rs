@@ -142,7 +142,7 @@ pub(super) fn part(view: &View, job: &PartJob, context: Context<'_>) -> Decision
     }
 }
 
-/// Batch keeps terminal jobs for at least seven days (facts 19): a job that it does not know has
+/// Batch keeps terminal jobs for at least seven days (fact 19): a job that it does not know has
 /// ended, and how can't be learnt any more.
 pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> Decision {
     let Some(index) = job.index else {

@@ -1,4 +1,4 @@
-//! `Batch Job State Change`: the detail is DescribeJobs' JobDetail (facts 12).
+//! `Batch Job State Change`: the detail is DescribeJobs' JobDetail (fact 12).
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub(crate) struct ArrayProperties {
 pub(crate) struct AttemptDetail {
     #[serde(default)]
     pub(crate) container: Container,
-    /// In place of `container` where the definition has `ecsProperties` (facts 12).
+    /// In place of `container` where the definition has `ecsProperties` (fact 12).
     #[serde(default)]
     pub(crate) task_properties: Vec<TaskDetail>,
     pub(crate) started_at: Option<i64>,

@@ -1,4 +1,4 @@
-//! `EC2 Spot Instance Interruption Warning` and `EC2 Instance Rebalance Recommendation`, both best effort (facts 2).
+//! `EC2 Spot Instance Interruption Warning` and `EC2 Instance Rebalance Recommendation`, both best effort (fact 2).
 
 use serde::Deserialize;
 

@@ -1,5 +1,5 @@
 //! S3 `Object Created`, as EventBridge carries it (`aws_lambda_events` has no type that keeps the
-//! ETag and the version id: facts 17).
+//! ETag and the version id: fact 17).
 
 use jiff::Timestamp;
 use serde::Deserialize;

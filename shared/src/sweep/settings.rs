@@ -144,7 +144,7 @@ pub(crate) const KEYS: [&str; 12] = [
     "tags",
 ];
 
-/// Attempts of one trial. Batch makes ten of one job (facts 18), so this is ten jobs for one trial: whoever is
+/// Attempts of one trial. Batch makes ten of one job (fact 18), so this is ten jobs for one trial: whoever is
 /// interrupted more often has the wrong instance types.
 const MAX_ATTEMPTS: i64 = 100;
 
@@ -174,7 +174,7 @@ pub(crate) fn check_trials(fields: Fields<'_>, trials: u64, report: &mut Report<
     }
 }
 
-/// A Batch name (1 to 128 of `[A-Za-z0-9_-]`, facts 19), with a revision, or an ARN.
+/// A Batch name (1 to 128 of `[A-Za-z0-9_-]`, fact 19), with a revision, or an ARN.
 fn aws_name(fields: Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<String> {
     let node = fields.get(key)?;
     let name = text(node, key, report)?;
@@ -190,7 +190,7 @@ fn aws_name(fields: Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<St
 fn timeout(node: &Node, report: &mut Report<'_>) -> Option<u32> {
     let limit = written(node, "timeout", report)?;
     let parsed = seconds(&limit).and_then(|seconds| u32::try_from(seconds).ok());
-    // Batch refuses less than 60 s, and the field is a signed 32-bit integer (facts 18).
+    // Batch refuses less than 60 s, and the field is a signed 32-bit integer (fact 18).
     let valid = parsed.filter(|seconds| (60..=i32::MAX as u32).contains(seconds));
     if valid.is_none() {
         let help = "write at least 60 seconds, for example 3600, 90m, 2h or 1d";

@@ -5,7 +5,7 @@ use super::fields::texts;
 use super::problem::{Place, Report, nearest};
 use super::tree::{Kind, Node};
 
-/// Batch takes 8 192 characters of container overrides in all (facts 18); the rest is for the environment.
+/// Batch takes 8 192 characters of container overrides in all (fact 18); the rest is for the environment.
 const MAX_COMMAND_CHARS: usize = 6_000;
 
 /// W&B's default command.

@@ -1,5 +1,5 @@
 //! What is done to volumes and snapshots. Each call may be repeated but [`Call::TakeSnapshot`], which has no client
-//! token (facts 6) and is given only by the invocation that has just committed the wish for it.
+//! token (fact 6) and is given only by the invocation that has just committed the wish for it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use super::{Fact, Origin, Stage, VolumeState, Workspace};
 use crate::workspace::{SnapshotState, WorkspacePlan};
 
 /// How long a detachment may be stuck in `busy` before it is forced: the file system is then repaired by its journal
-/// at the next mount (facts 28).
+/// at the next mount (fact 28).
 const FORCE_DETACH_AFTER_SECONDS: i64 = 300;
 
-/// Tries of one call. The buckets of AttachVolume and DetachVolume refill with 5 a second (facts 23), and a zone's
+/// Tries of one call. The buckets of AttachVolume and DetachVolume refill with 5 a second (fact 23), and a zone's
 /// reclaim empties them: the SDK's usual three tries, over in three seconds, are too few.
 pub const EC2_TRIES: u32 = 5;
 
 /// Pauses between tries of a throttled CreateSnapshot, as long as a function may live. A whole zone's reclaim asks for
-/// hundreds at once and the bucket refills with 5 a second (facts 23); of one volume EBS takes one in 15 s, and an
+/// hundreds at once and the bucket refills with 5 a second (fact 23); of one volume EBS takes one in 15 s, and an
 /// interruption's early snapshot is often followed by the final one within that.
 pub const SNAPSHOT_PAUSES: [Duration; 8] = [
     Duration::from_secs(1),
@@ -69,11 +69,11 @@ pub enum Call {
         /// Whether to detach it although it is in use.
         force: bool,
     },
-    /// DescribeVolumes until the volume is available, for some seconds: EBS sends no event when it is (facts 11).
+    /// DescribeVolumes until the volume is available, for some seconds: EBS sends no event when it is (fact 11).
     AwaitDetached(String),
     /// DeleteVolume.
     DeleteVolume(String),
-    /// CreateSnapshot. Not repeatable (facts 6).
+    /// CreateSnapshot. Not repeatable (fact 6).
     TakeSnapshot {
         /// Tagged with it, so that it is found again.
         operation: u32,

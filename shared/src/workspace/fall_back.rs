@@ -22,7 +22,7 @@ impl Workspace {
         Stage::Creating
     }
 
-    /// Its making failed after CreateVolume had answered. The token is burned for hours (facts 26): a new operation
+    /// Its making failed after CreateVolume had answered. The token is burned for hours (fact 26): a new operation
     /// is a new token. The same in vain for some times, and the attempt has to leave.
     pub(super) fn after_failed_volume(&mut self, now: Timestamp) {
         if self.unavailable.is_some() {

@@ -87,7 +87,7 @@ impl Workspace {
         self.stage = Stage::Detaching { since: now };
     }
 
-    /// An instance is about to be taken. Without draining Batch can place a later attempt there (facts 9).
+    /// An instance is about to be taken. Without draining Batch can place a later attempt there (fact 9).
     fn notice(&mut self, instance: &str, now: Timestamp) {
         self.under_notice.retain(|_, since| now.as_second() - since.as_second() < NOTICE_REMEMBERED_SECONDS);
         if !instance.is_empty() {

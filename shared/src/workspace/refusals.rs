@@ -17,7 +17,7 @@ pub(super) const MAX_REFUSALS: u32 = 3;
 /// immediately visible".
 const LASTING: SignedDuration = SignedDuration::from_secs(60);
 
-/// EC2's answer to the token of a volume whose making failed, for hours (facts 26).
+/// EC2's answer to the token of a volume whose making failed, for hours (fact 26).
 const BURNED_TOKEN: &str = "IdempotentParameterMismatch";
 
 /// What concerns the caller and no single resource

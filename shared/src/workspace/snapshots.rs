@@ -9,7 +9,7 @@ const MAX_FINAL_TRIES: usize = 3;
 
 impl Workspace {
     /// A notice is out: what is on the volume now is saved now, so that the final snapshot has little left to copy
-    /// (facts 4). Once an attempt.
+    /// (fact 4). Once an attempt.
     pub(super) fn snapshot_early(&mut self, instance: &str, now: Timestamp) {
         let Stage::Attached { to, mounted: true, .. } = &self.stage else { return };
         let attempt = to.attempt;
@@ -125,7 +125,7 @@ impl Workspace {
         self.snapshots.values().rfind(completed).and_then(|snapshot| snapshot.id.clone())
     }
 
-    /// A completed snapshot holds all that the older ones hold, and later ones stay incremental to it (facts 4).
+    /// A completed snapshot holds all that the older ones hold, and later ones stay incremental to it (fact 4).
     /// The one that a copy is being made from stays until the copy is mounted.
     pub(super) fn discard_superseded(&mut self) {
         let completed = |(_, snapshot): &(&u32, &Snapshot)| snapshot.state == SnapshotState::Completed;

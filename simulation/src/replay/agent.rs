@@ -13,7 +13,7 @@ use super::ledger::MIB_PER_GIB;
 use super::script::Errand;
 use super::stage::{Happening, Stage};
 
-/// How often a runner looks at the metadata service (facts 32).
+/// How often a runner looks at the metadata service (fact 32).
 const IMDS_POLL: Duration = Duration::from_secs(5);
 
 /// Unmounting, and telling so.

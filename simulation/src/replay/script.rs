@@ -1,5 +1,5 @@
 //! The published AWS post's way, without its worst defects: everything that a volume needs to change zones is done by
-//! the instance itself, one step after another, while it boots (see the end of the AWS facts). What is kept of it:
+//! the instance itself, one step after another, while it boots (fact 46). What is kept of it:
 //! no use of the notice, the snapshot only begun when the new instance is there, no initialization rate, snapshots
 //! never deleted. What is not: its waiter gives up after ten minutes and the script then deletes the volume all the
 //! same; here it waits for as long as the snapshot takes.

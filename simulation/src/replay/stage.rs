@@ -27,10 +27,10 @@ use crate::harness::{Account, Harness, QUEUE};
 pub(super) const INSTANCE_TYPE: &str = "p3.2xlarge";
 const INSTANCE_VCPUS: u32 = 8;
 
-/// From an event to its function: EventBridge says "typically half a second"; S3's events "seconds" (facts 15).
+/// From an event to its function: EventBridge says "typically half a second"; S3's events "seconds" (fact 15).
 const DELIVERY: Duration = Duration::from_secs(1);
 
-/// Lambda's retries of an asynchronous invocation (facts 34).
+/// Lambda's retries of an asynchronous invocation (fact 34).
 const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
 
 /// The schedule of infra/control-plane.yaml.

@@ -17,7 +17,7 @@ use super::watch::Seen;
 use super::{Happening, Simulation};
 use crate::sabotage::Sabotage;
 
-/// How often a runner looks at the metadata service (facts 32).
+/// How often a runner looks at the metadata service (fact 32).
 pub(super) const IMDS_POLL: Duration = Duration::from_secs(5);
 
 /// From the stop signal until everything is saved.

@@ -110,7 +110,7 @@ fn one_holder(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Held)
 }
 
-/// With draining off Batch may place an attempt on the instance that is being taken (facts 9): that attempt stays there.
+/// With draining off Batch may place an attempt on the instance that is being taken (fact 9): that attempt stays there.
 fn reclaim_costs_one(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Burned)
 }

@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// From an event to its function: EventBridge says "typically half a second".
 const DELIVERY: Duration = Duration::from_millis(500);
 
-/// Lambda's retries of an asynchronous invocation (facts 34).
+/// Lambda's retries of an asynchronous invocation (fact 34).
 const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
 
 /// What one command takes where nothing is in its way.

@@ -12,7 +12,7 @@ use spotsweep_emulator::world::{AttemptKey, Start};
 use super::Scene;
 use super::functions::asked;
 
-/// Between two looks at the metadata service (facts 32).
+/// Between two looks at the metadata service (fact 32).
 const POLL: Duration = Duration::from_secs(5);
 
 /// After a call without an answer.

@@ -35,7 +35,7 @@ impl Own {
             "aws.ecs" => hosts.contains(recorded.text("/detail/containerInstanceArn")),
             _ec2 => {
                 let resources = recorded.event.pointer("/resources").and_then(Value::as_array).into_iter().flatten();
-                // ARNs differ in all but their ends (facts 8).
+                // ARNs differ in all but their ends (fact 8).
                 let named = resources.filter_map(Value::as_str).chain([recorded.text("/detail/source")]);
                 let mut ids = named.filter_map(|arn| arn.rsplit('/').next());
                 ids.any(|id| self.resources.contains(id))

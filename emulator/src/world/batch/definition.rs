@@ -12,7 +12,7 @@ use crate::world::{ApiError, World};
 
 const PAGE: usize = 100;
 const DEFAULT_LOG_GROUP: &str = "/aws/batch/job";
-/// Most bytes in a job definition (facts 18).
+/// Most bytes in a job definition (fact 18).
 pub const LARGEST_DEFINITION: usize = 24 * 1024;
 
 /// A new revision of a job definition.

@@ -1,4 +1,4 @@
-//! JobDetail: what DescribeJobs answers and what events carry (facts 3, 12).
+//! JobDetail: what DescribeJobs answers and what events carry (facts 3 and 12).
 
 use jiff::Timestamp;
 use serde::Deserialize;

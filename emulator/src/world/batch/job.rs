@@ -201,7 +201,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// The id of a run: `<parent>:<index>` for a child (facts 3).
+    /// The id of a run: `<parent>:<index>` for a child (fact 3).
     pub(crate) fn run_id(&self, index: usize) -> String {
         match self.parent {
             Some(_) => format!("{}:{index}", self.id),

@@ -1,5 +1,5 @@
 //! A run's way: SUBMITTED → RUNNABLE → STARTING → RUNNING → SUCCEEDED or FAILED, or back to RUNNABLE
-//! for another attempt. One event per change (facts 3). Without dependencies nothing but array
+//! for another attempt. One event per change (fact 3). Without dependencies nothing but array
 //! parents is ever PENDING (Batch user guide, "Job states").
 
 use std::collections::VecDeque;
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// The attempt has run too long: stop it. It is not retried (facts 18).
+    /// The attempt has run too long: stop it. It is not retried (fact 18).
     pub(in crate::world) fn attempt_timed_out(&mut self, run: RunRef, attempt: u32) {
         let grace = self.settings.timings.stop_grace;
         let Some(key) = self.batch.running_attempt(run).filter(|key| key.attempt == attempt) else {
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// The instance under an attempt is gone (facts 12).
+    /// The instance under an attempt is gone (fact 12).
     pub(in crate::world) fn host_terminated(&mut self, run: RunRef, instance: &str) {
         let share = self.trouble.unnamed_ends;
         let reason = match share > 0.0 && self.throttle.unit() < share {
@@ -252,7 +252,7 @@ impl World {
         }
     }
 
-    /// A parent is PENDING from its first runnable child until all children are terminal (facts 3).
+    /// A parent is PENDING from its first runnable child until all children are terminal (fact 3).
     fn update_parent(&mut self, job: usize) {
         let now = self.now;
         let size = self.batch.jobs[job].runs.len();

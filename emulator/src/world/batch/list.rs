@@ -1,4 +1,4 @@
-//! ListJobs (facts 1; ListJobs in the Batch API reference).
+//! ListJobs (fact 1; ListJobs in the Batch API reference).
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! retryStrategy: whether a failed attempt is tried again (facts 18; EvaluateOnExit in the Batch API
+//! retryStrategy: whether a failed attempt is tried again (fact 18; EvaluateOnExit in the Batch API
 //! reference).
 
 use serde::{Deserialize, Serialize};

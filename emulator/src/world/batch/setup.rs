@@ -11,7 +11,7 @@ use crate::world::{ApiError, World, catalog};
 
 /// Compute environments or queues in one answer.
 const PAGE: usize = 100;
-/// Compute environments that a queue may name (facts 18).
+/// Compute environments that a queue may name (fact 18).
 const MOST_ENVIRONMENTS: usize = 3;
 
 /// A managed compute environment on EC2 or Spot instances.

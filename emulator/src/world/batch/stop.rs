@@ -1,4 +1,4 @@
-//! CancelJob and TerminateJob (Batch API reference): neither is followed by a retry (facts 18).
+//! CancelJob and TerminateJob (Batch API reference): neither is followed by a retry (fact 18).
 
 use serde::Deserialize;
 use serde_json::{Value, json};

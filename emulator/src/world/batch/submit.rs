@@ -19,7 +19,7 @@ const SHORTEST_TIMEOUT_SECONDS: u64 = 60;
 const MOST_TAGS: usize = 50;
 const LONGEST_TAG_KEY: usize = 128;
 const LONGEST_TAG_VALUE: usize = 256;
-/// Most bytes in a SubmitJob request (facts 18).
+/// Most bytes in a SubmitJob request (fact 18).
 pub const LARGEST_PAYLOAD: usize = 30 * 1024;
 
 /// A job to run.
@@ -83,7 +83,7 @@ impl JobTimeout {
 impl World {
     /// Takes a job (or an array of them) and answers its name, id and ARN.
     ///
-    /// There is no client token: the same request twice makes two jobs (facts 1).
+    /// There is no client token: the same request twice makes two jobs (fact 1).
     ///
     /// # Errors
     /// `ClientException` for what AWS refuses, `TooManyRequestsException` beyond 50 a second.
@@ -112,7 +112,7 @@ impl World {
         let at = self.batch.jobs.len();
         self.batch.by_id.insert(job.id.clone(), at);
         self.batch.jobs.push(job);
-        // SUBMITTED lasts until the scheduler has looked at the job; no event tells of it (facts 3).
+        // SUBMITTED lasts until the scheduler has looked at the job; no event tells of it (fact 3).
         self.after(Duration::ZERO, Timer::Evaluate { job: at });
         answer
     }
@@ -167,7 +167,7 @@ fn new_job(
     })
 }
 
-/// Up to 128 letters, digits, hyphens and underscores; the first one alphanumeric (facts 19).
+/// Up to 128 letters, digits, hyphens and underscores; the first one alphanumeric (fact 19).
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), ApiError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let valid = name.len() <= LONGEST_NAME

@@ -3,7 +3,7 @@
 use super::{Attachment, AttachmentState, Volume, VolumeOrder, VolumeState};
 use crate::world::{ApiError, Instance, InstanceState, Timer, World};
 
-/// What every instance has attached anyway: its root volume and a network interface (facts 27).
+/// What every instance has attached anyway: its root volume and a network interface (fact 27).
 const SHARED_ATTACHMENTS: usize = 2;
 
 /// Parameters of AttachVolume.
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// No EBS event tells of it (facts 11).
+    /// No EBS event tells of it (fact 11).
     pub(in crate::world) fn set_detached(&mut self, volume: &str, number: u64) {
         if self.attachment(volume, number).is_none() {
             return;
@@ -184,7 +184,7 @@ impl World {
     }
 
     /// A terminated instance lets go of its volumes, which stay: what was attached after the launch
-    /// has DeleteOnTermination=false (facts 28).
+    /// has DeleteOnTermination=false (fact 28).
     pub(in crate::world) fn detach_all(&mut self, instance: &str) {
         let lost: Vec<String> = self.volumes_at(instance).map(|(volume, _)| volume.id.clone()).collect();
         for id in lost {

@@ -12,7 +12,7 @@ const MIB: u64 = 1 << 20;
 /// gp3 since 2025-09 (EBS user guide, "General Purpose SSD volumes").
 const LARGEST_GP3_GIB: u32 = 65_536;
 const LARGEST_GP2_GIB: u32 = 16_384;
-/// Facts 25.
+/// Fact 25.
 const INITIALIZATION_RATES: std::ops::RangeInclusive<u32> = 100..=300;
 /// How long a volume that could not be made stays in sight: it is rolled back soon (aws-ebs-csi-driver
 /// issues 1951 and 3010 saw `InvalidVolume.NotFound` next).
@@ -27,7 +27,7 @@ pub struct CreateVolume {
     pub size_gib: Option<u32>,
     /// Its bytes; none for an empty volume.
     pub snapshot: Option<String>,
-    /// `gp2` (the default, facts 26) or `gp3`.
+    /// `gp2` (the default, fact 26) or `gp3`.
     pub volume_type: Option<String>,
     /// A volume of an encrypted snapshot is encrypted anyway.
     pub encrypted: bool,
@@ -52,7 +52,7 @@ impl World {
     /// Makes a volume, or answers the one that the same token made before.
     ///
     /// # Errors
-    /// EC2's codes: for parameters, snapshots that are missing or pending (facts 7), tokens, capacity
+    /// EC2's codes: for parameters, snapshots that are missing or pending (fact 7), tokens, capacity
     /// and limits.
     pub fn create_volume(&mut self, request: CreateVolume) -> Result<Volume, ApiError> {
         check_parameters(&request)?;

@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    /// No document says what becomes of a pending snapshot whose source is deleted (facts 24). The
+    /// No document says what becomes of a pending snapshot whose source is deleted (fact 24). The
     /// harshest reading: it fails. So a control plane that relies on anything else fails here first.
     fn orphan_snapshots(&mut self, volume: &str) {
         let pending = self.ebs.snapshots.values().filter(|snapshot| {
@@ -51,7 +51,7 @@ impl World {
         self.give_order(VolumeOrder::RemoveVolume(volume.to_owned()));
     }
 
-    /// A volume is gone for good. Nobody hears of a deletion that failed (facts 11), and of a volume
+    /// A volume is gone for good. Nobody hears of a deletion that failed (fact 11), and of a volume
     /// that was never made there is nothing more to say.
     pub(in crate::world) fn volume_gone(&mut self, id: &str) {
         if let Some(volume) = self.ebs.volumes.remove(id)

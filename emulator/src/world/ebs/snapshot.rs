@@ -1,4 +1,4 @@
-//! CreateSnapshot (EC2 API reference) and how long it takes. There is no client token (facts 6).
+//! CreateSnapshot (EC2 API reference) and how long it takes. There is no client token (fact 6).
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{Snapshot, SnapshotState, Tags, VolumeOrder, VolumeState};
 use crate::world::trouble::take_one;
 use crate::world::{ApiError, Timer, World};
 
-/// In progress at once, of one gp2 or gp3 volume (facts 24).
+/// In progress at once, of one gp2 or gp3 volume (fact 24).
 const MOST_PENDING: usize = 5;
 
 /// Parameters of CreateSnapshot.
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// The latest snapshot that shares blocks with a volume and still exists: only the difference to
-    /// it has to be copied (facts 4).
+    /// it has to be copied (fact 4).
     fn base(&self, lineage: &[String]) -> Option<String> {
         let usable = |id: &&String| self.ebs.snapshots.get(*id).is_some_and(|s| s.state != SnapshotState::Error);
         lineage.iter().rev().find(usable).cloned()

@@ -1,4 +1,4 @@
-//! Client tokens of CreateVolume (facts 26; EC2 API reference, "Ensuring idempotency").
+//! Client tokens of CreateVolume (fact 26; EC2 API reference, "Ensuring idempotency").
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{CreateVolume, VolumeState};
 use crate::world::{ApiError, World};
 
-/// A token of a volume that is no more stays burned for about this long (facts 26).
+/// A token of a volume that is no more stays burned for about this long (fact 26).
 const BURNED: Duration = Duration::from_secs(12 * 3600);
 
 /// A token that has made a volume.

@@ -13,7 +13,7 @@ use crate::workspace::{
     Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, SnapshotState, TrialRef, is_denied,
 };
 
-/// CreateSnapshot has no client token (facts 6): only a throttled call, which certainly had no effect, is repeated.
+/// CreateSnapshot has no client token (fact 6): only a throttled call, which certainly had no effect, is repeated.
 /// What is unclear is an error, and is looked up by its tag when the lease is over.
 pub(super) async fn take(
     client: &Client,

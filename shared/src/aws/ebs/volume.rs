@@ -43,19 +43,19 @@ async fn make(client: &Client, of: &TrialRef, wanted: &NewVolume) -> Result<Made
     let request = client
         .create_volume()
         .availability_zone(&wanted.zone)
-        .volume_type(VolumeType::Gp3) // EC2's own default is gp2 (facts 26)
+        .volume_type(VolumeType::Gp3) // EC2's own default is gp2 (fact 26)
         .client_token(client_token(of, wanted.operation))
         .tag_specifications(tags(ResourceType::Volume, of, wanted.operation, wanted.name.as_deref()));
     let Some(from) = &wanted.snapshot else {
         return made(&request.size(size).encrypted(true).send().await?, None);
     };
     let snapshot = snapshot::look(client, from).await?;
-    // Encrypted as its snapshot is: under another key the next snapshot would copy everything anew (facts 4).
+    // Encrypted as its snapshot is: under another key the next snapshot would copy everything anew (fact 4).
     let request = request.snapshot_id(from).size(size.max(snapshot::size_gib(&snapshot, from)?));
     let Some(rate) = wanted.initialization_rate.and_then(|rate| i32::try_from(rate).ok()) else {
         return made(&request.send().await?, None);
     };
-    // The rate can be refused on quota (facts 25), under a code that no document names.
+    // The rate can be refused on quota (fact 25), under a code that no document names.
     match request.clone().volume_initialization_rate(rate).send().await.map_err(Failure::from) {
         Err(Failure::Refused { .. }) => made(&request.send().await?, None),
         answer => made(&answer?, snapshot::bytes(&snapshot)),
@@ -195,7 +195,7 @@ fn leaving(fact: Fact) -> Fact {
 
 const DETACHED_ALREADY: [&str; 3] = [NOT_FOUND, WRONG_STATE, "InvalidAttachment.NotFound"];
 
-/// Waits while a volume is on its way off an instance: EBS sends no event when it is (facts 11).
+/// Waits while a volume is on its way off an instance: EBS sends no event when it is (fact 11).
 pub(super) async fn await_detached(client: &Client, id: String) -> Result<Fact, Failure> {
     for pause in detach_pauses() {
         match look(client, &id).await? {
@@ -241,7 +241,7 @@ fn state(state: Option<&State>, attachments: &[VolumeAttachment]) -> Result<Volu
     }
 }
 
-/// `busy` is a detachment that waits for an unmount (facts 28): not steady.
+/// `busy` is a detachment that waits for an unmount (fact 28): not steady.
 fn attached(instance: Option<&str>, state: Option<&VolumeAttachmentState>) -> VolumeState {
     let steady = state == Some(&VolumeAttachmentState::Attached);
     VolumeState::InUse { instance: instance.unwrap_or_default().to_owned(), steady }

@@ -13,7 +13,7 @@ use crate::sabotage::Sabotage;
 
 impl Simulation {
     /// A container that begins on an instance under notice waits for its end. If it left, Batch could place the next
-    /// attempt there too, where the instance is not draining (facts 9): each would cost an attempt.
+    /// attempt there too, where the instance is not draining (fact 9): each would cost an attempt.
     pub(super) fn begin(&mut self, agent: &mut Agent) -> Result<Next, String> {
         if !self.is_under_notice(agent) {
             agent.doing = Doing::Claiming;
