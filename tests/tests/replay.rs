@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use clap::Parser;
@@ -347,12 +348,11 @@ fn what_is_asked_for_wrongly_is_told_with_what_is_there() {
 
 #[test]
 fn recorded_windows_keep_the_order_that_no_model_changes() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/spot-traces");
-    if !folder.is_dir() {
-        eprintln!("skipped: {} is not there", folder.display());
-        return;
-    }
-    let windows = read(&folder, &"0,14".parse().unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/spot-traces/unpack.py");
+    let unpacked = Command::new("python3").arg(script).arg(folder.path()).status().expect("python3 is needed");
+    assert!(unpacked.success(), "{unpacked}");
+    let windows = read(folder.path(), &"0,14".parse().unwrap()).unwrap();
     let zones = ["us-east-1a", "us-east-1c", "us-east-1d"].map(String::from).into();
     let plan = Plan { zones, trials: 4, hours: 8.0, parameters: parameters("--checkpoint-gib 1") };
     let report = replay(&plan, &windows).unwrap();
