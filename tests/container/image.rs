@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use spotsweep_needs::{Missing, met, programs, root};
 use spotsweep_tests::local::Binaries;
 
 use crate::network::Network;
@@ -14,38 +15,22 @@ const PROGRAMS: [&str; 9] =
     ["runc", "mmdebstrap", "ip", "iptables", "ip6tables", "nsenter", "losetup", "e2fsck", "python3"];
 
 /// What this machine lacks for real containers; `None` where nothing is missing.
-fn missing() -> Option<String> {
-    if !rustix::process::geteuid().is_root() {
-        return Some("root".to_owned());
-    }
-    let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
-    let absent = |program: &&str| !folders.iter().any(|folder| folder.join(program).is_file());
-    let absent: Vec<_> = PROGRAMS.into_iter().filter(|program| absent(program)).collect();
-    if !absent.is_empty() {
-        return Some(absent.join(", "));
-    }
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    if !mounts.lines().any(|line| line.contains(" /dev devtmpfs ")) || !Path::new("/dev/loop-control").exists() {
-        return Some("loop devices that appear in /dev by themselves".to_owned());
-    }
-    Network::make(&format!("spotsweep-probe-{}", std::process::id())).err()
+fn missing() -> Option<Missing> {
+    root().or_else(|| programs(&PROGRAMS)).or_else(|| {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        if !mounts.lines().any(|line| line.contains(" /dev devtmpfs ")) || !Path::new("/dev/loop-control").exists() {
+            return Some(Missing::new("loop devices that appear in /dev by themselves", "mount a devtmpfs at /dev"));
+        }
+        let network = Network::make(&format!("spotsweep-probe-{}", std::process::id()));
+        network.err().map(|error| Missing::new("network namespaces", &error))
+    })
 }
 
-/// The root file system, which is never written to; `None` where this machine has no containers for us, which is said.
+/// The root file system, which is never written to; `None` where this machine has no containers for us.
 pub(crate) fn image() -> Option<&'static Path> {
-    static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let made = MADE.get_or_init(|| match missing() {
-        None => Some(make()),
-        Some(missing) => {
-            // Not captured, as the output of a test that passes would be.
-            let _ = std::io::Write::write_all(
-                &mut std::io::stderr(),
-                format!("skipped: no real containers without {missing}\n").as_bytes(),
-            );
-            None
-        }
-    });
-    made.as_deref()
+    static MISSING: OnceLock<Option<Missing>> = OnceLock::new();
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    met(MISSING.get_or_init(missing).clone()).then(|| MADE.get_or_init(make).as_path())
 }
 
 fn make() -> PathBuf {

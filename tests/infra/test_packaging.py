@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from cfn import INFRA, Loader, filled, of_type, template
+from needs import need
 
 # What `cargo lambda build` leaves, of a function that is in the folder where it is called.
 CARGO_LAMBDA = """#!/bin/sh
@@ -17,8 +18,11 @@ echo "$(basename "$PWD") $*" | tee -a "$CALLS" >"$folder/bootstrap"
 """
 
 
-@unittest.skipUnless("SAM_CLI" in os.environ, "needs the SAM CLI: set SAM_CLI to it")
 class Packaging(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        need("SAM_CLI" not in os.environ and "the SAM CLI (pip install aws-sam-cli, and set SAM_CLI to it)")
+
     def build(self, *arguments):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

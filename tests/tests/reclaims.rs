@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::process::geteuid;
 use serde_json::Value;
+use spotsweep_needs::{block_devices, met};
 use spotsweep_tests::local::{Binaries, Demo};
 
 /// One demo at a time: a notice of two seconds is short on two cores that train for both.
@@ -131,8 +131,7 @@ fn an_exit_with_zero_is_no_end_and_instances_that_do_not_drain_cost_no_progress(
 
 #[test]
 fn real_file_systems_are_moved_and_nothing_stays_mounted() {
-    if let Some(missing) = missing_for_block_devices() {
-        eprintln!("skipped: no block devices without {missing}");
+    if !met(block_devices()) {
         return;
     }
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,19 +145,6 @@ fn real_file_systems_are_moved_and_nothing_stays_mounted() {
     assert!(!mounts.contains(runs.to_str().unwrap()), "{mounts}");
     let left: Vec<String> = loop_devices().difference(&before).cloned().collect();
     assert!(!left.iter().any(|device| device.contains(runs.to_str().unwrap())), "{left:?}");
-}
-
-fn missing_for_block_devices() -> Option<&'static str> {
-    if !geteuid().is_root() {
-        return Some("root");
-    }
-    // The emulator needs all but the last, which is the runner's.
-    let tools = ["losetup", "fsfreeze", "unshare", "mkfs.ext4"];
-    let is_absent = |tool: &&str| Command::new(tool).arg("--version").output().is_err();
-    tools.into_iter().find(is_absent).or_else(|| {
-        let made = Command::new("losetup").arg("--find").output().is_ok_and(|found| found.status.success());
-        (!made).then_some("a free loop device")
-    })
 }
 
 /// `losetup -a`: devices and their files.

@@ -9,7 +9,8 @@ use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::types::{
     Filter, ResourceType, SnapshotState, Tag, TagSpecification, VolumeAttachmentState, VolumeState, VolumeType,
 };
-use spotsweep_emulator::{Config, Emulator, Volumes};
+use spotsweep_emulator::Volumes;
+use spotsweep_needs::{block_devices, met};
 
 use crate::rig::{DEADLINE, Rig};
 
@@ -227,25 +228,9 @@ async fn a_folder_moves_to_another_zone() {
     migrate(Volumes::Directories).await;
 }
 
-/// Whether this machine has what block devices need; says so where it has not.
-async fn has_block_devices() -> bool {
-    let folder = tempfile::tempdir().unwrap();
-    let config = Config { volumes: Volumes::BlockDevices, ..Config::new(folder.path().to_owned()) };
-    match Emulator::serve(config).await {
-        Ok(emulator) => {
-            emulator.shutdown().await;
-            true
-        }
-        Err(error) => {
-            eprintln!("skipped: {error}");
-            false
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_block_device_with_a_file_system_moves_to_another_zone() {
-    if has_block_devices().await {
+    if met(block_devices()) {
         migrate(Volumes::BlockDevices).await;
     }
 }
@@ -260,7 +245,7 @@ async fn two_writers() -> (Rig, [(String, String); 2]) {
 /// All ways to pull a volume from under a job.
 #[tokio::test]
 async fn nothing_stays_mounted_or_attached() {
-    if !has_block_devices().await {
+    if !met(block_devices()) {
         return;
     }
     let (rig, [(volume, job), _]) = two_writers().await;

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::json;
+use spotsweep_needs::{block_devices, met};
 use tokio::process::Child;
 
 use crate::send;
@@ -24,20 +25,11 @@ impl Drop for Disk {
 }
 
 impl Disk {
-    /// `None` where this machine has no loop devices for us, which is said.
-    fn make(image: &Path) -> Option<Self> {
+    fn make(image: &Path) -> Self {
         File::create(image).unwrap().set_len(IMAGE_BYTES).unwrap();
-        let made = Command::new("losetup").args(["--find", "--show"]).arg(image).output();
-        let tools = ["mkfs.ext4", "unshare"].map(|tool| Command::new(tool).arg("-V").output().is_ok());
-        match made {
-            Ok(output) if output.status.success() && tools == [true, true] => {
-                Some(Self(String::from_utf8(output.stdout).unwrap().trim().into()))
-            }
-            _ => {
-                eprintln!("skipped: needs root, loop devices, mkfs.ext4 and unshare");
-                None
-            }
-        }
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(image).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Self(String::from_utf8(made.stdout).unwrap().trim().into())
     }
 
     fn first_bytes(&self) -> Vec<u8> {
@@ -65,11 +57,14 @@ fn used_before(request: &str, nth: usize) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blank_disk_is_formatted_once_and_its_files_survive() {
+    if !met(block_devices()) {
+        return;
+    }
     fn blank_once(request: &str, nth: usize) -> Answer {
         if nth == 0 { generous(request, nth) } else { used_before(request, nth) }
     }
     let world = World::start(blank_once, well).await;
-    let Some(disk) = Disk::make(&world.path("image")) else { return };
+    let disk = Disk::make(&world.path("image"));
     world.attach(&disk.0);
     // Files of the image are hidden, not lost.
     fs::create_dir_all(world.path("dltraining/checkpoints")).unwrap();
@@ -114,8 +109,11 @@ async fn a_blank_disk_is_formatted_once_and_its_files_survive() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_blank_disk_that_is_said_to_be_blank_is_formatted() {
+    if !met(block_devices()) {
+        return;
+    }
     let world = World::start(used_before, well).await;
-    let Some(disk) = Disk::make(&world.path("image")) else { return };
+    let disk = Disk::make(&world.path("image"));
     world.attach(&disk.0);
     let started = world.path("started");
     let script = format!("touch {}", started.display());
@@ -140,6 +138,9 @@ async fn only_a_blank_disk_that_is_said_to_be_blank_is_formatted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seal_that_a_stranger_could_break_is_not_final() {
+    if !met(block_devices()) {
+        return;
+    }
     // A person's shell in the container, no descendant of the runner; and one in a mount namespace of its own, which
     // keeps the file system after the runner has unmounted it.
     let strangers = [
@@ -148,7 +149,7 @@ async fn a_seal_that_a_stranger_could_break_is_not_final() {
     ];
     for (way, message) in strangers {
         let world = World::start(generous, well).await;
-        let Some(disk) = Disk::make(&world.path("image")) else { return };
+        let disk = Disk::make(&world.path("image"));
         world.attach(&disk.0);
         let script = r#"echo 1 > "$SPOTSWEEP_CHECKPOINTS/epoch-1"; trap 'exit 143' TERM; while :; do sleep 0.02; done"#;
         let runner = world.spawn_contained(&[], &["sh", "-c", script]);

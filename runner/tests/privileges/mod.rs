@@ -6,6 +6,7 @@ use std::os::unix::fs::{chown, lchown};
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+use spotsweep_needs::{met, root};
 
 use crate::world::{Outcome, World, generous, kind, well};
 
@@ -57,8 +58,7 @@ async fn the_command_has_no_capabilities_and_gets_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_runs_as_the_user_that_was_asked_for() {
-    if !is_root() {
-        eprintln!("skipped: only root can become somebody else");
+    if !met(root()) {
         return;
     }
     for workspace in [true, false] {
@@ -81,8 +81,7 @@ async fn the_command_runs_as_the_user_that_was_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_without_root_works_as_well() {
-    if !is_root() {
-        eprintln!("skipped: the other tests run without root already");
+    if !met(root()) {
         return;
     }
     let world = World::start(kind, well).await;
@@ -123,8 +122,7 @@ fn null_device(path: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gpus_of_other_trials_are_not_there() {
-    if !is_root() {
-        eprintln!("skipped: only root can make device files and mount namespaces");
+    if !met(root()) {
         return;
     }
     for user in ["", "43210:43211"] {

@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use spotsweep_needs::{find, met, programs};
 use tempfile::TempDir;
 
 /// The key that the protocol gives to a reference to an element.
@@ -24,20 +25,16 @@ pub(crate) struct Browser {
     _profile: TempDir,
 }
 
-/// A program on the search path.
-fn program(names: &[&str]) -> Option<PathBuf> {
-    let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
-    names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name))).find(|path| path.is_file())
-}
-
 impl Browser {
-    /// Starts one; `None`, saying so, where this machine has none.
+    /// Starts one; `None` where this machine has none.
     pub(crate) fn start() -> Option<Self> {
-        let chromium = program(&["chromium", "chromium-browser", "google-chrome"]);
-        let (Some(chromium), Some(driver)) = (chromium, program(&["chromedriver"])) else {
-            eprintln!("skipped: chromium and chromedriver are not both on PATH");
+        let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(find);
+        let missing =
+            if chromium.is_some() { programs(&["chromedriver"]) } else { programs(&["chromium", "chromedriver"]) };
+        if !met(missing) {
             return None;
-        };
+        }
+        let driver = find("chromedriver")?;
         let mut driver =
             Command::new(driver).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(driver.stdout.take().unwrap()).lines().map(Result::unwrap);

@@ -1,0 +1,124 @@
+//! What a test needs of the machine beyond Rust, Python and a C compiler: root, programs, loop devices.
+//!
+//! `.ci/run` sets `SPOTSWEEP_CI`: there a test fails without what it needs. Elsewhere it is skipped and says so, because
+//! `cargo test` has to work for a user who is not root on an ordinary machine.
+
+use std::env;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Programs that Debian has in a package of another name.
+const PACKAGES: [(&str, &str); 9] = [
+    ("chromedriver", "chromium-driver"),
+    ("e2fsck", "e2fsprogs"),
+    ("fsfreeze", "util-linux"),
+    ("ip", "iproute2"),
+    ("ip6tables", "iptables"),
+    ("losetup", "mount"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("nsenter", "util-linux"),
+    ("unshare", "util-linux"),
+];
+
+/// What is missing, and how to get it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing(String);
+
+impl Missing {
+    /// `what` is missing; `remedy` says how to get it.
+    #[must_use]
+    pub fn new(what: &str, remedy: &str) -> Self {
+        Self(format!("{what} ({remedy})"))
+    }
+}
+
+/// Whether the test can run. Where something is missing it says so on stderr, past the test's captured output.
+///
+/// # Panics
+/// In CI, where something is missing.
+#[must_use]
+pub fn met(missing: Option<Missing>) -> bool {
+    let Some(Missing(what)) = missing else { return true };
+    let is_ci = env::var_os("SPOTSWEEP_CI").is_some_and(|value| !value.is_empty());
+    assert!(!is_ci, "this test needs {what}; with SPOTSWEEP_CI unset it is skipped");
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    // The output of a test that passes is captured: this is not.
+    let _ = std::io::stderr().write_all(format!("skipped: {test} needs {what}\n").as_bytes());
+    false
+}
+
+/// Root, where this process is not root.
+#[must_use]
+pub fn root() -> Option<Missing> {
+    let is_root = rustix::process::geteuid().is_root();
+    (!is_root).then(|| Missing::new("root", "run the tests as root"))
+}
+
+/// A program on the search path.
+#[must_use]
+pub fn find(program: &str) -> Option<PathBuf> {
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// The programs that are not on the search path.
+#[must_use]
+pub fn programs(wanted: &[&str]) -> Option<Missing> {
+    let absent: Vec<&str> = wanted.iter().copied().filter(|program| find(program).is_none()).collect();
+    if absent.is_empty() {
+        return None;
+    }
+    let mut packages: Vec<&str> = absent.iter().map(|program| package(program)).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    Some(Missing::new(&absent.join(", "), &format!("apt-get install {}", packages.join(" "))))
+}
+
+fn package(program: &str) -> &str {
+    PACKAGES.iter().find(|(name, _)| *name == program).map_or(program, |(_, package)| package)
+}
+
+/// What block devices need: root, tools, a free loop device.
+#[must_use]
+pub fn block_devices() -> Option<Missing> {
+    root().or_else(|| programs(&["losetup", "fsfreeze", "unshare", "mkfs.ext4"])).or_else(|| {
+        let found = Command::new("losetup").arg("--find").output();
+        let is_free = found.is_ok_and(|found| found.status.success());
+        (!is_free).then(|| Missing::new("a free loop device", "a container needs the host's /dev/loop-control"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Missing, find, met, programs};
+
+    #[test]
+    fn missing_programs_are_named_with_their_packages() {
+        assert_eq!(programs(&["sh", "ls"]), None);
+        assert!(find("sh").is_some());
+        let missing = programs(&["sh", "no-such-program", "no-other"]).unwrap();
+        assert_eq!(missing.0, "no-such-program, no-other (apt-get install no-other no-such-program)");
+        assert!(met(None));
+    }
+
+    /// In a process of its own, because a variable is the whole process's.
+    #[test]
+    fn what_is_missing_fails_in_ci_and_is_skipped_elsewhere() {
+        let name = "tests::what_is_missing_fails_in_ci_and_is_skipped_elsewhere";
+        if std::env::var_os("NEEDS_NOTHING").is_some() {
+            assert!(!met(Some(Missing::new("a unicorn", "none is known"))));
+            return;
+        }
+        let run = |ci: &str| {
+            let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+            let run = test.args([name, "--exact"]).env("NEEDS_NOTHING", "1").env("SPOTSWEEP_CI", ci).output().unwrap();
+            (run.status.success(), String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned())
+        };
+        let (passed, said) = run("");
+        assert!(passed && said.contains("skipped: ") && said.contains("needs a unicorn (none is known)"), "{said}");
+        let (passed, said) = run("1");
+        assert!(!passed && said.contains("this test needs a unicorn"), "{said}");
+    }
+}
