@@ -9,6 +9,7 @@ mod agent;
 mod patience;
 mod prices;
 pub(crate) mod stage;
+mod steps;
 mod tally;
 #[cfg(test)]
 mod tests;

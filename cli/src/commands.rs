@@ -1,4 +1,4 @@
-//! One file per command.
+//! The command line: one file per command.
 
 pub(crate) mod acceptance;
 pub(crate) mod cancel;
@@ -25,8 +25,107 @@ pub(crate) mod watch;
 
 use std::process::ExitCode;
 
-use crate::args::Command;
+use clap::{Parser, Subcommand};
+
+use acceptance::Acceptance;
+use cancel::Cancel;
+use completions::Completions;
+use cost::Cost;
+use demo::Demo;
+use doctor::Doctor;
+use expand::Expand;
+use explain::Explain;
+use export::Export;
+use local::Local;
+use logs::Logs;
+use ls::Ls;
+use pull::Pull;
+use redrive::Redrive;
+use replay::Replay;
+use report::Report;
+use retry::Retry;
+use status::Status;
+use submit::Submit;
+use top::Top;
+use validate::Validate;
+use watch::Watch;
+
 use crate::failure::Failure;
+
+/// Hyperparameter sweeps on AWS Batch Spot: drop a file, get one trial per parameter set.
+#[derive(Debug, Parser)]
+#[command(name = "spotsweep", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  spotsweep demo                          train 24 digit classifiers on this machine, no AWS needed
+  spotsweep validate sweep.yaml           every mistake of a sweep file, with how to mend it
+  spotsweep expand sweep.yaml --limit 5   the first five trials that it stands for
+  spotsweep submit sweep.yaml             drop it into the bucket and wait for the plan
+  spotsweep watch digits-1a2b3c4d5e6f     follow it to its end
+  spotsweep status digits-1a2b3c4d5e6f    how its trials are doing
+  spotsweep explain digits-1a2b3c4d5e6f 7 what happened to one of them
+  spotsweep logs digits-1a2b3c4d5e6f 7    what it prints
+  spotsweep report digits-1a2b3c4d5e6f --open
+  spotsweep pull digits-1a2b3c4d5e6f --best
+  spotsweep doctor --stack spotsweep      whether the deployment is sound
+
+Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage. Results go to standard output, everything else to standard \
+error. Ctrl-C leaves nothing half done. NO_COLOR turns colours off.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a whole sweep on this machine: local stack up, file dropped, trials trained, results collected
+    Demo(Demo),
+    /// Keep the local stack running in the background
+    #[command(subcommand)]
+    Local(Local),
+    /// Drop a sweep file into the bucket and wait for its plan
+    Submit(Submit),
+    /// List the sweeps
+    Ls(Ls),
+    /// Show how one sweep's trials are doing
+    Status(Status),
+    /// Follow a sweep to its end: trials, zones, interruptions, the best so far, what it waits for
+    Watch(Watch),
+    /// Show every sweep that is not over
+    Top(Top),
+    /// Tell what happened to one trial, and why
+    Explain(Explain),
+    /// Print what a trial has printed, and follow it
+    Logs(Logs),
+    /// Fetch a sweep's report page, show it, or make a link to it
+    Report(Report),
+    /// Show what a sweep has cost, and would have cost on demand
+    Cost(Cost),
+    /// Fetch models and everything else that trials have collected
+    Pull(Pull),
+    /// Write a sweep down for other programs: CSV, JSON, MLflow
+    Export(Export),
+    /// End a sweep, or some of its trials
+    Cancel(Cancel),
+    /// Run trials once more, as a new sweep
+    Retry(Retry),
+    /// Check a deployment: account, functions, bucket, queues, Batch
+    Doctor(Doctor),
+    /// Interrupt four small trials, and judge whether AWS behaves as this product assumes
+    Acceptance(Acceptance),
+    /// Hand events that ended in a dead-letter queue to their functions again
+    Redrive(Redrive),
+    /// Check a sweep file without any stack
+    Validate(Validate),
+    /// Print the trials that a sweep file stands for
+    Expand(Expand),
+    /// Replay recorded spot capacity and prices: what a sweep costs this way and others
+    Replay(Box<Replay>),
+    /// Print a shell's completion script
+    Completions(Completions),
+}
 
 /// Runs a command to its exit code.
 pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
@@ -53,5 +152,77 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Expand(args) => expand::run(&args),
         Command::Replay(args) => replay::run(*args),
         Command::Completions(args) => completions::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_accepted_and_what_is_not() {
+        let accepted = [
+            "demo",
+            "demo --sweep a.yaml --json --keep out --binaries b",
+            "demo --job-definition train-seed --timeout 60",
+            "local up --code . --binaries b",
+            "local down",
+            "local env",
+            "local serve",
+            "submit a.yaml --bucket b",
+            "ls --json --table t",
+            "status digits-0123456789ab --json",
+            "watch digits-0123456789ab --once --json --table t",
+            "watch digits-0123456789ab --plain",
+            "top --once",
+            "demo --reclaims 12 --seed 1 --trace w",
+            "demo --block-devices",
+            "explain digits-0123456789ab 7 --json --kept out",
+            "explain digits-0123456789ab 7 --table t",
+            "acceptance --recorded events.json --output out",
+            "acceptance --stack s --max-usd 0.5 --queue q --job-definition d",
+            "redrive",
+            "redrive --failed --dry-run --json --stack s",
+            "validate - --json",
+            "expand a.yaml --limit 3 --format csv",
+            "replay --traces t --zones a,b --trials 2 --hours 1.5 --windows 0,2 --checkpoint-gib 1 --json",
+        ];
+        for line in accepted {
+            let parsed = Args::try_parse_from(format!("spotsweep {line}").split(' '));
+            assert!(parsed.is_ok(), "{line}: {parsed:?}");
+        }
+        let refused = [
+            "deploy",
+            "acceptance --max-usd nan",
+            "acceptance --recorded events.json --max-usd 1",
+            "demo --timeout 0",
+            "demo --reclaims -1",
+            "explain digits-0123456789ab",
+            "explain digits-0123456789ab 7 --kept out --table t",
+            "demo --job-definition other",
+            "local",
+            "submit",
+            "status",
+            "watch",
+            "watch digits-0123456789ab --plain --json",
+            "redrive --failed --undelivered",
+            "validate",
+            "expand a.yaml --limit -1",
+            "replay --traces t --trials 2 --hours 1",
+            "replay --traces t --zones a --trials 2 --hours 1 --checkpoint-gib 0",
+            "replay --traces t --zones a --trials 2 --hours 1 --windows 0,,2",
+            "expand a.yaml --format xml",
+        ];
+        for line in refused {
+            let parsed = Args::try_parse_from(format!("spotsweep {line}").split(' '));
+            assert!(parsed.as_ref().is_err_and(|error| error.exit_code() == 2), "{line}: {parsed:?}");
+        }
     }
 }

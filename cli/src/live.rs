@@ -7,6 +7,7 @@ mod grid;
 mod happening;
 pub(crate) mod look;
 pub(crate) mod model;
+mod queued;
 pub(crate) mod screen;
 mod spark;
 mod waits;

@@ -13,4 +13,5 @@ pub(crate) mod package;
 pub(crate) mod run_folder;
 pub(crate) mod stack;
 pub(crate) mod state;
+pub(crate) mod template;
 pub(crate) mod venv;

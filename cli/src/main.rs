@@ -1,6 +1,5 @@
 //! The `spotsweep` command. Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage.
 
-mod args;
 mod commands;
 mod download;
 mod dropped;
@@ -24,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::Args;
+use crate::commands::Args;
 
 fn main() -> ExitCode {
     let args = Args::parse();

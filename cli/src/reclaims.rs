@@ -8,7 +8,7 @@ mod scene;
 mod trace;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 use spotsweep::lifecycle::Plan;
@@ -16,14 +16,12 @@ use spotsweep::trial::Trial;
 use spotsweep_emulator::world::batch::DescribeJobs;
 
 use crate::local::batch::ZONES;
-use crate::local::stack::Stack;
+use crate::local::stack::{NOTICE, Stack};
 use director::{Act, Director};
 use ledger::Ledger;
 use plan::Kind;
 use scene::Scene;
 
-/// What a notice is worth here; on AWS it is two minutes.
-pub(crate) const NOTICE: Duration = Duration::from_millis(2_000);
 /// DescribeJobs takes so many ids at once.
 const MOST_IDS: usize = 100;
 

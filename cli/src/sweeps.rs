@@ -8,9 +8,9 @@ use spotsweep::lifecycle::{Plan, Sweep};
 use spotsweep::trial::Trial;
 use spotsweep::trials;
 
-use crate::args::Table;
 use crate::failure::{Context, Failure};
 use crate::sdk;
+use crate::target::Table;
 use crate::target::{self, Target};
 
 /// A sweep as the table has it.

@@ -8,6 +8,14 @@ use crate::local::deploy::STACK;
 use crate::local::state::{Desk, State};
 use crate::sdk;
 
+/// Which control plane to read.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Table {
+    /// The control plane's table; without it the local stack is used where one is running
+    #[arg(long = "table", env = "SPOTSWEEP_TABLE", value_name = "TABLE")]
+    pub(crate) name: Option<String>,
+}
+
 /// A bucket, a table or a stack, and how to reach it.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {

@@ -33,14 +33,14 @@ mod throttle;
 mod timings;
 mod trouble;
 
-use batch::{Batch, RunRef};
+use batch::Batch;
 use calls::Calls;
 pub use calls::{Call, Failure, Fault, FaultKind, FaultWhen};
 use ebs::Ebs;
 pub use error::{ApiError, Service};
 pub(crate) use events::whole_seconds;
 pub use filter::{Filter, Selection};
-use ids::Ids;
+use ids::{Ids, RunRef};
 pub use instance::{Instance, InstanceState};
 use lag::Past;
 use throttle::Throttle;

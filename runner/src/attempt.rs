@@ -14,8 +14,9 @@ use crate::claim::{Answer, Claims};
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::leave::{close, release};
+use crate::log::say;
 use crate::metrics::Figures;
 use crate::notices::Notices;
 use crate::prepare::{Ready, prepare};
@@ -246,7 +247,7 @@ async fn conclude(
 ) -> Result<u8, Failure> {
     let (outputs, failure) = match collected {
         Ok(outputs) => (outputs, None),
-        Err(error) => (Outputs::default(), Some(Failure::Upload(error))),
+        Err(error) => (Outputs::default(), Some(Failure::from(error))),
     };
     let code = match &failure {
         // The command's own failure says more than what it did to the outputs.

@@ -13,8 +13,9 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::descendants;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::launch;
+use crate::log::say;
 use crate::stop::Stop;
 use crate::user::User;
 

@@ -11,9 +11,12 @@ use spotsweep::claim::{Access, Found, Grant, Machine, Metric, NoticeKind, Output
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::call::CallError;
-use crate::clients::INVOKE_TIMEOUT;
 use crate::config::Config;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
+use crate::log::say;
+
+/// Longer than `trial-claim` may run (60 s), so that its own timeout is reported.
+pub(crate) const INVOKE_TIMEOUT: Duration = Duration::from_secs(70);
 
 /// Bounds of the pause that `trial-claim` asks for between two looks for the workspace.
 const WAITING_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
@@ -60,7 +63,7 @@ impl Claims {
         let mut waited_for = String::new();
         loop {
             let waited = started.elapsed().as_secs_f64();
-            let (reason, retry_after_ms) = match self.call_patiently(request.clone()).await.map_err(Failure::Claim)? {
+            let (reason, retry_after_ms) = match self.call_patiently(request.clone()).await? {
                 Reply::Granted(grant) => {
                     if !waited_for.is_empty() {
                         say(&format!("the workspace is there, {waited:.1} s after the first claim"));
@@ -70,7 +73,7 @@ impl Claims {
                 Reply::Waiting { reason, retry_after_ms } => (reason, retry_after_ms),
                 Reply::Unavailable { reason } => return Err(Failure::Unavailable(reason)),
                 Reply::Refused { reason } => return Err(Failure::Refused(reason)),
-                reply @ (Reply::Access(_) | Reply::Accepted {}) => return Err(Failure::Claim(self.unfitting(reply))),
+                reply @ (Reply::Access(_) | Reply::Accepted {}) => return Err(self.unfitting(reply).into()),
             };
             if waited_for != reason {
                 say(&format!("waiting for the workspace, {waited:.1} s so far: {reason}"));
@@ -88,11 +91,11 @@ impl Claims {
 
     /// Asks for the trial's own credentials, for the configured patience.
     pub(crate) async fn access(&self) -> Result<Access, Failure> {
-        match self.call_patiently(Request::Access).await.map_err(Failure::Claim)? {
+        match self.call_patiently(Request::Access).await? {
             Reply::Access(access) => Ok(access),
             Reply::Refused { reason } => Err(Failure::Refused(reason)),
             reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. } | Reply::Accepted {}) => {
-                Err(Failure::Claim(self.unfitting(reply)))
+                Err(self.unfitting(reply).into())
             }
         }
     }
@@ -106,13 +109,11 @@ impl Claims {
     /// the control plane keeps the copy that the workspace was moved from.
     pub(crate) async fn mounted(&self, volume: &str, found: Found, seconds: f64) -> Result<(), Failure> {
         let request = Request::Mounted { volume: volume.to_owned(), found, seconds };
-        match self.call_patiently(request).await.map_err(Failure::Claim)? {
+        match self.call_patiently(request).await? {
             Reply::Accepted {} => Ok(()),
             Reply::Unavailable { reason } => Err(Failure::Unavailable(reason)),
             Reply::Refused { reason } => Err(Failure::Refused(reason)),
-            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Access(_)) => {
-                Err(Failure::Claim(self.unfitting(reply)))
-            }
+            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Access(_)) => Err(self.unfitting(reply).into()),
         }
     }
 

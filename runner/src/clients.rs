@@ -16,7 +16,7 @@ use aws_sdk_lambda::config::timeout::TimeoutConfig;
 use aws_sdk_lambda::config::{IdentityCache, Region};
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
-use crate::claim::Claims;
+use crate::claim::{Claims, INVOKE_TIMEOUT};
 use crate::exit::Failure;
 use crate::place;
 use lent::Lent;
@@ -25,9 +25,6 @@ use lent::Lent;
 /// <https://www.amazontrust.com/repository/>: a static binary works in any image, and many
 /// images carry no certificates.
 const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-trust-services.pem");
-
-/// Longer than `trial-claim` may run (60 s), so that its own timeout is what we hear of.
-pub(crate) const INVOKE_TIMEOUT: Duration = Duration::from_secs(70);
 
 /// IMDS answers in milliseconds or is not there.
 const IMDS_TIMEOUT: Duration = Duration::from_secs(1);

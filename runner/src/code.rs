@@ -13,8 +13,9 @@ use spotsweep::claim::CodeGrant;
 use tokio::process::Command;
 use tokio::time::sleep;
 
-use crate::exit::say;
+use crate::exit::Failure;
 use crate::launch;
+use crate::log::say;
 use crate::user::User;
 
 const FOLDER: &str = "code";
@@ -38,6 +39,12 @@ pub(crate) enum CodeError {
     Git { action: &'static str, url: String, text: String },
     #[error("cannot use {0}")]
     Folder(PathBuf, #[source] io::Error),
+}
+
+impl From<CodeError> for Failure {
+    fn from(error: CodeError) -> Self {
+        Self::Code(Box::new(error))
+    }
 }
 
 /// What the first attempt wrote down.

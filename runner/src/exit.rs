@@ -3,15 +3,12 @@
 //! The training command's own exit code is the job's. The runner's own codes follow
 //! `sysexits.h`, so that they rarely meet a training script's.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-use crate::claim::CallError;
-use crate::code::CodeError;
 use crate::config::ConfigError;
 use crate::parameters::ParametersError;
-use crate::upload::UploadError;
-use crate::workspace::WorkspaceError;
 
 /// Something inside the runner failed (`EX_SOFTWARE`).
 const INTERNAL: u8 = 70;
@@ -30,6 +27,10 @@ const CONFIGURATION: u8 = 78;
 const NOT_EXECUTABLE: u8 = 126;
 /// As shells say it: no such command.
 const NOT_FOUND: u8 = 127;
+
+/// What a part of the runner says of its failure. Each part turns its own errors into a [`Failure`]: this file knows
+/// none of them.
+pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 
 /// Why the runner ends with a code of its own.
 #[derive(Debug, thiserror::Error)]
@@ -54,9 +55,12 @@ pub(crate) enum Failure {
         /// What the system said.
         source: io::Error,
     },
+    /// `trial-claim` gave no answer, which may pass.
+    #[error("the trial could not be claimed")]
+    Unanswered(#[source] Cause),
     /// `trial-claim` gave no usable answer.
     #[error("the trial could not be claimed")]
-    Claim(#[source] CallError),
+    Claim(#[source] Cause),
     /// Another attempt has the trial, or the trial is over.
     #[error("this attempt must not run: {0}")]
     Refused(String),
@@ -79,16 +83,16 @@ pub(crate) enum Failure {
     System(&'static str, #[source] io::Error),
     /// Outputs could not be uploaded: a model that is not collected is not a success.
     #[error("the trial's outputs could not be collected")]
-    Upload(#[from] UploadError),
+    Upload(#[source] Cause),
     /// An output pattern is not a glob.
     #[error("the sweep file's output patterns cannot be used")]
     Patterns(#[from] globset::Error),
     /// The workspace cannot be used.
     #[error("the trial's workspace cannot be used")]
-    Workspace(#[from] WorkspaceError),
+    Workspace(#[source] Cause),
     /// The training code could not be fetched.
     #[error("the training code could not be fetched")]
-    Code(#[from] CodeError),
+    Code(#[source] Cause),
     /// The command would have more privileges than it may.
     #[error("cannot drop the command's privileges")]
     Privileges(#[source] io::Error),
@@ -116,7 +120,7 @@ impl Failure {
             Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             Self::Exec { .. } => NOT_EXECUTABLE,
             // The next attempt may be answered; what the trial has saved must not end with an outage.
-            Self::Claim(error) if error.passing() => INTERRUPTED,
+            Self::Unanswered(_) => INTERRUPTED,
             Self::Claim(_) | Self::Parameters(_) | Self::Code(_) => UNAVAILABLE,
             Self::Refused(_) => REFUSED,
             Self::Prepare { .. } | Self::System(..) | Self::Workspace(_) | Self::Orphaned => INTERNAL,
@@ -124,9 +128,4 @@ impl Failure {
             Self::Interrupted(_) | Self::Unavailable(_) => INTERRUPTED,
         }
     }
-}
-
-/// One line of the runner's own in the job's log.
-pub(crate) fn say(message: &str) {
-    eprintln!("spotsweep-runner: {message}");
 }

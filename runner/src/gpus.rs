@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::exit::say;
+use crate::log::say;
 
 /// The driver's own list: a folder per GPU, by PCI address, with a file `information`
 /// (<https://github.com/NVIDIA/open-gpu-kernel-modules/blob/main/kernel-open/nvidia/nv-procfs.c>).

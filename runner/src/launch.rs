@@ -1,57 +1,19 @@
-//! From the command line to the right way of running: a trial, a command by hand, or the
-//! runner's own child on its way to become the training command.
+//! The runner's own child on its way to become the training command.
 
-use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-use crate::attempt;
-use crate::config::Config;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::privileges;
 use crate::user::User;
 use crate::view;
 
 /// First argument of the runner's own child; the parent's process id, the user, the files out of its sight and the
 /// command follow.
-const LAUNCH: &str = "--launch";
-
-/// How long a write to a blocked stdout may hold up the exit.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
-
-/// Runs what the arguments and the environment ask for; returns the exit code.
-pub(crate) fn start(arguments: Vec<OsString>) -> Result<u8, Failure> {
-    let mut arguments = arguments.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
-    if arguments.first().is_some_and(|first| first == LAUNCH) {
-        return Err(launch(&arguments[1..]));
-    }
-    if arguments.first().is_some_and(|first| first == "--") {
-        arguments.remove(0);
-    }
-    if arguments.is_empty() {
-        return Err(Failure::NoCommand);
-    }
-    let Some(config) = Config::read(&|name| std::env::var(name).ok())? else {
-        say("SPOTSWEEP_SWEEP is not set: no trial here, the command runs as it is");
-        return Err(exec(&arguments));
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|source| Failure::System("start the runtime", source))?;
-    let code = runtime.block_on(attempt::run(&config, &arguments));
-    runtime.shutdown_timeout(SHUTDOWN_LIMIT);
-    code
-}
-
-fn text(argument: OsString) -> Result<String, Failure> {
-    argument.into_string().map_err(Failure::NotText)
-}
+pub(crate) const LAUNCH: &str = "--launch";
 
 /// A command of the runner's own child: run through [`launch`] as `user`, where `hidden` files are not there.
 pub(crate) fn command(user: Option<&User>, hidden: &[PathBuf], words: &[String]) -> std::io::Result<Command> {
@@ -65,7 +27,7 @@ pub(crate) fn command(user: Option<&User>, hidden: &[PathBuf], words: &[String])
 /// In the child, before it becomes the training command: has no privileges, and dies with the
 /// runner, as everything in a container does, so that a killed runner never leaves a training
 /// behind on the local stack. This step between fork and exec is the place for both, in safe code.
-fn launch(arguments: &[String]) -> Failure {
+pub(crate) fn launch(arguments: &[String]) -> Failure {
     let [parent, user, hidden, command @ ..] = arguments else {
         return Failure::NoCommand;
     };
@@ -93,7 +55,7 @@ fn launch(arguments: &[String]) -> Failure {
 }
 
 /// Becomes the command; returns only where that failed.
-fn exec(command: &[String]) -> Failure {
+pub(crate) fn exec(command: &[String]) -> Failure {
     let Some((program, arguments)) = command.split_first() else {
         return Failure::NoCommand;
     };

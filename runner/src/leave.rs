@@ -8,7 +8,7 @@ use spotsweep::claim::Seal;
 use tokio::time::{Instant, timeout_at};
 
 use crate::claim::{Answer, Claims};
-use crate::exit::say;
+use crate::log::say;
 use crate::metrics::Figures;
 use crate::seal::Sealer;
 use crate::workspace::Workspace;

@@ -14,6 +14,7 @@ mod exit;
 mod gpus;
 mod launch;
 mod leave;
+mod log;
 mod metrics;
 mod notices;
 mod output;
@@ -25,6 +26,7 @@ mod record;
 mod reports;
 mod seal;
 mod signals;
+mod start;
 mod stop;
 mod surroundings;
 mod upload;
@@ -37,10 +39,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = std::env::args_os().skip(1).collect();
-    match launch::start(arguments) {
+    match start::start(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            exit::say(&spotsweep::cause::chain(&failure));
+            log::say(&spotsweep::cause::chain(&failure));
             ExitCode::from(failure.code())
         }
     }

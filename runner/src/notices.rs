@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::claim::{Answer, Claims};
-use crate::exit::say;
+use crate::log::say;
 
 const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";

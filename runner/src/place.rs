@@ -8,7 +8,7 @@ use spotsweep::cause::chain;
 use spotsweep::claim::{Machine, Market};
 use tokio::time::{Instant, sleep};
 
-use crate::exit::say;
+use crate::log::say;
 
 /// How long a service that does not answer is asked again: it limits packets per second for the whole instance, and
 /// misses are common while containers start (EC2 user guide, "Instance metadata query throttling").

@@ -14,7 +14,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
+use crate::log::say;
 use crate::metrics::{Figures, Line, parse};
 use crate::output::{Pump, Splitter, Tail};
 use crate::workplace::Workplace;

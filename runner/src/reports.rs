@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::claim::{Answer, Claims};
-use crate::exit::say;
+use crate::log::say;
 use crate::metrics::Figures;
 
 /// What changes while the command runs.

@@ -25,7 +25,7 @@ use tokio::time::sleep;
 use self::files::{Stamp, hash, walk};
 use self::judge::Judge;
 use self::record::{Record, Sealed};
-use crate::exit::say;
+use crate::log::say;
 use crate::workspace::OWN;
 use spotsweep::cause::chain;
 

@@ -19,7 +19,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
 pub(crate) use self::filter::Filter;
-use crate::exit::say;
+use crate::exit::Failure;
+use crate::log::say;
 use scan::{Found, Stamp, due, scan};
 
 /// Larger files go in parts.
@@ -60,6 +61,12 @@ pub(crate) enum UploadError {
     },
     #[error("the upload broke off")]
     Broken(#[from] tokio::task::JoinError),
+}
+
+impl From<UploadError> for Failure {
+    fn from(error: UploadError) -> Self {
+        Self::Upload(Box::new(error))
+    }
 }
 
 impl UploadError {

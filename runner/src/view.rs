@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change};
 use rustix::thread::UnshareFlags;
 
-use crate::exit::say;
+use crate::log::say;
 
 /// Takes these files out of the command's sight.
 pub(crate) fn hide(files: &[PathBuf]) -> io::Result<()> {

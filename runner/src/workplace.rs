@@ -10,8 +10,9 @@ use spotsweep::claim::TrialLine;
 use spotsweep::sweep::command::hp_variables;
 use tempfile::TempDir;
 
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::gpus;
+use crate::log::say;
 use crate::user::User;
 use crate::workspace::POINT;
 

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 pub(crate) use self::device::Device;
 use self::format::{Content, is_half_made, make, probe};
 use crate::config::Config;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
+use crate::log::say;
 
 /// Where the workspace is, below the root; without one, an ordinary folder.
 pub(crate) const POINT: &str = "dltraining";
@@ -43,6 +44,12 @@ pub(crate) enum WorkspaceError {
     NotMounted(PathBuf),
     #[error("{0} is in the way of the workspace: remove it from the image, or leave it empty")]
     Occupied(PathBuf),
+}
+
+impl From<WorkspaceError> for Failure {
+    fn from(error: WorkspaceError) -> Self {
+        Self::Workspace(Box::new(error))
+    }
 }
 
 /// A mounted workspace.

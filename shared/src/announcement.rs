@@ -6,9 +6,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cost::{Spent, dollars};
 use crate::ids::SweepId;
 use crate::lifecycle::Sweep;
+use crate::spent::{Spent, dollars};
 use crate::sweep::Problem;
 
 /// EventBridge source of this product's own events.

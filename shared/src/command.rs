@@ -3,13 +3,12 @@
 //! Every command may be repeated but [`Command::SubmitPart`], which is given only by the one
 //! invocation that has just won the right to it (see `decide/sweep_upload.rs`).
 
-use std::sync::Arc;
-
 use crate::announcement::Announcement;
+use crate::event::TrialRequest;
 use crate::gathered::{Results, Wanted};
-use crate::ids::{JobId, JobName, SweepId};
-use crate::lifecycle::Plan;
-use crate::sweep::{Problem, SweepFile};
+use crate::ids::{DescribedJob, JobName, SweepId};
+use crate::lifecycle::{Plan, Prepared};
+use crate::sweep::Problem;
 use crate::upload::Upload;
 use crate::workspace::{Call, TrialRef};
 
@@ -114,37 +113,17 @@ pub enum Command {
     /// S3 ranged GetObject of `trials.idx`: where does a trial's line lie?
     FindLine {
         /// The trial and who asks.
-        request: crate::event::TrialRequest,
+        request: TrialRequest,
         /// Bucket name.
         bucket: String,
     },
     /// STS AssumeRole: credentials for one trial.
     LendAccess {
         /// The trial and who asks.
-        request: crate::event::TrialRequest,
+        request: TrialRequest,
         /// ARN of the role that the trial's sweep and index narrow.
         role: String,
     },
-}
-
-/// A job to describe, and whose it is: needed where Batch does not know it any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DescribedJob {
-    /// The sweep.
-    pub sweep: SweepId,
-    /// The trial; absent for an array job as a whole.
-    pub index: Option<u32>,
-    /// The job.
-    pub job: JobId,
-}
-
-/// A file that was found good, on its way to submission.
-#[derive(Debug, Clone)]
-pub struct Prepared {
-    /// The parsed file, which expands to the trials.
-    pub file: Arc<SweepFile>,
-    /// What will be run.
-    pub plan: Plan,
 }
 
 /// One SubmitJob request.

@@ -9,12 +9,13 @@ mod prices;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use prices::{Pool, Prices, SpotPrice, pools};
 
 use crate::claim::Market;
 use crate::lifecycle::Plan;
+use crate::spent::Spent;
 use crate::trial::Trial;
 
 /// gp3 and snapshots, USD per GiB and month of 730 hours (fact 31).
@@ -51,41 +52,6 @@ impl Cost {
     pub fn usd(&self) -> f64 {
         self.instance_usd + self.storage_usd
     }
-}
-
-/// What a sweep has cost so far. Kept on its record; `ls`, `status` and the budget read it there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    /// Instances, volumes, snapshots and an estimate of the control plane, in USD.
-    pub usd: f64,
-    /// What the same instance seconds would have cost on demand, in USD.
-    pub on_demand_usd: f64,
-    /// Of [`Spent::usd`], volumes, snapshots and initialization rates.
-    pub storage_usd: f64,
-    /// Of [`Spent::storage_usd`], initialization rates.
-    #[serde(default)]
-    pub initialization_usd: f64,
-    /// Of [`Spent::usd`], functions and table: estimated from the number and length of attempts.
-    pub control_plane_usd: f64,
-    /// Seconds of attempts whose price is not known.
-    pub unpriced_seconds: f64,
-}
-
-impl Spent {
-    /// This, or what was known before, where prices that were told then are not told now.
-    pub fn or_known(self, before: Option<Self>) -> Self {
-        before.filter(|before| before.usd > self.usd && before.unpriced_seconds < self.unpriced_seconds).unwrap_or(self)
-    }
-
-    /// Share of the on-demand price that was not paid; negative where spot was dearer, absent where nothing compares.
-    pub fn saving(&self) -> Option<f64> {
-        (self.on_demand_usd > 0.0).then(|| 1.0 - self.usd / self.on_demand_usd)
-    }
-}
-
-/// For people: cents count where there are dollars, less than that where there are none.
-pub fn dollars(usd: f64) -> String {
-    if usd >= 1.0 { format!("{usd:.2} USD") } else { format!("{usd:.5} USD") }
 }
 
 /// One attempt on an instance.

@@ -21,9 +21,9 @@ use serde_json::Value;
 
 use crate::announcement::{Announcement, SOURCE};
 use crate::claim::{Access, ByteRange, Found, Machine, Metric, NoticeKind, Outputs, Prefix, Seal};
-use crate::command::{DescribedJob, Prepared};
 use crate::gathered::Gathered;
-use crate::ids::{JobId, JobName, SweepId};
+use crate::ids::{DescribedJob, JobId, JobName, SweepId};
+use crate::lifecycle::Prepared;
 use crate::sweep::Problem;
 use crate::trial::{JobStatus, Observation};
 use crate::upload::Upload;

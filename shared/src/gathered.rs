@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::cost::{self, Cost, Pool, Prices, Spent};
+use crate::cost::{self, Cost, Pool, Prices};
 use crate::diagnosis::{Diagnosis, diagnose};
 use crate::ids::SweepId;
 use crate::leaderboard::{leaderboard_csv, ranked, ranking, summary_json};
 use crate::lifecycle::{Plan, Sweep};
 use crate::report::curves::Curve;
 use crate::report::{MAX_FAILURES, MAX_LOG_LINES, MAX_ROWS, Report, Sources};
+use crate::spent::Spent;
 use crate::trial::{JobStatus, Trial};
 use crate::upload::Upload;
 

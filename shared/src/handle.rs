@@ -14,7 +14,7 @@ use crate::command::Command;
 use crate::decide::{Answer, Decision, decide};
 use crate::event::{Event, Subject};
 use crate::log;
-use crate::metrics::measure;
+use crate::metrics::{Telemetry, measure};
 use crate::settings::Settings;
 use crate::store::{Audit, Change, CommitError, Store, View};
 
@@ -89,7 +89,7 @@ impl Report {
 /// # Errors
 /// The first thing that failed; independent events of the same invocation are still handled.
 pub async fn handle(
-    store: &impl Store,
+    store: &(impl Store + Telemetry),
     executor: &impl Executor,
     settings: &Settings,
     event: Event,
@@ -121,7 +121,7 @@ struct Run {
 
 /// Handles one event and carries out what follows from it.
 async fn step(
-    store: &impl Store,
+    store: &(impl Store + Telemetry),
     executor: &impl Executor,
     settings: &Settings,
     event: Event,
@@ -172,7 +172,7 @@ fn failed_try(held: Option<&(Subject, View)>, error: String) -> Option<Event> {
 
 /// Decides one event and commits the change, anew as long as others change the record meanwhile.
 async fn settle(
-    store: &impl Store,
+    store: &(impl Store + Telemetry),
     settings: &Settings,
     event: Event,
     now: Timestamp,
@@ -217,9 +217,9 @@ async fn settle(
     }
 }
 
-/// Tells the store what holds from now on.
-fn committed(store: &impl Store, view: &View, event: &Event, change: Option<&Change>, now: Timestamp) {
-    store.heard(view, event);
+/// Counts what holds from now on.
+fn committed(store: &(impl Store + Telemetry), view: &View, event: &Event, change: Option<&Change>, now: Timestamp) {
+    store.decided(view, event);
     let metrics = measure(view, event, change, now);
     if !metrics.is_empty() {
         store.measured(event, &metrics, now);

@@ -189,6 +189,17 @@ impl fmt::Display for JobId {
     }
 }
 
+/// A job to describe, and whose it is: needed where Batch does not know it any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedJob {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// The trial; absent for an array job as a whole.
+    pub index: Option<u32>,
+    /// The job.
+    pub job: JobId,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

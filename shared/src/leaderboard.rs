@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::claim::TrialLine;
-use crate::cost::{Cost, Spent};
+use crate::cost::Cost;
 use crate::diagnosis::Diagnosis;
 use crate::lifecycle::{Plan, Ranking, Sweep};
+use crate::spent::Spent;
 use crate::trial::{JobStatus, Trial};
 
 /// Ranks a sweep whose file names no metric: the first of these that any trial has reported.

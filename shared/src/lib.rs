@@ -12,7 +12,7 @@
 //! - [`decide`] is pure: no clock, no randomness, no network; ids derive from what they name.
 //! - Intent is persisted before anything is done: a record's stage implies its one pending
 //!   command, and `reconcile` repeats it for records past their due time.
-//! - [`store::Store`] and [`handle::Executor`] are the only traits; `aws` holds the only users of
+//! - [`store::Store`], [`metrics::Telemetry`] and [`handle::Executor`] are the only traits; `aws` holds the only users of
 //!   the SDKs (feature `aws`).
 
 pub mod announcement;
@@ -33,7 +33,9 @@ mod log;
 pub mod metrics;
 pub mod report;
 pub mod settings;
+pub mod spent;
 pub mod store;
+mod stored;
 pub mod sweep;
 pub mod trial;
 pub mod trials;

@@ -20,15 +20,16 @@
 //! for `Submitting` it is FindPart, never SubmitPart (fact 1).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::{CodeGrant, Patterns};
-use crate::cost::Spent;
 use crate::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
-use crate::store::is_default;
-use crate::sweep::Budget;
+use crate::spent::Spent;
+use crate::stored::is_default;
+use crate::sweep::{Budget, SweepFile};
 use crate::trial::JobStatus;
 use crate::upload::Upload;
 use crate::workspace::WorkspacePlan;
@@ -152,6 +153,15 @@ pub struct Plan {
     pub topic: Option<String>,
     /// The array jobs.
     pub parts: Vec<Part>,
+}
+
+/// A file that was found good, on its way to submission.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// The parsed file, which expands to the trials.
+    pub file: Arc<SweepFile>,
+    /// What will be run.
+    pub plan: Plan,
 }
 
 /// One submitted job: an array of up to [`PART_TRIALS`] trials, or a plain job for one.

@@ -68,6 +68,17 @@ impl Name {
     }
 }
 
+/// Where figures are published: CloudWatch, or nowhere.
+pub trait Telemetry: Sync {
+    /// Takes every event once its decision holds, with the view that the decision was made on; also where nothing
+    /// changed. The simulation counts by it which events met which states.
+    fn decided(&self, _view: &View, _event: &Event) {}
+
+    /// Publishes the figures of a step, once what they count is committed: a commit is the fact that counts. The step's
+    /// commands come later, so an invocation that dies over those has counted it.
+    fn measured(&self, _event: &Event, _metrics: &[Metric], _now: Timestamp) {}
+}
+
 /// The figures of a step: an event, the view that it was decided on, and the change that was committed, if any.
 pub fn measure(view: &View, event: &Event, change: Option<&Change>, now: Timestamp) -> Vec<Metric> {
     let figures = match (event, change) {

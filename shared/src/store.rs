@@ -8,11 +8,9 @@ use std::future::Future;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::command::DescribedJob;
-use crate::event::{Event, Subject};
-use crate::ids::SweepId;
+use crate::event::Subject;
+use crate::ids::{DescribedJob, SweepId};
 use crate::lifecycle::Sweep;
-use crate::metrics::Metric;
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
 
@@ -88,7 +86,7 @@ pub enum Record {
 pub struct Audit {
     /// When.
     pub at: Timestamp,
-    /// Name of the event, see [`Event::name`].
+    /// Name of the event, see [`crate::event::Event::name`].
     pub event: Cow<'static, str>,
     /// What was decided, for people.
     pub answer: String,
@@ -151,11 +149,6 @@ impl View {
     }
 }
 
-/// Whether a field says nothing, so that it is left out of what is stored.
-pub(crate) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
-    *field == T::default()
-}
-
 /// Why a commit did not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
@@ -190,13 +183,4 @@ pub trait Store: Sync {
         change: &Change,
         audit: &Audit,
     ) -> impl Future<Output = Result<History, CommitError>> + Send;
-
-    /// Hears of every event once its decision holds, with the view that it was made on; also where nothing changed.
-    /// A table has no use for that: it is where the simulation counts what has been met, and writes it down.
-    fn heard(&self, _view: &View, _event: &Event) {}
-
-    /// Publishes the figures of a step, once what they count is committed. Here, because a commit is the fact that
-    /// counts, and before its commands are given, so that an invocation that dies over those has counted it. Memory
-    /// has nobody to tell.
-    fn measured(&self, _event: &Event, _metrics: &[Metric], _now: Timestamp) {}
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::{Market, Metric, Outputs};
 use crate::ids::{JobId, SweepId};
-use crate::store::is_default;
+use crate::stored::is_default;
 use crate::workspace::{TrialRef, Workspace};
 
 /// Most attempts that Batch makes of one job (fact 18).

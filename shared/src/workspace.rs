@@ -47,7 +47,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::Seal;
 use crate::ids::SweepId;
-use crate::store::is_default;
+use crate::stored::is_default;
 
 pub use calls::{Call, EC2_TRIES, NewVolume, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, detach_pauses, device};
 pub(crate) use chase::Surroundings;

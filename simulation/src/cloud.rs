@@ -7,18 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 mod ebs;
+mod spoil;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep::announcement::Announcement;
 use spotsweep::answer::{plan_json, rejection_json};
 use spotsweep::claim::{Access, Prefix};
-use spotsweep::command::{Command, DescribedJob, Prepared, Submission};
+use spotsweep::command::{Command, Submission};
 use spotsweep::cost::{Pool, Prices, SpotPrice};
 use spotsweep::event::{self, Event};
 use spotsweep::gathered::{Gathered, Results, Wanted, last_lines};
 use spotsweep::handle::{ExecuteError, Executor};
-use spotsweep::ids::{JobName, Run, SweepId};
+use spotsweep::ids::{DescribedJob, JobName, Run, SweepId};
+use spotsweep::lifecycle::Prepared;
 use spotsweep::report::curves;
 use spotsweep::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep::trials;

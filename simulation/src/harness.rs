@@ -16,6 +16,7 @@ use crate::calls::Calls;
 use crate::cloud::Cloud;
 use crate::memory::MemoryStore;
 use crate::permissions::{CONTROL_PLANE, Permissions};
+use crate::sabotage::Sabotage;
 
 /// The queue that sweeps run in.
 pub const QUEUE: &str = "gpu-spot";
@@ -221,6 +222,29 @@ impl Harness {
             self.deliver(&event).await?;
         }
         Ok(())
+    }
+
+    /// Plants a defect.
+    pub fn plant(&mut self, sabotage: Sabotage) {
+        match sabotage {
+            Sabotage::CommitBlindly => self.store.commit_blindly(),
+            Sabotage::ForgetNotices => self.store.forget_notices(),
+            Sabotage::SkipAudits => self.store.skip_audits_of("trial-claimed"),
+            Sabotage::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),
+            Sabotage::DeleteSourceEarly
+            | Sabotage::CopyOldSnapshot
+            | Sabotage::MountUnasked
+            | Sabotage::OverlookJobs
+            | Sabotage::KeepEverything
+            | Sabotage::StopSchedule
+            | Sabotage::LeaveAtOnce
+            | Sabotage::ForgetDenied
+            | Sabotage::TakeAllForPassing
+            | Sabotage::TakeAllForLasting
+            | Sabotage::TrustExitCode
+            | Sabotage::FailWithoutPlace
+            | Sabotage::AskAgainAndAgain => self.cloud.plant(sabotage),
+        }
     }
 }
 

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use spotsweep::command::DescribedJob;
 use spotsweep::decide::decide;
 use spotsweep::event::{Event, Subject};
-use spotsweep::ids::SweepId;
+use spotsweep::ids::{DescribedJob, SweepId};
 use spotsweep::lifecycle::{Stage, Sweep};
+use spotsweep::metrics::Telemetry;
 use spotsweep::settings::Settings;
 use spotsweep::store::{Audit, Change, CommitError, Held, History, Overdue, Record, Store, View};
 use spotsweep::trial::Trial;
@@ -249,8 +249,10 @@ impl Store for MemoryStore {
         self.calls.call("PutItem", commit).await.map_err(failed)??;
         Ok(History::new())
     }
+}
 
-    fn heard(&self, view: &View, event: &Event) {
+impl Telemetry for MemoryStore {
+    fn decided(&self, view: &View, event: &Event) {
         self.heard.hear(view, event);
     }
 }

@@ -1,13 +1,5 @@
 //! Defects, planted to see that the simulation finds them: one or more for each invariant.
 
-use std::sync::Arc;
-
-use spotsweep::workspace::{Call, Fact, NewVolume, TrialRef};
-use spotsweep_emulator::world::ebs::SnapshotState;
-
-use crate::cloud::Cloud;
-use crate::harness::Harness;
-
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
@@ -87,61 +79,6 @@ impl Sabotage {
             Self::TakeAllForLasting | Self::FailWithoutPlace => &["every trial has succeeded"],
             Self::TrustExitCode => &["a trial that has succeeded has trained to its end"],
             Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],
-        }
-    }
-}
-
-impl Harness {
-    /// Plants a defect.
-    pub fn plant(&mut self, sabotage: Sabotage) {
-        match sabotage {
-            Sabotage::CommitBlindly => self.store.commit_blindly(),
-            Sabotage::ForgetNotices => self.store.forget_notices(),
-            Sabotage::SkipAudits => self.store.skip_audits_of("trial-claimed"),
-            Sabotage::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),
-            Sabotage::DeleteSourceEarly
-            | Sabotage::CopyOldSnapshot
-            | Sabotage::MountUnasked
-            | Sabotage::OverlookJobs
-            | Sabotage::KeepEverything
-            | Sabotage::StopSchedule
-            | Sabotage::LeaveAtOnce
-            | Sabotage::ForgetDenied
-            | Sabotage::TakeAllForPassing
-            | Sabotage::TakeAllForLasting
-            | Sabotage::TrustExitCode
-            | Sabotage::FailWithoutPlace
-            | Sabotage::AskAgainAndAgain => self.cloud.plant(sabotage),
-        }
-    }
-}
-
-impl Cloud {
-    /// The planted defect does its work: answers in place of a call, or changes it.
-    pub(crate) fn spoil(&self, trial: &TrialRef, call: &mut Call) -> Option<Fact> {
-        match (self.sabotage()?, call) {
-            (Sabotage::KeepEverything, Call::DeleteVolume(id) | Call::DeleteSnapshot(id)) => {
-                Some(Fact::Deleted(id.clone()))
-            }
-            (Sabotage::DeleteSourceEarly, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
-                let mut world = self.world();
-                let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
-                // Already gone where the call is repeated.
-                let _ = world.delete_volume(&source);
-                None
-            }
-            (Sabotage::CopyOldSnapshot, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
-                let world = self.world();
-                let ours = world.snapshots().filter(|snapshot| {
-                    snapshot.tags.0.get("spotsweep:trial") == Some(&trial.index.to_string())
-                        && snapshot.state == SnapshotState::Completed
-                });
-                if let Some(oldest) = ours.min_by_key(|snapshot| snapshot.started_at) {
-                    from.clone_from(&oldest.id);
-                }
-                None
-            }
-            _elsewhere => None,
         }
     }
 }

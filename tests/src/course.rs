@@ -14,6 +14,7 @@ use spotsweep::command::Command;
 use spotsweep::event::{Event, Subject};
 use spotsweep::handle::{ExecuteError, Executor};
 use spotsweep::lifecycle::Sweep;
+use spotsweep::metrics::Telemetry;
 use spotsweep::store::{Audit, Change, CommitError, History, Record, Store, View};
 use spotsweep_simulation::harness::{Account, Harness};
 
@@ -99,6 +100,8 @@ impl Store for Unpublished {
         self.0.commit(view, change, audit).await
     }
 }
+
+impl Telemetry for Unpublished {}
 
 /// Drives what never waits for anything outside, without a runtime.
 pub fn ready<T>(future: impl Future<Output = T>) -> T {

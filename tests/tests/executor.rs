@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use spotsweep::aws::{AwsExecutor, ebs, ecs, targets};
-use spotsweep::command::{Command, Prepared};
+use spotsweep::command::Command;
 use spotsweep::event::Event;
 use spotsweep::handle::Executor;
 use spotsweep::ids::SweepId;
+use spotsweep::lifecycle::Prepared;
 use spotsweep::sweep::parse;
 use spotsweep::workspace::{Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 use spotsweep_emulator::world::{InstanceState, Service, Trouble};

@@ -12,10 +12,10 @@ use spotsweep::lifecycle::{Plan, Stage, Sweep};
 use spotsweep::trial::Trial;
 use tokio::time::{Instant, sleep};
 
-use crate::args::Table;
 use crate::failure::{Context, FAILED, Failure};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
+use crate::target::Table;
 use crate::{out, show, sweeps};
 
 /// Between two looks.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 
-use crate::args::Args;
+use super::Args;
 use crate::failure::Failure;
 use crate::out;
 

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use spotsweep::cost::{Spent, dollars};
+use spotsweep::spent::{Spent, dollars};
 
-use crate::args::Table;
 use crate::failure::{Context, Failure};
+use crate::target::Table;
 use crate::{out, show, sweeps};
 
 /// Trials that are listed for a person, the dearest first; `--json` lists them all.

@@ -9,7 +9,6 @@ use spotsweep::aws::Reader;
 use spotsweep::ids::SweepId;
 use tokio::time::sleep;
 
-use crate::args::Demo;
 use crate::commands::explain;
 use crate::dropped::{Answer, Dropped, problems, upload};
 use crate::failure::{Context, FAILED, Failure};
@@ -17,12 +16,52 @@ use crate::local::batch::ZONES;
 use crate::local::checkout::Checkout;
 use crate::local::deploy::BUCKET;
 use crate::local::leftovers::Leftovers;
-use crate::local::stack::{Logs, Ready, Stack};
+use crate::local::stack::{Logs, NOTICE, Ready, Stack, StackOptions};
 use crate::local::state::{Desk, Hosting, State};
-use crate::reclaims::{NOTICE, Reclaims, Wish, turns};
+use crate::reclaims::{Reclaims, Wish, turns};
 use crate::signals::unless_stopped;
 use crate::watch::{Watched, watch};
 use crate::{out, results, sdk, show, sweep_file};
+
+/// `spotsweep demo`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  spotsweep demo
+  spotsweep demo --sweep my-sweep.yaml --json
+  spotsweep demo --reclaims 12 --seed 1         twelve spot reclaims of every kind meanwhile
+  spotsweep demo --keep out                     also keep the bucket and the table's records")]
+pub(crate) struct Demo {
+    /// The sweep file [default: the bundled digits example; with reclaims, one that trains longer]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sweep: Option<PathBuf>,
+    /// Print the sweep's summary as one line of JSON; everything else goes to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Leave a copy of the bucket and a dump of the table in DIR
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Where the models and results go, in a folder of the sweep's name
+    #[arg(long, value_name = "DIR", default_value = "spotsweep-results")]
+    pub(crate) results: PathBuf,
+    /// Give up after this many seconds of training
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: u64,
+    /// Take instances away N times while trials train on them: with notice, without, a whole zone, …
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) reclaims: u32,
+    /// Which instances, when and how: the same seed makes the same plan
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Let zones lose and regain their capacity as in a recorded spot trace: a folder of <zone>.json files
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Do not drain instances on a notice, as AWS's default is: Batch may start a trial again on the one that is taken
+    #[arg(long)]
+    pub(crate) no_draining: bool,
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+}
 
 /// Rows of the leaderboard that are shown.
 const SHOWN_ROWS: usize = 10;

@@ -2,14 +2,47 @@
 //! are, only one is held at a time; formats with columns look through them twice.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use spotsweep::sweep::SweepFile;
 
-use crate::args::{Expand, Format};
 use crate::failure::{FAILED, Failure};
 use crate::{out, show, sweep_file};
+
+/// `spotsweep expand`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  spotsweep expand sweep.yaml
+  spotsweep expand sweep.yaml --limit 10 --format table")]
+pub(crate) struct Expand {
+    /// The sweep file; - reads standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only the first N trials
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Format::Json)]
+    pub(crate) format: Format,
+    /// Stands for the upload's version, which seeds random sampling in files that fix no seed
+    #[arg(long, value_name = "VERSION", default_value = "")]
+    pub(crate) file_version: String,
+}
+
+/// How `expand` prints trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object per line
+    Json,
+    /// Comma-separated values with a header
+    Csv,
+    /// Aligned columns
+    Table,
+}
 
 /// Exit code 1 for an invalid file.
 pub(crate) fn run(args: &Expand) -> Result<ExitCode, Failure> {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Deserialize;
@@ -12,10 +12,33 @@ use spotsweep::ids::SweepId;
 use spotsweep::store;
 use spotsweep::trial::Trial;
 
-use crate::args::{Explain, Table};
 use crate::failure::{Context, Failure};
 use crate::story::History;
+use crate::target::Table;
 use crate::{out, sweeps, target};
+
+/// `spotsweep explain`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  spotsweep explain digits-1a2b3c4d5e6f 7
+  spotsweep explain digits-1a2b3c4d5e6f 7 --kept out    after spotsweep demo --keep out")]
+pub(crate) struct Explain {
+    /// The sweep's id, as `ls` and `submit` print it
+    #[arg(value_name = "SWEEP")]
+    pub(crate) sweep: String,
+    /// The trial's index within the sweep, from 0
+    #[arg(value_name = "INDEX")]
+    pub(crate) index: u32,
+    /// Print everything as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Read the copy of the table that `demo --keep DIR` made
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
+    pub(crate) kept: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) table: Table,
+}
 
 /// Fails for a trial that is not there.
 pub(crate) async fn run(args: Explain) -> Result<ExitCode, Failure> {

@@ -15,9 +15,9 @@ use spotsweep::leaderboard::ranking;
 use spotsweep::lifecycle::{Plan, Ranking, Sweep};
 use spotsweep::trial::Trial;
 
-use crate::args::Table;
 use crate::failure::{Context, Failure};
 use crate::sweeps::Found;
+use crate::target::Table;
 use crate::{out, sweeps};
 
 /// `spotsweep export`

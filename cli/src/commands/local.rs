@@ -1,24 +1,51 @@
 //! `spotsweep local`: the stack in the background.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
+use clap::Subcommand;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 use tokio::time::sleep;
 
-use crate::args::{Local, Up};
 use crate::failure::{Context, Failure};
 use crate::local::checkout::Checkout;
 use crate::local::group::Group;
 use crate::local::run_folder::tail;
-use crate::local::stack::{Logs, Ready, Stack};
+use crate::local::stack::{Logs, Ready, Stack, StackOptions};
 use crate::local::state::{Desk, Hosting, State};
 use crate::out;
 use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
 use crate::signals::{requested_stop, unless_stopped};
+
+/// `spotsweep local`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Local {
+    /// Start the local stack and leave it running
+    #[command(after_help = "Example:\n  spotsweep local up && eval \"$(spotsweep local env)\"")]
+    Up(Up),
+    /// Stop the local stack and everything that it started
+    #[command(after_help = "Example:\n  spotsweep local down")]
+    Down,
+    /// Print the variables that let SDKs and tools reach the local stack
+    #[command(after_help = "Example:\n  eval \"$(spotsweep local env)\"")]
+    Env,
+    /// Host the local stack until told to stop (what `up` starts in the background)
+    #[command(hide = true)]
+    Serve(Up),
+}
+
+/// `spotsweep local up`
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Up {
+    /// The folder that trials run in [default: examples/digits]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) code: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) stack: StackOptions,
+}
 
 /// Between two looks at a starting or stopping stack.
 const POLL: Duration = Duration::from_millis(50);

@@ -9,10 +9,10 @@ use spotsweep::trial::Trial;
 use tokio::time::sleep;
 
 use self::stream::{Read, Stream};
-use crate::args::Table;
 use crate::failure::{Context, Failure};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
+use crate::target::Table;
 use crate::{out, sweeps};
 
 /// Between two looks at what goes on.

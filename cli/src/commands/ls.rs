@@ -6,9 +6,20 @@ use serde_json::{Value, json};
 use spotsweep::aws::Reader;
 use spotsweep::lifecycle::Sweep;
 
-use crate::args::Ls;
 use crate::failure::{Context, Failure};
+use crate::target::Table;
 use crate::{out, show, target};
+
+/// `spotsweep ls`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  spotsweep ls --json")]
+pub(crate) struct Ls {
+    /// One line of JSON per sweep
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) table: Table,
+}
 
 /// Newest first.
 pub(crate) async fn run(args: Ls) -> Result<ExitCode, Failure> {

@@ -7,12 +7,12 @@ use serde_json::json;
 use spotsweep::leaderboard::{ranked, ranking};
 use spotsweep::trial::JobStatus;
 
-use crate::args::Table;
 use crate::download::{Arrival, Object, Present, fetch, list};
 use crate::failure::Failure;
 use crate::progress::Transfer;
 use crate::show;
 use crate::sweeps::Found;
+use crate::target::Table;
 use crate::{out, sweeps};
 
 /// `spotsweep pull`

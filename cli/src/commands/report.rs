@@ -9,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::args::Table;
 use crate::download::{Present, fetch, list};
 use crate::failure::{Context, Failure};
 use crate::sweeps::Found;
+use crate::target::Table;
 use crate::{out, sweeps};
 
 /// What the report is called among a sweep's results.

@@ -11,11 +11,11 @@ use spotsweep::sweep::{self, MAX_FILE_BYTES};
 use spotsweep::trial::JobStatus;
 use spotsweep::upload::Upload;
 
-use crate::args::Table;
 use crate::dropped::{Answer, Dropped, problems, upload_to};
 use crate::failure::{Context, FAILED, Failure};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
+use crate::target::Table;
 use crate::{out, sweep_file, sweeps};
 
 /// `spotsweep retry`

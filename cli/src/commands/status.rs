@@ -3,16 +3,30 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use spotsweep::cost::dollars;
 use spotsweep::leaderboard::{ranked, ranking};
 use spotsweep::lifecycle::{Ranking, Sweep};
+use spotsweep::spent::dollars;
 use spotsweep::trial::{JobStatus, Trial};
 
-use crate::args::Status;
 use crate::commands::ls;
 use crate::failure::Failure;
 use crate::progress::Figures;
+use crate::target::Table;
 use crate::{out, show, sweeps};
+
+/// `spotsweep status`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  spotsweep status digits-1a2b3c4d5e6f")]
+pub(crate) struct Status {
+    /// The sweep's id, as `ls` and `submit` print it
+    #[arg(value_name = "SWEEP")]
+    pub(crate) sweep: String,
+    /// Print everything as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) table: Table,
+}
 
 /// Trials that are listed for a person; `--json` lists them all.
 const SHOWN_TRIALS: usize = 50;

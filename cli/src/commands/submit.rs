@@ -1,15 +1,34 @@
 //! `spotsweep submit`: a file into the bucket, and what becomes of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::Value;
 
-use crate::args::Submit;
 use crate::dropped::{Answer, Dropped, problems};
 use crate::failure::{FAILED, Failure};
 use crate::signals::unless_stopped;
 use crate::{out, sdk, sweep_file, target};
+
+/// `spotsweep submit`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --bucket the local stack is used where one is running.
+
+Examples:
+  spotsweep submit sweep.yaml
+  spotsweep submit sweep.yaml --bucket my-sweeps")]
+pub(crate) struct Submit {
+    /// The sweep file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The control plane's bucket
+    #[arg(long, env = "SPOTSWEEP_BUCKET", value_name = "BUCKET")]
+    pub(crate) bucket: Option<String>,
+    /// Print the plan as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Validates first: a file with mistakes is not uploaded.
 pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {

@@ -8,12 +8,13 @@ use ratatui::style::Style;
 use spotsweep::aws::Reader;
 use tokio::time::{Instant, sleep_until};
 
-use crate::args::Table;
 use crate::failure::{Context, Failure};
 use crate::live::look::{Batch, Look};
-use crate::live::model::{Model, duration};
+use crate::live::model::Model;
 use crate::live::screen::{Key, Screen, is_there};
+use crate::show::duration;
 use crate::signals::unless_stopped;
+use crate::target::Table;
 use crate::{out, show, target};
 
 /// Between two looks.

@@ -1,12 +1,28 @@
 //! `spotsweep validate`: the verdict on a sweep file.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::args::Validate;
 use crate::failure::{FAILED, Failure};
 use crate::{out, sweep_file};
+
+/// `spotsweep validate`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes: 0 valid, 1 invalid, 2 wrong usage or unreadable file.
+
+Examples:
+  spotsweep validate sweep.yaml
+  spotsweep validate sweep.yaml --json")]
+pub(crate) struct Validate {
+    /// The sweep file; - reads standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print the verdict as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Exit code 0 for a valid file, 1 for an invalid one.
 pub(crate) fn run(args: &Validate) -> Result<ExitCode, Failure> {

@@ -9,7 +9,6 @@ use spotsweep::lifecycle::Stage;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::args::Table;
 use crate::failure::{FAILED, Failure};
 use crate::live::Happening;
 use crate::live::draw::{View, clock, draw, text};
@@ -17,6 +16,7 @@ use crate::live::look::{Look, Watcher, outcome};
 use crate::live::model::Model;
 use crate::live::screen::{Key, Screen, has_colours, is_there};
 use crate::signals::unless_stopped;
+use crate::target::Table;
 use crate::{out, sweeps};
 
 /// Between two frames: the clock goes on.

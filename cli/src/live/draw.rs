@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 use super::grid::{Standing, cells};
-use super::model::{Model, Toll, Zone, duration};
+use super::model::{Model, Toll, Zone};
 use super::spark;
+use crate::show::duration;
 
 /// Rows of zones and of waits that are shown.
 const MOST_ROWS: usize = 4;

@@ -10,7 +10,7 @@ use spotsweep::trial::Trial;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep};
 
-use super::waits;
+use super::queued;
 use crate::failure::{Context, Failure};
 use crate::sweeps::Found;
 
@@ -96,7 +96,7 @@ impl Watcher {
         let trials = if sweep.plan.is_some() { self.found.trials().await? } else { Vec::new() };
         let at = Timestamp::now();
         let batch =
-            if waits::is_long(&sweep, &trials, at) { self.ask(&sweep, &trials).await } else { Batch::default() };
+            if queued::is_long(&sweep, &trials, at) { self.ask(&sweep, &trials).await } else { Batch::default() };
         Ok(Look { at, sweep, trials, batch })
     }
 
@@ -171,7 +171,7 @@ pub(crate) async fn outcome(found: &Found) -> Result<Value, Failure> {
 fn waiting(plan: &Plan, trials: &[Trial]) -> Vec<String> {
     let mut seen = trials.iter().peekable();
     let job = |index: u32| match seen.next_if(|trial| trial.index == index) {
-        Some(trial) => waits::is_waiting(trial).then(|| trial.job.to_string()),
+        Some(trial) => queued::is_waiting(trial).then(|| trial.job.to_string()),
         None => plan.job_of(index).map(|job| job.to_string()),
     };
     (0..plan.trials).filter_map(job).take(MOST_IDS).collect()

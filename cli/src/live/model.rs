@@ -265,17 +265,6 @@ fn toll(trials: &[Trial], now: Timestamp) -> Toll {
     toll
 }
 
-/// Seconds as a person says them.
-pub(crate) fn duration(seconds: f64) -> String {
-    let whole = seconds.max(0.0).round() as u64;
-    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min {seconds:02} s"),
-        (hours, minutes) => format!("{hours} h {minutes:02} min"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use spotsweep::lifecycle::Stage;
@@ -369,13 +358,6 @@ mod tests {
         for look in [failed, rejected] {
             let (model, _) = Model::new(look);
             assert!(model.look.is_over() && !model.is_good());
-        }
-    }
-
-    #[test]
-    fn durations_read_well() {
-        for (seconds, text) in [(0.4, "0 s"), (59.4, "59 s"), (61.0, "1 min 01 s"), (7_260.0, "2 h 01 min")] {
-            assert_eq!(duration(seconds), text);
         }
     }
 }

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
-use spotsweep::lifecycle::{Plan, Stage, Sweep};
+use jiff::Timestamp;
+use spotsweep::lifecycle::{Plan, Stage};
 use spotsweep::trial::{JobStatus, Trial};
 
 use super::happening::is_mounted;
 use super::look::{Batch, Look};
-use super::model::duration;
-
-/// To be RUNNABLE for longer is worth a word: an instance takes that long to come.
-const USUAL_WAIT: SignedDuration = SignedDuration::from_secs(60);
+use super::queued::{USUAL_WAIT, longest};
+use crate::show::duration;
 
 /// A sentence each; none where nothing is waited for but the end of what runs.
 pub(super) fn waits(look: &Look) -> Vec<String> {
@@ -32,25 +30,6 @@ pub(super) fn waits(look: &Look) -> Vec<String> {
         (Stage::Running, None) | (Stage::Settled | Stage::Rejected, _) => Vec::new(),
     };
     stopped.into_iter().chain(of_stage).collect()
-}
-
-/// Whether Batch is worth being asked why trials wait.
-pub(super) fn is_long(sweep: &Sweep, trials: &[Trial], now: Timestamp) -> bool {
-    let since = sweep.plan.as_ref().and_then(|plan| longest(sweep, plan, trials)).map(|(_, since)| since);
-    sweep.stage == Stage::Running && since.is_some_and(|since| now.duration_since(since) > USUAL_WAIT / 2)
-}
-
-/// How many trials wait for an instance, and since when the first of them.
-fn longest(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Option<(usize, Timestamp)> {
-    let waiting: Vec<&Trial> = trials.iter().filter(|trial| is_waiting(trial)).collect();
-    let unseen = (plan.trials as usize).saturating_sub(trials.len());
-    let since_upload = (unseen > 0).then_some(sweep.upload.uploaded_at);
-    let since = waiting.iter().map(|trial| trial.stopped_at().unwrap_or(sweep.upload.uploaded_at));
-    Some((waiting.len() + unseen, since.chain(since_upload).min()?))
-}
-
-pub(super) fn is_waiting(trial: &Trial) -> bool {
-    matches!(trial.status, JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable)
 }
 
 fn capacity(look: &Look, plan: &Plan) -> Vec<String> {
@@ -126,6 +105,7 @@ fn settling(trials: &[Trial]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::queued::is_long;
     use super::*;
     use crate::live::samples::{at, look, parked, running, succeeded, trial};
 

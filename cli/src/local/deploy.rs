@@ -2,18 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use aws_config::SdkConfig;
-use aws_sdk_cloudformation::types::{Capability, Parameter, StackStatus};
 use aws_sdk_s3::primitives::ByteStream;
-use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, Failure};
 use crate::local::checkout::Checkout;
 use crate::local::job_role;
 use crate::local::package::{Bootstraps, Packaged, point_at};
 use crate::local::run_folder::RunFolder;
+use crate::local::template::{Template, describe};
 use crate::sdk;
 
 /// The local control plane's bucket.
@@ -24,8 +22,6 @@ const ARTIFACTS: &str = "spotsweep-local-artifacts";
 pub(crate) const STACK: &str = "spotsweep-local";
 /// The one function that no rule calls: the runner does.
 pub(crate) const CLAIM_FUNCTION: &str = "trial-claim";
-/// ministack takes under a second.
-const DEPLOY_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The template and the zips, ready to be uploaded.
 #[derive(Debug)]
@@ -121,59 +117,6 @@ impl Package {
     }
 }
 
-/// A template and what it is deployed with.
-#[derive(Debug)]
-pub(crate) struct Template<'a> {
-    /// Name of the stack.
-    pub(crate) stack: &'a str,
-    /// The template's text.
-    pub(crate) text: &'a str,
-    /// Names and values.
-    pub(crate) parameters: &'a [(&'a str, &'a str)],
-}
-
-impl Template<'_> {
-    /// Creates the stack and waits until it is there.
-    pub(crate) async fn deploy(&self, client: &aws_sdk_cloudformation::Client) -> Result<(), Failure> {
-        let parameter =
-            |(key, value): &(&str, &str)| Parameter::builder().parameter_key(*key).parameter_value(*value).build();
-        client
-            .create_stack()
-            .stack_name(self.stack)
-            .template_body(self.text)
-            .capabilities(Capability::CapabilityNamedIam)
-            .capabilities(Capability::CapabilityAutoExpand)
-            .set_parameters(Some(self.parameters.iter().map(parameter).collect()))
-            .send()
-            .await
-            .context(|| format!("cannot deploy {}", self.stack))?;
-        let deadline = Instant::now() + DEPLOY_DEADLINE;
-        loop {
-            match status(client, self.stack).await? {
-                StackStatus::CreateComplete => return Ok(()),
-                StackStatus::CreateInProgress if Instant::now() < deadline => sleep(Duration::from_millis(50)).await,
-                other => return Err(refused(client, self.stack, &other).await),
-            }
-        }
-    }
-}
-
-async fn describe(
-    client: &aws_sdk_cloudformation::Client,
-    stack: &str,
-) -> Result<aws_sdk_cloudformation::types::Stack, Failure> {
-    let stacks = client.describe_stacks().stack_name(stack).send().await.context(|| "cannot follow the deployment")?;
-    let stack = stacks.stacks.unwrap_or_default().into_iter().next();
-    stack.ok_or_else(|| Failure::new("the stack that was just created is not listed"))
-}
-
-async fn status(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<StackStatus, Failure> {
-    describe(client, stack)
-        .await?
-        .stack_status
-        .ok_or_else(|| Failure::new("the stack that was just created has no status"))
-}
-
 async fn outputs(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result<BTreeMap<String, String>, Failure> {
     let outputs = describe(client, stack).await?.outputs.unwrap_or_default();
     Ok(outputs.into_iter().filter_map(|output| Some((output.output_key?, output.output_value?))).collect())
@@ -182,19 +125,4 @@ async fn outputs(client: &aws_sdk_cloudformation::Client, stack: &str) -> Result
 fn output<'a>(outputs: &'a BTreeMap<String, String>, name: &str) -> Result<&'a str, Failure> {
     let found = outputs.get(name).map(String::as_str);
     found.ok_or_else(|| Failure::new(format!("the control plane names no {name} in its outputs")))
-}
-
-/// Why the deployment did not complete, resource by resource.
-async fn refused(client: &aws_sdk_cloudformation::Client, stack: &str, status: &StackStatus) -> Failure {
-    let events = client.describe_stack_events().stack_name(stack).send().await;
-    let reasons: Vec<String> = events
-        .map(|events| events.stack_events.unwrap_or_default())
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|event| {
-            let reason = event.resource_status_reason.filter(|reason| !reason.is_empty())?;
-            Some(format!("\n    {}: {reason}", event.logical_resource_id.unwrap_or_default()))
-        })
-        .collect();
-    Failure::new(format!("deploying {stack} ended as {status}{}", reasons.concat()))
 }

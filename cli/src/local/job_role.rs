@@ -4,7 +4,7 @@
 use aws_sdk_cloudformation::Client;
 
 use crate::failure::Failure;
-use crate::local::deploy::Template;
+use crate::local::template::Template;
 
 /// The role's name.
 pub(crate) const JOB_ROLE: &str = "job";

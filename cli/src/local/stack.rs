@@ -10,7 +10,6 @@ use spotsweep_emulator::world::World;
 use spotsweep_emulator::{Config, Emulator, Volumes};
 use tokio::time::timeout;
 
-use crate::args::StackOptions;
 use crate::failure::{Context, Failure};
 use crate::local::batch::{self, QUEUE, ZONES};
 use crate::local::build::build;
@@ -22,8 +21,24 @@ use crate::local::ministack::Ministack;
 use crate::local::package::link;
 use crate::local::run_folder::RunFolder;
 use crate::local::venv::Venv;
-use crate::reclaims::NOTICE;
 use crate::sdk::{self, LOCAL_REGION};
+
+/// What a notice is worth here; on AWS it is two minutes.
+pub(crate) const NOTICE: Duration = Duration::from_millis(2_000);
+
+/// How the local stack is made.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct StackOptions {
+    /// Job definition of sweeps that name none: train runs train.py, train-seed runs train_seed.py
+    #[arg(long, value_name = "NAME", default_value = "train", value_parser = ["train", "train-seed"])]
+    pub(crate) job_definition: String,
+    /// Take the functions and the runner from DIR instead of building them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) binaries: Option<PathBuf>,
+    /// Make volumes real: ext4 on loop devices, mounted (needs root); else they are folders
+    #[arg(long)]
+    pub(crate) block_devices: bool,
+}
 
 /// Killing jobs takes no time; a stuck one must not hold the rest up.
 const EMULATOR_STOP_DEADLINE: Duration = Duration::from_secs(10);

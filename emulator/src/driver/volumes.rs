@@ -19,6 +19,7 @@ use super::tree;
 use crate::world::ebs::VolumeOrder;
 
 mod block;
+mod blocking;
 mod directory;
 mod disk;
 mod tool;

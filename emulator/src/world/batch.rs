@@ -1,5 +1,6 @@
 //! AWS Batch: compute environments, job queues, job definitions and jobs.
 
+use crate::world::ids::RunRef;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use serde_json::{Map, Value};
@@ -22,7 +23,7 @@ pub use container::{ContainerOverrides, ResourceRequirement, Variable};
 pub use definition::{DescribeJobDefinitions, LARGEST_DEFINITION, RegisterJobDefinition};
 pub use describe::DescribeJobs;
 pub use job::Status;
-pub(crate) use job::{Attempt, Job, RunRef, Stopping};
+pub(crate) use job::{Attempt, Job, Stopping};
 pub use list::{JobFilter, ListJobs};
 pub use retry::{EvaluateOnExit, RetryStrategy};
 pub use setup::{ComputeEnvironmentOrder, CreateComputeEnvironment, CreateJobQueue, Describe};

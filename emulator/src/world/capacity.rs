@@ -7,8 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::batch::RunRef;
 use super::catalog::Resources;
+use super::ids::RunRef;
 use super::instance::{Instance, InstanceState};
 use super::{Timer, World};
 

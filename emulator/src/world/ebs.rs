@@ -27,7 +27,6 @@ mod token;
 use super::{ApiError, World};
 pub use attachment::{AttachVolume, DetachVolume};
 pub use bytes::{Files, NotAttached};
-pub use create::CreateVolume;
 pub use leftovers::{LeftAttachment, LeftSnapshot, LeftVolume, Leftovers};
 pub use order::VolumeOrder;
 pub use snapshot::CreateSnapshot;
@@ -48,6 +47,27 @@ pub(super) struct Ebs {
     /// Whether somebody else keeps the bytes: see [`World::with_bytes_outside`].
     outside: bool,
     orders: Vec<VolumeOrder>,
+}
+
+/// Parameters of CreateVolume.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CreateVolume {
+    /// Where.
+    pub zone: String,
+    /// GiB; the snapshot's if absent.
+    pub size_gib: Option<u32>,
+    /// Its bytes; none for an empty volume.
+    pub snapshot: Option<String>,
+    /// `gp2` (the default, fact 26) or `gp3`.
+    pub volume_type: Option<String>,
+    /// A volume of an encrypted snapshot is encrypted anyway.
+    pub encrypted: bool,
+    /// Makes the request repeatable: at most 64 ASCII characters.
+    pub client_token: Option<String>,
+    /// MiB/s, 100 to 300, with a snapshot only.
+    pub initialization_rate: Option<u32>,
+    /// Tags of the volume.
+    pub tags: Tags,
 }
 
 /// Where a volume is in its life.

@@ -1,7 +1,7 @@
 //! EC2's API for instances: DescribeInstances, TerminateInstances, DescribeAvailabilityZones.
 
 use super::filter::Resource;
-use super::instance::Cause;
+use super::instance::{Cause, instance_not_found};
 use super::{ApiError, Filter, Instance, InstanceState, Selection, World};
 
 impl World {
@@ -82,15 +82,6 @@ pub(super) fn check_instance_id(id: &str) -> Result<(), ApiError> {
     }
     let message = format!("Invalid id: \"{id}\" (expecting \"i-...\")");
     Err(ApiError::ec2("InvalidInstanceID.Malformed", message))
-}
-
-/// EC2's answer to ids that name no instance.
-pub(super) fn instance_not_found(ids: &[&str]) -> ApiError {
-    let message = match ids {
-        [one] => format!("The instance ID '{one}' does not exist"),
-        _ => format!("The instance IDs '{}' do not exist", ids.join(", ")),
-    };
-    ApiError::ec2("InvalidInstanceID.NotFound", message)
 }
 
 /// `i-` and 8 (old) or 17 hex digits.

@@ -2,6 +2,13 @@
 
 use crate::rng::Rng;
 
+/// Names a run within the World.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RunRef {
+    pub(crate) job: usize,
+    pub(crate) index: usize,
+}
+
 /// Source of every id in the World.
 #[derive(Debug)]
 pub(crate) struct Ids(Rng);

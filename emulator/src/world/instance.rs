@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::batch::RunRef;
 use super::catalog::Resources;
+use super::ids::RunRef;
 use super::{ApiError, Effect, Timer, World};
 
 /// From shutting-down to terminated.
@@ -216,7 +216,7 @@ impl World {
 
     fn live_spot(&mut self, id: &str) -> Result<&mut Instance, ApiError> {
         let Some(instance) = self.instances.get_mut(id) else {
-            return Err(super::ec2::instance_not_found(&[id]));
+            return Err(instance_not_found(&[id]));
         };
         if !instance.spot || !instance.state.is_live() {
             let message = format!("The instance '{id}' is not a live Spot instance.");
@@ -289,4 +289,13 @@ impl World {
         }
         self.after(REMEMBERED, Timer::Forgotten { instance: id.to_owned() });
     }
+}
+
+/// EC2's answer to ids that name no instance.
+pub(super) fn instance_not_found(ids: &[&str]) -> ApiError {
+    let message = match ids {
+        [one] => format!("The instance ID '{one}' does not exist"),
+        _ => format!("The instance IDs '{}' do not exist", ids.join(", ")),
+    };
+    ApiError::ec2("InvalidInstanceID.NotFound", message)
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::World;
 use super::ebs::{Snapshot, Volume};
-use super::{World, batch::RunRef};
+use super::ids::RunRef;
 
 /// What things were like, oldest first.
 #[derive(Debug)]

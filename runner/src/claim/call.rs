@@ -9,7 +9,8 @@ use spotsweep::claim::{ClaimRequest, Reply, Request};
 use tokio::time::{Instant, sleep};
 
 use super::Claims;
-use crate::exit::say;
+use crate::exit::Failure;
+use crate::log::say;
 use spotsweep::cause::chain;
 
 /// First pause between two tries; doubles up to [`LONGEST_PAUSE`].
@@ -50,6 +51,14 @@ impl CallError {
                 !refused && !matches!(**source, SdkError::ConstructionFailure(_))
             }
         }
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        let passes = error.passing();
+        let cause = Box::new(error);
+        if passes { Self::Unanswered(cause) } else { Self::Claim(cause) }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use spotsweep::claim::Seal;
 
 use super::files::{Stamp, newest};
-use crate::exit::say;
+use crate::log::say;
 
 const NAME: &str = "seal.json";
 /// Written first, then put in the other's place.

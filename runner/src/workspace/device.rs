@@ -10,7 +10,8 @@ use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use spotsweep::claim::WorkspaceGrant;
 use tokio::time::{Instant, sleep};
 
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
+use crate::log::say;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(100);

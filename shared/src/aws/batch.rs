@@ -18,9 +18,10 @@ use super::ebs;
 use super::executor::{Outcome, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use super::origin::{self, Resolved};
-use crate::command::{Command, DescribedJob, Prepared, Submission};
+use crate::command::{Command, Submission};
 use crate::event::{self, Event};
-use crate::ids::{JobName, SweepId};
+use crate::ids::{DescribedJob, JobName, SweepId};
+use crate::lifecycle::Prepared;
 use crate::trial::{AGENT_FAILED, HOST_GONE, INTERRUPTED_EXIT_CODE, NOT_STARTED};
 
 /// What stands before the name in a job definition's ARN.

@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 use super::emf;
 use crate::event::{Event, Subject};
 use crate::ids::SweepId;
-use crate::metrics::Metric;
+use crate::metrics::{Metric, Telemetry};
 use crate::store::{Audit, Change, CommitError, Held, History, Record, Store, View};
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
@@ -68,7 +68,7 @@ impl DynamoStore {
         sweep: &SweepId,
         sk: String,
     ) -> Result<Option<Held<T>>, BoxError> {
-        self.row(sweep, sk).await?.map(rows::held).transpose()
+        self.row(sweep, sk).await?.map(history::held).transpose()
     }
 
     async fn row(&self, sweep: &SweepId, sk: String) -> Result<Option<Row>, BoxError> {
@@ -250,7 +250,9 @@ impl Store for DynamoStore {
         self.put_record(record, before, mark).await?;
         Ok(recent)
     }
+}
 
+impl Telemetry for DynamoStore {
     fn measured(&self, event: &Event, metrics: &[Metric], now: Timestamp) {
         emf::publish(&self.table, event, metrics, now);
     }

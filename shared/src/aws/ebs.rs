@@ -1,5 +1,6 @@
 //! EC2 for workspaces: one call, answered with what has become known. Chooses nothing.
 
+mod create;
 mod failure;
 mod snapshot;
 mod volume;
@@ -51,7 +52,7 @@ impl Service for Ebs {
 async fn call(client: &Client, of: TrialRef, call: Call) -> Outcome {
     let fact = match call {
         Call::CreateVolume(wanted) => {
-            let facts = volume::create(client, &of, &wanted).await?;
+            let facts = create::volume(client, &of, &wanted).await?;
             return Ok(facts.into_iter().map(|fact| Event::Workspace(of.clone(), fact)).collect());
         }
         Call::FindVolume { operation } => volume::find(client, &of, operation).await?,

@@ -2,10 +2,10 @@
 
 use super::sweep_upload::settle;
 use super::{Context, Decision, resubmission, workspace};
-use crate::command::{Command, DescribedJob};
+use crate::command::Command;
 use crate::diagnosis::GIVEN_UP;
 use crate::event::{Event, PartJob, TrialJob};
-use crate::ids::JobId;
+use crate::ids::{DescribedJob, JobId};
 use crate::lifecycle::{Plan, Stage, Sweep};
 use crate::store::{Held, View};
 use crate::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};

@@ -3,9 +3,9 @@
 use super::sweep_upload::{first_command, give_up, last_failure, refused, withdraw, write_plan};
 use super::{Context, Decision};
 use crate::announcement::{Announcement, Kind};
-use crate::command::{Command, DescribedJob};
+use crate::command::Command;
 use crate::event::Event;
-use crate::ids::JobId;
+use crate::ids::{DescribedJob, JobId};
 use crate::lifecycle::{Stage, Sweep};
 use crate::settings::LONGEST_BACKOFF;
 use crate::store::{Overdue, View};

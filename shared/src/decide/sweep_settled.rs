@@ -2,11 +2,11 @@
 
 use super::{Context, Decision};
 use crate::announcement::Announcement;
-use crate::command::{Command, DescribedJob};
+use crate::command::Command;
 use crate::diagnosis::OVER_BUDGET;
 use crate::event::Event;
 use crate::gathered::{Gathered, Wanted};
-use crate::ids::{JobId, SweepId};
+use crate::ids::{DescribedJob, JobId, SweepId};
 use crate::lifecycle::{Plan, Stage, Sweep};
 use crate::store::{Held, View};
 use crate::trial::Trial;

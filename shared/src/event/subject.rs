@@ -1,8 +1,7 @@
 //! What an event is about, and what it is called.
 
 use super::{Ask, Ending, Event, PartJob, TrialRequest};
-use crate::command::DescribedJob;
-use crate::ids::{Run, SweepId};
+use crate::ids::{DescribedJob, Run, SweepId};
 
 /// The record or records that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]

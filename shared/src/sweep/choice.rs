@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::conditions::{Directory, MAX_NAMES, alternatives};
-use super::document::WANDB_KEYS;
 use super::fields::Fields;
 use super::parameters::{self, Method};
 use super::plan::{Candidates, ListPattern, Plan, Shuffle, seed};
@@ -13,6 +12,29 @@ use super::problem::{Place, Report, nearest};
 use super::size::{self, Limits};
 use super::tree::{self, Kind, Node};
 use super::values::canonical;
+
+/// Top-level keys of a W&B config.
+pub(crate) const WANDB_KEYS: [&str; 19] = [
+    "method",
+    "parameters",
+    "metric",
+    "run_cap",
+    "program",
+    "command",
+    "spotsweep",
+    "name",
+    "description",
+    "project",
+    "entity",
+    "apiVersion",
+    "kind",
+    "controller",
+    "early_terminate",
+    "metrics",
+    "scheduler",
+    "job",
+    "image_uri",
+];
 
 /// Keys under `spotsweep:` that choose and order trials.
 pub(crate) const SAMPLING_KEYS: [&str; 5] = ["trials", "seed", "exclude", "first", "order"];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::choice::{SAMPLING_KEYS, Sampling, list_plan, wandb, wrapped_list};
+use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
 use super::fields::Fields;
 use super::parameters::{self, Method};
 use super::problem::{Place, Problem, Report, nearest};
@@ -12,29 +12,6 @@ use super::{Goal, MetricGoal, Settings, SweepFile, settings, template};
 
 /// Top-level keys of a plain list that is wrapped in a mapping.
 pub(crate) const LIST_KEYS: [&str; 7] = ["trials", "metric", "spotsweep", "program", "command", "name", "description"];
-
-/// Top-level keys of a W&B config.
-pub(crate) const WANDB_KEYS: [&str; 19] = [
-    "method",
-    "parameters",
-    "metric",
-    "run_cap",
-    "program",
-    "command",
-    "spotsweep",
-    "name",
-    "description",
-    "project",
-    "entity",
-    "apiVersion",
-    "kind",
-    "controller",
-    "early_terminate",
-    "metrics",
-    "scheduler",
-    "job",
-    "image_uri",
-];
 
 /// Reads the file. Where problems remain, the report has them and the result must not be used.
 pub(crate) fn read(text: &str, version: &str, report: &mut Report<'_>) -> Option<SweepFile> {

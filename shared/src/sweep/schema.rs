@@ -6,8 +6,9 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use super::choice::WANDB_KEYS;
 use super::command::MACROS;
-use super::document::{LIST_KEYS, WANDB_KEYS};
+use super::document::LIST_KEYS;
 use super::parameter::{FORMS, Form};
 use super::{MAX_TRIALS, Settings};
 

@@ -11,10 +11,7 @@ use spotsweep::store::{Held, History, View};
 use spotsweep::upload::Upload;
 use spotsweep::workspace::{Call, Origin, WorkspacePlan};
 
-use super::words;
-
-/// Batch's id of the trial's job.
-pub(super) const JOB: &str = "job";
+use super::words::{self, JOB};
 
 /// The trial and its surroundings.
 pub(super) struct Theatre {
@@ -55,11 +52,6 @@ impl Theatre {
         Ok(Self { sweep, view, settings, now })
     }
 
-    /// The sweep's id.
-    pub(super) fn sweep(&self) -> SweepId {
-        self.sweep.clone()
-    }
-
     /// Lets an event happen, and says what follows.
     pub(super) fn when(&mut self, text: &str) -> Result<Vec<String>, String> {
         if let ["wait", seconds] = text.split_whitespace().collect::<Vec<_>>().as_slice() {
@@ -67,7 +59,7 @@ impl Theatre {
             self.now += SignedDuration::from_secs(seconds);
             return Ok(vec![]);
         }
-        let event = words::event(self, text)?;
+        let event = words::event(&self.sweep, text)?;
         let (before, notes) = (self.stage(), self.notes());
         let decision = decide(&self.view, &event, &self.settings, self.now);
         let mut follows = match &decision.answer {

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use spotsweep::claim::{Found, Machine, NoticeKind, Outputs, Seal};
 use spotsweep::event::{Ask, Ending, Event, TrialJob, TrialRequest};
-use spotsweep::ids::JobId;
+use spotsweep::ids::{JobId, SweepId};
 use spotsweep::trial::{Attempt, HOST_GONE, JobStatus, Observation};
 use spotsweep::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 
-use super::theatre::{JOB, Theatre};
+/// Batch's id of the trial's job.
+pub(super) const JOB: &str = "job";
 
-pub(super) fn event(theatre: &Theatre, text: &str) -> Result<Event, String> {
+pub(super) fn event(sweep: &SweepId, text: &str) -> Result<Event, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let trial = TrialRef { sweep: theatre.sweep(), index: 0 };
+    let trial = TrialRef { sweep: sweep.clone(), index: 0 };
     let fact = |fact| Ok(Event::Workspace(trial.clone(), fact));
     match words.as_slice() {
         ["located", "attempt", attempt, "on", instance, "in", zone] => Ok(Event::AttemptLocated {
@@ -70,7 +71,7 @@ pub(super) fn event(theatre: &Theatre, text: &str) -> Result<Event, String> {
         }
         ["attempt", attempt, ask @ ..] => {
             let ask = asked(ask)?;
-            let (sweep, job) = (theatre.sweep(), JobId::from(JOB.to_owned()));
+            let (sweep, job) = (sweep.clone(), JobId::from(JOB.to_owned()));
             Ok(Event::TrialRequested(TrialRequest { sweep, index: 0, job, attempt: number(attempt)?, ask }))
         }
         _ => Err("no such event".into()),

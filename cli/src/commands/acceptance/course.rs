@@ -7,9 +7,9 @@ use aws_sdk_s3::primitives::ByteStream;
 use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep::aws::Reader;
-use spotsweep::cost::Spent;
 use spotsweep::ids::SweepId;
 use spotsweep::lifecycle::{Stage, Sweep};
+use spotsweep::spent::Spent;
 use spotsweep::trial::{JobStatus, Trial};
 use tokio::time::{Instant, sleep};
 

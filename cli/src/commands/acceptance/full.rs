@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use spotsweep::aws::Reader;
-use spotsweep::cost::dollars;
 use spotsweep::ids::SweepId;
+use spotsweep::spent::dollars;
 use tokio::time::{Instant, sleep};
 
 use super::chaos::{Chaos, Made};

@@ -13,8 +13,16 @@ use rustix::fs::{SeekFrom, major, minor, seek};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use super::disk::{Mount, beside, cannot};
+use super::blocking::{beside, cannot};
 use super::{tool, until};
+
+/// A place where a job has a volume mounted.
+pub(super) struct Mount {
+    /// A process that sees it.
+    pub(super) main: Pid,
+    /// Where that process sees it.
+    pub(super) point: PathBuf,
+}
 
 const GIB: u64 = 1 << 30;
 /// What a difference is looked for by.

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::disk::{beside, cannot};
+use super::blocking::{beside, cannot};
 use super::tool;
 
 /// Where the runner shows a trial its workspace.

@@ -4,19 +4,10 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::process::Pid;
-
-use super::block::Loops;
+use super::block::{Loops, Mount};
+use super::blocking::cannot;
 use super::{block, device_link, directory};
 use crate::driver::groups::Running;
-
-/// A place where a job has a volume mounted.
-pub(super) struct Mount {
-    /// A process that sees it.
-    pub(super) main: Pid,
-    /// Where that process sees it.
-    pub(super) point: PathBuf,
-}
 
 /// Folders, or images behind loop devices.
 #[derive(Debug, Clone)]
@@ -131,10 +122,6 @@ impl Disk {
     }
 }
 
-pub(super) fn cannot(what: &str, path: &Path, error: &io::Error) -> String {
-    format!("cannot {what} {}: {error}", path.display())
-}
-
 fn make_parent(path: &Path) -> Result<(), String> {
     let parent = path.parent().unwrap_or(path);
     std::fs::create_dir_all(parent).map_err(|error| cannot("make", parent, &error))
@@ -153,14 +140,4 @@ async fn remove(path: PathBuf) -> Result<u64, String> {
         if path.is_dir() { tokio::fs::remove_dir_all(&path).await } else { tokio::fs::remove_file(&path).await };
     gone(removed).map_err(|error| cannot("remove", &path, &error))?;
     Ok(0)
-}
-
-/// Does something that blocks, such as reading many files, beside the runtime.
-pub(super) async fn beside<T: Send + 'static>(
-    what: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, String> {
-    match tokio::task::spawn_blocking(what).await {
-        Ok(result) => result.map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    }
 }

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::container::with_empty_lists;
 use super::job::{Job, Progress};
-use super::{Attempt, Named, RunRef, Status};
+use super::{Attempt, Named, Status};
+use crate::world::ids::RunRef;
 use crate::world::{ApiError, World};
 
 const MOST_IDS: usize = 100;

@@ -66,13 +66,6 @@ impl Status {
     }
 }
 
-/// Names a run within the World.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RunRef {
-    pub(crate) job: usize,
-    pub(crate) index: usize,
-}
-
 /// The part that plain jobs, children and parents have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::job::End;
-use super::{Attempt, RunRef, Status, Stopping};
+use super::{Attempt, Status, Stopping};
+use crate::world::ids::RunRef;
 use crate::world::trouble::take_one;
 use crate::world::{AttemptKey, Effect, InstanceState, Start, Timer, World};
 

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::job::{Job, Progress, Run};
-use super::{Named, RunRef, Status, page, page_size};
+use super::{Named, Status, page, page_size};
+use crate::world::ids::RunRef;
 use crate::world::{ApiError, World};
 
 const PAGE: usize = 1000;

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Named, RunRef, Status, Stopping};
+use super::{Named, Status, Stopping};
+use crate::world::ids::RunRef;
 use crate::world::{ApiError, Effect, World};
 
 const LONGEST_REASON: usize = 1024;

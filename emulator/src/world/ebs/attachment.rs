@@ -39,7 +39,8 @@ impl World {
         let AttachVolume { volume: id, instance, device } = request;
         let volume = self.find_volume(id)?.clone();
         super::super::ec2::check_instance_id(instance)?;
-        let host = self.instances.get(instance).ok_or_else(|| super::super::ec2::instance_not_found(&[instance]))?;
+        let host =
+            self.instances.get(instance).ok_or_else(|| crate::world::instance::instance_not_found(&[instance]))?;
         check_volume(&volume)?;
         check_host(&volume, host)?;
         self.check_device(instance, device)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::token::Verdict;
-use super::{SnapshotState, Tags, Volume, VolumeOrder, VolumeState};
+use super::{CreateVolume, SnapshotState, Volume, VolumeOrder, VolumeState};
 use crate::world::trouble::take_one;
 use crate::world::{ApiError, Timer, World};
 
@@ -17,27 +17,6 @@ const INITIALIZATION_RATES: std::ops::RangeInclusive<u32> = 100..=300;
 /// How long a volume that could not be made stays in sight: it is rolled back soon (aws-ebs-csi-driver
 /// issues 1951 and 3010 saw `InvalidVolume.NotFound` next).
 const ERROR_KEPT: Duration = Duration::from_secs(5);
-
-/// Parameters of CreateVolume.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CreateVolume {
-    /// Where.
-    pub zone: String,
-    /// GiB; the snapshot's if absent.
-    pub size_gib: Option<u32>,
-    /// Its bytes; none for an empty volume.
-    pub snapshot: Option<String>,
-    /// `gp2` (the default, fact 26) or `gp3`.
-    pub volume_type: Option<String>,
-    /// A volume of an encrypted snapshot is encrypted anyway.
-    pub encrypted: bool,
-    /// Makes the request repeatable: at most 64 ASCII characters.
-    pub client_token: Option<String>,
-    /// MiB/s, 100 to 300, with a snapshot only.
-    pub initialization_rate: Option<u32>,
-    /// Tags of the volume.
-    pub tags: Tags,
-}
 
 /// What the snapshot of a request contributes.
 struct Origin {

@@ -97,7 +97,7 @@ impl World {
 
     fn tags_of_instance(&self, id: &str) -> Result<Tags, ApiError> {
         crate::world::ec2::check_instance_id(id)?;
-        let instance = self.instance(id).ok_or_else(|| crate::world::ec2::instance_not_found(&[id]))?;
+        let instance = self.instance(id).ok_or_else(|| crate::world::instance::instance_not_found(&[id]))?;
         Ok(Tags(instance.tags.iter().cloned().collect()))
     }
 }

@@ -9,10 +9,11 @@
 //! invocations were at the record at once; its version tells.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use serde::de::DeserializeOwned;
 
 use super::BoxError;
-use super::rows::{META, Row, TRIAL, attribute, field, keyed};
-use crate::store::{Audit, History};
+use super::rows::{DUE, META, Row, TRIAL, attribute, field, keyed, record};
+use crate::store::{Audit, Held, History};
 
 /// The attribute with the entries, of a record and of a page.
 const HISTORY: &str = "history";
@@ -49,6 +50,15 @@ pub(super) fn keep(mut record: Row, held: &History, newest: Option<(u64, Audit)>
         record.insert(HISTORY.to_owned(), entries);
     }
     Ok(Kept { record, recent, page })
+}
+
+/// The record of a row, with its version, its due time and the entries that it holds.
+pub(super) fn held<T: DeserializeOwned>(row: Row) -> Result<Held<T>, BoxError> {
+    let version = row.get("version").and_then(|value| value.as_n().ok()).ok_or("a row without its version")?;
+    let version = version.parse()?;
+    let recent = entries(&row)?;
+    let due = field(&row, DUE).map(str::parse).transpose()?;
+    Ok(Held { record: record(row)?, version, due, recent })
 }
 
 fn page(record: &Row, held: &History) -> Result<Option<Row>, BoxError> {

@@ -7,10 +7,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{BoxError, history};
-use crate::command::DescribedJob;
-use crate::ids::{JobId, SweepId};
-use crate::store::{Change, Held, Overdue, Record};
+use super::BoxError;
+use crate::ids::{DescribedJob, JobId, SweepId};
+use crate::store::{Change, Overdue, Record};
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
 
@@ -21,7 +20,7 @@ pub(in crate::aws) const INDEX: &str = "open";
 pub(in crate::aws) const CLOSED: &str = "closed";
 
 /// The attribute with a record's due time.
-const DUE: &str = "due";
+pub(super) const DUE: &str = "due";
 
 /// Sort key of a sweep.
 pub(in crate::aws) const META: &str = "META";
@@ -127,14 +126,6 @@ pub(super) fn overdue_record(row: &Row) -> Option<(Timestamp, Overdue)> {
 pub(super) fn record<T: DeserializeOwned>(mut row: Row) -> Result<T, BoxError> {
     let record = row.remove(RECORD).ok_or("a row without its record")?;
     Ok(serde_dynamo::from_attribute_value(record)?)
-}
-
-pub(super) fn held<T: DeserializeOwned>(row: Row) -> Result<Held<T>, BoxError> {
-    let version = row.get("version").and_then(|value| value.as_n().ok()).ok_or("a row without its version")?;
-    let version = version.parse()?;
-    let recent = history::entries(&row)?;
-    let due = field(&row, DUE).map(str::parse).transpose()?;
-    Ok(Held { record: record(row)?, version, due, recent })
 }
 
 /// A text attribute.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep::cost::Spent;
+use spotsweep::spent::Spent;
 use spotsweep::trial::{JobStatus, Trial};
 
 use super::super::access::Tried;

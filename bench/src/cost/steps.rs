@@ -1,0 +1,172 @@
+//! What a runner does, as the control plane sees it: claims, mounts, reports and seals, leaves, ends.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+use spotsweep::claim::{ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep::trial::INTERRUPTED_EXIT_CODE;
+
+use super::agent::{Agent, Doing};
+use super::stage::Stage;
+
+/// From the stop signal until everything is saved and unmounted.
+const SAVING: Duration = Duration::from_secs(8);
+
+/// How long a runner waits after a call that failed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Training writes a checkpoint so often.
+const CHECKPOINT: Duration = Duration::from_secs(60);
+
+/// A runner's pause after a report: a twentieth of the attempt's time, between these (runner/src/reports.rs).
+const SHORTEST: Duration = Duration::from_secs(15);
+const LONGEST: Duration = Duration::from_secs(60);
+
+impl Stage {
+    pub(super) async fn take_step(&mut self, agent: Agent) {
+        match agent.doing {
+            Doing::Claiming => self.claim(agent).await,
+            Doing::Mounting => self.mount(agent).await,
+            Doing::Training => self.train(agent).await,
+            Doing::Leaving => self.leave(agent).await,
+            Doing::Ending => self.end(agent).await,
+        }
+    }
+
+    async fn claim(&mut self, mut agent: Agent) {
+        let machine = Machine {
+            instance: Some(agent.instance.clone()),
+            zone: Some(agent.zone.clone()),
+            instance_type: Some("p3.2xlarge".to_owned()),
+            market: Some(Market::Spot),
+        };
+        match self.ask(&agent, Request::Claim(machine)).await {
+            None => self.go_on_after(agent, PAUSE),
+            Some(Reply::Waiting { retry_after_ms, .. }) => {
+                self.go_on_after(agent, Duration::from_millis(retry_after_ms.max(1)));
+            }
+            Some(Reply::Granted(grant)) => {
+                // Without an answer it claims again, and is granted the same.
+                if self.ask(&agent, Request::Access).await.is_none() {
+                    return self.go_on_after(agent, PAUSE);
+                }
+                let volume = grant.workspace.expect("the trial has a workspace").volume;
+                self.harness.cloud.world().set_mounted(&volume, true);
+                (agent.volume, agent.doing) = (Some(volume), Doing::Mounting);
+                self.go_on_after(agent, Duration::from_secs(1));
+            }
+            Some(Reply::Unavailable { .. }) => self.exit(&agent, INTERRUPTED_EXIT_CODE),
+            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {})) => {
+                unreachable!("trial {}: attempt {} is told {reply:?}", agent.index, agent.attempt)
+            }
+        }
+    }
+
+    async fn mount(&mut self, mut agent: Agent) {
+        let volume = agent.volume.clone().expect("a mount of a volume");
+        let newest = self.seal(&agent).newest;
+        let found = Found { formatted: newest.is_none(), newest, ..Found::default() };
+        match self.ask(&agent, Request::Mounted { volume, found, seconds: 1.0 }).await {
+            None => self.go_on_after(agent, PAUSE),
+            Some(Reply::Accepted {}) => {
+                agent.doing = Doing::Training;
+                self.training_begins();
+                self.train_on(agent);
+            }
+            Some(reply) => unreachable!("trial {}: attempt {} is told {reply:?}", agent.index, agent.attempt),
+        }
+    }
+
+    /// Until there is a line of figures to report and the pause is over.
+    fn train_on(&mut self, mut agent: Agent) {
+        let pause = (agent.trained / 20).clamp(SHORTEST, LONGEST);
+        let mut wait = self.plan.line;
+        while wait < pause {
+            wait += self.plan.line;
+        }
+        agent.next = agent.trained + wait;
+        self.go_on_after(agent, wait);
+    }
+
+    /// Has trained until the next report.
+    async fn train(&mut self, mut agent: Agent) {
+        let saved = &mut self.saved[agent.index as usize];
+        *saved += agent.next - agent.trained;
+        agent.trained = agent.next;
+        if *saved >= self.plan.training {
+            agent.doing = Doing::Ending;
+            self.unmount(&agent);
+            return self.go_on_after(agent, Duration::from_secs(1));
+        }
+        let sequence = agent.next_sequence();
+        let is_new = agent.trained - agent.sealed >= CHECKPOINT;
+        let seal = is_new.then(|| self.seal(&agent));
+        agent.sealed = if is_new { agent.trained } else { agent.sealed };
+        let metrics = self.metrics(&agent);
+        // A lost report is made up for by the next one.
+        self.ask(&agent, Request::Report { sequence, metrics, seal }).await;
+        self.train_on(agent);
+    }
+
+    /// The notice is seen: training stops, and saves.
+    pub(super) async fn heed(&mut self, mut agent: Agent) {
+        if agent.trains() {
+            self.ask(&agent, Request::Notice { kind: NoticeKind::Interruption }).await;
+            agent.doing = Doing::Leaving;
+            self.go_on_after(agent, SAVING);
+        } else {
+            // It goes on until its instance ends it.
+            self.go_on_after(agent, PAUSE);
+        }
+    }
+
+    async fn leave(&mut self, mut agent: Agent) {
+        self.unmount(&agent);
+        let (sequence, metrics, seal) = (agent.next_sequence(), self.metrics(&agent), Some(self.seal(&agent)));
+        match self.ask(&agent, Request::Release { sequence, metrics, seal }).await {
+            None => self.go_on_after(agent, PAUSE),
+            Some(_) => self.exit(&agent, INTERRUPTED_EXIT_CODE),
+        }
+    }
+
+    async fn end(&mut self, mut agent: Agent) {
+        let (sequence, metrics) = (agent.next_sequence(), self.metrics(&agent));
+        let (outputs, seconds) = (Outputs::default(), self.plan.training.as_secs_f64());
+        match self.ask(&agent, Request::End { sequence, exit_code: 0, metrics, outputs, seconds }).await {
+            None => self.go_on_after(agent, PAUSE),
+            Some(_) => self.exit(&agent, 0),
+        }
+    }
+
+    fn exit(&mut self, agent: &Agent, code: i32) {
+        let now = self.harness.now;
+        self.harness.cloud.world().job_exited(&agent.key, code, now);
+    }
+
+    fn unmount(&mut self, agent: &Agent) {
+        if let Some(volume) = &agent.volume {
+            self.harness.cloud.world().set_mounted(volume, false);
+        }
+    }
+
+    async fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {
+        let (sweep, index, job) = (agent.sweep.clone(), agent.index, agent.key.job.clone());
+        self.invoke(&json!(ClaimRequest { sweep, index, job, attempt: agent.attempt, request })).await?
+    }
+
+    /// Two figures, as training scripts print them.
+    fn metrics(&self, agent: &Agent) -> BTreeMap<String, Metric> {
+        let step = self.saved[agent.index as usize].as_secs_f64() / self.plan.line.as_secs_f64();
+        let figure = |value: f64| Metric { last: value, step: Some(step), min: value / 2.0, max: value * 2.0 };
+        [("loss", 2.345_678 / (1.0 + step)), ("accuracy", step / (1.0 + step))]
+            .map(|(name, value)| (name.to_owned(), figure(value)))
+            .into()
+    }
+
+    fn seal(&self, agent: &Agent) -> Seal {
+        let saved = self.saved[agent.index as usize].as_secs();
+        let newest = (saved > 0).then(|| format!("epoch-{saved:06}.pt"));
+        Seal { files: u64::from(saved > 0), bytes: saved << 20, newest }
+    }
+}

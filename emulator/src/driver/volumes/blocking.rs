@@ -1,0 +1,18 @@
+//! Calls that block, and what is said of those that fail.
+
+use std::io;
+use std::path::Path;
+
+pub(super) fn cannot(what: &str, path: &Path, error: &io::Error) -> String {
+    format!("cannot {what} {}: {error}", path.display())
+}
+
+/// Does something that blocks, such as reading many files, beside the runtime.
+pub(super) async fn beside<T: Send + 'static>(
+    what: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, String> {
+    match tokio::task::spawn_blocking(what).await {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}

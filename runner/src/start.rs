@@ -1,0 +1,43 @@
+//! From the command line to the right way of running: a trial, a command by hand, or the runner's own child.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use crate::attempt;
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::launch::{LAUNCH, exec, launch};
+use crate::log::say;
+
+/// How long a write to a blocked stdout may hold up the exit.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
+
+/// Runs what the arguments and the environment ask for; returns the exit code.
+pub(crate) fn start(arguments: Vec<OsString>) -> Result<u8, Failure> {
+    let mut arguments = arguments.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    if arguments.first().is_some_and(|first| first == LAUNCH) {
+        return Err(launch(&arguments[1..]));
+    }
+    if arguments.first().is_some_and(|first| first == "--") {
+        arguments.remove(0);
+    }
+    if arguments.is_empty() {
+        return Err(Failure::NoCommand);
+    }
+    let Some(config) = Config::read(&|name| std::env::var(name).ok())? else {
+        say("SPOTSWEEP_SWEEP is not set: no trial here, the command runs as it is");
+        return Err(exec(&arguments));
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::System("start the runtime", source))?;
+    let code = runtime.block_on(attempt::run(&config, &arguments));
+    runtime.shutdown_timeout(SHUTDOWN_LIMIT);
+    code
+}
+
+fn text(argument: OsString) -> Result<String, Failure> {
+    argument.into_string().map_err(Failure::NotText)
+}

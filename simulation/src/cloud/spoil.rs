@@ -1,0 +1,37 @@
+//! What a planted defect does to calls.
+
+use spotsweep::workspace::{Call, Fact, NewVolume, TrialRef};
+use spotsweep_emulator::world::ebs::SnapshotState;
+
+use super::Cloud;
+use crate::sabotage::Sabotage;
+
+impl Cloud {
+    /// The planted defect does its work: answers in place of a call, or changes it.
+    pub(super) fn spoil(&self, trial: &TrialRef, call: &mut Call) -> Option<Fact> {
+        match (self.sabotage()?, call) {
+            (Sabotage::KeepEverything, Call::DeleteVolume(id) | Call::DeleteSnapshot(id)) => {
+                Some(Fact::Deleted(id.clone()))
+            }
+            (Sabotage::DeleteSourceEarly, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
+                let mut world = self.world();
+                let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
+                // Already gone where the call is repeated.
+                let _ = world.delete_volume(&source);
+                None
+            }
+            (Sabotage::CopyOldSnapshot, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
+                let world = self.world();
+                let ours = world.snapshots().filter(|snapshot| {
+                    snapshot.tags.0.get("spotsweep:trial") == Some(&trial.index.to_string())
+                        && snapshot.state == SnapshotState::Completed
+                });
+                if let Some(oldest) = ours.min_by_key(|snapshot| snapshot.started_at) {
+                    from.clone_from(&oldest.id);
+                }
+                None
+            }
+            _elsewhere => None,
+        }
+    }
+}
