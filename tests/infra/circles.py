@@ -1,10 +1,12 @@
-"""Circles of modules: `python3 tests/infra/circles.py` prints each, with the uses that close it.
+"""Crates and circles of modules: `python3 tests/infra/circles.py` prints which crate uses which of this workspace, and
+each circle with the uses that close it.
 
 Within a folder, a module stands for all that lies below it. A module uses another one where its code, tests left out,
 names it by `use` or by a path; a re-exported name counts for the module that has it. Between a module and its own
 children there is no direction: a parent offers what its children have.
 """
 import re
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -129,7 +131,18 @@ def circles(crate):
                 yield "::".join(level) or "crate", sorted(circle), sorted(why)
 
 
+def crates():
+    """The crates of the workspace, and which of them each one uses; those that only its tests use are left out."""
+    manifests = {crate: tomllib.loads((crate / "Cargo.toml").read_text()) for crate in CRATES}
+    names = {manifest["package"]["name"] for manifest in manifests.values()}
+    for crate, manifest in manifests.items():
+        used = sorted(names & set(manifest.get("dependencies", {})))
+        yield str(crate.relative_to(ROOT)), manifest["package"]["name"], used
+
+
 if __name__ == "__main__":
+    for folder, name, used in crates():
+        print(f"{folder} ({name}): {', '.join(used) or 'none'}")
     for crate in CRATES:
         for level, circle, why in circles(crate):
             print(f"{crate.relative_to(ROOT)}, {level}: {', '.join(circle)}", *why, sep="\n    ")
