@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use spotsweep::aws::{DynamoStore, RETENTION_DAYS};
-use spotsweep::ids::{JobId, SweepId};
-use spotsweep::lifecycle::Sweep;
-use spotsweep::store::{Audit, Change, Record, Store, View};
-use spotsweep::trial::Trial;
+use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
+use spotsweep_control_plane::store::{Audit, Change, Record, Store, View};
+use spotsweep_control_plane::sweep::Sweep;
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_tests::local::{Call, Observed, Table, service_time};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};

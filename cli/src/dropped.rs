@@ -6,8 +6,8 @@ use std::time::Duration;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use serde_json::Value;
-use spotsweep::sweep::Problem;
-use spotsweep::upload::{DROP_PREFIX, Upload};
+use spotsweep_control_plane::sweep::upload::{DROP_PREFIX, Upload};
+use spotsweep_sweep_file::Problem;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, Failure};

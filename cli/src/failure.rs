@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
-use spotsweep::cause::causes;
+use spotsweep_protocol::cause::causes;
 
 /// Exit code of a command that ran and failed, and of an invalid sweep file.
 pub(crate) const FAILED: u8 = 1;

@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use spotsweep::lifecycle::Ranking;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::sweep::Ranking;
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use crate::out;
 
@@ -196,8 +196,8 @@ fn bar(trials: u64) -> ProgressBar {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep::claim::Metric;
-    use spotsweep::ids::{JobId, SweepId};
+    use spotsweep_protocol::claim::Metric;
+    use spotsweep_protocol::ids::{JobId, SweepId};
 
     use super::*;
 

@@ -11,8 +11,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
 use serde_json::Value;
-use spotsweep::lifecycle::Plan;
-use spotsweep::trial::Trial;
+use spotsweep_control_plane::sweep::Plan;
+use spotsweep_control_plane::trial::Trial;
 use spotsweep_emulator::world::batch::DescribeJobs;
 
 use crate::local::batch::ZONES;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::Value;
-use spotsweep::trial::JobStatus;
+use spotsweep_control_plane::trial::JobStatus;
 
 /// Between two columns.
 const GAP: &str = "  ";

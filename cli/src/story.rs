@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep::store::Audit;
-use spotsweep::trial::{Attempt, Trial};
+use spotsweep_control_plane::store::Audit;
+use spotsweep_control_plane::trial::{Attempt, Trial};
 
 use crate::show;
 
@@ -186,8 +186,8 @@ fn folded(group: &[Told]) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use spotsweep::ids::{JobId, SweepId};
-    use spotsweep::trial::JobStatus;
+    use spotsweep_control_plane::trial::JobStatus;
+    use spotsweep_protocol::ids::{JobId, SweepId};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use spotsweep::sweep::{MAX_FILE_BYTES, Problem, SweepFile, parse};
+use spotsweep_sweep_file::{MAX_FILE_BYTES, Problem, SweepFile, parse};
 
 use crate::failure::Failure;
 use crate::out;

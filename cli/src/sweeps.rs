@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use spotsweep::aws::{Reader, is_gone};
-use spotsweep::ids::SweepId;
-use spotsweep::lifecycle::{Plan, Sweep};
-use spotsweep::trial::Trial;
-use spotsweep::trials;
+use spotsweep_aws::{Reader, is_gone};
+use spotsweep_control_plane::sweep::{Plan, Sweep};
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_protocol::ids::SweepId;
+use spotsweep_sweep_file::trials;
 
 use crate::failure::{Context, Failure};
 use crate::sdk;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use aws_sdk_s3::Client;
 use serde_json::Value;
-use spotsweep::aws::Reader;
-use spotsweep::ids::SweepId;
-use spotsweep::leaderboard::ranking;
-use spotsweep::lifecycle::Plan;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::results::leaderboard::ranking;
+use spotsweep_control_plane::sweep::Plan;
+use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_protocol::ids::SweepId;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, Failure};

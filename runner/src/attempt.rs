@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spotsweep::cause::chain;
-use spotsweep::claim::Outputs;
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Outputs;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_lambda::Client;
-use spotsweep::claim::{Access, Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep_protocol::claim::{Access, Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Seal};
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::call::CallError;

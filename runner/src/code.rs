@@ -8,8 +8,8 @@ use std::process::Output;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spotsweep::cause::chain;
-use spotsweep::claim::CodeGrant;
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::CodeGrant;
 use tokio::process::Command;
 use tokio::time::sleep;
 

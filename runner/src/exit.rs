@@ -69,7 +69,7 @@ pub(crate) enum Failure {
     Parameters(#[from] ParametersError),
     /// A macro in the command has no meaning.
     #[error("the command's macros cannot be expanded")]
-    Macro(#[from] spotsweep::sweep::command::MacroError),
+    Macro(#[from] spotsweep_protocol::command_line::MacroError),
     /// A folder or file of the runner's own could not be made.
     #[error("cannot prepare {path}")]
     Prepare {

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use spotsweep::cause::chain;
-use spotsweep::claim::Seal;
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Seal;
 use tokio::time::{Instant, timeout_at};
 
 use crate::claim::{Answer, Claims};

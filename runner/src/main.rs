@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match start::start(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            log::say(&spotsweep::cause::chain(&failure));
+            log::say(&spotsweep_protocol::cause::chain(&failure));
             ExitCode::from(failure.code())
         }
     }

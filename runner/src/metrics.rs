@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use spotsweep::claim::Metric;
+use spotsweep_protocol::claim::Metric;
 
 /// What says how far the training is, the first that a line has; never a metric itself.
 const STEPS: [&str; 3] = ["step", "global_step", "epoch"];

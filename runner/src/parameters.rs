@@ -4,7 +4,7 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::error::SdkError;
 use aws_sdk_s3::operation::get_object::GetObjectError;
 use aws_sdk_s3::primitives::ByteStreamError;
-use spotsweep::claim::{ByteRange, TrialLine};
+use spotsweep_protocol::claim::{ByteRange, TrialLine};
 
 /// Why there are no parameters.
 #[derive(Debug, thiserror::Error)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use aws_config::imds::Client;
 use aws_config::imds::client::error::ImdsError;
-use spotsweep::cause::chain;
-use spotsweep::claim::{Machine, Market};
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::{Machine, Market};
 use tokio::time::{Instant, sleep};
 
 use crate::log::say;

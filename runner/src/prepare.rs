@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use spotsweep::claim::{Found, Grant, TrialLine};
-use spotsweep::sweep::command::expand;
+use spotsweep_protocol::claim::{Found, Grant, TrialLine};
+use spotsweep_protocol::command_line::expand;
 use tokio::time;
 
 use crate::claim::Claims;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use spotsweep::cause::chain;
-use spotsweep::claim::Seal;
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Seal;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 

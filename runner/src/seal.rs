@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::syncfs;
-use spotsweep::claim::{Found, Seal};
+use spotsweep_protocol::claim::{Found, Seal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
@@ -27,7 +27,7 @@ use self::judge::Judge;
 use self::record::{Record, Sealed};
 use crate::log::say;
 use crate::workspace::OWN;
-use spotsweep::cause::chain;
+use spotsweep_protocol::cause::chain;
 
 const CHECKPOINTS: &str = "checkpoints";
 const TORN: &str = "torn";

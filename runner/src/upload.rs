@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
-use spotsweep::cause::chain;
-use spotsweep::claim::{Outputs, Prefix};
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::{Outputs, Prefix};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;

@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use spotsweep::claim::TrialLine;
-use spotsweep::sweep::command::hp_variables;
+use spotsweep_protocol::claim::TrialLine;
+use spotsweep_protocol::command_line::hp_variables;
 use tempfile::TempDir;
 
 use crate::exit::Failure;

@@ -7,7 +7,7 @@ mod mount;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use spotsweep::claim::WorkspaceGrant;
+use spotsweep_protocol::claim::WorkspaceGrant;
 use tokio::time::Instant;
 
 pub(crate) use self::device::Device;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use spotsweep::announcement::{Announcement, SOURCE};
-use spotsweep::event;
-use spotsweep::handle::{HandleError, Report, handle};
-use spotsweep::settings::{LEASE, POLL, RECHECK, Settings};
+use spotsweep_control_plane::event;
+use spotsweep_control_plane::handle::{HandleError, Report, handle};
+use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
+use spotsweep_control_plane::sweep::announcement::{Announcement, SOURCE};
 use spotsweep_emulator::world::{self, AttemptKey, Effect, World};
 
 use crate::calls::Calls;

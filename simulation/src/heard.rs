@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spotsweep::event::{Event, Subject};
-use spotsweep::store::View;
+use spotsweep_control_plane::event::{Event, Subject};
+use spotsweep_control_plane::store::View;
 
 /// How often an event was decided in a state: `(stage, event)`.
 pub type Coverage = BTreeMap<(&'static str, &'static str), u64>;

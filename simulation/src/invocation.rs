@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
-use spotsweep::handle::{HandleError, Report};
+use spotsweep_control_plane::handle::{HandleError, Report};
 
 use crate::calls::Call;
 use crate::harness::Harness;

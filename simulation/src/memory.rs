@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use spotsweep::decide::decide;
-use spotsweep::event::{Event, Subject};
-use spotsweep::ids::{DescribedJob, SweepId};
-use spotsweep::lifecycle::{Stage, Sweep};
-use spotsweep::metrics::Telemetry;
-use spotsweep::settings::Settings;
-use spotsweep::store::{Audit, Change, CommitError, Held, History, Overdue, Record, Store, View};
-use spotsweep::trial::Trial;
-use spotsweep::workspace::TrialRef;
+use spotsweep_control_plane::decide::decide;
+use spotsweep_control_plane::event::{Event, Subject};
+use spotsweep_control_plane::metrics::Telemetry;
+use spotsweep_control_plane::settings::Settings;
+use spotsweep_control_plane::store::{Audit, Change, CommitError, Held, History, Overdue, Record, Store, View};
+use spotsweep_control_plane::sweep::{Stage, Sweep};
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_control_plane::workspace::TrialRef;
+use spotsweep_protocol::ids::{DescribedJob, SweepId};
 
 use crate::calls::{Calls, Unanswered};
 use crate::heard::Heard;

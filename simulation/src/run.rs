@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep::cause::chain;
-use spotsweep::claim::Reply;
-use spotsweep::event::Event;
-use spotsweep::lifecycle::Stage;
+use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::sweep::Stage;
 use spotsweep_emulator::Timings;
 use spotsweep_emulator::world::{AttemptKey, Effect, Start};
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Reply;
 
 use crate::harness::{Account, Harness};
 use crate::invocation::Invoked;

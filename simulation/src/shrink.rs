@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use spotsweep::ids::SweepId;
+use spotsweep_protocol::ids::SweepId;
 
 use crate::run::{Mixture, OnSignal, Simulation};
 use crate::sabotage::Sabotage;

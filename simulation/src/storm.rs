@@ -14,8 +14,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep::trial::Trial;
-use spotsweep::workspace::Stage as Standing;
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_control_plane::workspace::Stage as Standing;
 use spotsweep_emulator::world::{AttemptKey, Effect, Timings};
 
 use crate::harness::{Account, Harness};

@@ -157,7 +157,7 @@ class Instances(unittest.TestCase):
         self.assertGreater(queues["UrgentQueue"]["Priority"], queues["SpotQueue"]["Priority"])
 
     def test_the_job_definition_retries_what_the_library_calls_an_interruption(self):
-        source = (ROOT / "shared/src/trial.rs").read_text()
+        source = (ROOT / "shared/control-plane/src/trial.rs").read_text()
         reason = re.search(r'HOST_GONE: &str = "([^"]+)"', source)[1]
         code = re.search(r"INTERRUPTED_EXIT_CODE: i32 = (\d+)", source)[1]
         not_started = re.search(r'NOT_STARTED: &str = "([^"]+)"', source)[1]
@@ -224,7 +224,7 @@ class Permissions(unittest.TestCase):
                     self.assertNotRegex(action, r"^(s3|dynamodb|logs|iam):(Delete|Remove)", f"{name} {policy}")
 
     def test_volumes_and_snapshots_carry_only_the_tags_that_the_library_gives(self):
-        source = (ROOT / "shared/src/aws/ebs.rs").read_text()
+        source = (ROOT / "shared/aws/src/ebs.rs").read_text()
         tags = {*re.findall(r'&str = "(spotsweep:\w+)"', source), "Name"}
         tagging = [found for _, found in policy_statements(CONTROL) if found["Action"] == "ec2:CreateTags"]
         self.assertEqual(len(tagging), 2)

@@ -9,13 +9,13 @@ use std::task::{Context, Poll, Waker};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep::aws::DynamoStore;
-use spotsweep::command::Command;
-use spotsweep::event::{Event, Subject};
-use spotsweep::handle::{ExecuteError, Executor};
-use spotsweep::lifecycle::Sweep;
-use spotsweep::metrics::Telemetry;
-use spotsweep::store::{Audit, Change, CommitError, History, Record, Store, View};
+use spotsweep_aws::DynamoStore;
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event::{Event, Subject};
+use spotsweep_control_plane::handle::{ExecuteError, Executor};
+use spotsweep_control_plane::metrics::Telemetry;
+use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Record, Store, View};
+use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_simulation::harness::{Account, Harness};
 
 /// Seconds that each container runs.

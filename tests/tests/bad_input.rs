@@ -8,8 +8,8 @@ use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use aws_sdk_s3::config::{Builder, RequestChecksumCalculation};
 use serde_json::{Value, json};
-use spotsweep::aws::Reader;
-use spotsweep::lifecycle::Stage;
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::sweep::Stage;
 use spotsweep_tests::local::{Stack, call_json, eventually, get_json, s3};
 
 /// For one answer; a loaded machine gets more than the second that it takes.

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use spotsweep::diagnosis::OVER_BUDGET;
-use spotsweep::trial::JobStatus;
+use spotsweep_control_plane::results::diagnosis::OVER_BUDGET;
+use spotsweep_control_plane::trial::JobStatus;
 use spotsweep_simulation::harness::Account;
 use spotsweep_simulation::run::{Chaos, Simulation};
 

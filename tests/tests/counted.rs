@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use spotsweep::aws::{DynamoStore, RETENTION_DAYS, Reader};
-use spotsweep::claim::{ClaimRequest, Metric, Request, Seal};
-use spotsweep::event;
-use spotsweep::handle::handle;
+use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
+use spotsweep_control_plane::event;
+use spotsweep_control_plane::handle::handle;
+use spotsweep_protocol::claim::{ClaimRequest, Metric, Request, Seal};
 use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Idle, Unpublished, kind, ready};
 use spotsweep_tests::local::{Account, Outcome, Stack, Table, Units};

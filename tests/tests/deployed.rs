@@ -14,9 +14,9 @@ use aws_sdk_cloudformation::types::{Capability, Parameter, TemplateStage};
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use serde_json::{Value, json};
-use spotsweep::aws::Reader;
-use spotsweep::claim::Reply;
-use spotsweep::lifecycle::Stage;
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::sweep::Stage;
+use spotsweep_protocol::claim::Reply;
 use spotsweep_tests::local::{Stack, call_json, drop_file, eventually, s3};
 
 const STACK: &str = "spotsweep-local";

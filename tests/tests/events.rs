@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
-use spotsweep::claim::NoticeKind;
-use spotsweep::event::{self, Event, ResourceChange};
-use spotsweep::workspace::{SnapshotState, is_of_key};
+use spotsweep_control_plane::event::{self, Event, ResourceChange};
+use spotsweep_control_plane::workspace::{SnapshotState, is_of_key};
+use spotsweep_protocol::claim::NoticeKind;
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_simulation::run::{Chaos, Simulation};
 
@@ -119,7 +119,11 @@ fn batch_events_parse_to_what_they_say() {
     };
     assert_eq!((reclaimed.index, reclaimed.seen.ended[0].exit_code), (20_007, None));
     assert!(reclaimed.seen.ended[0].reason.as_ref().unwrap().starts_with("Host EC2 (instance i-"));
-    assert_eq!(reclaimed.seen.current, spotsweep::trial::Attempt::default(), "the next attempt has not begun");
+    assert_eq!(
+        reclaimed.seen.current,
+        spotsweep_control_plane::trial::Attempt::default(),
+        "the next attempt has not begun"
+    );
 
     let Event::PartJobChanged(parent) = ours("batch-array-parent-failed") else { panic!("not a part") };
     assert_eq!((parent.part, parent.status.is_terminal()), (2, true));

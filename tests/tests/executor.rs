@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep::aws::{AwsExecutor, ebs, ecs, targets};
-use spotsweep::command::Command;
-use spotsweep::event::Event;
-use spotsweep::handle::Executor;
-use spotsweep::ids::SweepId;
-use spotsweep::lifecycle::Prepared;
-use spotsweep::sweep::parse;
-use spotsweep::workspace::{Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
+use spotsweep_aws::{AwsExecutor, ebs, ecs, targets};
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::handle::Executor;
+use spotsweep_control_plane::sweep::Prepared;
+use spotsweep_control_plane::workspace::{
+    Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState,
+};
 use spotsweep_emulator::world::{InstanceState, Service, Trouble};
 use spotsweep_emulator::{Config, Emulator};
+use spotsweep_protocol::ids::SweepId;
+use spotsweep_sweep_file::parse;
 use spotsweep_tests::local::config;
 
 /// An emulator with one running instance, and the executor that talks to it.

@@ -3,11 +3,11 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use jiff::{SignedDuration, Timestamp};
-use spotsweep::aws::{DynamoStore, RETENTION_DAYS, Reader};
-use spotsweep::event::Subject;
-use spotsweep::ids::{JobId, SweepId};
-use spotsweep::store::{Audit, Change, CommitError, Record, Store, View};
-use spotsweep::trial::Trial;
+use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
+use spotsweep_control_plane::event::Subject;
+use spotsweep_control_plane::store::{Audit, Change, CommitError, Record, Store, View};
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_tests::local::Table;
 
 /// Enough for a dozen pages.

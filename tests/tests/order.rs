@@ -2,8 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use serde_json::Value;
-use spotsweep::lifecycle::{Stage, Sweep};
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::sweep::{Stage, Sweep};
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 use spotsweep_emulator::world::AttemptKey;
 use spotsweep_simulation::harness::Harness;
 

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use spotsweep::settings::LEASE;
-use spotsweep::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
+use spotsweep_control_plane::settings::LEASE;
+use spotsweep_control_plane::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
 use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
 use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::harness::Harness;
@@ -204,7 +204,7 @@ fn every_function_may_do_what_it_does_and_no_more() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The services of `spotsweep::aws`, and whether a role wants them: else a function fails at its first command for one,
+/// The services of `spotsweep_aws`, and whether a role wants them: else a function fails at its first command for one,
 /// or carries a client in its binary that it never calls.
 type Wanted = fn(&BTreeMap<String, BTreeSet<String>>) -> bool;
 const SERVICES: [(&str, Wanted); 10] = [
@@ -228,7 +228,7 @@ fn every_function_opens_the_services_that_its_role_allows() {
     let mut wrong = Vec::new();
     for (function, role) in Permissions::of_template(CONTROL_PLANE).unwrap().functions {
         let main = fs::read_to_string(folder.join(&function).join("src/main.rs")).unwrap();
-        let imported = main.lines().find(|line| line.starts_with("use spotsweep::aws::")).unwrap();
+        let imported = main.lines().find(|line| line.starts_with("use spotsweep_aws::")).unwrap();
         let opened: BTreeSet<&str> = imported.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
         for (service, wanted) in SERVICES {
             if opened.contains(service) != wanted(&role.permissions) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use serde_json::{Value, json};
-use spotsweep::aws::Reader;
+use spotsweep_aws::Reader;
 use spotsweep_tests::local::{Stack, call_json, drop_file, eventually};
 
 /// For a function's three tries; a loaded machine gets more than the four seconds that they take.

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use spotsweep::ids::SweepId;
-use spotsweep::lifecycle::Stage;
-use spotsweep::settings::LEASE;
-use spotsweep::trials;
+use spotsweep_control_plane::settings::LEASE;
+use spotsweep_control_plane::sweep::Stage;
+use spotsweep_protocol::ids::SweepId;
 use spotsweep_simulation::harness::{Harness, QUEUE};
 use spotsweep_simulation::invocation::Mishap;
+use spotsweep_sweep_file::trials;
 
 fn grid(trials: u32) -> String {
     let values: Vec<String> = (0..trials).map(|value| value.to_string()).collect();

@@ -6,9 +6,9 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use spotsweep::aws::Reader;
-use spotsweep::ids::SweepId;
-use spotsweep::trial::{Attempt, JobStatus, Trial};
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
+use spotsweep_protocol::ids::SweepId;
 use spotsweep_tests::local::{Stack, call_json, eventually, s3};
 
 /// For trainings of seconds on a loaded machine.

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use spotsweep::event::{self, Event};
-use spotsweep::lifecycle::{Stage, Sweep};
+use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::sweep::{Stage, Sweep};
 
 use super::fake_aws::attribute;
 

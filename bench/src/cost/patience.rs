@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep::command::Command;
-use spotsweep::event::Event;
-use spotsweep::handle::{ExecuteError, Executor};
-use spotsweep::workspace::{Call, detach_pauses};
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::handle::{ExecuteError, Executor};
+use spotsweep_control_plane::workspace::{Call, detach_pauses};
 use spotsweep_simulation::cloud::Cloud;
 
 /// The cloud, for one invocation.

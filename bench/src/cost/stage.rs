@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep::aws::{DynamoStore, RETENTION_DAYS, Reader};
-use spotsweep::cause::chain;
-use spotsweep::claim::Reply;
-use spotsweep::event::{self, Event};
-use spotsweep::handle::{HandleError, handle};
-use spotsweep::ids::SweepId;
+use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
+use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::handle::{HandleError, handle};
 use spotsweep_emulator::Timings;
 use spotsweep_emulator::world::{AttemptKey, Effect};
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Reply;
+use spotsweep_protocol::ids::SweepId;
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_tests::course::Unpublished;
 use spotsweep_tests::local::Table;
@@ -102,7 +102,7 @@ impl Stage {
                 instance_type: "p3.2xlarge",
                 // Those under notice still count.
                 max_vcpus: plan.trials * 8 * 2,
-                workspace_gib: spotsweep::settings::WORKSPACE_GIB,
+                workspace_gib: spotsweep_control_plane::settings::WORKSPACE_GIB,
                 ..Account::default()
             },
         );

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use spotsweep::aws::{DynamoStore, RETENTION_DAYS};
+use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
 use spotsweep_tests::course::{Course, kind};
 use spotsweep_tests::local::{Invocation, Outcome, Sandbox, Stack, Table, service_time};
 

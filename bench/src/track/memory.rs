@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde_json::Value;
-use spotsweep::event::{self, Event};
-use spotsweep::handle::handle;
+use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::handle::handle;
 use spotsweep_tests::course::{Course, Idle, kind, ready};
 
 use crate::row::{Row, median};

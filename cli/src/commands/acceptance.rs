@@ -101,7 +101,7 @@ fn of_recording(recorded: &Path, output: &Path) -> Result<ExitCode, Failure> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::{Value, json};
-    use spotsweep::event;
+    use spotsweep_control_plane::event;
 
     use super::*;
 

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use spotsweep::ids::PART_TRIALS;
-use spotsweep::lifecycle::{Plan, Stage, Sweep};
-use spotsweep::trial::Trial;
+use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_protocol::ids::PART_TRIALS;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, FAILED, Failure};
@@ -244,8 +244,8 @@ async fn wait(mut found: Found, indices: &[u32]) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep::ids::{JobId, SweepId};
-    use spotsweep::trial::JobStatus;
+    use spotsweep_control_plane::trial::JobStatus;
+    use spotsweep_protocol::ids::{JobId, SweepId};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use spotsweep::spent::{Spent, dollars};
+use spotsweep_control_plane::sweep::spent::{Spent, dollars};
 
 use crate::failure::{Context, Failure};
 use crate::target::Table;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use spotsweep::aws::Reader;
-use spotsweep::ids::SweepId;
+use spotsweep_aws::Reader;
+use spotsweep_protocol::ids::SweepId;
 use tokio::time::sleep;
 
 use crate::commands::explain;

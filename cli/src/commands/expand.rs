@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
-use spotsweep::sweep::SweepFile;
+use spotsweep_sweep_file::SweepFile;
 
 use crate::failure::{FAILED, Failure};
 use crate::{out, show, sweep_file};

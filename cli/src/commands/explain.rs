@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use serde::Deserialize;
 use serde_json::Value;
-use spotsweep::aws::Reader;
-use spotsweep::ids::SweepId;
-use spotsweep::store;
-use spotsweep::trial::Trial;
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::store;
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_protocol::ids::SweepId;
 
 use crate::failure::{Context, Failure};
 use crate::story::History;

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value};
-use spotsweep::claim::TrialLine;
-use spotsweep::leaderboard::ranking;
-use spotsweep::lifecycle::{Plan, Ranking, Sweep};
-use spotsweep::trial::Trial;
+use spotsweep_control_plane::results::leaderboard::ranking;
+use spotsweep_control_plane::sweep::{Plan, Ranking, Sweep};
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_protocol::claim::TrialLine;
 
 use crate::failure::{Context, Failure};
 use crate::sweeps::Found;

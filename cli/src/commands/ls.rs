@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use spotsweep::aws::Reader;
-use spotsweep::lifecycle::Sweep;
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::sweep::Sweep;
 
 use crate::failure::{Context, Failure};
 use crate::target::Table;

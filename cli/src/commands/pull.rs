@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
-use spotsweep::leaderboard::{ranked, ranking};
-use spotsweep::trial::JobStatus;
+use spotsweep_control_plane::results::leaderboard::{ranked, ranking};
+use spotsweep_control_plane::trial::JobStatus;
 
 use crate::download::{Arrival, Object, Present, fetch, list};
 use crate::failure::Failure;

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use spotsweep::claim::TrialLine;
-use spotsweep::sweep::{self, MAX_FILE_BYTES};
-use spotsweep::trial::JobStatus;
-use spotsweep::upload::Upload;
+use spotsweep_control_plane::sweep::upload::Upload;
+use spotsweep_control_plane::trial::JobStatus;
+use spotsweep_protocol::claim::TrialLine;
+use spotsweep_sweep_file::MAX_FILE_BYTES;
 
 use crate::dropped::{Answer, Dropped, problems, upload_to};
 use crate::failure::{Context, FAILED, Failure};
@@ -115,7 +115,7 @@ async fn text(found: &Found, indices: &BTreeSet<u32>) -> Result<String, Failure>
     })?;
     let unreadable =
         || Failure::new(format!("{key} is no sweep file of this version any more; drop it again to be told why"));
-    let file = sweep::parse(key, fingerprint, &original).map_err(|_| unreadable())?;
+    let file = spotsweep_sweep_file::parse(key, fingerprint, &original).map_err(|_| unreadable())?;
     let lines = parameters(&found.parameters().await?, indices)?;
     let id = &found.sweep.id;
     let text = file::text(&file, &lines, &format!("Trials of {id} once more: spotsweep retry {id}"));
@@ -123,7 +123,7 @@ async fn text(found: &Found, indices: &BTreeSet<u32>) -> Result<String, Failure>
         let (count, limit) = (indices.len(), MAX_FILE_BYTES >> 20);
         return Err(Failure::new(format!("{count} trials make a file of over {limit} MiB: name some by their index")));
     }
-    let count = sweep::parse("the new file", "", text.as_bytes()).map(|file| file.trial_count());
+    let count = spotsweep_sweep_file::parse("the new file", "", text.as_bytes()).map(|file| file.trial_count());
     match count {
         Ok(count) if count == indices.len() as u64 => Ok(text),
         Ok(_) => Err(Failure::new("the new file would not have the same trials: a defect, please report it")),

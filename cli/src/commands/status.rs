@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use spotsweep::leaderboard::{ranked, ranking};
-use spotsweep::lifecycle::{Ranking, Sweep};
-use spotsweep::spent::dollars;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::results::leaderboard::{ranked, ranking};
+use spotsweep_control_plane::sweep::spent::dollars;
+use spotsweep_control_plane::sweep::{Ranking, Sweep};
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use crate::commands::ls;
 use crate::failure::Failure;
@@ -102,7 +102,7 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
     let row = |trial: &&Trial| {
         let measured = by.and_then(|by| trial.metrics.get(&by.name));
         let attempt = trial.attempts.last_key_value();
-        let of_attempt = |pick: fn(&spotsweep::trial::Attempt) -> &Option<String>| {
+        let of_attempt = |pick: fn(&spotsweep_control_plane::trial::Attempt) -> &Option<String>| {
             attempt.and_then(|(_, attempt)| pick(attempt).clone()).unwrap_or_default()
         };
         vec![

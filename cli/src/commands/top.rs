@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratatui::style::Style;
-use spotsweep::aws::Reader;
+use spotsweep_aws::Reader;
 use tokio::time::{Instant, sleep_until};
 
 use crate::failure::{Context, Failure};

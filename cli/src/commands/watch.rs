@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep::lifecycle::Stage;
+use spotsweep_control_plane::sweep::Stage;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{MissedTickBehavior, interval};
 

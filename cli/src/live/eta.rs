@@ -1,7 +1,7 @@
 //! When a sweep will be done, as far as its own trials tell.
 
 use jiff::Timestamp;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 /// Seconds until the last trial has ended: what is left of the trials, each as long as those that have succeeded so
 /// far on average, over as many at once as run or start now. Nothing is known before the first has succeeded, or while

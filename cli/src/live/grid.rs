@@ -1,6 +1,6 @@
 //! All trials as a block of cells.
 
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 /// How a trial stands. Where one cell stands for several trials, the last of these among them is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

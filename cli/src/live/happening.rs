@@ -5,8 +5,8 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use spotsweep::trial::{Attempt, JobStatus, Trial};
-use spotsweep::workspace::{Stage, Workspace};
+use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
+use spotsweep_control_plane::workspace::{Stage, Workspace};
 
 /// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep::leaderboard::ranking;
-use spotsweep::lifecycle::Ranking;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::results::leaderboard::ranking;
+use spotsweep_control_plane::sweep::Ranking;
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use super::grid::{Standing, standings};
 use super::happening::{Happening, What, between, lost, ran_before};
@@ -267,7 +267,7 @@ fn toll(trials: &[Trial], now: Timestamp) -> Toll {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep::lifecycle::Stage;
+    use spotsweep_control_plane::sweep::Stage;
 
     use super::*;
     use crate::live::samples::{at, interrupted, look, running, succeeded, trial};

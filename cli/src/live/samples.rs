@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use spotsweep::claim::Metric;
-use spotsweep::ids::{JobId, SweepId};
-use spotsweep::lifecycle::{Plan, Ranking, Stage as SweepStage, Sweep};
-use spotsweep::trial::{Attempt, JobStatus, Trial};
-use spotsweep::upload::Upload;
-use spotsweep::workspace::{
+use spotsweep_control_plane::sweep::upload::Upload;
+use spotsweep_control_plane::sweep::{Plan, Ranking, Stage as SweepStage, Sweep};
+use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
+use spotsweep_control_plane::workspace::{
     Initialized, Origin, Place, Snapshot, SnapshotState, Stage, Volume, VolumeState, Workspace,
 };
+use spotsweep_protocol::claim::Metric;
+use spotsweep_protocol::ids::{JobId, SweepId};
 
 use super::look::{Batch, Look};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use spotsweep::lifecycle::{Plan, Stage};
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::sweep::{Plan, Stage};
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use super::happening::is_mounted;
 use super::look::{Batch, Look};

@@ -2,7 +2,7 @@
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;
-use spotsweep::aws::{Deployment, bus, ebs, log_to_stdout};
+use spotsweep_aws::{Deployment, bus, ebs, log_to_stdout};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {

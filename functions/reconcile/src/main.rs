@@ -2,7 +2,7 @@
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;
-use spotsweep::aws::{Deployment, batch, bus, ebs, ecs, log_to_stdout, targets, uploads};
+use spotsweep_aws::{Deployment, batch, bus, ebs, ecs, log_to_stdout, targets, uploads};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use aws_sdk_lambda::error::SdkError;
 use aws_sdk_lambda::operation::invoke::InvokeError;
 use aws_sdk_lambda::primitives::Blob;
-use spotsweep::claim::{ClaimRequest, Reply, Request};
+use spotsweep_protocol::claim::{ClaimRequest, Reply, Request};
 use tokio::time::{Instant, sleep};
 
 use super::Claims;
 use crate::exit::Failure;
 use crate::log::say;
-use spotsweep::cause::chain;
+use spotsweep_protocol::cause::chain;
 
 /// First pause between two tries; doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{self, ProvideCredentials, future};
-use spotsweep::claim::Access;
+use spotsweep_protocol::claim::Access;
 
 use crate::claim::Claims;
 use crate::exit::Failure;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use spotsweep::claim::Seal;
+use spotsweep_protocol::claim::Seal;
 
 use super::files::{Stamp, newest};
 use crate::log::say;

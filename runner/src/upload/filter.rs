@@ -1,7 +1,7 @@
 //! The sweep file's `outputs`: which files of the storage folder are collected.
 
 use globset::{Error, GlobBuilder, GlobSet, GlobSetBuilder};
-use spotsweep::claim::Patterns;
+use spotsweep_protocol::claim::Patterns;
 
 /// Lets everything through unless patterns say otherwise.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::{ByteStream, Length};
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart};
-use spotsweep::cause::chain;
+use spotsweep_protocol::cause::chain;
 use tokio::task::JoinSet;
 
 use super::scan::{Found, Stamp};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
-use spotsweep::claim::WorkspaceGrant;
+use spotsweep_protocol::claim::WorkspaceGrant;
 use tokio::time::{Instant, sleep};
 
 use crate::exit::Failure;

@@ -1,8 +1,8 @@
 //! EC2 and ECS, with the calls that the AWS executor makes.
 
 use serde_json::json;
-use spotsweep::event::Event;
-use spotsweep::workspace::{
+use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, Origin, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState, WorkspacePlan, is_denied,
 };
 use spotsweep_emulator::world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};

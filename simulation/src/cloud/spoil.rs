@@ -1,6 +1,6 @@
 //! What a planted defect does to calls.
 
-use spotsweep::workspace::{Call, Fact, NewVolume, TrialRef};
+use spotsweep_control_plane::workspace::{Call, Fact, NewVolume, TrialRef};
 use spotsweep_emulator::world::ebs::SnapshotState;
 
 use super::Cloud;

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep::ids::SweepId;
-use spotsweep::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_emulator::world::{AttemptKey, Start};
+use spotsweep_protocol::ids::SweepId;
 
 use super::Policy;
 use super::ledger::MIB_PER_GIB;

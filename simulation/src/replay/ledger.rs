@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep::spent::Spent;
+use spotsweep_control_plane::sweep::spent::Spent;
 use spotsweep_emulator::trace::Trace;
 use spotsweep_emulator::world::World;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep::cost::{Pool, Prices, SpotPrice};
+use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
 use spotsweep_emulator::Timings;
 use spotsweep_emulator::trace::Change;
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep::cause::chain;
-use spotsweep::claim::Reply;
-use spotsweep::handle::HandleError;
-use spotsweep::lifecycle;
-use spotsweep::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_control_plane::handle::HandleError;
+use spotsweep_control_plane::sweep;
+use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_emulator::trace::{Change, Trace};
 use spotsweep_emulator::world::{AttemptKey, Effect};
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Reply;
 
 use super::agent::{Agent, Doing, TRIAL};
 use super::ledger::{Ledger, Outcome};
@@ -137,7 +137,7 @@ impl<'a> Stage<'a> {
         let done = self.trials.iter().all(|trial| trial.finished.is_some());
         let idle = || self.harness.cloud.world().instances().all(|instance| !instance.state.is_live());
         let settled = || match self.policy {
-            Policy::Spotsweep => self.harness.store.has_sweep_in(&lifecycle::Stage::Settled),
+            Policy::Spotsweep => self.harness.store.has_sweep_in(&sweep::Stage::Settled),
             Policy::SeedScript => self.discarded.is_empty(),
             Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => true,
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use spotsweep::lifecycle;
+use spotsweep_control_plane::sweep;
 use spotsweep_emulator::trace::Trace;
 
 use super::ledger::Outcome;
@@ -72,7 +72,7 @@ impl Stage<'_> {
             delays_seconds: ledger.delays_seconds.clone(),
             calls: ledger.calls(),
             usd: ledger.dollars(self.policy, model, self.trace, self.started, now),
-            told: sweeps.iter().find(|sweep| sweep.stage == lifecycle::Stage::Settled).and_then(|sweep| sweep.spent),
+            told: sweeps.iter().find(|sweep| sweep.stage == sweep::Stage::Settled).and_then(|sweep| sweep.spent),
         }
     }
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep::claim::{ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal};
-use spotsweep::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_protocol::claim::{
+    ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal,
+};
 
 use super::Policy;
 use super::agent::{Agent, Doing, Fetch, Next};

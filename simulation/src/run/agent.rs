@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep::claim::{ClaimRequest, Found, Machine, Market, Metric, Outputs, Reply, Request, Seal};
-use spotsweep::diagnosis::{NO_WORKSPACE, OVER_BUDGET};
-use spotsweep::workspace::TrialRef;
-use spotsweep::{ids::SweepId, trial::INTERRUPTED_EXIT_CODE};
+use spotsweep_control_plane::results::diagnosis::{NO_WORKSPACE, OVER_BUDGET};
+use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_emulator::world::{AttemptKey, Start};
+use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, Metric, Outputs, Reply, Request, Seal};
+use spotsweep_protocol::ids::SweepId;
 
 use super::chaos::OnSignal;
 use super::watch::Seen;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use spotsweep::diagnosis::NO_WORKSPACE;
-use spotsweep::settings::LONGEST_BACKOFF;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::results::diagnosis::NO_WORKSPACE;
+use spotsweep_control_plane::settings::LONGEST_BACKOFF;
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 use spotsweep_emulator::world::World;
 use spotsweep_emulator::world::ebs::VolumeState;
 

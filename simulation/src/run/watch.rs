@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use spotsweep::cause::chain;
-use spotsweep::handle::HandleError;
-use spotsweep::trial::Trial;
-use spotsweep::workspace::{Stage, TrialRef};
+use spotsweep_control_plane::handle::HandleError;
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_control_plane::workspace::{Stage, TrialRef};
+use spotsweep_protocol::cause::chain;
 
 use crate::calls::Call;
 use crate::harness::Harness;

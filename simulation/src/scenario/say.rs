@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use spotsweep::claim::{Machine, NoticeKind};
-use spotsweep::event::{Ask, Ending, Event};
-use spotsweep::ids::SweepId;
-use spotsweep::workspace::{Fact, RefusalKind, SnapshotState, VolumeState, is_of_key};
+use spotsweep_control_plane::event::{Ask, Ending, Event};
+use spotsweep_control_plane::workspace::{Fact, RefusalKind, SnapshotState, VolumeState, is_of_key};
+use spotsweep_protocol::claim::{Machine, NoticeKind};
+use spotsweep_protocol::ids::SweepId;
 
 /// What one trial lived through.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
 //! One trial, played through `decide`.
 
 use jiff::{SignedDuration, Timestamp};
-use spotsweep::claim::Reply;
-use spotsweep::command::Command;
-use spotsweep::decide::{Answer, decide};
-use spotsweep::ids::SweepId;
-use spotsweep::lifecycle::{Part, Plan, Stage, Sweep};
-use spotsweep::settings::{LEASE, POLL, RECHECK, Settings};
-use spotsweep::store::{Held, History, View};
-use spotsweep::upload::Upload;
-use spotsweep::workspace::{Call, Origin, WorkspacePlan};
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::decide::{Answer, decide};
+use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
+use spotsweep_control_plane::store::{Held, History, View};
+use spotsweep_control_plane::sweep::upload::Upload;
+use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
+use spotsweep_control_plane::workspace::{Call, Origin, WorkspacePlan};
+use spotsweep_protocol::claim::Reply;
+use spotsweep_protocol::ids::SweepId;
 
 use super::words::{self, JOB};
 
@@ -87,7 +87,7 @@ impl Theatre {
     }
 
     fn stage(&self) -> String {
-        use spotsweep::workspace::Stage;
+        use spotsweep_control_plane::workspace::Stage;
         let trial = self.view.trial.as_ref().map(|held| &held.record);
         let Some(workspace) = trial.and_then(|trial| trial.workspace.as_ref()) else { return "none".into() };
         let volume = workspace.volume.id.as_deref().unwrap_or("a volume");

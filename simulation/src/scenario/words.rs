@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep::claim::{Found, Machine, NoticeKind, Outputs, Seal};
-use spotsweep::event::{Ask, Ending, Event, TrialJob, TrialRequest};
-use spotsweep::ids::{JobId, SweepId};
-use spotsweep::trial::{Attempt, HOST_GONE, JobStatus, Observation};
-use spotsweep::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
+use spotsweep_control_plane::event::{Ask, Ending, Event, TrialJob, TrialRequest};
+use spotsweep_control_plane::trial::{Attempt, HOST_GONE, JobStatus, Observation};
+use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
+use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Seal};
+use spotsweep_protocol::ids::{JobId, SweepId};
 
 /// Batch's id of the trial's job.
 pub(super) const JOB: &str = "job";

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep::cause::chain;
-use spotsweep::claim::Reply;
-use spotsweep::command::Command;
-use spotsweep::event::{self, Event};
-use spotsweep::handle::{ExecuteError, Executor, handle};
-use spotsweep::workspace::{Call, EC2_TRIES, Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES};
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
+use spotsweep_control_plane::workspace::{
+    Call, EC2_TRIES, Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES,
+};
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Reply;
 
 use super::clock::Clock;
 use super::{RECONCILE, Scene};

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Reply, Request, Seal};
-use spotsweep::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_emulator::world::{AttemptKey, Start};
+use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Reply, Request, Seal};
 
 use super::Scene;
 use super::functions::asked;

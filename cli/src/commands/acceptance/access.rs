@@ -6,8 +6,8 @@ use std::error::Error;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use spotsweep::claim::{Access, ClaimRequest, Reply, Request};
-use spotsweep::trial::Trial;
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_protocol::claim::{Access, ClaimRequest, Reply, Request};
 
 use super::subject::Subject;
 use super::sweep;

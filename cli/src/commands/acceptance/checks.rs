@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use spotsweep::event;
-use spotsweep::trial::HOST_GONE;
+use spotsweep_control_plane::event;
+use spotsweep_control_plane::trial::HOST_GONE;
 
 use self::seen::Seen;
 use super::recording::Recorded;

@@ -6,11 +6,11 @@ use aws_sdk_ec2::types::Filter;
 use aws_sdk_s3::primitives::ByteStream;
 use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep::aws::Reader;
-use spotsweep::ids::SweepId;
-use spotsweep::lifecycle::{Stage, Sweep};
-use spotsweep::spent::Spent;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::sweep::spent::Spent;
+use spotsweep_control_plane::sweep::{Stage, Sweep};
+use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_protocol::ids::SweepId;
 use tokio::time::{Instant, sleep};
 
 use super::access::{self, Tried};
@@ -220,7 +220,7 @@ impl<'a> Course<'a> {
         let cannot_read = || format!("cannot read s3://{}/{key}", self.subject.bucket);
         let got = sdk::s3(&self.subject.target.config).get_object().bucket(&self.subject.bucket).key(key).send().await;
         let got = match got {
-            Err(error) if spotsweep::aws::is_gone(&error) => return Ok(None),
+            Err(error) if spotsweep_aws::is_gone(&error) => return Ok(None),
             got => got.context(cannot_read)?,
         };
         let bytes = got.body.collect().await.context(cannot_read)?.to_vec();

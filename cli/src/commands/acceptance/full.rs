@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use spotsweep::aws::Reader;
-use spotsweep::ids::SweepId;
-use spotsweep::spent::dollars;
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::sweep::spent::dollars;
+use spotsweep_protocol::ids::SweepId;
 use tokio::time::{Instant, sleep};
 
 use super::chaos::{Chaos, Made};

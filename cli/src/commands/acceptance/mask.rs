@@ -194,7 +194,7 @@ mod tests {
     use std::path::Path;
 
     use serde_json::json;
-    use spotsweep::event::parse;
+    use spotsweep_control_plane::event::parse;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! Deletes what a run has made: jobs, volumes, objects, and the stack that interrupts and records.
 
 use aws_sdk_s3::types::{Delete, ObjectIdentifier};
-use spotsweep::aws::Reader;
-use spotsweep::ids::SweepId;
-use spotsweep::lifecycle::Sweep;
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::sweep::Sweep;
+use spotsweep_protocol::ids::SweepId;
 
 use super::chaos::Chaos;
 use super::subject::Subject;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use super::sweep::METRIC;
 
@@ -72,9 +72,9 @@ fn training(trials: &[Trial], steps: u32) -> BTreeMap<&str, Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep::claim::Metric;
-    use spotsweep::ids::{JobId, SweepId};
-    use spotsweep::trial::Attempt;
+    use spotsweep_control_plane::trial::Attempt;
+    use spotsweep_protocol::claim::Metric;
+    use spotsweep_protocol::ids::{JobId, SweepId};
 
     use super::*;
 

@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn the_sweep_is_valid_and_fits_into_a_job() {
         let text = file(Pace::AWS, "spotsweep-spot", "spotsweep-train", 2.0).to_string();
-        let read = spotsweep::sweep::parse(KEY, "", text.as_bytes());
+        let read = spotsweep_sweep_file::parse(KEY, "", text.as_bytes());
         assert!(read.is_ok(), "{read:?}");
         assert!(!SCRIPT.contains("${"), "macros");
         assert!(crate::dropped::upload_to("b", KEY.to_owned()).is_sweep_file());

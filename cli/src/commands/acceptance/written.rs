@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use spotsweep::event;
+use spotsweep_control_plane::event;
 
 use super::checks::{Check, delays};
 use super::mask::Masks;

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use spotsweep::cause::chain;
+use spotsweep_protocol::cause::chain;
 
 /// How it is with a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! A sweep as one JSON document.
 
 use serde_json::{Value, json};
-use spotsweep::lifecycle::Sweep;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::sweep::Sweep;
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use super::{Each, Records};
 use crate::failure::Failure;

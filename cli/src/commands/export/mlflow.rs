@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use spotsweep::leaderboard::ranked;
-use spotsweep::lifecycle::Sweep;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::results::leaderboard::ranked;
+use spotsweep_control_plane::sweep::Sweep;
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 use tokio::task::JoinSet;
 
 use super::Records;

@@ -1,8 +1,8 @@
 //! A sweep file that says what another says, but for its trials.
 
 use serde_json::{Map, Value, json};
-use spotsweep::claim::TrialLine;
-use spotsweep::sweep::{
+use spotsweep_protocol::claim::TrialLine;
+use spotsweep_sweep_file::{
     Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Resources, Settings, SweepFile,
     Workspace,
 };
@@ -112,7 +112,7 @@ fn present<const N: usize>(fields: [(&str, Value); N]) -> Value {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use spotsweep::sweep::parse;
+    use spotsweep_sweep_file::parse;
 
     use super::*;
 

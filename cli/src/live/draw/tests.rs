@@ -1,7 +1,7 @@
 use super::*;
 use crate::live::Happening;
 use crate::live::samples::{at, interrupted, look, running, succeeded, trial};
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 /// A sweep in its middle: one of each kind, and the rest waits.
 fn model(total: u32) -> Model {

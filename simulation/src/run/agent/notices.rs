@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use spotsweep::claim::{NoticeKind, Request};
-use spotsweep::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_emulator::world::AttemptKey;
+use spotsweep_protocol::claim::{NoticeKind, Request};
 
 use super::{Agent, Doing, GRACE, IMDS_POLL, Next, SAVING};
 use crate::run::chaos::OnSignal;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep::spent::Spent;
-use spotsweep::trial::{JobStatus, Trial};
+use spotsweep_control_plane::sweep::spent::Spent;
+use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use super::super::access::Tried;
 use super::super::estimate::Estimate;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use spotsweep::claim::Metric;
+use spotsweep_protocol::claim::Metric;
 
 /// One value of a metric; shown as a line of MLflow's file.
 #[derive(Debug, Clone, Copy, PartialEq)]

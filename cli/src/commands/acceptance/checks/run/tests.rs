@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::json;
-use spotsweep::ids::{JobId, SweepId};
+use spotsweep_protocol::ids::{JobId, SweepId};
 
 use super::super::Verdict;
 use super::*;

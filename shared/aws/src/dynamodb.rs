@@ -1,0 +1,265 @@
+//! Stored state in one DynamoDB table.
+//!
+//! | pk | sk | what |
+//! |---|---|---|
+//! | `SWEEP#<id>` | `META` | the sweep |
+//! | `SWEEP#<id>` | `TRIAL#<index, 6 digits>` | a trial, from its first event on |
+//! | `SWEEP#<id>` | `LOG#<META or index>#<version>` | a page of its history: audit entries, to that version |
+//! | `RES#<i-…, vol-… or snap-…>` | `TRIAL#<sweep>#<index>` | pointer: the resource belongs to that trial |
+//!
+//! A record holds the newest entries of its own history, so that a change and its audit entry are one write.
+//! Older entries are in pages, which have a prefix of their own: reading all trials does not read their history.
+//! `open`/`sk` is the sparse index over open work, in [`SHARDS`] shards; records that are done
+//! move to its partition [`CLOSED`] (sweeps, for listing) or leave it (trials). A due time is in
+//! its entries, not in their keys: a new key is two writes
+//! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.ThroughputConsiderations.Writes>), and
+//! due times move often. So a tick reads all entries, some 60 of them for a read unit.
+
+mod history;
+mod rows;
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::hash::{BuildHasher, Hasher};
+
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::AttributeValue;
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+
+use super::emf;
+use history::Kept;
+use rows::{Row, TRIAL, number, sortable};
+use spotsweep_control_plane::event::{Event, Subject};
+use spotsweep_control_plane::metrics::{Metric, Telemetry};
+use spotsweep_control_plane::store::{Audit, Change, CommitError, Held, History, Record, Store, View};
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_control_plane::workspace::TrialRef;
+use spotsweep_protocol::ids::SweepId;
+
+pub(super) use rows::{CLOSED, INDEX, META, SHARDS, field, partition, text, trial_key};
+
+/// Overdue records that one tick takes; the next tick takes the rest.
+const OVERDUE_A_TICK: usize = 4000;
+
+/// The attribute by which a put knows itself again.
+const MARK: &str = "mark";
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The store behind the functions.
+#[derive(Debug, Clone)]
+pub struct DynamoStore {
+    pub(super) client: Client,
+    pub(super) table: String,
+    retention_days: u32,
+}
+
+impl DynamoStore {
+    /// A store in `table`; what is done is kept for `retention_days` (DynamoDB's TTL deletes it).
+    pub fn new(config: &SdkConfig, table: String, retention_days: u32) -> Self {
+        Self { client: Client::new(config), table, retention_days }
+    }
+
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        sweep: &SweepId,
+        sk: String,
+    ) -> Result<Option<Held<T>>, BoxError> {
+        self.row(sweep, sk).await?.map(history::held).transpose()
+    }
+
+    async fn row(&self, sweep: &SweepId, sk: String) -> Result<Option<Row>, BoxError> {
+        let found = self
+            .client
+            .get_item()
+            .table_name(&self.table)
+            .key("pk", text(partition(sweep)))
+            .key("sk", text(sk))
+            .consistent_read(true)
+            .send()
+            .await?;
+        Ok(found.item)
+    }
+
+    pub(super) async fn trials(&self, sweep: &SweepId) -> Result<Vec<Trial>, BoxError> {
+        self.query(partition(sweep), TRIAL.to_owned(), Some(rows::RECORD), rows::record).await
+    }
+
+    /// Audit entries of a trial, or of the sweep itself.
+    pub(super) async fn history(&self, sweep: &SweepId, index: Option<u32>) -> Result<History, BoxError> {
+        let sk = index.map_or_else(|| META.to_owned(), trial_key);
+        // The record before the pages: what moves from the one to the others meanwhile is found twice, not never.
+        let held = self.row(sweep, sk.clone()).await?;
+        let mut entries = held.map_or_else(|| Ok(History::new()), |row| history::entries(&row))?;
+        for page in self.query(partition(sweep), history::prefix(&sk), None, |row| history::entries(&row)).await? {
+            entries.extend(page);
+        }
+        Ok(entries)
+    }
+
+    /// Strongly consistent, because a pointer may have been written a moment ago: a reclaim can follow the attachment
+    /// at once. For a resource of somebody else's this is the one read that its event costs.
+    async fn referring(&self, resource: &str) -> Result<Vec<TrialRef>, BoxError> {
+        let pointed = |row: Row| rows::pointed(&row).ok_or_else(|| "a pointer to no trial".into());
+        self.query(rows::resource_partition(resource), TRIAL.to_owned(), None, pointed).await
+    }
+
+    /// Everything of a partition whose sort key has the prefix, in the order of the keys; or one attribute of it.
+    async fn query<T>(
+        &self,
+        pk: String,
+        prefix: String,
+        attribute: Option<&str>,
+        read: impl Fn(Row) -> Result<T, BoxError>,
+    ) -> Result<Vec<T>, BoxError> {
+        let query = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
+            .expression_attribute_values(":pk", text(pk))
+            .expression_attribute_values(":prefix", text(prefix))
+            .consistent_read(true);
+        let query = match attribute {
+            // By a name of the query's own, as DynamoDB reserves many words.
+            Some(name) => query.projection_expression("#only").expression_attribute_names("#only", name),
+            None => query,
+        };
+        let mut pages = query.into_paginator().items().send();
+        let mut found = Vec::new();
+        while let Some(row) = pages.next().await {
+            found.push(read(row?)?);
+        }
+        Ok(found)
+    }
+
+    /// Records past their due time, those that have been due for the longest first, and since when the first is.
+    async fn overdue(&self, now: Timestamp) -> Result<View, BoxError> {
+        let mut found = Vec::new();
+        for shard in 0..SHARDS {
+            let mut rows = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .index_name(INDEX)
+                .key_condition_expression("#open = :open")
+                .filter_expression("due <= :now")
+                .expression_attribute_names("#open", INDEX)
+                .expression_attribute_values(":open", text(format!("due#{shard}")))
+                .expression_attribute_values(":now", text(sortable(now)))
+                .into_paginator()
+                .items()
+                .send();
+            while let Some(row) = rows.next().await {
+                found.extend(rows::overdue_record(&row?));
+            }
+        }
+        found.sort_by_key(|(due, _)| *due);
+        let oldest_due = found.first().map(|(due, _)| *due);
+        let overdue = found.into_iter().take(OVERDUE_A_TICK).map(|(_, record)| record).collect();
+        Ok(View { overdue, oldest_due, ..View::default() })
+    }
+
+    /// Puts a row that says the same whoever puts it, however often.
+    async fn put(&self, row: Row) -> Result<(), CommitError> {
+        let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
+        request.send().await.map(drop).map_err(|error| CommitError::Failed(error.into()))
+    }
+
+    /// Puts a record, if the version that is stored is the one before. The SDK repeats a put whose answer is lost: by
+    /// the mark, which no other put has, the second one finds that it was the first.
+    async fn put_record(&self, row: Row, before: u64, mark: AttributeValue) -> Result<(), CommitError> {
+        let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
+        let request = match before {
+            0 => request.condition_expression("attribute_not_exists(pk) OR mark = :mark"),
+            held => request
+                .condition_expression("version = :held OR mark = :mark")
+                .expression_attribute_values(":held", number(held)),
+        };
+        match request.expression_attribute_values(":mark", mark).send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.as_service_error().is_some_and(PutItemError::is_conditional_check_failed_exception) => {
+                Err(CommitError::Conflict)
+            }
+            Err(error) => Err(CommitError::Failed(error.into())),
+        }
+    }
+
+    fn expires(&self, now: Timestamp) -> AttributeValue {
+        number(now.as_second().saturating_add(i64::from(self.retention_days) * 86_400))
+    }
+
+    /// What one change writes.
+    fn writes(&self, view: &View, change: &Change, audit: &Audit) -> Result<Writes, BoxError> {
+        let before = view.version_of(&change.record);
+        let expires = self.expires(audit.at);
+        let mark = number(mark());
+        let mut record = rows::record_row(change, before + 1, expires.clone())?;
+        record.insert(MARK.to_owned(), mark.clone());
+        let newest = (!change.figures_only).then(|| (before + 1, audit.clone()));
+        let Kept { record, recent, page } = history::keep(record, &view.recent_of(&change.record), newest)?;
+        let mut ahead: Vec<Row> = page.into_iter().map(|page| rows::expiring(page, expires.clone())).collect();
+        if let Record::Trial(trial) = &change.record {
+            let resources: BTreeSet<&str> = view.new_references(change).into_iter().collect();
+            ahead.extend(resources.into_iter().map(|id| rows::expiring(rows::pointer_row(id, trial), expires.clone())));
+        }
+        Ok(Writes { ahead, record, before, mark, recent })
+    }
+}
+
+/// What one change writes, in this order: until the record is written, nobody reads what is ahead of it as more than
+/// was true before.
+struct Writes {
+    /// Its history's last page, where that is full, and pointers from what it has newly got.
+    ahead: Vec<Row>,
+    record: Row,
+    /// The version that the record has before.
+    before: u64,
+    /// Two puts of the record never have the same.
+    mark: AttributeValue,
+    /// The entries of its history that the record has from then on.
+    recent: History,
+}
+
+impl Store for DynamoStore {
+    async fn load(&self, subject: &Subject, now: Timestamp) -> Result<View, BoxError> {
+        Ok(match subject {
+            Subject::Sweep(sweep) => View { sweep: self.get(sweep, META.into()).await?, ..View::default() },
+            Subject::Trial(id, index) => {
+                let (sweep, trial) = tokio::try_join!(self.get(id, META.into()), self.get(id, trial_key(*index)))?;
+                View { sweep, trial, ..View::default() }
+            }
+            Subject::Settlement(id) => {
+                let (sweep, trials) = tokio::try_join!(self.get(id, META.into()), self.trials(id))?;
+                View { sweep, trials, ..View::default() }
+            }
+            Subject::Resource(id) => View { referring: self.referring(id).await?, ..View::default() },
+            Subject::Overdue => self.overdue(now).await?,
+        })
+    }
+
+    async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {
+        let Writes { ahead, record, before, mark, recent } =
+            self.writes(view, change, audit).map_err(CommitError::Failed)?;
+        for row in ahead {
+            self.put(row).await?;
+        }
+        self.put_record(record, before, mark).await?;
+        Ok(recent)
+    }
+}
+
+impl Telemetry for DynamoStore {
+    fn measured(&self, event: &Event, metrics: &[Metric], now: Timestamp) {
+        emf::publish(&self.table, event, metrics, now);
+    }
+}
+
+/// Two are never alike, neither in one process nor in two.
+#[expect(clippy::disallowed_types, reason = "nothing is decided by it")]
+fn mark() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,98 @@
+//! A record's history: the newest entries in the record itself, those before in pages of their own.
+//!
+//! DynamoDB bills a put by each begun KiB, and any other row as one more put. So a trial holds its entries as long as
+//! they cost nothing there, in the KiB that it has begun anyway; when they would, all but the newest become a page. A
+//! sweep changes seldom and is read by every event of its trials: it holds what it can in the 4 KiB that a read has.
+//!
+//! A page is put before the record that holds it no longer, without a condition: the version of its last entry names
+//! it, and what a record held in one version is the same for everybody. An entry can be in two pages, where two
+//! invocations were at the record at once; its version tells.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::de::DeserializeOwned;
+
+use super::BoxError;
+use super::rows::{DUE, META, Row, TRIAL, attribute, field, keyed, record};
+use spotsweep_control_plane::store::{Audit, Held, History};
+
+/// The attribute with the entries, of a record and of a page.
+const HISTORY: &str = "history";
+
+/// Bytes of a write unit, and of a read unit
+/// (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html>).
+const WRITE_BYTES: usize = 1024;
+const READ_BYTES: usize = 4096;
+
+/// A record with its newest entries.
+pub(super) struct Kept {
+    pub(super) record: Row,
+    /// The entries in it.
+    pub(super) recent: History,
+    /// Those that are in it no longer.
+    pub(super) page: Option<Row>,
+}
+
+/// Adds the newest entry, if there is one, to those that the record has held, or puts it in their place.
+pub(super) fn keep(mut record: Row, held: &History, newest: Option<(u64, Audit)>) -> Result<Kept, BoxError> {
+    let newest: History = newest.into_iter().collect();
+    let mut all = held.clone();
+    all.extend(newest.clone());
+    let (of_all, of_newest) = (attribute(&all)?, attribute(&newest)?);
+    let bytes = of_row(&record) + HISTORY.len();
+    let unit = if field(&record, "sk") == Some(META) { READ_BYTES } else { WRITE_BYTES };
+    let units = |history: &AttributeValue| (bytes + of_value(history)).div_ceil(unit);
+    let (recent, entries, page) = if units(&of_all) == units(&of_newest) {
+        (all, of_all, None)
+    } else {
+        (newest, of_newest, page(&record, held)?)
+    };
+    if !recent.is_empty() {
+        record.insert(HISTORY.to_owned(), entries);
+    }
+    Ok(Kept { record, recent, page })
+}
+
+/// The record of a row, with its version, its due time and the entries that it holds.
+pub(super) fn held<T: DeserializeOwned>(row: Row) -> Result<Held<T>, BoxError> {
+    let version = row.get("version").and_then(|value| value.as_n().ok()).ok_or("a row without its version")?;
+    let version = version.parse()?;
+    let recent = entries(&row)?;
+    let due = field(&row, DUE).map(str::parse).transpose()?;
+    Ok(Held { record: record(row)?, version, due, recent })
+}
+
+fn page(record: &Row, held: &History) -> Result<Option<Row>, BoxError> {
+    let Some(last) = held.keys().next_back() else { return Ok(None) };
+    let key = |name: &str| field(record, name).ok_or("a record without its key");
+    let mut page = keyed(key("pk")?.to_owned(), format!("{}{last:010}", prefix(key("sk")?)));
+    page.insert(HISTORY.to_owned(), attribute(held)?);
+    Ok(Some(page))
+}
+
+/// Prefix of the sort keys of a record's pages, by its own sort key.
+pub(super) fn prefix(sk: &str) -> String {
+    format!("LOG#{}#", sk.strip_prefix(TRIAL).unwrap_or(sk))
+}
+
+/// The entries that a record or a page holds.
+pub(super) fn entries(row: &Row) -> Result<History, BoxError> {
+    let entries = row.get(HISTORY).cloned();
+    entries.map_or_else(|| Ok(History::new()), |entries| Ok(serde_dynamo::from_attribute_value(entries)?))
+}
+
+/// Bytes of a row
+/// (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>).
+fn of_row(row: &Row) -> usize {
+    row.iter().map(|(name, value)| name.len() + of_value(value)).sum()
+}
+
+/// The same page's rules, for the kinds of values that records have.
+fn of_value(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(text) => text.len(),
+        AttributeValue::N(digits) => digits.len().div_ceil(2) + 1,
+        AttributeValue::L(elements) => 3 + elements.iter().map(|element| 1 + of_value(element)).sum::<usize>(),
+        AttributeValue::M(fields) => 3 + fields.len() + of_row(fields),
+        _null_or_bool => 1,
+    }
+}

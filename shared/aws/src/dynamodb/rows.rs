@@ -1,0 +1,151 @@
+//! Keys and attributes: what a record, its history and its pointers look like in the table.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::BoxError;
+use spotsweep_control_plane::store::{Change, Overdue, Record};
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_control_plane::workspace::TrialRef;
+use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
+
+/// Name of the index over open work, and of its partition key.
+pub(crate) const INDEX: &str = "open";
+
+/// The index partition of sweeps that are done.
+pub(crate) const CLOSED: &str = "closed";
+
+/// The attribute with a record's due time.
+pub(super) const DUE: &str = "due";
+
+/// Sort key of a sweep.
+pub(crate) const META: &str = "META";
+
+/// The attribute with a record's own fields.
+pub(super) const RECORD: &str = "record";
+
+/// Prefix of the sort keys of trials, and of pointers to them.
+pub(super) const TRIAL: &str = "TRIAL#";
+
+/// Spreads open work over this many index partitions.
+pub(crate) const SHARDS: u32 = 8;
+
+pub(super) type Row = HashMap<String, AttributeValue>;
+
+/// A record as it is stored in its new version.
+pub(super) fn record_row(change: &Change, version: u64, expires: AttributeValue) -> Result<Row, BoxError> {
+    let (sweep, sk, shard) = address(&change.record);
+    let mut row = keyed(partition(sweep), sk);
+    row.insert("version".to_owned(), number(version));
+    match &change.record {
+        Record::Sweep(sweep) => row.insert(RECORD.to_owned(), attribute(sweep)?),
+        Record::Trial(trial) => {
+            row.insert("job".to_owned(), text(trial.job.to_string()));
+            row.insert(RECORD.to_owned(), attribute(trial)?)
+        }
+    };
+    match (change.due, &change.record) {
+        (Some(due), _) => {
+            row.insert(INDEX.to_owned(), text(format!("due#{shard}")));
+            row.insert(DUE.to_owned(), text(sortable(due)));
+        }
+        (None, record) => {
+            row.insert("expires".to_owned(), expires);
+            if let Record::Sweep(_) = record {
+                row.insert(INDEX.to_owned(), text(CLOSED));
+            }
+        }
+    }
+    Ok(row)
+}
+
+/// A row that DynamoDB deletes some time after.
+pub(super) fn expiring(mut row: Row, expires: AttributeValue) -> Row {
+    row.insert("expires".to_owned(), expires);
+    row
+}
+
+/// From an instance, volume or snapshot to a trial. Put without a condition: it says the same every time.
+pub(super) fn pointer_row(resource: &str, trial: &Trial) -> Row {
+    keyed(resource_partition(resource), format!("{TRIAL}{}#{}", trial.sweep, trial.index))
+}
+
+/// The trial that a pointer row leads to.
+pub(super) fn pointed(row: &Row) -> Option<TrialRef> {
+    let (sweep, index) = field(row, "sk")?.strip_prefix(TRIAL)?.rsplit_once('#')?;
+    Some(TrialRef { sweep: SweepId::parse(sweep)?, index: index.parse().ok()? })
+}
+
+pub(super) fn keyed(pk: String, sk: String) -> Row {
+    Row::from([("pk".to_owned(), text(pk)), ("sk".to_owned(), text(sk))])
+}
+
+pub(crate) fn partition(sweep: &SweepId) -> String {
+    format!("SWEEP#{sweep}")
+}
+
+pub(super) fn resource_partition(id: &str) -> String {
+    format!("RES#{id}")
+}
+
+pub(crate) fn trial_key(index: u32) -> String {
+    // As text it sorts like the number.
+    format!("{TRIAL}{index:06}")
+}
+
+/// Where a record lies, and its shard of the index.
+pub(super) fn address(record: &Record) -> (&SweepId, String, u32) {
+    let shard = |id: &SweepId, index: u32| {
+        let sum = id.as_str().bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        sum.wrapping_add(index) % SHARDS
+    };
+    match record {
+        Record::Sweep(sweep) => (&sweep.id, META.to_owned(), shard(&sweep.id, 0)),
+        Record::Trial(trial) => (&trial.sweep, trial_key(trial.index), shard(&trial.sweep, trial.index)),
+    }
+}
+
+/// Reads an index row: its due time and what is due, with the job where it is a trial's.
+pub(super) fn overdue_record(row: &Row) -> Option<(Timestamp, Overdue)> {
+    let due = field(row, DUE)?.parse().ok()?;
+    let sweep = SweepId::parse(field(row, "pk")?.strip_prefix("SWEEP#")?)?;
+    let sk = field(row, "sk")?;
+    if sk == META {
+        return Some((due, Overdue::Sweep(sweep)));
+    }
+    let index = sk.strip_prefix(TRIAL)?.parse().ok()?;
+    let job = JobId::from(field(row, "job")?.to_owned());
+    Some((due, Overdue::Trial(DescribedJob { sweep, index: Some(index), job })))
+}
+
+/// The record of a row.
+pub(super) fn record<T: DeserializeOwned>(mut row: Row) -> Result<T, BoxError> {
+    let record = row.remove(RECORD).ok_or("a row without its record")?;
+    Ok(serde_dynamo::from_attribute_value(record)?)
+}
+
+/// A text attribute.
+pub(crate) fn field<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
+    row.get(name)?.as_s().ok().map(String::as_str)
+}
+
+pub(super) fn attribute<T: Serialize>(record: &T) -> Result<AttributeValue, BoxError> {
+    Ok(serde_dynamo::to_attribute_value(record)?)
+}
+
+pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(value.into())
+}
+
+pub(super) fn number(value: impl std::fmt::Display) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+/// RFC 3339 with always three decimals, so that text order is time order.
+pub(super) fn sortable(time: Timestamp) -> String {
+    format!("{time:.3}")
+}

@@ -1,0 +1,92 @@
+//! ECS: on which instance does an attempt run? Batch's events name only the container instance (fact 13).
+
+use aws_config::SdkConfig;
+use aws_sdk_ecs::Client;
+use aws_sdk_ecs::operation::describe_container_instances::DescribeContainerInstancesError as DescribeError;
+use aws_sdk_ecs::types::ContainerInstance;
+use futures_util::FutureExt;
+
+use super::executor::{Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::workspace::{Fact, TrialRef};
+
+/// Finds the instances that attempts are about to run on.
+pub fn ecs(config: &SdkConfig) -> impl Service + use<> {
+    Ecs(lazy(config, Client::new))
+}
+
+#[derive(Debug)]
+struct Ecs(Lazy<Client>);
+
+impl Service for Ecs {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::LocateAttempt { trial, attempt, container_instance } => {
+                Ok(locate(&self.0, trial, attempt, container_instance).boxed())
+            }
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+async fn locate(client: &Client, trial: TrialRef, attempt: u32, container_instance: String) -> Outcome {
+    Ok(vec![match place(client, &container_instance).await? {
+        Some((instance, zone)) => Event::AttemptLocated { trial, attempt, instance, zone },
+        None => Event::Workspace(trial, Fact::PlaceUnknown),
+    }])
+}
+
+/// EC2 instance and availability zone; `None` where ECS does not know it (any more): the instance is gone, or the
+/// cluster is not this account's.
+async fn place(
+    client: &Client,
+    container_instance: &str,
+) -> Result<Option<(String, String)>, Box<dyn std::error::Error + Send + Sync>> {
+    let Some(cluster) = cluster(container_instance) else { return Ok(None) };
+    let request = client.describe_container_instances().cluster(cluster).container_instances(container_instance);
+    match request.send().await {
+        Ok(answer) => Ok(answer.container_instances().first().and_then(instance_and_zone)),
+        Err(error) => match error.as_service_error() {
+            Some(
+                DescribeError::ClusterNotFoundException(_)
+                | DescribeError::InvalidParameterException(_)
+                | DescribeError::ClientException(_),
+            ) => Ok(None),
+            _other => Err(error.into()),
+        },
+    }
+}
+
+fn instance_and_zone(found: &ContainerInstance) -> Option<(String, String)> {
+    let zone = found.attributes().iter().find(|attribute| attribute.name() == "ecs.availability-zone")?;
+    Some((found.ec2_instance_id()?.to_owned(), zone.value()?.to_owned()))
+}
+
+/// The cluster in `arn:aws:ecs:<region>:<account>:container-instance/<cluster>/<id>`; old ARNs have none
+/// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html>).
+fn cluster(arn: &str) -> Option<&str> {
+    let (cluster, id) = arn.split_once(":container-instance/")?.1.split_once('/')?;
+    (!cluster.is_empty() && !id.is_empty()).then_some(cluster)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cluster_stands_in_the_arn() {
+        let expected = [
+            ("arn:aws:ecs:us-east-1:123456789012:container-instance/Batch_a/0f1e", Some("Batch_a")),
+            ("arn:aws-cn:ecs:cn-north-1:123456789012:container-instance/c/0f1e", Some("c")),
+            ("arn:aws:ecs:us-east-1:123456789012:container-instance/0f1e", None),
+            ("arn:aws:ecs:us-east-1:123456789012:container-instance//0f1e", None),
+            ("arn:aws:ecs:us-east-1:123456789012:task/Batch_a/0f1e", None),
+            ("", None),
+        ];
+        for (arn, name) in expected {
+            assert_eq!(cluster(arn), name, "{arn}");
+        }
+    }
+}

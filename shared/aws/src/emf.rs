@@ -1,0 +1,66 @@
+//! CloudWatch's embedded metric format: a log line that CloudWatch Logs takes figures from. It needs no permission, no
+//! call and no waiting.
+//! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
+
+use std::io::Write;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use spotsweep_control_plane::event::{Event, Subject};
+use spotsweep_control_plane::metrics::Metric;
+
+/// The namespace of `infra/operations.yaml`.
+const NAMESPACE: &str = "spotsweep";
+
+/// Writes figures to standard output, which is what Lambda hands to CloudWatch Logs.
+pub(super) fn publish(table: &str, event: &Event, metrics: &[Metric], now: Timestamp) {
+    let line = format!("{}\n", document(table, event, metrics, now));
+    // Not through `tracing`: its lines have a form of their own. Where nobody reads standard output, nobody
+    // reads logs either, and figures must not stop the work.
+    let _ = std::io::stdout().lock().write_all(line.as_bytes());
+}
+
+/// One dimension, the table: it tells deployments of an account apart. Sweep and trial are for reading only, as a
+/// metric for each would be billed for each.
+fn document(table: &str, event: &Event, metrics: &[Metric], now: Timestamp) -> Value {
+    let definitions: Vec<Value> =
+        metrics.iter().map(|metric| json!({ "Name": metric.name.as_str(), "Unit": metric.name.unit() })).collect();
+    let directive = json!({ "Namespace": NAMESPACE, "Dimensions": [["Table"]], "Metrics": definitions });
+    let mut root = Map::new();
+    root.insert("_aws".to_owned(), json!({ "Timestamp": now.as_millisecond(), "CloudWatchMetrics": [directive] }));
+    root.insert("Table".to_owned(), json!(table));
+    root.extend(metrics.iter().map(|metric| (metric.name.as_str().to_owned(), json!(metric.value))));
+    root.insert("event".to_owned(), json!(event.name()));
+    if let Some(Subject::Trial(sweep, index)) = event.subject() {
+        root.extend([("sweep".to_owned(), json!(sweep)), ("trial".to_owned(), json!(index))]);
+    }
+    Value::Object(root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spotsweep_control_plane::metrics::Name;
+    use spotsweep_control_plane::workspace::{Fact, TrialRef};
+    use spotsweep_protocol::ids::SweepId;
+
+    #[test]
+    fn a_line_is_what_cloudwatch_reads() {
+        let event = Event::Workspace(TrialRef { sweep: SweepId::derive("b", "k", "v"), index: 7 }, Fact::Due);
+        let metrics =
+            [Metric { name: Name::Interruptions, value: 1.0 }, Metric { name: Name::SecondsLost, value: 12.5 }];
+        let now = Timestamp::from_millisecond(1_700_000_000_123).unwrap_or_default();
+        let written = document("spotsweep-Table-1", &event, &metrics, now);
+        let expected = json!({
+            "_aws": { "Timestamp": 1_700_000_000_123_i64, "CloudWatchMetrics": [{
+                "Namespace": "spotsweep", "Dimensions": [["Table"]],
+                "Metrics": [{ "Name": "Interruptions", "Unit": "Count" }, { "Name": "SecondsLost", "Unit": "Seconds" }],
+            }] },
+            "Table": "spotsweep-Table-1", "Interruptions": 1.0, "SecondsLost": 12.5,
+            "event": "workspace-due", "sweep": SweepId::derive("b", "k", "v"), "trial": 7,
+        });
+        assert_eq!(written, expected);
+        assert!(!written.to_string().contains('\n'), "CloudWatch takes one line for one document");
+    }
+}

@@ -1,0 +1,149 @@
+//! The only users of the AWS SDKs in the control plane: the store in DynamoDB, the executor over S3, Batch, EC2, ECS
+//! and EventBridge, and the reader behind the command line. Nothing is decided here.
+//!
+//! Each service is a feature, so that a function's build compiles only the SDKs of the services that it reaches.
+
+#[cfg(feature = "sts")]
+mod access;
+#[cfg(feature = "batch")]
+mod batch;
+mod dynamodb;
+#[cfg(feature = "ec2")]
+mod ebs;
+#[cfg(feature = "ecs")]
+mod ecs;
+mod emf;
+#[cfg(feature = "eventbridge")]
+mod events;
+mod executor;
+#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
+mod gather;
+mod lambda;
+mod lazy;
+#[cfg(feature = "s3")]
+mod lines;
+mod logs;
+#[cfg(feature = "s3")]
+mod multipart;
+#[cfg(feature = "ec2")]
+mod origin;
+#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
+mod prices;
+mod reader;
+#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
+mod results;
+#[cfg(feature = "s3")]
+mod s3;
+#[cfg(feature = "s3")]
+mod uploads;
+
+use std::env;
+
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use jiff::Timestamp;
+use serde_json::Value;
+
+#[cfg(feature = "sts")]
+pub use access::access;
+#[cfg(feature = "batch")]
+pub use batch::{batch, targets};
+pub use dynamodb::DynamoStore;
+#[cfg(feature = "ec2")]
+pub use ebs::ebs;
+#[cfg(feature = "ecs")]
+pub use ecs::ecs;
+#[cfg(feature = "eventbridge")]
+pub use events::bus;
+#[cfg(all(feature = "eventbridge", feature = "sns"))]
+pub use events::bus_and_topics;
+pub use executor::{AwsExecutor, Outcome, Service, Taken};
+#[cfg(feature = "s3")]
+pub use lines::lines;
+pub use logs::log_to_stdout;
+pub use reader::{ReadError, Reader};
+#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
+pub use results::{Page, results};
+#[cfg(feature = "s3")]
+pub use s3::is_gone;
+#[cfg(feature = "s3")]
+pub use uploads::uploads;
+
+use spotsweep_control_plane::event;
+use spotsweep_control_plane::handle::{Report, handle};
+use spotsweep_control_plane::settings::Settings;
+use spotsweep_protocol::cause::chain;
+
+/// Everything that one function needs: its table's client from its cold start on, each other client from its first use.
+#[derive(Debug)]
+pub struct Deployment {
+    /// Stored state.
+    pub store: DynamoStore,
+    /// Effects.
+    pub executor: AwsExecutor,
+    /// Names and times.
+    pub settings: Settings,
+    config: SdkConfig,
+}
+
+impl Deployment {
+    /// Reads the environment that `infra/control-plane.yaml` gives to every function. It reaches its table, and what
+    /// it is told to reach.
+    ///
+    /// # Errors
+    /// Says which variable is missing: a misconfigured function fails its cold start.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+    pub fn from_env() -> Result<Self, String> {
+        let variable: lambda::Variable = |name| env::var(name).ok();
+        let settings = Settings::from_variables(variable)?;
+        let table =
+            variable("SPOTSWEEP_TABLE").ok_or("SPOTSWEEP_TABLE is not set; infra/control-plane.yaml sets it")?;
+        let retention_days = match variable("SPOTSWEEP_RETENTION_DAYS") {
+            None => RETENTION_DAYS,
+            Some(text) => {
+                text.parse().map_err(|_| format!("SPOTSWEEP_RETENTION_DAYS is {text:?}; set a whole number"))?
+            }
+        };
+        let config = lambda::config(variable)?;
+        let store = DynamoStore::new(&config, table, retention_days);
+        Ok(Self { store, executor: AwsExecutor::default(), settings, config })
+    }
+
+    /// Opens one more service.
+    #[must_use]
+    pub fn reaching<S: Service + 'static>(self, open: impl FnOnce(&SdkConfig) -> S) -> Self {
+        Self { executor: self.executor.reaching(open(&self.config)), ..self }
+    }
+
+    /// Handles what Lambda hands to a function, to its end, and gives the function's answer.
+    ///
+    /// # Errors
+    /// An event that is none, or the first thing that failed, with all causes: Lambda takes an error's own text only.
+    /// It delivers again, and then to the DLQ.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+    pub async fn respond(&self, raw: Value) -> Result<Value, String> {
+        let event = event::parse(raw).map_err(|error| chain(&error))?;
+        let handled = handle(&self.store, &self.executor, &self.settings, event, Timestamp::now()).await;
+        handled.map(Report::into_response).map_err(|error| chain(&error))
+    }
+}
+
+/// Days for which audit entries and finished records are kept, where the deployment does not say.
+pub const RETENTION_DAYS: u32 = 90;
+
+/// Configuration for every client of a process, from wherever a person keeps it: environment, profiles, roles.
+pub async fn sdk_config() -> SdkConfig {
+    aws_config::defaults(behavior()).http_client(http_client()).load().await
+}
+
+/// One for all clients of a process, because a cold start's first call costs 8.8 ms with one client each and 3.8 ms
+/// with one for all. TLS by rustls and ring: aws-lc's jitter entropy costs 30 ms of every cold start.
+fn http_client() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+}
+
+/// Pinned, so that an update of the SDK changes no behaviour by itself.
+fn behavior() -> BehaviorVersion {
+    BehaviorVersion::v2026_01_12()
+}

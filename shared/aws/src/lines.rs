@@ -1,0 +1,40 @@
+//! S3: where a trial's line lies in `trials.jsonl`.
+
+use aws_config::SdkConfig;
+use aws_sdk_s3::Client;
+use futures_util::FutureExt;
+
+use super::executor::{Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
+use super::s3::bytes;
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event::{Event, TrialRequest};
+use spotsweep_protocol::claim::Prefix;
+use spotsweep_sweep_file::trials;
+
+/// Finds trials' lines.
+pub fn lines(config: &SdkConfig) -> impl Service + use<> {
+    Lines(lazy(config, Client::new))
+}
+
+#[derive(Debug)]
+struct Lines(Lazy<Client>);
+
+impl Service for Lines {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::FindLine { request, bucket } => Ok(find(&self.0, request, bucket).boxed()),
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+async fn find(client: &Client, request: TrialRequest, bucket: String) -> Outcome {
+    let (first, last) = trials::entries_range(request.index);
+    let read = client.get_object().bucket(&bucket).key(trials::index_key(&request.sweep));
+    let entries = bytes(read.range(format!("bytes={first}-{last}")).send().await?).await?;
+    let line = trials::line_range(&request.sweep, &bucket, &entries)
+        .ok_or_else(|| format!("trials.idx has no entry for trial {}", request.index))?;
+    let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
+    Ok(vec![Event::LineFound { request, line, outputs }])
+}

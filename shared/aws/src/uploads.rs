@@ -1,0 +1,87 @@
+//! S3: the dropped file, its answer beside it, the trials.
+
+use aws_config::SdkConfig;
+use aws_sdk_s3::Client;
+use futures_util::FutureExt;
+
+use super::executor::{BoxError, Outcome, Service, Taken};
+use super::lazy::{Lazy, lazy};
+use super::multipart::Writer;
+use super::s3::{bytes, is_gone, put};
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::decide::sweep_upload::{too_large, whole_file};
+use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
+use spotsweep_control_plane::sweep::upload::Upload;
+use spotsweep_control_plane::sweep::{Plan, Prepared};
+use spotsweep_protocol::ids::SweepId;
+use spotsweep_sweep_file::trials;
+use spotsweep_sweep_file::{MAX_FILE_BYTES, Problem};
+
+/// Reads dropped files, writes trials and answers.
+pub fn uploads(config: &SdkConfig) -> impl Service + use<> {
+    Uploads(lazy(config, Client::new))
+}
+
+#[derive(Debug)]
+struct Uploads(Lazy<Client>);
+
+impl Service for Uploads {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        let s3 = &self.0;
+        Ok(match *command {
+            Command::ReadUpload { sweep, upload } => read(s3, sweep, upload).boxed(),
+            Command::StoreTrials { sweep, bucket, prepared } => store_trials(s3, sweep, bucket, prepared).boxed(),
+            Command::WritePlan { sweep, upload, plan } => write_plan(s3, sweep, upload, plan).boxed(),
+            Command::WriteRejection { sweep, upload, problems } => write_rejection(s3, sweep, upload, problems).boxed(),
+            other => return Err(Box::new(other)),
+        })
+    }
+}
+
+async fn read(client: &Client, sweep: SweepId, upload: Upload) -> Outcome {
+    let request = client.get_object().bucket(&upload.bucket).key(&upload.key).set_version_id(upload.version_id.clone());
+    let object = match request.send().await {
+        Ok(object) => object,
+        Err(error) if is_gone(&error) => {
+            let message = "the file was deleted before it could be read";
+            let problem = whole_file(&upload, message, "drop it again");
+            return Ok(vec![Event::UploadUnreadable { sweep, problem }]);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let size = object.content_length().and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
+    if size > MAX_FILE_BYTES {
+        return Ok(vec![Event::UploadUnreadable { sweep, problem: too_large(&upload, size) }]);
+    }
+    let bytes = bytes(object).await?;
+    Ok(vec![Event::UploadRead { sweep, bytes }])
+}
+
+/// Streams the trials out: memory stays flat however many there are.
+async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared: Prepared) -> Outcome {
+    let mut lines = Writer::new(client, &bucket, trials::lines_key(&sweep), "application/x-ndjson");
+    let mut index = trials::Index::default();
+    for line in trials::lines(&prepared.file) {
+        let line = line?;
+        index.push(&line);
+        lines.write(&line).await?;
+    }
+    let index = put(client, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream");
+    tokio::try_join!(lines.finish(), index)?;
+    Ok(vec![Event::TrialsStored { sweep, prepared }])
+}
+
+async fn write_plan(client: &Client, sweep: SweepId, upload: Upload, plan: Plan) -> Outcome {
+    put_json(client, &upload.bucket, upload.plan_key(), &plan_json(&sweep, &upload, &plan)).await?;
+    Ok(vec![Event::PlanWritten(sweep)])
+}
+
+async fn write_rejection(client: &Client, sweep: SweepId, upload: Upload, problems: Vec<Problem>) -> Outcome {
+    put_json(client, &upload.bucket, upload.rejected_key(), &rejection_json(&sweep, &upload, &problems)).await?;
+    Ok(vec![Event::RejectionWritten { sweep, problems }])
+}
+
+async fn put_json(client: &Client, bucket: &str, key: String, value: &serde_json::Value) -> Result<(), BoxError> {
+    put(client, bucket, key, serde_json::to_vec_pretty(value)?, "application/json").await
+}

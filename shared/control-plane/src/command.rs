@@ -1,0 +1,177 @@
+//! What a decision wants done. A command is complete: the executor makes no choices.
+//!
+//! Every command may be repeated but [`Command::SubmitPart`], which is given only by the one
+//! invocation that has just won the right to it (see `decide/sweep_upload.rs`).
+
+use crate::event::TrialRequest;
+use crate::results::gathered::{Results, Wanted};
+use crate::sweep::announcement::Announcement;
+use crate::sweep::upload::Upload;
+use crate::sweep::{Plan, Prepared};
+use crate::workspace::{Call, TrialRef};
+use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
+use spotsweep_sweep_file::Problem;
+
+/// One effect in the outside world.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// S3 GetObject of the dropped file, by version.
+    ReadUpload {
+        /// The sweep.
+        sweep: SweepId,
+        /// The file.
+        upload: Upload,
+    },
+    /// Batch DescribeJobDefinitions and DescribeJobQueues: do both exist, and which revision is active?
+    CheckTarget {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is about to be submitted.
+        prepared: Prepared,
+    },
+    /// S3: `trials.jsonl` and `trials.idx`.
+    StoreTrials {
+        /// The sweep.
+        sweep: SweepId,
+        /// Bucket name.
+        bucket: String,
+        /// What is about to be submitted.
+        prepared: Prepared,
+    },
+    /// Batch SubmitJob. Not repeatable (fact 1).
+    SubmitPart(Submission),
+    /// Batch ListJobs by job name: has this part been submitted?
+    FindPart {
+        /// The name it was submitted under.
+        name: JobName,
+        /// Job queue: ListJobs wants it.
+        queue: String,
+    },
+    /// Batch TerminateJob: for each of a withdrawn sweep's jobs, or for one whose container does not start.
+    TerminateJobs {
+        /// The sweep.
+        sweep: SweepId,
+        /// Batch job ids.
+        jobs: Vec<String>,
+        /// What Batch shows as the reason.
+        reason: String,
+    },
+    /// S3: `<key>.plan.json`.
+    WritePlan {
+        /// The sweep.
+        sweep: SweepId,
+        /// The upload.
+        upload: Upload,
+        /// What was submitted.
+        plan: Plan,
+    },
+    /// S3: `<key>.rejected.json`.
+    WriteRejection {
+        /// The sweep.
+        sweep: SweepId,
+        /// The upload.
+        upload: Upload,
+        /// Every problem.
+        problems: Vec<Problem>,
+    },
+    /// EventBridge PutEvents; and SNS Publish, where the sweep file names a topic.
+    Announce(Announcement),
+    /// Batch DescribeJobs, up to 100 ids a call (fact 19).
+    DescribeJobs(Vec<DescribedJob>),
+    /// S3, EC2's spot price history and the price list: what results are made from.
+    Gather(Wanted),
+    /// S3: `leaderboard.csv`, `costs.json`, `report.html`, and `summary.json` last.
+    PublishResults {
+        /// The sweep.
+        sweep: SweepId,
+        /// Bucket name.
+        bucket: String,
+        /// What to put.
+        results: Box<Results>,
+    },
+    /// Batch CancelJob, for each job of a sweep that is over its budget: what waits does not start, what runs goes on.
+    CancelWaiting {
+        /// The sweep.
+        sweep: SweepId,
+        /// Batch job ids.
+        jobs: Vec<String>,
+        /// What Batch shows as the reason.
+        reason: String,
+    },
+    /// EC2, on a trial's workspace.
+    Workspace(TrialRef, Call),
+    /// ECS DescribeContainerInstances: on which instance, in which zone, is an attempt about to run? Batch's event
+    /// names only the container instance (fact 13).
+    LocateAttempt {
+        /// The trial.
+        trial: TrialRef,
+        /// The attempt.
+        attempt: u32,
+        /// ARN of the ECS container instance.
+        container_instance: String,
+    },
+    /// S3 ranged GetObject of `trials.idx`: where does a trial's line lie?
+    FindLine {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// Bucket name.
+        bucket: String,
+    },
+    /// STS AssumeRole: credentials for one trial.
+    LendAccess {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// ARN of the role that the trial's sweep and index narrow.
+        role: String,
+    },
+}
+
+/// One SubmitJob request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submission {
+    /// Deterministic job name.
+    pub name: JobName,
+    /// Number of trials; an array job where it is more than one.
+    pub trials: u32,
+    /// Job queue.
+    pub queue: String,
+    /// Job definition with its revision.
+    pub definition: String,
+    /// Attempts per trial.
+    pub attempts: u8,
+    /// Attempt timeout.
+    pub timeout_seconds: Option<u32>,
+    /// Container command, where the file gives one.
+    pub command: Option<Vec<String>>,
+    /// Batch's `resourceRequirements` to override, by type.
+    pub resources: Vec<(String, String)>,
+    /// Container environment.
+    pub environment: Vec<(String, String)>,
+    /// Job tags.
+    pub tags: Vec<(String, String)>,
+}
+
+impl Command {
+    /// The command's name in logs and audit entries.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ReadUpload { .. } => "read-upload",
+            Self::CheckTarget { .. } => "check-target",
+            Self::StoreTrials { .. } => "store-trials",
+            Self::SubmitPart(_) => "submit-part",
+            Self::FindPart { .. } => "find-part",
+            Self::TerminateJobs { .. } => "terminate-jobs",
+            Self::WritePlan { .. } => "write-plan",
+            Self::WriteRejection { .. } => "write-rejection",
+            Self::Announce(_) => "announce",
+            Self::DescribeJobs(_) => "describe-jobs",
+            Self::Gather(_) => "gather",
+            Self::CancelWaiting { .. } => "cancel-waiting",
+            Self::PublishResults { .. } => "publish-results",
+            Self::Workspace(_, call) => call.name(),
+            Self::LocateAttempt { .. } => "locate-attempt",
+            Self::FindLine { .. } => "find-line",
+            Self::LendAccess { .. } => "lend-access",
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Batch's own account of its jobs: tracks trials, and settles the sweep when every part has ended.
+
+use super::sweep_upload::settle;
+use super::{Context, Decision, resubmission, workspace};
+use crate::command::Command;
+use crate::event::{Event, PartJob, TrialJob};
+use crate::results::diagnosis::GIVEN_UP;
+use crate::store::{Held, View};
+use crate::sweep::{Plan, Stage, Sweep};
+use crate::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};
+use crate::workspace::Fact;
+use spotsweep_protocol::ids::{DescribedJob, JobId};
+
+pub(super) fn trial(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
+    let decision = observe(view, job, context);
+    // A single trial's plain job is its own part: there is no parent to tell that it has ended.
+    let part = job.index / spotsweep_protocol::ids::PART_TRIALS;
+    if job.round == 0 && job.seen.job.child.is_none() && job.seen.status.is_terminal() {
+        let (sweep, parent) = (job.sweep.clone(), job.seen.job.parent.clone());
+        let ended = PartJob { sweep, part, job: parent, status: job.seen.status };
+        return decision.next(Event::PartJobChanged(ended));
+    }
+    decision
+}
+
+fn observe(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
+    let seen = &job.seen;
+    let Some(Held { record: sweep, .. }) = &view.sweep else {
+        return Decision::ignore(format!("no sweep {} here", job.sweep));
+    };
+    let Some(plan) = &sweep.plan else {
+        return Decision::illegal(format!("a job of a sweep that is {}", sweep.stage.name()));
+    };
+    if job.index >= plan.trials {
+        return Decision::illegal(format!("trial {} of a sweep of {}", job.index, plan.trials));
+    }
+    let held = view.trial.as_ref();
+    if let Some(known) = job_of(plan, held, job).filter(|known| *known != seen.job) {
+        return Decision::ignore(format!("job {} is not the trial's, {known} is", seen.job));
+    }
+    if seen.ended.is_empty() && seen.status < JobStatus::Starting {
+        // That is what a trial without a row is: a 10 000-trial sweep does not write 10 000 rows to wait.
+        return Decision::ignore("waiting for capacity");
+    }
+    let mut trial = match held {
+        Some(held) => held.record.clone(),
+        None => Trial::new(job.sweep.clone(), job.index, seen.job.clone()),
+    };
+    trial.observe(job.round, seen);
+    let mut again = None;
+    if trial.round == job.round {
+        trial.resubmitting = false;
+    }
+    if resubmission::is_due(&trial, seen, sweep, plan) {
+        resubmission::enter(&mut trial);
+        again = resubmission::submit(sweep, &trial, context);
+    }
+    let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
+    let locate = locate(&trial, plan, seen);
+    let given_up = give_up(&trial, job);
+    let before = held.map(|held| &held.record);
+    if before != Some(&trial) {
+        let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
+        let decision = workspace::changed(sweep, before, trial, what, context);
+        return decision.then_all(calls).then_all(locate).then_all(again.into_iter().chain(given_up).collect());
+    }
+    if let Some(due) = workspace::due(&trial, context).filter(|_| job.polled) {
+        let is_overdue = held.is_some_and(|held| held.is_overdue(context.now));
+        let find = (trial.resubmitting && is_overdue).then(|| resubmission::find(sweep, plan, &trial));
+        let decision = Decision::advance("unchanged, Batch was asked").trial(trial, Some(due));
+        return decision.then_all(calls).then_all(find.into_iter().collect());
+    }
+    match given_up {
+        Some(terminate) => Decision::advance("unchanged, to be given up").then(terminate),
+        None => Decision::ignore("nothing new"),
+    }
+}
+
+/// Ends a job whose container does not start, time after time: Batch would go on to ten attempts. Batch's next event of
+/// it, of which there is one for each attempt, says so again where the call has failed.
+fn give_up(trial: &Trial, job: &TrialJob) -> Option<Command> {
+    let starts = trial.false_starts();
+    let is_due = starts >= MAX_FALSE_STARTS && !trial.is_over() && !trial.resubmitting && !job.polled;
+    is_due.then(|| Command::TerminateJobs {
+        sweep: trial.sweep.clone(),
+        jobs: vec![trial.job.to_string()],
+        reason: format!("{GIVEN_UP} its container could not be started {starts} times in a row"),
+    })
+}
+
+/// The job that a trial has in a round, as far as it is known.
+fn job_of(plan: &Plan, held: Option<&Held<Trial>>, job: &TrialJob) -> Option<JobId> {
+    if job.round == 0 {
+        return plan.job_of(job.index);
+    }
+    held.map(|held| &held.record)
+        .filter(|trial| trial.round == job.round && !trial.resubmitting)
+        .map(|trial| trial.job.clone())
+}
+
+/// Asks where an attempt is placed, once Batch knows: the workspace moves while the image is pulled.
+fn locate(trial: &Trial, plan: &Plan, seen: &Observation) -> Vec<Command> {
+    let attempt = trial.ended.saturating_add(1);
+    let known = trial.workspace.as_ref().and_then(|workspace| workspace.wanted.as_ref());
+    let is_known = known.is_some_and(|place| place.attempt >= attempt);
+    match &seen.container_instance {
+        Some(container_instance) if plan.workspace.is_some() && !trial.is_over() && !is_known => {
+            let container_instance = container_instance.clone();
+            vec![Command::LocateAttempt { trial: trial.of(), attempt, container_instance }]
+        }
+        Some(_) | None => vec![],
+    }
+}
+
+pub(super) fn part(view: &View, job: &PartJob, context: Context<'_>) -> Decision {
+    let Some(Held { record: sweep, due, .. }) = &view.sweep else {
+        return Decision::ignore(format!("no sweep {} here", job.sweep));
+    };
+    if !job.status.is_terminal() {
+        return Decision::ignore(format!("the array job is {:?}", job.status));
+    }
+    let mut sweep = sweep.clone();
+    let Some(part) = sweep.plan.as_mut().and_then(|plan| plan.parts.get_mut(job.part as usize)) else {
+        return Decision::ignore(format!("part {} is not in the plan", job.part));
+    };
+    match &part.job {
+        None => return Decision::ignore("its submission is not recorded yet; reconcile asks Batch again"),
+        Some(known) if *known != job.job => return Decision::ignore(format!("not the sweep's job, {known} is")),
+        Some(_) if part.ended.is_some() => return Decision::ignore("nothing new"),
+        Some(_) => part.ended = Some(job.status),
+    }
+    let ended = sweep.plan.as_ref().is_some_and(Plan::ended);
+    match sweep.stage {
+        Stage::Running if ended => settle(sweep, context),
+        Stage::Running | Stage::Submitting { .. } | Stage::Announcing => {
+            let what = format!("part {} has ended: {:?}", job.part, job.status);
+            Decision::advance(what).sweep(sweep, *due)
+        }
+        Stage::Reading | Stage::Settling | Stage::Settled | Stage::Withdrawing { .. } | Stage::Rejected => {
+            Decision::ignore(format!("the sweep is {}", sweep.stage.name()))
+        }
+    }
+}
+
+/// Batch keeps terminal jobs for at least seven days (fact 19): a job that it does not know has
+/// ended, and how can't be learnt any more.
+pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> Decision {
+    let Some(index) = job.index else {
+        return lost_part(view, job);
+    };
+    let Some(Held { record: sweep @ Sweep { plan: Some(plan), .. }, .. }) = &view.sweep else {
+        return Decision::ignore("no such sweep here");
+    };
+    let held = view.trial.as_ref().map(|held| &held.record);
+    if held.is_some_and(|trial| trial.is_over() && trial.is_clean()) {
+        return Decision::ignore("the trial has ended");
+    }
+    let mut trial = held.cloned().unwrap_or_else(|| Trial::new(job.sweep.clone(), index, job.job.clone()));
+    if !trial.is_over() {
+        trial.fail("AWS Batch no longer knows this job");
+    }
+    let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
+    workspace::changed(sweep, held, trial, "lost", context).then_all(calls)
+}
+
+fn lost_part(view: &View, job: &DescribedJob) -> Decision {
+    let part = view.sweep.as_ref().and_then(|Held { record: Sweep { plan, .. }, .. }| {
+        plan.as_ref()?.parts.iter().position(|part| part.job.as_deref() == Some(job.job.parent.as_str()))
+    });
+    match part.and_then(|part| u32::try_from(part).ok()) {
+        Some(part) => {
+            let (sweep, parent) = (job.sweep.clone(), job.job.parent.clone());
+            let ended = PartJob { sweep, part, job: parent, status: JobStatus::Failed };
+            Decision::advance("lost").next(Event::PartJobChanged(ended))
+        }
+        None => Decision::ignore("not a job of the sweep"),
+    }
+}

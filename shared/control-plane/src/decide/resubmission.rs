@@ -1,0 +1,84 @@
+//! A trial that is interrupted more often than Batch starts one job goes on as a job of its own.
+//!
+//! The same way as a part is submitted (see `sweep_upload.rs`): the wish is committed first, with a lease; only the
+//! invocation that committed it submits; whoever takes over looks the job up by its name.
+
+use super::{Context, Decision, submission, workspace};
+use crate::command::Command;
+use crate::results::diagnosis::CANCELLED;
+use crate::store::{Held, View};
+use crate::sweep::{Plan, Sweep};
+use crate::trial::{JobStatus, Observation, Trial};
+use spotsweep_protocol::ids::{JobId, JobName, Run};
+
+/// Whether another round is due.
+pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {
+    let tried = trial.ended_attempts().count();
+    let is_cancelled = trial.reason.as_ref().is_some_and(|reason| reason.starts_with(CANCELLED));
+    let goes_on = trial.is_worn_out() && !seen.was_stopped && tried < usize::from(plan.attempts);
+    goes_on && sweep.stopped.is_none() && !is_cancelled
+}
+
+/// Enters the next round; the trial is open again.
+pub(super) fn enter(trial: &mut Trial) {
+    trial.round += 1;
+    trial.resubmitting = true;
+    trial.status = JobStatus::Submitted;
+    trial.reason = None;
+}
+
+/// The submission of the trial's round.
+pub(super) fn submit(sweep: &Sweep, trial: &Trial, context: Context<'_>) -> Option<Command> {
+    let tried = u32::try_from(trial.ended_attempts().count()).unwrap_or(u32::MAX);
+    submission::of(sweep, run(trial), tried, context).map(Command::SubmitPart)
+}
+
+/// The same in its repeatable form.
+pub(super) fn find(sweep: &Sweep, plan: &Plan, trial: &Trial) -> Command {
+    Command::FindPart { name: JobName { sweep: sweep.id.clone(), run: run(trial) }, queue: plan.queue.clone() }
+}
+
+fn run(trial: &Trial) -> Run {
+    Run::Again { index: trial.index, round: trial.round }
+}
+
+pub(super) fn submitted(view: &View, round: u32, job: &str, context: Context<'_>) -> Decision {
+    resubmitting(view, round, |sweep, held| {
+        let mut trial = held.clone();
+        trial.resubmitting = false;
+        trial.job = JobId::from(job.to_owned());
+        let what = format!("submitted again as {job}, after {} attempts", trial.ended);
+        workspace::changed(sweep, Some(held), trial, what, context)
+    })
+}
+
+pub(super) fn not_found(view: &View, round: u32, context: Context<'_>) -> Decision {
+    resubmitting(view, round, |sweep, held| {
+        let Some(submit) = submit(sweep, held, context) else {
+            return Decision::illegal("the sweep has no plan");
+        };
+        Decision::advance("submitting again").trial(held.clone(), context.lease_ends()).then(submit)
+    })
+}
+
+pub(super) fn refused(view: &View, round: u32, message: &str, context: Context<'_>) -> Decision {
+    resubmitting(view, round, |sweep, held| {
+        let mut trial = held.clone();
+        trial.resubmitting = false;
+        let what = format!("AWS Batch refused to go on after {} attempts: {message}", trial.ended);
+        trial.fail(what.clone());
+        workspace::changed(sweep, Some(held), trial, what, context)
+    })
+}
+
+fn resubmitting(view: &View, round: u32, then: impl FnOnce(&Sweep, &Trial) -> Decision) -> Decision {
+    match (&view.sweep, &view.trial) {
+        (Some(Held { record: sweep, .. }), Some(Held { record: trial, .. }))
+            if trial.resubmitting && trial.round == round =>
+        {
+            then(sweep, trial)
+        }
+        (Some(_), Some(_)) => Decision::ignore(format!("round {round} is done")),
+        _ => Decision::illegal("an outcome for a trial that is not stored"),
+    }
+}

@@ -1,0 +1,45 @@
+//! What is submitted to Batch.
+
+use super::Context;
+use crate::command::Submission;
+use crate::sweep::Sweep;
+use crate::trial::JOB_ATTEMPTS;
+use spotsweep_protocol::ids::{JobName, Run};
+
+/// Of a part, or of one trial again that has `tried` attempts behind it.
+pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> Option<Submission> {
+    let plan = sweep.plan.as_ref()?;
+    let name = JobName { sweep: sweep.id.clone(), run };
+    let trials = match run {
+        Run::Part(part) => plan.part(part)?.trials,
+        Run::Again { .. } => 1,
+    };
+    let earlier = name.round().saturating_mul(JOB_ATTEMPTS);
+    // A round can end before its tenth attempt: its numbers say less than the attempts that there were.
+    let attempts = u32::from(plan.attempts).saturating_sub(tried).clamp(1, JOB_ATTEMPTS);
+    let variable = |name: &str, value: String| (name.to_owned(), value);
+    let mut environment = vec![
+        variable("SPOTSWEEP_SWEEP", sweep.id.to_string()),
+        variable("SPOTSWEEP_BUCKET", sweep.upload.bucket.clone()),
+        variable("SPOTSWEEP_KEY", sweep.upload.key.clone()),
+        variable("SPOTSWEEP_FIRST_INDEX", name.first_index().to_string()),
+        variable("SPOTSWEEP_CLAIM_FUNCTION", context.settings.claim_function.clone()),
+    ];
+    if earlier > 0 {
+        environment.push(variable("SPOTSWEEP_FIRST_ATTEMPT", earlier.to_string()));
+    }
+    let mut tags = plan.tags.clone();
+    tags.insert("spotsweep:sweep".into(), sweep.id.to_string());
+    Some(Submission {
+        trials,
+        queue: plan.queue.clone(),
+        definition: plan.definition.clone(),
+        attempts: u8::try_from(attempts).ok()?,
+        timeout_seconds: plan.timeout_seconds,
+        command: plan.command.clone(),
+        resources: plan.resources.clone().into_iter().collect(),
+        environment,
+        tags: tags.into_iter().collect(),
+        name,
+    })
+}

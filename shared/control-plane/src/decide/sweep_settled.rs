@@ -1,0 +1,182 @@
+//! The results of a sweep: while it runs, as it stands; at its end, once every trial is terminal.
+
+use super::{Context, Decision};
+use crate::command::Command;
+use crate::event::Event;
+use crate::results::diagnosis::OVER_BUDGET;
+use crate::results::gathered::{Gathered, Wanted};
+use crate::store::{Held, View};
+use crate::sweep::announcement::Announcement;
+use crate::sweep::{Plan, Stage, Sweep};
+use crate::trial::Trial;
+use crate::workspace::Fact;
+use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
+
+pub(super) fn settling(view: &View, id: &SweepId, checked: bool) -> Decision {
+    with_settling(view, |sweep, plan| {
+        let open = open_trials(id, plan, &view.trials);
+        let unclean: Vec<&Trial> = view.trials.iter().filter(|trial| trial.is_over() && !trial.is_clean()).collect();
+        if open.is_empty() && unclean.is_empty() {
+            return Decision::advance(format!("all {} trials are terminal", plan.trials))
+                .then(Command::Gather(Wanted::of(sweep, plan, &view.trials)));
+        }
+        let what = format!("{} trials have not ended, {} workspaces are being deleted", open.len(), unclean.len());
+        if checked {
+            return Decision::ignore(format!("{what}; the last of them, or reconcile, asks again"));
+        }
+        // The parent ends after all its children, but their events may come later, or be lost.
+        let mut decision = Decision::advance(what);
+        if !open.is_empty() {
+            decision = decision.then(Command::DescribeJobs(open));
+        }
+        for trial in unclean {
+            decision = decision.next(Event::Workspace(trial.of(), Fact::Due));
+        }
+        decision.next(Event::SweepSettling { sweep: id.clone(), checked: true })
+    })
+}
+
+fn open_trials(id: &SweepId, plan: &Plan, trials: &[Trial]) -> Vec<DescribedJob> {
+    let mut jobs: Vec<Option<JobId>> = (0..plan.trials).map(|index| plan.job_of(index)).collect();
+    for trial in trials {
+        if let Some(job) = jobs.get_mut(trial.index as usize) {
+            *job = (!trial.is_over()).then(|| trial.job.clone());
+        }
+    }
+    let describe =
+        |(index, job): (u32, Option<JobId>)| Some(DescribedJob { sweep: id.clone(), index: Some(index), job: job? });
+    (0..).zip(jobs).filter_map(describe).collect()
+}
+
+/// Looks how a sweep gets on: its report is drawn anew, its cost reckoned up, its budget held against it.
+pub(super) fn running(view: &View) -> Decision {
+    match &view.sweep {
+        Some(Held { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, .. }) => {
+            let wanted = Wanted::of(sweep, plan, &view.trials);
+            Decision::advance(format!("{} of {} trials have begun", view.trials.len(), plan.trials))
+                .then(Command::Gather(wanted))
+        }
+        Some(held) => Decision::ignore(format!("the sweep is {}", held.record.stage.name())),
+        None => Decision::ignore("no such sweep here"),
+    }
+}
+
+pub(super) fn gathered(view: &View, gathered: &Gathered, context: Context<'_>) -> Decision {
+    let Some(Held { record: sweep @ Sweep { plan: Some(plan), .. }, due, .. }) = &view.sweep else {
+        return Decision::ignore("no such sweep here");
+    };
+    let is_settling = sweep.stage == Stage::Settling;
+    if !is_settling && sweep.stage != Stage::Running {
+        return Decision::ignore(format!("the sweep is {}", sweep.stage.name()));
+    }
+    // It may have run when this was asked for, and have begun to settle since.
+    let is_done = |trial: &Trial| trial.is_over() && trial.is_clean();
+    if is_settling && (view.trials.len() < plan.trials as usize || !view.trials.iter().all(is_done)) {
+        return Decision::ignore("it settles, and not every trial is done: the last of them, or reconcile, asks again");
+    }
+    let (results, spent) = match gathered.results(sweep, plan, &view.trials, is_settling, context.now) {
+        Ok(made) => made,
+        Err(error) => return Decision::illegal(format!("trials.jsonl can't be read: {error}")),
+    };
+    let reached = sweep.over_budget(Some(&spent), context.now).filter(|_| !is_settling && sweep.stopped.is_none());
+    let announcement = reached.map(|reached| Announcement::over_budget(sweep, &reached, &spent));
+    let publish = Command::PublishResults {
+        sweep: sweep.id.clone(),
+        bucket: sweep.upload.bucket.clone(),
+        results: Box::new(results),
+    };
+    let due = if is_settling { context.lease_ends() } else { *due };
+    let sweep = Sweep { spent: Some(spent), ..sweep.clone() };
+    let decision = Decision::advance(format!("{:.4} USD so far", spent.usd)).sweep(sweep, due);
+    decision.then_all(announcement.map(Command::Announce).into_iter().collect()).then(publish)
+}
+
+pub(super) fn published(view: &View, summary: Option<&str>) -> Decision {
+    let Some(summary) = summary else {
+        return Decision::ignore("the report is drawn anew");
+    };
+    with_settling(view, |sweep, _| {
+        let announcement = Announcement::settled(sweep, summary);
+        Decision::advance("telling how it went").then(Command::Announce(announcement))
+    })
+}
+
+pub(super) fn settled(view: &View) -> Decision {
+    with_settling(view, |sweep, _| {
+        let mut sweep = sweep.clone();
+        sweep.enter(Stage::Settled);
+        Decision::advance("settled").sweep(sweep, None)
+    })
+}
+
+/// The budget is reached and everybody knows: from here on claims are refused, and what waits is cancelled.
+pub(super) fn stopped(view: &View, context: Context<'_>) -> Decision {
+    let Some(Held { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, due, .. }) = &view.sweep
+    else {
+        return Decision::ignore("the sweep does not run any more");
+    };
+    let Some(reached) = sweep.over_budget(None, context.now).filter(|_| sweep.stopped.is_none()) else {
+        return Decision::ignore("stopped already");
+    };
+    let reason = format!("{OVER_BUDGET}: {reached}");
+    let cancel = Command::CancelWaiting { sweep: sweep.id.clone(), jobs: plan.jobs(), reason };
+    let sweep = Sweep { stopped: Some(reached.clone()), ..sweep.clone() };
+    Decision::advance(reached).sweep(sweep, *due).then(cancel)
+}
+
+fn with_settling(view: &View, then: impl FnOnce(&Sweep, &Plan) -> Decision) -> Decision {
+    match &view.sweep {
+        Some(Held { record: sweep @ Sweep { stage: Stage::Settling, plan: Some(plan), .. }, .. }) => then(sweep, plan),
+        Some(held) => Decision::ignore(format!("the sweep is {}", held.record.stage.name())),
+        None => Decision::ignore("no such sweep here"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::decide::{Answer, decide};
+    use crate::settings::Settings;
+    use crate::store::History;
+    use crate::trial::JobStatus;
+    use crate::workspace::{Place, Workspace, WorkspacePlan};
+
+    /// What was asked for while the sweep ran comes when it settles: found by the simulation, which saw a volume left.
+    #[test]
+    fn results_wait_until_the_last_workspace_is_gone() {
+        let now = Timestamp::UNIX_EPOCH;
+        let upload = json!({ "bucket": "b", "key": "sweeps/s.yaml", "fingerprint": "v", "uploaded_at": now });
+        let plan = json!({ "trials": 1, "queue": "q", "definition": "d:1", "attempts": 1,
+            "workspace": { "size_gib": 20, "origin": { "origin": "blank" } }, "parts": [{ "trials": 1, "job": "j" }] });
+        let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
+        sweep.plan = Some(serde_json::from_value(plan).unwrap());
+        sweep.enter(Stage::Settling);
+        let mut trial = Trial::new(sweep.id.clone(), 0, JobId::from("j".to_owned()));
+        trial.status = JobStatus::Succeeded;
+        let wanted: WorkspacePlan = sweep.plan.clone().unwrap().workspace.unwrap();
+        let place = Place { attempt: 1, instance: "i-1".into(), zone: "a".into() };
+        let volume = Workspace::new(&wanted, place, now);
+
+        let event = Event::Gathered { sweep: sweep.id.clone(), gathered: Default::default() };
+        let settings = Settings::from_variables(|name| {
+            ["SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
+        })
+        .unwrap();
+        let mut view = View {
+            sweep: Some(Held { record: sweep, version: 1, due: None, recent: History::new() }),
+            ..View::default()
+        };
+        for (workspace, is_done) in [(Some(volume), false), (None, true)] {
+            trial.workspace = workspace;
+            view.trials = vec![trial.clone()];
+            let decision = decide(&view, &event, &settings, now);
+            assert_eq!(matches!(decision.answer, Answer::Advance(_)), is_done, "{:?}", decision.answer);
+            assert_eq!(decision.commands.len(), usize::from(is_done));
+        }
+    }
+}

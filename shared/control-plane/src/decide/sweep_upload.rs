@@ -1,0 +1,374 @@
+//! From the dropped file to exactly one submission.
+//!
+//! SubmitJob has no client token (fact 1). What stands in for it: the stage `Submitting{part}` is
+//! committed, conditionally, *before* SubmitPart is given, with a lease; so only the invocation
+//! whose commit succeeded submits. If it dies, nobody touches the part until the lease has ended;
+//! whoever takes over commits first too, looks the part up by its name, and submits only what
+//! Batch does not have.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Context, Decision, submission};
+use crate::command::Command;
+use crate::event::Event;
+use crate::settings::WORKSPACE_GIB;
+use crate::store::{Held, View};
+use crate::sweep::announcement::{Announcement, Kind};
+use crate::sweep::upload::Upload;
+use crate::sweep::{Plan, Prepared, Ranking, Stage, Sweep};
+use crate::workspace::{Origin, WorkspacePlan};
+use spotsweep_protocol::claim::{CodeGrant, Patterns};
+use spotsweep_protocol::ids::Run;
+use spotsweep_sweep_file::{
+    self as sweep_file, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, SweepFile, Workspace,
+};
+
+/// Attempts of a trial, where the file does not say: five rounds of Batch's ten. A trial that is reclaimed so often
+/// in spite of keeping its progress is somewhere it should not be.
+const ATTEMPTS: u8 = 50;
+
+pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
+    if !upload.is_sweep_file() {
+        return Decision::ignore(format!("{:?} is not a sweep file (sweeps/<name>.yaml)", upload.key));
+    }
+    if let Some(held) = &view.sweep {
+        // A late second delivery leaves a sweep that runs to `reconcile`, whose role may describe its jobs.
+        return if held.is_overdue(context.now) && held.record.stage.is_upload() {
+            Decision::advance("delivered again, and overdue").next(Event::SweepOverdue(held.record.id.clone()))
+        } else {
+            Decision::ignore(format!("already {}", held.record.stage.name()))
+        };
+    }
+    let sweep = Sweep::new(upload.clone());
+    let first = first_command(&sweep);
+    Decision::advance("reading").sweep(sweep, context.lease_ends()).then(first)
+}
+
+/// Reads the file, or refuses it unread.
+pub(super) fn first_command(sweep: &Sweep) -> Command {
+    let upload = &sweep.upload;
+    if !upload.key_is_plain() {
+        let message = format!("the key {:?} has characters outside of A-Z a-z 0-9 / _ . - or a \"..\"", upload.key);
+        let help = "rename the file, for example to sweeps/my-sweep.yaml, and drop it again";
+        return reject(sweep, vec![whole_file(upload, message, help)]);
+    }
+    if let Some(size) = upload.size.filter(|size| *size > MAX_FILE_BYTES) {
+        return reject(sweep, vec![too_large(upload, size)]);
+    }
+    Command::ReadUpload { sweep: sweep.id.clone(), upload: upload.clone() }
+}
+
+/// The answer to a file that no try could read: not only the alarm says so.
+pub(super) fn give_up(sweep: &Sweep) -> Command {
+    let message = format!("the file could not be read or prepared {}", last_failure(sweep));
+    let help = "the fault is not in the file: remove the cause, often a missing permission, and drop the file again";
+    reject(sweep, vec![whole_file(&sweep.upload, message, help)])
+}
+
+/// How often something was tried, and what the last try said.
+pub(super) fn last_failure(sweep: &Sweep) -> String {
+    let failure = sweep.failure.as_deref().unwrap_or("see the log of the reconcile function");
+    format!("in {} tries: {failure}", sweep.redriven)
+}
+
+/// Keeps what a failed try said, for the answer to the file.
+pub(super) fn failed(view: &View, error: &str) -> Decision {
+    let Some(Held { record: sweep, due, .. }) = view.sweep.as_ref().filter(|held| held.record.stage.is_upload()) else {
+        return Decision::ignore("not on the way to its answer");
+    };
+    if sweep.failure.as_deref() == Some(error) {
+        return Decision::ignore("failed as before");
+    }
+    let what = format!("{} failed, to be tried again", sweep.stage.name());
+    Decision::advance(what).sweep(Sweep { failure: Some(error.to_owned()), ..sweep.clone() }, *due)
+}
+
+/// A problem of the file as a whole: no line is to blame.
+pub fn whole_file(upload: &Upload, message: impl Into<String>, help: impl Into<String>) -> Problem {
+    Problem {
+        file: upload.key.clone(),
+        line: 0,
+        column: 0,
+        text: String::new(),
+        width: 0,
+        message: message.into(),
+        help: help.into(),
+    }
+}
+
+/// The problem of a file that is not even read.
+pub fn too_large(upload: &Upload, size: u64) -> Problem {
+    let message = format!("the file has {size} bytes; {MAX_FILE_BYTES} are the most");
+    whole_file(upload, message, "describe the trials with `parameters` instead of listing them, or use several files")
+}
+
+pub(super) fn read(view: &View, bytes: &[u8], context: Context<'_>) -> Decision {
+    reading(view, |sweep| {
+        let upload = &sweep.upload;
+        let prepared =
+            sweep_file::parse(&upload.key, &upload.fingerprint, bytes).and_then(|file| prepare(file, context));
+        match prepared {
+            Ok(prepared) => Decision::advance(format!("{} trials, checking where they run", prepared.plan.trials))
+                .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared }),
+            Err(problems) => Decision::advance(format!("{} problems", problems.len())).then(reject(sweep, problems)),
+        }
+    })
+}
+
+fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let settings = &file.settings;
+    let mut target = |what: &str, key: &str, stated: &Option<String>, otherwise: &Option<String>| {
+        stated.clone().or_else(|| otherwise.clone()).unwrap_or_else(|| {
+            let message = format!("no {what}: the file names none, and neither does this deployment");
+            problems.push(file.problem_at(key, message, format!("add `spotsweep: {{{key}: <name>}}` to the file")));
+            String::new()
+        })
+    };
+    let queue = target("job queue", "queue", &settings.queue, &context.settings.queue);
+    let definition =
+        target("job definition", "job_definition", &settings.job_definition, &context.settings.job_definition);
+    let trials = u32::try_from(file.trial_count()).unwrap_or(u32::MAX);
+    let plan = Plan {
+        trials,
+        queue,
+        definition,
+        attempts: settings.attempts.unwrap_or(ATTEMPTS),
+        timeout_seconds: settings.timeout_seconds,
+        command: settings.command.clone(),
+        resources: settings.resources.map(requirements).unwrap_or_default(),
+        tags: settings.tags.clone(),
+        workspace: workspace(settings.workspace.as_ref(), context),
+        code: settings.code.clone().map(|code| CodeGrant { git: code.git, reference: code.reference }),
+        patterns: settings
+            .outputs
+            .clone()
+            .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
+            .unwrap_or_default(),
+        metric: file.metric.as_ref().map(ranking),
+        budget: settings.budget,
+        topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
+        parts: Plan::cut(trials),
+    };
+    if problems.is_empty() { Ok(Prepared { file: Arc::new(file), plan }) } else { Err(problems) }
+}
+
+/// The volumes of a sweep; a volume or snapshot that the file names is looked up with the target.
+fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<WorkspacePlan> {
+    let size = context.settings.workspace_gib;
+    let plan = |size_gib: Option<u32>, origin, rate: Option<InitializationRate>| {
+        let size_gib = size_gib.unwrap_or(if size > 0 { size } else { WORKSPACE_GIB });
+        let initialization_rate = rate.unwrap_or(context.settings.initialization_rate);
+        Some(WorkspacePlan { size_gib, origin, initialization_rate })
+    };
+    match wanted {
+        None if size == 0 => None,
+        None => plan(None, Origin::Blank, None),
+        Some(Workspace::Off) => None,
+        Some(Workspace::Volume { size_gib, snapshot, initialization_rate }) => {
+            let from = |snapshot: &String| Origin::Snapshot { snapshot: snapshot.clone() };
+            plan(*size_gib, snapshot.as_ref().map_or(Origin::Blank, from), *initialization_rate)
+        }
+        Some(Workspace::Adopted { volume, initialization_rate }) => {
+            let (volume, zone, name) = (volume.clone(), String::new(), String::new());
+            plan(None, Origin::Adopted { volume, zone, name }, *initialization_rate)
+        }
+    }
+}
+
+fn ranking(metric: &sweep_file::MetricGoal) -> Ranking {
+    Ranking { name: metric.name.clone(), maximize: metric.goal == Goal::Maximize }
+}
+
+/// The file's wishes in Batch's words: `resourceRequirements`, memory in MiB.
+fn requirements(wanted: Resources) -> BTreeMap<String, String> {
+    [("VCPU", wanted.vcpus), ("MEMORY", wanted.memory_mib), ("GPU", wanted.gpus)]
+        .into_iter()
+        .filter_map(|(kind, amount)| Some((kind.to_owned(), amount?.to_string())))
+        .collect()
+}
+
+pub(super) fn unreadable(view: &View, problem: &Problem) -> Decision {
+    reading(view, |sweep| Decision::advance(problem.message.clone()).then(reject(sweep, vec![problem.clone()])))
+}
+
+pub(super) fn checked(view: &View, prepared: &Prepared, problems: &[Problem]) -> Decision {
+    reading(view, |sweep| {
+        if !problems.is_empty() {
+            return Decision::advance("nowhere to run").then(reject(sweep, problems.to_vec()));
+        }
+        let bucket = sweep.upload.bucket.clone();
+        let store = Command::StoreTrials { sweep: sweep.id.clone(), bucket, prepared: prepared.clone() };
+        Decision::advance("storing the trials").then(store)
+    })
+}
+
+pub(super) fn stored(view: &View, prepared: &Prepared, context: Context<'_>) -> Decision {
+    reading(view, |sweep| {
+        let mut sweep = sweep.clone();
+        sweep.plan = Some(prepared.plan.clone());
+        submit(sweep, 0, None, context)
+    })
+}
+
+/// What only a sweep in `Reading` does.
+fn reading(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
+    match &view.sweep {
+        Some(Held { record: sweep, .. }) if sweep.stage == Stage::Reading => then(sweep),
+        Some(Held { record: sweep, .. }) => Decision::ignore(format!("already {}", sweep.stage.name())),
+        None => Decision::illegal("an outcome for a sweep that is not stored"),
+    }
+}
+
+/// Takes the lease on a part, and only then submits it.
+fn submit(mut sweep: Sweep, part: u32, due: Option<Timestamp>, context: Context<'_>) -> Decision {
+    let Some(submission) = submission::of(&sweep, Run::Part(part), 0, context) else {
+        return Decision::illegal(format!("part {part} is not in the plan"));
+    };
+    // The same part again is another try, not a new stage.
+    if sweep.stage != (Stage::Submitting { part }) {
+        sweep.enter(Stage::Submitting { part });
+    }
+    Decision::advance(format!("submitting part {part}"))
+        .sweep(sweep, due.max(context.lease_ends()))
+        .then(Command::SubmitPart(submission))
+}
+
+/// What only a sweep that is submitting this very part does.
+fn submitting(view: &View, part: u32, then: impl FnOnce(&Sweep, &Plan) -> Decision) -> Decision {
+    match &view.sweep {
+        Some(Held { record: Sweep { stage: Stage::Submitting { part: at }, plan: Some(plan), .. }, .. })
+            if *at == part =>
+        {
+            view.sweep.as_ref().map_or_else(|| Decision::ignore("gone"), |held| then(&held.record, plan))
+        }
+        Some(held) => Decision::ignore(format!("part {part} is done, already {}", held.record.stage.name())),
+        None => Decision::illegal("an outcome for a sweep that is not stored"),
+    }
+}
+
+pub(super) fn submitted(view: &View, part: u32, job: &str, context: Context<'_>) -> Decision {
+    if let Some(known) = view.sweep.as_ref().and_then(|held| held.record.plan.as_ref()?.part(part)?.job.as_ref())
+        && known != job
+    {
+        return Decision::illegal(format!("part {part} was submitted twice: {known} and {job}"));
+    }
+    submitting(view, part, |sweep, plan| {
+        let mut sweep = sweep.clone();
+        let mut plan = plan.clone();
+        if let Some(held) = plan.parts.get_mut(part as usize) {
+            held.job = Some(job.to_owned());
+        }
+        let is_last = part as usize + 1 >= plan.parts.len();
+        sweep.plan = Some(plan.clone());
+        if !is_last {
+            return submit(sweep, part + 1, None, context);
+        }
+        sweep.enter(Stage::Announcing);
+        let write = write_plan(&sweep, plan);
+        Decision::advance("submitted").sweep(sweep, context.lease_ends()).then(write)
+    })
+}
+
+pub(super) fn not_found(view: &View, part: u32, context: Context<'_>) -> Decision {
+    // Where this is one more try, the wait until the next one has been set.
+    let due = view.sweep.as_ref().and_then(|held| held.due);
+    submitting(view, part, |sweep, _| submit(sweep.clone(), part, due, context))
+}
+
+pub(super) fn refused(view: &View, part: u32, message: &str, context: Context<'_>) -> Decision {
+    submitting(view, part, |sweep, _| {
+        let mut sweep = sweep.clone();
+        sweep.enter(Stage::Withdrawing { refusal: message.to_owned() });
+        let decision = Decision::advance(format!("Batch refused part {part}: {message}"));
+        let command = withdraw(&sweep, message);
+        decision.sweep(sweep, context.lease_ends()).then(command)
+    })
+}
+
+/// Takes back what runs; where nothing does, says why beside the upload.
+pub(super) fn withdraw(sweep: &Sweep, refusal: &str) -> Command {
+    let jobs = sweep.plan.as_ref().map(Plan::jobs).unwrap_or_default();
+    if jobs.is_empty() {
+        return reject(sweep, vec![refusal_problem(&sweep.upload, refusal)]);
+    }
+    let reason = "spotsweep: a later part of the sweep was refused".to_owned();
+    Command::TerminateJobs { sweep: sweep.id.clone(), jobs, reason }
+}
+
+fn refusal_problem(upload: &Upload, refusal: &str) -> Problem {
+    whole_file(
+        upload,
+        format!("AWS Batch refused the job: {refusal}"),
+        "fix what it names, in the file, in AWS Batch or in a role's permissions, and drop the file again",
+    )
+}
+
+pub(super) fn terminated(view: &View) -> Decision {
+    match &view.sweep {
+        Some(Held { record: sweep @ Sweep { stage: Stage::Withdrawing { refusal }, .. }, .. }) => {
+            Decision::advance("withdrawn").then(reject(sweep, vec![refusal_problem(&sweep.upload, refusal)]))
+        }
+        Some(held) => Decision::ignore(format!("already {}", held.record.stage.name())),
+        None => Decision::illegal("an outcome for a sweep that is not stored"),
+    }
+}
+
+pub(super) fn announced(view: &View, context: Context<'_>) -> Decision {
+    match &view.sweep {
+        Some(Held { record: sweep, .. }) if sweep.stage == Stage::Announcing => {
+            let mut sweep = sweep.clone();
+            if sweep.plan.as_ref().is_some_and(Plan::ended) {
+                return settle(sweep, context);
+            }
+            sweep.enter(Stage::Running);
+            Decision::advance("running").sweep(sweep, context.recheck_at())
+        }
+        Some(held) => Decision::ignore(format!("already {}", held.record.stage.name())),
+        None => Decision::illegal("an outcome for a sweep that is not stored"),
+    }
+}
+
+/// Every part has ended: hand over to `sweep-settled`.
+pub(super) fn settle(mut sweep: Sweep, context: Context<'_>) -> Decision {
+    let announce = Command::Announce(Announcement::internal(&sweep, Kind::Settling));
+    sweep.enter(Stage::Settling);
+    Decision::advance("settling").sweep(sweep, context.lease_ends()).then(announce)
+}
+
+pub(super) fn rejected(view: &View, problems: &[Problem]) -> Decision {
+    rejecting(view, |sweep| {
+        let announcement = Announcement::rejected(sweep, problems);
+        Decision::advance("telling why it is rejected").then(Command::Announce(announcement))
+    })
+}
+
+pub(super) fn rejection_announced(view: &View) -> Decision {
+    rejecting(view, |sweep| {
+        let mut sweep = sweep.clone();
+        sweep.enter(Stage::Rejected);
+        Decision::advance("rejected").sweep(sweep, None)
+    })
+}
+
+/// What only a sweep that is about to be rejected does.
+fn rejecting(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
+    match &view.sweep {
+        Some(Held { record: sweep, .. }) if matches!(sweep.stage, Stage::Reading | Stage::Withdrawing { .. }) => {
+            then(sweep)
+        }
+        Some(held) => Decision::ignore(format!("already {}", held.record.stage.name())),
+        None => Decision::illegal("an outcome for a sweep that is not stored"),
+    }
+}
+
+pub(super) fn write_plan(sweep: &Sweep, plan: Plan) -> Command {
+    Command::WritePlan { sweep: sweep.id.clone(), upload: sweep.upload.clone(), plan }
+}
+
+fn reject(sweep: &Sweep, problems: Vec<Problem>) -> Command {
+    Command::WriteRejection { sweep: sweep.id.clone(), upload: sweep.upload.clone(), problems }
+}

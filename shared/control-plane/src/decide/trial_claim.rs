@@ -1,0 +1,277 @@
+//! What an attempt may have and may say. The attempt number fences: once a newer attempt has
+//! claimed, or Batch has reported the end of an attempt, the older one is refused.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Context, Decision, workspace};
+use crate::command::Command;
+use crate::event::{Ask, Ending, TrialRequest};
+use crate::results::diagnosis::{NO_WORKSPACE, OVER_BUDGET};
+use crate::store::{Held, View};
+use crate::sweep::{Plan, Sweep};
+use crate::trial::{End, Trial};
+use crate::workspace::{Fact, Origin, Place, Stage, device};
+use spotsweep_protocol::claim::{
+    Access, ByteRange, Found, Grant, Machine, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant,
+};
+use spotsweep_protocol::ids::JobId;
+
+pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
+    let Some(Held { record: sweep, .. }) = &view.sweep else {
+        return refuse(format!("there is no sweep {}", request.sweep));
+    };
+    let Some(plan) = sweep.plan.as_ref().filter(|plan| request.index < plan.trials) else {
+        return refuse(format!("sweep {} has no trial {}", request.sweep, request.index));
+    };
+    let held = view.trial.as_ref().map(|held| &held.record);
+    let due = view.trial.as_ref().and_then(|held| held.due);
+    if let Some(known) = job_of(plan, held, request.index).filter(|known| *known != request.job) {
+        return refuse(format!("job {} is not the trial's, {known} is", request.job));
+    }
+    let fence = held.and_then(|trial| trial.claimed_by).unwrap_or(0);
+    if request.attempt < fence {
+        return refuse(format!("attempt {} is over, attempt {fence} has the trial", request.attempt));
+    }
+    let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
+    let asker = Asker { sweep, plan, held, due, trial, request, context };
+    match &request.ask {
+        Ask::Claim(machine) => asker.claims(machine),
+        Ask::Access => asker.asks_for_access(),
+        Ask::Mounted { volume, found } => asker.has_mounted(volume, found),
+        Ask::Notice(kind) => asker.hears_notice(*kind),
+        Ask::Report { sequence, metrics, seal, ended } => {
+            asker.reports(*sequence, metrics, seal.clone(), ended.as_ref())
+        }
+    }
+}
+
+/// The trial's job, as far as it is known.
+fn job_of(plan: &Plan, held: Option<&Trial>, index: u32) -> Option<JobId> {
+    match held {
+        // The job is claimed before its submission is recorded.
+        Some(trial) if trial.resubmitting => None,
+        Some(trial) if trial.round > 0 => Some(trial.job.clone()),
+        Some(_) | None => plan.job_of(index),
+    }
+}
+
+/// An attempt that may speak for its trial.
+struct Asker<'a> {
+    sweep: &'a Sweep,
+    plan: &'a Plan,
+    held: Option<&'a Trial>,
+    due: Option<Timestamp>,
+    trial: Trial,
+    request: &'a TrialRequest,
+    context: Context<'a>,
+}
+
+impl Asker<'_> {
+    fn claims(mut self, machine: &Machine) -> Decision {
+        let attempt = self.request.attempt;
+        if self.trial.is_over() || self.trial.ended >= attempt {
+            return refuse(format!("Batch has ended attempt {attempt} of this trial"));
+        }
+        let has_begun = self.trial.claimed_by == Some(attempt);
+        let over_budget = self.sweep.stopped.clone().or_else(|| self.sweep.over_budget(None, self.context.now));
+        if let Some(reached) = over_budget.filter(|_| !has_begun) {
+            return self.stops(attempt, &reached);
+        }
+        self.trial.claimed_by = Some(attempt);
+        let record = self.trial.attempt(attempt);
+        record.instance = machine.instance.clone().or(record.instance.take());
+        record.zone = machine.zone.clone().or(record.zone.take());
+        record.instance_type = machine.instance_type.clone().or(record.instance_type.take());
+        record.market = machine.market.or(record.market);
+        // Where the metadata service is silent, ECS may have said by Batch's event where the attempt runs.
+        let place = record.instance.clone().zip(record.zone.clone());
+        let mut calls = Vec::new();
+        if self.plan.workspace.is_some() {
+            let Some((instance, zone)) = place else {
+                return Decision::ignore(NO_PLACE).reply(Reply::Unavailable { reason: NO_PLACE.to_owned() });
+            };
+            let place = Place { attempt, instance, zone };
+            calls = self.learn(&Fact::Wanted(place));
+        }
+        let reply = standing(&self.trial, attempt, self.context);
+        if let Some(Reply::Refused { reason }) = &reply {
+            self.trial.attempt(attempt).reason = Some(reason.clone());
+        }
+        let what = format!("attempt {attempt} claims; {}", self.story());
+        let line = Command::FindLine { request: self.request.clone(), bucket: self.sweep.upload.bucket.clone() };
+        let decision = self.write(what).then_all(calls);
+        match reply {
+            Some(reply) => decision.reply(reply),
+            None => decision.then(line),
+        }
+    }
+
+    /// No further attempt starts: the runner leaves, and Batch ends the job.
+    fn stops(mut self, attempt: u32, reached: &str) -> Decision {
+        let reason = format!("{OVER_BUDGET}: {reached}");
+        self.trial.attempt(attempt).reason = Some(reason.clone());
+        self.write(format!("attempt {attempt} does not start: {reached}")).reply(Reply::Refused { reason })
+    }
+
+    fn asks_for_access(self) -> Decision {
+        let Asker { trial, request: TrialRequest { attempt, .. }, .. } = &self;
+        if trial.claimed_by != Some(*attempt) || trial.is_over() || trial.ended >= *attempt {
+            return refuse(format!("attempt {attempt} does not have the trial"));
+        }
+        let (request, role) = (self.request.clone(), self.context.settings.trial_role.clone());
+        Decision::advance(format!("attempt {attempt} reads and writes for an hour"))
+            .then(Command::LendAccess { request, role })
+    }
+
+    fn has_mounted(mut self, volume: &str, found: &Found) -> Decision {
+        let attempt = self.request.attempt;
+        let calls = self.learn(&Fact::Mounted { attempt, volume: volume.to_owned(), found: found.clone() });
+        let reply = mounted(&self.trial, attempt);
+        let what = self.story();
+        self.write(what).then_all(calls).reply(reply)
+    }
+
+    fn hears_notice(mut self, kind: NoticeKind) -> Decision {
+        let attempt = self.request.attempt;
+        let instance = self.held.and_then(|trial| trial.attempts.get(&attempt)?.instance.clone()).unwrap_or_default();
+        let calls = self.learn(&Fact::Noticed { instance, kind });
+        let what = match kind {
+            NoticeKind::Interruption => format!("attempt {attempt} is about to lose its instance"),
+            NoticeKind::Rebalance => format!("attempt {attempt} is likely to lose its instance"),
+        };
+        self.write(what).then_all(calls).reply(Reply::Accepted {})
+    }
+
+    fn reports(
+        mut self,
+        sequence: u64,
+        metrics: &BTreeMap<String, Metric>,
+        seal: Option<Seal>,
+        ended: Option<&Ending>,
+    ) -> Decision {
+        let attempt = self.request.attempt;
+        let record = self.trial.attempt(attempt);
+        if record.sequence.is_some_and(|known| known >= sequence) {
+            return Decision::ignore("an older report").reply(Reply::Accepted {});
+        }
+        record.sequence = Some(sequence);
+        self.trial.report(metrics);
+        let (fact, what) = match ended {
+            None => {
+                (seal.map(|seal| Fact::Sealed { attempt, seal }), format!("report {sequence} of attempt {attempt}"))
+            }
+            Some(Ending::Released) => {
+                (Some(Fact::Released { attempt, seal }), format!("attempt {attempt} was interrupted and leaves"))
+            }
+            Some(Ending::Finished { exit_code, outputs, seconds }) => {
+                self.trial.end = Some(End { attempt, exit_code: *exit_code, outputs: *outputs, seconds: *seconds });
+                (Some(Fact::Finished { attempt }), format!("attempt {attempt} ended with exit code {exit_code}"))
+            }
+        };
+        let calls = fact.map(|fact| self.learn(&fact)).unwrap_or_default();
+        let stands = self.held.is_some_and(|held| held.state() == self.trial.state());
+        let (due, context) = (self.due, self.context);
+        let figures_only = ended.is_none() && calls.is_empty() && stands;
+        let decision = self.write(what).then_all(calls).reply(Reply::Accepted {});
+        if figures_only { decision.figures_only(due, context) } else { decision }
+    }
+
+    fn learn(&mut self, fact: &Fact) -> Vec<Command> {
+        workspace::learn(&mut self.trial, self.plan, fact, self.context)
+    }
+
+    fn story(&self) -> String {
+        workspace::story(self.held.and_then(|trial| trial.workspace.as_ref()), &self.trial)
+    }
+
+    fn write(self, what: String) -> Decision {
+        if self.held == Some(&self.trial) {
+            return Decision::advance(what);
+        }
+        workspace::changed(self.sweep, self.held, self.trial, what, self.context)
+    }
+}
+
+/// Why a trial with a workspace can't run where the metadata service is silent. The attempt counts as interrupted,
+/// since the next one may find it again.
+const NO_PLACE: &str = "the trial has a workspace, and neither the metadata service nor ECS says on which instance the \
+    attempt runs: allow IMDSv2 with a hop limit of 2 in the launch template, or say `workspace: off` in the sweep file";
+
+/// How long to wait where EC2 has just refused a volume: capacity and quotas don't change within seconds, and an
+/// attempt that leaves at once is often started on the same instance again.
+const REFUSED_WAIT: Duration = Duration::from_secs(60);
+
+/// What an attempt is told whose workspace is not there; `None` where it is, or where there is to be none.
+fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> {
+    let workspace = trial.workspace.as_ref()?;
+    if workspace.holder() == Some(attempt) && workspace.unavailable.is_none() {
+        return None;
+    }
+    if let Some(why) = &workspace.refused {
+        return Some(Reply::Refused { reason: format!("{NO_WORKSPACE} {why}") });
+    }
+    let is_under_notice = workspace.wanted.as_ref().is_some_and(|place| workspace.is_under_notice(place));
+    // An attempt that leaves such an instance can be started there again at once, and costs one more.
+    if let Some(reason) = workspace.unavailable.as_ref().filter(|_| !is_under_notice) {
+        return Some(Reply::Unavailable { reason: reason.clone() });
+    }
+    let reason = workspace::story(None, trial);
+    let wait = if workspace.refusals > 0 { REFUSED_WAIT } else { context.settings.poll };
+    let retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    Some(Reply::Waiting { reason, retry_after_ms })
+}
+
+fn mounted(trial: &Trial, attempt: u32) -> Reply {
+    let workspace = trial.workspace.as_ref();
+    let stage = workspace.map(|workspace| &workspace.stage);
+    match (stage, workspace.and_then(|workspace| workspace.unavailable.clone())) {
+        (Some(Stage::Attached { to, mounted: true, .. }), _) if to.attempt == attempt => Reply::Accepted {},
+        (_, Some(reason)) => Reply::Unavailable { reason },
+        // Not refused: the trial is still this attempt's, and Batch is to try again.
+        _other => Reply::Unavailable { reason: format!("the workspace has left attempt {attempt} meanwhile") },
+    }
+}
+
+/// The line is found: the attempt gets everything at once, if its workspace is still its own.
+pub(super) fn granted(
+    view: &View,
+    request: &TrialRequest,
+    line: &ByteRange,
+    outputs: &Prefix,
+    context: Context<'_>,
+) -> Decision {
+    let plan = view.sweep.as_ref().and_then(|held| held.record.plan.as_ref());
+    let (Some(plan), Some(Held { record: trial, .. })) = (plan, &view.trial) else {
+        return refuse("the trial is not known any more".into());
+    };
+    if let Some(reply) = standing(trial, request.attempt, context) {
+        return Decision::ignore("the workspace has left meanwhile").reply(reply);
+    }
+    let workspace = trial.workspace.as_ref().and_then(|workspace| match (&workspace.stage, &workspace.volume.id) {
+        (Stage::Attached { device: number, .. }, Some(volume)) => Some(WorkspaceGrant {
+            volume: volume.clone(),
+            device: device(*number),
+            blank: workspace.volume.origin == Origin::Blank && !workspace.volume.used,
+        }),
+        _other => None,
+    });
+    let grant = Grant {
+        parameters: line.clone(),
+        outputs: outputs.clone(),
+        patterns: plan.patterns.clone(),
+        workspace,
+        code: plan.code.clone(),
+    };
+    Decision::advance("granted").reply(Reply::Granted(grant))
+}
+
+pub(super) fn lent(access: &Access) -> Decision {
+    Decision::advance("lent").reply(Reply::Access(access.clone()))
+}
+
+fn refuse(reason: String) -> Decision {
+    Decision::ignore(reason.clone()).reply(Reply::Refused { reason })
+}

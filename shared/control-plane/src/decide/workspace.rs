@@ -1,0 +1,150 @@
+//! Facts about a trial's workspace, whoever brought them. The transitions are in `workspace.rs`.
+
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+
+use super::{Context, Decision};
+use crate::command::Command;
+use crate::event::Event;
+use crate::store::{Held, View};
+use crate::sweep::announcement::{Announcement, Kind};
+use crate::sweep::{Plan, Stage as SweepStage, Sweep};
+use crate::trial::Trial;
+use crate::workspace::{Fact, Place, Stage, Surroundings, TrialRef, Workspace};
+
+/// Passes a fact on to every trial that an instance, volume or snapshot belongs to.
+pub(super) fn told(view: &View, resource: &str, fact: &Fact) -> Decision {
+    if view.referring.is_empty() {
+        return Decision::ignore(format!("{resource} belongs to no trial here"));
+    }
+    let mut decision = Decision::advance(format!("{resource} belongs to {} trials", view.referring.len()));
+    for trial in &view.referring {
+        decision = decision.next(Event::Workspace(trial.clone(), fact.clone()));
+    }
+    decision
+}
+
+pub(super) fn known(view: &View, of: &TrialRef, fact: &Fact, context: Context<'_>) -> Decision {
+    let Some((sweep, plan, held)) = subject(view) else {
+        return Decision::ignore(format!("no trial {of} here"));
+    };
+    let mut trial = held.record.clone();
+    let calls = learn(&mut trial, plan, fact, context);
+    if trial == held.record {
+        return if calls.is_empty() {
+            Decision::ignore("nothing new")
+        } else {
+            Decision::advance("asking EC2").then_all(calls)
+        };
+    }
+    let story = story(held.record.workspace.as_ref(), &trial);
+    changed(sweep, Some(&held.record), trial, story, context).then_all(calls)
+}
+
+/// Batch has placed an attempt: its workspace starts moving while the image is pulled.
+pub(super) fn located(view: &View, attempt: u32, instance: &str, zone: &str, context: Context<'_>) -> Decision {
+    let Some((sweep, plan, held)) = subject(view) else {
+        return Decision::ignore("no such trial here");
+    };
+    let mut trial = held.record.clone();
+    if trial.is_over() || trial.ended >= attempt {
+        return Decision::ignore(format!("attempt {attempt} is over"));
+    }
+    let record = trial.attempt(attempt);
+    (record.instance, record.zone) = (Some(instance.to_owned()), Some(zone.to_owned()));
+    let place = Place { attempt, instance: instance.to_owned(), zone: zone.to_owned() };
+    let calls = learn(&mut trial, plan, &Fact::Wanted(place), context);
+    let story = story(held.record.workspace.as_ref(), &trial);
+    let what = format!("attempt {attempt} starts on {instance} in {zone}; {story}");
+    changed(sweep, Some(&held.record), trial, what, context).then_all(calls)
+}
+
+fn subject(view: &View) -> Option<(&Sweep, &Plan, &Held<Trial>)> {
+    let sweep = &view.sweep.as_ref()?.record;
+    Some((sweep, sweep.plan.as_ref()?, view.trial.as_ref()?))
+}
+
+/// Enters a fact into a trial and gives the commands that follow. A trial gets its workspace with the first place.
+pub(super) fn learn(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Context<'_>) -> Vec<Command> {
+    let Some(wanted) = &plan.workspace else { return Vec::new() };
+    let (is_over, ended) = (trial.is_over(), trial.ended);
+    let lease_ended = context.lease_ended();
+    let around = Surroundings { index: trial.index, plan: wanted, ended, is_over, now: context.now, lease_ended };
+    let before = trial.workspace.clone();
+    if let (None, Fact::Wanted(place)) = (&trial.workspace, fact)
+        && !is_over
+        && place.attempt > ended
+    {
+        trial.workspace = Some(Workspace::new(wanted, place.clone(), context.now));
+    }
+    let of = trial.of();
+    let Some(workspace) = &mut trial.workspace else { return Vec::new() };
+    let mut calls = workspace.learn(fact, around);
+    calls.extend(workspace.calls(before.as_ref(), fact, wanted, context.now, lease_ended));
+    calls.into_iter().map(|call| Command::Workspace(of.clone(), call)).collect()
+}
+
+/// Writes the trial; where that was the last thing that a settling sweep waits for, says so.
+pub(super) fn changed(
+    sweep: &Sweep,
+    before: Option<&Trial>,
+    trial: Trial,
+    what: impl Into<String>,
+    context: Context<'_>,
+) -> Decision {
+    let is_done = trial.is_over() && trial.is_clean();
+    let was_done = before.is_some_and(|before| before.is_over() && before.is_clean());
+    let due = due(&trial, context);
+    let decision = Decision::advance(what).trial(trial, due);
+    if is_done && !was_done && sweep.stage == SweepStage::Settling {
+        return decision.then(Command::Announce(Announcement::internal(sweep, Kind::Settling)));
+    }
+    decision
+}
+
+/// When to look after a trial: soon while its workspace moves, never once all is done.
+pub(super) fn due(trial: &Trial, context: Context<'_>) -> Option<Timestamp> {
+    let is_moving = trial.resubmitting || trial.workspace.as_ref().is_some_and(Workspace::is_moving);
+    let due = match (trial.is_over() && trial.is_clean(), is_moving) {
+        (true, _) => None,
+        (false, true) => context.lease_ends(),
+        (false, false) => context.recheck_at(),
+    };
+    due.map(next_minute)
+}
+
+/// The schedule comes by the minute at the most, and every move of a due time costs two writes of the index.
+fn next_minute(at: Timestamp) -> Timestamp {
+    at.round(TimestampRound::new().smallest(Unit::Minute).mode(RoundMode::Ceil)).unwrap_or(at)
+}
+
+/// What a change of the workspace means, for the trial's history.
+pub(super) fn story(before: Option<&Workspace>, trial: &Trial) -> String {
+    let Some(now) = &trial.workspace else { return "no workspace".to_owned() };
+    let volume = now.volume.id.as_deref().unwrap_or("a volume");
+    let zone = &now.volume.zone;
+    let mut parts = Vec::new();
+    if before.is_none_or(|before| before.stage != now.stage || before.volume.operation != now.volume.operation) {
+        parts.push(match &now.stage {
+            Stage::Creating => match &now.source {
+                Some(source) => format!("copying the workspace from {} to {zone}", source.zone),
+                None => format!("making a volume in {zone}"),
+            },
+            Stage::Attaching { to, .. } => format!("attaching {volume} to {} for attempt {}", to.instance, to.attempt),
+            Stage::Attached { to, mounted: false, .. } => format!("{volume} is attached to {}", to.instance),
+            Stage::Attached { to, mounted: true, .. } => {
+                format!("attempt {} has mounted and verified {volume}", to.attempt)
+            }
+            Stage::Detaching { .. } => format!("detaching {volume}"),
+            Stage::Parked => format!("{volume} is parked in {zone}"),
+            Stage::AwaitingSnapshot => {
+                let wanted = now.wanted.as_ref().map_or("?", |place| place.zone.as_str());
+                format!("wanted in {wanted}, waiting for the snapshot of {volume} in {zone}")
+            }
+            Stage::Disposing => "deleting the workspace".to_owned(),
+            Stage::Gone => "nothing is left of the workspace".to_owned(),
+        });
+    }
+    let known = before.map_or(0, |before| before.notes.len());
+    parts.extend(now.notes.iter().skip(known).cloned());
+    if parts.is_empty() { format!("workspace {}", now.stage.name()) } else { parts.join("; ") }
+}

@@ -1,0 +1,353 @@
+//! Everything that can happen, as one type; and the one door through which JSON comes in.
+//!
+//! One file per noun holds the wire model and its `parse`. A malformed event of a known kind is an
+//! error and reaches the function's DLQ; an unknown kind is counted and ignored; unknown fields
+//! are tolerated.
+
+pub mod batch_job_state;
+mod ebs_state;
+mod reconcile;
+mod spot_interruption;
+mod subject;
+mod sweep_settled;
+mod sweep_upload;
+mod trial_claim;
+
+use std::sync::Arc;
+
+use aws_lambda_events::event::eventbridge::EventBridgeEvent;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::results::gathered::Gathered;
+use crate::sweep::Prepared;
+use crate::sweep::announcement::{Announcement, SOURCE};
+use crate::sweep::upload::Upload;
+use crate::trial::{JobStatus, Observation};
+use crate::workspace::{Fact, SnapshotState, TrialRef};
+use spotsweep_protocol::claim::{Access, ByteRange, Found, Machine, Metric, NoticeKind, Outputs, Prefix, Seal};
+use spotsweep_protocol::ids::{DescribedJob, JobId, JobName, SweepId};
+use spotsweep_sweep_file::Problem;
+pub use subject::Subject;
+
+/// A fact. The first group comes from outside, the rest are outcomes of our own commands.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// S3: an object was put into the drop zone.
+    SweepUploaded(Upload),
+    /// Batch: a child of an array job, or a single trial's plain job, changed its state.
+    TrialJobChanged(TrialJob),
+    /// Batch: an array job as a whole changed its state.
+    PartJobChanged(PartJob),
+    /// A runner asks or tells.
+    TrialRequested(TrialRequest),
+    /// EC2: an instance will be taken, or is likely to be.
+    InstanceNoticed {
+        /// `i-…`
+        instance: String,
+        /// Which warning.
+        kind: NoticeKind,
+    },
+    /// EBS: a volume or a snapshot has become something else.
+    ResourceTold {
+        /// `vol-…` or `snap-…`
+        id: String,
+        /// What.
+        change: ResourceChange,
+    },
+    /// Our own: every part of a sweep has ended.
+    SweepSettling {
+        /// The sweep.
+        sweep: SweepId,
+        /// Whether Batch has been asked about the trials that are not terminal.
+        checked: bool,
+    },
+    /// Our own: see how a sweep gets on.
+    SweepRunning(SweepId),
+    /// The schedule: look for overdue work.
+    ReconcileDue,
+    /// Something that no function of this version knows.
+    Unknown {
+        /// EventBridge source.
+        source: String,
+        /// EventBridge detail type.
+        detail_type: String,
+    },
+
+    /// A sweep's due time has passed.
+    SweepOverdue(SweepId),
+    /// Something has become known of a trial's workspace.
+    Workspace(TrialRef, Fact),
+    /// Where an attempt is about to run, before its container does.
+    AttemptLocated {
+        /// The trial.
+        trial: TrialRef,
+        /// The attempt.
+        attempt: u32,
+        /// `i-…`
+        instance: String,
+        /// Availability zone.
+        zone: String,
+    },
+    /// The dropped file's bytes.
+    UploadRead {
+        /// The sweep.
+        sweep: SweepId,
+        /// The file.
+        bytes: Vec<u8>,
+    },
+    /// The dropped file can't be read, and never will be.
+    UploadUnreadable {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is wrong and how to mend it.
+        problem: Problem,
+    },
+    /// Job definition and queue were looked up.
+    TargetChecked {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is about to be submitted, with the definition pinned to its revision.
+        prepared: Prepared,
+        /// What is missing; empty where all is well.
+        problems: Vec<Problem>,
+    },
+    /// `trials.jsonl` and `trials.idx` are in place.
+    TrialsStored {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is about to be submitted.
+        prepared: Prepared,
+    },
+    /// Batch has a part, or one trial's job: just submitted, or found by its name.
+    PartSubmitted {
+        /// Its name.
+        name: JobName,
+        /// Batch's job id.
+        job: String,
+    },
+    /// Batch has no job of that name.
+    PartNotFound {
+        /// Its name.
+        name: JobName,
+    },
+    /// Batch refused a part for good.
+    PartRefused {
+        /// Its name.
+        name: JobName,
+        /// Batch's words.
+        message: String,
+    },
+    /// Something between a dropped file and its answer has failed, and is tried again later.
+    TryFailed {
+        /// The sweep.
+        sweep: SweepId,
+        /// What failed, with its causes.
+        error: String,
+    },
+    /// The jobs of a withdrawn sweep have been told to end.
+    JobsTerminated(SweepId),
+    /// `<key>.plan.json` is in place.
+    PlanWritten(SweepId),
+    /// `<key>.rejected.json` is in place.
+    RejectionWritten {
+        /// The sweep.
+        sweep: SweepId,
+        /// What it says.
+        problems: Vec<Problem>,
+    },
+    /// It is on the bus.
+    Announced(Announcement),
+    /// What a sweep's results are made from.
+    Gathered {
+        /// The sweep.
+        sweep: SweepId,
+        /// What was found.
+        gathered: Arc<Gathered>,
+    },
+    /// The results are in place.
+    ResultsPublished {
+        /// The sweep.
+        sweep: SweepId,
+        /// Its `summary.json`, where it has ended.
+        summary: Option<String>,
+    },
+    /// What waits has been told not to start.
+    WaitingCancelled(SweepId),
+    /// Where a trial's line lies in `trials.jsonl`.
+    LineFound {
+        /// The trial.
+        request: TrialRequest,
+        /// The line.
+        line: ByteRange,
+        /// Where its outputs go.
+        outputs: Prefix,
+    },
+    /// An attempt's credentials are there.
+    AccessLent {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// The credentials.
+        access: Access,
+    },
+    /// Batch does not know a job (any more).
+    JobUnknown(DescribedJob),
+}
+
+/// A trial's job, from an event or from DescribeJobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialJob {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// The trial.
+    pub index: u32,
+    /// Which submission of the trial the job is, from 0.
+    pub round: u32,
+    /// What Batch says.
+    pub seen: Observation,
+    /// Whether Batch was asked, rather than told on its own.
+    pub polled: bool,
+}
+
+/// A part's array job, from an event or from DescribeJobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartJob {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// The part.
+    pub part: u32,
+    /// Batch's id of the parent.
+    pub job: String,
+    /// Its state.
+    pub status: JobStatus,
+}
+
+/// What a runner asks or tells, with its names checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialRequest {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// The trial.
+    pub index: u32,
+    /// The attempt's job.
+    pub job: JobId,
+    /// `AWS_BATCH_JOB_ATTEMPT`.
+    pub attempt: u32,
+    /// What it asks or tells.
+    pub ask: Ask,
+}
+
+/// What an attempt asks or tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ask {
+    /// Give me the trial.
+    Claim(Machine),
+    /// Let me into the bucket.
+    Access,
+    /// The workspace is mounted.
+    Mounted {
+        /// `vol-…`
+        volume: String,
+        /// What lies on it.
+        found: Found,
+    },
+    /// The metadata service has announced the instance's end, or recommends to leave.
+    Notice(NoticeKind),
+    /// These are the metrics so far; with `ended`, the last ones.
+    Report {
+        /// Number of the report within the attempt.
+        sequence: u64,
+        /// By metric name.
+        metrics: std::collections::BTreeMap<String, Metric>,
+        /// The newest seal of the workspace.
+        seal: Option<Seal>,
+        /// How the attempt ended, once it has.
+        ended: Option<Ending>,
+    },
+}
+
+/// How an attempt ends, in the runner's words.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// It gives the trial back for another attempt to go on.
+    Released,
+    /// The training command has ended.
+    Finished {
+        /// Its exit code.
+        exit_code: i32,
+        /// What was uploaded.
+        outputs: Outputs,
+        /// Its wall time.
+        seconds: f64,
+    },
+}
+
+/// What EBS tells of a volume or snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResourceChange {
+    /// createVolume: available.
+    VolumeMade,
+    /// createVolume: failed, and why, which may be empty.
+    VolumeFailed(String),
+    /// deleteVolume: deleted.
+    VolumeDeleted,
+    /// createSnapshot: succeeded or failed.
+    SnapshotEnded(SnapshotState),
+}
+
+/// Why JSON is not an event. Delivery is retried and then lands in the function's DLQ.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// Neither an EventBridge envelope nor a runner's request.
+    #[error("not an EventBridge event and not a runner's request")]
+    Envelope(#[source] serde_json::Error),
+    /// A known kind of event whose detail lacks something.
+    #[error("malformed {kind} event")]
+    Detail {
+        /// The EventBridge detail type.
+        kind: &'static str,
+        /// What is missing or of the wrong type.
+        source: serde_json::Error,
+    },
+    /// A known kind of event with a value that makes no sense.
+    #[error("{kind} event: {problem}")]
+    Value {
+        /// The EventBridge detail type, or the request.
+        kind: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+type Envelope = EventBridgeEvent<Value>;
+
+/// Reads what Lambda hands to a function: an EventBridge event, or a runner's request.
+///
+/// # Errors
+/// A malformed event of a known kind.
+pub fn parse(raw: Value) -> Result<Event, ParseError> {
+    if raw.get("request").is_some() {
+        return trial_claim::parse(raw);
+    }
+    let envelope: Envelope = serde_json::from_value(raw).map_err(ParseError::Envelope)?;
+    match (envelope.source.as_str(), envelope.detail_type.as_str()) {
+        ("aws.s3", sweep_upload::DETAIL_TYPE) => sweep_upload::parse(envelope),
+        ("aws.batch", batch_job_state::DETAIL_TYPE) => batch_job_state::parse(envelope),
+        ("aws.ec2", spot_interruption::WARNING | spot_interruption::REBALANCE) => spot_interruption::parse(envelope),
+        ("aws.ec2", ebs_state::VOLUME | ebs_state::SNAPSHOT) => ebs_state::parse(envelope),
+        (SOURCE, _) => sweep_settled::parse(envelope),
+        ("aws.events" | "aws.scheduler", reconcile::DETAIL_TYPE) => Ok(reconcile::parse()),
+        _ => Ok(Event::Unknown { source: envelope.source, detail_type: envelope.detail_type }),
+    }
+}
+
+/// Reads the detail of a known kind.
+fn detail<T: DeserializeOwned>(kind: &'static str, envelope: Envelope) -> Result<T, ParseError> {
+    serde_json::from_value(envelope.detail).map_err(|source| ParseError::Detail { kind, source })
+}
+
+/// Whether a text is the id of an EC2 resource: the prefix, then hex digits.
+fn is_resource(text: &str, prefix: &str) -> bool {
+    let digits = text.strip_prefix(prefix).unwrap_or_default();
+    (8..=17).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}

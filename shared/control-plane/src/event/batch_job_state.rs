@@ -1,0 +1,286 @@
+//! `Batch Job State Change`: the detail is DescribeJobs' JobDetail (fact 12).
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::{Envelope, Event, ParseError, PartJob, TrialJob, detail};
+use crate::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Observation};
+use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run};
+
+pub(super) const DETAIL_TYPE: &str = "Batch Job State Change";
+
+/// What this product reads of a job; filled from an event or from a DescribeJobs answer.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobDetail {
+    /// The job's name.
+    pub job_name: String,
+    /// The job's id.
+    pub job_id: String,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// Why, in AWS's words.
+    pub status_reason: Option<String>,
+    /// Milliseconds since 1970.
+    pub started_at: Option<i64>,
+    /// Those that have ended, the oldest first.
+    #[serde(default)]
+    pub attempts: Vec<AttemptDetail>,
+    /// Of the attempt under way, or of the last one.
+    #[serde(default)]
+    pub container: Container,
+    /// Of an array job.
+    pub array_properties: Option<ArrayProperties>,
+    /// In place of `container` where the definition has `ecsProperties`.
+    #[serde(default)]
+    pub ecs_properties: EcsProperties,
+    /// Whether CancelJob was called for it.
+    pub is_cancelled: Option<bool>,
+    /// Whether TerminateJob was called for it.
+    pub is_terminated: Option<bool>,
+}
+
+/// Of a job whose definition has `ecsProperties`.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct EcsProperties {
+    /// One for each task.
+    #[serde(default)]
+    pub task_properties: Vec<TaskDetail>,
+}
+
+/// Of an array job's parent.
+#[derive(Deserialize)]
+pub struct ArrayProperties {
+    /// Number of children; absent of a child.
+    pub size: Option<u32>,
+}
+
+/// An attempt that has ended.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptDetail {
+    /// Of the attempt under way, or of the last one.
+    #[serde(default)]
+    pub container: Container,
+    /// In place of `container` where the definition has `ecsProperties` (fact 12).
+    #[serde(default)]
+    pub task_properties: Vec<TaskDetail>,
+    /// Milliseconds since 1970.
+    pub started_at: Option<i64>,
+    /// Milliseconds since 1970.
+    pub stopped_at: Option<i64>,
+    /// Why, in AWS's words.
+    pub status_reason: Option<String>,
+}
+
+/// A task of ECS.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskDetail {
+    /// Where it ran or runs.
+    pub container_instance_arn: Option<String>,
+    /// Those of the task.
+    #[serde(default)]
+    pub containers: Vec<Container>,
+}
+
+/// A container of an attempt.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct Container {
+    /// Where it ran or runs.
+    pub container_instance_arn: Option<String>,
+    /// As the job definition names it.
+    pub name: Option<String>,
+    /// Absent means yes.
+    pub essential: Option<bool>,
+    /// Absent where no process ended.
+    pub exit_code: Option<i32>,
+    /// Why it did not start, or ended, in AWS's words.
+    pub reason: Option<String>,
+    /// In the log group of the job definition.
+    pub log_stream_name: Option<String>,
+}
+
+pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
+    let Envelope { source, detail_type, .. } = &envelope;
+    let foreign = Event::Unknown { source: source.clone(), detail_type: format!("{detail_type} of a foreign job") };
+    Ok(event(detail(DETAIL_TYPE, envelope)?, false)?.unwrap_or(foreign))
+}
+
+/// The event that a job's state is; `None` for a job that is not this product's. `polled` of an answer of DescribeJobs.
+///
+/// # Errors
+/// A member that is not what AWS documents.
+pub fn event(found: JobDetail, polled: bool) -> Result<Option<Event>, ParseError> {
+    let Some(name) = JobName::parse(&found.job_name) else {
+        return Ok(None);
+    };
+    let job = JobId::from(found.job_id.clone());
+    let round = name.round();
+    let is_parent = job.child.is_none() && found.array_properties.as_ref().is_some_and(|array| array.size.is_some());
+    if let (Run::Part(part), true) = (name.run, is_parent) {
+        let part = PartJob { sweep: name.sweep, part, job: job.parent, status: found.status };
+        return Ok(Some(Event::PartJobChanged(part)));
+    }
+    // Batch's arrays are no larger, so a larger index is of a job that has a name like ours.
+    let Some(child) = Some(job.child.unwrap_or(0)).filter(|child| *child < PART_TRIALS) else {
+        return Ok(None);
+    };
+    let index = name.first_index().saturating_add(child);
+    let seen = observation(job, found)?;
+    Ok(Some(Event::TrialJobChanged(TrialJob { sweep: name.sweep, index, round, seen, polled })))
+}
+
+fn observation(job: JobId, mut found: JobDetail) -> Result<Observation, ParseError> {
+    let mut tasks = found.ecs_properties.task_properties;
+    let essential = Essential::of(&tasks);
+    if !tasks.is_empty() {
+        found.container = essential.choose(&mut tasks);
+    }
+    // A job that a limit on its time in the queue cancels has a reason that is not its last attempt's.
+    let last = found.attempts.last().and_then(|attempt| attempt.status_reason.as_ref());
+    let other_end = found.status == JobStatus::Failed && found.status_reason.as_ref() != last;
+    let was_stopped = other_end || found.is_cancelled == Some(true) || found.is_terminated == Some(true);
+    let attempts = found.attempts.into_iter().map(|found| attempt(found, &essential));
+    let ended = attempts.collect::<Result<Vec<_>, _>>()?;
+    // Batch keeps `startedAt` of the attempt before while the next one waits.
+    let is_new = |started: &Timestamp| ended.iter().all(|attempt: &Attempt| attempt.started_at != Some(*started));
+    let under_way = found.status == JobStatus::Running;
+    let (current, container_instance) = match found.status {
+        JobStatus::Starting | JobStatus::Running => {
+            let current = Attempt {
+                started_at: timestamp(found.started_at)?.filter(|started| under_way && is_new(started)),
+                log_stream: found.container.log_stream_name.filter(|_| under_way),
+                ..Attempt::default()
+            };
+            (current, found.container.container_instance_arn)
+        }
+        JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable | JobStatus::Succeeded | JobStatus::Failed => {
+            (Attempt::default(), None)
+        }
+    };
+    let (status, reason) = (found.status, found.status_reason);
+    Ok(Observation { job, status, reason, ended, current, container_instance, was_stopped })
+}
+
+/// Names of the containers whose end is the task's. An attempt's own description does not say which those are.
+struct Essential(BTreeSet<Option<String>>);
+
+impl Essential {
+    fn of(tasks: &[TaskDetail]) -> Self {
+        let containers = tasks.iter().flat_map(|task| &task.containers);
+        Self(containers.filter(|one| one.essential != Some(false)).map(|one| one.name.clone()).collect())
+    }
+
+    /// The container that speaks for a task. When an essential one ends ECS stops the others, with SIGTERM and SIGKILL
+    /// (ECS developer guide, "essential"): so what ended otherwise counts first, and before all the runner's own code.
+    fn choose(&self, tasks: &mut Vec<TaskDetail>) -> Container {
+        let Some(mut task) = tasks.drain(..).next() else { return Container::default() };
+        let rank = |one: &Container| match (one.exit_code, &one.reason) {
+            (Some(INTERRUPTED_EXIT_CODE), _) => 0,
+            (Some(code), _) if code != 0 && !STOPPED.contains(&code) => 1,
+            (None, Some(_)) => 1,
+            (Some(code), _) if code != 0 => 2,
+            (Some(_) | None, _) => 3,
+        };
+        let is_essential = |one: &Container| self.0.is_empty() || self.0.contains(&one.name);
+        task.containers.sort_by_key(|one| (!is_essential(one), rank(one)));
+        let mut chosen = task.containers.drain(..).next().unwrap_or_default();
+        chosen.container_instance_arn = chosen.container_instance_arn.or(task.container_instance_arn);
+        chosen
+    }
+}
+
+/// Exit codes of a container that was stopped: 128 + SIGKILL, 128 + SIGTERM.
+const STOPPED: [i32; 2] = [137, 143];
+
+fn attempt(mut found: AttemptDetail, essential: &Essential) -> Result<Attempt, ParseError> {
+    let mut container = found.container;
+    if !found.task_properties.is_empty() {
+        container = essential.choose(&mut found.task_properties);
+    }
+    Ok(Attempt {
+        started_at: timestamp(found.started_at)?,
+        stopped_at: timestamp(found.stopped_at)?,
+        exit_code: container.exit_code,
+        // That the host is gone says more than whatever the container said of its end.
+        reason: match found.status_reason {
+            Some(gone) if gone.starts_with(HOST_GONE) => Some(gone),
+            other => container.reason.or(other),
+        },
+        log_stream: container.log_stream_name,
+        ..Attempt::default()
+    })
+}
+
+/// Batch's times are milliseconds since 1970; 0 where there is none yet.
+fn timestamp(millis: Option<i64>) -> Result<Option<Timestamp>, ParseError> {
+    let read = |millis| {
+        Timestamp::from_millisecond(millis)
+            .map_err(|error| ParseError::Value { kind: DETAIL_TYPE, problem: format!("time {millis}: {error}") })
+    };
+    millis.filter(|millis| *millis != 0).map(read).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A container that is killed with its host may leave a reason of its own.
+    #[test]
+    fn a_reclaim_counts_as_one_whatever_the_container_says() {
+        let reclaimed = "Host EC2 (instance i-1) terminated.";
+        let ends = [
+            (json!({ "reason": "DockerTimeoutError", "exitCode": 137 }), reclaimed, reclaimed, true),
+            (json!({}), reclaimed, reclaimed, true),
+            (
+                json!({ "reason": "OutOfMemoryError", "exitCode": 137 }),
+                "Essential container …",
+                "OutOfMemoryError",
+                false,
+            ),
+        ];
+        for (container, status_reason, expected, is_reclaim) in ends {
+            let detail =
+                json!({ "container": container, "startedAt": 1, "stoppedAt": 2, "statusReason": status_reason });
+            let attempt = attempt(serde_json::from_value(detail).unwrap(), &Essential::of(&[])).unwrap();
+            assert_eq!((attempt.reason.as_deref(), attempt.was_interrupted()), (Some(expected), is_reclaim));
+        }
+    }
+
+    /// Of several containers the essential one that failed speaks for the attempt, in whatever order they come.
+    #[test]
+    fn the_container_that_failed_counts_and_not_the_first() {
+        let ended = |name: &str, code: i32| json!({ "name": name, "exitCode": code, "logStreamName": name });
+        let cases = [
+            (vec![ended("logger", 0), ended("train", 3)], "train", 3),
+            (vec![ended("train", 3), ended("logger", 0)], "train", 3),
+            (vec![ended("logger", 1), ended("train", 75)], "train", 75),
+            (vec![ended("logger", 1), ended("train", 0)], "train", 0),
+            (vec![ended("data", 137), ended("train", 75), ended("logger", 0)], "train", 75),
+            (vec![ended("data", 143), ended("train", 3)], "train", 3),
+            (vec![ended("train", 0), ended("data", 4)], "data", 4),
+        ];
+        for (containers, name, code) in cases {
+            let described =
+                ["train", "data", "logger"].map(|name| json!({ "name": name, "essential": name != "logger" }));
+            let detail = json!({
+                "jobName": "spotsweep-a-0123456789ab-0", "jobId": "1:2", "status": "FAILED",
+                "attempts": [{ "taskProperties": [{ "containers": containers }], "startedAt": 1, "stoppedAt": 2 }],
+                "ecsProperties": { "taskProperties": [{ "containers": described }] },
+            });
+            let event = event(serde_json::from_value(detail).unwrap(), false).unwrap().unwrap();
+            let Event::TrialJobChanged(job) = event else { panic!("{event:?}") };
+            let found = &job.seen.ended[0];
+            assert_eq!((found.log_stream.as_deref(), found.exit_code), (Some(name), Some(code)), "{containers:?}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Our own events: collect a sweep's results, because every part of it has ended, or to see how it gets on.
+
+use serde::Deserialize;
+
+use super::{Envelope, Event, ParseError, detail};
+use crate::sweep::announcement::Kind;
+use spotsweep_protocol::ids::SweepId;
+
+/// What of an event's detail counts here.
+#[derive(Deserialize)]
+struct Detail {
+    sweep: String,
+}
+
+pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
+    let heard = [Kind::Settling, Kind::Running].into_iter().find(|kind| kind.detail_type() == envelope.detail_type);
+    let Some(kind) = heard else {
+        return Ok(Event::Unknown { source: envelope.source, detail_type: envelope.detail_type });
+    };
+    let kind_name = kind.detail_type();
+    let Detail { sweep } = detail(kind_name, envelope)?;
+    let Some(sweep) = SweepId::parse(&sweep) else {
+        return Err(ParseError::Value { kind: kind_name, problem: format!("{sweep:?} is not a sweep id") });
+    };
+    Ok(if kind == Kind::Running { Event::SweepRunning(sweep) } else { Event::SweepSettling { sweep, checked: false } })
+}

@@ -1,0 +1,50 @@
+//! A runner's request: not an EventBridge event, but the payload of a Lambda Invoke.
+
+use serde_json::Value;
+
+use super::{Ask, Ending, Event, ParseError, TrialRequest};
+use spotsweep_protocol::claim::{ClaimRequest, Metric, Request};
+use spotsweep_protocol::ids::{JobId, SweepId};
+
+const KIND: &str = "trial-claim";
+
+/// Metrics of one trial: what fits a DynamoDB row with room to spare.
+const MAX_METRICS: usize = 200;
+
+/// Characters of a metric's name.
+const MAX_METRIC_NAME: usize = 200;
+
+pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
+    let found: ClaimRequest =
+        serde_json::from_value(raw).map_err(|source| ParseError::Detail { kind: KIND, source })?;
+    let wrong = |problem: String| ParseError::Value { kind: KIND, problem };
+    let sweep = SweepId::parse(&found.sweep).ok_or_else(|| wrong(format!("{:?} is not a sweep id", found.sweep)))?;
+    if found.attempt == 0 {
+        return Err(wrong("attempt is 0; Batch counts from 1".into()));
+    }
+    let ask = match found.request {
+        Request::Claim(machine) => Ask::Claim(machine),
+        Request::Access => Ask::Access,
+        Request::Mounted { volume, found, .. } => Ask::Mounted { volume, found },
+        Request::Notice { kind } => Ask::Notice(kind),
+        Request::Report { sequence, metrics, seal } => Ask::Report { sequence, metrics, seal, ended: None },
+        Request::Release { sequence, metrics, seal } => {
+            Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released) }
+        }
+        Request::End { sequence, exit_code, metrics, outputs, seconds } => {
+            let ended = Ending::Finished { exit_code, outputs, seconds };
+            Ask::Report { sequence, metrics, seal: None, ended: Some(ended) }
+        }
+    };
+    if let Ask::Report { metrics, .. } = &ask {
+        if metrics.len() > MAX_METRICS || metrics.keys().any(|name| name.len() > MAX_METRIC_NAME) {
+            return Err(wrong(format!("more than {MAX_METRICS} metrics, or a name over {MAX_METRIC_NAME} bytes")));
+        }
+        let is_finite = |metric: &Metric| [metric.last, metric.min, metric.max].iter().all(|value| value.is_finite());
+        if let Some((name, _)) = metrics.iter().find(|(_, metric)| !is_finite(metric)) {
+            return Err(wrong(format!("metric {name:?} is not finite")));
+        }
+    }
+    let job = JobId::from(found.job);
+    Ok(Event::TrialRequested(TrialRequest { sweep, index: found.index, job, attempt: found.attempt, ask }))
+}

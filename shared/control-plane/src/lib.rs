@@ -1,0 +1,30 @@
+//! Every decision of the control plane, and no ambient effects.
+//!
+//! One event in, one pass through:
+//!
+//! ```text
+//! JSON → event::parse → Event → store.load(subject) → View
+//!      → decide(&view, &event, settings, now) → Decision { change, commands }
+//!      → store.commit (only if the record's version is unchanged)
+//!      → executor.execute(command) → outcome Event → decide …
+//! ```
+//!
+//! - [`decide`] is pure: no clock, no randomness, no network; ids derive from what they name.
+//! - Intent is persisted before anything is done: a record's stage implies its one pending
+//!   command, and `reconcile` repeats it for records past their due time.
+//! - [`store::Store`], [`metrics::Telemetry`] and [`handle::Executor`] are the only traits; the crate
+//!   `spotsweep-aws` implements them with the SDKs, and the crate `spotsweep-simulation` in memory.
+
+pub mod command;
+pub mod decide;
+pub mod event;
+pub mod handle;
+mod log;
+pub mod metrics;
+pub mod results;
+pub mod settings;
+pub mod store;
+mod stored;
+pub mod sweep;
+pub mod trial;
+pub mod workspace;

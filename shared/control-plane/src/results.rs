@@ -1,0 +1,8 @@
+//! What a sweep's trials gave and cost, from its records to its pages.
+
+pub mod answer;
+pub mod cost;
+pub mod diagnosis;
+pub mod gathered;
+pub mod leaderboard;
+pub mod report;

@@ -1,0 +1,49 @@
+//! The answers that lie beside an upload: `<key>.plan.json` and `<key>.rejected.json`.
+
+use serde_json::{Value, json};
+
+use crate::results::cost::INITIALIZATION_USD;
+use crate::sweep::upload::Upload;
+use crate::sweep::{Part, Plan};
+use crate::workspace::WorkspacePlan;
+use spotsweep_protocol::ids::{JobName, Run, SweepId};
+use spotsweep_sweep_file::Problem;
+
+/// What was submitted.
+pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
+    let job = |(number, part): (u32, &Part)| {
+        let name = JobName { sweep: sweep.clone(), run: Run::Part(number) };
+        json!({ "name": name.to_string(), "id": part.job, "first_index": name.first_index(), "trials": part.trials })
+    };
+    json!({
+        "sweep": sweep.as_str(),
+        "file": upload.key,
+        "version": upload.fingerprint,
+        "trials": plan.trials,
+        "job_definition": plan.definition,
+        "queue": plan.queue,
+        "workspace": plan.workspace.as_ref().map(workspace),
+        "jobs": (0..).zip(&plan.parts).map(job).collect::<Vec<_>>(),
+        "results": format!("s3://{}/{}", upload.bucket, sweep.results_prefix()),
+    })
+}
+
+/// Each trial's volume; a rate that is billed comes with its price.
+fn workspace(plan: &WorkspacePlan) -> Value {
+    let mut found = json!({ "size_gib": plan.size_gib });
+    if let Some(rate) = plan.initialization_rate {
+        found["initialization_rate"] = json!(rate);
+        found["initialization_usd_per_gib"] = json!(INITIALIZATION_USD);
+    }
+    found
+}
+
+/// What is wrong with the file, all of it.
+pub fn rejection_json(sweep: &SweepId, upload: &Upload, problems: &[Problem]) -> Value {
+    json!({
+        "sweep": sweep.as_str(),
+        "file": upload.key,
+        "version": upload.fingerprint,
+        "problems": problems,
+    })
+}

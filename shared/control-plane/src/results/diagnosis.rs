@@ -1,0 +1,263 @@
+//! Why a trial failed, in words that say what to do next.
+//!
+//! Batch's own words ([job errors](https://docs.aws.amazon.com/batch/latest/userguide/job_states.html),
+//! [ECS stopped-task codes](https://docs.aws.amazon.com/AmazonECS/latest/developerguide/stopped-task-error-codes.html))
+//! and the end of the trial's log are held against the table below; the first line that fits counts.
+
+use crate::sweep::Plan;
+use crate::trial::{MAX_FALSE_STARTS, Trial};
+
+/// Why a trial failed, as far as its end tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The cause in a few words, in place of Batch's; absent where nobody knows better.
+    pub cause: Option<String>,
+    /// The next step to take.
+    pub advice: Option<String>,
+    /// The last lines of its log, oldest first.
+    pub log_lines: Vec<String>,
+}
+
+/// How the reason that Batch gives for the cancellation of a sweep over its budget begins.
+pub const OVER_BUDGET: &str = "spotsweep: budget reached";
+
+/// How the reason that the `cancel` command gives begins.
+pub const CANCELLED: &str = "spotsweep: cancelled";
+
+/// How the reason begins that Batch is given for a job whose container does not start.
+pub const GIVEN_UP: &str = "spotsweep: given up:";
+
+/// How the reason begins where EC2 refuses a trial's workspace for good.
+pub const NO_WORKSPACE: &str = "spotsweep: EC2 refuses the workspace:";
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+enum In {
+    /// Batch's reason.
+    Reason,
+    /// The end of the log.
+    Log,
+    /// Either.
+    Both,
+}
+
+/// Where, one of which texts, what it means, what to do.
+type Line = (In, &'static [&'static str], &'static str, &'static str);
+
+const TABLE: [Line; 14] = [
+    (
+        In::Reason,
+        &[OVER_BUDGET],
+        "stopped: the sweep's budget was reached",
+        "raise `budget` in the sweep file and run `spotsweep retry`",
+    ),
+    (In::Reason, &[CANCELLED], "cancelled by hand", "`spotsweep retry` runs it again"),
+    (
+        In::Reason,
+        &["OutOfMemoryError"],
+        "out of memory: the container used more than it was given",
+        "raise `resources: {memory: …}` in the sweep file, or load less at once: smaller batches, fewer workers",
+    ),
+    (
+        In::Log,
+        &[
+            "CUDA out of memory",
+            "OutOfMemoryError: CUDA",
+            "CUBLAS_STATUS_ALLOC_FAILED",
+            "RESOURCE_EXHAUSTED: Out of memory",
+        ],
+        "the GPU is out of memory",
+        "use smaller batches, mixed precision or gradient accumulation, or a queue with larger GPUs",
+    ),
+    (
+        In::Reason,
+        &["CannotPull"],
+        "the image could not be pulled",
+        "check the image's name and tag in the job definition, and that the instance role may read its repository",
+    ),
+    (
+        In::Both,
+        &[
+            "No CUDA GPUs are available",
+            "Found no NVIDIA driver",
+            "no CUDA-capable device",
+            "CUDA driver version is insufficient",
+            "could not select device driver",
+            "nvidia-container-cli",
+        ],
+        "no GPU is visible in the container",
+        "ask for one (`resources: {gpus: 1}`, or in the job definition), use a GPU AMI, and a CUDA version that its driver knows",
+    ),
+    (
+        In::Reason,
+        &["attempt duration exceeded timeout"],
+        "timeout: an attempt ran for longer than `timeout` allows",
+        "raise `timeout` in the sweep file, or train for fewer steps; progress up to the last checkpoint was kept until then",
+    ),
+    (
+        In::Reason,
+        &["JobStateTimeLimit", "MISCONFIGURATION"],
+        "never placed: no instance of the queue can run it",
+        "ask for less (vCPUs, memory, GPUs), or let the compute environment use larger types; `spotsweep doctor` looks",
+    ),
+    (
+        In::Both,
+        &["No space left on device"],
+        "the disk is full",
+        "raise `workspace: {size: …}`, or keep fewer checkpoints; outside of the workspace, the instances' root volume",
+    ),
+    (
+        In::Log,
+        &["ModuleNotFoundError", "ImportError"],
+        "a Python package is missing in the image",
+        "install it in the image that the job definition names",
+    ),
+    (
+        In::Reason,
+        &["CannotStartContainer", "CannotCreateContainer", "DockerTimeoutError", "ResourceInitializationError"],
+        "the container could not be started",
+        "Batch's words say why; most often the command, a mount or the instance's disk",
+    ),
+    (
+        In::Reason,
+        &[GIVEN_UP, "Task failed to start", "AGENT"],
+        "the container could not be started",
+        "Docker, the image's registry or the ECS agent refused it; the instance's own log says more",
+    ),
+    (
+        In::Reason,
+        &["no longer knows this job"],
+        "lost: Batch had forgotten the job before anybody asked",
+        "look into the log group; `spotsweep retry` runs it again",
+    ),
+    (
+        In::Reason,
+        &["refused to go on"],
+        "Batch refused to start it again",
+        "mend what its words say, and run `spotsweep retry`",
+    ),
+];
+
+/// The diagnosis of a failed trial.
+pub fn diagnose(trial: &Trial, plan: &Plan, log_lines: Vec<String>) -> Diagnosis {
+    let found = |(cause, advice): (String, &str)| (Some(cause), Some(advice.to_owned()));
+    let (cause, advice) = without_workspace(trial)
+        .or_else(|| known(trial, &log_lines))
+        .or_else(|| worn_out(trial, plan))
+        .or_else(|| never_started(trial))
+        .or_else(|| exited(trial, &log_lines))
+        .map_or((None, None), found);
+    Diagnosis { cause, advice, log_lines }
+}
+
+/// EC2 gives no volume, and its words say why.
+fn without_workspace(trial: &Trial) -> Option<(String, &'static str)> {
+    let why = trial.attempts.values().next_back()?.reason.as_ref()?.strip_prefix(NO_WORKSPACE)?;
+    let advice = "fix what EC2 names (a permission of the control plane's roles, the KMS key, or the snapshot that \
+        `workspace` names), and run `spotsweep retry`";
+    Some((format!("EC2 refuses the workspace:{why}"), advice))
+}
+
+/// By the table.
+fn known(trial: &Trial, log: &[String]) -> Option<(String, &'static str)> {
+    let last = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_deref());
+    let reasons = [last, trial.reason.as_deref()];
+    let in_reason = |text: &&str| reasons.iter().flatten().any(|reason| reason.contains(*text));
+    let in_log = |text: &&str| log.iter().any(|line| line.contains(*text));
+    let (_, _, cause, advice) = TABLE.iter().find(|(place, texts, _, _)| match place {
+        In::Reason => texts.iter().any(in_reason),
+        In::Log => texts.iter().any(in_log),
+        In::Both => texts.iter().any(|text| in_reason(text) || in_log(text)),
+    })?;
+    let starts = trial.false_starts();
+    let times = if starts > 1 { format!(", {starts} times in a row") } else { String::new() };
+    Some((format!("{cause}{times}"), advice))
+}
+
+/// Where Batch has said nothing of why.
+fn never_started(trial: &Trial) -> Option<(String, &'static str)> {
+    let starts = trial.false_starts();
+    (starts >= MAX_FALSE_STARTS).then(|| {
+        let cause = format!("{starts} attempts in a row ended without an exit code or a reason");
+        (cause, "look at the instances in ECS: the agent, Docker, and the image's registry")
+    })
+}
+
+fn worn_out(trial: &Trial, plan: &Plan) -> Option<(String, &'static str)> {
+    let last = trial.attempts.get(&trial.ended)?;
+    let tried = trial.ended_attempts().count();
+    (last.was_interrupted() && tried >= usize::from(plan.attempts)).then(|| {
+        let cause = format!("interrupted {tried} times, as often as `attempts` allows");
+        (cause, "raise `attempts`, or give the queue more instance types and zones")
+    })
+}
+
+/// By the exit code, with the log's last word: the last line of a Python traceback is its exception.
+fn exited(trial: &Trial, log: &[String]) -> Option<(String, &'static str)> {
+    let code = trial.attempts.values().next_back()?.exit_code.filter(|code| *code != 0)?;
+    let word = log.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty());
+    let told = word.map(|word| format!(": {word}")).unwrap_or_default();
+    Some(match code {
+        126 | 127 => (
+            format!("the command was not found (exit code {code}){told}"),
+            "check `command`, and that the image has it",
+        ),
+        137 => (
+            format!("killed (exit code 137){told}"),
+            "most often for memory: raise `resources: {memory: …}`, or load less at once",
+        ),
+        _ => (format!("exit code {code}{told}"), "its log says more: `spotsweep logs SWEEP INDEX`"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::trial::{INTERRUPTED_EXIT_CODE, JobStatus};
+    use spotsweep_protocol::ids::{JobId, SweepId};
+
+    fn failed(exit_code: Option<i32>, reason: &str) -> Trial {
+        let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("job:0".to_owned()));
+        (trial.status, trial.ended) = (JobStatus::Failed, 1);
+        let attempt = trial.attempt(1);
+        attempt.exit_code = exit_code;
+        attempt.reason = (!reason.is_empty()).then(|| reason.to_owned());
+        trial
+    }
+
+    /// Exit code, Batch's words, the log's last lines, a piece of the cause that follows.
+    #[test]
+    fn each_kind_of_end_is_told_apart() {
+        let plan = r#"{"trials": 2, "queue": "q", "definition": "d:1", "attempts": 1, "parts": []}"#;
+        let plan: Plan = serde_json::from_str(plan).unwrap();
+        let usual = "Essential container in task exited";
+        let ends = [
+            (Some(137), "OutOfMemoryError: Container killed due to memory usage", "epoch 3", "more than it was given"),
+            (Some(1), usual, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "GPU is out of"),
+            (None, "CannotPullContainerError: pull image manifest has been retried", "", "image could not be pulled"),
+            (None, "CannotStartContainerError: … could not select device driver \"nvidia\"", "", "no GPU is visible"),
+            (None, "Task failed to start", "", "container could not be started"),
+            (Some(1), usual, "RuntimeError: No CUDA GPUs are available", "no GPU is visible"),
+            (Some(137), "Job attempt duration exceeded timeout", "epoch 9", "timeout"),
+            (Some(1), usual, "OSError: [Errno 28] No space left on device", "disk is full"),
+            (Some(1), usual, "ModuleNotFoundError: No module named 'timm'", "package is missing"),
+            (Some(127), usual, "sh: 1: pyhton: not found", "command was not found"),
+            (Some(INTERRUPTED_EXIT_CODE), usual, "", "interrupted 1 times"),
+            (None, "Host EC2 (instance i-1) terminated.", "", "interrupted 1 times"),
+            (Some(3), usual, "ValueError: lr must be positive\n\n", "exit code 3: ValueError: lr must be positive"),
+            (None, "spotsweep: cancelled by somebody", "", "cancelled by hand"),
+            (Some(77), "spotsweep: EC2 refuses the workspace: UnauthorizedOperation", "", "refuses the workspace"),
+            (None, "spotsweep: budget reached: 5 USD", "", "budget was reached"),
+        ];
+        for (code, reason, log, wanted) in ends {
+            let lines = log.lines().map(str::to_owned).collect();
+            let diagnosis = diagnose(&failed(code, reason), &plan, lines);
+            let cause = diagnosis.cause.unwrap_or_default();
+            assert!(cause.contains(wanted), "{reason} {log}: {cause}");
+            assert!(diagnosis.advice.is_some_and(|advice| !advice.is_empty()), "{cause} without a next step");
+        }
+        assert_eq!(diagnose(&failed(None, ""), &plan, vec![]), Diagnosis::default(), "nothing told, nothing said");
+    }
+}

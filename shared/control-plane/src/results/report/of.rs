@@ -1,0 +1,216 @@
+//! From the stored records to the page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::columns::{cell, columns, flat, observed};
+use super::importance::{Importance, weigh};
+use super::model::{Column, Counts, CurveLine, Ending, RankedBy, Report, Row, Standing, Totals};
+use super::render::{cut, rounded};
+use super::{
+    MAX_CHARTED_METRICS, MAX_COLUMNS, MAX_FAILURES, MAX_FILE_BYTES, MAX_POINTS, MAX_ROWS, MAX_SAMPLE, Sources,
+};
+use super::{attempts, cost, curves, failures};
+use crate::results::leaderboard::{ranked, ranking};
+use crate::sweep::{Plan, Ranking};
+use crate::trial::{JobStatus, Trial};
+use spotsweep_protocol::claim::TrialLine;
+
+/// Metrics in the table; a trial may have 100.
+const MAX_METRICS: usize = 30;
+
+/// The trials' parameters by index, as far as the page needs them.
+type Parameters = BTreeMap<u32, Map<String, Value>>;
+
+impl Report {
+    /// Metrics whose curves the page wants: see [`curves::read`].
+    pub fn charted(plan: &Plan, trials: &[Trial]) -> Vec<String> {
+        let mut names = metrics(ranking(plan, trials).as_ref(), trials);
+        names.truncate(MAX_CHARTED_METRICS);
+        names
+    }
+
+    /// The page of a sweep, as it stands.
+    pub fn of(sources: &Sources<'_>) -> Self {
+        let Sources { sweep, plan, trials, .. } = sources;
+        let by = ranking(plan, trials);
+        let mut ranked = ranked(by.as_ref(), trials);
+        let totals = totals(trials, sources.now);
+        ranked.truncate(MAX_ROWS);
+        let metrics = metrics(by.as_ref(), trials);
+        let sample = sample(trials);
+        let parameters = parameters(sources.parameters, &ranked, &sample);
+        let (all_columns, constants) = columns(parameters.values());
+        let importance = by.as_ref().map(|by| importance(by, &all_columns, &sample, &parameters));
+        let columns = kept(&all_columns, importance.as_ref());
+        let counts = counts(plan, trials);
+        let row = |(rank, trial): (usize, &&Trial)| row(rank, trial, &metrics, &columns, &parameters, sources);
+        Self {
+            sweep: sweep.id.to_string(),
+            file: sweep.upload.key.clone(),
+            results: format!("s3://{}/{}", sweep.upload.bucket, sweep.id.results_prefix()),
+            stage: sweep.stage.name(),
+            partial: counts.succeeded + counts.failed < counts.trials,
+            uploaded_ms: sweep.upload.uploaded_at.as_millisecond(),
+            generated_ms: sources.now.as_millisecond(),
+            ended_ms: trials.iter().filter_map(Trial::stopped_at).max().map(Timestamp::as_millisecond),
+            rows: (1..).zip(&ranked).map(row).collect(),
+            curves: curve_lines(&ranked, &metrics, sources),
+            cost: cost::totals(sources),
+            failures: failures::failures(sources),
+            source: sources.file.map(|text| cut(text, MAX_FILE_BYTES)),
+            omitted: omitted(sources, &counts, &all_columns, &metrics),
+            ranking: by.map(|by| RankedBy { metric: by.name, maximize: by.maximize, stated: plan.metric.is_some() }),
+            version: env!("CARGO_PKG_VERSION"),
+            metrics: metrics.into_iter().take(MAX_METRICS).collect(),
+            counts,
+            totals,
+            columns,
+            constants,
+            importance,
+        }
+    }
+}
+
+/// All metric names, the one that ranks first, even where no trial has reported it yet.
+fn metrics(by: Option<&Ranking>, trials: &[Trial]) -> Vec<String> {
+    let mut names: BTreeSet<&String> = trials.iter().flat_map(|trial| trial.metrics.keys()).collect();
+    let first = by.map(|by| &by.name);
+    names.retain(|name| Some(*name) != first);
+    first.into_iter().chain(names).cloned().collect()
+}
+
+/// Trials for the parameters' importance: all, or evenly spaced ones.
+fn sample(trials: &[Trial]) -> Vec<&Trial> {
+    trials.iter().step_by(trials.len().div_ceil(MAX_SAMPLE).max(1)).collect()
+}
+
+fn parameters(lines: &[u8], ranked: &[&Trial], sample: &[&Trial]) -> Parameters {
+    let wanted: BTreeSet<u32> = ranked.iter().chain(sample).map(|trial| trial.index).collect();
+    let lines = (0..).zip(lines.split(|byte| *byte == b'\n')).filter(|(index, _)| wanted.contains(index));
+    lines
+        .filter_map(|(index, line)| Some((index, flat(serde_json::from_slice::<TrialLine>(line).ok()?.parameters))))
+        .collect()
+}
+
+fn importance(by: &Ranking, columns: &[Column], sample: &[&Trial], parameters: &Parameters) -> Importance {
+    let reached = |trial: &&Trial| {
+        let value = trial.metrics.get(&by.name)?.last;
+        let parameters = parameters.get(&trial.index)?;
+        (trial.status == JobStatus::Succeeded && value.is_finite()).then_some((parameters, value))
+    };
+    let reached: Vec<_> = sample.iter().filter_map(reached).collect();
+    let observed: Vec<_> = columns.iter().map(|column| (column.name.clone(), observed(column, &reached))).collect();
+    weigh(reached.len(), &observed)
+}
+
+/// The columns that fit, the most important ones, in the file's order.
+fn kept(columns: &[Column], importance: Option<&Importance>) -> Vec<Column> {
+    let weights = importance.map_or(&[][..], |importance| &importance.weights);
+    let place = |column: &Column| weights.iter().position(|weight| weight.name == column.name).unwrap_or(usize::MAX);
+    let mut by_weight: Vec<usize> = (0..columns.len()).collect();
+    by_weight.sort_by_key(|at| place(&columns[*at]));
+    by_weight.truncate(MAX_COLUMNS);
+    by_weight.sort_unstable();
+    by_weight.into_iter().map(|at| columns[at].clone()).collect()
+}
+
+fn counts(plan: &Plan, trials: &[Trial]) -> Counts {
+    let mut counts = Counts { trials: plan.trials as usize, ..Counts::default() };
+    for trial in trials {
+        match attempts::standing(trial) {
+            Standing::Waiting => {}
+            Standing::Starting | Standing::Running => counts.running += 1,
+            Standing::Succeeded => counts.succeeded += 1,
+            Standing::Failed => counts.failed += 1,
+        }
+    }
+    // A trial without a record waits for its first place.
+    counts.waiting = counts.trials.saturating_sub(counts.running + counts.succeeded + counts.failed);
+    counts
+}
+
+fn totals(trials: &[Trial], now: Timestamp) -> Totals {
+    let mut totals = Totals::default();
+    for trial in trials {
+        let bars = attempts::bars(trial, now);
+        totals.attempts += bars.len();
+        totals.interruptions += bars.iter().filter(|bar| bar.ending == Ending::Interrupted).count();
+        totals.zone_moves += bars.iter().filter(|bar| bar.moved_from.is_some()).count();
+        totals.run_seconds += trial.run_seconds();
+    }
+    totals
+}
+
+fn row(
+    rank: usize,
+    trial: &Trial,
+    metrics: &[String],
+    columns: &[Column],
+    parameters: &Parameters,
+    sources: &Sources<'_>,
+) -> Row {
+    let bars = attempts::bars(trial, sources.now);
+    let value = |name: &String| trial.metrics.get(name).map(|metric| metric.last).filter(|value| value.is_finite());
+    Row {
+        rank,
+        index: trial.index,
+        status: attempts::standing(trial),
+        metrics: metrics.iter().take(MAX_METRICS).map(value).collect(),
+        parameters: columns.iter().map(|column| cell(column, parameters.get(&trial.index))).collect(),
+        seconds: rounded(trial.run_seconds()),
+        interruptions: bars.iter().filter(|bar| bar.ending == Ending::Interrupted).count(),
+        attempts: bars,
+        notes: trial.workspace.iter().flat_map(|workspace| &workspace.notes).map(|note| cut(note, 200)).collect(),
+        cost: sources.costs.get(&trial.index).map(cost::of_trial),
+    }
+}
+
+fn curve_lines(ranked: &[&Trial], metrics: &[String], sources: &Sources<'_>) -> Vec<CurveLine> {
+    let charted = &metrics[..metrics.len().min(MAX_CHARTED_METRICS)];
+    let most = MAX_POINTS / (ranked.len() * charted.len()).max(1);
+    let most = most.clamp(curves::MIN_POINTS, curves::MAX_POINTS);
+    let mut lines = Vec::new();
+    for (metric, name) in charted.iter().enumerate() {
+        for trial in ranked {
+            let Some(curve) = sources.curves.get(&trial.index).and_then(|of_trial| of_trial.get(name)) else {
+                continue;
+            };
+            let points = curve.points(most).into_iter().flat_map(|(step, value)| [step, rounded(value)]).collect();
+            lines.push(CurveLine { metric, index: trial.index, points });
+        }
+    }
+    lines.retain(|line| !line.points.is_empty());
+    lines
+}
+
+fn omitted(sources: &Sources<'_>, counts: &Counts, columns: &[Column], metrics: &[String]) -> Vec<String> {
+    let trials = sources.trials.len();
+    let over = |count: usize, most: usize, text: String| (count > most).then_some(text);
+    let rest = "the rest is in leaderboard.csv";
+    [
+        over(trials, MAX_ROWS, format!("The best {MAX_ROWS} of {trials} trials are shown; {rest}.")),
+        over(trials, MAX_SAMPLE, format!("Importance is taken from every {}th trial.", trials.div_ceil(MAX_SAMPLE))),
+        over(
+            columns.len(),
+            MAX_COLUMNS,
+            format!("The {MAX_COLUMNS} most important of {} parameters are shown; {rest}.", columns.len()),
+        ),
+        over(metrics.len(), MAX_METRICS, format!("{MAX_METRICS} of {} metrics are shown; {rest}.", metrics.len())),
+        over(
+            counts.failed,
+            MAX_FAILURES,
+            format!("The last lines of the first {MAX_FAILURES} of {} failed trials are shown.", counts.failed),
+        ),
+        over(
+            sources.file.map_or(0, str::len),
+            MAX_FILE_BYTES,
+            format!("The first {MAX_FILE_BYTES} bytes of the sweep file are shown."),
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,106 @@
+//! What a deployment fixes for all sweeps. Read from the environment once, at cold start.
+
+use std::time::Duration;
+
+use spotsweep_sweep_file::initialization_rate;
+
+/// A deployment's names and times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Queue for files that name none.
+    pub queue: Option<String>,
+    /// Job definition for files that name none.
+    pub job_definition: Option<String>,
+    /// Name of the `trial-claim` function, handed to every runner.
+    pub claim_function: String,
+    /// ARN of the role whose credentials are lent to attempts, each for its own trial.
+    pub trial_role: String,
+    /// How long one invocation may hold a record's pending command before another takes over.
+    /// Longer than any function's timeout, and than ListJobs takes to show a new job.
+    pub lease: Duration,
+    /// GiB of a trial's volume, where the file does not say; 0 gives volumes only to sweeps that ask for one.
+    pub workspace_gib: u32,
+    /// MiB/s at which a volume loads its snapshot, where the file does not say; absent for EC2's own rate.
+    pub initialization_rate: Option<u32>,
+    /// How long a runner that waits for its workspace pauses between two questions.
+    pub poll: Duration,
+    /// How long Running work may be silent before Batch is asked about it.
+    pub recheck: Duration,
+}
+
+/// Longer than the functions' timeout of 60 s by as much again.
+pub const LEASE: Duration = Duration::from_secs(120);
+
+/// See [`Settings::workspace_gib`]: some checkpoints and a dataset; gp3 at $0.08 a GiB and month is 0.2 cents an hour.
+pub const WORKSPACE_GIB: u32 = 20;
+
+/// See [`Settings::poll`]: an attachment takes a few seconds.
+pub const POLL: Duration = Duration::from_secs(2);
+
+/// See [`Settings::recheck`].
+pub const RECHECK: Duration = Duration::from_secs(600);
+
+/// Longest time between two re-drives of the same stage: an outage that is over does not hold a sweep for longer.
+pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15 * 60);
+
+impl Settings {
+    /// Reads `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
+    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_INITIALIZATION_RATE`, `SPOTSWEEP_POLL_MS`,
+    /// `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
+    ///
+    /// # Errors
+    /// The name of a variable that is absent and needed, or not a number.
+    pub fn from_variables(get: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let text = |name: &str| get(name).filter(|value| !value.is_empty());
+        let wanted =
+            |name: &str| text(name).ok_or_else(|| format!("{name} is not set; infra/control-plane.yaml sets it"));
+        let number = |name: &str, unit: &str, otherwise: u64| match text(name) {
+            None => Ok(otherwise),
+            Some(value) => {
+                value.parse().map_err(|_| format!("{name} is {value:?}; set it to a whole number of {unit}"))
+            }
+        };
+        let seconds =
+            |name: &str, otherwise: Duration| number(name, "seconds", otherwise.as_secs()).map(Duration::from_secs);
+        let poll_ms = u64::try_from(POLL.as_millis()).unwrap_or(u64::MAX);
+        let rate = number("SPOTSWEEP_INITIALIZATION_RATE", "MiB/s", 0)?;
+        let gib = number("SPOTSWEEP_WORKSPACE_GIB", "GiB", u64::from(WORKSPACE_GIB))?;
+        Ok(Self {
+            queue: text("SPOTSWEEP_QUEUE"),
+            job_definition: text("SPOTSWEEP_JOB_DEFINITION"),
+            claim_function: wanted("SPOTSWEEP_CLAIM_FUNCTION")?,
+            trial_role: wanted("SPOTSWEEP_TRIAL_ROLE")?,
+            workspace_gib: u32::try_from(gib).map_err(|_| format!("SPOTSWEEP_WORKSPACE_GIB is {gib}, too large"))?,
+            initialization_rate: initialization_rate(rate).ok_or_else(|| {
+                format!("SPOTSWEEP_INITIALIZATION_RATE is {rate}; set it to 0 or to 100 to 300 MiB/s")
+            })?,
+            poll: Duration::from_millis(number("SPOTSWEEP_POLL_MS", "milliseconds", poll_ms)?),
+            lease: seconds("SPOTSWEEP_LEASE_SECONDS", LEASE)?,
+            recheck: seconds("SPOTSWEEP_RECHECK_SECONDS", RECHECK)?,
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_ec2_does_not_take_fails_at_the_start() {
+        let read = |rate: Option<&str>| {
+            Settings::from_variables(|name| match name {
+                "SPOTSWEEP_CLAIM_FUNCTION" | "SPOTSWEEP_TRIAL_ROLE" => Some("name".into()),
+                "SPOTSWEEP_INITIALIZATION_RATE" => rate.map(str::to_owned),
+                _unset => None,
+            })
+        };
+        for (rate, expected) in [(None, None), (Some("0"), None), (Some("100"), Some(100)), (Some("300"), Some(300))] {
+            assert_eq!(read(rate).unwrap().initialization_rate, expected, "{rate:?}");
+        }
+        for rate in ["99", "301", "4294967396", "fast"] {
+            let error = read(Some(rate)).unwrap_err();
+            assert!(error.contains("SPOTSWEEP_INITIALIZATION_RATE") && error.contains("MiB/s"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! A sweep's stages, from the dropped file to the collected results.
+//!
+//! ```text
+//! (absent)    --uploaded-----------------> Reading       ReadUpload
+//! Reading     --read, problems-----------> Reading       WriteRejection
+//! Reading     --read, fine---------------> Reading       CheckTarget, then StoreTrials
+//! Reading     --rejection announced------> Rejected      none
+//! Reading     --trials stored------------> Submitting{0} SubmitPart 0
+//! Submitting  --part submitted-----------> Submitting{n} SubmitPart n, while parts are left
+//! Submitting  --last part submitted------> Announcing    WritePlan
+//! Submitting  --refused, nothing runs----> Withdrawing   WriteRejection
+//! Submitting  --refused, parts run-------> Withdrawing   TerminateJobs, then WriteRejection
+//! Withdrawing --rejection announced------> Rejected      none
+//! Announcing  --plan written-------------> Running       none (DescribeJobs and Announce when overdue)
+//! Running     --every part ended---------> Settling      Announce
+//! Settling    --results published--------> Settling      Announce, to people
+//! Settling    --announced----------------> Settled       none
+//! ```
+//! A record past its due time is re-driven with [`Stage::pending`], which is safe to repeat:
+//! for `Submitting` it is FindPart, never SubmitPart (fact 1).
+
+pub mod announcement;
+pub mod spent;
+pub mod upload;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::stored::is_default;
+use crate::sweep::spent::Spent;
+use crate::sweep::upload::Upload;
+use crate::trial::JobStatus;
+use crate::workspace::WorkspacePlan;
+use spotsweep_protocol::claim::{CodeGrant, Patterns};
+use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
+use spotsweep_sweep_file::{Budget, SweepFile};
+
+/// One dropped file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// Its id.
+    pub id: SweepId,
+    /// The upload that it is.
+    pub upload: Upload,
+    /// Where it stands.
+    pub stage: Stage,
+    /// How often the present stage has been re-driven; spaces the next time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub redriven: u32,
+    /// What the newest failed try of the present stage said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// What is run; known once the file has been read and found good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// What it has cost, as of the last look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
+    /// Why no further attempt starts, once its budget is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+}
+
+/// Where a sweep stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "kebab-case")]
+pub enum Stage {
+    /// The file is being read, checked and expanded.
+    Reading,
+    /// One array job after the other is being submitted.
+    Submitting {
+        /// The part that is next.
+        part: u32,
+    },
+    /// All parts are submitted; the plan is being written beside the upload.
+    Announcing,
+    /// Trials run.
+    Running,
+    /// Every part has ended; results are being collected.
+    Settling,
+    /// Every trial is terminal and every result is in place.
+    Settled,
+    /// Batch refused a part: what was submitted is taken back.
+    Withdrawing {
+        /// Batch's words.
+        refusal: String,
+    },
+    /// The answer lies beside the upload.
+    Rejected,
+}
+
+impl Stage {
+    /// The stage's name, as stored and shown.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Reading => "reading",
+            Self::Submitting { .. } => "submitting",
+            Self::Announcing => "announcing",
+            Self::Running => "running",
+            Self::Settling => "settling",
+            Self::Settled => "settled",
+            Self::Withdrawing { .. } => "withdrawing",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// Whether the file is still on its way to a submission or a rejection: what its upload event may re-drive.
+    pub fn is_upload(&self) -> bool {
+        matches!(self, Self::Reading | Self::Submitting { .. } | Self::Announcing | Self::Withdrawing { .. })
+    }
+}
+
+/// What is run for a sweep: everything that a submission needs, so that it can be repeated
+/// without reading the file again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Number of trials.
+    pub trials: u32,
+    /// Job queue: name or ARN.
+    pub queue: String,
+    /// Job definition, pinned to the revision that was active when the file was read.
+    pub definition: String,
+    /// Attempts per trial. Batch makes up to ten of one job (fact 18); past them the trial is submitted again.
+    pub attempts: u8,
+    /// Batch's attempt timeout in seconds, at least 60 (fact 18).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    /// The container's command, with its macros; the job definition's own where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// GPUs, vCPUs and memory in place of the job definition's: Batch's `resourceRequirements`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources: BTreeMap<String, String>,
+    /// The user's own tags.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// Each trial's volume; absent where the trials have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspacePlan>,
+    /// Training code to fetch before the command runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeGrant>,
+    /// Which files of a trial are collected.
+    #[serde(default)]
+    pub patterns: Patterns,
+    /// What the trials are ranked by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Ranking>,
+    /// Limits past which no further attempt starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// ARN of the SNS topic that hears of the sweep's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// The array jobs.
+    pub parts: Vec<Part>,
+}
+
+/// A file that was found good, on its way to submission.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// The parsed file, which expands to the trials.
+    pub file: Arc<SweepFile>,
+    /// What will be run.
+    pub plan: Plan,
+}
+
+/// One submitted job: an array of up to [`PART_TRIALS`] trials, or a plain job for one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Number of trials in it.
+    pub trials: u32,
+    /// What SubmitJob answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// How the whole part ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<JobStatus>,
+}
+
+/// The metric that ranks trials.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// Metric name.
+    pub name: String,
+    /// Whether larger is better.
+    pub maximize: bool,
+}
+
+impl Plan {
+    /// Cuts a number of trials into parts that Batch takes.
+    pub fn cut(trials: u32) -> Vec<Part> {
+        let parts = trials.div_ceil(PART_TRIALS);
+        let size = |part: u32| (trials - part * PART_TRIALS).min(PART_TRIALS);
+        (0..parts).map(|part| Part { trials: size(part), job: None, ended: None }).collect()
+    }
+
+    /// The part and the Batch job of a trial, where it has been submitted.
+    pub fn job_of(&self, index: u32) -> Option<JobId> {
+        let part = self.part(index / PART_TRIALS)?;
+        let child = (part.trials > 1).then_some(index % PART_TRIALS);
+        Some(JobId { parent: part.job.clone()?, child })
+    }
+
+    /// A part by its number.
+    pub fn part(&self, part: u32) -> Option<&Part> {
+        self.parts.get(usize::try_from(part).ok()?)
+    }
+
+    /// Whether every part has ended.
+    pub fn ended(&self) -> bool {
+        self.parts.iter().all(|part| part.ended.is_some())
+    }
+
+    /// Ids of all jobs submitted so far.
+    pub fn jobs(&self) -> Vec<String> {
+        self.parts.iter().filter_map(|part| part.job.clone()).collect()
+    }
+}
+
+impl Sweep {
+    /// A sweep whose file has yet to be read.
+    pub fn new(upload: Upload) -> Self {
+        Self {
+            id: upload.sweep(),
+            upload,
+            stage: Stage::Reading,
+            redriven: 0,
+            failure: None,
+            plan: None,
+            spent: None,
+            stopped: None,
+        }
+    }
+
+    /// Moves on.
+    pub fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.redriven = 0;
+        self.failure = None;
+    }
+
+    /// The name of one of its jobs.
+    pub fn job_name(&self, part: u32) -> JobName {
+        JobName { sweep: self.id.clone(), run: Run::Part(part) }
+    }
+
+    /// Why its budget is reached, if it is: by what it has spent, or by the time since its file was dropped.
+    pub fn over_budget(&self, spent: Option<&Spent>, now: Timestamp) -> Option<String> {
+        let budget = self.plan.as_ref()?.budget?;
+        let hours = self.seconds_until(now) / 3600.0;
+        let usd = spent.or(self.spent.as_ref()).map_or(0.0, |spent| spent.usd);
+        match (budget.max_usd, budget.max_hours) {
+            (Some(most), _) if usd >= most => Some(format!("its budget of {most} USD is reached")),
+            (_, Some(most)) if hours >= most => Some(format!("its budget of {most} hours is reached")),
+            (Some(_) | None, Some(_) | None) => None,
+        }
+    }
+
+    /// Seconds from the upload to `end`.
+    pub fn seconds_until(&self, end: Timestamp) -> f64 {
+        end.duration_since(self.upload.uploaded_at).as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_what_batch_takes() {
+        for (trials, sizes) in [(1, vec![1]), (2, vec![2]), (10_000, vec![10_000]), (10_001, vec![10_000, 1])] {
+            let parts = Plan::cut(trials);
+            assert_eq!(parts.iter().map(|part| part.trials).collect::<Vec<_>>(), sizes);
+        }
+        assert_eq!(Plan::cut(1_000_000).len(), 100);
+    }
+}

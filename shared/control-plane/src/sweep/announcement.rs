@@ -1,0 +1,135 @@
+//! What the control plane says on the event bus: to its own functions, and to people.
+//!
+//! EventBridge events of source `spotsweep`. The first two are for `sweep-settled`; the others are for whoever has a
+//! rule for them: `infra/operations.yaml` sends them to an SNS topic, `infra/slack.yaml` to a webhook. All are said at
+//! least once: what follows is committed only after it was said.
+
+use serde_json::{Value, json};
+
+use crate::sweep::Sweep;
+use crate::sweep::spent::{Spent, dollars};
+use spotsweep_protocol::ids::SweepId;
+use spotsweep_sweep_file::Problem;
+
+/// EventBridge source of this product's own events.
+pub const SOURCE: &str = "spotsweep";
+
+/// Problems of a rejected file that a message names; the rest is in the answer beside the file.
+const MAX_PROBLEMS: usize = 5;
+
+/// What has happened to a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Every part has ended: results are to be collected.
+    Settling,
+    /// It runs, and somebody should look how it gets on.
+    Running,
+    /// Every result is in place.
+    Settled,
+    /// The file was rejected.
+    Rejected,
+    /// Its budget is reached: no further attempt starts.
+    OverBudget,
+}
+
+impl Kind {
+    /// EventBridge detail type.
+    pub fn detail_type(self) -> &'static str {
+        match self {
+            Self::Settling => "Sweep Settling",
+            Self::Running => "Sweep Running",
+            Self::Settled => "Sweep Settled",
+            Self::Rejected => "Sweep Rejected",
+            Self::OverBudget => "Sweep Over Budget",
+        }
+    }
+}
+
+/// One event to put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announcement {
+    /// The sweep.
+    pub sweep: SweepId,
+    /// Key of its file.
+    pub file: String,
+    /// What has happened.
+    pub kind: Kind,
+    /// For people; empty where only functions listen.
+    pub message: String,
+    /// ARN of the SNS topic that the sweep file names: the message goes there too.
+    pub topic: Option<String>,
+}
+
+impl Announcement {
+    /// For `sweep-settled` alone.
+    pub fn internal(sweep: &Sweep, kind: Kind) -> Self {
+        let (file, message) = (sweep.upload.key.clone(), String::new());
+        Self { sweep: sweep.id.clone(), file, kind, message, topic: None }
+    }
+
+    fn to_people(sweep: &Sweep, kind: Kind, message: String) -> Self {
+        let topic = sweep.plan.as_ref().and_then(|plan| plan.topic.clone());
+        Self { message, topic, ..Self::internal(sweep, kind) }
+    }
+
+    /// Which trial came out best, what it cost, and where everything is. From `summary.json`.
+    pub fn settled(sweep: &Sweep, summary: &str) -> Self {
+        let summary: Value = serde_json::from_str(summary).unwrap_or_default();
+        let mut lines = vec![format!(
+            "{}: {} of {} trials succeeded, {} failed",
+            sweep.upload.key, summary["succeeded"], summary["trials"], summary["failed"]
+        )];
+        let best = &summary["best"];
+        if let Some(metric) = best["metric"].as_str() {
+            lines
+                .push(format!("best: trial {} with {metric} {}, {}", best["index"], best["value"], best["parameters"]));
+        }
+        if let Some(cost) = summary["cost"].as_object() {
+            let number = |name: &str| cost.get(name).and_then(Value::as_f64);
+            let saving = number("saving").map(|share| format!(", {:.0} % less than on demand", share * 100.0));
+            let usd = number("usd").unwrap_or(0.0);
+            lines.push(format!("cost: {}{}", dollars(usd), saving.unwrap_or_default()));
+        }
+        lines.push(format!("{} attempts, {} interruptions", summary["attempts"], summary["interruptions"]));
+        lines.push(format!("results: {}", summary["outputs"].as_str().unwrap_or_default()));
+        lines.push(format!("spotsweep report {} --open", sweep.id));
+        Self::to_people(sweep, Kind::Settled, lines.join("\n"))
+    }
+
+    /// The first problems, and where all of them are.
+    pub fn rejected(sweep: &Sweep, problems: &[Problem]) -> Self {
+        let mut lines = vec![format!("{}: rejected, nothing was started", sweep.upload.key)];
+        lines.extend(problems.iter().take(MAX_PROBLEMS).map(|problem| match problem.line {
+            0 => format!("{}; {}", problem.message, problem.help),
+            line => format!("line {line}: {}; {}", problem.message, problem.help),
+        }));
+        let more = problems.len().saturating_sub(MAX_PROBLEMS);
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+        lines.push(format!("all of it: s3://{}/{}", sweep.upload.bucket, sweep.upload.rejected_key()));
+        Self::to_people(sweep, Kind::Rejected, lines.join("\n"))
+    }
+
+    /// What was reached, and what follows.
+    pub fn over_budget(sweep: &Sweep, reached: &str, spent: &Spent) -> Self {
+        let lines = [
+            format!("{}: {reached}", sweep.upload.key),
+            format!("{} so far; no further attempt starts, what runs is left to finish", dollars(spent.usd)),
+            format!("spotsweep status {}", sweep.id),
+        ];
+        Self::to_people(sweep, Kind::OverBudget, lines.join("\n"))
+    }
+
+    /// The event's detail.
+    pub fn detail(&self) -> Value {
+        json!({ "sweep": self.sweep.as_str(), "file": self.file, "message": self.message })
+    }
+
+    /// One line for a mail: SNS takes up to 99 ASCII characters
+    /// (<https://docs.aws.amazon.com/sns/latest/api/API_Publish.html>).
+    pub fn subject(&self) -> String {
+        let line = format!("{}: {}", self.kind.detail_type(), self.file);
+        line.chars().filter(|letter| letter.is_ascii() && !letter.is_ascii_control()).take(99).collect()
+    }
+}

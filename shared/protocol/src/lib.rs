@@ -1,0 +1,8 @@
+//! What the runner and the control plane have in common: the requests of an attempt and their replies, ids, and the
+//! command line of a trial. The runner needs no other crate of this workspace.
+
+pub mod cause;
+pub mod claim;
+pub mod command_line;
+pub mod ids;
+mod python;

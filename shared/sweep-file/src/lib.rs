@@ -1,0 +1,117 @@
+//! The sweep file: what a person drops, and what it says.
+//!
+//! Two forms, both described in `docs/sweep-file.md`: a plain list of parameter mappings, one per trial, and a W&B
+//! sweep config with `method: grid` or `random`. Either may have a `spotsweep:` mapping with everything else.
+//!
+//! [`parse`] reports every problem at once, each with its place and how to mend it. A valid file is a [`SweepFile`],
+//! which never holds the expanded trials: [`SweepFile::trials`] computes them one by one.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+mod choice;
+mod conditions;
+mod distribution;
+mod document;
+mod fields;
+mod parameter;
+mod parameters;
+mod plan;
+mod problem;
+mod quantity;
+#[cfg(test)]
+mod reference;
+mod scalar;
+pub mod schema;
+mod settings;
+mod size;
+mod source;
+mod space;
+mod template;
+mod tree;
+pub mod trials;
+mod values;
+
+pub use problem::Problem;
+pub use settings::{
+    Budget, Code, InitializationRate, Notifications, Outputs, Resources, Settings, Workspace, initialization_rate,
+};
+
+use problem::Report;
+
+/// Largest sweep file. A plain list of 100 000 trials with four parameters each fits; whoever has more describes the
+/// trials with `parameters`. Parsing such a list takes 150 MB, and the worst file of this size 360 MB: small enough for
+/// a small function, which the file could otherwise bring down.
+pub const MAX_FILE_BYTES: u64 = 8 << 20;
+
+/// Most trials of one sweep: 100 array jobs of 10 000, the most that Batch takes in one (fact 18).
+pub const MAX_TRIALS: u64 = 1_000_000;
+
+/// Everything that a valid file says. Cheap to keep.
+#[derive(Clone, Debug)]
+pub struct SweepFile {
+    /// Where and how trials run.
+    pub settings: Settings,
+    /// What makes one trial better than another.
+    pub metric: Option<MetricGoal>,
+    /// A name for people, from `name`.
+    pub name: Option<String>,
+    plan: plan::Plan,
+    /// An unfinished problem at each setting's place; that of the file as a whole under the empty name.
+    places: BTreeMap<String, Problem>,
+}
+
+/// What makes one trial better than another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricGoal {
+    /// Name as training code reports it.
+    pub name: String,
+    /// Which way is better.
+    pub goal: Goal,
+}
+
+/// Which way a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Less is better; W&B's default.
+    Minimize,
+    /// More is better.
+    Maximize,
+}
+
+/// Parses and checks a sweep file.
+///
+/// `name` is for messages (file name or key). `version` seeds random sampling when the file fixes no seed: the same
+/// version gives the same trials. All problems are reported at once, from top to bottom.
+pub fn parse(name: &str, version: &str, bytes: &[u8]) -> Result<SweepFile, Vec<Problem>> {
+    let text = source::decode(name, bytes).map_err(|problem| vec![*problem])?;
+    let mut report = Report::new(name, text);
+    let file = document::read(text, version, &mut report);
+    match file {
+        Some(file) if report.is_empty() => Ok(file),
+        Some(_) | None => Err(report.into_problems()),
+    }
+}
+
+impl SweepFile {
+    /// How many trials there are: at least 1 and at most [`MAX_TRIALS`].
+    pub fn trial_count(&self) -> u64 {
+        self.plan.count
+    }
+
+    /// The trials' parameters in order, computed as they are asked for.
+    pub fn trials(&self) -> impl Iterator<Item = Map<String, Value>> + '_ {
+        self.plan.trials()
+    }
+
+    /// A problem with what the file says about `setting` (a key under `spotsweep:`, or `program`) that only AWS or
+    /// the deployment can tell, such as a queue that does not exist.
+    ///
+    /// Points at the setting, or at the start of a file that does not have it.
+    pub fn problem_at(&self, setting: &str, message: impl Into<String>, help: impl Into<String>) -> Problem {
+        let place = self.places.get(setting).or_else(|| self.places.get("")).cloned();
+        let place = place.unwrap_or_else(|| source::unplaced(""));
+        Problem { message: message.into(), help: help.into(), ..place }
+    }
+}

@@ -1,0 +1,325 @@
+//! The `spotsweep:` mapping: where and how trials run.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::fields::{Fields, text, texts, written};
+use super::problem::Report;
+use super::quantity::{mebibytes, seconds};
+use super::scalar::Scalar;
+use super::template;
+use super::tree::{Kind, Node};
+
+mod workspace;
+
+pub use workspace::{InitializationRate, Workspace, initialization_rate};
+
+use workspace::WorkspaceSchema;
+
+/// Where and how the trials run. Whatever is absent is up to the deployment.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Settings {
+    /// Batch job definition that trials run as: name, name:revision or ARN.
+    pub job_definition: Option<String>,
+    /// Batch job queue: name or ARN.
+    pub queue: Option<String>,
+    /// How often a trial is started before it is given up, 1 to 100. A job has at most ten attempts; beyond them the
+    /// trial is submitted again.
+    #[schemars(range(min = 1, max = 100))]
+    pub attempts: Option<u8>,
+    /// Time one attempt may run: seconds, or for example `90m`, `2h`, `1d`. At least 60 seconds.
+    #[schemars(rename = "timeout", with = "Option<Quantity>")]
+    pub timeout_seconds: Option<u32>,
+    /// Command of the container, with W&B's macros. Goes before `program` and the W&B `command`.
+    #[schemars(with = "Option<Vec<Written>>")]
+    pub command: Option<Vec<String>>,
+    /// What one trial needs of an instance.
+    pub resources: Option<Resources>,
+    /// The trial's volume for datasets and checkpoints, or `off`.
+    #[schemars(with = "Option<WorkspaceSchema>")]
+    pub workspace: Option<Workspace>,
+    /// Training code to fetch before the command runs.
+    pub code: Option<Code>,
+    /// Which files of a trial are collected.
+    pub outputs: Option<Outputs>,
+    /// Who hears of the sweep's end.
+    pub notifications: Option<Notifications>,
+    /// Limits after which no further trial starts.
+    pub budget: Option<Budget>,
+    /// Tags for everything that the sweep creates.
+    #[schemars(default, with = "BTreeMap<String, Written>")]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// What one trial needs of an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Resources {
+    /// Whole vCPUs.
+    #[schemars(range(min = 1))]
+    pub vcpus: Option<u32>,
+    /// Memory, for example `16GiB`.
+    #[schemars(rename = "memory", with = "Option<String>")]
+    pub memory_mib: Option<u32>,
+    /// Whole GPUs.
+    pub gpus: Option<u32>,
+}
+
+/// Training code in git.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Code {
+    /// URL of the repository.
+    pub git: String,
+    /// Branch, tag or commit; the default branch if absent.
+    #[schemars(rename = "ref")]
+    pub reference: Option<String>,
+}
+
+/// Which files of a trial are collected: patterns such as `model/*.pt`, relative to the trial's storage folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Outputs {
+    /// Only these; everything if empty.
+    #[schemars(default, with = "Vec<Written>")]
+    pub include: Vec<String>,
+    /// None of these.
+    #[schemars(default, with = "Vec<Written>")]
+    pub exclude: Vec<String>,
+}
+
+/// Who hears of the sweep's end.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Notifications {
+    /// ARN of an SNS topic.
+    pub topic: String,
+}
+
+/// Limits after which no further trial starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[schemars(deny_unknown_fields)]
+pub struct Budget {
+    /// US dollars for the whole sweep.
+    pub max_usd: Option<f64>,
+    /// Hours since the sweep's submission.
+    pub max_hours: Option<f64>,
+}
+
+/// Seconds, or a number with a unit.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
+enum Quantity {
+    Seconds(u32),
+    Written(String),
+}
+
+/// A text; numbers and booleans count as what was written.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
+enum Written {
+    Text(String),
+    Number(f64),
+    Flag(bool),
+}
+
+/// Keys that [`Settings`] takes; those of the sampling itself are in [`super::space`].
+pub(crate) const KEYS: [&str; 12] = [
+    "job_definition",
+    "queue",
+    "attempts",
+    "timeout",
+    "command",
+    "resources",
+    "workspace",
+    "code",
+    "outputs",
+    "notifications",
+    "budget",
+    "tags",
+];
+
+/// Attempts of one trial. Batch makes ten of one job (fact 18), so this is ten jobs for one trial: whoever is
+/// interrupted more often has the wrong instance types.
+const MAX_ATTEMPTS: i64 = 100;
+
+/// Reads the settings out of the `spotsweep:` mapping. Problems go to the report.
+pub(crate) fn read(fields: Fields<'_>, program: Option<&str>, report: &mut Report<'_>) -> Settings {
+    let narrow = |value: i64| u8::try_from(value).ok();
+    Settings {
+        job_definition: aws_name(fields, "job_definition", report),
+        queue: aws_name(fields, "queue", report),
+        attempts: fields.integer("attempts", 1..=MAX_ATTEMPTS, report).and_then(narrow),
+        timeout_seconds: fields.get("timeout").and_then(|node| timeout(node, report)),
+        command: fields.get("command").and_then(|node| template::read(node, program, report)),
+        resources: fields.get("resources").and_then(|node| resources(node, report)),
+        workspace: fields.get("workspace").and_then(|node| workspace::read(node, report)),
+        code: fields.get("code").and_then(|node| code(node, report)),
+        outputs: fields.get("outputs").and_then(|node| outputs(node, report)),
+        notifications: fields.get("notifications").and_then(|node| notifications(node, report)),
+        budget: fields.get("budget").and_then(|node| budget(node, report)),
+        tags: fields.get("tags").map(|node| tags(node, report)).unwrap_or_default(),
+    }
+}
+
+/// Checks what can be said only when the trials are known.
+pub(crate) fn check_trials(fields: Fields<'_>, trials: u64, report: &mut Report<'_>) {
+    if let Some(node) = fields.get("workspace") {
+        workspace::check_trials(node, trials, report);
+    }
+}
+
+/// A Batch name (1 to 128 of `[A-Za-z0-9_-]`, fact 19), with a revision, or an ARN.
+fn aws_name(fields: Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<String> {
+    let node = fields.get(key)?;
+    let name = text(node, key, report)?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_-:/.".contains(c);
+    if name.len() <= 512 && name.chars().all(allowed) {
+        return Some(name.to_owned());
+    }
+    let message = format!("`{key}` is not a Batch name or ARN");
+    report.add(node.place, message, "use letters, digits, `_` and `-`, or paste the ARN");
+    None
+}
+
+fn timeout(node: &Node, report: &mut Report<'_>) -> Option<u32> {
+    let limit = written(node, "timeout", report)?;
+    let parsed = seconds(&limit).and_then(|seconds| u32::try_from(seconds).ok());
+    // Batch refuses less than 60 s, and the field is a signed 32-bit integer (fact 18).
+    let valid = parsed.filter(|seconds| (60..=i32::MAX as u32).contains(seconds));
+    if valid.is_none() {
+        let help = "write at least 60 seconds, for example 3600, 90m, 2h or 1d";
+        report.add(node.place, format!("`timeout` is not a duration that Batch takes: {limit}"), help);
+    }
+    valid
+}
+
+fn resources(node: &Node, report: &mut Report<'_>) -> Option<Resources> {
+    let fields = Fields::known(node, "`resources`", &["vcpus", "memory", "gpus"], report)?;
+    let count = |value: i64| u32::try_from(value).ok();
+    Some(Resources {
+        vcpus: fields.integer("vcpus", 1..=1024, report).and_then(count),
+        // Batch wants at least 4 MiB for a container.
+        memory_mib: fields.get("memory").and_then(|node| size(node, "memory", 4..=u64::from(u32::MAX), report)),
+        gpus: fields.integer("gpus", 0..=64, report).and_then(count),
+    })
+}
+
+/// In MiB.
+fn size(node: &Node, key: &str, range_mib: std::ops::RangeInclusive<u64>, report: &mut Report<'_>) -> Option<u32> {
+    let size = written(node, key, report)?;
+    let valid = mebibytes(&size).filter(|mib| range_mib.contains(mib)).and_then(|mib| u32::try_from(mib).ok());
+    if valid.is_none() {
+        let (least, unit) = if range_mib.start().is_multiple_of(1024) {
+            (range_mib.start() / 1024, "GiB")
+        } else {
+            (*range_mib.start(), "MiB")
+        };
+        let help = format!("write {least}{unit} or more, with the unit, for example 16GiB");
+        report.add(node.place, format!("`{key}` is not a usable size: {size}"), help);
+    }
+    valid
+}
+
+fn code(node: &Node, report: &mut Report<'_>) -> Option<Code> {
+    let fields = Fields::known(node, "`code`", &["git", "ref"], report)?;
+    let reference = fields.text("ref", report).map(str::to_owned);
+    if !fields.has("git") {
+        report.add(
+            fields.place(),
+            "`code` has no `git`",
+            "add the repository, for example `git: https://github.com/me/train.git`",
+        );
+    }
+    // A leading dash would be an option on git's command line.
+    for key in ["git", "ref"] {
+        if let Some(node) = fields.get(key)
+            && matches!(&node.kind, Kind::Scalar(Scalar::Text { text, .. }) if text.starts_with('-'))
+        {
+            report.add(
+                node.place,
+                format!("`{key}` starts with a dash"),
+                "write a repository URL, or a branch, tag or commit",
+            );
+        }
+    }
+    Some(Code { git: fields.text("git", report)?.to_owned(), reference })
+}
+
+fn outputs(node: &Node, report: &mut Report<'_>) -> Option<Outputs> {
+    let fields = Fields::known(node, "`outputs`", &["include", "exclude"], report)?;
+    let mut patterns = |key| fields.get(key).and_then(|node| texts(node, key, report)).unwrap_or_default();
+    Some(Outputs { include: patterns("include"), exclude: patterns("exclude") })
+}
+
+fn notifications(node: &Node, report: &mut Report<'_>) -> Option<Notifications> {
+    let fields = Fields::known(node, "`notifications`", &["topic"], report)?;
+    let Some(topic) = fields.get("topic") else {
+        report.add(fields.place(), "`notifications` has no `topic`", "add the ARN of an SNS topic");
+        return None;
+    };
+    let arn = text(topic, "topic", report)?;
+    let is_arn = arn.starts_with("arn:") && arn.split(':').nth(2) == Some("sns") && arn.split(':').count() == 6;
+    if !is_arn {
+        let help = "write it as arn:aws:sns:us-east-1:123456789012:name";
+        report.add(topic.place, format!("`{arn}` is not the ARN of an SNS topic"), help);
+    }
+    Some(Notifications { topic: arn.to_owned() })
+}
+
+fn budget(node: &Node, report: &mut Report<'_>) -> Option<Budget> {
+    let fields = Fields::known(node, "`budget`", &["max_usd", "max_hours"], report)?;
+    let mut positive = |key| {
+        let number = fields.number(key, report)?;
+        if let (false, Some(node)) = (number > 0.0, fields.get(key)) {
+            report.add(
+                node.place,
+                format!("`{key}` must be more than 0"),
+                "write a positive number, or delete the line",
+            );
+        }
+        Some(number)
+    };
+    Some(Budget { max_usd: positive("max_usd"), max_hours: positive("max_hours") })
+}
+
+/// AWS allows 50 tags, keys up to 128 and values up to 256 characters, and reserves `aws:`
+/// (<https://docs.aws.amazon.com/batch/latest/userguide/using-tags.html>). Letters, digits, spaces and `_ . : / = + - @`
+/// are allowed everywhere (<https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html>).
+fn tags(node: &Node, report: &mut Report<'_>) -> BTreeMap<String, String> {
+    let Some(fields) = Fields::any(node, "`tags`", report) else { return BTreeMap::new() };
+    // The control plane adds tags of its own.
+    if fields.entries().len() > 40 {
+        report.add(fields.place(), "more than 40 tags", "AWS allows 50, and spotsweep adds some of its own");
+    }
+    let mut tags = BTreeMap::new();
+    for entry in fields.entries() {
+        let Some(value) = written(&entry.value, &entry.key, report) else { continue };
+        let reserved =
+            entry.key.to_lowercase().starts_with("aws:") || entry.key.to_lowercase().starts_with("spotsweep");
+        if reserved {
+            report.add(entry.key_place, format!("the tag name `{}` is reserved", entry.key), "choose another name");
+        }
+        if entry.key.chars().count() > 128 || value.chars().count() > 256 {
+            report.add(entry.key_place, "AWS allows 128 characters in a tag's name and 256 in its value", "shorten it");
+        }
+        if entry.key.is_empty() {
+            report.add(entry.key_place, "a tag without a name", "give it a name");
+        }
+        let is_allowed = |c: &char| c.is_alphanumeric() || *c == ' ' || "_.:/=+-@".contains(*c);
+        if let Some(strange) = entry.key.chars().chain(value.chars()).find(|c| !is_allowed(c)) {
+            report.add(
+                entry.key_place,
+                format!("AWS takes no {strange:?} in a tag"),
+                "use letters, digits, spaces and _ . : / = + - @",
+            );
+        }
+        tags.insert(entry.key.clone(), value);
+    }
+    tags
+}

@@ -1,0 +1,117 @@
+//! Sweep files as data: each `tests/sweeps/good/*.yaml` with its trials beside it, each `bad/*.yaml` with its problems.
+//!
+//! `UPDATE_EXPECTED=1 cargo test -p spotsweep --test sweep_file` writes what stands beside them; read the difference.
+
+#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "the cases are files")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use spotsweep_sweep_file::{MAX_FILE_BYTES, MAX_TRIALS, Problem, parse};
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweeps").join(folder);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// Compares with the file beside `path`.
+fn check(path: &Path, extension: &str, actual: &str) {
+    let beside = path.with_extension(extension);
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        std::fs::write(&beside, actual).unwrap();
+    }
+    let expected = std::fs::read_to_string(&beside).unwrap_or_default();
+    assert_eq!(actual, expected, "{}", beside.display());
+}
+
+#[test]
+fn good_files_have_their_trials_and_settings() {
+    for path in files("good") {
+        let file = parse(&name(&path), "version-1", &std::fs::read(&path).unwrap())
+            .unwrap_or_else(|problems| unreachable!("{}: {problems:#?}", path.display()));
+        let mut actual = format!("{:?}\n{:?}\n{} trials\n", file.settings, file.metric, file.trial_count());
+        for trial in file.trials() {
+            writeln!(actual, "{}", serde_json::to_string(&trial).unwrap()).unwrap();
+        }
+        assert_eq!(file.trials().count() as u64, file.trial_count(), "{}", path.display());
+        check(&path, "trials", &actual);
+    }
+}
+
+fn render(problems: &[Problem]) -> String {
+    problems.iter().map(|problem| format!("{problem}\n\n")).collect()
+}
+
+#[test]
+fn bad_files_have_all_their_problems_with_place_and_mend() {
+    for path in files("bad") {
+        let problems = parse(&name(&path), "version-1", &std::fs::read(&path).unwrap()).unwrap_err();
+        for problem in &problems {
+            assert!(problem.line > 0 && problem.column > 0 && problem.width > 0, "{problem:?}");
+            assert!(!problem.message.is_empty() && !problem.help.is_empty(), "{problem:?}");
+            assert!(problem.text.chars().count() <= 162, "{problem:?}");
+        }
+        check(&path, "problems", &render(&problems));
+    }
+}
+
+#[test]
+fn sizes_are_bounded_exactly() {
+    let too_large = vec![b' '; usize::try_from(MAX_FILE_BYTES).unwrap() + 1];
+    let problems = parse("big.yaml", "v", &too_large).unwrap_err();
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].message.contains("8 MiB is the most"), "{}", problems[0]);
+
+    let grid = |max: u64| format!("method: grid\nparameters: {{seed: {{min: 1, max: {max}}}}}\n");
+    assert_eq!(parse("f", "v", grid(MAX_TRIALS).as_bytes()).unwrap().trial_count(), MAX_TRIALS);
+    assert!(parse("f", "v", grid(MAX_TRIALS + 1).as_bytes()).unwrap_err()[0].message.contains("1000001 trials"));
+
+    let listed = format!("[{}]", "{},".repeat(1_000_001));
+    let problems = parse("list.yaml", "v", listed.as_bytes()).unwrap_err();
+    assert!(problems[0].message.contains("more than 1000000 values"), "{}", problems[0]);
+}
+
+/// One cause must not drown the rest, and the report itself stays small.
+#[test]
+fn problems_are_counted_beyond_the_first_hundred() {
+    let text = "- x\n".repeat(5_000);
+    let problems = parse("f", "v", text.as_bytes()).unwrap_err();
+    assert_eq!(problems.len(), 101);
+    assert_eq!(problems[100].message, "4900 more problems are not shown");
+}
+
+#[test]
+fn problems_found_later_point_at_their_setting() {
+    let file = parse("f.yaml", "v", b"trials: [{lr: 1}]\nspotsweep:\n  queue: gpu\n").unwrap();
+    assert_eq!(
+        file.problem_at("queue", "there is no such queue", "make it").to_string(),
+        "error: there is no such queue\n --> f.yaml:3:10\n  |\n3 |   queue: gpu\n  |          ^^^\n  = help: make it"
+    );
+    assert_eq!(file.problem_at("job_definition", "none", "name one").line, 1);
+}
+
+/// Every YAML example of the page is a valid file with as many trials as its first line says.
+#[test]
+fn the_documentations_examples_hold() {
+    let page = include_str!("../../../docs/sweep-file.md");
+    let mut examples = 0;
+    for block in page.split("```yaml\n").skip(1) {
+        let (example, _) = block.split_once("```").unwrap();
+        let stated = example.lines().next().unwrap().trim_start_matches("# ").split(' ').next().unwrap();
+        let file = parse("docs/sweep-file.md", "v", example.as_bytes())
+            .unwrap_or_else(|problems| unreachable!("{problems:#?}"));
+        assert_eq!(file.trial_count().to_string(), stated, "{example}");
+        assert_eq!(file.trials().count().to_string(), stated, "{example}");
+        examples += 1;
+    }
+    assert!(examples >= 7, "{examples}");
+}

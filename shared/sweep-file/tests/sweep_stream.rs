@@ -1,0 +1,36 @@
+//! Trials stream: alone in its own process, because it measures the process's memory.
+
+#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "measures the clock and this process")]
+
+mod sweep_measure;
+
+use std::time::{Duration, Instant};
+
+use spotsweep_sweep_file::{MAX_TRIALS, parse};
+
+use sweep_measure::{peak_kib, scaled};
+
+#[test]
+fn a_million_trials_stream_with_flat_memory() {
+    let started = Instant::now();
+    let file = parse(
+        "f",
+        "v",
+        b"method: grid\nparameters:\n  a: {min: 1, max: 1000}\n  b: {min: 1, max: 1000}\n  c: {value: text}\n",
+    )
+    .unwrap();
+    assert_eq!(file.trial_count(), MAX_TRIALS);
+    let mut trials = file.trials();
+    let bytes = |trials: &mut dyn Iterator<Item = serde_json::Map<String, serde_json::Value>>, number: usize| {
+        trials.take(number).map(|trial| serde_json::to_string(&trial).unwrap().len()).sum::<usize>()
+    };
+    let first = bytes(&mut trials, 10_000);
+    let before = peak_kib();
+    let rest = bytes(&mut trials, usize::MAX);
+    assert!(first > 0 && rest > 50 * first);
+    if let (Some(before), Some(after)) = (before, peak_kib()) {
+        assert!(after - before < 4 << 10, "{before} KiB before, {after} KiB after");
+    }
+    assert!(started.elapsed() < scaled(Duration::from_secs(10)), "{:?}", started.elapsed());
+}
