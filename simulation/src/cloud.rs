@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use spotsweep_control_plane::command::{Command, Submission};
 use spotsweep_control_plane::event::{self, Event};
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
 use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
 use spotsweep_control_plane::results::gathered::{Gathered, Results, Wanted, last_lines};
@@ -29,7 +30,7 @@ use spotsweep_sweep_file::trials;
 use crate::calls::{Calls, Unanswered};
 use crate::sabotage::Sabotage;
 
-type Outcome = Result<Vec<Event>, Box<dyn Error + Send + Sync>>;
+type Executed = Result<Vec<Outcome>, Box<dyn Error + Send + Sync>>;
 
 /// Prices in USD per hour, the same everywhere and always.
 const SPOT_USD: f64 = 0.25;
@@ -150,11 +151,11 @@ impl Cloud {
         self.calls.call_on("GetObject", Some(key.to_owned()), || self.get(key)).await
     }
 
-    async fn run(&self, command: Command) -> Outcome {
+    async fn run(&self, command: Command) -> Executed {
         match command {
             Command::ReadUpload { sweep, upload } => {
                 let bytes = self.get_object(&upload.key).await?.ok_or("NoSuchKey")?;
-                Ok(vec![Event::UploadRead { sweep, bytes }])
+                Ok(vec![Outcome::UploadRead { sweep, bytes }])
             }
             Command::CheckTarget { sweep, prepared } => self.check_target(sweep, prepared).await,
             Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,
@@ -162,8 +163,8 @@ impl Cloud {
             Command::FindPart { name, queue } => {
                 let found = self.calls.call("ListJobs", || self.jobs_shown(&name, &queue)).await?;
                 Ok(vec![match found.into_iter().next() {
-                    Some(job) => Event::PartSubmitted { name, job },
-                    None => Event::PartNotFound { name },
+                    Some(job) => Outcome::PartSubmitted { name, job },
+                    None => Outcome::PartNotFound { name },
                 }])
             }
             Command::TerminateJobs { sweep, jobs, reason } => {
@@ -172,16 +173,16 @@ impl Cloud {
                     let ended = self.calls.call("TerminateJob", || self.world().terminate_job(&request)).await?;
                     ended.map_err(|error| format!("{error:?}"))?;
                 }
-                Ok(vec![Event::JobsTerminated(sweep)])
+                Ok(vec![Outcome::JobsTerminated(sweep)])
             }
             Command::WritePlan { sweep, upload, plan } => {
                 self.put_object(upload.plan_key(), plan_json(&sweep, &upload, &plan).to_string().into_bytes()).await?;
-                Ok(vec![Event::PlanWritten(sweep)])
+                Ok(vec![Outcome::PlanWritten(sweep)])
             }
             Command::WriteRejection { sweep, upload, problems } => {
                 let answer = rejection_json(&sweep, &upload, &problems).to_string();
                 self.put_object(upload.rejected_key(), answer.into_bytes()).await?;
-                Ok(vec![Event::RejectionWritten { sweep, problems }])
+                Ok(vec![Outcome::RejectionWritten { sweep, problems }])
             }
             Command::Announce(announcement) => self.announce(announcement).await,
             Command::CancelWaiting { sweep, jobs, reason } => {
@@ -190,7 +191,7 @@ impl Cloud {
                     let ended = self.calls.call("CancelJob", || self.world().cancel_job(&request)).await?;
                     ended.map_err(|error| format!("{error:?}"))?;
                 }
-                Ok(vec![Event::WaitingCancelled(sweep)])
+                Ok(vec![Outcome::WaitingCancelled(sweep)])
             }
             Command::DescribeJobs(jobs) => self.describe(jobs).await,
             Command::Gather(wanted) => self.gather(wanted).await,
@@ -205,7 +206,7 @@ impl Cloud {
                 let entries = index.get(usize::try_from(first)?..=usize::try_from(last)?).ok_or("InvalidRange")?;
                 let line = trials::line_range(&request.sweep, &bucket, entries).ok_or("no such entry")?;
                 let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
-                Ok(vec![Event::LineFound { request, line, outputs }])
+                Ok(vec![Outcome::LineFound { request, line, outputs }])
             }
             Command::LendAccess { request, .. } => {
                 let access = || Access {
@@ -215,23 +216,23 @@ impl Cloud {
                     expires_at: Timestamp::MAX,
                 };
                 let access = self.calls.call("AssumeRole", access).await?;
-                Ok(vec![Event::AccessLent { request, access }])
+                Ok(vec![Outcome::AccessLent { request, access }])
             }
         }
     }
 
-    async fn announce(&self, announcement: Announcement) -> Outcome {
+    async fn announce(&self, announcement: Announcement) -> Executed {
         let announced = || self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(announcement.clone());
         self.calls.call("PutEvents", announced).await?;
         if announcement.topic.is_some() {
             // As on AWS: a topic that is not told keeps nobody.
             let _ = self.calls.call("Publish", || ()).await;
         }
-        Ok(vec![Event::Announced(announcement)])
+        Ok(vec![Outcome::Announced(announcement)])
     }
 
     /// As on AWS: only the parameters have to be there.
-    async fn gather(&self, wanted: Wanted) -> Outcome {
+    async fn gather(&self, wanted: Wanted) -> Executed {
         let parameters = self.get_object(&trials::lines_key(&wanted.sweep)).await?.ok_or("NoSuchKey")?;
         let file = self.get_object(&wanted.upload.key).await.ok().flatten();
         let mut gathered = Gathered {
@@ -259,10 +260,10 @@ impl Cloud {
             let flat = Prices::new(spot.unwrap_or_default(), on_demand.unwrap_or_default());
             gathered.prices = charged.unwrap_or(flat);
         }
-        Ok(vec![Event::Gathered { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
+        Ok(vec![Outcome::Gathered { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
     }
 
-    async fn publish(&self, sweep: SweepId, results: Results) -> Outcome {
+    async fn publish(&self, sweep: SweepId, results: Results) -> Executed {
         let prefix = sweep.results_prefix();
         let report = serde_json::to_vec(&results.report)?;
         self.put_object(format!("{prefix}leaderboard.csv"), results.leaderboard.into_bytes()).await?;
@@ -271,19 +272,19 @@ impl Cloud {
         if let Some(summary) = &results.summary {
             self.put_object(format!("{prefix}summary.json"), summary.clone().into_bytes()).await?;
         }
-        Ok(vec![Event::ResultsPublished { sweep, summary: results.summary }])
+        Ok(vec![Outcome::ResultsPublished { sweep, summary: results.summary }])
     }
 
-    async fn check_target(&self, sweep: SweepId, mut prepared: Prepared) -> Outcome {
+    async fn check_target(&self, sweep: SweepId, mut prepared: Prepared) -> Executed {
         self.calls.call("DescribeJobDefinitions", || ()).await?;
         self.calls.call("DescribeJobQueues", || ()).await?;
         if let Some(plan) = &mut prepared.plan.workspace {
             self.look_up(plan).await?;
         }
-        Ok(vec![Event::TargetChecked { sweep, prepared, problems: Vec::new() }])
+        Ok(vec![Outcome::TargetChecked { sweep, prepared, problems: Vec::new() }])
     }
 
-    async fn store_trials(&self, sweep: SweepId, prepared: Prepared) -> Outcome {
+    async fn store_trials(&self, sweep: SweepId, prepared: Prepared) -> Executed {
         let (mut bytes, mut index) = (Vec::new(), trials::Index::default());
         for line in trials::lines(&prepared.file) {
             let line = line?;
@@ -292,14 +293,14 @@ impl Cloud {
         }
         self.put_object(trials::lines_key(&sweep), bytes).await?;
         self.put_object(trials::index_key(&sweep), index.finish()).await?;
-        Ok(vec![Event::TrialsStored { sweep, prepared }])
+        Ok(vec![Outcome::TrialsStored { sweep, prepared }])
     }
 
-    async fn submit(&self, submission: &Submission) -> Outcome {
+    async fn submit(&self, submission: &Submission) -> Executed {
         let name = submission.name.clone();
         let refused = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.is_some_and(|part| name.run == Run::Part(part)) {
-            return Ok(vec![Event::PartRefused { name, message: "JobDefinition is inactive".into() }]);
+            return Ok(vec![Outcome::PartRefused { name, message: "JobDefinition is inactive".into() }]);
         }
         if self.world().trouble().denied.contains_key("SubmitJob") {
             return Err("AccessDeniedException: not authorized to perform batch:SubmitJob".into());
@@ -308,35 +309,33 @@ impl Cloud {
         match self.calls.call("SubmitJob", || self.world().submit_job(request)).await? {
             Ok(answer) => {
                 let job = answer["jobId"].as_str().ok_or("no job id")?.to_owned();
-                Ok(vec![Event::PartSubmitted { name, job }])
+                Ok(vec![Outcome::PartSubmitted { name, job }])
             }
-            Err(error) => Ok(vec![Event::PartRefused { name, message: format!("{error:?}") }]),
+            Err(error) => Ok(vec![Outcome::PartRefused { name, message: format!("{error:?}") }]),
         }
     }
 
-    async fn describe(&self, jobs: Vec<DescribedJob>) -> Outcome {
-        let mut events = Vec::new();
+    async fn describe(&self, jobs: Vec<DescribedJob>) -> Executed {
+        let mut outcomes = Vec::new();
         for some in jobs.chunks(100) {
             let ids: Vec<String> = some.iter().map(|wanted| wanted.job.to_string()).collect();
             let request = serde_json::from_value(json!({ "jobs": ids }))?;
             let answer = self.calls.call("DescribeJobs", || self.world().describe_jobs(&request)).await?;
             let found = answer.map_err(|error| format!("{error:?}"))?["jobs"].as_array().cloned().unwrap_or_default();
             let known = |id: String| found.iter().any(|job| job["jobId"] == id.as_str());
-            events.extend(some.iter().filter(|job| !known(job.job.to_string())).cloned().map(Event::JobUnknown));
+            outcomes.extend(some.iter().filter(|job| !known(job.job.to_string())).cloned().map(Outcome::JobUnknown));
             for detail in &found {
-                let mut event = event::parse(batch_event(detail))?;
-                if let Event::TrialJobChanged(job) = &mut event {
-                    job.polled = true;
+                if let Event::JobChanged(job) = event::parse(batch_event(detail))? {
+                    outcomes.push(Outcome::JobDescribed(job));
                 }
-                events.push(event);
             }
         }
-        Ok(events)
+        Ok(outcomes)
     }
 }
 
 impl Executor for Cloud {
-    async fn execute(&self, command: Command) -> Result<Vec<Event>, ExecuteError> {
+    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         let name = command.name();
         self.run(command).await.map_err(|source| ExecuteError { command: name, source })
     }

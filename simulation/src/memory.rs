@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use spotsweep_control_plane::decide::decide;
-use spotsweep_control_plane::event::{Event, Subject};
+use spotsweep_control_plane::input::{Input, Subject};
 use spotsweep_control_plane::metrics::Telemetry;
 use spotsweep_control_plane::settings::Settings;
 use spotsweep_control_plane::store::{Audit, Change, CommitError, Held, History, Overdue, Record, Store, View};
@@ -53,14 +53,14 @@ impl MemoryStore {
         Self { calls, ..Self::default() }
     }
 
-    /// The table as it is after these events, each decided at its time.
-    pub fn replayed<'a>(events: impl IntoIterator<Item = &'a (Timestamp, Event)>, settings: &Settings) -> Self {
+    /// The table as it is after these inputs, each decided at its time.
+    pub fn replayed<'a>(inputs: impl IntoIterator<Item = &'a (Timestamp, Input)>, settings: &Settings) -> Self {
         let store = Self::default();
         let mut rows = store.lock();
-        for (now, event) in events {
-            let Some(subject) = event.subject() else { continue };
+        for (now, input) in inputs {
+            let Some(subject) = input.about().subject else { continue };
             let view = rows.view(&subject, *now);
-            if let Some(change) = decide(&view, event, settings, *now).change {
+            if let Some(change) = decide(&view, input, settings, *now).change {
                 // Without a version to hold it against, a commit succeeds.
                 let _ = rows.commit(None, &change, None);
             }
@@ -252,7 +252,7 @@ impl Store for MemoryStore {
 }
 
 impl Telemetry for MemoryStore {
-    fn decided(&self, view: &View, event: &Event) {
-        self.heard.hear(view, event);
+    fn decided(&self, view: &View, input: &Input) {
+        self.heard.hear(view, input);
     }
 }

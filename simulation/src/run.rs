@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::input::Input;
 use spotsweep_control_plane::sweep::Stage;
 use spotsweep_emulator::Timings;
 use spotsweep_emulator::world::{AttemptKey, Effect, Start};
@@ -83,7 +83,7 @@ pub struct Simulation {
     passed: usize,
     steps: u64,
     log: Option<Vec<String>>,
-    story: Option<Vec<(Timestamp, Event)>>,
+    story: Option<Vec<(Timestamp, Input)>>,
 }
 
 impl Simulation {
@@ -211,14 +211,14 @@ impl Simulation {
         self.dice.strike_only(strokes);
     }
 
-    /// From now on keeps every event that was decided.
+    /// From now on keeps every input that was decided.
     pub fn keep_story(&mut self) {
         self.harness.store.heard.keep();
         self.story = Some(Vec::new());
     }
 
-    /// The events kept so far.
-    pub fn story(&self) -> &[(Timestamp, Event)] {
+    /// The inputs kept so far.
+    pub fn story(&self) -> &[(Timestamp, Input)] {
         self.story.as_deref().unwrap_or_default()
     }
 

@@ -11,9 +11,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_aws::DynamoStore;
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::{Event, Subject};
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
+use spotsweep_control_plane::input::Subject;
 use spotsweep_control_plane::metrics::Telemetry;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Record, Store, View};
 use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_simulation::harness::{Account, Harness};
@@ -82,7 +83,7 @@ pub fn kind(event: &Value) -> String {
 pub struct Idle;
 
 impl Executor for Idle {
-    async fn execute(&self, _command: Command) -> Result<Vec<Event>, ExecuteError> {
+    async fn execute(&self, _command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         Ok(Vec::new())
     }
 }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
-use spotsweep_control_plane::event::{self, Event, ResourceChange};
+use spotsweep_control_plane::event::{self, Event, Job, ResourceChange};
+use spotsweep_control_plane::input::Input;
 use spotsweep_control_plane::workspace::{SnapshotState, is_of_key};
 use spotsweep_protocol::claim::NoticeKind;
 use spotsweep_simulation::harness::{Account, Harness};
@@ -43,7 +44,7 @@ fn our_own_event_files_are_what_their_names_say() {
             "ebs-volume-available" | "ebs-snapshot-succeeded" => "resource-told",
             other => panic!("say here what {other} parses to"),
         };
-        assert_eq!(event.name(), expected, "{file}");
+        assert_eq!(Input::from(event).about().name, expected, "{file}");
     }
 }
 
@@ -110,11 +111,11 @@ fn batch_events_parse_to_what_they_say() {
         raw["detail"]["jobName"] = "spotsweep-digits-0123456789ab-2".into();
         event::parse(raw).unwrap()
     };
-    let Event::TrialJobChanged(failed) = ours("batch-array-child-failed") else { panic!("not a trial") };
+    let Event::JobChanged(Job::Trial(failed)) = ours("batch-array-child-failed") else { panic!("not a trial") };
     assert_eq!((failed.index, failed.seen.ended[0].exit_code), (20_013, Some(1)));
     assert_eq!(failed.seen.ended[0].reason.as_deref(), Some("Essential container in task exited"));
 
-    let Event::TrialJobChanged(reclaimed) = ours("batch-array-child-spot-reclaimed-runnable") else {
+    let Event::JobChanged(Job::Trial(reclaimed)) = ours("batch-array-child-spot-reclaimed-runnable") else {
         panic!("not a trial")
     };
     assert_eq!((reclaimed.index, reclaimed.seen.ended[0].exit_code), (20_007, None));
@@ -125,9 +126,9 @@ fn batch_events_parse_to_what_they_say() {
         "the next attempt has not begun"
     );
 
-    let Event::PartJobChanged(parent) = ours("batch-array-parent-failed") else { panic!("not a part") };
+    let Event::JobChanged(Job::Part(parent)) = ours("batch-array-parent-failed") else { panic!("not a part") };
     assert_eq!((parent.part, parent.status.is_terminal()), (2, true));
-    let Event::TrialJobChanged(plain) = ours("batch-job-state-change-runnable") else { panic!("not a trial") };
+    let Event::JobChanged(Job::Trial(plain)) = ours("batch-job-state-change-runnable") else { panic!("not a trial") };
     assert!(plain.seen.ended.is_empty() && plain.seen.job.child.is_none());
 }
 

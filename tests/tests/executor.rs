@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use spotsweep_aws::{AwsExecutor, ebs, ecs, targets};
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::Event;
 use spotsweep_control_plane::handle::Executor;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState,
@@ -62,7 +62,7 @@ impl Rig {
     async fn ask(&self, call: Call) -> Fact {
         let mut events = self.executor.execute(Command::Workspace(self.trial.clone(), call)).await.unwrap();
         match events.remove(0) {
-            Event::Workspace(trial, fact) if trial == self.trial => fact,
+            Outcome::Workspace(trial, fact) if trial == self.trial => fact,
             other => panic!("{other:?}"),
         }
     }
@@ -226,7 +226,7 @@ async fn a_volume_loads_at_a_rate_only_where_one_is_asked_for() {
     let rate = |id: &str| rig.emulator.with_world(|world, _| world.volume(id).unwrap().initialization_rate);
     let facts = async |call| {
         let events = rig.executor.execute(Command::Workspace(rig.trial.clone(), call)).await.unwrap();
-        let fact = |event| if let Event::Workspace(_, fact) = event { fact } else { panic!("{event:?}") };
+        let fact = |event| if let Outcome::Workspace(_, fact) = event { fact } else { panic!("{event:?}") };
         events.into_iter().map(fact).collect::<Vec<Fact>>()
     };
     let mut made = vec![blank];
@@ -273,7 +273,7 @@ async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
         let prepared = Prepared { file: Arc::clone(&file), plan: serde_json::from_value(plan).unwrap() };
         let command = Command::CheckTarget { sweep: rig.trial.sweep.clone(), prepared };
         let events = executor.execute(command).await.unwrap();
-        let [Event::TargetChecked { prepared, problems, .. }] = &events[..] else { panic!("{events:?}") };
+        let [Outcome::TargetChecked { prepared, problems, .. }] = &events[..] else { panic!("{events:?}") };
         if problems.is_empty() { Ok(prepared.plan.definition.clone()) } else { Err(problems[0].help.clone()) }
     };
     let newest = Ok(format!("{arn}:2"));
@@ -300,13 +300,13 @@ async fn an_attempt_is_located_by_its_container_instance() {
         let trial = rig.trial.clone();
         rig.executor.execute(Command::LocateAttempt { trial, attempt: 3, container_instance })
     };
-    let Event::AttemptLocated { attempt, instance, zone, .. } =
+    let Outcome::AttemptLocated { attempt, instance, zone, .. } =
         locate(rig.container_instance.clone()).await.unwrap().remove(0)
     else {
         panic!("not located")
     };
     assert_eq!((attempt, &instance, &zone), (3, &rig.instance, &rig.zone));
     let unknown = locate(format!("{}0", rig.container_instance)).await.unwrap().remove(0);
-    assert!(matches!(unknown, Event::Workspace(_, Fact::PlaceUnknown)), "{unknown:?}");
+    assert!(matches!(unknown, Outcome::Workspace(_, Fact::PlaceUnknown)), "{unknown:?}");
     rig.end().await;
 }

@@ -4,7 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
-use spotsweep_control_plane::event::Subject;
+use spotsweep_control_plane::input::Subject;
 use spotsweep_control_plane::store::{Audit, Change, CommitError, Record, Store, View};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::{JobId, SweepId};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::Event;
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{Call, detach_pauses};
 use spotsweep_simulation::cloud::Cloud;
 
@@ -38,7 +38,7 @@ impl<'a> Patient<'a> {
 }
 
 impl Executor for Patient<'_> {
-    async fn execute(&self, command: Command) -> Result<Vec<Event>, ExecuteError> {
+    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         if let Command::Workspace(_, Call::AwaitDetached(volume)) = &command {
             // As `await_detached` of the AWS executor does.
             for pause in detach_pauses() {

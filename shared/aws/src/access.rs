@@ -6,10 +6,11 @@ use aws_sdk_sts::types::Tag;
 use futures_util::FutureExt;
 use jiff::Timestamp;
 
-use super::executor::{Outcome, Service, Taken};
+use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::{Event, TrialRequest};
+use spotsweep_control_plane::event::TrialRequest;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_protocol::claim::Access;
 
 /// Lends credentials to attempts.
@@ -31,7 +32,7 @@ impl Service for Lender {
 
 /// The session's tags are what the role's policy asks for (TrialRole in infra/control-plane.yaml;
 /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html>).
-async fn lend(client: &Client, request: TrialRequest, role: String) -> Outcome {
+async fn lend(client: &Client, request: TrialRequest, role: String) -> Executed {
     let tag = |key: &str, value: String| Tag::builder().key(key).value(value).build();
     let TrialRequest { sweep, index, attempt, .. } = &request;
     let lent = client
@@ -49,5 +50,5 @@ async fn lend(client: &Client, request: TrialRequest, role: String) -> Outcome {
         session_token: lent.session_token,
         expires_at: Timestamp::from_second(lent.expiration.secs())?,
     };
-    Ok(vec![Event::AccessLent { request, access }])
+    Ok(vec![Outcome::AccessLent { request, access }])
 }

@@ -15,11 +15,12 @@ use aws_sdk_batch::types::{
 use futures_util::FutureExt;
 
 use super::ebs;
-use super::executor::{Outcome, Service, Taken};
+use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use super::origin::{self, Resolved};
 use spotsweep_control_plane::command::{Command, Submission};
-use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::event;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::trial::{AGENT_FAILED, HOST_GONE, INTERRUPTED_EXIT_CODE, NOT_STARTED};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
@@ -78,7 +79,7 @@ impl Service for Targets {
 }
 
 /// Whether everything is there that a sweep is to run on and with.
-async fn check_target(client: &Client, ec2: &aws_sdk_ec2::Client, sweep: SweepId, mut prepared: Prepared) -> Outcome {
+async fn check_target(client: &Client, ec2: &aws_sdk_ec2::Client, sweep: SweepId, mut prepared: Prepared) -> Executed {
     let plan = &prepared.plan;
     let (definition, queue, workspace) = tokio::try_join!(
         active_definition(client, &plan.definition),
@@ -113,7 +114,7 @@ async fn check_target(client: &Client, ec2: &aws_sdk_ec2::Client, sweep: SweepId
             problems.push(prepared.file.problem_at("workspace", message, help));
         }
     }
-    Ok(vec![Event::TargetChecked { sweep, prepared, problems }])
+    Ok(vec![Outcome::TargetChecked { sweep, prepared, problems }])
 }
 
 /// The definition, at its newest active revision where none is named. DescribeJobDefinitions takes revisions, or a name
@@ -154,7 +155,7 @@ async fn valid_queue(
 
 /// SubmitJob without the SDK's own retries: a call that timed out may have taken effect, and there
 /// is no token to tell (fact 1). What is unclear is an error, and is looked up before the next try.
-async fn submit(client: &Client, submission: Submission) -> Outcome {
+async fn submit(client: &Client, submission: Submission) -> Executed {
     let name = submission.name.clone();
     for attempt in 1..=THROTTLED_TRIES {
         let once = aws_sdk_batch::config::Builder::new().retry_config(RetryConfig::disabled());
@@ -162,7 +163,7 @@ async fn submit(client: &Client, submission: Submission) -> Outcome {
         let error = match answer {
             Ok(answer) => {
                 let job = answer.job_id.ok_or("SubmitJob answered without a job id")?;
-                return Ok(vec![Event::PartSubmitted { name, job }]);
+                return Ok(vec![Outcome::PartSubmitted { name, job }]);
             }
             Err(error) => error,
         };
@@ -175,7 +176,7 @@ async fn submit(client: &Client, submission: Submission) -> Outcome {
             SdkError::ServiceError(service) => match service.err() {
                 SubmitJobError::ClientException(refusal) if !is_throttle(service.raw().status().as_u16()) => {
                     let message = refusal.message().unwrap_or("no reason given").to_owned();
-                    return Ok(vec![Event::PartRefused { name, message }]);
+                    return Ok(vec![Outcome::PartRefused { name, message }]);
                 }
                 _ => return Err(error.into()),
             },
@@ -235,7 +236,7 @@ fn retry_strategy(attempts: u8) -> RetryStrategy {
 }
 
 /// ListJobs by name: the filter ignores case, and the job's state does not matter to it (fact 1).
-async fn find(client: &Client, name: JobName, queue: String) -> Outcome {
+async fn find(client: &Client, name: JobName, queue: String) -> Executed {
     let wanted = name.to_string();
     let filter = KeyValuesPair::builder().name("JOB_NAME").values(&wanted).build();
     let mut jobs = client.list_jobs().job_queue(queue).filters(filter).into_paginator().items().send();
@@ -247,29 +248,29 @@ async fn find(client: &Client, name: JobName, queue: String) -> Outcome {
         }
     }
     Ok(match found.into_iter().min() {
-        Some((_, job)) => vec![Event::PartSubmitted { name, job }],
-        None => vec![Event::PartNotFound { name }],
+        Some((_, job)) => vec![Outcome::PartSubmitted { name, job }],
+        None => vec![Outcome::PartNotFound { name }],
     })
 }
 
-async fn terminate(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: String) -> Outcome {
+async fn terminate(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: String) -> Executed {
     for job in jobs {
         client.terminate_job().job_id(job).reason(&reason).send().await?;
     }
-    Ok(vec![Event::JobsTerminated(sweep)])
+    Ok(vec![Outcome::JobsTerminated(sweep)])
 }
 
 /// Of an array job CancelJob cancels the children that have not begun
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJob.html>).
-async fn cancel(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: String) -> Outcome {
+async fn cancel(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: String) -> Executed {
     for job in jobs {
         client.cancel_job().job_id(job).reason(&reason).send().await?;
     }
-    Ok(vec![Event::WaitingCancelled(sweep)])
+    Ok(vec![Outcome::WaitingCancelled(sweep)])
 }
 
-async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Outcome {
-    let mut events = Vec::new();
+async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Executed {
+    let mut outcomes = Vec::new();
     for some in jobs.chunks(DESCRIBE_IDS) {
         let ids = some.iter().map(|wanted| wanted.job.to_string()).collect();
         let answer = client.describe_jobs().set_jobs(Some(ids)).send().await?;
@@ -277,14 +278,14 @@ async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Outcome {
         for wanted in some {
             let id = wanted.job.to_string();
             if !found.iter().any(|job| job.job_id() == Some(id.as_str())) {
-                events.push(Event::JobUnknown(wanted.clone()));
+                outcomes.push(Outcome::JobUnknown(wanted.clone()));
             }
         }
         for job in found {
-            events.extend(event::batch_job_state::event(job_detail(job)?, true)?);
+            outcomes.extend(event::batch_job_state::job(job_detail(job)?)?.map(Outcome::JobDescribed));
         }
     }
-    Ok(events)
+    Ok(outcomes)
 }
 
 /// The SDK's JobDetail as the event's: both are the same document (fact 12).

@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 use super::emf;
 use history::Kept;
 use rows::{Row, TRIAL, number, sortable};
-use spotsweep_control_plane::event::{Event, Subject};
+use spotsweep_control_plane::input::{About, Subject};
 use spotsweep_control_plane::metrics::{Metric, Telemetry};
 use spotsweep_control_plane::store::{Audit, Change, CommitError, Held, History, Record, Store, View};
 use spotsweep_control_plane::trial::Trial;
@@ -253,8 +253,8 @@ impl Store for DynamoStore {
 }
 
 impl Telemetry for DynamoStore {
-    fn measured(&self, event: &Event, metrics: &[Metric], now: Timestamp) {
-        emf::publish(&self.table, event, metrics, now);
+    fn measured(&self, about: &About, metrics: &[Metric], now: Timestamp) {
+        emf::publish(&self.table, about, metrics, now);
     }
 }
 

@@ -12,10 +12,10 @@ use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification};
 use futures_util::FutureExt;
 use sha2::{Digest, Sha256};
 
-use super::executor::{Outcome, Service, Taken};
+use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{Call, EC2_TRIES, TrialRef};
 
 pub(super) use failure::Failure;
@@ -49,11 +49,11 @@ impl Service for Ebs {
     }
 }
 
-async fn call(client: &Client, of: TrialRef, call: Call) -> Outcome {
+async fn call(client: &Client, of: TrialRef, call: Call) -> Executed {
     let fact = match call {
         Call::CreateVolume(wanted) => {
             let facts = create::volume(client, &of, &wanted).await?;
-            return Ok(facts.into_iter().map(|fact| Event::Workspace(of.clone(), fact)).collect());
+            return Ok(facts.into_iter().map(|fact| Outcome::Workspace(of.clone(), fact)).collect());
         }
         Call::FindVolume { operation } => volume::find(client, &of, operation).await?,
         Call::DescribeVolume(id) => volume::describe(client, id).await?,
@@ -68,7 +68,7 @@ async fn call(client: &Client, of: TrialRef, call: Call) -> Outcome {
         Call::DescribeSnapshot(id) => snapshot::describe(client, id).await?,
         Call::DeleteSnapshot(id) => snapshot::delete(client, id).await?,
     };
-    Ok(vec![Event::Workspace(of, fact)])
+    Ok(vec![Outcome::Workspace(of, fact)])
 }
 
 /// What names one volume or snapshot: a trial counts them together, so no two have the same.

@@ -6,10 +6,10 @@ use aws_sdk_ecs::operation::describe_container_instances::DescribeContainerInsta
 use aws_sdk_ecs::types::ContainerInstance;
 use futures_util::FutureExt;
 
-use super::executor::{Outcome, Service, Taken};
+use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{Fact, TrialRef};
 
 /// Finds the instances that attempts are about to run on.
@@ -31,10 +31,10 @@ impl Service for Ecs {
     }
 }
 
-async fn locate(client: &Client, trial: TrialRef, attempt: u32, container_instance: String) -> Outcome {
+async fn locate(client: &Client, trial: TrialRef, attempt: u32, container_instance: String) -> Executed {
     Ok(vec![match place(client, &container_instance).await? {
-        Some((instance, zone)) => Event::AttemptLocated { trial, attempt, instance, zone },
-        None => Event::Workspace(trial, Fact::PlaceUnknown),
+        Some((instance, zone)) => Outcome::AttemptLocated { trial, attempt, instance, zone },
+        None => Outcome::Workspace(trial, Fact::PlaceUnknown),
     }])
 }
 

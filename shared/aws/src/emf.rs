@@ -7,15 +7,15 @@ use std::io::Write;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use spotsweep_control_plane::event::{Event, Subject};
+use spotsweep_control_plane::input::{About, Subject};
 use spotsweep_control_plane::metrics::Metric;
 
 /// The namespace of `infra/operations.yaml`.
 const NAMESPACE: &str = "spotsweep";
 
 /// Writes figures to standard output, which is what Lambda hands to CloudWatch Logs.
-pub(super) fn publish(table: &str, event: &Event, metrics: &[Metric], now: Timestamp) {
-    let line = format!("{}\n", document(table, event, metrics, now));
+pub(super) fn publish(table: &str, about: &About, metrics: &[Metric], now: Timestamp) {
+    let line = format!("{}\n", document(table, about, metrics, now));
     // Not through `tracing`: its lines have a form of their own. Where nobody reads standard output, nobody
     // reads logs either, and figures must not stop the work.
     let _ = std::io::stdout().lock().write_all(line.as_bytes());
@@ -23,7 +23,7 @@ pub(super) fn publish(table: &str, event: &Event, metrics: &[Metric], now: Times
 
 /// One dimension, the table: it tells deployments of an account apart. Sweep and trial are for reading only, as a
 /// metric for each would be billed for each.
-fn document(table: &str, event: &Event, metrics: &[Metric], now: Timestamp) -> Value {
+fn document(table: &str, about: &About, metrics: &[Metric], now: Timestamp) -> Value {
     let definitions: Vec<Value> =
         metrics.iter().map(|metric| json!({ "Name": metric.name.as_str(), "Unit": metric.name.unit() })).collect();
     let directive = json!({ "Namespace": NAMESPACE, "Dimensions": [["Table"]], "Metrics": definitions });
@@ -31,8 +31,8 @@ fn document(table: &str, event: &Event, metrics: &[Metric], now: Timestamp) -> V
     root.insert("_aws".to_owned(), json!({ "Timestamp": now.as_millisecond(), "CloudWatchMetrics": [directive] }));
     root.insert("Table".to_owned(), json!(table));
     root.extend(metrics.iter().map(|metric| (metric.name.as_str().to_owned(), json!(metric.value))));
-    root.insert("event".to_owned(), json!(event.name()));
-    if let Some(Subject::Trial(sweep, index)) = event.subject() {
+    root.insert("event".to_owned(), json!(about.name));
+    if let Some(Subject::Trial(sweep, index)) = &about.subject {
         root.extend([("sweep".to_owned(), json!(sweep)), ("trial".to_owned(), json!(index))]);
     }
     Value::Object(root)
@@ -41,17 +41,20 @@ fn document(table: &str, event: &Event, metrics: &[Metric], now: Timestamp) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spotsweep_control_plane::input::Input;
     use spotsweep_control_plane::metrics::Name;
+    use spotsweep_control_plane::outcome::Outcome;
     use spotsweep_control_plane::workspace::{Fact, TrialRef};
     use spotsweep_protocol::ids::SweepId;
 
     #[test]
     fn a_line_is_what_cloudwatch_reads() {
-        let event = Event::Workspace(TrialRef { sweep: SweepId::derive("b", "k", "v"), index: 7 }, Fact::Due);
+        let trial = TrialRef { sweep: SweepId::derive("b", "k", "v"), index: 7 };
+        let about = Input::from(Outcome::Workspace(trial, Fact::Due)).about();
         let metrics =
             [Metric { name: Name::Interruptions, value: 1.0 }, Metric { name: Name::SecondsLost, value: 12.5 }];
         let now = Timestamp::from_millisecond(1_700_000_000_123).unwrap_or_default();
-        let written = document("spotsweep-Table-1", &event, &metrics, now);
+        let written = document("spotsweep-Table-1", &about, &metrics, now);
         let expected = json!({
             "_aws": { "Timestamp": 1_700_000_000_123_i64, "CloudWatchMetrics": [{
                 "Namespace": "spotsweep", "Dimensions": [["Table"]],

@@ -5,10 +5,10 @@ use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use futures_util::FutureExt;
 
-use super::executor::{BoxError, Outcome, Service, Taken};
+use super::executor::{BoxError, Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::announcement::{Announcement, SOURCE};
 use spotsweep_protocol::cause::chain;
 
@@ -37,7 +37,7 @@ impl Service for Bus {
             Command::Announce(said) => {
                 let announce = async {
                     say(&self.0, &said).await?;
-                    Ok(vec![Event::Announced(said)])
+                    Ok(vec![Outcome::Announced(said)])
                 };
                 Ok(announce.boxed())
             }
@@ -56,7 +56,7 @@ impl Service for BusAndTopics {
 }
 
 impl BusAndTopics {
-    async fn announce(&self, said: Announcement) -> Outcome {
+    async fn announce(&self, said: Announcement) -> Executed {
         say(&self.bus, &said).await?;
         if let Some(topic) = &said.topic {
             let publish = self.topics.publish().topic_arn(topic).subject(said.subject()).message(&said.message);
@@ -65,7 +65,7 @@ impl BusAndTopics {
                 tracing::warn!(topic, error = %chain(&error), "the topic was not told");
             }
         }
-        Ok(vec![Event::Announced(said)])
+        Ok(vec![Outcome::Announced(said)])
     }
 }
 

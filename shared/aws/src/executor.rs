@@ -6,16 +6,16 @@ use std::fmt::Debug;
 use futures_util::future::BoxFuture;
 
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::Event;
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
+use spotsweep_control_plane::outcome::Outcome;
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What came of a command.
-pub type Outcome = Result<Vec<Event>, BoxError>;
+pub type Executed = Result<Vec<Outcome>, BoxError>;
 
 /// A command under way, or handed back: it is another service's.
-pub type Taken<'a> = Result<BoxFuture<'a, Outcome>, Box<Command>>;
+pub type Taken<'a> = Result<BoxFuture<'a, Executed>, Box<Command>>;
 
 /// An AWS service behind the commands that are its.
 pub trait Service: Debug + Send + Sync {
@@ -37,7 +37,7 @@ impl AwsExecutor {
         self
     }
 
-    async fn run(&self, command: Command) -> Outcome {
+    async fn run(&self, command: Command) -> Executed {
         let mut command = Box::new(command);
         for service in &self.services {
             match service.take(command) {
@@ -50,7 +50,7 @@ impl AwsExecutor {
 }
 
 impl Executor for AwsExecutor {
-    async fn execute(&self, command: Command) -> Result<Vec<Event>, ExecuteError> {
+    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         let name = command.name();
         self.run(command).await.map_err(|source| ExecuteError { command: name, source })
     }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use aws_sdk_s3::Client;
 use futures_util::{StreamExt, stream};
 
-use super::executor::Outcome;
+use super::executor::Executed;
 use super::prices;
 use super::s3::bytes;
-use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::gathered::{Gathered, Wanted, last_lines};
 use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::results::report::curves::Curve;
@@ -25,7 +25,7 @@ const RECORD_BYTES: u64 = 2 << 20;
 /// Bytes of a log that are read, the last ones.
 const LOG_BYTES: u64 = 16 << 10;
 
-pub(super) async fn gather(s3: &Client, price: &prices::Clients, wanted: Wanted) -> Outcome {
+pub(super) async fn gather(s3: &Client, price: &prices::Clients, wanted: Wanted) -> Executed {
     let bucket = &wanted.upload.bucket;
     let parameters = s3.get_object().bucket(bucket).key(trials::lines_key(&wanted.sweep)).send().await?;
     let gathered = Gathered {
@@ -35,7 +35,7 @@ pub(super) async fn gather(s3: &Client, price: &prices::Clients, wanted: Wanted)
         logs: ends(s3, &wanted, &wanted.logs, "train.log", LOG_BYTES, |end| last_lines(&end)).await,
         prices: prices::read(price, &wanted.pools, wanted.since).await,
     };
-    Ok(vec![Event::Gathered { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
+    Ok(vec![Outcome::Gathered { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
 }
 
 async fn file(s3: &Client, wanted: &Wanted) -> Option<String> {

@@ -58,7 +58,7 @@ pub use ecs::ecs;
 pub use events::bus;
 #[cfg(all(feature = "eventbridge", feature = "sns"))]
 pub use events::bus_and_topics;
-pub use executor::{AwsExecutor, Outcome, Service, Taken};
+pub use executor::{AwsExecutor, Executed, Service, Taken};
 #[cfg(feature = "s3")]
 pub use lines::lines;
 pub use logs::log_to_stdout;

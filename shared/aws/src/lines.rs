@@ -4,11 +4,12 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use futures_util::FutureExt;
 
-use super::executor::{Outcome, Service, Taken};
+use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use super::s3::bytes;
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::{Event, TrialRequest};
+use spotsweep_control_plane::event::TrialRequest;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_protocol::claim::Prefix;
 use spotsweep_sweep_file::trials;
 
@@ -29,12 +30,12 @@ impl Service for Lines {
     }
 }
 
-async fn find(client: &Client, request: TrialRequest, bucket: String) -> Outcome {
+async fn find(client: &Client, request: TrialRequest, bucket: String) -> Executed {
     let (first, last) = trials::entries_range(request.index);
     let read = client.get_object().bucket(&bucket).key(trials::index_key(&request.sweep));
     let entries = bytes(read.range(format!("bytes={first}-{last}")).send().await?).await?;
     let line = trials::line_range(&request.sweep, &bucket, &entries)
         .ok_or_else(|| format!("trials.idx has no entry for trial {}", request.index))?;
     let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
-    Ok(vec![Event::LineFound { request, line, outputs }])
+    Ok(vec![Outcome::LineFound { request, line, outputs }])
 }

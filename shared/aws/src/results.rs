@@ -4,12 +4,12 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use futures_util::FutureExt;
 
-use super::executor::{Outcome, Service, Taken};
+use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use super::s3::put;
 use super::{gather, prices};
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::gathered::Results as Published;
 use spotsweep_control_plane::results::report::Report;
 use spotsweep_protocol::ids::SweepId;
@@ -40,7 +40,7 @@ impl Service for Results {
 }
 
 impl Results {
-    async fn publish(&self, sweep: SweepId, bucket: String, results: Published) -> Outcome {
+    async fn publish(&self, sweep: SweepId, bucket: String, results: Published) -> Executed {
         let (prefix, page) = (sweep.results_prefix(), (self.page)(&results.report));
         let objects = [
             ("leaderboard.csv", results.leaderboard, "text/csv"),
@@ -55,6 +55,6 @@ impl Results {
             let key = format!("{prefix}summary.json");
             put(&self.s3, &bucket, key, summary.into_bytes(), "application/json").await?;
         }
-        Ok(vec![Event::ResultsPublished { sweep, summary: results.summary }])
+        Ok(vec![Outcome::ResultsPublished { sweep, summary: results.summary }])
     }
 }

@@ -4,13 +4,13 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use futures_util::FutureExt;
 
-use super::executor::{BoxError, Outcome, Service, Taken};
+use super::executor::{BoxError, Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use super::multipart::Writer;
 use super::s3::{bytes, is_gone, put};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::sweep_upload::{too_large, whole_file};
-use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
 use spotsweep_control_plane::sweep::upload::Upload;
 use spotsweep_control_plane::sweep::{Plan, Prepared};
@@ -39,27 +39,27 @@ impl Service for Uploads {
     }
 }
 
-async fn read(client: &Client, sweep: SweepId, upload: Upload) -> Outcome {
+async fn read(client: &Client, sweep: SweepId, upload: Upload) -> Executed {
     let request = client.get_object().bucket(&upload.bucket).key(&upload.key).set_version_id(upload.version_id.clone());
     let object = match request.send().await {
         Ok(object) => object,
         Err(error) if is_gone(&error) => {
             let message = "the file was deleted before it could be read";
             let problem = whole_file(&upload, message, "drop it again");
-            return Ok(vec![Event::UploadUnreadable { sweep, problem }]);
+            return Ok(vec![Outcome::UploadUnreadable { sweep, problem }]);
         }
         Err(error) => return Err(error.into()),
     };
     let size = object.content_length().and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
     if size > MAX_FILE_BYTES {
-        return Ok(vec![Event::UploadUnreadable { sweep, problem: too_large(&upload, size) }]);
+        return Ok(vec![Outcome::UploadUnreadable { sweep, problem: too_large(&upload, size) }]);
     }
     let bytes = bytes(object).await?;
-    Ok(vec![Event::UploadRead { sweep, bytes }])
+    Ok(vec![Outcome::UploadRead { sweep, bytes }])
 }
 
 /// Streams the trials out: memory stays flat however many there are.
-async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared: Prepared) -> Outcome {
+async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared: Prepared) -> Executed {
     let mut lines = Writer::new(client, &bucket, trials::lines_key(&sweep), "application/x-ndjson");
     let mut index = trials::Index::default();
     for line in trials::lines(&prepared.file) {
@@ -69,17 +69,17 @@ async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared:
     }
     let index = put(client, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream");
     tokio::try_join!(lines.finish(), index)?;
-    Ok(vec![Event::TrialsStored { sweep, prepared }])
+    Ok(vec![Outcome::TrialsStored { sweep, prepared }])
 }
 
-async fn write_plan(client: &Client, sweep: SweepId, upload: Upload, plan: Plan) -> Outcome {
+async fn write_plan(client: &Client, sweep: SweepId, upload: Upload, plan: Plan) -> Executed {
     put_json(client, &upload.bucket, upload.plan_key(), &plan_json(&sweep, &upload, &plan)).await?;
-    Ok(vec![Event::PlanWritten(sweep)])
+    Ok(vec![Outcome::PlanWritten(sweep)])
 }
 
-async fn write_rejection(client: &Client, sweep: SweepId, upload: Upload, problems: Vec<Problem>) -> Outcome {
+async fn write_rejection(client: &Client, sweep: SweepId, upload: Upload, problems: Vec<Problem>) -> Executed {
     put_json(client, &upload.bucket, upload.rejected_key(), &rejection_json(&sweep, &upload, &problems)).await?;
-    Ok(vec![Event::RejectionWritten { sweep, problems }])
+    Ok(vec![Outcome::RejectionWritten { sweep, problems }])
 }
 
 async fn put_json(client: &Client, bucket: &str, key: String, value: &serde_json::Value) -> Result<(), BoxError> {

@@ -1,7 +1,7 @@
-//! `decide(&view, &event, settings, now) -> Decision`: pure, total, one file per noun.
+//! `decide(&view, &input, settings, now) -> Decision`: pure, total, one file per noun.
 //!
-//! Every (state, event) pair is answered: advance, ignore with a reason, or illegal. No `_` arm
-//! over our own types, so that a new state or event does not compile until it is answered.
+//! Every (state, input) pair is answered: advance, ignore with a reason, or illegal. No `_` arm
+//! over our own types, so that a new state or input does not compile until it is answered.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod batch_job_state;
@@ -20,7 +20,9 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::command::Command;
-use crate::event::Event;
+use crate::event::{Event, Job};
+use crate::input::{Followup, Input};
+use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{Change, Record, View};
 use crate::sweep::Sweep;
@@ -29,7 +31,7 @@ use crate::trial::Trial;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::Run;
 
-/// What follows from an event in a state.
+/// What follows from an input in a state.
 #[derive(Debug)]
 pub struct Decision {
     /// The answer, for log and audit.
@@ -38,8 +40,8 @@ pub struct Decision {
     pub change: Option<Change>,
     /// What to do then, in order.
     pub commands: Vec<Command>,
-    /// Events that follow without any effect in between.
-    pub next: Vec<Event>,
+    /// What other steps of the invocation are to decide.
+    pub next: Vec<Followup>,
     /// What the runner is told, where one asked.
     pub reply: Option<Reply>,
 }
@@ -47,11 +49,11 @@ pub struct Decision {
 /// The three answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The event moved something.
+    /// The input moved something.
     Advance(String),
-    /// The event is late, double or not for us.
+    /// The input is late, double or not for us.
     Ignore(String),
-    /// The event cannot be in this state: an alarm, nothing changes.
+    /// The input cannot be in this state: an alarm, nothing changes.
     Illegal(String),
 }
 
@@ -65,59 +67,82 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Decides an event.
-pub fn decide(view: &View, event: &Event, settings: &Settings, now: Timestamp) -> Decision {
+/// Decides an input.
+pub fn decide(view: &View, input: &Input, settings: &Settings, now: Timestamp) -> Decision {
     let context = Context { settings, now };
+    match input {
+        Input::Event(event) => of_event(view, event, context),
+        Input::Outcome(outcome) => of_outcome(view, outcome, context),
+        Input::Followup(followup) => of_followup(view, followup, context),
+    }
+}
+
+fn of_event(view: &View, event: &Event, context: Context<'_>) -> Decision {
     match event {
         Event::SweepUploaded(upload) => sweep_upload::uploaded(view, upload, context),
-        Event::UploadRead { bytes, .. } => sweep_upload::read(view, bytes, context),
-        Event::UploadUnreadable { problem, .. } => sweep_upload::unreadable(view, problem),
-        Event::TargetChecked { prepared, problems, .. } => sweep_upload::checked(view, prepared, problems),
-        Event::TrialsStored { prepared, .. } => sweep_upload::stored(view, prepared, context),
-        Event::PartSubmitted { name, job } => match name.run {
+        Event::JobChanged(Job::Trial(job)) => batch_job_state::trial(view, job, false, context),
+        Event::JobChanged(Job::Part(job)) => batch_job_state::part(view, job, context),
+        Event::TrialRequested(request) => trial_claim::requested(view, request, context),
+        Event::InstanceNoticed { instance, kind } => spot_interruption::noticed(view, instance, *kind),
+        Event::ResourceTold { id, change } => ebs_state::told(view, id, change),
+        Event::SweepSettling(sweep) => sweep_settled::settling(view, sweep, false),
+        Event::SweepRunning(_) => sweep_settled::running(view),
+        Event::ReconcileDue => reconcile::due(view),
+        Event::Unknown { source, detail_type } => {
+            Decision::ignore(format!("unknown kind {detail_type:?} from {source:?}"))
+        }
+    }
+}
+
+fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision {
+    match outcome {
+        Outcome::UploadRead { bytes, .. } => sweep_upload::read(view, bytes, context),
+        Outcome::UploadUnreadable { problem, .. } => sweep_upload::unreadable(view, problem),
+        Outcome::TargetChecked { prepared, problems, .. } => sweep_upload::checked(view, prepared, problems),
+        Outcome::TrialsStored { prepared, .. } => sweep_upload::stored(view, prepared, context),
+        Outcome::PartSubmitted { name, job } => match name.run {
             Run::Part(part) => sweep_upload::submitted(view, part, job, context),
             Run::Again { round, .. } => resubmission::submitted(view, round, job, context),
         },
-        Event::PartNotFound { name } => match name.run {
+        Outcome::PartNotFound { name } => match name.run {
             Run::Part(part) => sweep_upload::not_found(view, part, context),
             Run::Again { round, .. } => resubmission::not_found(view, round, context),
         },
-        Event::PartRefused { name, message } => match name.run {
+        Outcome::PartRefused { name, message } => match name.run {
             Run::Part(part) => sweep_upload::refused(view, part, message, context),
             Run::Again { round, .. } => resubmission::refused(view, round, message, context),
         },
-        Event::TryFailed { error, .. } => sweep_upload::failed(view, error),
-        Event::JobsTerminated(_) => sweep_upload::terminated(view),
-        Event::PlanWritten(_) => sweep_upload::announced(view, context),
-        Event::RejectionWritten { problems, .. } => sweep_upload::rejected(view, problems),
-        Event::TrialJobChanged(job) => batch_job_state::trial(view, job, context),
-        Event::PartJobChanged(job) => batch_job_state::part(view, job, context),
-        Event::JobUnknown(job) => batch_job_state::unknown(view, job, context),
-        Event::TrialRequested(request) => trial_claim::requested(view, request, context),
-        Event::AccessLent { access, .. } => trial_claim::lent(access),
-        Event::LineFound { request, line, outputs } => trial_claim::granted(view, request, line, outputs, context),
-        Event::InstanceNoticed { instance, kind } => spot_interruption::noticed(view, instance, *kind),
-        Event::ResourceTold { id, change } => ebs_state::told(view, id, change),
-        Event::AttemptLocated { attempt, instance, zone, .. } => {
+        Outcome::JobsTerminated(_) => sweep_upload::terminated(view),
+        Outcome::PlanWritten(_) => sweep_upload::announced(view, context),
+        Outcome::RejectionWritten { problems, .. } => sweep_upload::rejected(view, problems),
+        Outcome::JobDescribed(Job::Trial(job)) => batch_job_state::trial(view, job, true, context),
+        Outcome::JobDescribed(Job::Part(job)) => batch_job_state::part(view, job, context),
+        Outcome::JobUnknown(job) => batch_job_state::unknown(view, job, context),
+        Outcome::AccessLent { access, .. } => trial_claim::lent(access),
+        Outcome::LineFound { request, line, outputs } => trial_claim::granted(view, request, line, outputs, context),
+        Outcome::AttemptLocated { attempt, instance, zone, .. } => {
             workspace::located(view, *attempt, instance, zone, context)
         }
-        Event::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
-        Event::SweepSettling { sweep, checked } => sweep_settled::settling(view, sweep, *checked),
-        Event::SweepRunning(_) => sweep_settled::running(view),
-        Event::Gathered { gathered, .. } => sweep_settled::gathered(view, gathered, context),
-        Event::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
-        Event::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
-        Event::Announced(announcement) => match announcement.kind {
+        Outcome::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
+        Outcome::Gathered { gathered, .. } => sweep_settled::gathered(view, gathered, context),
+        Outcome::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
+        Outcome::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
+        Outcome::Announced(announcement) => match announcement.kind {
             Kind::Settling | Kind::Running => Decision::ignore("sweep-settled takes it from here"),
             Kind::Settled => sweep_settled::settled(view),
             Kind::OverBudget => sweep_settled::stopped(view, context),
             Kind::Rejected => sweep_upload::rejection_announced(view),
         },
-        Event::ReconcileDue => reconcile::due(view),
-        Event::SweepOverdue(_) => reconcile::overdue(view, context),
-        Event::Unknown { source, detail_type } => {
-            Decision::ignore(format!("unknown kind {detail_type:?} from {source:?}"))
-        }
+    }
+}
+
+fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decision {
+    match followup {
+        Followup::SweepOverdue(_) => reconcile::overdue(view, context),
+        Followup::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
+        Followup::PartEnded(job) => batch_job_state::part(view, job, context),
+        Followup::TrialsChecked(sweep) => sweep_settled::settling(view, sweep, true),
+        Followup::TryFailed { error, .. } => sweep_upload::failed(view, error),
     }
 }
 
@@ -193,8 +218,8 @@ impl Decision {
         self
     }
 
-    fn next(mut self, event: Event) -> Self {
-        self.next.push(event);
+    fn next(mut self, followup: Followup) -> Self {
+        self.next.push(followup);
         self
     }
 

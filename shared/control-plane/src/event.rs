@@ -1,4 +1,5 @@
-//! Everything that can happen, as one type; and the one door through which JSON comes in.
+//! What happens outside, as one type, and its one parser. What follows within an invocation is in
+//! [`crate::outcome`] and [`crate::input`].
 //!
 //! One file per noun holds the wire model and its `parse`. A malformed event of a known kind is an
 //! error and reaches the function's DLQ; an unknown kind is counted and ignored; unknown fields
@@ -8,37 +9,28 @@ pub mod batch_job_state;
 mod ebs_state;
 mod reconcile;
 mod spot_interruption;
-mod subject;
 mod sweep_settled;
 mod sweep_upload;
 mod trial_claim;
-
-use std::sync::Arc;
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::results::gathered::Gathered;
-use crate::sweep::Prepared;
-use crate::sweep::announcement::{Announcement, SOURCE};
+use crate::sweep::announcement::SOURCE;
 use crate::sweep::upload::Upload;
 use crate::trial::{JobStatus, Observation};
-use crate::workspace::{Fact, SnapshotState, TrialRef};
-use spotsweep_protocol::claim::{Access, ByteRange, Found, Machine, Metric, NoticeKind, Outputs, Prefix, Seal};
-use spotsweep_protocol::ids::{DescribedJob, JobId, JobName, SweepId};
-use spotsweep_sweep_file::Problem;
-pub use subject::Subject;
+use crate::workspace::SnapshotState;
+use spotsweep_protocol::claim::{Found, Machine, Metric, NoticeKind, Outputs, Seal};
+use spotsweep_protocol::ids::{JobId, SweepId};
 
-/// A fact. The first group comes from outside, the rest are outcomes of our own commands.
+/// What comes from outside: AWS, a runner, the schedule, or the bus with events of our own.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// S3: an object was put into the drop zone.
     SweepUploaded(Upload),
-    /// Batch: a child of an array job, or a single trial's plain job, changed its state.
-    TrialJobChanged(TrialJob),
-    /// Batch: an array job as a whole changed its state.
-    PartJobChanged(PartJob),
+    /// Batch: a job changed its state.
+    JobChanged(Job),
     /// A runner asks or tells.
     TrialRequested(TrialRequest),
     /// EC2: an instance will be taken, or is likely to be.
@@ -56,12 +48,7 @@ pub enum Event {
         change: ResourceChange,
     },
     /// Our own: every part of a sweep has ended.
-    SweepSettling {
-        /// The sweep.
-        sweep: SweepId,
-        /// Whether Batch has been asked about the trials that are not terminal.
-        checked: bool,
-    },
+    SweepSettling(SweepId),
     /// Our own: see how a sweep gets on.
     SweepRunning(SweepId),
     /// The schedule: look for overdue work.
@@ -73,128 +60,19 @@ pub enum Event {
         /// EventBridge detail type.
         detail_type: String,
     },
-
-    /// A sweep's due time has passed.
-    SweepOverdue(SweepId),
-    /// Something has become known of a trial's workspace.
-    Workspace(TrialRef, Fact),
-    /// Where an attempt is about to run, before its container does.
-    AttemptLocated {
-        /// The trial.
-        trial: TrialRef,
-        /// The attempt.
-        attempt: u32,
-        /// `i-…`
-        instance: String,
-        /// Availability zone.
-        zone: String,
-    },
-    /// The dropped file's bytes.
-    UploadRead {
-        /// The sweep.
-        sweep: SweepId,
-        /// The file.
-        bytes: Vec<u8>,
-    },
-    /// The dropped file can't be read, and never will be.
-    UploadUnreadable {
-        /// The sweep.
-        sweep: SweepId,
-        /// What is wrong and how to mend it.
-        problem: Problem,
-    },
-    /// Job definition and queue were looked up.
-    TargetChecked {
-        /// The sweep.
-        sweep: SweepId,
-        /// What is about to be submitted, with the definition pinned to its revision.
-        prepared: Prepared,
-        /// What is missing; empty where all is well.
-        problems: Vec<Problem>,
-    },
-    /// `trials.jsonl` and `trials.idx` are in place.
-    TrialsStored {
-        /// The sweep.
-        sweep: SweepId,
-        /// What is about to be submitted.
-        prepared: Prepared,
-    },
-    /// Batch has a part, or one trial's job: just submitted, or found by its name.
-    PartSubmitted {
-        /// Its name.
-        name: JobName,
-        /// Batch's job id.
-        job: String,
-    },
-    /// Batch has no job of that name.
-    PartNotFound {
-        /// Its name.
-        name: JobName,
-    },
-    /// Batch refused a part for good.
-    PartRefused {
-        /// Its name.
-        name: JobName,
-        /// Batch's words.
-        message: String,
-    },
-    /// Something between a dropped file and its answer has failed, and is tried again later.
-    TryFailed {
-        /// The sweep.
-        sweep: SweepId,
-        /// What failed, with its causes.
-        error: String,
-    },
-    /// The jobs of a withdrawn sweep have been told to end.
-    JobsTerminated(SweepId),
-    /// `<key>.plan.json` is in place.
-    PlanWritten(SweepId),
-    /// `<key>.rejected.json` is in place.
-    RejectionWritten {
-        /// The sweep.
-        sweep: SweepId,
-        /// What it says.
-        problems: Vec<Problem>,
-    },
-    /// It is on the bus.
-    Announced(Announcement),
-    /// What a sweep's results are made from.
-    Gathered {
-        /// The sweep.
-        sweep: SweepId,
-        /// What was found.
-        gathered: Arc<Gathered>,
-    },
-    /// The results are in place.
-    ResultsPublished {
-        /// The sweep.
-        sweep: SweepId,
-        /// Its `summary.json`, where it has ended.
-        summary: Option<String>,
-    },
-    /// What waits has been told not to start.
-    WaitingCancelled(SweepId),
-    /// Where a trial's line lies in `trials.jsonl`.
-    LineFound {
-        /// The trial.
-        request: TrialRequest,
-        /// The line.
-        line: ByteRange,
-        /// Where its outputs go.
-        outputs: Prefix,
-    },
-    /// An attempt's credentials are there.
-    AccessLent {
-        /// The trial and who asks.
-        request: TrialRequest,
-        /// The credentials.
-        access: Access,
-    },
-    /// Batch does not know a job (any more).
-    JobUnknown(DescribedJob),
 }
 
-/// A trial's job, from an event or from DescribeJobs.
+/// A job of this product, from an event or from DescribeJobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "almost every job is a trial's")]
+pub enum Job {
+    /// A child of an array job, or a single trial's plain job.
+    Trial(TrialJob),
+    /// An array job as a whole.
+    Part(PartJob),
+}
+
+/// A trial's job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialJob {
     /// The sweep.
@@ -205,11 +83,9 @@ pub struct TrialJob {
     pub round: u32,
     /// What Batch says.
     pub seen: Observation,
-    /// Whether Batch was asked, rather than told on its own.
-    pub polled: bool,
 }
 
-/// A part's array job, from an event or from DescribeJobs.
+/// A part's array job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartJob {
     /// The sweep.

@@ -10,9 +10,10 @@ use tracing::Instrument;
 
 use crate::command::Command;
 use crate::decide::{Answer, Decision, decide};
-use crate::event::{Event, Subject};
+use crate::input::{About, Followup, Input, Subject};
 use crate::log;
 use crate::metrics::{Telemetry, measure};
+use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{Audit, Change, CommitError, Store, View};
 use spotsweep_protocol::cause::chain;
@@ -30,8 +31,8 @@ pub trait Executor: Sync {
     /// Does it, and says what came of it.
     ///
     /// # Errors
-    /// What may be tried again later. What will never succeed is an event instead.
-    fn execute(&self, command: Command) -> impl Future<Output = Result<Vec<Event>, ExecuteError>> + Send;
+    /// What may be tried again later. What will never succeed is an outcome instead.
+    fn execute(&self, command: Command) -> impl Future<Output = Result<Vec<Outcome>, ExecuteError>> + Send;
 }
 
 /// A command that did not succeed this time.
@@ -84,7 +85,7 @@ impl Report {
     }
 }
 
-/// Handles one event and everything that follows from it.
+/// Handles one input, in a function an event, and everything that follows from it.
 ///
 /// # Errors
 /// The first thing that failed; independent events of the same invocation are still handled.
@@ -92,17 +93,18 @@ pub async fn handle(
     store: &(impl Store + Telemetry),
     executor: &impl Executor,
     settings: &Settings,
-    event: Event,
+    input: impl Into<Input>,
     now: Timestamp,
 ) -> Result<Report, HandleError> {
-    let mut run = Run { queue: VecDeque::from([event]), ..Run::default() };
+    let mut run = Run { queue: VecDeque::from([input.into()]), ..Run::default() };
     for _ in 0..MAX_STEPS {
-        let Some(event) = run.queue.pop_front() else {
+        let Some(input) = run.queue.pop_front() else {
             return run.failed.map_or(Ok(run.report), Err);
         };
-        let span = log::step(&event);
+        let about = input.about();
+        let span = log::step(&about);
         // Boxed: with every client's futures in it, its type is too deep for the compiler's default limit.
-        Box::pin(step(store, executor, settings, event, now, &mut run)).instrument(span).await;
+        Box::pin(step(store, executor, settings, (input, about), now, &mut run)).instrument(span).await;
     }
     Err(HandleError::Steps)
 }
@@ -111,7 +113,7 @@ pub async fn handle(
 #[derive(Default)]
 struct Run {
     /// What has yet to be decided.
-    queue: VecDeque<Event>,
+    queue: VecDeque<Input>,
     report: Report,
     /// The first thing that failed.
     failed: Option<HandleError>,
@@ -119,17 +121,17 @@ struct Run {
     held: Option<(Subject, View)>,
 }
 
-/// Handles one event and carries out what follows from it.
+/// Decides one input and carries out what follows from it.
 async fn step(
     store: &(impl Store + Telemetry),
     executor: &impl Executor,
     settings: &Settings,
-    event: Event,
+    (input, about): (Input, About),
     now: Timestamp,
     run: &mut Run,
 ) {
-    let name = event.name();
-    let decision = match settle(store, settings, event, now, &mut run.held).await {
+    let name = about.name;
+    let decision = match settle(store, settings, &input, about, now, &mut run.held).await {
         Ok(decision) => decision,
         Err(error) => {
             tracing::error!(error = %chain(&error), "step failed");
@@ -146,54 +148,55 @@ async fn step(
     if decision.reply.is_some() {
         run.report.reply = decision.reply;
     }
-    run.queue.extend(decision.next);
+    run.queue.extend(decision.next.into_iter().map(Input::Followup));
     // Outcomes go before whatever else waits: they finish what has been begun.
     let mut outcomes = Vec::new();
     for command in decision.commands {
         match executor.execute(command).await {
-            Ok(events) => outcomes.extend(events),
+            Ok(some) => outcomes.extend(some),
             Err(error) => {
                 let text = chain(&error);
                 tracing::error!(error = text, "command failed");
-                run.queue.extend(failed_try(run.held.as_ref(), text));
+                run.queue.extend(failed_try(run.held.as_ref(), text).map(Input::Followup));
                 run.failed.get_or_insert(error.into());
             }
         }
     }
-    outcomes.into_iter().rev().for_each(|outcome| run.queue.push_front(outcome));
+    outcomes.into_iter().rev().for_each(|outcome| run.queue.push_front(outcome.into()));
 }
 
 /// What a failed command means to a file that waits for its answer.
-fn failed_try(held: Option<&(Subject, View)>, error: String) -> Option<Event> {
+fn failed_try(held: Option<&(Subject, View)>, error: String) -> Option<Followup> {
     let (_, view) = held?;
     let sweep = &view.sweep.as_ref()?.record;
-    sweep.stage.is_upload().then(|| Event::TryFailed { sweep: sweep.id.clone(), error })
+    sweep.stage.is_upload().then(|| Followup::TryFailed { sweep: sweep.id.clone(), error })
 }
 
-/// Decides one event and commits the change, anew as long as others change the record meanwhile.
+/// Decides one input and commits the change, anew as long as others change the record meanwhile.
 async fn settle(
     store: &(impl Store + Telemetry),
     settings: &Settings,
-    event: Event,
+    input: &Input,
+    about: About,
     now: Timestamp,
     held: &mut Option<(Subject, View)>,
 ) -> Result<Decision, HandleError> {
-    let name = event.name();
-    let Some(subject) = event.subject() else {
-        tracing::warn!(?event, "unknown event");
-        return Ok(decide(&View::default(), &event, settings, now));
+    let name = about.name;
+    let Some(subject) = about.subject.clone() else {
+        tracing::warn!(?input, "unknown event");
+        return Ok(decide(&View::default(), input, settings, now));
     };
     let mut view = match held.take() {
         Some((loaded, view)) if loaded == subject => view,
         _ => store.load(&subject, now).await.map_err(HandleError::Load)?,
     };
-    log::loaded(&event, &view);
+    log::loaded(&about, &view);
     let mut conflicts = 0;
     loop {
-        let mut decision = decide(&view, &event, settings, now);
+        let mut decision = decide(&view, input, settings, now);
         let Some(change) = decision.change.take() else {
             tracing::info!(answer = %decision.answer, "decided");
-            committed(store, &view, &event, None, now);
+            committed(store, &view, (input, &about), None, now);
             *held = Some((subject, view));
             return Ok(decision);
         };
@@ -203,7 +206,7 @@ async fn settle(
         match store.commit(&view, &change, &audit).await {
             Ok(recent) => {
                 tracing::info!(answer = %decision.answer, commands = ?audit.commands, "committed");
-                committed(store, &view, &event, Some(&change), now);
+                committed(store, &view, (input, &about), Some(&change), now);
                 view.apply(change, recent);
                 *held = Some((subject, view));
                 return Ok(decision);
@@ -218,10 +221,16 @@ async fn settle(
 }
 
 /// Counts what holds from now on.
-fn committed(store: &(impl Store + Telemetry), view: &View, event: &Event, change: Option<&Change>, now: Timestamp) {
-    store.decided(view, event);
-    let metrics = measure(view, event, change, now);
+fn committed(
+    store: &(impl Store + Telemetry),
+    view: &View,
+    (input, about): (&Input, &About),
+    change: Option<&Change>,
+    now: Timestamp,
+) {
+    store.decided(view, input);
+    let metrics = measure(view, about, change, now);
     if !metrics.is_empty() {
-        store.measured(event, &metrics, now);
+        store.measured(about, &metrics, now);
     }
 }

@@ -3,10 +3,10 @@
 //! One event in, one pass through:
 //!
 //! ```text
-//! JSON → event::parse → Event → store.load(subject) → View
-//!      → decide(&view, &event, settings, now) → Decision { change, commands }
+//! JSON → event::parse → Event → Input → store.load(subject) → View
+//!      → decide(&view, &input, settings, now) → Decision { change, commands, next }
 //!      → store.commit (only if the record's version is unchanged)
-//!      → executor.execute(command) → outcome Event → decide …
+//!      → executor.execute(command) → Outcome → Input → decide …
 //! ```
 //!
 //! - [`decide`] is pure: no clock, no randomness, no network; ids derive from what they name.
@@ -19,8 +19,10 @@ pub mod command;
 pub mod decide;
 pub mod event;
 pub mod handle;
+pub mod input;
 mod log;
 pub mod metrics;
+pub mod outcome;
 pub mod results;
 pub mod settings;
 pub mod store;

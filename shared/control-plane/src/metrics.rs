@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use crate::event::Event;
+use crate::input::{About, Input, Subject};
 use crate::store::{Change, Record, View};
 use crate::sweep::Sweep;
 use crate::trial::{Attempt, JobStatus, Trial};
@@ -70,19 +70,19 @@ impl Name {
 
 /// Where figures are published: CloudWatch, or nowhere.
 pub trait Telemetry: Sync {
-    /// Takes every event once its decision holds, with the view that the decision was made on; also where nothing
-    /// changed. The simulation counts by it which events met which states.
-    fn decided(&self, _view: &View, _event: &Event) {}
+    /// Takes every input once its decision holds, with the view that the decision was made on; also where nothing
+    /// changed. The simulation counts by it which inputs met which states.
+    fn decided(&self, _view: &View, _input: &Input) {}
 
     /// Publishes the figures of a step, once what they count is committed: a commit is the fact that counts. The step's
     /// commands come later, so an invocation that dies over those has counted it.
-    fn measured(&self, _event: &Event, _metrics: &[Metric], _now: Timestamp) {}
+    fn measured(&self, _about: &About, _metrics: &[Metric], _now: Timestamp) {}
 }
 
-/// The figures of a step: an event, the view that it was decided on, and the change that was committed, if any.
-pub fn measure(view: &View, event: &Event, change: Option<&Change>, now: Timestamp) -> Vec<Metric> {
-    let figures = match (event, change) {
-        (Event::ReconcileDue, _) => {
+/// The figures of a step: what it is about, the view that it was decided on, and the change that was committed, if any.
+pub fn measure(view: &View, about: &About, change: Option<&Change>, now: Timestamp) -> Vec<Metric> {
+    let figures = match (&about.subject, change) {
+        (Some(Subject::Overdue), _) => {
             let oldest_open = view.oldest_due.map_or(0.0, |due| now.duration_since(due).as_secs_f64().max(0.0));
             return vec![Metric { name: Name::OldestOpenSeconds, value: oldest_open }];
         }

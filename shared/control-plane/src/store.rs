@@ -8,7 +8,7 @@ use std::future::Future;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::event::Subject;
+use crate::input::Subject;
 use crate::sweep::Sweep;
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
@@ -86,7 +86,7 @@ pub enum Record {
 pub struct Audit {
     /// When.
     pub at: Timestamp,
-    /// Name of the event, see [`crate::event::Event::name`].
+    /// Name of the input, see [`crate::input::About::name`].
     pub event: Cow<'static, str>,
     /// What was decided, for people.
     pub answer: String,
@@ -162,7 +162,7 @@ pub enum CommitError {
 
 /// Stored state: DynamoDB, or memory in tests and simulation.
 pub trait Store: Sync {
-    /// Loads what an event is about. Strongly consistent, but for [`Subject::Overdue`].
+    /// Loads what an input is about. Strongly consistent, but for [`Subject::Overdue`].
     ///
     /// # Errors
     /// Whatever the store says; the event is delivered again.

@@ -1,28 +1,28 @@
 //! EC2 and ECS, with the calls that the AWS executor makes.
 
 use serde_json::json;
-use spotsweep_control_plane::event::Event;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, Origin, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState, WorkspacePlan, is_denied,
 };
 use spotsweep_emulator::world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
 use spotsweep_emulator::world::{ApiError, Failure, Filter, InstanceState, Selection, Service, World};
 
-use super::{Cloud, Outcome};
+use super::{Cloud, Executed};
 use crate::sabotage::Sabotage;
 
 /// An answer, a refusal that EC2 means, or a failure that says nothing about the call's effect.
 type Answer<T> = Result<Result<T, ApiError>, String>;
 
 impl Cloud {
-    pub(super) async fn ebs(&self, trial: TrialRef, mut call: Call) -> Outcome {
+    pub(super) async fn ebs(&self, trial: TrialRef, mut call: Call) -> Executed {
         if let Some(fact) = self.spoil(&trial, &mut call) {
-            return Ok(vec![Event::Workspace(trial, fact)]);
+            return Ok(vec![Outcome::Workspace(trial, fact)]);
         }
         let fact = match call {
             Call::CreateVolume(new) => {
                 let facts = self.create_volume(&trial, new).await?;
-                return Ok(facts.into_iter().map(|fact| Event::Workspace(trial.clone(), fact)).collect());
+                return Ok(facts.into_iter().map(|fact| Outcome::Workspace(trial.clone(), fact)).collect());
             }
             Call::FindVolume { operation } => self.find_volume(&trial, operation).await?,
             Call::DescribeVolume(id) | Call::AwaitDetached(id) => self.describe_volume(id).await?,
@@ -82,7 +82,7 @@ impl Cloud {
                 }
             }
         };
-        Ok(vec![Event::Workspace(trial, fact)])
+        Ok(vec![Outcome::Workspace(trial, fact)])
     }
 
     /// A volume on which a call has been refused: it is looked at, and what is denied on one that is there is an error.
@@ -272,7 +272,7 @@ impl Cloud {
         Ok(())
     }
 
-    pub(super) async fn locate(&self, trial: TrialRef, attempt: u32, container_instance: &str) -> Outcome {
+    pub(super) async fn locate(&self, trial: TrialRef, attempt: u32, container_instance: &str) -> Executed {
         let cluster = container_instance.rsplit('/').nth(1).unwrap_or_default();
         let request =
             serde_json::from_value(json!({ "cluster": cluster, "containerInstances": [container_instance] }))?;
@@ -286,9 +286,9 @@ impl Cloud {
         Ok(vec![match (host["ec2InstanceId"].as_str(), zone) {
             (Some(instance), Some(zone)) => {
                 let (instance, zone) = (instance.to_owned(), zone.to_owned());
-                Event::AttemptLocated { trial, attempt, instance, zone }
+                Outcome::AttemptLocated { trial, attempt, instance, zone }
             }
-            _ => Event::Workspace(trial, Fact::PlaceUnknown),
+            _ => Outcome::Workspace(trial, Fact::PlaceUnknown),
         }])
     }
 }

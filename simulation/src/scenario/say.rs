@@ -1,9 +1,11 @@
-//! Events in the words of scenarios: the way back from `words.rs`.
+//! Inputs in the words of scenarios: the way back from `words.rs`.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use spotsweep_control_plane::event::{Ask, Ending, Event};
+use spotsweep_control_plane::event::{Ask, Ending, Event, Job, TrialJob};
+use spotsweep_control_plane::input::{Followup, Input};
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{Fact, RefusalKind, SnapshotState, VolumeState, is_of_key};
 use spotsweep_protocol::claim::{Machine, NoticeKind};
 use spotsweep_protocol::ids::SweepId;
@@ -25,9 +27,9 @@ impl Story {
         Self { sweep, index, lines: vec!["given a trial".into()], names: BTreeMap::new(), now: None }
     }
 
-    /// One more event, if it is of this trial.
-    pub fn tell(&mut self, event: &Event, at: Timestamp) {
-        let Some(words) = self.words(event) else { return };
+    /// One more input, if it is of this trial.
+    pub fn tell(&mut self, input: &Input, at: Timestamp) {
+        let Some(words) = self.words(input) else { return };
         let waited = self.now.map_or(0, |before| at.as_second() - before.as_second());
         if waited > 0 {
             self.lines.push(format!("when  wait {waited}s"));
@@ -41,23 +43,34 @@ impl Story {
         self.lines.join("\n") + "\n"
     }
 
-    fn words(&mut self, event: &Event) -> Option<String> {
-        match event {
-            Event::AttemptLocated { trial, attempt, instance, zone } if self.is_of(&trial.sweep, trial.index) => {
+    fn words(&mut self, input: &Input) -> Option<String> {
+        match input {
+            Input::Outcome(Outcome::AttemptLocated { trial, attempt, instance, zone })
+                if self.is_of(&trial.sweep, trial.index) =>
+            {
                 Some(format!("located attempt {attempt} on {} in {zone}", self.instance(instance)))
             }
-            Event::TrialJobChanged(job) if self.is_of(&job.sweep, job.index) && job.round == 0 => {
-                let status = format!("{:?}", job.seen.status).to_uppercase();
-                Some(format!("batch {status} after {} attempts", job.seen.ended.len()))
+            Input::Event(Event::JobChanged(Job::Trial(job)))
+            | Input::Outcome(Outcome::JobDescribed(Job::Trial(job))) => self.job(job),
+            Input::Outcome(Outcome::Workspace(trial, fact)) | Input::Followup(Followup::Workspace(trial, fact))
+                if self.is_of(&trial.sweep, trial.index) =>
+            {
+                self.fact(fact)
             }
-            Event::Workspace(trial, fact) if self.is_of(&trial.sweep, trial.index) => self.fact(fact),
-            Event::TrialRequested(request) if self.is_of(&request.sweep, request.index) => {
+            Input::Event(Event::TrialRequested(request)) if self.is_of(&request.sweep, request.index) => {
                 let what = self.ask(&request.ask)?;
                 Some(format!("attempt {} {what}", request.attempt))
             }
             // Of another trial, or without a word here: nothing that moves a workspace.
             _other => None,
         }
+    }
+
+    fn job(&self, job: &TrialJob) -> Option<String> {
+        (self.is_of(&job.sweep, job.index) && job.round == 0).then(|| {
+            let status = format!("{:?}", job.seen.status).to_uppercase();
+            format!("batch {status} after {} attempts", job.seen.ended.len())
+        })
     }
 
     fn ask(&mut self, ask: &Ask) -> Option<String> {

@@ -59,7 +59,7 @@ impl Theatre {
             self.now += SignedDuration::from_secs(seconds);
             return Ok(vec![]);
         }
-        let event = words::event(&self.sweep, text)?;
+        let event = words::input(&self.sweep, text)?;
         let (before, notes) = (self.stage(), self.notes());
         let decision = decide(&self.view, &event, &self.settings, self.now);
         let mut follows = match &decision.answer {

@@ -1,8 +1,10 @@
-//! The words of a `when` line, and the event that they mean.
+//! The words of a `when` line, and the input that they mean.
 
 use std::collections::BTreeMap;
 
-use spotsweep_control_plane::event::{Ask, Ending, Event, TrialJob, TrialRequest};
+use spotsweep_control_plane::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
+use spotsweep_control_plane::input::Input;
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::trial::{Attempt, HOST_GONE, JobStatus, Observation};
 use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Seal};
@@ -11,17 +13,15 @@ use spotsweep_protocol::ids::{JobId, SweepId};
 /// Batch's id of the trial's job.
 pub(super) const JOB: &str = "job";
 
-pub(super) fn event(sweep: &SweepId, text: &str) -> Result<Event, String> {
+pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let trial = TrialRef { sweep: sweep.clone(), index: 0 };
-    let fact = |fact| Ok(Event::Workspace(trial.clone(), fact));
+    let fact = |fact| Ok(Outcome::Workspace(trial.clone(), fact).into());
     match words.as_slice() {
-        ["located", "attempt", attempt, "on", instance, "in", zone] => Ok(Event::AttemptLocated {
-            trial: trial.clone(),
-            attempt: number(attempt)?,
-            instance: (*instance).into(),
-            zone: (*zone).into(),
-        }),
+        ["located", "attempt", attempt, "on", instance, "in", zone] => {
+            let (instance, zone) = ((*instance).into(), (*zone).into());
+            Ok(Outcome::AttemptLocated { trial: trial.clone(), attempt: number(attempt)?, instance, zone }.into())
+        }
         ["batch", status, "after", ended, "attempts"] => {
             batch(trial, status, vec![reclaimed(); number(ended)? as usize])
         }
@@ -72,7 +72,7 @@ pub(super) fn event(sweep: &SweepId, text: &str) -> Result<Event, String> {
         ["attempt", attempt, ask @ ..] => {
             let ask = asked(ask)?;
             let (sweep, job) = (sweep.clone(), JobId::from(JOB.to_owned()));
-            Ok(Event::TrialRequested(TrialRequest { sweep, index: 0, job, attempt: number(attempt)?, ask }))
+            Ok(Event::TrialRequested(TrialRequest { sweep, index: 0, job, attempt: number(attempt)?, ask }).into())
         }
         _ => Err("no such event".into()),
     }
@@ -112,7 +112,7 @@ fn reclaimed() -> Attempt {
     Attempt { reason: Some(format!("{HOST_GONE} (instance i-1) terminated.")), ..Attempt::default() }
 }
 
-fn batch(trial: TrialRef, status: &str, ended: Vec<Attempt>) -> Result<Event, String> {
+fn batch(trial: TrialRef, status: &str, ended: Vec<Attempt>) -> Result<Input, String> {
     let status = serde_json::from_value::<JobStatus>(status.into()).map_err(|error| error.to_string())?;
     let is_starting = status == JobStatus::Starting;
     let container_instance = is_starting.then(|| "arn".into());
@@ -126,16 +126,17 @@ fn batch(trial: TrialRef, status: &str, ended: Vec<Attempt>) -> Result<Event, St
         container_instance,
         was_stopped: false,
     };
-    Ok(Event::TrialJobChanged(TrialJob { sweep: trial.sweep, index: trial.index, round: 0, seen, polled: false }))
+    let job = TrialJob { sweep: trial.sweep, index: trial.index, round: 0, seen };
+    Ok(Event::JobChanged(Job::Trial(job)).into())
 }
 
-fn noticed(trial: TrialRef, instance: &str, kind: NoticeKind) -> Result<Event, String> {
-    Ok(Event::Workspace(trial, Fact::Noticed { instance: instance.into(), kind }))
+fn noticed(trial: TrialRef, instance: &str, kind: NoticeKind) -> Result<Input, String> {
+    Ok(Outcome::Workspace(trial, Fact::Noticed { instance: instance.into(), kind }).into())
 }
 
-fn refused(trial: TrialRef, kind: RefusalKind, code: &str) -> Result<Event, String> {
+fn refused(trial: TrialRef, kind: RefusalKind, code: &str) -> Result<Input, String> {
     let (lasts, message) = (kind.lasts(code), "no".to_owned());
-    Ok(Event::Workspace(trial, Fact::Refused(Refusal { kind, code: code.to_owned(), message, lasts })))
+    Ok(Outcome::Workspace(trial, Fact::Refused(Refusal { kind, code: code.to_owned(), message, lasts })).into())
 }
 
 fn volume(words: &[&str]) -> Result<VolumeState, String> {

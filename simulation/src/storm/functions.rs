@@ -8,8 +8,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
+use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{
     Call, EC2_TRIES, Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES,
 };
@@ -114,7 +115,7 @@ impl Patient<'_> {
 }
 
 impl Executor for Patient<'_> {
-    async fn execute(&self, command: Command) -> Result<Vec<Event>, ExecuteError> {
+    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         let name = command.name();
         let snapshot = match &command {
             Command::Workspace(of, Call::TakeSnapshot { operation, saved_early, .. }) => {
@@ -148,7 +149,7 @@ impl Executor for Patient<'_> {
                     let kind = RefusalKind::Snapshot { operation: *operation };
                     let code = "RequestLimitExceeded".into();
                     let refusal = Refusal { kind, code, message: chain(&error), lasts: false };
-                    return Ok(vec![Event::Workspace(of.clone(), Fact::Refused(refusal))]);
+                    return Ok(vec![Outcome::Workspace(of.clone(), Fact::Refused(refusal))]);
                 }
                 (None, None) => return Err(error),
             }

@@ -3,7 +3,8 @@
 use super::sweep_upload::settle;
 use super::{Context, Decision, resubmission, workspace};
 use crate::command::Command;
-use crate::event::{Event, PartJob, TrialJob};
+use crate::event::{PartJob, TrialJob};
+use crate::input::Followup;
 use crate::results::diagnosis::GIVEN_UP;
 use crate::store::{Held, View};
 use crate::sweep::{Plan, Stage, Sweep};
@@ -11,19 +12,20 @@ use crate::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};
 use crate::workspace::Fact;
 use spotsweep_protocol::ids::{DescribedJob, JobId};
 
-pub(super) fn trial(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
-    let decision = observe(view, job, context);
+/// `polled`: Batch was asked, and has not sent an event by itself.
+pub(super) fn trial(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> Decision {
+    let decision = observe(view, job, polled, context);
     // A single trial's plain job is its own part: there is no parent to tell that it has ended.
     let part = job.index / spotsweep_protocol::ids::PART_TRIALS;
     if job.round == 0 && job.seen.job.child.is_none() && job.seen.status.is_terminal() {
         let (sweep, parent) = (job.sweep.clone(), job.seen.job.parent.clone());
         let ended = PartJob { sweep, part, job: parent, status: job.seen.status };
-        return decision.next(Event::PartJobChanged(ended));
+        return decision.next(Followup::PartEnded(ended));
     }
     decision
 }
 
-fn observe(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
+fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> Decision {
     let seen = &job.seen;
     let Some(Held { record: sweep, .. }) = &view.sweep else {
         return Decision::ignore(format!("no sweep {} here", job.sweep));
@@ -57,14 +59,14 @@ fn observe(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
     }
     let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
     let locate = locate(&trial, plan, seen);
-    let given_up = give_up(&trial, job);
+    let given_up = give_up(&trial).filter(|_| !polled);
     let before = held.map(|held| &held.record);
     if before != Some(&trial) {
         let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
         let decision = workspace::changed(sweep, before, trial, what, context);
         return decision.then_all(calls).then_all(locate).then_all(again.into_iter().chain(given_up).collect());
     }
-    if let Some(due) = workspace::due(&trial, context).filter(|_| job.polled) {
+    if let Some(due) = workspace::due(&trial, context).filter(|_| polled) {
         let is_overdue = held.is_some_and(|held| held.is_overdue(context.now));
         let find = (trial.resubmitting && is_overdue).then(|| resubmission::find(sweep, plan, &trial));
         let decision = Decision::advance("unchanged, Batch was asked").trial(trial, Some(due));
@@ -78,9 +80,9 @@ fn observe(view: &View, job: &TrialJob, context: Context<'_>) -> Decision {
 
 /// Ends a job whose container does not start, time after time: Batch would go on to ten attempts. Batch's next event of
 /// it, of which there is one for each attempt, says so again where the call has failed.
-fn give_up(trial: &Trial, job: &TrialJob) -> Option<Command> {
+fn give_up(trial: &Trial) -> Option<Command> {
     let starts = trial.false_starts();
-    let is_due = starts >= MAX_FALSE_STARTS && !trial.is_over() && !trial.resubmitting && !job.polled;
+    let is_due = starts >= MAX_FALSE_STARTS && !trial.is_over() && !trial.resubmitting;
     is_due.then(|| Command::TerminateJobs {
         sweep: trial.sweep.clone(),
         jobs: vec![trial.job.to_string()],
@@ -171,7 +173,7 @@ fn lost_part(view: &View, job: &DescribedJob) -> Decision {
         Some(part) => {
             let (sweep, parent) = (job.sweep.clone(), job.job.parent.clone());
             let ended = PartJob { sweep, part, job: parent, status: JobStatus::Failed };
-            Decision::advance("lost").next(Event::PartJobChanged(ended))
+            Decision::advance("lost").next(Followup::PartEnded(ended))
         }
         None => Decision::ignore("not a job of the sweep"),
     }

@@ -3,7 +3,7 @@
 use super::sweep_upload::{first_command, give_up, last_failure, refused, withdraw, write_plan};
 use super::{Context, Decision};
 use crate::command::Command;
-use crate::event::Event;
+use crate::input::Followup;
 use crate::settings::LONGEST_BACKOFF;
 use crate::store::{Overdue, View};
 use crate::sweep::announcement::{Announcement, Kind};
@@ -19,7 +19,7 @@ pub(super) fn due(view: &View) -> Decision {
     let mut decision = Decision::advance(format!("{} records are overdue", view.overdue.len()));
     for overdue in &view.overdue {
         match overdue {
-            Overdue::Sweep(sweep) => decision = decision.next(Event::SweepOverdue(sweep.clone())),
+            Overdue::Sweep(sweep) => decision = decision.next(Followup::SweepOverdue(sweep.clone())),
             Overdue::Trial(job) => jobs.push(job.clone()),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Context, Decision};
 use crate::command::Command;
-use crate::event::Event;
+use crate::input::Followup;
 use crate::results::diagnosis::OVER_BUDGET;
 use crate::results::gathered::{Gathered, Wanted};
 use crate::store::{Held, View};
@@ -30,9 +30,9 @@ pub(super) fn settling(view: &View, id: &SweepId, checked: bool) -> Decision {
             decision = decision.then(Command::DescribeJobs(open));
         }
         for trial in unclean {
-            decision = decision.next(Event::Workspace(trial.of(), Fact::Due));
+            decision = decision.next(Followup::Workspace(trial.of(), Fact::Due));
         }
-        decision.next(Event::SweepSettling { sweep: id.clone(), checked: true })
+        decision.next(Followup::TrialsChecked(id.clone()))
     })
 }
 
@@ -141,6 +141,7 @@ mod tests {
 
     use super::*;
     use crate::decide::{Answer, decide};
+    use crate::outcome::Outcome;
     use crate::settings::Settings;
     use crate::store::History;
     use crate::trial::JobStatus;
@@ -162,7 +163,7 @@ mod tests {
         let place = Place { attempt: 1, instance: "i-1".into(), zone: "a".into() };
         let volume = Workspace::new(&wanted, place, now);
 
-        let event = Event::Gathered { sweep: sweep.id.clone(), gathered: Default::default() };
+        let input = Outcome::Gathered { sweep: sweep.id.clone(), gathered: Default::default() }.into();
         let settings = Settings::from_variables(|name| {
             ["SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
         })
@@ -174,7 +175,7 @@ mod tests {
         for (workspace, is_done) in [(Some(volume), false), (None, true)] {
             trial.workspace = workspace;
             view.trials = vec![trial.clone()];
-            let decision = decide(&view, &event, &settings, now);
+            let decision = decide(&view, &input, &settings, now);
             assert_eq!(matches!(decision.answer, Answer::Advance(_)), is_done, "{:?}", decision.answer);
             assert_eq!(decision.commands.len(), usize::from(is_done));
         }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::{Context, Decision, submission};
 use crate::command::Command;
-use crate::event::Event;
+use crate::input::Followup;
 use crate::settings::WORKSPACE_GIB;
 use crate::store::{Held, View};
 use crate::sweep::announcement::{Announcement, Kind};
@@ -37,7 +37,7 @@ pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> De
     if let Some(held) = &view.sweep {
         // A late second delivery leaves a sweep that runs to `reconcile`, whose role may describe its jobs.
         return if held.is_overdue(context.now) && held.record.stage.is_upload() {
-            Decision::advance("delivered again, and overdue").next(Event::SweepOverdue(held.record.id.clone()))
+            Decision::advance("delivered again, and overdue").next(Followup::SweepOverdue(held.record.id.clone()))
         } else {
             Decision::ignore(format!("already {}", held.record.stage.name()))
         };

@@ -4,7 +4,7 @@ use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
 use super::{Context, Decision};
 use crate::command::Command;
-use crate::event::Event;
+use crate::input::Followup;
 use crate::store::{Held, View};
 use crate::sweep::announcement::{Announcement, Kind};
 use crate::sweep::{Plan, Stage as SweepStage, Sweep};
@@ -18,7 +18,7 @@ pub(super) fn told(view: &View, resource: &str, fact: &Fact) -> Decision {
     }
     let mut decision = Decision::advance(format!("{resource} belongs to {} trials", view.referring.len()));
     for trial in &view.referring {
-        decision = decision.next(Event::Workspace(trial.clone(), fact.clone()));
+        decision = decision.next(Followup::Workspace(trial.clone(), fact.clone()));
     }
     decision
 }

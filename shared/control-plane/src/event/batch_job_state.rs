@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Envelope, Event, ParseError, PartJob, TrialJob, detail};
+use super::{Envelope, Event, Job, ParseError, PartJob, TrialJob, detail};
 use crate::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Observation};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run};
 
@@ -108,14 +108,14 @@ pub struct Container {
 pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
     let Envelope { source, detail_type, .. } = &envelope;
     let foreign = Event::Unknown { source: source.clone(), detail_type: format!("{detail_type} of a foreign job") };
-    Ok(event(detail(DETAIL_TYPE, envelope)?, false)?.unwrap_or(foreign))
+    Ok(job(detail(DETAIL_TYPE, envelope)?)?.map_or(foreign, Event::JobChanged))
 }
 
-/// The event that a job's state is; `None` for a job that is not this product's. `polled` of an answer of DescribeJobs.
+/// The job that a JobDetail describes; `None` for a job that is not this product's.
 ///
 /// # Errors
 /// A member that is not what AWS documents.
-pub fn event(found: JobDetail, polled: bool) -> Result<Option<Event>, ParseError> {
+pub fn job(found: JobDetail) -> Result<Option<Job>, ParseError> {
     let Some(name) = JobName::parse(&found.job_name) else {
         return Ok(None);
     };
@@ -124,7 +124,7 @@ pub fn event(found: JobDetail, polled: bool) -> Result<Option<Event>, ParseError
     let is_parent = job.child.is_none() && found.array_properties.as_ref().is_some_and(|array| array.size.is_some());
     if let (Run::Part(part), true) = (name.run, is_parent) {
         let part = PartJob { sweep: name.sweep, part, job: job.parent, status: found.status };
-        return Ok(Some(Event::PartJobChanged(part)));
+        return Ok(Some(Job::Part(part)));
     }
     // Batch's arrays are no larger, so a larger index is of a job that has a name like ours.
     let Some(child) = Some(job.child.unwrap_or(0)).filter(|child| *child < PART_TRIALS) else {
@@ -132,7 +132,7 @@ pub fn event(found: JobDetail, polled: bool) -> Result<Option<Event>, ParseError
     };
     let index = name.first_index().saturating_add(child);
     let seen = observation(job, found)?;
-    Ok(Some(Event::TrialJobChanged(TrialJob { sweep: name.sweep, index, round, seen, polled })))
+    Ok(Some(Job::Trial(TrialJob { sweep: name.sweep, index, round, seen })))
 }
 
 fn observation(job: JobId, mut found: JobDetail) -> Result<Observation, ParseError> {
@@ -277,8 +277,8 @@ mod tests {
                 "attempts": [{ "taskProperties": [{ "containers": containers }], "startedAt": 1, "stoppedAt": 2 }],
                 "ecsProperties": { "taskProperties": [{ "containers": described }] },
             });
-            let event = event(serde_json::from_value(detail).unwrap(), false).unwrap().unwrap();
-            let Event::TrialJobChanged(job) = event else { panic!("{event:?}") };
+            let found = job(serde_json::from_value(detail).unwrap()).unwrap().unwrap();
+            let Job::Trial(job) = found else { panic!("{found:?}") };
             let found = &job.seen.ended[0];
             assert_eq!((found.log_stream.as_deref(), found.exit_code), (Some(name), Some(code)), "{containers:?}");
         }

@@ -22,5 +22,5 @@ pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
     let Some(sweep) = SweepId::parse(&sweep) else {
         return Err(ParseError::Value { kind: kind_name, problem: format!("{sweep:?} is not a sweep id") });
     };
-    Ok(if kind == Kind::Running { Event::SweepRunning(sweep) } else { Event::SweepSettling { sweep, checked: false } })
+    Ok(if kind == Kind::Running { Event::SweepRunning(sweep) } else { Event::SweepSettling(sweep) })
 }

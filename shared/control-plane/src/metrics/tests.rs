@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::event::Event;
+use crate::input::Followup;
 use crate::store::{Held, History};
 use crate::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE, Observation};
 use crate::workspace::{Origin, Place, Volume, VolumeState, WorkspacePlan};
@@ -20,9 +22,9 @@ fn counted(before: &Trial, after: &Trial) -> Vec<(Name, f64)> {
         trial: Some(Held { record: before.clone(), version: 1, due: None, recent: History::new() }),
         ..View::default()
     };
-    let event = Event::SweepOverdue(before.sweep.clone());
+    let about = Input::Followup(Followup::SweepOverdue(before.sweep.clone())).about();
     let change = Change { record: Record::Trial(Box::new(after.clone())), due: None, figures_only: false };
-    let figures = |change| measure(&view, &event, change, at(0));
+    let figures = |change| measure(&view, &about, change, at(0));
     assert_eq!(figures(None), [], "nothing was committed");
     figures(Some(&change)).into_iter().map(|metric| (metric.name, metric.value)).collect()
 }
@@ -129,6 +131,6 @@ fn reconcile_tells_the_oldest_due_time() {
     for (due, expected) in [(None, 0.0), (Some(at(-90)), 90.0), (Some(at(5)), 0.0)] {
         let view = View { oldest_due: due, ..View::default() };
         let metric = Metric { name: Name::OldestOpenSeconds, value: expected };
-        assert_eq!(measure(&view, &Event::ReconcileDue, None, at(0)), [metric]);
+        assert_eq!(measure(&view, &Input::from(Event::ReconcileDue).about(), None, at(0)), [metric]);
     }
 }

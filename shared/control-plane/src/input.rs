@@ -1,0 +1,212 @@
+//! What one step decides, what it is about, and what it is called.
+
+use crate::event::{Ask, Ending, Event, Job, PartJob, TrialJob, TrialRequest};
+use crate::outcome::Outcome;
+use crate::trial::{JOB_ATTEMPTS, JobStatus};
+use crate::workspace::{Fact, TrialRef};
+use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
+
+/// What one step decides.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// From outside.
+    Event(Event),
+    /// Of a command.
+    Outcome(Outcome),
+    /// What another step left to be decided.
+    Followup(Followup),
+}
+
+/// What a step leaves to be decided by another one, of the same record or of others.
+#[derive(Debug, Clone)]
+pub enum Followup {
+    /// A sweep's due time has passed.
+    SweepOverdue(SweepId),
+    /// Something has become known of a trial's workspace.
+    Workspace(TrialRef, Fact),
+    /// A part has ended, as its only job or as Batch's silence says.
+    PartEnded(PartJob),
+    /// Batch has been asked about every trial of a settling sweep that is not terminal.
+    TrialsChecked(SweepId),
+    /// A command failed between a dropped file and its answer; it is tried again later.
+    TryFailed {
+        /// The sweep.
+        sweep: SweepId,
+        /// What failed, with its causes.
+        error: String,
+    },
+}
+
+/// The record or records that an input is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// One sweep.
+    Sweep(SweepId),
+    /// One trial, and its sweep.
+    Trial(SweepId, u32),
+    /// One sweep and all its trials.
+    Settlement(SweepId),
+    /// The trials that an instance, volume or snapshot belongs to.
+    Resource(String),
+    /// Every record past its due time.
+    Overdue,
+}
+
+/// An input's name and subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// The name in logs and audit entries.
+    pub name: &'static str,
+    /// What has to be loaded to decide it; `None` where nothing does.
+    pub subject: Option<Subject>,
+    /// The attempt that it names.
+    pub attempt: Option<u32>,
+}
+
+impl Input {
+    /// Its name and subject.
+    pub fn about(&self) -> About {
+        match self {
+            Self::Event(event) => of_event(event),
+            Self::Outcome(outcome) => of_outcome(outcome),
+            Self::Followup(followup) => of_followup(followup),
+        }
+    }
+}
+
+impl From<Event> for Input {
+    fn from(event: Event) -> Self {
+        Self::Event(event)
+    }
+}
+
+impl From<Outcome> for Input {
+    fn from(outcome: Outcome) -> Self {
+        Self::Outcome(outcome)
+    }
+}
+
+fn of_event(event: &Event) -> About {
+    match event {
+        Event::SweepUploaded(upload) => About::sweep("sweep-uploaded", &upload.sweep()),
+        Event::JobChanged(Job::Trial(job)) => of_trial_job("trial-job-changed", job),
+        Event::JobChanged(Job::Part(job)) => About::sweep("part-job-changed", &job.sweep),
+        Event::TrialRequested(request) => About::request(request_name(&request.ask), request),
+        Event::InstanceNoticed { instance, .. } => About::new("instance-noticed", Subject::Resource(instance.clone())),
+        Event::ResourceTold { id, .. } => About::new("resource-told", Subject::Resource(id.clone())),
+        Event::SweepSettling(sweep) => About::new("sweep-settling", Subject::Settlement(sweep.clone())),
+        Event::SweepRunning(sweep) => About::new("sweep-running", Subject::Settlement(sweep.clone())),
+        Event::ReconcileDue => About::new("reconcile-due", Subject::Overdue),
+        Event::Unknown { .. } => About { name: "unknown", subject: None, attempt: None },
+    }
+}
+
+fn of_outcome(outcome: &Outcome) -> About {
+    match outcome {
+        Outcome::Workspace(trial, fact) => of_fact(trial, fact),
+        Outcome::AttemptLocated { trial, attempt, .. } => {
+            About { attempt: Some(*attempt), ..About::trial("attempt-located", &trial.sweep, trial.index) }
+        }
+        Outcome::UploadRead { sweep, .. } => About::sweep("upload-read", sweep),
+        Outcome::UploadUnreadable { sweep, .. } => About::sweep("upload-unreadable", sweep),
+        Outcome::TargetChecked { sweep, .. } => About::sweep("target-checked", sweep),
+        Outcome::TrialsStored { sweep, .. } => About::sweep("trials-stored", sweep),
+        Outcome::PartSubmitted { name, .. } => of_job_name("part-submitted", name),
+        Outcome::PartNotFound { name } => of_job_name("part-not-found", name),
+        Outcome::PartRefused { name, .. } => of_job_name("part-refused", name),
+        Outcome::JobsTerminated(sweep) => About::sweep("jobs-terminated", sweep),
+        Outcome::PlanWritten(sweep) => About::sweep("plan-written", sweep),
+        Outcome::RejectionWritten { sweep, .. } => About::sweep("rejection-written", sweep),
+        Outcome::Announced(announcement) => About::sweep("announced", &announcement.sweep),
+        Outcome::Gathered { sweep, .. } => About::new("gathered", Subject::Settlement(sweep.clone())),
+        Outcome::ResultsPublished { sweep, .. } => About::sweep("results-published", sweep),
+        Outcome::WaitingCancelled(sweep) => About::sweep("waiting-cancelled", sweep),
+        Outcome::LineFound { request, .. } => About::request("line-found", request),
+        Outcome::AccessLent { request, .. } => About::request("access-lent", request),
+        Outcome::JobDescribed(Job::Trial(job)) => of_trial_job("trial-job-described", job),
+        Outcome::JobDescribed(Job::Part(job)) => About::sweep("part-job-described", &job.sweep),
+        Outcome::JobUnknown(DescribedJob { sweep, index: Some(index), .. }) => {
+            About::trial("job-unknown", sweep, *index)
+        }
+        Outcome::JobUnknown(DescribedJob { sweep, index: None, .. }) => About::sweep("job-unknown", sweep),
+    }
+}
+
+fn of_followup(followup: &Followup) -> About {
+    match followup {
+        Followup::SweepOverdue(sweep) => About::sweep("sweep-overdue", sweep),
+        Followup::Workspace(trial, fact) => of_fact(trial, fact),
+        Followup::PartEnded(job) => About::sweep("part-ended", &job.sweep),
+        Followup::TrialsChecked(sweep) => About::new("trials-checked", Subject::Settlement(sweep.clone())),
+        Followup::TryFailed { sweep, .. } => About::sweep("try-failed", sweep),
+    }
+}
+
+fn request_name(ask: &Ask) -> &'static str {
+    match ask {
+        Ask::Claim(_) => "trial-claimed",
+        Ask::Access => "access-asked",
+        Ask::Mounted { .. } => "trial-mounted",
+        Ask::Notice(_) => "trial-noticed",
+        Ask::Report { ended: None, .. } => "trial-reported",
+        Ask::Report { ended: Some(Ending::Released), .. } => "trial-released",
+        Ask::Report { ended: Some(Ending::Finished { .. }), .. } => "trial-ended",
+    }
+}
+
+/// The attempt is the one under way, else the last that has ended; of a trial that waits for its first, none.
+fn of_trial_job(name: &'static str, job: &TrialJob) -> About {
+    let is_under_way = matches!(job.seen.status, JobStatus::Starting | JobStatus::Running);
+    let ended = u32::try_from(job.seen.ended.len()).unwrap_or(u32::MAX);
+    let earlier = job.round.saturating_mul(JOB_ATTEMPTS);
+    let number = earlier.saturating_add(ended).saturating_add(u32::from(is_under_way));
+    About { attempt: (number > 0).then_some(number), ..About::trial(name, &job.sweep, job.index) }
+}
+
+fn of_job_name(name: &'static str, job: &JobName) -> About {
+    match job.run {
+        Run::Part(_) => About::sweep(name, &job.sweep),
+        Run::Again { index, .. } => About::trial(name, &job.sweep, index),
+    }
+}
+
+fn of_fact(trial: &TrialRef, fact: &Fact) -> About {
+    let attempt = match fact {
+        Fact::Wanted(place) => Some(place.attempt),
+        Fact::Mounted { attempt, .. }
+        | Fact::Sealed { attempt, .. }
+        | Fact::Released { attempt, .. }
+        | Fact::Finished { attempt } => Some(*attempt),
+        Fact::PlaceUnknown
+        | Fact::Noticed { .. }
+        | Fact::Volume { .. }
+        | Fact::VolumeNotFound { .. }
+        | Fact::RateTaken { .. }
+        | Fact::VolumeTold { .. }
+        | Fact::Refused(_)
+        | Fact::Snapshot { .. }
+        | Fact::SnapshotNotFound { .. }
+        | Fact::Deleted(_)
+        | Fact::Missing(_)
+        | Fact::Due => None,
+    };
+    About { attempt, ..About::trial(fact.name(), &trial.sweep, trial.index) }
+}
+
+impl About {
+    fn new(name: &'static str, subject: Subject) -> Self {
+        Self { name, subject: Some(subject), attempt: None }
+    }
+
+    fn sweep(name: &'static str, sweep: &SweepId) -> Self {
+        Self::new(name, Subject::Sweep(sweep.clone()))
+    }
+
+    fn trial(name: &'static str, sweep: &SweepId, index: u32) -> Self {
+        Self::new(name, Subject::Trial(sweep.clone(), index))
+    }
+
+    fn request(name: &'static str, request: &TrialRequest) -> Self {
+        Self { attempt: Some(request.attempt), ..Self::trial(name, &request.sweep, request.index) }
+    }
+}

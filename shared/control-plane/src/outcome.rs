@@ -1,0 +1,131 @@
+//! What commands bring: the facts of the outside world that a decision asked for.
+
+use std::sync::Arc;
+
+use crate::event::{Job, TrialRequest};
+use crate::results::gathered::Gathered;
+use crate::sweep::Prepared;
+use crate::sweep::announcement::Announcement;
+use crate::workspace::{Fact, TrialRef};
+use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
+use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
+use spotsweep_sweep_file::Problem;
+
+#[cfg(doc)]
+use crate::command::Command;
+
+/// The outcome of a command.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// Of [`Command::Workspace`], and of [`Command::LocateAttempt`] where ECS does not know the place.
+    Workspace(TrialRef, Fact),
+    /// Of [`Command::LocateAttempt`]: where an attempt is about to run, before its container does.
+    AttemptLocated {
+        /// The trial.
+        trial: TrialRef,
+        /// The attempt.
+        attempt: u32,
+        /// `i-…`
+        instance: String,
+        /// Availability zone.
+        zone: String,
+    },
+    /// Of [`Command::ReadUpload`]: the file's bytes.
+    UploadRead {
+        /// The sweep.
+        sweep: SweepId,
+        /// The file.
+        bytes: Vec<u8>,
+    },
+    /// Of [`Command::ReadUpload`]: the file can't be read, and never will be.
+    UploadUnreadable {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is wrong and how to mend it.
+        problem: Problem,
+    },
+    /// Of [`Command::CheckTarget`].
+    TargetChecked {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is about to be submitted, with the definition pinned to its revision.
+        prepared: Prepared,
+        /// What is missing; empty where all is well.
+        problems: Vec<Problem>,
+    },
+    /// Of [`Command::StoreTrials`].
+    TrialsStored {
+        /// The sweep.
+        sweep: SweepId,
+        /// What is about to be submitted.
+        prepared: Prepared,
+    },
+    /// Of [`Command::SubmitPart`], and of [`Command::FindPart`]: Batch has the job.
+    PartSubmitted {
+        /// Its name.
+        name: JobName,
+        /// Batch's job id.
+        job: String,
+    },
+    /// Of [`Command::FindPart`]: Batch has no job of that name.
+    PartNotFound {
+        /// Its name.
+        name: JobName,
+    },
+    /// Of [`Command::SubmitPart`]: Batch refused the job for good.
+    PartRefused {
+        /// Its name.
+        name: JobName,
+        /// Batch's words.
+        message: String,
+    },
+    /// Of [`Command::TerminateJobs`].
+    JobsTerminated(SweepId),
+    /// Of [`Command::WritePlan`].
+    PlanWritten(SweepId),
+    /// Of [`Command::WriteRejection`].
+    RejectionWritten {
+        /// The sweep.
+        sweep: SweepId,
+        /// What it says.
+        problems: Vec<Problem>,
+    },
+    /// Of [`Command::Announce`].
+    Announced(Announcement),
+    /// Of [`Command::Gather`].
+    Gathered {
+        /// The sweep.
+        sweep: SweepId,
+        /// What was found.
+        gathered: Arc<Gathered>,
+    },
+    /// Of [`Command::PublishResults`].
+    ResultsPublished {
+        /// The sweep.
+        sweep: SweepId,
+        /// Its `summary.json`, where it has ended.
+        summary: Option<String>,
+    },
+    /// Of [`Command::CancelWaiting`].
+    WaitingCancelled(SweepId),
+    /// Of [`Command::FindLine`]: where the trial's line lies in `trials.jsonl`.
+    LineFound {
+        /// The trial.
+        request: TrialRequest,
+        /// The line.
+        line: ByteRange,
+        /// Where its outputs go.
+        outputs: Prefix,
+    },
+    /// Of [`Command::LendAccess`].
+    AccessLent {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// The credentials.
+        access: Access,
+    },
+    /// Of [`Command::DescribeJobs`], for each job that Batch knows.
+    JobDescribed(Job),
+    /// Of [`Command::DescribeJobs`]: Batch does not know the job (any more).
+    JobUnknown(DescribedJob),
+}
