@@ -24,7 +24,7 @@ from terminal import Screen
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TYPED = "spotsweep demo --reclaims 12 --seed 1"
-COLUMNS, ROWS = 110, 28
+COLUMNS, ROWS = 110, 22
 SPEED = 8
 FRAME_SECONDS, READ_SECONDS, LAST_SECONDS = 0.25, 3, 6
 WIDTH, LINE, LEFT, TOP = 8.0, 18, 18, 48

@@ -5,10 +5,10 @@ import subprocess
 import tempfile
 import unittest
 
-from links import ROOT, broken, pages, slug
+from links import ROOT, anchors, broken, pages, slug
 
-# A page that code or a template names.
-CITED = re.compile(r'docs/[\w/-]+\.md\b')
+# A page that code or a template names, and a section of it: docs/page.md, "Section".
+CITED = re.compile(r'(docs/[\w/-]+\.md)\b(?:, \\?"([^"\\]+))?')
 
 
 class Links(unittest.TestCase):
@@ -17,12 +17,15 @@ class Links(unittest.TestCase):
             with self.subTest(page=str(page.relative_to(ROOT))):
                 self.assertEqual(list(broken(page)), [])
 
-    def test_cited_pages_exist(self):
+    def test_cited_pages_and_sections_exist(self):
         named = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
         for file in (ROOT / name for name in named.split("\0") if name):
             if file.is_file() and file.suffix in {".rs", ".yaml", ".toml", ".txt", ".sh"}:
-                for page in CITED.findall(file.read_text(errors="replace")):
-                    self.assertTrue((ROOT / page).exists(), f"{file.relative_to(ROOT)} cites {page}")
+                for page, section in CITED.findall(file.read_text(errors="replace")):
+                    cites = f"{file.relative_to(ROOT)} cites {page} {section}"
+                    self.assertTrue((ROOT / page).exists(), cites)
+                    if section:
+                        self.assertIn(slug(section), anchors(ROOT / page), cites)
 
     def test_the_site_has_every_page(self):
         contents = (ROOT / "docs/SUMMARY.md").read_text()
