@@ -10,6 +10,8 @@ import re
 import sys
 
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
+# "10 000" and "5 %": one word, so that a narrow column does not break it.
+GROUPED = re.compile(r"(?<=\d) (?=\d{3}\b|%)")
 
 
 def in_repository(page, target):
@@ -23,7 +25,7 @@ def in_site(path):
 
 
 def moved(page, text):
-    """The text of a page, with its relative links changed from paths in the repository to paths in the site."""
+    """The text of a page for the site: its links lead from paths in the repository to paths in the site."""
     def link(match):
         target, hash, anchor = match[2].partition("#")
         if not target or re.match(r"[a-z]+:", target):
@@ -32,7 +34,7 @@ def moved(page, text):
         return match[1] + posixpath.relpath(to, posixpath.dirname(in_site(page)) or ".") + hash + anchor + match[3]
 
     fences = re.split(r"(^```.*?^```$)", text, flags=re.M | re.S)
-    return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in fences)
+    return "".join(part if part.startswith("```") else GROUPED.sub("\u00a0", LINK.sub(link, part)) for part in fences)
 
 
 def place(items):
