@@ -57,21 +57,22 @@ def frames(pieces, shorter):
     """Screens of the recording, each with the seconds for which it is shown."""
     screen = Screen(COLUMNS, ROWS)
     screen.feed(f"$ {TYPED}\r\n")
-    shown, since, result = screen.text(), 0.0, []
+    kept = [(0, screen.text(), 0)]
     for seconds, text in pieces:
-        now = seconds / SPEED
-        if now - since >= FRAME_SECONDS and screen.text() != shown:
-            result.append((shown, now - since))
-            shown, since = screen.text(), now
         for long, short in shorter:
             text = text.replace(long, short)
         lines = text.splitlines(keepends=True)
         for first in range(0, len(lines), ROWS - 1):
             page = lines[first:first + ROWS - 1]
             screen.feed("".join(page))
-            if len(page) > ROWS // 2:
-                result.append((screen.text(), READ_SECONDS))
-    return [*result, (screen.text(), LAST_SECONDS)]
+            shot = (seconds / SPEED, screen.text(), READ_SECONDS if len(page) > ROWS // 2 else 0)
+            since, rows, read = kept[-1]
+            if not read and shot[0] - since < FRAME_SECONDS:  # too short to be seen: the newer screen replaces it
+                kept[-1] = (since, *shot[1:])
+            elif shot[1] != rows:
+                kept.append(shot)
+    ends = [since for since, _, _ in kept[1:]] + [kept[-1][0] + LAST_SECONDS]
+    return [(rows, end - since + read) for (since, rows, read), end in zip(kept, ends)]
 
 
 def svg(screens):
