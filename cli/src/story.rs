@@ -34,7 +34,7 @@ pub(crate) fn attempts(trial: &Trial) -> Vec<Value> {
         json!({ "attempt": number, "zone": attempt.zone, "instance": attempt.instance,
             "started_at": attempt.started_at.map(|at| at.to_string()),
             "stopped_at": attempt.stopped_at.map(|at| at.to_string()),
-            "exit_code": attempt.exit_code, "reason": attempt.reason, "log_stream": attempt.log_stream })
+            "exit_code": attempt.exit_code, "reason": attempt.reason.as_ref().map(ToString::to_string), "log_stream": attempt.log_stream })
     };
     trial.attempts.iter().map(attempt).collect()
 }
@@ -153,7 +153,7 @@ fn commands(entry: &Audit) -> String {
 
 fn ending(attempt: &Attempt) -> String {
     let code = attempt.exit_code.map(|code| format!("exit code {code}"));
-    let parts: Vec<String> = [attempt.reason.clone(), code].into_iter().flatten().collect();
+    let parts: Vec<String> = [attempt.reason.as_ref().map(ToString::to_string), code].into_iter().flatten().collect();
     parts.join(", ")
 }
 
@@ -215,7 +215,7 @@ mod tests {
             (2, "us-east-1c", 4_000, 9_000, None),
         ] {
             let exit_code = reason.is_none().then_some(0);
-            let reason = reason.map(str::to_owned);
+            let reason = reason.map(Into::into);
             let zone = Some(zone.to_owned());
             let (started_at, stopped_at) = (Some(at(from)), Some(at(to)));
             trial

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use aws_sdk_lambda::Client;
 use spotsweep_protocol::claim::{Access, Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::call::CallError;
@@ -25,7 +26,7 @@ const WAITING_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duratio
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Accepted,
-    Refused(String),
+    Refused(StopReason),
 }
 
 /// One attempt's line to `trial-claim`.

@@ -3,6 +3,7 @@
 //! The training command's own exit code is the job's. The runner's own codes follow
 //! `sysexits.h`, so that they rarely meet a training script's.
 
+use spotsweep_protocol::stop::StopReason;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ pub(crate) enum Failure {
     Claim(#[source] Cause),
     /// Another attempt has the trial, or the trial is over.
     #[error("this attempt must not run: {0}")]
-    Refused(String),
+    Refused(StopReason),
     /// The trial's parameters could not be read.
     #[error("the trial's parameters could not be read")]
     Parameters(#[from] ParametersError),

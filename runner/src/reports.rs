@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
+use spotsweep_protocol::stop::StopReason;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
@@ -48,7 +49,7 @@ fn pause(every: Duration, elapsed: Duration) -> Duration {
 
 /// Reports changed figures and seals, at most once per `every` and less often later; tells `fence` of a refusal and
 /// ends.
-pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, fence: oneshot::Sender<String>) {
+pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, fence: oneshot::Sender<StopReason>) {
     let began = Instant::now();
     while news.changed().await {
         let (figures, seal) = news.take();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::process::Signal;
+use spotsweep_protocol::stop::StopReason;
 use tokio::time::Instant;
 
 use crate::config::Config;
@@ -23,7 +24,7 @@ pub(crate) enum Cause {
     /// The container or the instance is about to end.
     Interrupted(String),
     /// `trial-claim` refused a report: the trial is another attempt's.
-    Fenced(String),
+    Fenced(StopReason),
 }
 
 /// A request to stop the command.
@@ -39,7 +40,7 @@ pub(crate) struct Stop {
 
 impl Stop {
     /// The trial is another attempt's.
-    pub(crate) fn fenced(reason: String, config: &Config) -> Self {
+    pub(crate) fn fenced(reason: StopReason, config: &Config) -> Self {
         Self::after_signal(Cause::Fenced(reason), config.stop_signal, config)
     }
 

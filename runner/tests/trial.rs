@@ -140,7 +140,7 @@ async fn the_command_sees_the_gpus_that_ecs_has_given_to_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_grant_nothing_is_started() {
     fn refused(_: &str, _: usize) -> Answer {
-        Answer::Json(json!({"refused": {"reason": "attempt 3 has it"}}))
+        Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1, "by": 3}}}))
     }
     fn unknown(_: &str, _: usize) -> Answer {
         Answer::Status(404)
@@ -153,7 +153,7 @@ async fn without_a_grant_nothing_is_started() {
     }
     // How trial-claim behaves, exit code, least and most number of calls, what the log says.
     let cases: [(world::Invoke, i32, usize, usize, &str); 4] = [
-        (refused, 77, 1, 1, "attempt 3 has it"),
+        (refused, 77, 1, 1, "attempt 3 has the trial"),
         (unknown, 76, 1, 1, "trial-claim"),
         // Not the trial's fault: the next attempt may be answered.
         (down, 75, 2, 20, "trying again"),
@@ -175,7 +175,7 @@ async fn failing_reports_do_no_harm_and_a_refused_one_stops_the_training() {
         match (request, nth) {
             ("claim" | "access", nth) => kind(request, nth),
             ("report", 0) => Answer::FunctionError(json!("hiccup")),
-            _ => Answer::Json(json!({"refused": {"reason": "attempt 3 has it"}})),
+            _ => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1, "by": 3}}})),
         }
     }
     let world = World::start(fenced, well).await;
@@ -183,7 +183,11 @@ async fn failing_reports_do_no_harm_and_a_refused_one_stops_the_training() {
     let outcome = world.run(&[("SPOTSWEEP_UPLOAD_SECONDS", "60")], &["sh", "-c", script]).await;
 
     assert_eq!(outcome.code, Some(77), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("hiccup") && outcome.stderr.contains("attempt 3 has it"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("hiccup") && outcome.stderr.contains("attempt 3 has the trial"),
+        "{}",
+        outcome.stderr
+    );
     let reports = world.invocations("report");
     assert_eq!(reports[0]["metrics"], reports[1]["metrics"], "the lost figures were sent again");
     assert_eq!(world.invocations("end"), [] as [Value; 0]);

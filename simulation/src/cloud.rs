@@ -169,7 +169,7 @@ impl Cloud {
             }
             Command::TerminateJobs { sweep, jobs, reason } => {
                 for job in jobs {
-                    let request = serde_json::from_value(json!({ "jobId": job, "reason": reason }))?;
+                    let request = serde_json::from_value(json!({ "jobId": job, "reason": reason.for_batch() }))?;
                     let ended = self.calls.call("TerminateJob", || self.world().terminate_job(&request)).await?;
                     ended.map_err(|error| format!("{error:?}"))?;
                 }
@@ -187,7 +187,7 @@ impl Cloud {
             Command::Announce(announcement) => self.announce(announcement).await,
             Command::CancelWaiting { sweep, jobs, reason } => {
                 for job in jobs {
-                    let request = serde_json::from_value(json!({ "jobId": job, "reason": reason }))?;
+                    let request = serde_json::from_value(json!({ "jobId": job, "reason": reason.for_batch() }))?;
                     let ended = self.calls.call("CancelJob", || self.world().cancel_job(&request)).await?;
                     ended.map_err(|error| format!("{error:?}"))?;
                 }

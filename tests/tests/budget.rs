@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use spotsweep_control_plane::results::diagnosis::OVER_BUDGET;
 use spotsweep_control_plane::trial::JobStatus;
+use spotsweep_protocol::stop::StopReason;
 use spotsweep_simulation::harness::Account;
 use spotsweep_simulation::run::{Chaos, Simulation};
 
@@ -31,14 +31,17 @@ fn what_runs_goes_on_and_what_waits_does_not_start() {
     for (budget, words) in [("max_hours: 0.75", "0.75 hours"), ("max_usd: 0.2", "0.2 USD")] {
         let simulation = run(budget);
         let (sweeps, trials) = simulation.harness.store.state();
-        let stopped = sweeps[0].stopped.clone().unwrap_or_default();
+        let stopped = sweeps[0].stopped.as_ref().map(ToString::to_string).unwrap_or_default();
         assert!(stopped.contains(words), "{budget}: {stopped:?}");
         let succeeded = trials.iter().filter(|trial| trial.status == JobStatus::Succeeded).count();
         assert!((1..4).contains(&succeeded), "{budget}: {succeeded} succeeded");
         for trial in trials.iter().filter(|trial| trial.status == JobStatus::Failed) {
             let attempts = trial.attempts.values().filter_map(|attempt| attempt.reason.clone());
             let mut reasons = attempts.chain(trial.reason.clone());
-            assert!(reasons.any(|reason| reason.starts_with(OVER_BUDGET)), "{budget}: {trial:?}");
+            assert!(
+                reasons.any(|reason| matches!(reason.stopped(), Some(StopReason::Budget { .. }))),
+                "{budget}: {trial:?}"
+            );
         }
         let summary = summary(&simulation);
         assert_eq!((&summary["succeeded"], &summary["stopped"]), (&succeeded.into(), &stopped.into()), "{budget}");

@@ -293,7 +293,7 @@ async fn cancel(stack: &Stack) {
     for index in [running.parse::<usize>().unwrap(), 68] {
         let trial = &document["trials"][index];
         assert_eq!(trial["status"], "failed", "{trial}");
-        assert!(trial["reason"].as_str().unwrap().starts_with("spotsweep: cancelled by "), "{trial}");
+        assert!(trial["reason"].as_str().unwrap().starts_with("cancelled by "), "{trial}");
     }
     assert_eq!(status(stack, &sweep).await["stage"], "running");
     let again = run(stack, &["cancel", &sweep, &running]).await.said(0, "").out;

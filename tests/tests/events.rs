@@ -9,6 +9,7 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use spotsweep_control_plane::event::{self, Event, Job, ResourceChange};
 use spotsweep_control_plane::input::Input;
+use spotsweep_control_plane::trial::Reason;
 use spotsweep_control_plane::workspace::{SnapshotState, is_of_key};
 use spotsweep_protocol::claim::NoticeKind;
 use spotsweep_simulation::harness::{Account, Harness};
@@ -113,13 +114,13 @@ fn batch_events_parse_to_what_they_say() {
     };
     let Event::JobChanged(Job::Trial(failed)) = ours("batch-array-child-failed") else { panic!("not a trial") };
     assert_eq!((failed.index, failed.seen.ended[0].exit_code), (20_013, Some(1)));
-    assert_eq!(failed.seen.ended[0].reason.as_deref(), Some("Essential container in task exited"));
+    assert_eq!(failed.seen.ended[0].reason.as_ref().map(Reason::of_batch), Some("Essential container in task exited"));
 
     let Event::JobChanged(Job::Trial(reclaimed)) = ours("batch-array-child-spot-reclaimed-runnable") else {
         panic!("not a trial")
     };
     assert_eq!((reclaimed.index, reclaimed.seen.ended[0].exit_code), (20_007, None));
-    assert!(reclaimed.seen.ended[0].reason.as_ref().unwrap().starts_with("Host EC2 (instance i-"));
+    assert!(reclaimed.seen.ended[0].reason.as_ref().unwrap().of_batch().starts_with("Host EC2 (instance i-"));
     assert_eq!(
         reclaimed.seen.current,
         spotsweep_control_plane::trial::Attempt::default(),

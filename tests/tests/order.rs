@@ -47,7 +47,7 @@ async fn a_sweep_is_tracked_and_settles() {
     assert!(outcome[2].1 >= 3 && outcome[3].1 >= 2, "{outcome:?}");
     assert_eq!(trials[1].attempts[&1].exit_code, Some(3));
     let reclaimed = &trials[2].attempts[&1];
-    assert!(reclaimed.exit_code.is_none() && reclaimed.reason.as_ref().unwrap().starts_with("Host EC2"));
+    assert!(reclaimed.exit_code.is_none() && reclaimed.reason.as_ref().unwrap().of_batch().starts_with("Host EC2"));
     for attempt in trials.iter().flat_map(|trial| trial.attempts.values()) {
         assert!(attempt.started_at < attempt.stopped_at && attempt.log_stream.is_some(), "{attempt:?}");
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::PART_TRIALS;
+use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, FAILED, Failure};
@@ -31,8 +32,8 @@ const LONGEST_NAME: usize = 64;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Trials that run get SIGTERM and 30 seconds; those that wait never start. What they have collected by then stays. Their \
-volumes and snapshots are deleted, and the sweep settles, with the trials as failed and the reason \"spotsweep: \
-cancelled by <you>\"; no checkpoint of them is kept. It needs batch:TerminateJob.
+volumes and snapshots are deleted, and the sweep settles, with the trials as failed and the reason \"cancelled \
+by <you>\"; no checkpoint of them is kept. It needs batch:TerminateJob.
 
 Examples:
   spotsweep cancel digits-1a2b3c4d5e6f          every trial that has not ended
@@ -172,7 +173,7 @@ fn some(plan: &Plan, trials: &[Trial], indices: impl IntoIterator<Item = u32>) -
 /// Batch takes TerminateJob for a job that has ended, too, and does nothing.
 async fn end(found: &Found, ends: &Ends) -> Result<(), Failure> {
     let client = aws_sdk_batch::Client::new(&found.target.batch);
-    let reason = format!("spotsweep: cancelled by {}", user());
+    let reason = StopReason::Cancelled { by: user() }.for_batch();
     for (job, trials) in &ends.jobs {
         let ended = client.terminate_job().job_id(job).reason(&reason).send().await;
         ended.context(|| format!("cannot end job {job} of {}; what comes after it goes on", names(*trials)))?;

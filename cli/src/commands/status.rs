@@ -90,7 +90,7 @@ fn trial_json(trial: &Trial) -> Value {
         "status": show::state(trial.status),
         "attempts": trial.attempts.len(),
         "job": trial.job.to_string(),
-        "reason": trial.reason,
+        "reason": trial.reason.as_ref().map(ToString::to_string),
         "run_seconds": trial.run_seconds(),
         "metrics": trial.metrics,
     })
@@ -113,7 +113,12 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
             measured.and_then(|metric| metric.step).map_or_else(String::new, |step| step.to_string()),
             of_attempt(|attempt| &attempt.zone),
             of_attempt(|attempt| &attempt.instance),
-            trial.reason.clone().filter(|_| trial.status == JobStatus::Failed).unwrap_or_default(),
+            trial
+                .reason
+                .as_ref()
+                .filter(|_| trial.status == JobStatus::Failed)
+                .map(ToString::to_string)
+                .unwrap_or_default(),
         ]
     };
     std::iter::once(header.into()).chain(trials.iter().take(SHOWN_TRIALS).map(row)).collect()

@@ -150,7 +150,7 @@ fn of_attempt(
         news.push((at, what));
     }
     if attempt.was_interrupted() && !held.is_some_and(Attempt::was_interrupted) {
-        let (zone, reason) = (attempt.zone.clone(), attempt.reason.clone());
+        let (zone, reason) = (attempt.zone.clone(), attempt.reason.as_ref().map(ToString::to_string));
         news.push((attempt.stopped_at.unwrap_or(now), What::Interrupted { attempt: number, zone, reason }));
     }
     news
@@ -232,7 +232,7 @@ fn end(trial: &Trial) -> What {
 /// Why a trial has failed. The exit code says more than Batch's reason, which is the same for all of them.
 pub(crate) fn why(trial: &Trial) -> String {
     let exit_code = trial.attempts.values().next_back().and_then(|attempt| attempt.exit_code);
-    let reason = trial.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
+    let reason = trial.reason.as_ref().map_or_else(|| "no reason given".to_owned(), ToString::to_string);
     match exit_code {
         Some(code) => format!("{reason}, exit code {code}"),
         None => reason,
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn json_has_the_fields_that_the_page_promises() {
-        let failed = Trial { reason: Some("Essential container\nexited".to_owned()), ..trial(3, JobStatus::Failed) };
+        let failed = Trial { reason: Some("Essential container\nexited".into()), ..trial(3, JobStatus::Failed) };
         let [news] = &between(None, &failed, at(5))[..] else { unreachable!("one thing has happened") };
         let expected = serde_json::json!({
             "at": "1970-01-01T00:00:05Z", "trial": 3, "what": "failed", "attempts": 0,

@@ -211,7 +211,7 @@ fn news(before: Option<&Look>, after: &Look) -> Vec<Happening> {
         news.push(of_sweep(What::Stage { stage: after.sweep.stage.name() }));
     }
     let stopped = after.sweep.stopped.as_ref().filter(|_| before.is_none_or(|before| before.sweep.stopped.is_none()));
-    news.extend(stopped.map(|reason| of_sweep(What::Stopped { reason: reason.clone() })));
+    news.extend(stopped.map(|reason| of_sweep(What::Stopped { reason: reason.to_string() })));
     news.sort_by_key(|news| news.at);
     news
 }

@@ -33,7 +33,7 @@ pub(super) fn interrupted(zone: &str, from: i64, to: i64) -> Attempt {
         stopped_at: Some(at(to)),
         zone: Some(zone.to_owned()),
         instance: Some(format!("i-{zone}")),
-        reason: Some(format!("Host EC2 (instance i-{zone}) terminated.")),
+        reason: Some(format!("Host EC2 (instance i-{zone}) terminated.").into()),
         ..Attempt::default()
     }
 }

@@ -107,6 +107,8 @@ fn settling(trials: &[Trial]) -> String {
 mod tests {
     use super::super::queued::is_long;
     use super::*;
+    use spotsweep_protocol::stop::StopReason;
+
     use crate::live::samples::{at, look, parked, running, succeeded, trial};
 
     fn on(second: i64, total: u32, trials: Vec<Trial>) -> Vec<String> {
@@ -149,9 +151,9 @@ mod tests {
         );
         look.sweep.stage = Stage::Settling;
         assert_eq!(waits(&look), ["all trials have ended; results are being collected"]);
-        look.sweep.stopped = Some("its budget of 5 USD is reached".to_owned());
+        look.sweep.stopped = Some(StopReason::Budget { reached: "5 USD".to_owned() });
         look.sweep.stage = Stage::Settled;
-        assert_eq!(waits(&look), ["no further attempt starts: its budget of 5 USD is reached"]);
+        assert_eq!(waits(&look), ["no further attempt starts: budget reached: 5 USD"]);
     }
 
     #[test]

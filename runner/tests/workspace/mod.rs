@@ -229,7 +229,7 @@ async fn without_its_workspace_the_attempt_leaves_before_it_trains() {
         match request {
             "claim" => granted_workspace(false),
             "access" => generous(request, 0),
-            _ => Answer::Json(json!({"refused": {"reason": "attempt 3 has it"}})),
+            _ => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1, "by": 3}}})),
         }
     }
     // How trial-claim behaves, whether the volume appears, exit code, what the log says, requests.
@@ -238,7 +238,7 @@ async fn without_its_workspace_the_attempt_leaves_before_it_trains() {
         (waits_for_ever, true, 75, "snap-1", &["release"]),
         (generous, false, 75, "vol-0abc is granted, but has not appeared", &["claim", "access", "release"]),
         (unavailable_late, true, 75, "us-east-1b", &["claim", "access", "mounted"]),
-        (refused_late, true, 77, "attempt 3 has it", &["claim", "access", "mounted"]),
+        (refused_late, true, 77, "attempt 3 has the trial", &["claim", "access", "mounted"]),
     ];
     for (invoke, appears, code, message, requests) in cases {
         let world = World::start(invoke, well).await;
@@ -308,7 +308,7 @@ async fn an_attempt_on_an_instance_under_notice_claims_nothing_and_waits_for_its
 async fn a_fenced_attempt_leaves_the_workspace_in_order() {
     fn fenced(request: &str, nth: usize) -> Answer {
         match request {
-            "report" => Answer::Json(json!({"refused": {"reason": "attempt 3 has it"}})),
+            "report" => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1, "by": 3}}})),
             _ => generous(request, nth),
         }
     }

@@ -24,6 +24,7 @@ use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::trial::{AGENT_FAILED, HOST_GONE, INTERRUPTED_EXIT_CODE, NOT_STARTED};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
+use spotsweep_protocol::stop::StopReason;
 
 /// What stands before the name in a job definition's ARN.
 const ARN_RESOURCE: &str = ":job-definition/";
@@ -253,18 +254,18 @@ async fn find(client: &Client, name: JobName, queue: String) -> Executed {
     })
 }
 
-async fn terminate(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: String) -> Executed {
+async fn terminate(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: StopReason) -> Executed {
     for job in jobs {
-        client.terminate_job().job_id(job).reason(&reason).send().await?;
+        client.terminate_job().job_id(job).reason(reason.for_batch()).send().await?;
     }
     Ok(vec![Outcome::JobsTerminated(sweep)])
 }
 
 /// Of an array job CancelJob cancels the children that have not begun
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJob.html>).
-async fn cancel(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: String) -> Executed {
+async fn cancel(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: StopReason) -> Executed {
     for job in jobs {
-        client.cancel_job().job_id(job).reason(&reason).send().await?;
+        client.cancel_job().job_id(job).reason(reason.for_batch()).send().await?;
     }
     Ok(vec![Outcome::WaitingCancelled(sweep)])
 }

@@ -10,6 +10,7 @@ use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Prepared};
 use crate::workspace::{Call, TrialRef};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
+use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::Problem;
 
 /// One effect in the outside world.
@@ -53,8 +54,8 @@ pub enum Command {
         sweep: SweepId,
         /// Batch job ids.
         jobs: Vec<String>,
-        /// What Batch shows as the reason.
-        reason: String,
+        /// Why.
+        reason: StopReason,
     },
     /// S3: `<key>.plan.json`.
     WritePlan {
@@ -95,8 +96,8 @@ pub enum Command {
         sweep: SweepId,
         /// Batch job ids.
         jobs: Vec<String>,
-        /// What Batch shows as the reason.
-        reason: String,
+        /// Why.
+        reason: StopReason,
     },
     /// EC2, on a trial's workspace.
     Workspace(TrialRef, Call),

@@ -36,6 +36,7 @@ use crate::trial::JobStatus;
 use crate::workspace::WorkspacePlan;
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
+use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::{Budget, SweepFile};
 
 /// One dropped file.
@@ -61,7 +62,7 @@ pub struct Sweep {
     pub spent: Option<Spent>,
     /// Why no further attempt starts, once its budget is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stopped: Option<String>,
+    pub stopped: Option<StopReason>,
 }
 
 /// Where a sweep stands.

@@ -11,6 +11,8 @@
 //! observation is *merged*, field by field, by operations that commute and repeat without
 //! effect. The order of observations is (attempts ended, status), which Batch only ever raises.
 
+mod reason;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -18,8 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::stored::is_default;
 use crate::workspace::{TrialRef, Workspace};
+pub use reason::Reason;
 use spotsweep_protocol::claim::{Market, Metric, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::stop::StopReason;
 
 /// Most attempts that Batch makes of one job (fact 18).
 pub const JOB_ATTEMPTS: u32 = 10;
@@ -79,7 +83,7 @@ pub struct Observation {
     /// Its state.
     pub status: JobStatus,
     /// Batch's `statusReason`.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     /// The attempts that have ended, oldest first.
     pub ended: Vec<Attempt>,
     /// The attempt under way, as far as it is known.
@@ -104,9 +108,9 @@ pub struct Attempt {
     /// The container's exit code; absent after a spot reclaim (fact 12).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Why it ended, in Batch's words.
+    /// Why it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     /// CloudWatch Logs stream of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_stream: Option<String>,
@@ -145,12 +149,12 @@ impl Attempt {
     }
 
     fn is_reclaimed(&self) -> bool {
-        self.reason.as_ref().is_some_and(|reason| reason.starts_with(HOST_GONE))
+        self.reason.as_ref().is_some_and(|reason| reason.of_batch().starts_with(HOST_GONE))
     }
 
     /// An exit code is the only proof that a container ended by itself.
     fn ended_unseen(&self) -> bool {
-        let timed_out = self.reason.as_ref().is_some_and(|reason| reason.starts_with(TIMED_OUT));
+        let timed_out = self.reason.as_ref().is_some_and(|reason| reason.of_batch().starts_with(TIMED_OUT));
         self.exit_code.is_none() && !timed_out && !self.is_reclaimed()
     }
 
@@ -211,9 +215,9 @@ pub struct Trial {
     pub ended: u32,
     /// The job's state.
     pub status: JobStatus,
-    /// Batch's reason for that state.
+    /// Why it is in that state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     /// By `AWS_BATCH_JOB_ATTEMPT`, from 1.
     pub attempts: BTreeMap<u32, Attempt>,
     /// The newest attempt that has claimed the trial: it fences the older ones.
@@ -284,10 +288,10 @@ impl Trial {
         TrialRef { sweep: self.sweep.clone(), index: self.index }
     }
 
-    /// It ends here, for a reason that Batch does not tell.
-    pub fn fail(&mut self, reason: impl Into<String>) {
+    /// It ends here, as Batch's state of its job does not say.
+    pub fn fail(&mut self, reason: StopReason) {
         self.status = JobStatus::Failed;
-        self.reason = Some(reason.into());
+        self.reason = Some(Reason::Stopped(reason));
     }
 
     /// Whether it has ended for good.

@@ -8,6 +8,8 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::stop::StopReason;
+
 /// One request of an attempt. Unknown fields are tolerated, so an older function serves a newer runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimRequest {
@@ -200,8 +202,8 @@ pub enum Reply {
     Accepted {},
     /// The attempt must stop: a newer one has the trial, or the trial is over.
     Refused {
-        /// Why, for the log.
-        reason: String,
+        /// Why.
+        reason: StopReason,
     },
 }
 

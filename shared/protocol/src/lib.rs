@@ -6,3 +6,4 @@ pub mod claim;
 pub mod command_line;
 pub mod ids;
 mod python;
+pub mod stop;

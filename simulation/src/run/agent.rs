@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep_control_plane::results::diagnosis::{NO_WORKSPACE, OVER_BUDGET};
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_emulator::world::{AttemptKey, Start};
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, Metric, Outputs, Reply, Request, Seal};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::stop::StopReason;
 
 use super::chaos::OnSignal;
 use super::watch::Seen;
@@ -179,9 +179,7 @@ impl Simulation {
                     Some(_refused) => Next::Exit(REFUSED),
                 }
             }
-            Some(Reply::Refused { reason })
-                if [OVER_BUDGET, NO_WORKSPACE].iter().any(|expected| reason.starts_with(expected)) =>
-            {
+            Some(Reply::Refused { reason: StopReason::Budget { .. } | StopReason::Workspace { .. } }) => {
                 Next::Exit(REFUSED)
             }
             Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {})) => {

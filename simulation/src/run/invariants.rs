@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use spotsweep_control_plane::results::diagnosis::NO_WORKSPACE;
 use spotsweep_control_plane::settings::LONGEST_BACKOFF;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{JobStatus, Reason, Trial};
 use spotsweep_emulator::world::World;
 use spotsweep_emulator::world::ebs::VolumeState;
+use spotsweep_protocol::stop::StopReason;
 
 use super::agent::newest;
 use super::watch::Seen;
@@ -138,8 +138,8 @@ fn success_is_whole(run: &Simulation) -> Result<(), String> {
 /// Whether a trial failed because EC2 refused its workspace for good, and lost nothing by it.
 fn is_refused(run: &Simulation, trial: &Trial) -> bool {
     let lasts = run.chaos.unusable_key || matches!(run.chaos.denied, Some(("CreateVolume" | "AttachVolume", None)));
-    let reason = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_deref());
-    let is_told = reason.is_some_and(|reason| reason.starts_with(NO_WORKSPACE));
+    let reason = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
+    let is_told = matches!(reason.and_then(Reason::stopped), Some(StopReason::Workspace { .. }));
     trial.status == JobStatus::Failed && lasts && is_told && run.watch.sealed(&trial.of()) == 0
 }
 

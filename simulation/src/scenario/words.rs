@@ -26,7 +26,7 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
             batch(trial, status, vec![reclaimed(); number(ended)? as usize])
         }
         ["batch", status, "after", ended, "false", "starts"] => {
-            let reason = Some("CannotPullContainerError: manifest unknown".to_owned());
+            let reason = Some("CannotPullContainerError: manifest unknown".into());
             let not_started = Attempt { reason, ..Attempt::default() };
             batch(trial, status, vec![not_started; number(ended)? as usize])
         }
@@ -109,7 +109,7 @@ fn asked(words: &[&str]) -> Result<Ask, String> {
 }
 
 fn reclaimed() -> Attempt {
-    Attempt { reason: Some(format!("{HOST_GONE} (instance i-1) terminated.")), ..Attempt::default() }
+    Attempt { reason: Some(format!("{HOST_GONE} (instance i-1) terminated.").into()), ..Attempt::default() }
 }
 
 fn batch(trial: TrialRef, status: &str, ended: Vec<Attempt>) -> Result<Input, String> {

@@ -189,10 +189,10 @@ fn roll_attempts(trial: &mut Trial, fails: bool, is_open: bool, dice: &mut Dice)
         let stopped_at = (!is_last || !is_open).then(|| at(clock + seconds));
         let (exit_code, reason) = match (is_last, number % 2) {
             (true, _) if is_open => (None, None),
-            (true, _) if fails => (Some(1), Some("Essential container in task exited".to_owned())),
+            (true, _) if fails => (Some(1), Some("Essential container in task exited".into())),
             (true, _) => (Some(0), None),
-            (false, 0) => (Some(INTERRUPTED_EXIT_CODE), Some("Essential container in task exited".to_owned())),
-            (false, _) => (None, Some(format!("{HOST_GONE} (instance i-0{number}) terminated."))),
+            (false, 0) => (Some(INTERRUPTED_EXIT_CODE), Some("Essential container in task exited".into())),
+            (false, _) => (None, Some(format!("{HOST_GONE} (instance i-0{number}) terminated.").into())),
         };
         let (started_at, zone_name) = (Some(at(clock)), Some(ZONES[zone].to_owned()));
         let instance = Some(format!("i-0{:07x}", dice.below(1 << 28)));

@@ -18,7 +18,7 @@ pub(super) fn of(records: &Records<'_>) -> Result<Value, Failure> {
         Ok(json!({
             "index": index,
             "status": show::state(status),
-            "reason": trial.and_then(|trial| trial.reason.as_ref()),
+            "reason": trial.and_then(|trial| trial.reason.as_ref()).map(ToString::to_string),
             "parameters": parameters,
             "metrics": trial.map(|trial| json!(trial.metrics)).unwrap_or_else(|| json!({})),
             "attempts": trial.map(story::attempts).unwrap_or_default(),

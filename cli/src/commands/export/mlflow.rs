@@ -146,7 +146,10 @@ fn run_files(
         ("spotsweep.attempts", attempts.to_string()),
         ("spotsweep.status", show::state(trial.map_or(JobStatus::Submitted, |trial| trial.status)).to_owned()),
         ("spotsweep.rank", rank.map(|rank| rank.to_string()).unwrap_or_default()),
-        ("spotsweep.reason", failure.and_then(|trial| trial.reason.clone()).unwrap_or_default()),
+        (
+            "spotsweep.reason",
+            failure.and_then(|trial| trial.reason.as_ref()).map(ToString::to_string).unwrap_or_default(),
+        ),
     ];
     tags.iter()
         .filter(|(_, value)| !value.is_empty())

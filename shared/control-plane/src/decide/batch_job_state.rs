@@ -5,12 +5,12 @@ use super::{Context, Decision, resubmission, workspace};
 use crate::command::Command;
 use crate::event::{PartJob, TrialJob};
 use crate::input::Followup;
-use crate::results::diagnosis::GIVEN_UP;
 use crate::store::{Held, View};
 use crate::sweep::{Plan, Stage, Sweep};
 use crate::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};
 use crate::workspace::Fact;
 use spotsweep_protocol::ids::{DescribedJob, JobId};
+use spotsweep_protocol::stop::StopReason;
 
 /// `polled`: Batch was asked, and has not sent an event by itself.
 pub(super) fn trial(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> Decision {
@@ -86,7 +86,7 @@ fn give_up(trial: &Trial) -> Option<Command> {
     is_due.then(|| Command::TerminateJobs {
         sweep: trial.sweep.clone(),
         jobs: vec![trial.job.to_string()],
-        reason: format!("{GIVEN_UP} its container could not be started {starts} times in a row"),
+        reason: StopReason::NeverStarts { starts: u32::try_from(starts).unwrap_or(u32::MAX) },
     })
 }
 
@@ -159,7 +159,7 @@ pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> 
     }
     let mut trial = held.cloned().unwrap_or_else(|| Trial::new(job.sweep.clone(), index, job.job.clone()));
     if !trial.is_over() {
-        trial.fail("AWS Batch no longer knows this job");
+        trial.fail(StopReason::JobLost);
     }
     let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
     workspace::changed(sweep, held, trial, "lost", context).then_all(calls)

@@ -5,16 +5,17 @@
 
 use super::{Context, Decision, submission, workspace};
 use crate::command::Command;
-use crate::results::diagnosis::CANCELLED;
 use crate::store::{Held, View};
 use crate::sweep::{Plan, Sweep};
-use crate::trial::{JobStatus, Observation, Trial};
+use crate::trial::{JobStatus, Observation, Reason, Trial};
 use spotsweep_protocol::ids::{JobId, JobName, Run};
+use spotsweep_protocol::stop::StopReason;
 
 /// Whether another round is due.
 pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {
     let tried = trial.ended_attempts().count();
-    let is_cancelled = trial.reason.as_ref().is_some_and(|reason| reason.starts_with(CANCELLED));
+    let stopped = trial.reason.as_ref().and_then(Reason::stopped);
+    let is_cancelled = matches!(stopped, Some(StopReason::Cancelled { .. }));
     let goes_on = trial.is_worn_out() && !seen.was_stopped && tried < usize::from(plan.attempts);
     goes_on && sweep.stopped.is_none() && !is_cancelled
 }
@@ -65,9 +66,9 @@ pub(super) fn refused(view: &View, round: u32, message: &str, context: Context<'
     resubmitting(view, round, |sweep, held| {
         let mut trial = held.clone();
         trial.resubmitting = false;
-        let what = format!("AWS Batch refused to go on after {} attempts: {message}", trial.ended);
-        trial.fail(what.clone());
-        workspace::changed(sweep, Some(held), trial, what, context)
+        let reason = StopReason::Resubmission { attempts: trial.ended, cause: message.to_owned() };
+        trial.fail(reason.clone());
+        workspace::changed(sweep, Some(held), trial, reason.to_string(), context)
     })
 }
 

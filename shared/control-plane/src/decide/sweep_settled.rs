@@ -3,7 +3,6 @@
 use super::{Context, Decision};
 use crate::command::Command;
 use crate::input::Followup;
-use crate::results::diagnosis::OVER_BUDGET;
 use crate::results::gathered::{Gathered, Wanted};
 use crate::store::{Held, View};
 use crate::sweep::announcement::Announcement;
@@ -11,6 +10,7 @@ use crate::sweep::{Plan, Stage, Sweep};
 use crate::trial::Trial;
 use crate::workspace::Fact;
 use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
+use spotsweep_protocol::stop::StopReason;
 
 pub(super) fn settling(view: &View, id: &SweepId, checked: bool) -> Decision {
     with_settling(view, |sweep, plan| {
@@ -118,9 +118,9 @@ pub(super) fn stopped(view: &View, context: Context<'_>) -> Decision {
     let Some(reached) = sweep.over_budget(None, context.now).filter(|_| sweep.stopped.is_none()) else {
         return Decision::ignore("stopped already");
     };
-    let reason = format!("{OVER_BUDGET}: {reached}");
-    let cancel = Command::CancelWaiting { sweep: sweep.id.clone(), jobs: plan.jobs(), reason };
-    let sweep = Sweep { stopped: Some(reached.clone()), ..sweep.clone() };
+    let reason = StopReason::Budget { reached: reached.clone() };
+    let cancel = Command::CancelWaiting { sweep: sweep.id.clone(), jobs: plan.jobs(), reason: reason.clone() };
+    let sweep = Sweep { stopped: Some(reason), ..sweep.clone() };
     Decision::advance(reached).sweep(sweep, *due).then(cancel)
 }
 

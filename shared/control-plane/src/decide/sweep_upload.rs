@@ -22,6 +22,7 @@ use crate::sweep::{Plan, Prepared, Ranking, Stage, Sweep};
 use crate::workspace::{Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::Run;
+use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::{
     self as sweep_file, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, SweepFile, Workspace,
 };
@@ -295,8 +296,7 @@ pub(super) fn withdraw(sweep: &Sweep, refusal: &str) -> Command {
     if jobs.is_empty() {
         return reject(sweep, vec![refusal_problem(&sweep.upload, refusal)]);
     }
-    let reason = "spotsweep: a later part of the sweep was refused".to_owned();
-    Command::TerminateJobs { sweep: sweep.id.clone(), jobs, reason }
+    Command::TerminateJobs { sweep: sweep.id.clone(), jobs, reason: StopReason::Withdrawn }
 }
 
 fn refusal_problem(upload: &Upload, refusal: &str) -> Problem {

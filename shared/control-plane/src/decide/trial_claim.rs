@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use super::{Context, Decision, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
-use crate::results::diagnosis::{NO_WORKSPACE, OVER_BUDGET};
 use crate::store::{Held, View};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{End, Trial};
@@ -18,22 +17,23 @@ use spotsweep_protocol::claim::{
     Access, ByteRange, Found, Grant, Machine, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant,
 };
 use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::stop::StopReason;
 
 pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
     let Some(Held { record: sweep, .. }) = &view.sweep else {
-        return refuse(format!("there is no sweep {}", request.sweep));
+        return refuse(not_found(format!("sweep {}", request.sweep)));
     };
     let Some(plan) = sweep.plan.as_ref().filter(|plan| request.index < plan.trials) else {
-        return refuse(format!("sweep {} has no trial {}", request.sweep, request.index));
+        return refuse(not_found(format!("trial {} of sweep {}", request.index, request.sweep)));
     };
     let held = view.trial.as_ref().map(|held| &held.record);
     let due = view.trial.as_ref().and_then(|held| held.due);
     if let Some(known) = job_of(plan, held, request.index).filter(|known| *known != request.job) {
-        return refuse(format!("job {} is not the trial's, {known} is", request.job));
+        return refuse(not_found(format!("job {} of the trial: its job is {known}", request.job)));
     }
     let fence = held.and_then(|trial| trial.claimed_by).unwrap_or(0);
     if request.attempt < fence {
-        return refuse(format!("attempt {} is over, attempt {fence} has the trial", request.attempt));
+        return refuse(StopReason::Fenced { attempt: request.attempt, by: fence });
     }
     let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
     let asker = Asker { sweep, plan, held, due, trial, request, context };
@@ -73,12 +73,13 @@ impl Asker<'_> {
     fn claims(mut self, machine: &Machine) -> Decision {
         let attempt = self.request.attempt;
         if self.trial.is_over() || self.trial.ended >= attempt {
-            return refuse(format!("Batch has ended attempt {attempt} of this trial"));
+            return refuse(StopReason::AttemptEnded { attempt });
         }
         let has_begun = self.trial.claimed_by == Some(attempt);
-        let over_budget = self.sweep.stopped.clone().or_else(|| self.sweep.over_budget(None, self.context.now));
-        if let Some(reached) = over_budget.filter(|_| !has_begun) {
-            return self.stops(attempt, &reached);
+        let over_budget =
+            || self.sweep.over_budget(None, self.context.now).map(|reached| StopReason::Budget { reached });
+        if let Some(reason) = self.sweep.stopped.clone().or_else(over_budget).filter(|_| !has_begun) {
+            return self.stops(attempt, reason);
         }
         self.trial.claimed_by = Some(attempt);
         let record = self.trial.attempt(attempt);
@@ -98,7 +99,7 @@ impl Asker<'_> {
         }
         let reply = standing(&self.trial, attempt, self.context);
         if let Some(Reply::Refused { reason }) = &reply {
-            self.trial.attempt(attempt).reason = Some(reason.clone());
+            self.trial.attempt(attempt).reason = Some(reason.clone().into());
         }
         let what = format!("attempt {attempt} claims; {}", self.story());
         let line = Command::FindLine { request: self.request.clone(), bucket: self.sweep.upload.bucket.clone() };
@@ -110,16 +111,15 @@ impl Asker<'_> {
     }
 
     /// No further attempt starts: the runner leaves, and Batch ends the job.
-    fn stops(mut self, attempt: u32, reached: &str) -> Decision {
-        let reason = format!("{OVER_BUDGET}: {reached}");
-        self.trial.attempt(attempt).reason = Some(reason.clone());
-        self.write(format!("attempt {attempt} does not start: {reached}")).reply(Reply::Refused { reason })
+    fn stops(mut self, attempt: u32, reason: StopReason) -> Decision {
+        self.trial.attempt(attempt).reason = Some(reason.clone().into());
+        self.write(format!("attempt {attempt} does not start: {reason}")).reply(Reply::Refused { reason })
     }
 
     fn asks_for_access(self) -> Decision {
         let Asker { trial, request: TrialRequest { attempt, .. }, .. } = &self;
         if trial.claimed_by != Some(*attempt) || trial.is_over() || trial.ended >= *attempt {
-            return refuse(format!("attempt {attempt} does not have the trial"));
+            return refuse(StopReason::NotClaimed { attempt: *attempt });
         }
         let (request, role) = (self.request.clone(), self.context.settings.trial_role.clone());
         Decision::advance(format!("attempt {attempt} reads and writes for an hour"))
@@ -211,7 +211,7 @@ fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> 
         return None;
     }
     if let Some(why) = &workspace.refused {
-        return Some(Reply::Refused { reason: format!("{NO_WORKSPACE} {why}") });
+        return Some(Reply::Refused { reason: StopReason::Workspace { cause: why.clone() } });
     }
     let is_under_notice = workspace.wanted.as_ref().is_some_and(|place| workspace.is_under_notice(place));
     // An attempt that leaves such an instance can be started there again at once, and costs one more.
@@ -245,7 +245,7 @@ pub(super) fn granted(
 ) -> Decision {
     let plan = view.sweep.as_ref().and_then(|held| held.record.plan.as_ref());
     let (Some(plan), Some(Held { record: trial, .. })) = (plan, &view.trial) else {
-        return refuse("the trial is not known any more".into());
+        return refuse(not_found("record of the trial any more".to_owned()));
     };
     if let Some(reply) = standing(trial, request.attempt, context) {
         return Decision::ignore("the workspace has left meanwhile").reply(reply);
@@ -272,6 +272,10 @@ pub(super) fn lent(access: &Access) -> Decision {
     Decision::advance("lent").reply(Reply::Access(access.clone()))
 }
 
-fn refuse(reason: String) -> Decision {
-    Decision::ignore(reason.clone()).reply(Reply::Refused { reason })
+fn refuse(reason: StopReason) -> Decision {
+    Decision::ignore(reason.to_string()).reply(Reply::Refused { reason })
+}
+
+fn not_found(what: String) -> StopReason {
+    StopReason::NotFound { what }
 }

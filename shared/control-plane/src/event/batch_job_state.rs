@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{Envelope, Event, Job, ParseError, PartJob, TrialJob, detail};
-use crate::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Observation};
+use crate::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Reason};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run};
 
 pub(super) const DETAIL_TYPE: &str = "Batch Job State Change";
@@ -163,7 +163,7 @@ fn observation(job: JobId, mut found: JobDetail) -> Result<Observation, ParseErr
             (Attempt::default(), None)
         }
     };
-    let (status, reason) = (found.status, found.status_reason);
+    let (status, reason) = (found.status, found.status_reason.map(Reason::from));
     Ok(Observation { job, status, reason, ended, current, container_instance, was_stopped })
 }
 
@@ -209,8 +209,8 @@ fn attempt(mut found: AttemptDetail, essential: &Essential) -> Result<Attempt, P
         exit_code: container.exit_code,
         // That the host is gone says more than whatever the container said of its end.
         reason: match found.status_reason {
-            Some(gone) if gone.starts_with(HOST_GONE) => Some(gone),
-            other => container.reason.or(other),
+            Some(gone) if gone.starts_with(HOST_GONE) => Some(gone.into()),
+            other => container.reason.or(other).map(Reason::from),
         },
         log_stream: container.log_stream_name,
         ..Attempt::default()
@@ -252,7 +252,10 @@ mod tests {
             let detail =
                 json!({ "container": container, "startedAt": 1, "stoppedAt": 2, "statusReason": status_reason });
             let attempt = attempt(serde_json::from_value(detail).unwrap(), &Essential::of(&[])).unwrap();
-            assert_eq!((attempt.reason.as_deref(), attempt.was_interrupted()), (Some(expected), is_reclaim));
+            assert_eq!(
+                (attempt.reason.as_ref().map(Reason::of_batch), attempt.was_interrupted()),
+                (Some(expected), is_reclaim)
+            );
         }
     }
 

@@ -33,7 +33,7 @@ fn counted(before: &Trial, after: &Trial) -> Vec<(Name, f64)> {
 fn history(end: JobStatus) -> Vec<Observation> {
     let attempt = |from, to| Attempt { started_at: Some(at(from)), stopped_at: Some(at(to)), ..Attempt::default() };
     let ended = [
-        Attempt { reason: Some(format!("{HOST_GONE} (instance i-1) terminated.")), ..attempt(10, 20) },
+        Attempt { reason: Some(format!("{HOST_GONE} (instance i-1) terminated.").into()), ..attempt(10, 20) },
         Attempt { exit_code: Some(INTERRUPTED_EXIT_CODE), ..attempt(35, 50) },
         Attempt { exit_code: Some(i32::from(end != JobStatus::Succeeded)), ..attempt(57, 90) },
     ];

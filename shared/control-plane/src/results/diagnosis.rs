@@ -5,7 +5,8 @@
 //! and the end of the trial's log are held against the table below; the first line that fits counts.
 
 use crate::sweep::Plan;
-use crate::trial::{MAX_FALSE_STARTS, Trial};
+use crate::trial::{MAX_FALSE_STARTS, Reason, Trial};
+use spotsweep_protocol::stop::StopReason;
 
 /// Why a trial failed, as far as its end tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,18 +18,6 @@ pub struct Diagnosis {
     /// The last lines of its log, oldest first.
     pub log_lines: Vec<String>,
 }
-
-/// How the reason that Batch gives for the cancellation of a sweep over its budget begins.
-pub const OVER_BUDGET: &str = "spotsweep: budget reached";
-
-/// How the reason that the `cancel` command gives begins.
-pub const CANCELLED: &str = "spotsweep: cancelled";
-
-/// How the reason begins that Batch is given for a job whose container does not start.
-pub const GIVEN_UP: &str = "spotsweep: given up:";
-
-/// How the reason begins where EC2 refuses a trial's workspace for good.
-pub const NO_WORKSPACE: &str = "spotsweep: EC2 refuses the workspace:";
 
 /// What is looked at.
 #[derive(Clone, Copy)]
@@ -44,14 +33,7 @@ enum In {
 /// Where, one of which texts, what it means, what to do.
 type Line = (In, &'static [&'static str], &'static str, &'static str);
 
-const TABLE: [Line; 14] = [
-    (
-        In::Reason,
-        &[OVER_BUDGET],
-        "stopped: the sweep's budget was reached",
-        "raise `budget` in the sweep file and run `spotsweep retry`",
-    ),
-    (In::Reason, &[CANCELLED], "cancelled by hand", "`spotsweep retry` runs it again"),
+const TABLE: [Line; 10] = [
     (
         In::Reason,
         &["OutOfMemoryError"],
@@ -120,28 +102,16 @@ const TABLE: [Line; 14] = [
     ),
     (
         In::Reason,
-        &[GIVEN_UP, "Task failed to start", "AGENT"],
+        &["Task failed to start", "AGENT"],
         "the container could not be started",
         "Docker, the image's registry or the ECS agent refused it; the instance's own log says more",
-    ),
-    (
-        In::Reason,
-        &["no longer knows this job"],
-        "lost: Batch had forgotten the job before anybody asked",
-        "look into the log group; `spotsweep retry` runs it again",
-    ),
-    (
-        In::Reason,
-        &["refused to go on"],
-        "Batch refused to start it again",
-        "mend what its words say, and run `spotsweep retry`",
     ),
 ];
 
 /// The diagnosis of a failed trial.
 pub fn diagnose(trial: &Trial, plan: &Plan, log_lines: Vec<String>) -> Diagnosis {
     let found = |(cause, advice): (String, &str)| (Some(cause), Some(advice.to_owned()));
-    let (cause, advice) = without_workspace(trial)
+    let (cause, advice) = stopped(trial)
         .or_else(|| known(trial, &log_lines))
         .or_else(|| worn_out(trial, plan))
         .or_else(|| never_started(trial))
@@ -150,18 +120,43 @@ pub fn diagnose(trial: &Trial, plan: &Plan, log_lines: Vec<String>) -> Diagnosis
     Diagnosis { cause, advice, log_lines }
 }
 
-/// EC2 gives no volume, and its words say why.
-fn without_workspace(trial: &Trial) -> Option<(String, &'static str)> {
-    let why = trial.attempts.values().next_back()?.reason.as_ref()?.strip_prefix(NO_WORKSPACE)?;
-    let advice = "fix what EC2 names (a permission of the control plane's roles, the KMS key, or the snapshot that \
-        `workspace` names), and run `spotsweep retry`";
-    Some((format!("EC2 refuses the workspace:{why}"), advice))
+/// Where spotsweep itself stopped it.
+fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
+    let last = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
+    let reason = last.and_then(Reason::stopped).or_else(|| trial.reason.as_ref()?.stopped())?;
+    let (cause, advice) = match reason {
+        StopReason::Budget { .. } => {
+            ("stopped: the sweep's budget was reached", "raise `budget` in the sweep file and run `spotsweep retry`")
+        }
+        StopReason::Cancelled { .. } => ("cancelled by hand", "`spotsweep retry` runs it again"),
+        StopReason::Workspace { .. } => (
+            "",
+            "fix what EC2 names (a permission of the control plane's roles, the KMS key, or the snapshot that \
+             `workspace` names), and run `spotsweep retry`",
+        ),
+        StopReason::JobLost => (
+            "lost: Batch had deleted the job before its end was recorded",
+            "look into the log group; `spotsweep retry` runs it again",
+        ),
+        StopReason::Resubmission { .. } => {
+            ("Batch refused to start it again", "fix what the reason names, and run `spotsweep retry`")
+        }
+        // The end of another attempt says more, and Batch's own reason of a failed start.
+        StopReason::NeverStarts { .. }
+        | StopReason::Fenced { .. }
+        | StopReason::AttemptEnded { .. }
+        | StopReason::NotClaimed { .. }
+        | StopReason::NotFound { .. }
+        | StopReason::Withdrawn
+        | StopReason::Other => return None,
+    };
+    Some((if cause.is_empty() { reason.to_string() } else { cause.to_owned() }, advice))
 }
 
 /// By the table.
 fn known(trial: &Trial, log: &[String]) -> Option<(String, &'static str)> {
-    let last = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_deref());
-    let reasons = [last, trial.reason.as_deref()];
+    let last = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
+    let reasons = [last, trial.reason.as_ref()].map(|reason| reason.map(Reason::of_batch));
     let in_reason = |text: &&str| reasons.iter().flatten().any(|reason| reason.contains(*text));
     let in_log = |text: &&str| log.iter().any(|line| line.contains(*text));
     let (_, _, cause, advice) = TABLE.iter().find(|(place, texts, _, _)| match place {
@@ -178,7 +173,7 @@ fn known(trial: &Trial, log: &[String]) -> Option<(String, &'static str)> {
 fn never_started(trial: &Trial) -> Option<(String, &'static str)> {
     let starts = trial.false_starts();
     (starts >= MAX_FALSE_STARTS).then(|| {
-        let cause = format!("{starts} attempts in a row ended without an exit code or a reason");
+        let cause = format!("the container could not be started, {starts} times in a row");
         (cause, "look at the instances in ECS: the agent, Docker, and the image's registry")
     })
 }
@@ -223,7 +218,7 @@ mod tests {
         (trial.status, trial.ended) = (JobStatus::Failed, 1);
         let attempt = trial.attempt(1);
         attempt.exit_code = exit_code;
-        attempt.reason = (!reason.is_empty()).then(|| reason.to_owned());
+        attempt.reason = (!reason.is_empty()).then(|| reason.into());
         trial
     }
 
@@ -248,7 +243,6 @@ mod tests {
             (None, "Host EC2 (instance i-1) terminated.", "", "interrupted 1 times"),
             (Some(3), usual, "ValueError: lr must be positive\n\n", "exit code 3: ValueError: lr must be positive"),
             (None, "spotsweep: cancelled by somebody", "", "cancelled by hand"),
-            (Some(77), "spotsweep: EC2 refuses the workspace: UnauthorizedOperation", "", "refuses the workspace"),
             (None, "spotsweep: budget reached: 5 USD", "", "budget was reached"),
         ];
         for (code, reason, log, wanted) in ends {

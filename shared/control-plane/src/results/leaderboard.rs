@@ -100,8 +100,9 @@ fn why(trial: &Trial) -> String {
         .attempts
         .values()
         .next_back()
-        .and_then(|attempt| attempt.reason.clone())
-        .or_else(|| trial.reason.clone())
+        .and_then(|attempt| attempt.reason.as_ref())
+        .or(trial.reason.as_ref())
+        .map(ToString::to_string)
         .unwrap_or_default()
 }
 
@@ -147,7 +148,7 @@ pub fn summary_json(
             "unpriced_seconds": spent.unpriced_seconds,
             "saving": spent.saving(),
         },
-        "stopped": sweep.stopped,
+        "stopped": sweep.stopped.as_ref().map(ToString::to_string),
     });
     Ok(summary.to_string())
 }

@@ -5,7 +5,7 @@ fn at(second: i64) -> Option<Timestamp> {
 }
 
 fn seen(status: JobStatus, ended: &[Attempt], current: Attempt) -> Observation {
-    let reason = Some(format!("{status:?} after {}", ended.len()));
+    let reason = Some(format!("{status:?} after {}", ended.len()).into());
     Observation {
         job: JobId::from("job:4".to_owned()),
         status,

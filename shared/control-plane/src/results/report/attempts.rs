@@ -39,7 +39,7 @@ pub(super) fn bars(trial: &Trial, now: Timestamp) -> Vec<AttemptBar> {
                 .map(Timestamp::as_millisecond),
             ending,
             exit_code: attempt.exit_code,
-            reason: attempt.reason.as_deref().map(|reason| cut(reason, MAX_REASON)),
+            reason: attempt.reason.as_ref().map(|reason| cut(&reason.to_string(), MAX_REASON)),
             moved_from: zone_before.filter(|before| attempt.zone.as_ref().is_some_and(|zone| zone != before)),
         });
     }

@@ -54,7 +54,8 @@ fn failure(trial: &Trial, diagnosis: &Diagnosis) -> Failure {
 /// that its container has ended.
 fn cause(trial: &Trial, diagnosis: &Diagnosis) -> String {
     let last = trial.attempts.values().next_back();
-    let words = diagnosis.cause.clone().or_else(|| last?.reason.clone()).or_else(|| trial.reason.clone());
+    let reason = last.and_then(|attempt| attempt.reason.as_ref()).or(trial.reason.as_ref());
+    let words = diagnosis.cause.clone().or_else(|| reason.map(ToString::to_string));
     let words = words.filter(|words| !words.is_empty());
     cut(
         &match (words, exit_code(trial)) {

@@ -1,0 +1,147 @@
+//! Why spotsweep itself stops an attempt, a trial or a sweep. Records, replies and the reasons that AWS Batch keeps have
+//! the same type.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Before each reason that Batch is given: its `statusReason` has no type.
+const PREFIX: &str = "spotsweep: ";
+const BUDGET: &str = "budget reached: ";
+const CANCELLED: &str = "cancelled by ";
+const NEVER_STARTS: (&str, &str) = ("its container could not be started ", " times in a row");
+const WITHDRAWN: &str = "a later part of the sweep was refused";
+
+/// Why spotsweep stops an attempt, a trial or a sweep.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "stop", rename_all = "kebab-case")]
+pub enum StopReason {
+    /// A newer attempt has claimed the trial.
+    Fenced {
+        /// The attempt that is stopped.
+        attempt: u32,
+        /// The attempt that has the trial.
+        by: u32,
+    },
+    /// Batch has reported the end of the attempt.
+    AttemptEnded {
+        /// The attempt.
+        attempt: u32,
+    },
+    /// The attempt has not claimed the trial.
+    NotClaimed {
+        /// The attempt.
+        attempt: u32,
+    },
+    /// There is no such sweep, trial or job.
+    NotFound {
+        /// What there is not.
+        what: String,
+    },
+    /// The sweep's budget is reached.
+    Budget {
+        /// Which limit, and how.
+        reached: String,
+    },
+    /// `spotsweep cancel`.
+    Cancelled {
+        /// The user's name.
+        by: String,
+    },
+    /// The job's container does not start.
+    NeverStarts {
+        /// Failed starts in a row.
+        starts: u32,
+    },
+    /// EC2 refuses the trial's workspace permanently.
+    Workspace {
+        /// EC2's reason.
+        cause: String,
+    },
+    /// Batch does not know the trial's job any more.
+    JobLost,
+    /// Batch refused the trial's next job.
+    Resubmission {
+        /// Attempts that have ended.
+        attempts: u32,
+        /// Batch's reason.
+        cause: String,
+    },
+    /// Batch refused a later array job of the sweep, so the earlier ones end.
+    Withdrawn,
+    /// A reason of a newer version, which a runner in an older image may receive.
+    #[serde(other)]
+    Other,
+}
+
+impl StopReason {
+    /// The reason that TerminateJob and CancelJob are given. [`StopReason::of_batch`] reads it back.
+    pub fn for_batch(&self) -> String {
+        format!("{PREFIX}{self}")
+    }
+
+    /// The reason that [`StopReason::for_batch`] wrote; `None` for a reason of Batch's own.
+    pub fn of_batch(reason: &str) -> Option<Self> {
+        let reason = reason.strip_prefix(PREFIX)?;
+        if let Some(reached) = reason.strip_prefix(BUDGET) {
+            return Some(Self::Budget { reached: reached.to_owned() });
+        }
+        if let Some(by) = reason.strip_prefix(CANCELLED) {
+            return Some(Self::Cancelled { by: by.to_owned() });
+        }
+        let (before, after) = NEVER_STARTS;
+        if let Some(starts) = reason.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)) {
+            return Some(Self::NeverStarts { starts: starts.parse().ok()? });
+        }
+        (reason == WITHDRAWN).then_some(Self::Withdrawn)
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fenced { attempt, by } => write!(to, "attempt {attempt} is over, attempt {by} has the trial"),
+            Self::AttemptEnded { attempt } => write!(to, "Batch has ended attempt {attempt} of this trial"),
+            Self::NotClaimed { attempt } => write!(to, "attempt {attempt} does not have the trial"),
+            Self::NotFound { what } => write!(to, "there is no {what}"),
+            Self::Budget { reached } => write!(to, "{BUDGET}{reached}"),
+            Self::Cancelled { by } => write!(to, "{CANCELLED}{by}"),
+            Self::NeverStarts { starts } => write!(to, "{}{starts}{}", NEVER_STARTS.0, NEVER_STARTS.1),
+            Self::Workspace { cause } => write!(to, "EC2 refuses the workspace: {cause}"),
+            Self::JobLost => to.write_str("AWS Batch does not know this job any more"),
+            Self::Resubmission { attempts, cause } => {
+                write!(to, "AWS Batch refused the next job after {attempts} attempts: {cause}")
+            }
+            Self::Withdrawn => to.write_str(WITHDRAWN),
+            Self::Other => to.write_str("a newer version of spotsweep stopped it"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_batch_is_given_is_read_back() {
+        let given = [
+            StopReason::Budget { reached: "10 USD: 10.02 USD so far".into() },
+            StopReason::Cancelled { by: "jo@host: again".into() },
+            StopReason::NeverStarts { starts: 5 },
+            StopReason::Withdrawn,
+        ];
+        for reason in given {
+            assert_eq!(StopReason::of_batch(&reason.for_batch()), Some(reason));
+        }
+        for foreign in ["", "Host EC2 (instance i-1) terminated.", "cancelled by Jo", "spotsweep: later words"] {
+            assert_eq!(StopReason::of_batch(foreign), None);
+        }
+    }
+
+    #[test]
+    fn an_older_runner_stops_for_a_newer_reason() {
+        let newer = r#"{"stop": "eclipse", "until": 7}"#;
+        assert_eq!(serde_json::from_str::<StopReason>(newer).unwrap(), StopReason::Other);
+    }
+}
