@@ -9,6 +9,7 @@ use std::time::Duration;
 use spotsweep_control_plane::settings::LEASE;
 use spotsweep_control_plane::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
 use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
+use spotsweep_protocol::functions::FUNCTIONS;
 use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::harness::Harness;
 use spotsweep_simulation::invocation::{Invoked, Mishap};
@@ -221,6 +222,16 @@ const SERVICES: [(&str, Wanted); 10] = [
     ("bus_and_topics", |role| role.contains_key("events:PutEvents") && role.contains_key("sns:Publish")),
     ("results", |role| role.contains_key("pricing:GetProducts")),
 ];
+
+#[test]
+fn every_function_has_a_folder_and_a_place_in_the_template() {
+    let expected = BTreeSet::from(FUNCTIONS.map(str::to_owned));
+    let template = Permissions::of_template(CONTROL_PLANE).unwrap().functions;
+    assert_eq!(template.into_keys().collect::<BTreeSet<_>>(), expected, "infra/control-plane.yaml");
+    let folders = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions")).unwrap();
+    let folders = folders.map(|folder| folder.unwrap().file_name().into_string().unwrap());
+    assert_eq!(folders.collect::<BTreeSet<_>>(), expected, "functions/");
+}
 
 #[test]
 fn every_function_opens_the_services_that_its_role_allows() {

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use serde_json::Value;
+use spotsweep_protocol::functions::CLAIM;
 use tokio::process::{Child, Command};
 
 use super::cpu_share::CpuShare;
@@ -150,7 +151,7 @@ const LAMBDA: [(&str, &str); 19] = [
     ("SPOTSWEEP_TABLE", "spotsweep"),
     ("SPOTSWEEP_QUEUE", "spotsweep"),
     ("SPOTSWEEP_JOB_DEFINITION", "train"),
-    ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+    ("SPOTSWEEP_CLAIM_FUNCTION", CLAIM),
     ("SPOTSWEEP_TRIAL_ROLE", "arn:aws:iam::000000000000:role/trial"),
 ];
 

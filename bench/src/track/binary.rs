@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
+use spotsweep_protocol::functions::CLAIM;
 use spotsweep_tests::course::{Course, kind};
 use spotsweep_tests::local::{Invocation, Outcome, Sandbox, Stack, Table, service_time};
 
@@ -134,7 +135,7 @@ fn function(setup: &Setup, endpoint: &str, table: &str) -> Sandbox {
     // The log as Lambda has it with `LogFormat: JSON` (infra/control-plane.yaml).
     let variables = [
         ("SPOTSWEEP_TABLE", table),
-        ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+        ("SPOTSWEEP_CLAIM_FUNCTION", CLAIM),
         ("SPOTSWEEP_TRIAL_ROLE", "arn:aws:iam::000000000000:role/trial"),
         ("AWS_LAMBDA_LOG_FORMAT", "JSON"),
         ("AWS_LAMBDA_LOG_LEVEL", "INFO"),

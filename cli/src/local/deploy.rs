@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aws_config::SdkConfig;
 use aws_sdk_s3::primitives::ByteStream;
+use spotsweep_protocol::functions::CLAIM;
 
 use crate::failure::{Context, Failure};
 use crate::local::checkout::Checkout;
@@ -20,8 +21,6 @@ pub(crate) const BUCKET: &str = "spotsweep-local";
 const ARTIFACTS: &str = "spotsweep-local-artifacts";
 /// Name of the CloudFormation stack.
 pub(crate) const STACK: &str = "spotsweep-local";
-/// The one function that no rule calls: the runner does.
-pub(crate) const CLAIM_FUNCTION: &str = "trial-claim";
 
 /// The template and the zips, ready to be uploaded.
 #[derive(Debug)]
@@ -100,7 +99,7 @@ impl Package {
         for name in &self.packaged.functions {
             let missing = || format!("the control plane is deployed, but its function {name} is not there");
             functions.get_function().function_name(name).send().await.context(missing)?;
-            if name == CLAIM_FUNCTION {
+            if name == CLAIM {
                 continue;
             }
             let missing = || format!("the control plane is deployed, but its rule {name} is not there");

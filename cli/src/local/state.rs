@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spotsweep_protocol::functions::CLAIM;
 use tokio::time::{Instant, sleep};
 
 use crate::failure::{Context, Failure};
 use crate::local::batch::QUEUE;
-use crate::local::deploy::{BUCKET, CLAIM_FUNCTION};
+use crate::local::deploy::BUCKET;
 use crate::local::stack::Stack;
 
 /// How long a probe's lock may be mistaken for a host's.
@@ -52,7 +53,7 @@ impl State {
             table: stack.table().to_owned(),
             queue: QUEUE.to_owned(),
             job_definition: job_definition.to_owned(),
-            claim_function: CLAIM_FUNCTION.to_owned(),
+            claim_function: CLAIM.to_owned(),
             functions_log: stack.functions_log().to_owned(),
             jobs_logs: stack.jobs_logs(),
         }

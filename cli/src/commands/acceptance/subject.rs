@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use aws_sdk_batch::types::{ComputeResource, CrType};
 use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::Filter;
+use spotsweep_protocol::functions::CLAIM;
 
 use super::super::doctor::stack::Deployment;
 use super::sweep::Pace;
@@ -13,8 +14,6 @@ use crate::target::Target;
 
 /// The tag by which a deployment's instances are known (`infra/compute.yaml`).
 const TAG: &str = "spotsweep:compute";
-/// The function that runners call. Its variables are all functions'.
-const CLAIM: &str = "trial-claim";
 
 /// EC2 throttles an account as a whole, and a run costs more than a few calls.
 const EC2_TRIES: u32 = 8;

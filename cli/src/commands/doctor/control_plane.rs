@@ -5,15 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_eventbridge::types::RuleState;
 use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput;
 use aws_sdk_lambda::types::{LastUpdateStatus, State};
+use spotsweep_protocol::functions::{CLAIM, FUNCTIONS};
 
 use super::finding::Finding;
 use super::stack::Deployment;
 use crate::target::Target;
 
-/// The functions. All but the one that runners call have a rule of the same name.
-const FUNCTIONS: [&str; 7] =
-    ["sweep-upload", "batch-job-state", "spot-interruption", "ebs-state", "trial-claim", "sweep-settled", "reconcile"];
-const WITHOUT_RULE: &str = "trial-claim";
 const DEPLOY: &str = "deploy again: `sam build && sam deploy` in infra/ (docs/deploy.md)";
 
 /// This command's, and the functions' of the same checkout.
@@ -122,7 +119,7 @@ fn mixed(all: &[(&str, GetFunctionConfigurationOutput)]) -> Option<Finding> {
 pub(super) async fn rules(target: &Target, deployment: &Deployment) -> Vec<Finding> {
     let client = aws_sdk_eventbridge::Client::new(&target.config);
     let mut findings = Vec::new();
-    for function in FUNCTIONS.into_iter().filter(|function| *function != WITHOUT_RULE) {
+    for function in FUNCTIONS.into_iter().filter(|function| *function != CLAIM) {
         let name = format!("{}{function}", deployment.prefix());
         match client.describe_rule().name(&name).send().await {
             Ok(rule) if rule.state() == Some(&RuleState::Disabled) => {

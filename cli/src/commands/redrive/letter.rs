@@ -3,12 +3,9 @@
 use aws_sdk_sqs::types::Message;
 use serde::Deserialize;
 use serde_json::Value;
+use spotsweep_protocol::functions::FUNCTIONS;
 
 use super::queue::Kind;
-
-/// The functions, and the nouns that name them. A message can name any function of the account; only these are called.
-const FUNCTIONS: [&str; 7] =
-    ["sweep-upload", "batch-job-state", "spot-interruption", "ebs-state", "trial-claim", "sweep-settled", "reconcile"];
 
 /// An event that did not get through.
 #[derive(Debug, Clone, Default, PartialEq)]
