@@ -14,6 +14,7 @@ def load(path):
     return module
 
 
+sys.dont_write_bytecode = True  # mdBook copies every file of docs/ into the site
 sys.path.append(str(ROOT / "docs/images"))
 record, site = load(ROOT / "docs/images/record.py"), load(ROOT / "docs/site.py")
 
