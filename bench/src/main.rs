@@ -8,7 +8,6 @@
 mod cold_start;
 mod cost;
 mod row;
-mod runtime_api;
 mod setup;
 mod status;
 mod storm;

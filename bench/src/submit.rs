@@ -4,12 +4,13 @@
 //! Ours is the real `sweep-upload`, the peer `peers/submit.py`: the same file, in turns. "Warm" begins where the
 //! function has its event, and where the script has imported what it needs.
 
+use std::time::Instant;
+
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, Select,
 };
 use spotsweep_tests::local::{Account, Call, DEFINITION, Observed, Outcome, QUEUE, Stack, Usage, service_time};
 use tokio::process::Command;
-use tokio::time::Instant;
 
 use crate::row::{Row, Target};
 use crate::setup::Setup;

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Instant;
 
+use axum::Router;
 use serde_json::Value;
 use spotsweep_protocol::functions::CLAIM;
+use spotsweep_tests::local::{RuntimeApi, RuntimeMoment as Moment};
 use tokio::process::{Child, Command};
 
 use super::cpu_share::CpuShare;
 use super::function::Function;
-use crate::runtime_api::{Moment, RuntimeApi};
 
 /// Memory of Lambda's smallest functions.
 pub(super) const SMALLEST_MB: f64 = 128.0;
@@ -79,7 +80,8 @@ impl Program<'_> {
     /// # Panics
     /// Where it fails; its output says why.
     pub(super) async fn start(&self) -> Started {
-        let mut api = RuntimeApi::serve([&self.function.event]).await;
+        let mut api = RuntimeApi::serve(Router::new()).await;
+        api.send(&self.function.event);
         let mut command = self.command(&api.address);
         let begun = Instant::now();
         let mut process = command.spawn().expect("the program can be started");
@@ -91,7 +93,8 @@ impl Program<'_> {
             };
             match moment {
                 Moment::Asked(at) => drop(init.get_or_insert(at)),
-                Moment::Failed(error) => unreachable!("{self} failed: {error}"),
+                Moment::Sent(_) => {}
+                Moment::Failed(_, error) => unreachable!("{self} failed: {error}"),
                 Moment::Answered(at, answer) => {
                     let rss_mb = high_water_mark_mb(&process);
                     process.kill().await.expect("the process is ours");

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -11,7 +12,6 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, copy, sink};
 use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use super::aws::{CREDENTIAL, REGION};
 use super::proxy::{Call, Proxy};

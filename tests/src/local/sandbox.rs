@@ -3,30 +3,23 @@
 
 use std::fs::File;
 use std::future::pending;
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{Response, StatusCode};
-use axum::routing::{get, post};
+use axum::http::Response;
 use serde_json::Value;
-use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
 
 use super::aws::{CREDENTIAL, REGION};
 use super::proxy::{self, Call, Proxy};
+use super::runtime_api::{Moment as RuntimeMoment, RuntimeApi};
 use super::usage::Usage;
-
-/// The functions' own timeout (infra/control-plane.yaml).
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A function and what it reaches.
 #[derive(Debug, Clone)]
@@ -92,22 +85,19 @@ pub enum Outcome {
 pub struct Warm {
     /// When it was started.
     pub began: Instant,
-    events: mpsc::UnboundedSender<Value>,
-    outcomes: mpsc::UnboundedReceiver<(Outcome, Instant)>,
+    api: RuntimeApi,
+    killed: mpsc::UnboundedReceiver<(String, Instant)>,
     port: Arc<Port>,
     process: Child,
-    serving: JoinHandle<()>,
 }
 
-/// All that the process can reach.
+/// AWS, as the process reaches it.
 #[derive(Debug)]
 struct Port {
-    events: tokio::sync::Mutex<mpsc::UnboundedReceiver<Value>>,
-    handed: Mutex<Option<Instant>>,
     kill: Option<Kill>,
     proxy: Proxy,
     asked: Mutex<usize>,
-    ended: mpsc::UnboundedSender<(Outcome, Instant)>,
+    killed: mpsc::UnboundedSender<(String, Instant)>,
 }
 
 impl Sandbox {
@@ -127,23 +117,13 @@ impl Sandbox {
     /// # Panics
     /// Where it can't be started.
     pub async fn start(&self, kill: Option<Kill>) -> Warm {
-        let (ended, outcomes) = mpsc::unbounded_channel();
-        let (events, waiting) = mpsc::unbounded_channel();
-        let port = Arc::new(Port {
-            events: waiting.into(),
-            handed: Mutex::default(),
-            kill,
-            proxy: Proxy::new(&self.endpoint, &self.batch),
-            asked: Mutex::default(),
-            ended,
-        });
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("there is a free port");
-        let address = listener.local_addr().expect("a bound port has an address").to_string();
-        let router = router(Arc::clone(&port));
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await.expect("a listener serves") });
+        let (sender, killed) = mpsc::unbounded_channel();
+        let proxy = Proxy::new(&self.endpoint, &self.batch);
+        let port = Arc::new(Port { kill, proxy, asked: Mutex::default(), killed: sender });
+        let api = RuntimeApi::serve(Router::new().fallback(forward).with_state(Arc::clone(&port))).await;
         let began = Instant::now();
-        let process = self.command(&address).spawn().expect("the function can be started");
-        Warm { began, events, outcomes, port, process, serving }
+        let process = self.command(&api.address).spawn().expect("the function can be started");
+        Warm { began, api, killed, port, process }
     }
 
     fn command(&self, address: &str) -> Command {
@@ -173,13 +153,21 @@ impl Warm {
     /// # Panics
     /// Where the process ends by itself or does not answer in time.
     pub async fn invoke(&mut self, event: &Value) -> Invocation {
-        self.events.send(event.clone()).expect("the port holds the receiver");
-        let outcome = tokio::select! {
-            outcome = timeout(TIMEOUT, self.outcomes.recv()) => outcome.expect("the function answers in time"),
-            status = self.process.wait() => unreachable!("the function ended: {status:?}"),
+        self.api.send(event);
+        let mut handed = self.began;
+        let (outcome, ended) = loop {
+            let moment = tokio::select! {
+                moment = self.api.moment() => moment,
+                Some((at_call, at)) = self.killed.recv() => break (Outcome::Killed(at_call), at),
+                status = self.process.wait() => unreachable!("the function ended: {status:?}"),
+            };
+            match moment {
+                RuntimeMoment::Asked(_) => {}
+                RuntimeMoment::Sent(at) => handed = at,
+                RuntimeMoment::Answered(at, answer) => break (Outcome::Answered(answer), at),
+                RuntimeMoment::Failed(at, error) => break (Outcome::Failed(error), at),
+            }
         };
-        let (outcome, ended) = outcome.expect("the port holds the sender");
-        let handed = lock(&self.port.handed).unwrap_or(self.began);
         let traffic = self.port.proxy.take();
         Invocation {
             calls: traffic.iter().map(|call| call.name.clone()).collect(),
@@ -204,49 +192,13 @@ impl Warm {
     /// Where the process is not ours.
     pub async fn stop(mut self) {
         self.process.kill().await.expect("the process is ours");
-        self.serving.abort();
     }
-}
-
-/// Lambda's Runtime API (docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html); whatever else is
-/// asked for is an AWS call.
-fn router(port: Arc<Port>) -> Router {
-    Router::new()
-        .route("/2018-06-01/runtime/invocation/next", get(next))
-        .route("/2018-06-01/runtime/invocation/{id}/response", post(response))
-        .route("/2018-06-01/runtime/invocation/{id}/error", post(error))
-        .route("/2018-06-01/runtime/init/error", post(error))
-        .fallback(forward)
-        .with_state(port)
-}
-
-async fn next(State(port): State<Arc<Port>>) -> Response<Body> {
-    let Some(event) = port.events.lock().await.recv().await else {
-        return pending().await;
-    };
-    *lock(&port.handed) = Some(Instant::now());
-    let deadline = jiff::Timestamp::now() + TIMEOUT;
-    Response::builder()
-        .header("lambda-runtime-aws-request-id", "8476a536-e9f4-11e8-9739-2dfe598c3fcd")
-        .header("lambda-runtime-deadline-ms", deadline.as_millisecond())
-        .header("lambda-runtime-invoked-function-arn", "arn:aws:lambda:us-east-1:000000000000:function:under-test")
-        .header("lambda-runtime-trace-id", "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700")
-        .body(Body::from(event.to_string()))
-        .expect("well-formed headers")
-}
-
-async fn response(State(port): State<Arc<Port>>, body: String) -> StatusCode {
-    port.end(Outcome::Answered(serde_json::from_str(&body).unwrap_or(Value::String(body))))
-}
-
-async fn error(State(port): State<Arc<Port>>, body: String) -> StatusCode {
-    port.end(Outcome::Failed(serde_json::from_str(&body).unwrap_or(Value::String(body))))
 }
 
 async fn forward(State(port): State<Arc<Port>>, request: Request) -> Response<Body> {
     let name = proxy::name(&request);
     let call = {
-        let mut asked = lock(&port.asked);
+        let mut asked = port.asked.lock().unwrap_or_else(PoisonError::into_inner);
         *asked += 1;
         *asked - 1
     };
@@ -257,21 +209,12 @@ async fn forward(State(port): State<Arc<Port>>, request: Request) -> Response<Bo
 }
 
 impl Port {
-    fn end(&self, outcome: Outcome) -> StatusCode {
-        // Refused only when the process is not waited for any more.
-        let _ = self.ended.send((outcome, Instant::now()));
-        StatusCode::ACCEPTED
-    }
-
     /// Where the process is to die, it never hears again.
     async fn point(&self, here: Kill, name: &str) {
         if self.kill == Some(here) {
-            self.end(Outcome::Killed(format!("{:?} {name}", here.moment)));
+            // Refused only when the process is not waited for any more.
+            let _ = self.killed.send((format!("{:?} {name}", here.moment), Instant::now()));
             pending::<()>().await;
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! Lambda's Runtime API (docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html), with a clock.
 
-use std::collections::VecDeque;
+use std::future::pending;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -14,63 +14,77 @@ use axum::serve::ListenerExt;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// The functions' own timeout (infra/control-plane.yaml).
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Hands out events, one after the other. Serves until it is dropped.
+/// Serves events to one function, in the order in which they are sent, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct RuntimeApi {
+pub struct RuntimeApi {
     /// For AWS_LAMBDA_RUNTIME_API: `127.0.0.1:<port>`.
-    pub(crate) address: String,
+    pub address: String,
+    events: mpsc::UnboundedSender<Value>,
     moments: mpsc::UnboundedReceiver<Moment>,
     serving: JoinHandle<()>,
 }
 
-/// What a function does at its Runtime API, and when.
+/// What happens at the Runtime API, and when.
 #[derive(Debug)]
-pub(crate) enum Moment {
-    /// It asks for an event, whether one is left or not.
+pub enum Moment {
+    /// The function asks for an event, whether one is left or not.
     Asked(Instant),
-    /// It has answered one.
+    /// An event goes to the function.
+    Sent(Instant),
+    /// The function has answered an event.
     Answered(Instant, Value),
-    /// It could not start, or an event failed.
-    Failed(Value),
+    /// The function could not start, or an event failed.
+    Failed(Instant, Value),
 }
 
+#[derive(Debug)]
 struct Port {
-    events: Mutex<VecDeque<String>>,
+    events: Mutex<mpsc::UnboundedReceiver<Value>>,
     moments: mpsc::UnboundedSender<Moment>,
 }
 
 impl RuntimeApi {
-    /// Serves these events to whoever asks. Who asks for more waits for ever, as between two events on Lambda.
-    pub(crate) async fn serve<'a>(events: impl IntoIterator<Item = &'a Value>) -> Self {
+    /// Listens on a free port. Requests for anything else go to `aws`.
+    ///
+    /// # Panics
+    /// Where no port is free.
+    pub async fn serve(aws: Router) -> Self {
         let (sender, moments) = mpsc::unbounded_channel();
-        let events = Mutex::new(events.into_iter().map(Value::to_string).collect());
+        let (events, waiting) = mpsc::unbounded_channel();
         let router = Router::new()
             .route("/2018-06-01/runtime/invocation/next", get(next))
             .route("/2018-06-01/runtime/invocation/{id}/response", post(response))
             .route("/2018-06-01/runtime/invocation/{id}/error", post(error))
             .route("/2018-06-01/runtime/init/error", post(error))
-            .with_state(Arc::new(Port { events, moments: sender }));
+            .with_state(Arc::new(Port { events: waiting.into(), moments: sender }))
+            .fallback_service(aws);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("there is a free port");
         let address = listener.local_addr().expect("a bound port has an address").to_string();
         // Where that fails, an answer may be late, not wrong.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         // Serving ends with the program or with this handle.
         let serving = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
-        Self { address, moments, serving }
+        Self { address, events, moments, serving }
     }
 
-    /// The next thing that the function does.
+    /// Queues an event for the function. A function that asks for more waits for ever, as between two events on Lambda.
+    pub fn send(&self, event: &Value) {
+        self.events.send(event.clone()).expect("the port holds the receiver");
+    }
+
+    /// What happens next.
     ///
     /// # Panics
-    /// Where it does nothing for longer than it may live.
-    pub(crate) async fn moment(&mut self) -> Moment {
-        let moment = tokio::time::timeout(TIMEOUT, self.moments.recv()).await;
+    /// Where nothing happens for longer than the function may live.
+    pub async fn moment(&mut self) -> Moment {
+        let moment = timeout(TIMEOUT, self.moments.recv()).await;
         moment.expect("the function goes on in time").expect("the port holds the sender")
     }
 }
@@ -82,34 +96,37 @@ impl Drop for RuntimeApi {
 }
 
 impl Port {
-    fn tell(&self, moment: Moment) -> StatusCode {
-        // Refused only when nobody listens any more.
+    fn report(&self, moment: Moment) -> StatusCode {
+        // Refused only when the function is not waited for any more.
         let _ = self.moments.send(moment);
         StatusCode::ACCEPTED
     }
 }
 
 async fn next(State(port): State<Arc<Port>>) -> Response<Body> {
-    port.tell(Moment::Asked(Instant::now()));
-    let event = port.events.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    let Some(event) = event else {
-        return std::future::pending().await;
+    port.report(Moment::Asked(Instant::now()));
+    let Some(event) = port.events.lock().await.recv().await else {
+        return pending().await;
     };
+    port.report(Moment::Sent(Instant::now()));
     Response::builder()
         .header("lambda-runtime-aws-request-id", "8476a536-e9f4-11e8-9739-2dfe598c3fcd")
         .header("lambda-runtime-deadline-ms", (Timestamp::now() + TIMEOUT).as_millisecond())
-        .header("lambda-runtime-invoked-function-arn", "arn:aws:lambda:us-east-1:000000000000:function:measured")
+        .header("lambda-runtime-invoked-function-arn", "arn:aws:lambda:us-east-1:000000000000:function:under-test")
         .header("lambda-runtime-trace-id", "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700")
         .header("content-type", "application/json")
-        .body(Body::from(event))
+        .body(Body::from(event.to_string()))
         .expect("well-formed headers")
 }
 
 async fn response(State(port): State<Arc<Port>>, body: String) -> StatusCode {
-    let now = Instant::now();
-    port.tell(Moment::Answered(now, serde_json::from_str(&body).unwrap_or(Value::String(body))))
+    port.report(Moment::Answered(Instant::now(), read(body)))
 }
 
 async fn error(State(port): State<Arc<Port>>, body: String) -> StatusCode {
-    port.tell(Moment::Failed(serde_json::from_str(&body).unwrap_or(Value::String(body))))
+    port.report(Moment::Failed(Instant::now(), read(body)))
+}
+
+fn read(body: String) -> Value {
+    serde_json::from_str(&body).unwrap_or(Value::String(body))
 }
