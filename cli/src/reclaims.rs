@@ -13,7 +13,7 @@ use std::time::Instant;
 use serde_json::Value;
 use spotsweep_control_plane::sweep::Plan;
 use spotsweep_control_plane::trial::Trial;
-use spotsweep_emulator::world::batch::DescribeJobs;
+use spotsweep_world::batch::DescribeJobs;
 
 use crate::local::batch::ZONES;
 use crate::local::stack::{NOTICE, Stack};

@@ -22,10 +22,10 @@ use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::sweep::announcement::Announcement;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_emulator::world::World;
 use spotsweep_protocol::claim::{Access, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
 use spotsweep_sweep_file::trials;
+use spotsweep_world::World;
 
 use crate::calls::{Calls, Unanswered};
 use crate::sabotage::Sabotage;

@@ -10,7 +10,7 @@ use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_control_plane::sweep::announcement::{Announcement, SOURCE};
-use spotsweep_emulator::world::{self, AttemptKey, Effect, World};
+use spotsweep_world::{AttemptKey, Effect, Settings as WorldSettings, Timings, World};
 
 use crate::calls::Calls;
 use crate::cloud::Cloud;
@@ -45,7 +45,7 @@ pub struct Harness {
 #[derive(Debug, Clone)]
 pub struct Account {
     /// How long things take.
-    pub timings: world::Timings,
+    pub timings: Timings,
     /// Availability zones, each with a subnet.
     pub zones: Vec<String>,
     /// Instance type of the compute environment.
@@ -62,7 +62,7 @@ impl Default for Account {
     /// Two zones, four small instances, no volumes.
     fn default() -> Self {
         Self {
-            timings: world::Timings::default(),
+            timings: Timings::default(),
             zones: ["us-east-1a", "us-east-1b"].map(String::from).into(),
             instance_type: "c7i.large",
             max_vcpus: 8,
@@ -84,7 +84,7 @@ impl Harness {
     /// Where the emulator refuses the queue or the job definition.
     pub fn with(seed: u64, account: &Account) -> Self {
         let now = Timestamp::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-        let mut world = World::new(world::Settings {
+        let mut world = World::new(WorldSettings {
             region: "us-east-1".into(),
             account: "000000000000".into(),
             zones: account.zones.clone(),

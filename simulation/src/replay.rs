@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use spotsweep_emulator::trace::{Trace, TraceError};
+use spotsweep_world::trace::{Trace, TraceError};
 
 pub use figures::{Figures, Report};
 pub use parameters::Parameters;

@@ -14,10 +14,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_control_plane::input::Input;
 use spotsweep_control_plane::sweep::Stage;
-use spotsweep_emulator::Timings;
-use spotsweep_emulator::world::{AttemptKey, Effect, Start};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
+use spotsweep_world::Timings;
+use spotsweep_world::{AttemptKey, Effect, Start};
 
 use crate::harness::{Account, Harness};
 use crate::invocation::Invoked;

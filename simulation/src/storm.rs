@@ -16,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::Stage as Standing;
-use spotsweep_emulator::world::{AttemptKey, Effect, Timings};
+use spotsweep_world::{AttemptKey, Effect, Timings};
 
 use crate::harness::{Account, Harness};
 use clock::{Clock, Stage};

@@ -7,7 +7,6 @@ from circles import CRATES, ROOT, circles
 
 # Crate and folder, and how many modules are in a circle there. A circle that is broken is deleted here.
 OPEN = {
-    ("emulator", "crate"): 2,
     ("simulation", "replay"): 5,
 }
 

@@ -13,11 +13,11 @@ use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState,
 };
-use spotsweep_emulator::world::{InstanceState, Service, Trouble};
 use spotsweep_emulator::{Config, Emulator};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::parse;
 use spotsweep_tests::local::config;
+use spotsweep_world::{InstanceState, Service, Trouble};
 
 /// An emulator with one running instance, and the executor that talks to it.
 struct Rig {

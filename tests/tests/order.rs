@@ -4,8 +4,8 @@
 use serde_json::Value;
 use spotsweep_control_plane::sweep::{Stage, Sweep};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
-use spotsweep_emulator::world::AttemptKey;
 use spotsweep_simulation::harness::Harness;
+use spotsweep_world::AttemptKey;
 
 const FILE: &str = "method: grid\nmetric: {name: loss}\nparameters: {lr: {values: [1, 2, 3, 4]}}\n";
 

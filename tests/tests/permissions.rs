@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use spotsweep_control_plane::settings::LEASE;
 use spotsweep_control_plane::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
-use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
 use spotsweep_protocol::functions::FUNCTIONS;
 use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::harness::Harness;
 use spotsweep_simulation::invocation::{Invoked, Mishap};
 use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
+use spotsweep_world::ebs::{CreateVolume, Tags};
 
 /// What functions need beside the calls that they make in a simulation: function, or any; action; why.
 const BEYOND: [(&str, &str, &str); 9] = [

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Parser;
-use spotsweep_emulator::trace::Trace;
 use spotsweep_simulation::replay::{Figures, Parameters, Plan, Policy, ReplayError, Report, Windows, read, replay};
+use spotsweep_world::trace::Trace;
 
 /// Seconds of a tick of these windows.
 const TICK: u64 = 60;

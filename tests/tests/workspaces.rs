@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use spotsweep_emulator::Timings;
-use spotsweep_emulator::world::Trouble;
-use spotsweep_emulator::world::ebs::{CreateVolume, Tags};
 use spotsweep_simulation::harness::Account;
 use spotsweep_simulation::run::{BY_HAND, Chaos, RECONCILE, Simulation};
+use spotsweep_world::Timings;
+use spotsweep_world::Trouble;
+use spotsweep_world::ebs::{CreateVolume, Tags};
 
 const SWEEP: &str = "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\n";
 

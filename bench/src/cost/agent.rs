@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spotsweep_emulator::world::{AttemptKey, Start};
+use spotsweep_world::{AttemptKey, Start};
 
 /// One attempt.
 #[derive(Debug, Clone)]

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
 use spotsweep_control_plane::event::{self, Event};
 use spotsweep_control_plane::handle::{HandleError, handle};
-use spotsweep_emulator::Timings;
-use spotsweep_emulator::world::{AttemptKey, Effect};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_tests::course::Unpublished;
 use spotsweep_tests::local::Table;
+use spotsweep_world::Timings;
+use spotsweep_world::{AttemptKey, Effect};
 
 use super::agent::Agent;
 use super::patience::Patient;

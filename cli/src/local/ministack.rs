@@ -23,7 +23,7 @@ use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
 const PROGRAM: &str = include_str!("ministack.py");
 /// Stands before it where `RECORD` names a folder.
 const RECORDER: &str = include_str!("record.py");
-/// Names the folder in which all requests are recorded, the emulator's too (`emulator/src/http/record.rs`).
+/// Names the folder in which all requests are recorded, the emulator's too (`emulator/server/src/http/record.rs`).
 const RECORD: &str = "SPOTSWEEP_RECORD";
 /// The services that the emulator serves.
 const EMULATED: [&str; 5] = [

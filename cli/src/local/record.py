@@ -1,6 +1,6 @@
 """Writes the requests that reach ministack, and the sessions of roles, into the folder SPOTSWEEP_RECORD.
 
-One line of JSON for each form of a request, as emulator/src/http/record.rs writes them. ministack's
+One line of JSON for each form of a request, as emulator/server/src/http/record.rs writes them. ministack's
 answers are not recorded but for status and error code: they are no work of this project's, and hold
 credentials. Nor are the contents of objects and the payloads of functions, which no service model
 describes.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use jiff::Timestamp;
 use serde_json::Value;
-use spotsweep_emulator::world::World;
 use spotsweep_emulator::{Config, Emulator, Volumes};
+use spotsweep_world::World;
 use tokio::time::timeout;
 
 use crate::failure::{Context, Failure};

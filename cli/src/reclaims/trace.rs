@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use spotsweep_emulator::trace::{Change, Trace};
+use spotsweep_world::trace::{Change, Trace};
 
 use super::Turn;
 use crate::failure::{Context, Failure};

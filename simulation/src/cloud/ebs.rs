@@ -5,8 +5,8 @@ use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, Origin, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState, WorkspacePlan, is_denied,
 };
-use spotsweep_emulator::world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
-use spotsweep_emulator::world::{ApiError, Failure, Filter, InstanceState, Selection, Service, World};
+use spotsweep_world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
+use spotsweep_world::{ApiError, Failure, Filter, InstanceState, Selection, Service, World};
 
 use super::{Cloud, Executed};
 use crate::sabotage::Sabotage;

@@ -1,7 +1,7 @@
 //! What a planted defect does to calls.
 
 use spotsweep_control_plane::workspace::{Call, Fact, NewVolume, TrialRef};
-use spotsweep_emulator::world::ebs::SnapshotState;
+use spotsweep_world::ebs::SnapshotState;
 
 use super::Cloud;
 use crate::sabotage::Sabotage;

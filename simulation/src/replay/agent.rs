@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_emulator::world::{AttemptKey, Start};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_world::{AttemptKey, Start};
 
 use super::Policy;
 use super::ledger::MIB_PER_GIB;

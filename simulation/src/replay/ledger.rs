@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use spotsweep_control_plane::sweep::spent::Spent;
-use spotsweep_emulator::trace::Trace;
-use spotsweep_emulator::world::World;
+use spotsweep_world::World;
+use spotsweep_world::trace::Trace;
 
 use super::{Parameters, Policy};
 use crate::calls::Call;

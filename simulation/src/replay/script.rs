@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use spotsweep_emulator::world::ebs::{AttachVolume, AttachmentState, CreateSnapshot, CreateVolume};
-use spotsweep_emulator::world::ebs::{SnapshotState, Tags, VolumeState};
-use spotsweep_emulator::world::{ApiError, Failure, Service, World};
+use spotsweep_world::ebs::{AttachVolume, AttachmentState, CreateSnapshot, CreateVolume};
+use spotsweep_world::ebs::{SnapshotState, Tags, VolumeState};
+use spotsweep_world::{ApiError, Failure, Service, World};
 
 use super::agent::{Agent, Doing, Fetch, Next};
 use super::stage::Stage;
@@ -132,8 +132,7 @@ impl Stage<'_> {
     /// Trained to the end: the volume is deleted by hand, its snapshots are forgotten.
     pub(super) fn clean_up(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let volume = agent.volume.clone().ok_or("an end without a volume")?;
-        let request =
-            spotsweep_emulator::world::ebs::DetachVolume { volume, instance: None, device: None, force: false };
+        let request = spotsweep_world::ebs::DetachVolume { volume, instance: None, device: None, force: false };
         self.ec2("DetachVolume", |world| world.detach_volume(&request))?;
         self.discarded.push(request.volume);
         Ok(Next::Exit(0))

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
-use spotsweep_emulator::Timings;
-use spotsweep_emulator::trace::Change;
+use spotsweep_world::Timings;
+use spotsweep_world::trace::Change;
 
 use super::ledger::MIB_PER_GIB;
 use super::stage::{Happening, INSTANCE_TYPE, RECONCILE, Stage};

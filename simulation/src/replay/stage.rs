@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use spotsweep_control_plane::handle::HandleError;
 use spotsweep_control_plane::sweep;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_emulator::trace::{Change, Trace};
-use spotsweep_emulator::world::{AttemptKey, Effect};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
+use spotsweep_world::trace::{Change, Trace};
+use spotsweep_world::{AttemptKey, Effect};
 
 use super::agent::{Agent, Doing, TRIAL};
 use super::ledger::{Ledger, Outcome};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use spotsweep_control_plane::sweep;
-use spotsweep_emulator::trace::Trace;
+use spotsweep_world::trace::Trace;
 
 use super::ledger::Outcome;
 use super::stage::Stage;

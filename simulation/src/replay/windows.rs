@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-use spotsweep_emulator::trace::Trace;
+use spotsweep_world::trace::Trace;
 
 use super::ReplayError;
 

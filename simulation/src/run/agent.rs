@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_control_plane::workspace::TrialRef;
-use spotsweep_emulator::world::{AttemptKey, Start};
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, Metric, Outputs, Reply, Request, Seal};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_world::{AttemptKey, Start};
 
 use super::chaos::OnSignal;
 use super::watch::Seen;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::Value;
-use spotsweep_emulator::world::Service;
+use spotsweep_world::Service;
 
 use super::{Happening, RECONCILE, Simulation};
 use crate::invocation::Mishap;

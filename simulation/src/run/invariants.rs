@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use spotsweep_control_plane::settings::LONGEST_BACKOFF;
 use spotsweep_control_plane::trial::{JobStatus, Reason, Trial};
-use spotsweep_emulator::world::World;
-use spotsweep_emulator::world::ebs::VolumeState;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_world::World;
+use spotsweep_world::ebs::VolumeState;
 
 use super::agent::newest;
 use super::watch::Seen;

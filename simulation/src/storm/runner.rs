@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_emulator::world::{AttemptKey, Start};
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Reply, Request, Seal};
+use spotsweep_world::{AttemptKey, Start};
 
 use super::Scene;
 use super::functions::asked;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_emulator::world::AttemptKey;
 use spotsweep_protocol::claim::{NoticeKind, Request};
+use spotsweep_world::AttemptKey;
 
 use super::{Agent, Doing, GRACE, IMDS_POLL, Next, SAVING};
 use crate::run::chaos::OnSignal;

@@ -1,0 +1,121 @@
+//! Containers as child processes: each in its own process group, with its own root folder.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::Pid;
+use tokio::process::{Child, Command};
+
+use super::groups::Groups;
+use super::volumes::Disk;
+use crate::Config;
+use spotsweep_world::{AttemptKey, Start};
+
+/// The folder of containers' output within the work folder.
+pub(super) const LOGS: &str = "logs";
+
+/// What every container starts from.
+pub(crate) struct Host {
+    work_dir: PathBuf,
+    entrypoint: Vec<String>,
+    job_env: Vec<(String, String)>,
+    endpoint: String,
+    disk: Disk,
+    /// What gives a container its own mounts, where volumes are block devices.
+    unshare: Option<PathBuf>,
+    pub(super) groups: Groups,
+}
+
+impl Host {
+    pub(crate) fn new(config: Config, endpoint: &str, disk: Disk, unshare: Option<PathBuf>, groups: Groups) -> Self {
+        Host {
+            work_dir: config.work_dir,
+            entrypoint: config.entrypoint,
+            job_env: config.job_env,
+            endpoint: endpoint.to_owned(),
+            disk,
+            unshare,
+            groups,
+        }
+    }
+
+    /// Starts a container.
+    ///
+    /// # Errors
+    /// The container's reason, in the words of the ECS agent.
+    pub(super) fn start(&self, start: &Start) -> Result<Child, String> {
+        let root = self.work_dir.join("attempts").join(folder(&start.attempt));
+        let log = self.work_dir.join(LOGS).join(&start.log_stream);
+        let cwd = image_folder(&start.image)?.unwrap_or_else(|| root.clone());
+        let devices = self.disk.devices(&start.instance);
+        let command: Vec<&String> = self.entrypoint.iter().chain(&start.command).collect();
+        let Some((program, _)) = command.split_first() else {
+            return Err("CannotStartContainerError: no command specified".to_owned());
+        };
+        let apart = self.apart();
+        let mut words = apart.iter().map(OsString::as_os_str).chain(command.iter().map(|word| word.as_ref()));
+        let cannot = |what: &str, path: &Path, error: std::io::Error| {
+            format!("CannotStartContainerError: {what} {}: {error}", path.display())
+        };
+        for folder in [&root, &devices] {
+            std::fs::create_dir_all(folder).map_err(|error| cannot("mkdir", folder, error))?;
+        }
+        let open = || {
+            std::fs::create_dir_all(log.parent().unwrap_or(&self.work_dir))?;
+            let log = std::fs::File::options().create(true).append(true).open(&log)?;
+            Ok((log.try_clone()?, log))
+        };
+        let (stdout, stderr) = open().map_err(|error| cannot("open", &log, error))?;
+        let child = Command::new(words.next().unwrap_or_default())
+            .args(words)
+            .env_clear()
+            .envs(self.job_env.iter().map(|(name, value)| (name, value)))
+            .envs(start.environment.iter().map(|(name, value)| (name, value)))
+            .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("{}/imds/{}", self.endpoint, start.instance))
+            .env("SPOTSWEEP_ROOT", &root)
+            .env("SPOTSWEEP_DEV", &devices)
+            .current_dir(cwd)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(stderr)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| cannot("exec", Path::new(program), error))?;
+        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            self.groups.add(start.attempt.clone(), pid, &start.instance, &root);
+        }
+        Ok(child)
+    }
+
+    /// What is put before a command so that its mounts are its own, as in a container.
+    fn apart(&self) -> Vec<OsString> {
+        let Some(unshare) = &self.unshare else { return Vec::new() };
+        let options = ["--mount", "--propagation", "private", "--"].map(OsString::from);
+        std::iter::once(unshare.clone().into_os_string()).chain(options).collect()
+    }
+}
+
+/// `<job id>-<index>-<attempt>`; index 0 for a plain job.
+fn folder(key: &AttemptKey) -> String {
+    let (job, index) = key.job.split_once(':').unwrap_or((&key.job, "0"));
+    format!("{job}-{index}-{}", key.attempt)
+}
+
+/// An image `file:///folder` is that folder; any other image is an empty one.
+fn image_folder(image: &str) -> Result<Option<PathBuf>, String> {
+    match image.strip_prefix("file://").map(PathBuf::from) {
+        Some(folder) if !folder.is_dir() => {
+            Err(format!("CannotPullContainerError: pull image manifest: {image} is no folder on this machine"))
+        }
+        found => Ok(found),
+    }
+}
+
+/// As a shell and Docker count: 128 + n for signal n.
+pub(super) fn exit_code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(255)
+}

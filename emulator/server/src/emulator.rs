@@ -1,0 +1,206 @@
+//! A running emulator: the World that `driver` keeps, and `http` in front of it.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::config::{Config, Volumes};
+use crate::driver::groups::Groups;
+use crate::driver::jobs::Jobs;
+use crate::driver::process::Host;
+use crate::driver::volumes::{self, Disk, Loops, VolumeKeeper};
+use crate::driver::{Core, keep_time};
+use crate::http;
+use crate::http::record::Recorder;
+use spotsweep_world::World;
+
+/// Why an emulator does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// No port on 127.0.0.1.
+    #[error("the emulator cannot listen on 127.0.0.1")]
+    Listen(#[source] io::Error),
+    /// The folder for jobs cannot be made.
+    #[error("the emulator cannot make its folder {}", path.display())]
+    WorkDir {
+        /// Which folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// VolumeKeeper cannot be block devices here.
+    #[error("the emulator cannot keep volumes as block devices: {0}")]
+    BlockDevices(String),
+    /// The folder that `SPOTSWEEP_RECORD` names cannot be written.
+    #[error("the emulator cannot record requests in the folder that SPOTSWEEP_RECORD names; unset it, or name another")]
+    Record(#[source] io::Error),
+}
+
+/// A running emulator. Dropping it kills every job; [`Emulator::shutdown`] also waits for the end.
+pub struct Emulator {
+    core: Arc<Core>,
+    address: SocketAddr,
+    disk: Disk,
+    loops: Option<Loops>,
+    /// The jobs end first, so that nothing holds a volume.
+    jobs: Worker,
+    volumes: Worker,
+    background: Vec<JoinHandle<()>>,
+}
+
+impl Emulator {
+    /// Starts on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// When there is no port, no folder for the jobs or the record, or no way to make block devices.
+    pub async fn serve(mut config: Config) -> Result<Emulator, ServeError> {
+        // Jobs run elsewhere: what they are told of it must hold there, too.
+        if let Ok(work_dir) = std::path::absolute(&config.work_dir) {
+            config.work_dir = work_dir;
+        }
+        let work_dir = config.work_dir.clone();
+        let made = tokio::fs::create_dir_all(&work_dir).await;
+        made.map_err(|source| ServeError::WorkDir { path: work_dir.clone(), source })?;
+        let loops = match config.volumes {
+            Volumes::Directories => None,
+            Volumes::BlockDevices => {
+                volumes::check_block_devices(&work_dir).await.map_err(ServeError::BlockDevices)?;
+                Some(Loops::default())
+            }
+        };
+        let disk = Disk::new(work_dir, loops.clone());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ServeError::Listen)?;
+        let address = listener.local_addr().map_err(ServeError::Listen)?;
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let (volume_orders, volume_inbox) = mpsc::unbounded_channel();
+        let groups = Groups::default();
+        let core = Arc::new(Core::new(&config, groups.clone(), orders, volume_orders));
+        let unshare = loops.as_ref().and_then(|_| volumes::find_tool("unshare"));
+        let host = Host::new(config, &endpoint(address), disk.clone(), unshare, groups.clone());
+        let jobs = Jobs::new(core.clone(), host);
+        let volumes = VolumeKeeper::new(core.clone(), groups, disk.clone());
+        let router = http::router(core.clone(), Recorder::from_env().map_err(ServeError::Record)?);
+        let server = tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                tracing::error!(%error, "the emulator's server ended");
+            }
+        });
+        Ok(Emulator {
+            address,
+            disk,
+            loops,
+            jobs: Worker::start(|closed| jobs.run(inbox, closed)),
+            volumes: Worker::start(|closed| volumes.run(volume_inbox, closed)),
+            background: vec![server, tokio::spawn(keep_time(core.clone()))],
+            core,
+        })
+    }
+
+    /// `http://127.0.0.1:PORT`: Batch, EC2, ECS and CloudWatch Logs; IMDS of an instance is under `/imds/<instance>`.
+    pub fn endpoint(&self) -> String {
+        endpoint(self.address)
+    }
+
+    /// From now on events go to the rules of the default event bus at this AWS endpoint, and from
+    /// there to their Lambda functions. Events from before are not kept.
+    pub fn deliver_to(&self, aws_endpoint: &str) {
+        self.core.delivery().deliver_to(aws_endpoint);
+    }
+
+    /// Hands in one more event and waits until it is delivered (or given up).
+    pub async fn deliver(&self, event: Value) {
+        self.core.delivery().deliver(&event).await;
+    }
+
+    /// Same as `GET /_emulator/state`.
+    pub fn snapshot(&self) -> Value {
+        self.core.snapshot()
+    }
+
+    /// Waits until all events emitted so far are delivered (or given up).
+    pub async fn drained(&self) {
+        self.core.delivery().drained().await;
+    }
+
+    /// Does something with the World at the present moment: reclaims, zone capacities, faults.
+    pub fn with_world<R>(&self, act: impl FnOnce(&mut World, Timestamp) -> R) -> R {
+        self.core.with(act)
+    }
+
+    /// Where a volume's bytes lie: a folder, or the image of a block device.
+    pub fn volume_path(&self, volume: &str) -> PathBuf {
+        self.disk.volume(volume)
+    }
+
+    /// Where a snapshot's bytes lie: a folder, or the image of a block device.
+    pub fn snapshot_path(&self, snapshot: &str) -> PathBuf {
+        self.disk.snapshot(snapshot)
+    }
+
+    /// Kills every job's process group, waits for their end, takes all devices away, and stops the
+    /// server.
+    pub async fn shutdown(mut self) {
+        self.jobs.end().await;
+        self.volumes.end().await;
+        for one in self.background.drain(..) {
+            one.abort();
+            // Aborted on purpose: there is no other outcome to look at.
+            let _ = one.await;
+        }
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.jobs.abort();
+        self.volumes.abort();
+        self.core.groups().kill_all();
+        if let Some(loops) = &self.loops {
+            loops.detach_all_now();
+        }
+        self.core.delivery().stop();
+        for one in &self.background {
+            one.abort();
+        }
+    }
+}
+
+/// A background activity that can be asked to end.
+struct Worker {
+    closing: watch::Sender<bool>,
+    running: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(watch::Receiver<bool>) -> F) -> Self {
+        let (closing, closed) = watch::channel(false);
+        Worker { closing, running: Some(tokio::spawn(run(closed))) }
+    }
+
+    async fn end(&mut self) {
+        self.closing.send_replace(true);
+        if let Some(running) = self.running.take()
+            && let Err(error) = running.await
+        {
+            tracing::error!(%error, "the emulator did not end well");
+        }
+    }
+
+    fn abort(&self) {
+        if let Some(running) = &self.running {
+            running.abort();
+        }
+    }
+}
+
+fn endpoint(address: SocketAddr) -> String {
+    format!("http://{address}")
+}

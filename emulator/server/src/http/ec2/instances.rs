@@ -1,0 +1,78 @@
+//! Instances and zones in XML.
+
+use super::super::xml::{list, node, text};
+use super::{Form, next_token, tag_set};
+use spotsweep_world::{ApiError, Instance, InstanceState, World, whole_seconds};
+
+pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiError> {
+    let account = world.settings().account.clone();
+    let (found, next) = world.describe_instances(&form.selection("InstanceId")?)?;
+    let found: Vec<Instance> = found.into_iter().cloned().collect();
+    // Batch launches by fleets: one reservation for each instance.
+    let reservations = found.iter().map(|instance| {
+        let reservation = instance.id.replacen("i-", "r-", 1);
+        text("reservationId", reservation)
+            + &text("ownerId", &account)
+            + &list("instancesSet", [instance_xml(instance, devices(world, instance))])
+    });
+    Ok(list("reservationSet", reservations) + &next_token(next))
+}
+
+fn state_xml(name: &str, state: InstanceState) -> String {
+    node(name, [text("code", state.code().to_string()), text("name", state.as_str())])
+}
+
+/// The attached volumes. (The root volume is not emulated.)
+fn devices(world: &World, instance: &Instance) -> String {
+    let devices = world.volumes_at(&instance.id).map(|(volume, attachment)| {
+        let ebs = [
+            text("volumeId", &volume.id),
+            text("status", attachment.state.as_str()),
+            text("attachTime", whole_seconds(attachment.attached_at)),
+            text("deleteOnTermination", "false"),
+        ];
+        text("deviceName", &attachment.device) + &node("ebs", ebs)
+    });
+    list("blockDeviceMapping", devices)
+}
+
+fn instance_xml(instance: &Instance, devices: String) -> String {
+    let mut fields = vec![
+        text("instanceId", &instance.id),
+        state_xml("instanceState", instance.state),
+        text("instanceType", &instance.instance_type),
+        text("launchTime", whole_seconds(instance.launched_at)),
+        node("placement", [text("availabilityZone", &instance.zone), text("tenancy", "default")]),
+        text("subnetId", &instance.subnet),
+        devices,
+        // Empty while it runs.
+        text("reason", &instance.transition_reason),
+        tag_set(instance.tags.iter().map(|(key, value)| (key, value))),
+    ];
+    if instance.spot {
+        fields.push(text("instanceLifecycle", "spot"));
+    }
+    if let Some((code, message)) = instance.state_reason {
+        fields.push(node("stateReason", [text("code", code), text("message", message)]));
+    }
+    fields.concat()
+}
+
+pub(super) fn terminate(world: &mut World, form: &Form) -> Result<String, ApiError> {
+    let changes = world.terminate_instances(&form.list("InstanceId"))?;
+    let entries = changes.into_iter().map(|(id, from, to)| {
+        text("instanceId", id) + &state_xml("currentState", to) + &state_xml("previousState", from)
+    });
+    Ok(list("instancesSet", entries))
+}
+
+pub(super) fn describe_zones(world: &mut World, form: &Form) -> Result<String, ApiError> {
+    let (names, filters) = (form.list("ZoneName"), form.filters()?);
+    let entries = world.describe_zones(names, filters)?.into_iter().map(|zone| {
+        text("zoneName", &zone.name)
+            + &text("zoneState", zone.state())
+            + &text("regionName", &zone.region)
+            + &text("zoneType", zone.kind())
+    });
+    Ok(list("availabilityZoneInfo", entries))
+}

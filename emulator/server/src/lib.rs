@@ -1,0 +1,14 @@
+//! AWS Batch, EC2 instances, EBS and IMDS on one machine, for the local stack.
+//!
+//! [`spotsweep_world::World`] is the state machine, without clock or network. [`Emulator`] drives it by the wall clock:
+//! AWS's wire formats over HTTP, real child processes as jobs, events delivered to the rules and Lambda functions of an
+//! AWS endpoint.
+
+mod config;
+mod delivery;
+mod driver;
+mod emulator;
+mod http;
+
+pub use config::{Config, Injection, Volumes};
+pub use emulator::{Emulator, ServeError};

@@ -1,0 +1,101 @@
+//! What still exists and would be billed.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Tags, VolumeState};
+use crate::World;
+
+/// Volumes, snapshots and attachments that nobody has removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Leftovers {
+    /// Volumes that are not deleted.
+    pub volumes: Vec<LeftVolume>,
+    /// Snapshots that are not deleted.
+    pub snapshots: Vec<LeftSnapshot>,
+    /// Volumes that are attached somewhere.
+    pub attachments: Vec<LeftAttachment>,
+}
+
+/// A volume that is not deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftVolume {
+    /// Which.
+    pub id: String,
+    /// Where.
+    pub zone: String,
+    /// State, in EC2's words.
+    pub state: &'static str,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A snapshot that is not deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftSnapshot {
+    /// Which.
+    pub id: String,
+    /// Of which volume.
+    pub volume: String,
+    /// State, in EC2's words.
+    pub state: &'static str,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A volume that is attached, or on the way to or from its instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftAttachment {
+    /// The volume.
+    pub volume: String,
+    /// The instance.
+    pub instance: String,
+    /// The device's name.
+    pub device: String,
+    /// State, in EC2's words.
+    pub state: &'static str,
+}
+
+impl Leftovers {
+    /// Whether everything is cleaned up.
+    pub fn is_empty(&self) -> bool {
+        self.volumes.is_empty() && self.snapshots.is_empty() && self.attachments.is_empty()
+    }
+}
+
+impl World {
+    /// What has not been removed. A volume on its way out counts as removed.
+    pub fn leftovers(&self) -> Leftovers {
+        let kept = |tags: &Tags| tags.0.clone();
+        let volumes = self.volumes().filter(|volume| volume.state != VolumeState::Deleting);
+        let attached = self.volumes().filter_map(|volume| Some((volume, volume.attachment.as_ref()?)));
+        Leftovers {
+            volumes: volumes
+                .map(|volume| LeftVolume {
+                    id: volume.id.clone(),
+                    zone: volume.zone.clone(),
+                    state: volume.state.as_str(),
+                    tags: kept(&volume.tags),
+                })
+                .collect(),
+            snapshots: self
+                .snapshots()
+                .map(|snapshot| LeftSnapshot {
+                    id: snapshot.id.clone(),
+                    volume: snapshot.volume.clone(),
+                    state: snapshot.state.as_str(),
+                    tags: kept(&snapshot.tags),
+                })
+                .collect(),
+            attachments: attached
+                .map(|(volume, attachment)| LeftAttachment {
+                    volume: volume.id.clone(),
+                    instance: attachment.instance.clone(),
+                    device: attachment.device.clone(),
+                    state: attachment.state.as_str(),
+                })
+                .collect(),
+        }
+    }
+}

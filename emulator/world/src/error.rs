@@ -1,0 +1,76 @@
+//! Errors as the AWS APIs answer them.
+
+/// The API that a call belongs to: each has its own error codes for the same thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Service {
+    /// AWS Batch (restJson1).
+    Batch,
+    /// Amazon EC2 and EBS (query protocol).
+    Ec2,
+    /// Amazon ECS (JSON 1.1).
+    Ecs,
+    /// AWS Fault Injection Service (restJson1).
+    Fis,
+}
+
+/// A refusal, with the code that the SDKs show.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct ApiError {
+    /// AWS's error code, such as `ClientException`.
+    pub code: &'static str,
+    /// HTTP status.
+    pub status: u16,
+    /// What is wrong, in AWS's words where they are known.
+    pub message: String,
+}
+
+impl ApiError {
+    /// Batch: the request is at fault.
+    pub fn client(message: impl Into<String>) -> Self {
+        ApiError { code: "ClientException", status: 400, message: message.into() }
+    }
+
+    /// ECS: the request is at fault.
+    pub fn ecs(code: &'static str, message: impl Into<String>) -> Self {
+        ApiError { code, status: 400, message: message.into() }
+    }
+
+    /// EC2: the request is at fault, with one of EC2's many codes, or there is no capacity for it, which EC2 lists
+    /// among the server errors (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
+    pub fn ec2(code: &'static str, message: impl Into<String>) -> Self {
+        let status = if code.starts_with("Insufficient") { 500 } else { 400 };
+        ApiError { code, status, message: message.into() }
+    }
+
+    /// Something that AWS has and this emulator has not: said aloud instead of ignored.
+    pub fn not_emulated(what: &str) -> Self {
+        ApiError::client(format!("{what} is not emulated by spotsweep-emulator; leave it out."))
+    }
+
+    /// Too many calls.
+    pub fn throttled(service: Service) -> Self {
+        let message = match service {
+            Service::Batch => "Too Many Requests",
+            Service::Ec2 => "Request limit exceeded.",
+            Service::Ecs | Service::Fis => "Rate exceeded",
+        };
+        let (code, status) = match service {
+            Service::Batch => ("TooManyRequestsException", 429),
+            Service::Ec2 => ("RequestLimitExceeded", 503),
+            Service::Ecs | Service::Fis => ("ThrottlingException", 400),
+        };
+        ApiError { code, status, message: message.into() }
+    }
+
+    /// AWS is at fault.
+    pub fn server(service: Service) -> Self {
+        let code = match service {
+            Service::Batch | Service::Ecs => "ServerException",
+            Service::Ec2 => "InternalError",
+            Service::Fis => "InternalFailure",
+        };
+        ApiError { code, status: 500, message: "An internal error has occurred.".into() }
+    }
+}

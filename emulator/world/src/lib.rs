@@ -1,0 +1,271 @@
+//! The World: Batch, EC2, EBS and what they do to each other, as a deterministic state machine.
+//!
+//! It has no clock, network, threads or randomness of its own. Time comes in with each call; what
+//! it wants done goes out as [`Effect`]s; what became of jobs is reported back with
+//! [`World::job_exited`]. The bytes of volumes it keeps in memory, unless told otherwise
+//! ([`World::with_bytes_outside`]). The local stack drives it by the wall clock and real child processes
+//! (crate `spotsweep-emulator`), the simulation by a virtual clock: same inputs, same outputs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub mod batch;
+mod calls;
+mod capacity;
+pub mod catalog;
+pub mod ebs;
+pub mod ec2;
+pub mod ecs;
+mod error;
+mod events;
+mod filter;
+pub mod fis;
+mod ids;
+mod instance;
+mod lag;
+pub mod prices;
+mod refusal;
+pub mod rng;
+mod snapshot;
+mod throttle;
+mod timings;
+pub mod trace;
+mod trouble;
+
+use batch::Batch;
+use calls::Calls;
+pub use calls::{Call, Failure, Fault, FaultKind, FaultWhen};
+use ebs::Ebs;
+pub use error::{ApiError, Service};
+pub use events::whole_seconds;
+pub use filter::{Filter, Selection};
+use ids::{Ids, RunRef};
+pub use instance::{Instance, InstanceState};
+use lag::Past;
+use throttle::Throttle;
+pub use timings::Timings;
+pub use trouble::Trouble;
+
+/// What a World is made with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The AWS region that ARNs and events name.
+    pub region: String,
+    /// The account id that ARNs and events name.
+    pub account: String,
+    /// Names of the availability zones.
+    pub zones: Vec<String>,
+    /// How long things take.
+    pub timings: Timings,
+    /// Seed of all ids.
+    pub seed: u64,
+}
+
+/// Something that the World wants done outside of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Put this event on the default event bus.
+    Emit(Value),
+    /// Run a job attempt's container.
+    Start(Start),
+    /// Stop an attempt's container as `docker stop` does: SIGTERM, SIGKILL after the grace.
+    Stop {
+        /// Which attempt.
+        attempt: AttemptKey,
+        /// From SIGTERM to SIGKILL.
+        grace: Duration,
+    },
+    /// End an attempt's container at once: its instance is gone.
+    Kill(AttemptKey),
+}
+
+/// One attempt of one job (or array child).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptKey {
+    /// Job id; `<parent>:<index>` for an array child.
+    pub job: String,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+}
+
+/// A container to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// Which attempt.
+    pub attempt: AttemptKey,
+    /// The EC2 instance it runs on.
+    pub instance: String,
+    /// The job definition's image.
+    pub image: String,
+    /// The command, after overrides and `Ref::` parameters.
+    pub command: Vec<String>,
+    /// Variables of the job definition, the overrides, and Batch itself (in this order).
+    pub environment: Vec<(String, String)>,
+    /// CloudWatch log stream: `<definition>/default/<id>`.
+    pub log_stream: String,
+}
+
+/// Something due at a later time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// The scheduler looks at a submitted job: SUBMITTED ends.
+    Evaluate { job: usize },
+    /// A container's image has arrived.
+    Pulled { run: RunRef, attempt: u32 },
+    /// An attempt has run for its timeout.
+    TimedOut { run: RunRef, attempt: u32 },
+    /// An instance has booted.
+    Booted { instance: String },
+    /// An instance has been without jobs for the idle time, if it still is since then.
+    Idle { instance: String, since: Timestamp },
+    /// The warning of an interruption that FIS sends.
+    Warn { instance: String },
+    /// The two minutes of an interruption notice are over.
+    Reclaim { instance: String },
+    /// A shutting-down instance is terminated.
+    Terminated { instance: String },
+    /// A terminated instance disappears from DescribeInstances.
+    Forgotten { instance: String },
+    /// A volume is made.
+    VolumeReady { volume: String },
+    /// A volume disappears from DescribeVolumes.
+    VolumeGone { volume: String },
+    /// An attachment's device is there.
+    Attached { volume: String, number: u64 },
+    /// An attachment is over.
+    Detached { volume: String, number: u64 },
+    /// A snapshot's blocks are copied.
+    SnapshotDone { snapshot: String },
+}
+
+/// Batch, EC2 and EBS of one account in one region. See the module's documentation.
+#[derive(Debug)]
+pub struct World {
+    settings: Settings,
+    now: Timestamp,
+    ids: Ids,
+    timers: BTreeSet<(Timestamp, u64, Timer)>,
+    next_timer: u64,
+    effects: Vec<Effect>,
+    batch: Batch,
+    instances: BTreeMap<String, Instance>,
+    /// Most instances that a zone has spot capacity for; a zone without an entry has no limit.
+    zone_capacity: BTreeMap<String, u32>,
+    ebs: Ebs,
+    fis: fis::Fis,
+    /// Whether ECS's events about container instances are put on the bus: no function of the product takes them.
+    ecs_events: bool,
+    trouble: Trouble,
+    throttle: Throttle,
+    calls: Calls,
+    past: Past,
+}
+
+impl World {
+    /// An empty account.
+    pub fn new(settings: Settings) -> Self {
+        World {
+            ids: Ids::new(settings.seed),
+            throttle: Throttle::new(settings.seed),
+            settings,
+            now: Timestamp::UNIX_EPOCH,
+            timers: BTreeSet::new(),
+            next_timer: 0,
+            effects: Vec::new(),
+            batch: Batch::default(),
+            instances: BTreeMap::new(),
+            zone_capacity: BTreeMap::new(),
+            ebs: Ebs::default(),
+            fis: fis::Fis::default(),
+            ecs_events: false,
+            trouble: Trouble::default(),
+            calls: Calls::default(),
+            past: Past::default(),
+        }
+    }
+
+    /// Also tells the bus of container instances, as ECS does.
+    #[must_use]
+    pub fn with_ecs_events(self) -> Self {
+        Self { ecs_events: true, ..self }
+    }
+
+    /// What the World was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The World's present moment.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Lets everything happen that is due by `now`. A `now` before the last one counts as the last:
+    /// the World's time does not run backwards, whatever a wall clock does.
+    pub fn advance(&mut self, now: Timestamp) {
+        self.remember();
+        while self.timers.first().is_some_and(|(at, _, _)| *at <= now) {
+            let Some((at, _, timer)) = self.timers.pop_first() else { break };
+            self.now = self.now.max(at);
+            self.fire(timer);
+            self.schedule();
+            self.remember();
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// When [`World::advance`] next has something to do.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(at, _, _)| *at)
+    }
+
+    /// What the World has wanted done since the last call, in order.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Limits how many instances run in a zone at once; `None` lifts the limit.
+    pub fn set_zone_capacity(&mut self, zone: &str, instances: Option<u32>, now: Timestamp) {
+        self.advance(now);
+        match instances {
+            Some(limit) => self.zone_capacity.insert(zone.to_owned(), limit),
+            None => self.zone_capacity.remove(zone),
+        };
+        self.schedule();
+    }
+
+    fn fire(&mut self, timer: Timer) {
+        match timer {
+            Timer::Evaluate { job } => self.evaluate(job),
+            Timer::Pulled { run, attempt } => self.image_pulled(run, attempt),
+            Timer::TimedOut { run, attempt } => self.attempt_timed_out(run, attempt),
+            Timer::Booted { instance } => self.booted(&instance),
+            Timer::Idle { instance, since } => self.idle_over(&instance, since),
+            Timer::Warn { instance } => self.warn(&instance),
+            Timer::Reclaim { instance } => self.shut_down(&instance, instance::Cause::SpotReclaim),
+            Timer::Terminated { instance } => self.terminated(&instance),
+            Timer::Forgotten { instance } => {
+                self.instances.remove(&instance);
+            }
+            Timer::VolumeReady { volume } => self.volume_ready(&volume),
+            Timer::VolumeGone { volume } => self.volume_gone(&volume),
+            Timer::Attached { volume, number } => self.attached(&volume, number),
+            Timer::Detached { volume, number } => self.set_detached(&volume, number),
+            Timer::SnapshotDone { snapshot } => self.snapshot_done(&snapshot),
+        }
+    }
+
+    fn after(&mut self, delay: Duration, timer: Timer) {
+        let at = self.now.saturating_add(delay).unwrap_or(Timestamp::MAX);
+        self.next_timer += 1;
+        self.timers.insert((at, self.next_timer, timer));
+    }
+
+    /// `arn:aws:<service>:<region>:<account>:<resource>`.
+    fn arn(&self, service: &str, resource: &str) -> String {
+        format!("arn:aws:{service}:{}:{}:{resource}", self.settings.region, self.settings.account)
+    }
+}

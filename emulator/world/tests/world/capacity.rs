@@ -1,0 +1,73 @@
+//! Instances: zones, limits, minimum, idleness.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use spotsweep_world::{InstanceState, World};
+
+use crate::lab::{Lab, UNTIL_RUNNING};
+
+#[test]
+fn instances_spread_over_zones_within_limits_and_leave_when_idle() {
+    let mut lab = Lab::new(100);
+    lab.world.set_zone_capacity("us-east-1b", Some(1), lab.now);
+    let parent = lab.submit(json!({"arrayProperties": {"size": 14}}));
+    lab.pass(0);
+    let by_zone = |lab: &Lab| -> BTreeMap<String, usize> {
+        let live = lab.world.instances().filter(|i| i.state.is_live());
+        live.fold(BTreeMap::new(), |mut count, instance| {
+            *count.entry(instance.zone.clone()).or_default() += 1;
+            count
+        })
+    };
+    let wanted = [("us-east-1a", 3), ("us-east-1b", 1), ("us-east-1c", 3)];
+    let wanted: BTreeMap<_, _> = wanted.map(|(zone, count)| (zone.to_owned(), count)).into();
+    assert_eq!(by_zone(&lab), wanted, "14 jobs of 1 vCPU need 7 instances of 2");
+    lab.pass(UNTIL_RUNNING);
+    assert_eq!(lab.started.len(), 14);
+    for index in 0..14 {
+        lab.exit(&format!("{parent}:{index}"), 1, 0);
+    }
+    lab.pass(4999);
+    assert_eq!(lab.instances(InstanceState::Running).len(), 7);
+    lab.pass(1);
+    lab.pass(300);
+    assert_eq!(lab.instances(InstanceState::Terminated).len(), 7);
+    let told: Vec<_> = lab.events.iter().filter(|e| e["source"] == "aws.ec2").collect();
+    assert_eq!(told.len(), 7 * 4, "pending, running, shutting-down, terminated");
+    lab.pass(3_600_000);
+    assert_eq!(lab.world.instances().count(), 0);
+}
+
+#[test]
+fn without_capacity_jobs_wait_until_there_is_some() {
+    let mut lab = Lab::new(4);
+    let zones = ["us-east-1a", "us-east-1b", "us-east-1c"];
+    zones.iter().for_each(|zone| lab.world.set_zone_capacity(zone, Some(0), lab.now));
+    let job = lab.submit(json!({}));
+    lab.pass(60_000);
+    assert_eq!((lab.status(&job), lab.world.instances().count()), ("RUNNABLE".into(), 0));
+    lab.world.set_zone_capacity("us-east-1c", None, lab.now);
+    lab.pass(UNTIL_RUNNING);
+    assert_eq!(lab.status(&job), "RUNNING");
+    assert_eq!(lab.world.instances().next().unwrap().zone, "us-east-1c");
+}
+
+#[test]
+fn an_environment_keeps_its_minimum_and_a_disabled_one_does_nothing() {
+    let mut lab = Lab::new(4);
+    let environment = |name: &str, state: &str| {
+        json!({"computeEnvironmentName": name, "type": "MANAGED", "state": state, "computeResources": {
+            "type": "EC2", "instanceRole": "ecsInstanceRole", "minvCpus": 4, "maxvCpus": 8, "instanceTypes": ["c7i.large"],
+            "subnets": ["subnet-us-east-1a"]}})
+    };
+    lab.make(environment("warm", "ENABLED"), World::create_compute_environment);
+    lab.make(environment("off", "DISABLED"), World::create_compute_environment);
+    lab.pass(600_000);
+    assert_eq!(lab.instances(InstanceState::Running).len(), 2);
+    let host = lab.instances(InstanceState::Running)[0].clone();
+    assert!(lab.world.reclaim(&host, None, lab.now).is_err(), "on-demand instances are not reclaimed");
+    lab.world.terminate_instances(&[host]).unwrap();
+    lab.pass(2000);
+    assert_eq!(lab.instances(InstanceState::Running).len(), 2, "replaced");
+}
