@@ -11,12 +11,8 @@ mod figures;
 mod ledger;
 mod parameters;
 mod policy;
-mod script;
-mod setting;
 mod stage;
-mod tally;
 mod windows;
-mod workspace;
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -134,7 +130,7 @@ fn check(plan: &Plan, windows: &[(String, Trace)]) -> Result<(), ReplayError> {
     if !(plan.hours > 0.0 && plan.hours <= MOST_HOURS) {
         return asked(format!("--hours is {}: give a number above 0, of at most {MOST_HOURS}", plan.hours));
     }
-    let gib = setting::volume_gib(plan);
+    let gib = stage::volume_gib(plan);
     if gib > LARGEST_VOLUME_GIB {
         return asked(format!(
             "dataset and two checkpoints need a volume of {gib} GiB: gp3 has {LARGEST_VOLUME_GIB} at most; \

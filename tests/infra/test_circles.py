@@ -1,23 +1,16 @@
-"""No circle of modules, but for those that are still to be broken."""
+"""No circle of modules in any crate."""
 import tempfile
 import unittest
 from pathlib import Path
 
 from circles import CRATES, ROOT, circles
 
-# Crate and folder, and how many modules are in a circle there. A circle that is broken is deleted here.
-OPEN = {
-    ("simulation", "replay"): 5,
-}
-
 
 class Circles(unittest.TestCase):
     def test_no_module_uses_itself_by_others(self):
-        found = {}
         for crate in CRATES:
-            for level, circle, _ in circles(crate):
-                found[str(crate.relative_to(ROOT)), level] = len(circle)
-        self.assertEqual(found, OPEN)
+            with self.subTest(crate.relative_to(ROOT)):
+                self.assertEqual(list(circles(crate)), [])
 
     def test_a_circle_is_found(self):
         files = {

@@ -1,23 +1,15 @@
-//! A trial's attempt: gets its bytes, trains, saves, leaves. What differs between the policies is in
-//! [`super::workspace`] and [`super::script`].
+//! A trial's attempt, and what it does at a time.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_world::{AttemptKey, Start};
 
 use super::Policy;
-use super::ledger::MIB_PER_GIB;
-use super::script::Errand;
-use super::stage::{Happening, Stage};
 
 /// How often a runner looks at the metadata service (fact 32).
 const IMDS_POLL: Duration = Duration::from_secs(5);
-
-/// Unmounting, and telling so.
-const CLOSING: Duration = Duration::from_secs(1);
 
 /// The variable by which the policies without a control plane know their trial.
 pub(super) const TRIAL: &str = "TRIAL";
@@ -81,6 +73,21 @@ pub(super) enum Fetch {
     Script(Errand),
 }
 
+/// Where the published script is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Errand {
+    /// describe-volumes by the Name tag, twice.
+    Find,
+    /// wait snapshot-completed; then delete-volume and create-volume.
+    Snapshot { snapshot: String, volume: String },
+    /// wait volume-available.
+    Volume { volume: String },
+    /// attach-volume, sleep, mount.
+    Attach { volume: String },
+    /// The device should be there.
+    Mount { volume: String },
+}
+
 /// What comes next.
 #[derive(Debug)]
 pub(super) enum Next {
@@ -141,206 +148,5 @@ impl Agent {
         let alive = now.duration_since(self.started).as_secs_f64();
         let polls = (alive / IMDS_POLL.as_secs_f64()).ceil();
         Duration::from_secs_f64((polls * IMDS_POLL.as_secs_f64() - alive).max(0.0))
-    }
-}
-
-impl Stage<'_> {
-    /// A container has started.
-    pub(super) fn start(&mut self, start: &Start) -> Result<(), String> {
-        let now = self.harness.now;
-        let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
-        let agent = Agent::new(start, zone.unwrap_or_default(), self.policy, now);
-        let mut agent = agent.ok_or_else(|| format!("a container without its trial: {start:?}"))?;
-        let downloads = matches!(agent.doing, Doing::Fetching(Fetch::Downloading { .. }));
-        let wait = if downloads { self.download(&mut agent) } else { Duration::ZERO };
-        self.go_on_after(agent, wait);
-        Ok(())
-    }
-
-    /// The dataset to the instance's own disk, the newest checkpoint into memory.
-    fn download(&mut self, agent: &mut Agent) -> Duration {
-        let model = &self.plan.parameters;
-        let mut seconds = model.dataset_gib * MIB_PER_GIB / model.s3_mib.min(model.volume_mib);
-        self.ledger.get(model.dataset_gib);
-        let saved = self.trials[agent.trial as usize].saved;
-        if saved > 0.0 {
-            seconds += model.checkpoint_gib * MIB_PER_GIB / model.s3_mib;
-            self.ledger.get(model.checkpoint_gib);
-        }
-        agent.doing = Doing::Fetching(Fetch::Downloading { from: saved });
-        Duration::from_secs_f64(seconds)
-    }
-
-    fn go_on_after(&mut self, mut agent: Agent, wait: Duration) {
-        agent.step += 1;
-        self.at(wait, Happening::Step(agent.key.clone(), agent.step));
-        self.agents.insert(agent.key.clone(), agent);
-    }
-
-    /// An attempt's next step, if it still lives and nothing has come between.
-    pub(super) async fn step(&mut self, key: &AttemptKey, number: u64) -> Result<(), String> {
-        if self.agents.get(key).is_none_or(|agent| agent.step != number) {
-            return Ok(());
-        }
-        let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
-        let next = match agent.doing.clone() {
-            Doing::Fetching(Fetch::Downloading { from } | Fetch::Loading { from }) => {
-                self.train(&mut agent, from).await?
-            }
-            Doing::Fetching(Fetch::Claiming) => self.claim(&mut agent).await?,
-            Doing::Fetching(Fetch::Verifying { from }) => self.verified(&mut agent, from).await?,
-            Doing::Fetching(Fetch::Script(errand)) => self.run_errand(&mut agent, errand)?,
-            Doing::Training { .. } => self.pause(&mut agent)?,
-            Doing::Saving { progress, .. } => {
-                self.keep(&mut agent, progress)?;
-                self.report(&mut agent).await?;
-                self.train_on(&mut agent, progress)
-            }
-            Doing::Leaving { progress, saved } => self.leave(&mut agent, progress, saved).await?,
-            Doing::Ending { .. } => self.end(&mut agent).await?,
-        };
-        match next {
-            Next::After(wait) => self.go_on_after(agent, wait),
-            Next::Never => {
-                self.agents.insert(key.clone(), agent);
-            }
-            Next::Exit(code) => {
-                let now = self.harness.now;
-                self.harness.cloud.world().job_exited(key, code, now);
-            }
-        }
-        Ok(())
-    }
-
-    /// Training begins, or goes on after an interruption.
-    pub(super) async fn train(&mut self, agent: &mut Agent, from: f64) -> Result<Next, String> {
-        self.resumed(agent.trial, from);
-        let next = self.train_on(agent, from);
-        let warned =
-            self.harness.cloud.world().instance(&agent.instance).is_some_and(|host| host.interruption.is_some());
-        if !warned {
-            return Ok(next);
-        }
-        Ok(match self.heed(agent).await? {
-            Next::Never => next,
-            leaves @ (Next::After(_) | Next::Exit(_)) => leaves,
-        })
-    }
-
-    /// Until the next checkpoint or the end.
-    fn train_on(&mut self, agent: &mut Agent, from: f64) -> Next {
-        agent.doing = Doing::Training { from, since: self.harness.now };
-        let left = (self.total_seconds() - from).max(0.0);
-        let work = if self.policy.saves() { left.min(self.plan.parameters.checkpoint_minutes * 60.0) } else { left };
-        Next::After(Duration::from_secs_f64(work))
-    }
-
-    /// Training stops: for a checkpoint, or because it is done.
-    fn pause(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        let now = self.harness.now;
-        let progress = agent.progress(now).ok_or("a pause of what does not train")?;
-        if progress + 1e-3 >= self.total_seconds() {
-            agent.doing = Doing::Ending { progress };
-            if let Some(volume) = &agent.volume {
-                self.harness.cloud.world().set_mounted(volume, false);
-            }
-            return Ok(Next::After(CLOSING));
-        }
-        let wait = self.saving();
-        agent.doing = Doing::Saving { progress, until: now + wait };
-        Ok(Next::After(wait))
-    }
-
-    /// How long a checkpoint takes to write.
-    fn saving(&self) -> Duration {
-        let model = &self.plan.parameters;
-        let mib = match self.policy {
-            Policy::S3Checkpoint | Policy::S3OnNotice => model.s3_mib,
-            Policy::Spotsweep | Policy::SeedScript | Policy::Restart | Policy::OnDemand => model.volume_mib,
-        };
-        Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / mib)
-    }
-
-    /// A checkpoint is whole.
-    fn keep(&mut self, agent: &mut Agent, progress: f64) -> Result<(), String> {
-        match self.policy {
-            Policy::Spotsweep | Policy::SeedScript => self.keep_on_volume(agent, progress)?,
-            Policy::S3Checkpoint | Policy::S3OnNotice => self.ledger.put(self.plan.parameters.checkpoint_gib),
-            Policy::Restart | Policy::OnDemand => {}
-        }
-        self.trials[agent.trial as usize].saved = progress;
-        Ok(())
-    }
-
-    /// The metadata service has told the attempt that its instance goes.
-    pub(super) async fn warned(&mut self, key: &AttemptKey) -> Result<(), String> {
-        let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
-        let trains = matches!(agent.doing, Doing::Training { .. } | Doing::Saving { .. });
-        match if trains { self.heed(&mut agent).await? } else { Next::Never } {
-            Next::After(wait) => self.go_on_after(agent, wait),
-            // Its next step is still waited for.
-            Next::Never | Next::Exit(_) => {
-                self.agents.insert(key.clone(), agent);
-            }
-        }
-        Ok(())
-    }
-
-    /// What a policy does about a notice while it trains.
-    async fn heed(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        let now = self.harness.now;
-        let model = &self.plan.parameters;
-        let end = self.harness.cloud.world().instance(&agent.instance).and_then(|host| host.interruption);
-        let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default()).unwrap_or_default();
-        let limit = match self.policy {
-            Policy::Spotsweep => Duration::from_secs_f64(model.grace_seconds).min(left * 3 / 4),
-            Policy::S3OnNotice => left,
-            Policy::S3Checkpoint | Policy::SeedScript | Policy::Restart | Policy::OnDemand => return Ok(Next::Never),
-        };
-        let hash = Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / model.hash_mib);
-        self.tell_notice(agent).await?;
-        let progress = agent.progress(now).ok_or("a notice to what does not train")?;
-        // A checkpoint that is being written when the signal comes is finished, not begun again.
-        let saving = match &agent.doing {
-            Doing::Saving { until, .. } => Duration::try_from(until.duration_since(now)).unwrap_or_default(),
-            _training => self.saving(),
-        };
-        let saved = saving <= limit;
-        if !saved && self.policy == Policy::S3OnNotice {
-            return Ok(Next::Never);
-        }
-        self.interrupted(agent.trial, Some(progress));
-        agent.doing = Doing::Leaving { progress, saved };
-        let sealing = match self.policy {
-            Policy::Spotsweep if saved => hash.min((left - saving) / 2),
-            _nothing_to_seal => Duration::ZERO,
-        };
-        Ok(Next::After(if saved { saving } else { limit } + sealing + CLOSING))
-    }
-
-    async fn leave(&mut self, agent: &mut Agent, progress: f64, saved: bool) -> Result<Next, String> {
-        if saved {
-            self.keep(agent, progress)?;
-            // The control plane may be asked again; the checkpoint is written once.
-            agent.doing = Doing::Leaving { progress, saved: false };
-        }
-        match self.policy {
-            Policy::Spotsweep => self.release(agent).await,
-            Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => {
-                Ok(Next::Exit(INTERRUPTED_EXIT_CODE))
-            }
-        }
-    }
-
-    async fn end(&mut self, agent: &mut Agent) -> Result<Next, String> {
-        let next = match self.policy {
-            Policy::Spotsweep => self.tell_end(agent).await?,
-            Policy::SeedScript => self.clean_up(agent)?,
-            Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => Next::Exit(0),
-        };
-        if let Next::Exit(0) = next {
-            self.finished(agent.trial);
-        }
-        Ok(next)
     }
 }

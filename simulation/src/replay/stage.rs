@@ -16,12 +16,19 @@ use spotsweep_protocol::claim::Reply;
 use spotsweep_world::trace::{Change, Trace};
 use spotsweep_world::{AttemptKey, Effect};
 
+mod attempt;
+mod script;
+mod setting;
+mod tally;
+mod workspace;
+
 use super::agent::{Agent, Doing, TRIAL};
 use super::ledger::{Ledger, Outcome};
-use super::setting::{timings, volume_gib};
-use super::tally::outages;
 use super::{Plan, Policy};
 use crate::harness::{Account, Harness, QUEUE};
+use setting::timings;
+pub(super) use setting::volume_gib;
+use tally::outages;
 
 /// What the traces were recorded of.
 pub(super) const INSTANCE_TYPE: &str = "p3.2xlarge";

@@ -7,9 +7,9 @@ use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
 use spotsweep_world::Timings;
 use spotsweep_world::trace::Change;
 
-use super::ledger::MIB_PER_GIB;
-use super::stage::{Happening, INSTANCE_TYPE, RECONCILE, Stage};
-use super::{Plan, Policy};
+use super::super::ledger::MIB_PER_GIB;
+use super::super::{Plan, Policy};
+use super::{Happening, INSTANCE_TYPE, RECONCILE, Stage};
 
 impl Stage<'_> {
     /// Prepares the run; what happens by itself is put on the clock.
@@ -68,7 +68,7 @@ impl Stage<'_> {
 }
 
 /// Room for the dataset, two checkpoints (a new one is whole before the old one goes) and the file system.
-pub(super) fn volume_gib(plan: &Plan) -> u32 {
+pub(in crate::replay) fn volume_gib(plan: &Plan) -> u32 {
     let model = &plan.parameters;
     ((model.dataset_gib + 2.0 * model.checkpoint_gib) * 1.05 + 1.0).ceil() as u32
 }

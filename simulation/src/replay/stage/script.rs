@@ -10,8 +10,8 @@ use spotsweep_world::ebs::{AttachVolume, AttachmentState, CreateSnapshot, Create
 use spotsweep_world::ebs::{SnapshotState, Tags, VolumeState};
 use spotsweep_world::{ApiError, Failure, Service, World};
 
-use super::agent::{Agent, Doing, Fetch, Next};
-use super::stage::Stage;
+use super::super::agent::{Agent, Doing, Errand, Fetch, Next};
+use super::Stage;
 
 /// One `aws` command: the CLI starts an interpreter.
 const COMMAND: Duration = Duration::from_secs(1);
@@ -23,21 +23,6 @@ const WAIT: Duration = Duration::from_secs(15);
 const SLEEP: Duration = Duration::from_secs(10);
 
 const DEVICE: &str = "/dev/sdf";
-
-/// Where the script is.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Errand {
-    /// describe-volumes by the Name tag, twice.
-    Find,
-    /// wait snapshot-completed; then delete-volume and create-volume.
-    Snapshot { snapshot: String, volume: String },
-    /// wait volume-available.
-    Volume { volume: String },
-    /// attach-volume, sleep, mount.
-    Attach { volume: String },
-    /// The device should be there.
-    Mount { volume: String },
-}
 
 /// The Name tag of a trial's volume.
 fn name(trial: u32) -> String {

@@ -9,10 +9,10 @@ use spotsweep_protocol::claim::{
     ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal,
 };
 
-use super::Policy;
-use super::agent::{Agent, Doing, Fetch, Next};
-use super::ledger::MIB_PER_GIB;
-use super::stage::{INSTANCE_TYPE, Stage};
+use super::super::Policy;
+use super::super::agent::{Agent, Doing, Fetch, Next};
+use super::super::ledger::MIB_PER_GIB;
+use super::{INSTANCE_TYPE, Stage};
 
 /// How long a runner waits after a call that failed.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use spotsweep_control_plane::sweep;
 use spotsweep_world::trace::Trace;
 
-use super::ledger::Outcome;
-use super::stage::Stage;
-use super::{Plan, Policy};
+use super::super::ledger::Outcome;
+use super::super::{Plan, Policy};
+use super::Stage;
 
 impl Stage<'_> {
     /// An attempt stops because its instance goes; with what it had behind it, if it had come to train.
