@@ -4,11 +4,13 @@ pub(crate) mod acceptance;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod cost;
+#[cfg(feature = "local")]
 mod demo;
 pub(crate) mod doctor;
 mod expand;
 pub(crate) mod explain;
 pub(crate) mod export;
+#[cfg(feature = "local")]
 mod local;
 pub(crate) mod logs;
 mod ls;
@@ -31,11 +33,13 @@ use acceptance::Acceptance;
 use cancel::Cancel;
 use completions::Completions;
 use cost::Cost;
+#[cfg(feature = "local")]
 use demo::Demo;
 use doctor::Doctor;
 use expand::Expand;
 use explain::Explain;
 use export::Export;
+#[cfg(feature = "local")]
 use local::Local;
 use logs::Logs;
 use ls::Ls;
@@ -50,7 +54,7 @@ use top::Top;
 use validate::Validate;
 use watch::Watch;
 
-use crate::failure::Failure;
+use spotsweep_protocol::failure::Failure;
 
 /// Hyperparameter sweeps on AWS Batch Spot: drop a file, get one trial per parameter set.
 #[derive(Debug, Parser)]
@@ -81,8 +85,10 @@ error. Ctrl-C leaves nothing half done. NO_COLOR turns colours off.";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a whole sweep on this machine: local stack up, file dropped, trials trained, results collected
+    #[cfg(feature = "local")]
     Demo(Demo),
     /// Keep the local stack running in the background
+    #[cfg(feature = "local")]
     #[command(subcommand)]
     Local(Local),
     /// Drop a sweep file into the bucket and wait for its plan
@@ -130,7 +136,9 @@ pub(crate) enum Command {
 /// Runs a command to its exit code.
 pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
+        #[cfg(feature = "local")]
         Command::Demo(args) => demo::run(args).await,
+        #[cfg(feature = "local")]
         Command::Local(args) => local::run(args).await,
         Command::Submit(args) => submit::run(args).await,
         Command::Ls(args) => ls::run(args).await,
@@ -155,7 +163,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "local"))]
 mod tests {
     use clap::CommandFactory;
 

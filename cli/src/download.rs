@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use aws_sdk_s3::Client;
 use tokio::task::JoinSet;
 
-use crate::failure::{Context, Failure};
 use crate::out;
 use crate::signals::unless_stopped;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Objects that are on their way at once.
 const AT_ONCE: usize = 16;

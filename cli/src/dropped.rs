@@ -10,7 +10,7 @@ use spotsweep_control_plane::sweep::upload::{DROP_PREFIX, Upload};
 use spotsweep_sweep_file::Problem;
 use tokio::time::{Instant, sleep};
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Between two looks for the answer.
 const POLL: Duration = Duration::from_millis(100);

@@ -12,7 +12,9 @@ pub(crate) mod screen;
 mod spark;
 mod waits;
 
-pub(crate) use happening::{Happening, why};
+pub(crate) use happening::Happening;
+#[cfg(feature = "local")]
+pub(crate) use happening::why;
 
 #[cfg(test)]
 mod samples;

@@ -3,21 +3,15 @@
 mod commands;
 mod download;
 mod dropped;
-mod failure;
 mod live;
-mod local;
 mod out;
 mod progress;
-mod reclaims;
-mod results;
-mod sdk;
 mod show;
 mod signals;
 mod story;
 mod sweep_file;
 mod sweeps;
 mod target;
-mod watch;
 
 use std::process::ExitCode;
 
@@ -30,7 +24,7 @@ fn main() -> ExitCode {
     let outcome = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| failure::Failure::new("cannot start the async runtime").caused_by(error))
+        .map_err(|error| spotsweep_protocol::failure::Failure::new("cannot start the async runtime").caused_by(error))
         .and_then(|runtime| {
             let outcome = runtime.block_on(commands::run(args.command));
             // A read of standard input cannot be cancelled; it must not hold the exit up.

@@ -3,7 +3,7 @@
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, ErrorKind, Write};
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Writes results to standard output. A reader that has seen enough (`| head`) is not an error.
 pub(crate) fn results(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {

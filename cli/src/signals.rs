@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Waits for SIGINT, SIGTERM or SIGHUP and names the one that came.
 pub(crate) async fn requested_stop() -> Result<&'static str, Failure> {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use spotsweep_sweep_file::{MAX_FILE_BYTES, Problem, SweepFile, parse};
 
-use crate::failure::Failure;
 use crate::out;
+use spotsweep_protocol::failure::Failure;
 
 /// What a file says, or everything that is wrong with it. Fails where it cannot be read: that is
 /// wrong usage.
@@ -32,12 +32,4 @@ pub(crate) fn explain(problems: &[Problem]) {
     }
     let count = problems.len();
     out::note(format_args!("{count} problem{}", if count == 1 { "" } else { "s" }));
-}
-
-/// The folder that the file's trials can run in: its own, if that holds a program which its
-/// command names.
-pub(crate) fn holds_program(file: &SweepFile, folder: &Path) -> bool {
-    let words = file.settings.command.iter().flatten();
-    let names_file = |word: &String| !word.is_empty() && !word.starts_with('/') && folder.join(word).is_file();
-    words.into_iter().any(names_file)
 }

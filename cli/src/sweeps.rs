@@ -8,10 +8,9 @@ use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::trials;
 
-use crate::failure::{Context, Failure};
-use crate::sdk;
 use crate::target::Table;
 use crate::target::{self, Target};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// A sweep as the table has it.
 pub(crate) struct Found {
@@ -82,7 +81,7 @@ impl Found {
 
     /// Reads its bucket.
     pub(crate) fn s3(&self) -> aws_sdk_s3::Client {
-        sdk::s3(&self.target.config)
+        spotsweep_aws::path_style_s3(&self.target.config)
     }
 
     /// An object of its bucket; none where there is no such key.

@@ -2,11 +2,7 @@
 
 use aws_config::SdkConfig;
 
-use crate::failure::Failure;
-use crate::local::checkout::Checkout;
-use crate::local::deploy::STACK;
-use crate::local::state::{Desk, State};
-use crate::sdk;
+use spotsweep_protocol::failure::Failure;
 
 /// Which control plane to read.
 #[derive(Debug, Clone, clap::Args)]
@@ -29,43 +25,67 @@ pub(crate) struct Target {
 
 /// The bucket to drop files into.
 pub(crate) async fn bucket(named: Option<String>) -> Result<Target, Failure> {
-    named_or_local(named, |state| state.bucket, "--bucket or SPOTSWEEP_BUCKET").await
+    named_or_local(named, Wanted::Bucket, "--bucket or SPOTSWEEP_BUCKET").await
 }
 
 /// The table to read from.
 pub(crate) async fn table(named: Option<String>) -> Result<Target, Failure> {
-    named_or_local(named, |state| state.table, "--table or SPOTSWEEP_TABLE").await
+    named_or_local(named, Wanted::Table, "--table or SPOTSWEEP_TABLE").await
 }
 
 /// The CloudFormation stack of the control plane.
 pub(crate) async fn stack(named: Option<String>) -> Result<Target, Failure> {
-    named_or_local(named, |_| STACK.to_owned(), "--stack or SPOTSWEEP_STACK").await
+    named_or_local(named, Wanted::Stack, "--stack or SPOTSWEEP_STACK").await
 }
 
-async fn named_or_local(
-    named: Option<String>,
-    pick: impl FnOnce(State) -> String,
-    how: &str,
-) -> Result<Target, Failure> {
+/// What a command names, or takes from the local stack.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Bucket,
+    Table,
+    Stack,
+}
+
+async fn named_or_local(named: Option<String>, wanted: Wanted, how: &str) -> Result<Target, Failure> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
-        let config = sdk::from_environment().await;
+        let config = spotsweep_aws::sdk_config().await;
         return Ok(Target { batch: config.clone(), config, name });
     }
-    // An installed binary without its source tree has no local stack, and needs none.
-    let running = match Checkout::locate() {
-        Ok(checkout) => match Desk::new(&checkout.local()).running()? {
-            None => Desk::of_demo(&checkout.local()).running()?,
-            up => up,
-        },
-        Err(_) => None,
-    };
-    match running {
-        Some(state) => {
-            let (config, batch) = (sdk::local(&state.endpoint), sdk::local(&state.emulator));
-            Ok(Target { config, batch, name: pick(state) })
-        }
-        None => Err(Failure::usage(format!(
+    local(wanted)?.ok_or_else(|| {
+        Failure::usage(format!(
             "no control plane is named and no local stack is running: give {how}, or start one with `spotsweep local up`"
-        ))),
-    }
+        ))
+    })
+}
+
+/// The local stack's, or that of a running demo.
+#[cfg(feature = "local")]
+fn local(wanted: Wanted) -> Result<Option<Target>, Failure> {
+    use spotsweep_local_stack::checkout::Checkout;
+    use spotsweep_local_stack::deploy::STACK;
+    use spotsweep_local_stack::sdk;
+    use spotsweep_local_stack::state::Desk;
+
+    // An installed binary without its source tree has no local stack, and needs none.
+    let Ok(checkout) = Checkout::locate() else { return Ok(None) };
+    let running = match Desk::new(&checkout.local()).running()? {
+        None => Desk::of_demo(&checkout.local()).running()?,
+        up => up,
+    };
+    Ok(running.map(|state| {
+        let (config, batch) = (sdk::local(&state.endpoint), sdk::local(&state.emulator));
+        let name = match wanted {
+            Wanted::Bucket => state.bucket,
+            Wanted::Table => state.table,
+            Wanted::Stack => STACK.to_owned(),
+        };
+        Target { config, batch, name }
+    }))
+}
+
+/// This program has no local stack.
+#[cfg(not(feature = "local"))]
+#[expect(clippy::unnecessary_wraps, reason = "as with a local stack")]
+fn local(_: Wanted) -> Result<Option<Target>, Failure> {
+    Ok(None)
 }

@@ -1,4 +1,4 @@
-"""The exchanges with AWS that the tests have recorded (emulator/server/src/http/record.rs, cli/src/local/record.py)."""
+"""The exchanges with AWS that the tests have recorded (emulator/server/src/http/record.rs, local-stack/src/record.py)."""
 import json
 from dataclasses import dataclass, field
 from pathlib import Path

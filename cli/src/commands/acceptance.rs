@@ -24,9 +24,9 @@ use std::process::ExitCode;
 use self::checks::{Verdict, judge};
 use self::page::About;
 use self::subject::Subject;
-use crate::failure::{FAILED, Failure};
 use crate::signals::unless_stopped;
 use crate::target;
+use spotsweep_protocol::failure::{FAILED, Failure};
 
 /// `spotsweep acceptance`
 #[derive(Debug, clap::Args)]

@@ -13,11 +13,11 @@ use spotsweep_protocol::ids::PART_TRIALS;
 use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
-use crate::failure::{Context, FAILED, Failure};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, show, sweeps};
+use spotsweep_protocol::failure::{Context, FAILED, Failure};
 
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(500);

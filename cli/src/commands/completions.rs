@@ -6,8 +6,8 @@ use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 
 use super::Args;
-use crate::failure::Failure;
 use crate::out;
+use spotsweep_protocol::failure::Failure;
 
 /// `spotsweep completions`
 #[derive(Debug, clap::Args)]

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use serde_json::Value;
 use spotsweep_control_plane::sweep::spent::{Spent, dollars};
 
-use crate::failure::{Context, Failure};
 use crate::target::Table;
 use crate::{out, show, sweeps};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Trials that are listed for a person, the dearest first; `--json` lists them all.
 const SHOWN_TRIALS: usize = 20;

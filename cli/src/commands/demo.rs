@@ -1,5 +1,8 @@
 //! `spotsweep demo`: from a file to collected models on this machine.
 
+mod copy;
+mod follow;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -11,17 +14,18 @@ use tokio::time::sleep;
 
 use crate::commands::explain;
 use crate::dropped::{Answer, Dropped, problems, upload};
-use crate::failure::{Context, FAILED, Failure};
-use crate::local::batch::ZONES;
-use crate::local::checkout::Checkout;
-use crate::local::deploy::BUCKET;
-use crate::local::leftovers::Leftovers;
-use crate::local::stack::{Logs, NOTICE, Ready, Stack, StackOptions};
-use crate::local::state::{Desk, Hosting, State};
-use crate::reclaims::{Reclaims, Wish, turns};
 use crate::signals::unless_stopped;
-use crate::watch::{Watched, watch};
-use crate::{out, results, sdk, show, sweep_file};
+use crate::{out, show, sweep_file};
+use follow::{Watched, watch};
+use spotsweep_local_stack::batch::ZONES;
+use spotsweep_local_stack::checkout::Checkout;
+use spotsweep_local_stack::deploy::BUCKET;
+use spotsweep_local_stack::leftovers::Leftovers;
+use spotsweep_local_stack::reclaims::{Reclaims, Wish, turns};
+use spotsweep_local_stack::stack::{Logs, NOTICE, Ready, Stack, StackOptions};
+use spotsweep_local_stack::state::{Desk, Hosting, State};
+use spotsweep_protocol::failure::{Context, FAILED, Failure};
+use spotsweep_sweep_file::SweepFile;
 
 /// `spotsweep demo`
 #[derive(Debug, clap::Args)]
@@ -152,13 +156,13 @@ fn code_folder(file: &Path, checkout: &Checkout) -> Result<PathBuf, Failure> {
         Some(parent) => parent,
         None => return Err(Failure::usage(format!("{} is not a file", file.display()))),
     };
-    let own = sweep_file::read(file, "")?.is_ok_and(|sweep| sweep_file::holds_program(&sweep, folder));
+    let own = sweep_file::read(file, "")?.is_ok_and(|sweep| holds_program(&sweep, folder));
     Ok(if own { folder.to_owned() } else { checkout.digits() })
 }
 
 /// Drops the file, follows the sweep, collects its results. `None` where it was rejected.
 async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Result<Option<Collected>, Failure> {
-    let s3 = sdk::s3(stack.config());
+    let s3 = spotsweep_aws::path_style_s3(stack.config());
     let dropped = Dropped::put(s3.clone(), BUCKET, file).await?;
     out::note(format_args!("dropped {} into the bucket", file.display()));
     let plan = match dropped.answer().await? {
@@ -176,7 +180,7 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
     }
     let Watched { sweep, mut summary, failures, reclaims } = watch(stack, &plan, args.timeout, wish).await?;
     let folder = results_folder(&args.results)?.join(sweep.as_str());
-    results::copy(&s3, BUCKET, &sweep.results_prefix(), &folder).await?;
+    copy::copy(&s3, BUCKET, &sweep.results_prefix(), &folder).await?;
     let leftovers = cleaned_up(stack).await;
     if let Some(fields) = summary.as_object_mut() {
         // The bucket goes with the stack: the summary names the place that stays.
@@ -229,8 +233,8 @@ fn results_folder(folder: &Path) -> Result<PathBuf, Failure> {
 /// The bucket's newest objects and the table's records.
 async fn keep_all(stack: &Stack, folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
-    results::copy(&sdk::s3(stack.config()), BUCKET, "", &folder.join("bucket")).await?;
-    results::dump_table(stack.config(), stack.table(), &folder.join("table.jsonl")).await?;
+    copy::copy(&spotsweep_aws::path_style_s3(stack.config()), BUCKET, "", &folder.join("bucket")).await?;
+    copy::dump_table(stack.config(), stack.table(), &folder.join("table.jsonl")).await?;
     out::note(format_args!("kept the bucket and the table in {}", folder.display()));
     Ok(())
 }
@@ -320,6 +324,13 @@ fn short(cell: &str) -> String {
         Ok(number) if has_many_digits && number.is_finite() => format!("{number:.5}"),
         Ok(_) | Err(_) => cell.strip_prefix("parameters.").unwrap_or(cell).to_owned(),
     }
+}
+
+/// Whether the file's command names a program in the folder, so that its trials can run there.
+fn holds_program(file: &SweepFile, folder: &Path) -> bool {
+    let words = file.settings.command.iter().flatten();
+    let names_file = |word: &String| !word.is_empty() && !word.starts_with('/') && folder.join(word).is_file();
+    words.into_iter().any(names_file)
 }
 
 #[cfg(test)]

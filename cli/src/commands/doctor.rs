@@ -14,10 +14,10 @@ use serde_json::json;
 
 use self::finding::{Finding, State};
 use self::stack::Deployment;
-use crate::failure::{FAILED, Failure};
 use crate::signals::unless_stopped;
 use crate::target::{self, Target};
 use crate::{out, show};
+use spotsweep_protocol::failure::{FAILED, Failure};
 
 /// `spotsweep doctor`
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use spotsweep_sweep_file::SweepFile;
 
-use crate::failure::{FAILED, Failure};
 use crate::{out, show, sweep_file};
+use spotsweep_protocol::failure::{FAILED, Failure};
 
 /// `spotsweep expand`
 #[derive(Debug, clap::Args)]

@@ -12,10 +12,10 @@ use spotsweep_control_plane::store;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
 
-use crate::failure::{Context, Failure};
 use crate::story::History;
 use crate::target::Table;
 use crate::{out, sweeps, target};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// `spotsweep explain`
 #[derive(Debug, clap::Args)]

@@ -15,10 +15,10 @@ use spotsweep_control_plane::sweep::{Plan, Ranking, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::TrialLine;
 
-use crate::failure::{Context, Failure};
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// `spotsweep export`
 #[derive(Debug, clap::Args)]

@@ -10,15 +10,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 use tokio::time::sleep;
 
-use crate::failure::{Context, Failure};
-use crate::local::checkout::Checkout;
-use crate::local::group::Group;
-use crate::local::run_folder::tail;
-use crate::local::stack::{Logs, Ready, Stack, StackOptions};
-use crate::local::state::{Desk, Hosting, State};
 use crate::out;
-use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
 use crate::signals::{requested_stop, unless_stopped};
+use spotsweep_local_stack::checkout::Checkout;
+use spotsweep_local_stack::group::Group;
+use spotsweep_local_stack::run_folder::tail;
+use spotsweep_local_stack::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
+use spotsweep_local_stack::stack::{Logs, Ready, Stack, StackOptions};
+use spotsweep_local_stack::state::{Desk, Hosting, State};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// `spotsweep local`
 #[derive(Debug, Subcommand)]

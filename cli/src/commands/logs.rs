@@ -9,11 +9,11 @@ use spotsweep_control_plane::trial::Trial;
 use tokio::time::sleep;
 
 use self::stream::{Read, Stream};
-use crate::failure::{Context, Failure};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Between two looks at what goes on.
 const POLL: Duration = Duration::from_secs(1);

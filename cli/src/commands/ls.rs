@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::sweep::Sweep;
 
-use crate::failure::{Context, Failure};
 use crate::target::Table;
 use crate::{out, show, target};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// `spotsweep ls`
 #[derive(Debug, clap::Args)]

@@ -8,12 +8,12 @@ use spotsweep_control_plane::results::leaderboard::{ranked, ranking};
 use spotsweep_control_plane::trial::JobStatus;
 
 use crate::download::{Arrival, Object, Present, fetch, list};
-use crate::failure::Failure;
 use crate::progress::Transfer;
 use crate::show;
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
+use spotsweep_protocol::failure::Failure;
 
 /// `spotsweep pull`
 #[derive(Debug, clap::Args)]

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use self::letter::Letter;
 use self::queue::{Kind, Queue};
-use crate::failure::{Context, FAILED, Failure};
 use crate::target::Target;
 use crate::{out, target};
+use spotsweep_protocol::failure::{Context, FAILED, Failure};
 
 /// `spotsweep redrive`
 #[derive(Debug, clap::Args)]

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use spotsweep_simulation::replay::{Parameters, Plan, ReplayError, Report, Windows, read, replay};
 
-use crate::failure::Failure;
 use crate::{out, show};
+use spotsweep_protocol::failure::Failure;
 
 /// `spotsweep replay`
 #[derive(Debug, clap::Args)]

@@ -10,10 +10,10 @@ use serde_json::json;
 use tokio::process::Command;
 
 use crate::download::{Present, fetch, list};
-use crate::failure::{Context, Failure};
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// What the report is called among a sweep's results.
 const PAGE: &str = "report.html";

@@ -12,11 +12,11 @@ use spotsweep_protocol::claim::TrialLine;
 use spotsweep_sweep_file::MAX_FILE_BYTES;
 
 use crate::dropped::{Answer, Dropped, problems, upload_to};
-use crate::failure::{Context, FAILED, Failure};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweep_file, sweeps};
+use spotsweep_protocol::failure::{Context, FAILED, Failure};
 
 /// `spotsweep retry`
 #[derive(Debug, clap::Args)]

@@ -9,10 +9,10 @@ use spotsweep_control_plane::sweep::{Ranking, Sweep};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use crate::commands::ls;
-use crate::failure::Failure;
 use crate::progress::Figures;
 use crate::target::Table;
 use crate::{out, show, sweeps};
+use spotsweep_protocol::failure::Failure;
 
 /// `spotsweep status`
 #[derive(Debug, clap::Args)]

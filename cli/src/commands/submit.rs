@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use crate::dropped::{Answer, Dropped, problems};
-use crate::failure::{FAILED, Failure};
 use crate::signals::unless_stopped;
-use crate::{out, sdk, sweep_file, target};
+use crate::{out, sweep_file, target};
+use spotsweep_protocol::failure::{FAILED, Failure};
 
 /// `spotsweep submit`
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     }
     let target = target::bucket(args.bucket).await?;
     let answer = async {
-        let dropped = Dropped::put(sdk::s3(&target.config), &target.name, &args.file).await?;
+        let dropped = Dropped::put(spotsweep_aws::path_style_s3(&target.config), &target.name, &args.file).await?;
         out::note(format_args!("uploaded to s3://{}, waiting for the plan …", target.name));
         dropped.answer().await
     };

@@ -8,7 +8,6 @@ use ratatui::style::Style;
 use spotsweep_aws::Reader;
 use tokio::time::{Instant, sleep_until};
 
-use crate::failure::{Context, Failure};
 use crate::live::look::{Batch, Look};
 use crate::live::model::Model;
 use crate::live::screen::{Key, Screen, is_there};
@@ -16,6 +15,7 @@ use crate::show::duration;
 use crate::signals::unless_stopped;
 use crate::target::Table;
 use crate::{out, show, target};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_secs(5);

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::failure::{FAILED, Failure};
 use crate::{out, sweep_file};
+use spotsweep_protocol::failure::{FAILED, Failure};
 
 /// `spotsweep validate`
 #[derive(Debug, clap::Args)]

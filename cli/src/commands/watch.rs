@@ -9,7 +9,6 @@ use spotsweep_control_plane::sweep::Stage;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::failure::{FAILED, Failure};
 use crate::live::Happening;
 use crate::live::draw::{View, clock, draw, text};
 use crate::live::look::{Look, Watcher, outcome};
@@ -18,6 +17,7 @@ use crate::live::screen::{Key, Screen, has_colours, is_there};
 use crate::signals::unless_stopped;
 use crate::target::Table;
 use crate::{out, sweeps};
+use spotsweep_protocol::failure::{FAILED, Failure};
 
 /// Between two frames: the clock goes on.
 const FRAME: Duration = Duration::from_secs(1);

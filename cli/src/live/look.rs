@@ -11,8 +11,8 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep};
 
 use super::queued;
-use crate::failure::{Context, Failure};
 use crate::sweeps::Found;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Between two looks at a sweep, and at one of more than [`MANY`] trials that have ever started: each of them is a row.
 const PAUSE: Duration = Duration::from_secs(2);

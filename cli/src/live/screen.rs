@@ -11,7 +11,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::layout::Rect;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Between two looks whether the view is still wanted, where no key is pressed.
 const KEY_POLL: Duration = Duration::from_millis(100);

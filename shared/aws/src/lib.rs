@@ -66,7 +66,7 @@ pub use reader::{ReadError, Reader};
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
 pub use results::{Page, results};
 #[cfg(feature = "s3")]
-pub use s3::is_gone;
+pub use s3::{is_gone, path_style_s3};
 #[cfg(feature = "s3")]
 pub use uploads::uploads;
 
@@ -139,11 +139,11 @@ pub async fn sdk_config() -> SdkConfig {
 
 /// One for all clients of a process, because a cold start's first call costs 8.8 ms with one client each and 3.8 ms
 /// with one for all. TLS by rustls and ring: aws-lc's jitter entropy costs 30 ms of every cold start.
-fn http_client() -> SharedHttpClient {
+pub fn http_client() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
 }
 
 /// Pinned, so that an update of the SDK changes no behaviour by itself.
-fn behavior() -> BehaviorVersion {
+pub fn behavior() -> BehaviorVersion {
     BehaviorVersion::v2026_01_12()
 }

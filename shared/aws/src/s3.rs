@@ -1,6 +1,8 @@
 //! S3: what uploads, lines and results share.
 
+use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
+use aws_sdk_s3::config::Builder;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::get_object::{GetObjectError, GetObjectOutput};
 
@@ -26,4 +28,11 @@ pub(super) async fn put(
 ) -> Result<(), BoxError> {
     client.put_object().bucket(bucket).key(key).content_type(content_type).body(body.into()).send().await?;
     Ok(())
+}
+
+/// S3 with the bucket in the path where there is an own endpoint: `bucket.127.0.0.1` resolves
+/// nowhere.
+pub fn path_style_s3(config: &SdkConfig) -> Client {
+    let own_endpoint = config.endpoint_url().is_some();
+    Client::from_conf(Builder::from(config).force_path_style(own_endpoint).build())
 }

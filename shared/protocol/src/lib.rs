@@ -4,6 +4,7 @@
 pub mod cause;
 pub mod claim;
 pub mod command_line;
+pub mod failure;
 pub mod functions;
 pub mod ids;
 mod python;

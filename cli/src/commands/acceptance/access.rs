@@ -11,7 +11,7 @@ use spotsweep_protocol::claim::{Access, ClaimRequest, Reply, Request};
 
 use super::subject::Subject;
 use super::sweep;
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Name of the object that is put into the trial's outputs.
 const OBJECT: &str = "acceptance";

@@ -9,7 +9,7 @@ use aws_sdk_fis::types::ExperimentStatus;
 use tokio::time::{Instant, sleep};
 
 use super::subject::Subject;
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 const TEMPLATE: &str = include_str!("../../../../infra/chaos.yaml");
 /// A role takes the most of it, some ten seconds.

@@ -20,9 +20,9 @@ use super::strike::{self, Kind, Strike};
 use super::subject::Subject;
 use super::sweep;
 use crate::dropped::{Answer, Dropped, problems, upload_to};
-use crate::failure::{Context, Failure};
+use crate::out;
 use crate::progress::{Figures, Progress};
-use crate::{out, sdk};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Tag of a sweep's volumes and snapshots.
 const SWEEP_TAG: &str = "tag:spotsweep:sweep";
@@ -56,8 +56,12 @@ impl<'a> Course<'a> {
     ) -> Result<Self, Failure> {
         let file = sweep::file(subject.pace, &subject.queue, &subject.definition, max_usd).to_string();
         let upload = upload_to(&subject.bucket, sweep::KEY.to_owned());
-        let dropped =
-            Dropped::put_body(sdk::s3(&subject.target.config), upload, ByteStream::from(file.into_bytes())).await?;
+        let dropped = Dropped::put_body(
+            spotsweep_aws::path_style_s3(&subject.target.config),
+            upload,
+            ByteStream::from(file.into_bytes()),
+        )
+        .await?;
         let plan = match dropped.answer().await? {
             Answer::Planned(plan) => plan,
             Answer::Rejected(rejection) => {
@@ -218,7 +222,12 @@ impl<'a> Course<'a> {
 
     async fn read(&self, key: &str) -> Result<Option<String>, Failure> {
         let cannot_read = || format!("cannot read s3://{}/{key}", self.subject.bucket);
-        let got = sdk::s3(&self.subject.target.config).get_object().bucket(&self.subject.bucket).key(key).send().await;
+        let got = spotsweep_aws::path_style_s3(&self.subject.target.config)
+            .get_object()
+            .bucket(&self.subject.bucket)
+            .key(key)
+            .send()
+            .await;
         let got = match got {
             Err(error) if spotsweep_aws::is_gone(&error) => return Ok(None),
             got => got.context(cannot_read)?,

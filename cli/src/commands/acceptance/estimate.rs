@@ -5,7 +5,7 @@ use aws_sdk_ec2::primitives::DateTime;
 use aws_sdk_ec2::types::InstanceType;
 use jiff::Timestamp;
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Of all instances together: four trainings of eight minutes, six boots with the image's pull of six minutes each,
 /// and six idle times of five minutes are an hour and three quarters.

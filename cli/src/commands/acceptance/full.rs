@@ -20,9 +20,9 @@ use super::recording::{self, Recorded};
 use super::strike::{self, Kind};
 use super::subject::Subject;
 use super::{remove, sweep, written};
-use crate::failure::{FAILED, Failure};
 use crate::out;
 use crate::signals::unless_stopped;
+use spotsweep_protocol::failure::{FAILED, Failure};
 
 /// Checks that a good run may not see. Under a notice the runner leaves by itself, with an exit code; volumes' events
 /// are sent at best effort.

@@ -9,11 +9,10 @@ use super::chaos::Chaos;
 use super::subject::Subject;
 use super::sweep;
 use crate::commands::cancel;
-use crate::failure::{Context, Failure};
-use crate::sdk;
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
 use crate::target::Target;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Each part is tried, whatever becomes of the others. A second Ctrl-C leaves the rest. `sweep` is the run's, where its
 /// id is known.
@@ -50,7 +49,7 @@ async fn end(subject: &Subject, sweep: Option<SweepId>) -> Result<(), Failure> {
 
 /// Every version of every object.
 async fn delete_objects(subject: &Subject, prefix: &str) -> Result<(), Failure> {
-    let (s3, bucket) = (sdk::s3(&subject.target.config), &subject.bucket);
+    let (s3, bucket) = (spotsweep_aws::path_style_s3(&subject.target.config), &subject.bucket);
     let cannot_delete = || format!("cannot delete s3://{bucket}/{prefix}*");
     loop {
         let page = s3.list_object_versions().bucket(bucket).prefix(prefix).send().await.context(cannot_delete)?;

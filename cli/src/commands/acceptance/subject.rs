@@ -9,8 +9,8 @@ use spotsweep_protocol::functions::CLAIM;
 
 use super::super::doctor::stack::Deployment;
 use super::sweep::Pace;
-use crate::failure::{Context, Failure};
 use crate::target::Target;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// The tag by which a deployment's instances are known (`infra/compute.yaml`).
 const TAG: &str = "spotsweep:compute";

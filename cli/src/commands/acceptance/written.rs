@@ -10,8 +10,8 @@ use super::checks::{Check, delays};
 use super::mask::Masks;
 use super::page::{self, About};
 use super::recording::Recorded;
-use crate::failure::{Context, Failure};
 use crate::{out, show};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Writes all of it, and prints each check's verdict.
 pub(super) fn write(folder: &Path, checks: &[Check], recording: &[Recorded], about: &About) -> Result<(), Failure> {

@@ -6,7 +6,6 @@ use aws_sdk_sqs::types::QueueAttributeName;
 
 use super::finding::Finding;
 use super::stack::Deployment;
-use crate::sdk;
 use crate::target::Target;
 
 /// The index over open work (infra/control-plane.yaml).
@@ -15,7 +14,8 @@ const INDEX: &str = "open";
 /// The bucket is there, tells EventBridge what is dropped, and keeps versions.
 pub(super) async fn bucket(target: &Target, deployment: &Deployment) -> Vec<Finding> {
     const ABOUT: &str = "bucket";
-    let (client, name) = (sdk::s3(&target.config), deployment.output("Bucket").unwrap_or_default());
+    let (client, name) =
+        (spotsweep_aws::path_style_s3(&target.config), deployment.output("Bucket").unwrap_or_default());
     let mut findings = Vec::new();
     match client.get_bucket_notification_configuration().bucket(name).send().await {
         Ok(told) if told.event_bridge_configuration().is_some() => {}

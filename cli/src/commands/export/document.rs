@@ -5,8 +5,8 @@ use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use super::{Each, Records};
-use crate::failure::Failure;
 use crate::{show, story};
+use spotsweep_protocol::failure::Failure;
 
 /// The whole sweep, trials in the order of their indices.
 pub(super) fn of(records: &Records<'_>) -> Result<Value, Failure> {

@@ -26,12 +26,12 @@ use spotsweep_control_plane::trial::{JobStatus, Trial};
 use tokio::task::JoinSet;
 
 use super::Records;
-use crate::failure::{Context, Failure};
 use crate::show;
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
 use names::files;
 use points::Point;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Records of metrics that are fetched at once.
 const AT_ONCE: usize = 16;

@@ -3,9 +3,9 @@
 use aws_sdk_cloudwatchlogs::Client;
 use aws_sdk_cloudwatchlogs::operation::get_log_events::GetLogEventsOutput;
 
-use crate::failure::{Context, Failure};
 use crate::out;
 use crate::sweeps::Found;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Batch's, where a job definition names none
 /// (<https://docs.aws.amazon.com/batch/latest/userguide/using_awslogs.html>).

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use aws_sdk_sqs::types::Message;
 
-use crate::failure::{Context, Failure};
 use crate::target::Target;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// How long what is read stays out of others' sight: ten functions take a minute each at most. Then a command that was
 /// killed has lost nothing.

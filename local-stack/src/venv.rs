@@ -1,16 +1,16 @@
 //! The Python environment of the local stack: ministack, and what the example trains with.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::failure::{Context, Failure};
-use crate::local::checkout::Checkout;
-use crate::local::group::Group;
-use crate::local::run_folder::tail;
-use crate::out::note;
+use crate::checkout::Checkout;
+use crate::group::Group;
+use crate::run_folder::tail;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// What the stack itself needs, pinned; aws-sam-translator is how ministack reads SAM templates.
 const STACK_REQUIREMENTS: &str = "ministack==1.5.33\naws-sam-translator==1.115.0\n";
@@ -61,7 +61,9 @@ impl Venv {
             return Ok(Self { folder });
         }
         let python = find_python().await?;
-        note(format_args!("Python environment: installing ministack and scikit-learn (once) …"));
+        // A closed standard error must not end the stack.
+        let _ =
+            writeln!(std::io::stderr().lock(), "Python environment: installing ministack and scikit-learn (once) …");
         let venv = Self { folder };
         venv.make(&python, &requirements, &local.join("venv.log")).await?;
         fs::write(&stamp, requirements).context(|| format!("cannot write {}", stamp.display()))?;

@@ -11,19 +11,19 @@ use super::scene::{Run, Scene};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reclaim {
     /// When it was struck, in seconds since the sweep was planned: the notice, or the death without one.
-    pub(crate) at: f64,
+    pub at: f64,
     /// How.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Whether EC2 has said so before.
-    pub(crate) notice: bool,
+    pub notice: bool,
     /// Which trial.
-    pub(crate) trial: u32,
+    pub trial: u32,
     /// The place of the run that was struck among the trial's runs.
     run: usize,
     /// Which instance.
-    pub(crate) instance: String,
+    pub instance: String,
     /// Its zone.
-    pub(crate) zone: String,
+    pub zone: String,
     /// What followed.
     outcome: Option<Outcome>,
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Volumes, snapshots and attachments that are still there, by their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Leftovers {
+pub struct Leftovers {
     volumes: BTreeSet<String>,
     snapshots: BTreeSet<String>,
     attachments: BTreeSet<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Leftovers {
 
 impl Leftovers {
     /// Looks. `state` is the emulator's, `folder` its own.
-    pub(crate) fn find(state: &Value, folder: &Path) -> Self {
+    pub fn find(state: &Value, folder: &Path) -> Self {
         let told = |kind: &str, field: &str| {
             let all = state.pointer(&format!("/leftovers/{kind}")).and_then(Value::as_array).into_iter().flatten();
             all.filter_map(|one| one.get(field)?.as_str().map(str::to_owned)).collect::<BTreeSet<_>>()
@@ -35,12 +35,12 @@ impl Leftovers {
     }
 
     /// Whether nothing is left.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.volumes.is_empty() && self.snapshots.is_empty() && self.attachments.is_empty()
     }
 
     /// Counts, as the summary has them.
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         json!({
             "volumes": self.volumes.len(),
             "snapshots": self.snapshots.len(),
@@ -49,7 +49,7 @@ impl Leftovers {
     }
 
     /// All names, for people.
-    pub(crate) fn names(&self) -> String {
+    pub fn names(&self) -> String {
         let all = self.volumes.iter().chain(&self.snapshots).chain(&self.attachments);
         all.map(String::as_str).collect::<Vec<_>>().join(", ")
     }

@@ -17,11 +17,11 @@ pub(crate) struct AttemptLog {
     /// The line that has not ended yet.
     partial: Vec<u8>,
     /// When the training wrote its first line, and its last one.
-    pub(crate) trained: Option<(f64, f64)>,
+    pub trained: Option<(f64, f64)>,
     /// Epochs and batches of the checkpoint that it resumed from, as it said itself.
-    pub(crate) resumed: Option<(u32, u32)>,
+    pub resumed: Option<(u32, u32)>,
     /// The first epoch that it has finished, and the last one.
-    pub(crate) epochs: Option<(u32, u32)>,
+    pub epochs: Option<(u32, u32)>,
     /// Batches of the epoch under way that it saved when it was stopped.
     saved: Option<u32>,
 }

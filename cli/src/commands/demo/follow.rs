@@ -12,13 +12,12 @@ use spotsweep_control_plane::trial::{JobStatus, Trial};
 use spotsweep_protocol::ids::SweepId;
 use tokio::time::{Instant, sleep};
 
-use crate::failure::{Context, Failure};
 use crate::live::why;
-use crate::local::deploy::BUCKET;
-use crate::local::stack::Stack;
 use crate::progress::{Figures, Progress};
-use crate::reclaims::{Reclaims, Wish};
-use crate::sdk;
+use spotsweep_local_stack::deploy::BUCKET;
+use spotsweep_local_stack::reclaims::{Reclaims, Wish};
+use spotsweep_local_stack::stack::Stack;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Between two looks at the records.
 const POLL: Duration = Duration::from_millis(500);
@@ -27,19 +26,19 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A settled sweep.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(super) struct Watched {
     /// Its id.
-    pub(crate) sweep: SweepId,
+    pub(super) sweep: SweepId,
     /// `results/<sweep>/summary.json`.
-    pub(crate) summary: Value,
+    pub(super) summary: Value,
     /// Failed trials, with why.
-    pub(crate) failures: Vec<(u32, String)>,
+    pub(super) failures: Vec<(u32, String)>,
     /// What was taken from it, where something was to be.
-    pub(crate) reclaims: Option<Reclaims>,
+    pub(super) reclaims: Option<Reclaims>,
 }
 
 /// Shows progress until the summary is there, at most for so many seconds. What is wished for happens meanwhile.
-pub(crate) async fn watch(
+pub(super) async fn watch(
     stack: &mut Stack,
     plan: &Value,
     timeout_seconds: u64,
@@ -51,7 +50,7 @@ pub(crate) async fn watch(
     let record = reader.sweep(&sweep).await.context(|| format!("cannot read the sweep {sweep}"))?;
     let plan = record.and_then(|record| record.plan);
     let plan = plan.ok_or_else(|| Failure::new(format!("the sweep {sweep} has an answer but no plan in the table")))?;
-    let s3 = sdk::s3(stack.config());
+    let s3 = spotsweep_aws::path_style_s3(stack.config());
     let mut progress = Progress::new(u64::from(plan.trials));
     let mut reclaims = (!wish.is_empty()).then(|| Reclaims::new(stack, wish, &plan));
     let deadline = Instant::now() + Duration::from_secs(timeout_seconds);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_cloudformation::types::{Capability, Parameter, StackStatus};
 use tokio::time::{Instant, sleep};
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// ministack takes under a second.
 const DEPLOY_DEADLINE: Duration = Duration::from_secs(60);
@@ -14,11 +14,11 @@ const DEPLOY_DEADLINE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Template<'a> {
     /// Name of the stack.
-    pub(crate) stack: &'a str,
+    pub stack: &'a str,
     /// The template's text.
-    pub(crate) text: &'a str,
+    pub text: &'a str,
     /// Names and values.
-    pub(crate) parameters: &'a [(&'a str, &'a str)],
+    pub parameters: &'a [(&'a str, &'a str)],
 }
 
 impl Template<'_> {

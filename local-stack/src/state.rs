@@ -12,40 +12,40 @@ use serde::{Deserialize, Serialize};
 use spotsweep_protocol::functions::CLAIM;
 use tokio::time::{Instant, sleep};
 
-use crate::failure::{Context, Failure};
-use crate::local::batch::QUEUE;
-use crate::local::deploy::BUCKET;
-use crate::local::stack::Stack;
+use crate::batch::QUEUE;
+use crate::deploy::BUCKET;
+use crate::stack::Stack;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// How long a probe's lock may be mistaken for a host's.
 const PROBE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How a ready local stack is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct State {
+pub struct State {
     /// ministack's URL.
-    pub(crate) endpoint: String,
+    pub endpoint: String,
     /// The emulator's URL.
-    pub(crate) emulator: String,
+    pub emulator: String,
     /// The control plane's bucket.
-    pub(crate) bucket: String,
+    pub bucket: String,
     /// The control plane's table.
-    pub(crate) table: String,
+    pub table: String,
     /// Queue of sweeps that name none.
-    pub(crate) queue: String,
+    pub queue: String,
     /// Job definition of sweeps that name none.
-    pub(crate) job_definition: String,
+    pub job_definition: String,
     /// The function that runners call.
-    pub(crate) claim_function: String,
+    pub claim_function: String,
     /// Log of ministack and the functions.
-    pub(crate) functions_log: PathBuf,
+    pub functions_log: PathBuf,
     /// Folder of the jobs' logs.
-    pub(crate) jobs_logs: PathBuf,
+    pub jobs_logs: PathBuf,
 }
 
 impl State {
     /// How this stack is reached; its sweeps that name none run this job definition.
-    pub(crate) fn of(stack: &Stack, job_definition: &str) -> Self {
+    pub fn of(stack: &Stack, job_definition: &str) -> Self {
         Self {
             endpoint: stack.endpoint().to_owned(),
             emulator: stack.emulator_endpoint(),
@@ -62,35 +62,35 @@ impl State {
 
 /// The place of the state, `<target>/local`.
 #[derive(Debug, Clone)]
-pub(crate) struct Desk {
+pub struct Desk {
     folder: PathBuf,
 }
 
 /// Held by the host of the stack.
 #[derive(Debug)]
-pub(crate) struct Hosting {
+pub struct Hosting {
     desk: Desk,
     _lock: File,
 }
 
 impl Desk {
     /// The state under this folder.
-    pub(crate) fn new(folder: &Path) -> Self {
+    pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
     /// The place of a demo's state, beside that of `local up`: whoever has no stack of their own finds the demo's.
-    pub(crate) fn of_demo(folder: &Path) -> Self {
+    pub fn of_demo(folder: &Path) -> Self {
         Self::new(&folder.join("demo"))
     }
 
     /// The host's own output.
-    pub(crate) fn log(&self) -> PathBuf {
+    pub fn log(&self) -> PathBuf {
         self.folder.join("serve.log")
     }
 
     /// Becomes the host; fails if there is one.
-    pub(crate) async fn host(&self) -> Result<Hosting, Failure> {
+    pub async fn host(&self) -> Result<Hosting, Failure> {
         let mut lock = self.open()?;
         let deadline = Instant::now() + PROBE_PATIENCE;
         loop {
@@ -109,7 +109,7 @@ impl Desk {
     }
 
     /// The living host's pid.
-    pub(crate) fn host_pid(&self) -> Result<Option<i32>, Failure> {
+    pub fn host_pid(&self) -> Result<Option<i32>, Failure> {
         // Shared, so that two probes never take each other for a host.
         match self.open()?.try_lock_shared() {
             Ok(()) => Ok(None),
@@ -121,7 +121,7 @@ impl Desk {
     }
 
     /// The running stack, once it is ready.
-    pub(crate) fn running(&self) -> Result<Option<State>, Failure> {
+    pub fn running(&self) -> Result<Option<State>, Failure> {
         if self.host_pid()?.is_none() {
             return Ok(None);
         }
@@ -131,7 +131,7 @@ impl Desk {
     }
 
     /// Waits until no host is left; false when the time is over.
-    pub(crate) async fn deserted(&self, patience: Duration) -> Result<bool, Failure> {
+    pub async fn deserted(&self, patience: Duration) -> Result<bool, Failure> {
         let deadline = Instant::now() + patience;
         while self.host_pid()?.is_some() {
             if Instant::now() >= deadline {
@@ -143,7 +143,7 @@ impl Desk {
     }
 
     /// Removes what a dead host has left.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         // Absent is the usual case, and right.
         let _ = fs::remove_file(self.state_path());
     }
@@ -170,7 +170,7 @@ fn cannot_lock(error: io::Error) -> Failure {
 
 impl Hosting {
     /// Tells that the stack is ready. Written aside and renamed: nobody reads half of it.
-    pub(crate) fn announce(&self, state: &State) -> Result<(), Failure> {
+    pub fn announce(&self, state: &State) -> Result<(), Failure> {
         let (path, aside) = (self.desk.state_path(), self.desk.folder.join("state.json.new"));
         let json = serde_json::to_vec_pretty(state).context(|| "cannot write the local stack's state as JSON")?;
         fs::write(&aside, json)

@@ -12,11 +12,11 @@ use super::log::AttemptLog;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Run {
     /// EC2 instance.
-    pub(crate) instance: String,
+    pub instance: String,
     /// Its zone.
-    pub(crate) zone: String,
+    pub zone: String,
     /// Output so far.
-    pub(crate) log: AttemptLog,
+    pub log: AttemptLog,
     /// CloudWatch log stream, which names the run.
     stream: String,
 }
@@ -25,13 +25,13 @@ pub(crate) struct Run {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Instance {
     /// `i-…`
-    pub(crate) id: String,
+    pub id: String,
     /// Its zone.
-    pub(crate) zone: String,
+    pub zone: String,
     /// Whether a notice is out.
-    pub(crate) is_leaving: bool,
+    pub is_leaving: bool,
     /// Trials whose newest run it hosts.
-    pub(crate) trials: Vec<u32>,
+    pub trials: Vec<u32>,
 }
 
 /// The sweep as it is now, and as it was.
@@ -41,11 +41,11 @@ pub(crate) struct Scene {
     /// Job ids to trials. A trial has a second job once Batch's attempts are used up.
     trials: HashMap<String, u32>,
     /// Each trial's runs so far, oldest first.
-    pub(crate) runs: BTreeMap<u32, Vec<Run>>,
+    pub runs: BTreeMap<u32, Vec<Run>>,
     /// Live instances, by id.
-    pub(crate) instances: Vec<Instance>,
+    pub instances: Vec<Instance>,
     /// Live instances by zone.
-    pub(crate) live: BTreeMap<String, u32>,
+    pub live: BTreeMap<String, u32>,
 }
 
 impl Scene {

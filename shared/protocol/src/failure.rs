@@ -1,19 +1,19 @@
-//! The one error type of the command: what was being done, and why it did not work.
+//! The error type of the programs that people run: what was being done, and why it did not work.
 
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
-use spotsweep_protocol::cause::causes;
+use crate::cause::causes;
 
 /// Exit code of a command that ran and failed, and of an invalid sweep file.
-pub(crate) const FAILED: u8 = 1;
+pub const FAILED: u8 = 1;
 /// Exit code of wrong usage, as clap has it; also of a file that cannot be read.
-pub(crate) const USAGE: u8 = 2;
+pub const USAGE: u8 = 2;
 
 /// What could not be done. Displays its causes too, each on its own line.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     what: String,
     cause: Option<Box<dyn Error + Send + Sync>>,
     exit: u8,
@@ -21,22 +21,22 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// A failure with exit code 1.
-    pub(crate) fn new(what: impl Into<String>) -> Self {
+    pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), cause: None, exit: FAILED }
     }
 
     /// A mistake of the caller: exit code 2.
-    pub(crate) fn usage(what: impl Into<String>) -> Self {
+    pub fn usage(what: impl Into<String>) -> Self {
         Self { exit: USAGE, ..Self::new(what) }
     }
 
     /// Adds the error beneath.
-    pub(crate) fn caused_by(self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    pub fn caused_by(self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { cause: Some(cause.into()), ..self }
     }
 
     /// The command's exit code.
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.exit)
     }
 }
@@ -52,7 +52,7 @@ impl fmt::Display for Failure {
 impl Error for Failure {}
 
 /// Says what was being done when something went wrong.
-pub(crate) trait Context<T> {
+pub trait Context<T> {
     /// Wraps the error; the words are only made when there is one.
     fn context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T, Failure>;
 }

@@ -9,21 +9,21 @@ use tokio::process::{Child, Command};
 
 /// A running program and its descendants. Dropping it kills them.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub struct Group {
     child: Child,
     leader: Option<Pid>,
 }
 
 impl Group {
     /// Starts the command.
-    pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
+    pub fn start(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
         let leader = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         Ok(Self { child, leader })
     }
 
     /// Waits for the program's end.
-    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
         // Reaped: its number may soon be another program's.
         self.leader = None;
@@ -31,7 +31,7 @@ impl Group {
     }
 
     /// How it ended, if it has.
-    pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.child.try_wait()?;
         if status.is_some() {
             self.leader = None;
@@ -40,14 +40,14 @@ impl Group {
     }
 
     /// Ends the whole group at once.
-    pub(crate) async fn kill(mut self) {
+    pub async fn kill(mut self) {
         self.signal_all();
         // Nothing to learn from how a killed program ended.
         let _ = self.child.wait().await;
     }
 
     /// Lets it live on without us; returns its pid.
-    pub(crate) fn detach(mut self) -> Option<i32> {
+    pub fn detach(mut self) -> Option<i32> {
         self.leader.take().map(Pid::as_raw_nonzero).map(Into::into)
     }
 

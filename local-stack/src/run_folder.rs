@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Folders of failed runs that are kept for a look at their logs.
 const KEPT_FAILED_RUNS: usize = 3;
@@ -15,14 +15,14 @@ const LARGE: [&str; 7] =
 
 /// A live run's folder.
 #[derive(Debug)]
-pub(crate) struct RunFolder {
+pub struct RunFolder {
     path: PathBuf,
     _lock: File,
 }
 
 impl RunFolder {
     /// Makes a new one under `<local>/runs`, and removes the oldest of dead runs.
-    pub(crate) fn create(local: &Path) -> Result<Self, Failure> {
+    pub fn create(local: &Path) -> Result<Self, Failure> {
         let runs = local.join("runs");
         fs::create_dir_all(&runs).context(|| format!("cannot create {}", runs.display()))?;
         prune(&runs)?;
@@ -35,19 +35,19 @@ impl RunFolder {
     }
 
     /// The folder.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// A folder inside, made if need be.
-    pub(crate) fn subfolder(&self, name: &str) -> Result<PathBuf, Failure> {
+    pub fn subfolder(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
         fs::create_dir_all(&path).context(|| format!("cannot create {}", path.display()))?;
         Ok(path)
     }
 
     /// Removes all that is large; the logs stay.
-    pub(crate) fn keep_logs(self) {
+    pub fn keep_logs(self) {
         for large in LARGE {
             // Left-overs are pruned by a later run.
             let _ = fs::remove_dir_all(self.path.join(large));
@@ -55,7 +55,7 @@ impl RunFolder {
     }
 
     /// Removes the folder of a run that has nothing left to tell.
-    pub(crate) fn remove(self) {
+    pub fn remove(self) {
         // Left-overs are pruned by a later run.
         let _ = fs::remove_dir_all(&self.path);
     }
@@ -79,7 +79,7 @@ fn is_dead(run: &Path) -> bool {
 }
 
 /// The last lines of a log, for a failure message.
-pub(crate) fn tail(log: &Path, lines: usize) -> String {
+pub fn tail(log: &Path, lines: usize) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let all: Vec<&str> = text.lines().collect();

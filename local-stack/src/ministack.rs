@@ -11,12 +11,12 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::failure::{Context, Failure};
-use crate::local::group::Group;
-use crate::local::job_role::{JOB_CREDENTIAL, JOB_ROLE};
-use crate::local::run_folder::{RunFolder, tail};
-use crate::local::venv::Venv;
+use crate::group::Group;
+use crate::job_role::{JOB_CREDENTIAL, JOB_ROLE};
+use crate::run_folder::{RunFolder, tail};
 use crate::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
+use crate::venv::Venv;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Ends with its whole group when our end of its standard input closes, so that even a SIGKILL
 /// of this command leaves nothing behind.

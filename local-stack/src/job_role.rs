@@ -3,8 +3,8 @@
 
 use aws_sdk_cloudformation::Client;
 
-use crate::failure::Failure;
-use crate::local::template::Template;
+use crate::template::Template;
+use spotsweep_protocol::failure::Failure;
 
 /// The role's name.
 pub(crate) const JOB_ROLE: &str = "job";

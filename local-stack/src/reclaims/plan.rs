@@ -40,15 +40,15 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Strike {
     /// How.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Whether EC2 says so before.
-    pub(crate) notice: bool,
+    pub notice: bool,
     /// When: as soon as this share of the trials has ended and somebody trains.
-    pub(crate) after: f64,
+    pub after: f64,
     /// How long the zone then gives no new instance; absent where it has capacity left.
-    pub(crate) blocks: Option<Duration>,
+    pub blocks: Option<Duration>,
     /// Picks among the instances that may be hit.
-    pub(crate) pick: u64,
+    pub pick: u64,
 }
 
 /// The last trials are left to end in peace: somebody must still be training when the last strike falls.

@@ -15,8 +15,8 @@ use spotsweep_control_plane::sweep::Plan;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_world::batch::DescribeJobs;
 
-use crate::local::batch::ZONES;
-use crate::local::stack::{NOTICE, Stack};
+use crate::batch::ZONES;
+use crate::stack::{NOTICE, Stack};
 use director::{Act, Director};
 use ledger::Ledger;
 use plan::Kind;
@@ -25,40 +25,40 @@ use scene::Scene;
 /// DescribeJobs takes so many ids at once.
 const MOST_IDS: usize = 100;
 
-pub(crate) use trace::turns;
+pub use trace::turns;
 
 /// What is to happen to the sweep.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Wish {
+pub struct Wish {
     /// Number of reclaims.
-    pub(crate) count: u32,
+    pub count: u32,
     /// Whom, when and how.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// When zones lose their capacity and get it back, in order of time.
-    pub(crate) turns: Vec<Turn>,
+    pub turns: Vec<Turn>,
 }
 
 /// A zone loses its capacity or gets it back.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Turn {
+pub struct Turn {
     /// Seconds since the sweep was planned.
-    pub(crate) at: f64,
+    pub at: f64,
     /// Which.
-    pub(crate) zone: String,
+    pub zone: String,
     /// Whether it has capacity from then on.
-    pub(crate) open: bool,
+    pub open: bool,
 }
 
 impl Wish {
     /// Whether nothing is wished for.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.count == 0 && self.turns.is_empty()
     }
 }
 
 /// Reclaims under way.
 #[derive(Debug)]
-pub(crate) struct Reclaims {
+pub struct Reclaims {
     director: Director,
     ledger: Ledger,
     scene: Scene,
@@ -69,7 +69,7 @@ pub(crate) struct Reclaims {
 
 impl Reclaims {
     /// Nothing has happened yet.
-    pub(crate) fn new(stack: &Stack, Wish { count, seed, turns }: Wish, plan: &Plan) -> Self {
+    pub fn new(stack: &Stack, Wish { count, seed, turns }: Wish, plan: &Plan) -> Self {
         let mut scene = Scene::new(&stack.jobs_logs());
         for trial in 0..plan.trials {
             if let Some(job) = plan.job_of(trial) {
@@ -87,7 +87,7 @@ impl Reclaims {
     }
 
     /// Looks, strikes where it is time, and tells what became of earlier strikes.
-    pub(crate) fn tick(&mut self, stack: &Stack, trials: &[Trial], total: u32) -> Vec<String> {
+    pub fn tick(&mut self, stack: &Stack, trials: &[Trial], total: u32) -> Vec<String> {
         let now = self.started.elapsed().as_secs_f64();
         for trial in trials {
             // Batch's attempts used up, a trial goes on as a new job.
@@ -146,17 +146,17 @@ impl Reclaims {
     }
 
     /// Planned reclaims that found nobody to strike, of how many.
-    pub(crate) fn missed(&self) -> (usize, usize) {
+    pub fn missed(&self) -> (usize, usize) {
         (self.director.left(), self.planned)
     }
 
     /// All reclaims, as the summary has them.
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         self.ledger.json().into()
     }
 
     /// The trial that was struck most often.
-    pub(crate) fn most_interrupted(&self) -> Option<u32> {
+    pub fn most_interrupted(&self) -> Option<u32> {
         self.ledger.most_interrupted()
     }
 }

@@ -10,34 +10,34 @@ use spotsweep_emulator::{Config, Emulator, Volumes};
 use spotsweep_world::World;
 use tokio::time::timeout;
 
-use crate::failure::{Context, Failure};
-use crate::local::batch::{self, QUEUE, ZONES};
-use crate::local::build::build;
-use crate::local::checkout::Checkout;
-use crate::local::deploy::Package;
-use crate::local::job_role::JOB_CREDENTIAL;
-use crate::local::leftovers::Leftovers;
-use crate::local::ministack::Ministack;
-use crate::local::package::link;
-use crate::local::run_folder::RunFolder;
-use crate::local::venv::Venv;
+use crate::batch::{self, QUEUE, ZONES};
+use crate::build::build;
+use crate::checkout::Checkout;
+use crate::deploy::Package;
+use crate::job_role::JOB_CREDENTIAL;
+use crate::leftovers::Leftovers;
+use crate::ministack::Ministack;
+use crate::package::link;
+use crate::run_folder::RunFolder;
 use crate::sdk::{self, LOCAL_REGION};
+use crate::venv::Venv;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// What a notice is worth here; on AWS it is two minutes.
-pub(crate) const NOTICE: Duration = Duration::from_millis(2_000);
+pub const NOTICE: Duration = Duration::from_millis(2_000);
 
 /// How the local stack is made.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct StackOptions {
+pub struct StackOptions {
     /// Job definition of sweeps that name none: train runs train.py, train-seed runs train_seed.py
     #[arg(long, value_name = "NAME", default_value = "train", value_parser = ["train", "train-seed"])]
-    pub(crate) job_definition: String,
+    pub job_definition: String,
     /// Take the functions and the runner from DIR instead of building them
     #[arg(long, value_name = "DIR")]
-    pub(crate) binaries: Option<PathBuf>,
+    pub binaries: Option<PathBuf>,
     /// Make volumes real: ext4 on loop devices, mounted (needs root); else they are folders
     #[arg(long)]
-    pub(crate) block_devices: bool,
+    pub block_devices: bool,
 }
 
 /// Killing jobs takes no time; a stuck one must not hold the rest up.
@@ -49,7 +49,7 @@ const JOBS: &str = "jobs";
 const RUNNER: &str = "spotsweep-runner";
 
 /// A running local stack.
-pub(crate) struct Stack {
+pub struct Stack {
     run: RunFolder,
     emulator: Emulator,
     ministack: Ministack,
@@ -59,7 +59,7 @@ pub(crate) struct Stack {
 
 /// What becomes of a run's logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Logs {
+pub enum Logs {
     /// Something went wrong: they are needed.
     Keep,
     /// They have nothing to tell.
@@ -68,7 +68,7 @@ pub(crate) enum Logs {
 
 /// What a stack is started from: built binaries and a Python environment.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub struct Ready {
     checkout: Checkout,
     venv: Venv,
     binaries: PathBuf,
@@ -76,7 +76,7 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// Builds and installs what is missing, both at once.
-    pub(crate) async fn make(checkout: Checkout, options: &StackOptions) -> Result<Self, Failure> {
+    pub async fn make(checkout: Checkout, options: &StackOptions) -> Result<Self, Failure> {
         let binaries = async {
             match &options.binaries {
                 Some(folder) => folder.canonicalize().context(|| format!("cannot find {}", folder.display())),
@@ -88,14 +88,14 @@ impl Ready {
     }
 
     /// The folder that holds the functions and the runner.
-    pub(crate) fn binaries(&self) -> &Path {
+    pub fn binaries(&self) -> &Path {
         &self.binaries
     }
 }
 
 impl Stack {
     /// Starts it. Dropping the future half-way stops what has been started.
-    pub(crate) async fn start(ready: &Ready, code: &Path, options: &StackOptions) -> Result<Self, Failure> {
+    pub async fn start(ready: &Ready, code: &Path, options: &StackOptions) -> Result<Self, Failure> {
         let Ready { checkout, venv, binaries } = ready;
         let code = code.canonicalize().context(|| format!("cannot find the code folder {}", code.display()))?;
         let run = RunFolder::create(&checkout.local())?;
@@ -115,57 +115,57 @@ impl Stack {
     }
 
     /// How to reach its S3, DynamoDB, Lambda and EventBridge.
-    pub(crate) fn config(&self) -> &SdkConfig {
+    pub fn config(&self) -> &SdkConfig {
         &self.config
     }
 
     /// The same as a URL.
-    pub(crate) fn endpoint(&self) -> &str {
+    pub fn endpoint(&self) -> &str {
         self.ministack.endpoint()
     }
 
     /// Where its Batch and EC2 are.
-    pub(crate) fn emulator_endpoint(&self) -> String {
+    pub fn emulator_endpoint(&self) -> String {
         self.emulator.endpoint()
     }
 
     /// Instances, jobs and calls, as the emulator sees them.
-    pub(crate) fn snapshot(&self) -> Value {
+    pub fn snapshot(&self) -> Value {
         self.emulator.snapshot()
     }
 
     /// Does something with the emulator's World: reclaims, zone capacities.
-    pub(crate) fn with_world<R>(&self, act: impl FnOnce(&mut World, Timestamp) -> R) -> R {
+    pub fn with_world<R>(&self, act: impl FnOnce(&mut World, Timestamp) -> R) -> R {
         self.emulator.with_world(act)
     }
 
     /// Volumes, snapshots and attachments that are still there.
-    pub(crate) fn leftovers(&self) -> Leftovers {
+    pub fn leftovers(&self) -> Leftovers {
         Leftovers::find(&self.snapshot(), &self.run.path().join(JOBS))
     }
 
     /// The control plane's table.
-    pub(crate) fn table(&self) -> &str {
+    pub fn table(&self) -> &str {
         &self.table
     }
 
     /// The functions' output and ministack's own.
-    pub(crate) fn functions_log(&self) -> &Path {
+    pub fn functions_log(&self) -> &Path {
         self.ministack.log()
     }
 
     /// The jobs' output.
-    pub(crate) fn jobs_logs(&self) -> PathBuf {
+    pub fn jobs_logs(&self) -> PathBuf {
         self.run.path().join(JOBS).join("logs")
     }
 
     /// Fails if a part of it has ended on its own.
-    pub(crate) fn check(&mut self) -> Result<(), Failure> {
+    pub fn check(&mut self) -> Result<(), Failure> {
         self.ministack.check()
     }
 
     /// Stops everything, newest first.
-    pub(crate) async fn stop(self, logs: Logs) {
+    pub async fn stop(self, logs: Logs) {
         // Past the deadline its jobs are left to the kernel: nothing more can be done for them.
         let _ = timeout(EMULATOR_STOP_DEADLINE, self.emulator.shutdown()).await;
         self.ministack.stop().await;

@@ -2,22 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// The source tree that the local stack is made from.
 #[derive(Debug, Clone)]
-pub(crate) struct Checkout {
+pub struct Checkout {
     /// The workspace root.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// Cargo's target folder.
-    pub(crate) target: PathBuf,
+    pub target: PathBuf,
     /// The folder of the running binary and of those that are built beside it: `<target>/<profile>`.
-    pub(crate) binaries: PathBuf,
+    pub binaries: PathBuf,
 }
 
 impl Checkout {
     /// Finds them from the place of the running binary, `<target>/<profile>/spotsweep`.
-    pub(crate) fn locate() -> Result<Self, Failure> {
+    pub fn locate() -> Result<Self, Failure> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let root = root.canonicalize().ok().filter(|root| root.join("infra/control-plane.yaml").is_file());
         let Some(root) = root else {
@@ -36,7 +36,7 @@ impl Checkout {
     }
 
     /// Cargo's name of the profile that the running binary was built with.
-    pub(crate) fn profile(&self) -> &str {
+    pub fn profile(&self) -> &str {
         match self.binaries.file_name().and_then(|name| name.to_str()) {
             // The one folder that is not called as its profile is.
             Some("debug") | None => "dev",
@@ -46,19 +46,19 @@ impl Checkout {
 
     /// Everything that a local stack keeps but its Python environment: `<target>/local`, or where
     /// `SPOTSWEEP_LOCAL` says, for a second stack beside the first.
-    pub(crate) fn local(&self) -> PathBuf {
+    pub fn local(&self) -> PathBuf {
         let named = std::env::var_os("SPOTSWEEP_LOCAL").filter(|folder| !folder.is_empty());
         // Jobs run in folders of their own: a relative path would mean another place to each.
         named.and_then(|folder| std::path::absolute(folder).ok()).unwrap_or_else(|| self.shared())
     }
 
     /// What all local stacks share.
-    pub(crate) fn shared(&self) -> PathBuf {
+    pub fn shared(&self) -> PathBuf {
         self.target.join("local")
     }
 
     /// The bundled example.
-    pub(crate) fn digits(&self) -> PathBuf {
+    pub fn digits(&self) -> PathBuf {
         self.root.join("examples/digits")
     }
 }

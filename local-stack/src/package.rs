@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// The template with its code in S3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Packaged {
     /// The template's text.
-    pub(crate) template: String,
+    pub template: String,
     /// The functions' folder names, in the template's order.
-    pub(crate) functions: Vec<String>,
+    pub functions: Vec<String>,
 }
 
 /// Replaces each `CodeUri: ../functions/<name>` by the place of `<name>.zip` in the bucket. The
@@ -37,9 +37,9 @@ pub(crate) fn point_at(template: &str, bucket: &str) -> Packaged {
 #[derive(Debug)]
 pub(crate) struct Bootstraps<'a> {
     /// Where cargo has put the binaries.
-    pub(crate) binaries: &'a Path,
+    pub binaries: &'a Path,
     /// Lives as long as the functions do.
-    pub(crate) folder: &'a Path,
+    pub folder: &'a Path,
 }
 
 impl Bootstraps<'_> {

@@ -11,16 +11,16 @@ use aws_sdk_s3::Client;
 use serde_json::{Value, json};
 
 use crate::download::{Present, fetch, list};
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// Copies every object under the prefix into the folder.
-pub(crate) async fn copy(client: &Client, bucket: &str, prefix: &str, folder: &Path) -> Result<(), Failure> {
+pub(super) async fn copy(client: &Client, bucket: &str, prefix: &str, folder: &Path) -> Result<(), Failure> {
     let objects = list(client, bucket, prefix, prefix).await?;
     fetch(client, bucket, objects, folder, Present::Replace, |_, _| {}).await
 }
 
 /// Writes every record of the table, one JSON object per line.
-pub(crate) async fn dump_table(config: &SdkConfig, table: &str, path: &Path) -> Result<(), Failure> {
+pub(super) async fn dump_table(config: &SdkConfig, table: &str, path: &Path) -> Result<(), Failure> {
     let cannot_write = || format!("cannot write {}", path.display());
     let mut file = std::io::BufWriter::new(fs::File::create(path).context(cannot_write)?);
     let client = aws_sdk_dynamodb::Client::new(config);

@@ -7,14 +7,14 @@ use std::time::Duration;
 use spotsweep_world::trace::{Change, Trace};
 
 use super::Turn;
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// How much faster than recorded: the 60 hours of a window of skypilot-org/spot-traces take four minutes.
 const SPEED: f64 = 900.0;
 
 /// The turns of the demo's zones. A window has more zones than the demo: those that have capacity for the longest
 /// time are taken. When the window is over, every zone is open, so that the sweep can end.
-pub(crate) fn turns(folder: &Path, zones: &[String]) -> Result<Vec<Turn>, Failure> {
+pub fn turns(folder: &Path, zones: &[String]) -> Result<Vec<Turn>, Failure> {
     let trace = Trace::read(folder).context(|| format!("--trace {} cannot be used", folder.display()))?;
     let changes: Vec<Change> = trace.changes(SPEED).collect();
     let end = trace.duration().div_f64(SPEED);

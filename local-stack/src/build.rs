@@ -5,9 +5,9 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::failure::{Context, Failure};
-use crate::local::checkout::Checkout;
-use crate::local::group::Group;
+use crate::checkout::Checkout;
+use crate::group::Group;
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// `cargo build` of the whole workspace's binaries, and the folder they lie in; cargo's own output
 /// goes to standard error.

@@ -7,31 +7,30 @@ use aws_config::SdkConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use spotsweep_protocol::functions::CLAIM;
 
-use crate::failure::{Context, Failure};
-use crate::local::checkout::Checkout;
-use crate::local::job_role;
-use crate::local::package::{Bootstraps, Packaged, point_at};
-use crate::local::run_folder::RunFolder;
-use crate::local::template::{Template, describe};
-use crate::sdk;
+use crate::checkout::Checkout;
+use crate::job_role;
+use crate::package::{Bootstraps, Packaged, point_at};
+use crate::run_folder::RunFolder;
+use crate::template::{Template, describe};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// The local control plane's bucket.
-pub(crate) const BUCKET: &str = "spotsweep-local";
+pub const BUCKET: &str = "spotsweep-local";
 /// Holds the functions' zips.
 const ARTIFACTS: &str = "spotsweep-local-artifacts";
 /// Name of the CloudFormation stack.
-pub(crate) const STACK: &str = "spotsweep-local";
+pub const STACK: &str = "spotsweep-local";
 
 /// The template and the zips, ready to be uploaded.
 #[derive(Debug)]
-pub(crate) struct Package {
+pub struct Package {
     packaged: Packaged,
     zips: Vec<PathBuf>,
 }
 
 impl Package {
     /// Reads the template and zips the functions that it names.
-    pub(crate) async fn make(checkout: &Checkout, binaries: &Path, run: &RunFolder) -> Result<Self, Failure> {
+    pub async fn make(checkout: &Checkout, binaries: &Path, run: &RunFolder) -> Result<Self, Failure> {
         let (checkout, binaries, folder) = (checkout.clone(), binaries.to_owned(), run.subfolder("functions")?);
         let make = move || {
             let path = checkout.root.join("infra/control-plane.yaml");
@@ -44,8 +43,8 @@ impl Package {
     }
 
     /// Uploads the zips, creates the stack and the jobs' role, and checks what is there. Returns the table's name.
-    pub(crate) async fn deploy(&self, config: &SdkConfig, queue: &str, definition: &str) -> Result<String, Failure> {
-        self.upload(&sdk::s3(config)).await?;
+    pub async fn deploy(&self, config: &SdkConfig, queue: &str, definition: &str) -> Result<String, Failure> {
+        self.upload(&spotsweep_aws::path_style_s3(config)).await?;
         let client = aws_sdk_cloudformation::Client::new(config);
         self.create_stack(&client, queue, definition).await?;
         let outputs = outputs(&client, STACK).await?;
@@ -108,7 +107,7 @@ impl Package {
                 return Err(Failure::new(format!("the rule {name} is deployed, but does not call its function")));
             }
         }
-        let s3 = sdk::s3(config);
+        let s3 = spotsweep_aws::path_style_s3(config);
         s3.head_bucket().bucket(BUCKET).send().await.context(|| format!("the bucket {BUCKET} is not there"))?;
         let tables = aws_sdk_dynamodb::Client::new(config);
         tables.describe_table().table_name(table).send().await.context(|| format!("the table {table} is not there"))?;

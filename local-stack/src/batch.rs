@@ -10,22 +10,22 @@ use aws_sdk_batch::types::{
     JobDefinitionType, JqState, KeyValuePair, ResourceRequirement, ResourceType,
 };
 
-use crate::failure::{Context, Failure};
+use spotsweep_protocol::failure::{Context, Failure};
 
 /// The queue of sweeps that name none.
-pub(crate) const QUEUE: &str = "spot";
+pub const QUEUE: &str = "spot";
 const COMPUTE_ENVIRONMENT: &str = "spot";
 /// One vCPU each, so that trials spread over zones as they would over GPU instances: only Graviton has such sizes.
 const INSTANCE_TYPE: &str = "c7g.medium";
 /// The availability zones; each has one subnet, `subnet-<zone>`.
-pub(crate) const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
+pub const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
 const MEMORY_MIB: &str = "1024";
 /// Name and command of each job definition; the commands' programs lie in the code folder.
 const DEFINITIONS: [(&str, &[&str]); 2] =
     [("train", &["python", "train.py", "${args}"]), ("train-seed", &["python", "train_seed.py"])];
 
 /// Makes them. `code` is the folder that jobs run in, `endpoint` where they find AWS.
-pub(crate) async fn register(config: &SdkConfig, code: &Path, endpoint: &str) -> Result<(), Failure> {
+pub async fn register(config: &SdkConfig, code: &Path, endpoint: &str) -> Result<(), Failure> {
     let client = aws_sdk_batch::Client::new(config);
     // As many trials at once as there are cores: more would only slow each other down.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);

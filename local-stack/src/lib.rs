@@ -1,0 +1,19 @@
+//! The local stack: ministack (S3, DynamoDB, EventBridge, Lambda, CloudFormation) with the real
+//! control plane deployed on it, and our emulator of Batch, EC2 and IMDS.
+
+pub mod batch;
+mod build;
+pub mod checkout;
+pub mod deploy;
+pub mod group;
+mod job_role;
+pub mod leftovers;
+mod ministack;
+mod package;
+pub mod reclaims;
+pub mod run_folder;
+pub mod sdk;
+pub mod stack;
+pub mod state;
+mod template;
+mod venv;
