@@ -52,6 +52,9 @@ def submit(clients, bucket, key, table, queue, definition):
             "attempts": 10,
             "evaluateOnExit": [
                 {"onStatusReason": "Host EC2*", "action": "RETRY"},
+                {"onExitCode": "75", "action": "RETRY"},
+                {"onStatusReason": "Task failed to start*", "action": "RETRY"},
+                {"onReason": "AGENT*", "action": "RETRY"},
                 {"onReason": "*", "action": "EXIT"},
             ],
         },

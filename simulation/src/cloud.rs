@@ -21,7 +21,7 @@ use spotsweep_control_plane::results::gathered::{Gathered, Results, Wanted, last
 use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::sweep::announcement::Announcement;
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_control_plane::trial::{RetryOn, retry_rules};
 use spotsweep_protocol::claim::{Access, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
 use spotsweep_sweep_file::trials;
@@ -358,16 +358,23 @@ fn submit_request(submission: &Submission) -> Value {
         "jobQueue": submission.queue,
         "jobDefinition": submission.definition,
         "containerOverrides": { "environment": pairs },
-        "retryStrategy": { "attempts": submission.attempts, "evaluateOnExit": [
-            { "onStatusReason": "Host EC2*", "action": "RETRY" },
-            { "onExitCode": INTERRUPTED_EXIT_CODE.to_string(), "action": "RETRY" },
-            { "onStatusReason": "Task failed to start*", "action": "RETRY" },
-            { "onReason": "AGENT*", "action": "RETRY" },
-            { "onReason": "*", "action": "EXIT" },
-        ] },
+        "retryStrategy": retry_strategy(submission.attempts),
     });
     if submission.trials > 1 {
         request["arrayProperties"] = json!({ "size": submission.trials });
     }
     request
+}
+
+/// The retry strategy of a job, as SubmitJob takes it.
+pub(crate) fn retry_strategy(attempts: u8) -> Value {
+    let rules = retry_rules().map(|rule| {
+        let on = match rule.on {
+            RetryOn::StatusReason => "onStatusReason",
+            RetryOn::ExitCode => "onExitCode",
+            RetryOn::Reason => "onReason",
+        };
+        json!({ on: rule.pattern, "action": if rule.retries { "RETRY" } else { "EXIT" } })
+    });
+    json!({ "attempts": attempts, "evaluateOnExit": rules })
 }

@@ -22,7 +22,7 @@ use spotsweep_control_plane::command::{Command, Submission};
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::Prepared;
-use spotsweep_control_plane::trial::{AGENT_FAILED, HOST_GONE, INTERRUPTED_EXIT_CODE, NOT_STARTED};
+use spotsweep_control_plane::trial::{RetryOn, RetryRule, retry_rules};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::stop::StopReason;
 
@@ -223,17 +223,17 @@ fn request(
         .propagate_tags(true)
 }
 
-/// Interruptions are started again, and so are hiccups of Docker, ECR and the ECS agent; everything else is final.
-/// Without the last rule Batch would retry whatever no rule matches (fact 18). Of rules there are five at the most.
 fn retry_strategy(attempts: u8) -> RetryStrategy {
-    let reclaimed = EvaluateOnExit::builder().on_status_reason(format!("{HOST_GONE}*")).action(RetryAction::Retry);
-    let interrupted =
-        EvaluateOnExit::builder().on_exit_code(INTERRUPTED_EXIT_CODE.to_string()).action(RetryAction::Retry);
-    let not_started = EvaluateOnExit::builder().on_status_reason(format!("{NOT_STARTED}*")).action(RetryAction::Retry);
-    let agent = EvaluateOnExit::builder().on_reason(format!("{AGENT_FAILED}*")).action(RetryAction::Retry);
-    let otherwise = EvaluateOnExit::builder().on_reason("*").action(RetryAction::Exit);
-    let rules = [reclaimed, interrupted, not_started, agent, otherwise].into_iter().map(|rule| rule.build()).collect();
-    RetryStrategy::builder().attempts(attempts.into()).set_evaluate_on_exit(Some(rules)).build()
+    let rules = retry_rules().into_iter().map(|RetryRule { on, pattern, retries }| {
+        let rule = EvaluateOnExit::builder().action(if retries { RetryAction::Retry } else { RetryAction::Exit });
+        match on {
+            RetryOn::StatusReason => rule.on_status_reason(pattern),
+            RetryOn::ExitCode => rule.on_exit_code(pattern),
+            RetryOn::Reason => rule.on_reason(pattern),
+        }
+        .build()
+    });
+    RetryStrategy::builder().attempts(attempts.into()).set_evaluate_on_exit(Some(rules.collect())).build()
 }
 
 /// ListJobs by name: the filter ignores case, and the job's state does not matter to it (fact 1).

@@ -12,6 +12,7 @@
 //! effect. The order of observations is (attempts ended, status), which Batch only ever raises.
 
 mod reason;
+mod retry;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::stored::is_default;
 use crate::workspace::{TrialRef, Workspace};
 pub use reason::Reason;
+pub use retry::{RetryOn, RetryRule, retry_rules};
 use spotsweep_protocol::claim::{Market, Metric, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::stop::StopReason;

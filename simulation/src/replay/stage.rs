@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::handle::HandleError;
 use spotsweep_control_plane::sweep;
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_world::trace::{Change, Trace};
@@ -25,6 +24,7 @@ mod workspace;
 use super::agent::{Agent, Doing, TRIAL};
 use super::ledger::{Ledger, Outcome};
 use super::{Plan, Policy};
+use crate::cloud::retry_strategy;
 use crate::harness::{Account, Harness, QUEUE};
 use setting::timings;
 pub(super) use setting::volume_gib;
@@ -262,11 +262,7 @@ impl<'a> Stage<'a> {
         let request = json!({
             "jobName": format!("trial-{trial}"), "jobQueue": QUEUE, "jobDefinition": "train",
             "containerOverrides": { "environment": [{ "name": TRIAL, "value": trial.to_string() }] },
-            "retryStrategy": { "attempts": 10, "evaluateOnExit": [
-                { "onStatusReason": "Host EC2*", "action": "RETRY" },
-                { "onExitCode": INTERRUPTED_EXIT_CODE.to_string(), "action": "RETRY" },
-                { "onReason": "*", "action": "EXIT" },
-            ] },
+            "retryStrategy": retry_strategy(10),
         });
         let request = serde_json::from_value(request).map_err(|error| error.to_string())?;
         self.ledger.called(1);
