@@ -1,7 +1,7 @@
 //! A whole fleet under notice at once, on a virtual clock: how many of its workspaces have a snapshot begun before
 //! their instances go, and how long it takes until all are safe, against what EC2's request limits allow.
 
-use spotsweep_simulation::storm::{Fleet, weather};
+use spotsweep_simulation::mass_interruption::{Fleet, weather};
 
 use crate::row::{Row, Target};
 use crate::setup::Setup;

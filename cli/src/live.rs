@@ -1,6 +1,7 @@
 //! The live view of a sweep: reading ([`look`]), what that comes to ([`model`]), and drawing ([`draw`]), apart from
 //! each other, so that all but the first can be tested without anything that runs.
 
+mod blockers;
 pub(crate) mod draw;
 mod eta;
 mod grid;
@@ -10,7 +11,6 @@ pub(crate) mod model;
 mod queued;
 pub(crate) mod screen;
 mod spark;
-mod waits;
 
 pub(crate) use happening::Happening;
 #[cfg(feature = "local")]

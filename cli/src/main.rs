@@ -8,10 +8,10 @@ mod out;
 mod progress;
 mod show;
 mod signals;
-mod story;
 mod sweep_file;
 mod sweeps;
 mod target;
+mod timeline;
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
 //! Spot reclaims during the demo: planned, carried out on the emulator's World, followed to their end.
 
-mod director;
+mod injector;
 mod ledger;
 mod log;
 mod plan;
-mod scene;
+mod run_state;
 mod trace;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -17,10 +17,10 @@ use spotsweep_world::batch::DescribeJobs;
 
 use crate::batch::ZONES;
 use crate::stack::{NOTICE, Stack};
-use director::{Act, Director};
+use injector::{Act, Injector};
 use ledger::Ledger;
 use plan::Kind;
-use scene::Scene;
+use run_state::RunState;
 
 /// DescribeJobs takes so many ids at once.
 const MOST_IDS: usize = 100;
@@ -59,9 +59,9 @@ impl Wish {
 /// Reclaims under way.
 #[derive(Debug)]
 pub struct Reclaims {
-    director: Director,
+    injector: Injector,
     ledger: Ledger,
-    scene: Scene,
+    run_state: RunState,
     turns: VecDeque<Turn>,
     planned: usize,
     started: Instant,
@@ -70,16 +70,16 @@ pub struct Reclaims {
 impl Reclaims {
     /// Nothing has happened yet.
     pub fn new(stack: &Stack, Wish { count, seed, turns }: Wish, plan: &Plan) -> Self {
-        let mut scene = Scene::new(&stack.jobs_logs());
+        let mut run_state = RunState::new(&stack.jobs_logs());
         for trial in 0..plan.trials {
             if let Some(job) = plan.job_of(trial) {
-                scene.knows(job.to_string(), trial);
+                run_state.knows(job.to_string(), trial);
             }
         }
         Self {
-            director: Director::new(ZONES.map(String::from).into(), plan::plan(count, seed)),
+            injector: Injector::new(ZONES.map(String::from).into(), plan::plan(count, seed)),
             ledger: Ledger::default(),
-            scene,
+            run_state,
             planned: count as usize,
             turns: turns.into(),
             started: Instant::now(),
@@ -91,25 +91,25 @@ impl Reclaims {
         let now = self.started.elapsed().as_secs_f64();
         for trial in trials {
             // Batch's attempts used up, a trial goes on as a new job.
-            self.scene.knows(trial.job.to_string(), trial.index);
+            self.run_state.knows(trial.job.to_string(), trial.index);
         }
         self.look(stack, now);
         let over: BTreeSet<u32> = trials.iter().filter(|trial| trial.is_over()).map(|trial| trial.index).collect();
         let mut acts = Vec::new();
         while let Some(turn) = self.turns.pop_front_if(|turn| turn.at <= now) {
-            acts.extend(self.director.turn(&turn.zone, turn.open));
+            acts.extend(self.injector.turn(&turn.zone, turn.open));
         }
         let ended = over.len() as f64 / f64::from(total.max(1));
-        acts.extend(self.director.acts(&self.scene, ended, now));
+        acts.extend(self.injector.acts(&self.run_state, ended, now));
         for act in acts {
             self.carry_out(stack, &act, now);
         }
-        self.ledger.settle(&self.scene, &over)
+        self.ledger.settle(&self.run_state, &over)
     }
 
     fn look(&mut self, stack: &Stack, now: f64) {
         let state = stack.snapshot();
-        let ids = Scene::jobs(&state);
+        let ids = RunState::jobs(&state);
         let mut jobs = Vec::new();
         for ids in ids.chunks(MOST_IDS) {
             let request = DescribeJobs { jobs: ids.to_vec() };
@@ -117,7 +117,7 @@ impl Reclaims {
             let answer = stack.with_world(|world, _| world.describe_jobs(&request)).unwrap_or_default();
             jobs.extend(answer.get("jobs").and_then(Value::as_array).cloned().unwrap_or_default());
         }
-        self.scene.look(&state, &Value::from_iter([("jobs", Value::from(jobs))]), now);
+        self.run_state.look(&state, &Value::from_iter([("jobs", Value::from(jobs))]), now);
     }
 
     /// An instance that has just ended by itself can't be taken any more: then there is nothing to tell.
@@ -141,13 +141,13 @@ impl Reclaims {
             }
         });
         for instance in struck {
-            self.ledger.struck(&self.scene, &instance, how, now);
+            self.ledger.struck(&self.run_state, &instance, how, now);
         }
     }
 
     /// Planned reclaims that found nobody to strike, of how many.
     pub fn missed(&self) -> (usize, usize) {
-        (self.director.left(), self.planned)
+        (self.injector.left(), self.planned)
     }
 
     /// All reclaims, as the summary has them.

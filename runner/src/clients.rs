@@ -3,7 +3,7 @@
 //! Lambda is called with the job role's credentials. The bucket is reached with the trial's own, which `trial-claim`
 //! lends: the job role is one for all trials, so it can't tell whose outputs are whose.
 
-mod lent;
+mod issued;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider:
 use crate::claim::{Claims, INVOKE_TIMEOUT};
 use crate::exit::Failure;
 use crate::place;
-use lent::Lent;
+use issued::Issued;
 
 /// The roots that AWS endpoints chain to, as listed at
 /// <https://www.amazontrust.com/repository/>: a static binary works in any image, and many
@@ -73,7 +73,7 @@ impl Clients {
         let is_named = |name: &&str| std::env::var_os(name).is_some();
         let own_endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().any(is_named);
         let config = aws_sdk_s3::config::Builder::from(&self.shared)
-            .credentials_provider(Lent::borrow(claims).await?)
+            .credentials_provider(Issued::borrow(claims).await?)
             .identity_cache(IdentityCache::lazy().load_timeout(claims.longest_wait()).build())
             .force_path_style(own_endpoint)
             .retry_config(RetryConfig::standard().with_max_attempts(S3_ATTEMPTS))

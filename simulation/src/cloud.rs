@@ -17,10 +17,10 @@ use spotsweep_control_plane::handle::{ExecuteError, Executor};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
 use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
-use spotsweep_control_plane::results::gathered::{Gathered, Results, Wanted, last_lines};
+use spotsweep_control_plane::results::inputs::{ReportInputs, Results, Wanted, last_lines};
 use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::sweep::Prepared;
-use spotsweep_control_plane::sweep::announcement::Announcement;
+use spotsweep_control_plane::sweep::notification::Notification;
 use spotsweep_control_plane::trial::{RetryOn, retry_rules};
 use spotsweep_protocol::claim::{Access, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
@@ -28,7 +28,7 @@ use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
 
 use crate::calls::{Calls, Unanswered};
-use crate::sabotage::Sabotage;
+use crate::injected_bug::InjectedBug;
 
 type Executed = Result<Vec<Outcome>, Box<dyn Error + Send + Sync>>;
 
@@ -41,10 +41,10 @@ const ON_DEMAND_USD: f64 = 1.0;
 pub struct Cloud {
     world: Mutex<World>,
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
-    announced: Mutex<Vec<Announcement>>,
+    announced: Mutex<Vec<Notification>>,
     refused: Mutex<Option<u32>>,
     unlisted_for: Mutex<Duration>,
-    sabotage: Mutex<Option<Sabotage>>,
+    injected_bug: Mutex<Option<InjectedBug>>,
     /// What EC2 and the price list tell, where it is not the same everywhere and always.
     prices: Mutex<Option<Prices>>,
     calls: Arc<Calls>,
@@ -59,7 +59,7 @@ impl Cloud {
             announced: Mutex::default(),
             refused: Mutex::default(),
             unlisted_for: Mutex::default(),
-            sabotage: Mutex::default(),
+            injected_bug: Mutex::default(),
             prices: Mutex::default(),
             calls,
         }
@@ -75,13 +75,13 @@ impl Cloud {
         *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner) = by;
     }
 
-    pub(crate) fn plant(&self, sabotage: Sabotage) {
-        *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner) = Some(sabotage);
+    pub(crate) fn plant(&self, injected_bug: InjectedBug) {
+        *self.injected_bug.lock().unwrap_or_else(PoisonError::into_inner) = Some(injected_bug);
     }
 
     /// The defect that was planted here.
-    pub(crate) fn sabotage(&self) -> Option<Sabotage> {
-        *self.sabotage.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn injected_bug(&self) -> Option<InjectedBug> {
+        *self.injected_bug.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on instances have these prices.
@@ -110,7 +110,7 @@ impl Cloud {
     }
 
     /// The events of our own since the last call.
-    pub fn take_announced(&self) -> Vec<Announcement> {
+    pub fn take_announced(&self) -> Vec<Notification> {
         std::mem::take(&mut *self.announced.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -121,7 +121,7 @@ impl Cloud {
 
     /// Those of them that ListJobs shows already.
     fn jobs_shown(&self, name: &JobName, queue: &str) -> Vec<String> {
-        if self.sabotage() == Some(Sabotage::OverlookJobs) {
+        if self.injected_bug() == Some(InjectedBug::OverlookJobs) {
             return Vec::new();
         }
         let late = *self.unlisted_for.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,7 +184,7 @@ impl Cloud {
                 self.put_object(upload.rejected_key(), answer.into_bytes()).await?;
                 Ok(vec![Outcome::RejectionWritten { sweep, problems }])
             }
-            Command::Announce(announcement) => self.announce(announcement).await,
+            Command::Announce(notification) => self.announce(notification).await,
             Command::CancelWaiting { sweep, jobs, reason } => {
                 for job in jobs {
                     let request = serde_json::from_value(json!({ "jobId": job, "reason": reason.for_batch() }))?;
@@ -208,7 +208,7 @@ impl Cloud {
                 let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
                 Ok(vec![Outcome::LineFound { request, line, outputs }])
             }
-            Command::LendAccess { request, .. } => {
+            Command::IssueCredentials { request, .. } => {
                 let access = || Access {
                     access_key_id: "ASIA".to_owned(),
                     secret_access_key: request.sweep.to_string(),
@@ -216,29 +216,29 @@ impl Cloud {
                     expires_at: Timestamp::MAX,
                 };
                 let access = self.calls.call("AssumeRole", access).await?;
-                Ok(vec![Outcome::AccessLent { request, access }])
+                Ok(vec![Outcome::CredentialsIssued { request, access }])
             }
         }
     }
 
-    async fn announce(&self, announcement: Announcement) -> Executed {
-        let announced = || self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(announcement.clone());
+    async fn announce(&self, notification: Notification) -> Executed {
+        let announced = || self.announced.lock().unwrap_or_else(PoisonError::into_inner).push(notification.clone());
         self.calls.call("PutEvents", announced).await?;
-        if announcement.topic.is_some() {
+        if notification.topic.is_some() {
             // As on AWS: a topic that is not told keeps nobody.
             let _ = self.calls.call("Publish", || ()).await;
         }
-        Ok(vec![Outcome::Announced(announcement)])
+        Ok(vec![Outcome::Announced(notification)])
     }
 
     /// As on AWS: only the parameters have to be there.
     async fn gather(&self, wanted: Wanted) -> Executed {
         let parameters = self.get_object(&trials::lines_key(&wanted.sweep)).await?.ok_or("NoSuchKey")?;
         let file = self.get_object(&wanted.upload.key).await.ok().flatten();
-        let mut gathered = Gathered {
+        let mut gathered = ReportInputs {
             parameters,
             file: file.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-            ..Gathered::default()
+            ..ReportInputs::default()
         };
         let object = |index, name| format!("{}{name}", wanted.sweep.trial_prefix(index));
         for index in &wanted.curves {
@@ -260,7 +260,7 @@ impl Cloud {
             let flat = Prices::new(spot.unwrap_or_default(), on_demand.unwrap_or_default());
             gathered.prices = charged.unwrap_or(flat);
         }
-        Ok(vec![Outcome::Gathered { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
+        Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
     }
 
     async fn publish(&self, sweep: SweepId, results: Results) -> Executed {

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
-use spotsweep_control_plane::sweep::announcement::{Announcement, SOURCE};
+use spotsweep_control_plane::sweep::notification::{Notification, SOURCE};
 use spotsweep_world::{AttemptKey, Effect, Settings as WorldSettings, Timings, World};
 
 use crate::calls::Calls;
 use crate::cloud::Cloud;
+use crate::injected_bug::InjectedBug;
 use crate::memory::MemoryStore;
 use crate::permissions::{CONTROL_PLANE, Permissions};
-use crate::sabotage::Sabotage;
 
 /// The queue that sweeps run in.
 pub const QUEUE: &str = "gpu-spot";
@@ -202,11 +202,11 @@ impl Harness {
 
     /// The events of our own since the last call, as far as a function has a rule for them.
     pub fn announced(&self) -> Vec<Value> {
-        let event = |announcement: Announcement| {
+        let event = |notification: Notification| {
             json!({
-                "version": "0", "id": "own", "detail-type": announcement.kind.detail_type(), "source": SOURCE,
+                "version": "0", "id": "own", "detail-type": notification.kind.detail_type(), "source": SOURCE,
                 "account": "000000000000", "time": self.now.to_string(), "region": "us-east-1", "resources": [],
-                "detail": announcement.detail(),
+                "detail": notification.detail(),
             })
         };
         let events = self.cloud.take_announced().into_iter().map(event);
@@ -225,25 +225,25 @@ impl Harness {
     }
 
     /// Plants a defect.
-    pub fn plant(&mut self, sabotage: Sabotage) {
-        match sabotage {
-            Sabotage::CommitBlindly => self.store.commit_blindly(),
-            Sabotage::ForgetNotices => self.store.forget_notices(),
-            Sabotage::SkipAudits => self.store.skip_audits_of("trial-claimed"),
-            Sabotage::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),
-            Sabotage::DeleteSourceEarly
-            | Sabotage::CopyOldSnapshot
-            | Sabotage::MountUnasked
-            | Sabotage::OverlookJobs
-            | Sabotage::KeepEverything
-            | Sabotage::StopSchedule
-            | Sabotage::LeaveAtOnce
-            | Sabotage::ForgetDenied
-            | Sabotage::TakeAllForPassing
-            | Sabotage::TakeAllForLasting
-            | Sabotage::TrustExitCode
-            | Sabotage::FailWithoutPlace
-            | Sabotage::AskAgainAndAgain => self.cloud.plant(sabotage),
+    pub fn plant(&mut self, injected_bug: InjectedBug) {
+        match injected_bug {
+            InjectedBug::CommitBlindly => self.store.commit_blindly(),
+            InjectedBug::ForgetNotices => self.store.forget_notices(),
+            InjectedBug::SkipAudits => self.store.skip_audits_of("trial-claimed"),
+            InjectedBug::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),
+            InjectedBug::DeleteSourceEarly
+            | InjectedBug::CopyOldSnapshot
+            | InjectedBug::MountUnasked
+            | InjectedBug::OverlookJobs
+            | InjectedBug::KeepEverything
+            | InjectedBug::StopSchedule
+            | InjectedBug::LeaveAtOnce
+            | InjectedBug::ForgetDenied
+            | InjectedBug::TakeAllForPassing
+            | InjectedBug::TakeAllForLasting
+            | InjectedBug::TrustExitCode
+            | InjectedBug::FailWithoutPlace
+            | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }
     }
 }

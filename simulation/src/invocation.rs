@@ -12,7 +12,7 @@ use crate::harness::Harness;
 
 /// What goes wrong with one invocation. Fault points count from 0: each call has one before its effect and one after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Mishap {
+pub struct InvocationFault {
     /// The fault point at which it dies, as after `kill -9`.
     pub dies_at: Option<usize>,
     /// The fault point at which a call fails: its answer is an error, whether or not it took effect.
@@ -37,7 +37,7 @@ type Handling<'a> = Pin<Box<dyn Future<Output = Result<Report, HandleError>> + '
 struct Invocation<'a> {
     /// None once it has ended.
     future: Option<Handling<'a>>,
-    mishap: Mishap,
+    mishap: InvocationFault,
     invoked: Invoked,
 }
 
@@ -62,9 +62,13 @@ impl Invocation<'_> {
 
 impl Harness {
     /// Hands each event to an invocation of its own; `choose` says which of those that have not ended goes on next.
-    pub fn invoke_all(&self, events: &[(Value, Mishap)], mut choose: impl FnMut(usize) -> usize) -> Vec<Invoked> {
+    pub fn invoke_all(
+        &self,
+        events: &[(Value, InvocationFault)],
+        mut choose: impl FnMut(usize) -> usize,
+    ) -> Vec<Invoked> {
         self.calls.take();
-        let begin = |(event, mishap): &(Value, Mishap)| Invocation {
+        let begin = |(event, mishap): &(Value, InvocationFault)| Invocation {
             future: Some(Box::pin(self.deliver_at(event.clone(), mishap.skew_ms))),
             mishap: *mishap,
             invoked: Invoked { answer: None, passed: 0, calls: Vec::new() },
@@ -83,11 +87,11 @@ impl Harness {
 
     /// Hands one event to an invocation that nothing disturbs.
     pub fn invoke(&self, event: &Value) -> Invoked {
-        self.invoke_with(event, Mishap::default())
+        self.invoke_with(event, InvocationFault::default())
     }
 
     /// Hands one event to an invocation.
-    pub fn invoke_with(&self, event: &Value, mishap: Mishap) -> Invoked {
+    pub fn invoke_with(&self, event: &Value, mishap: InvocationFault) -> Invoked {
         self.invoke_all(&[(event.clone(), mishap)], |_| 0).pop().unwrap_or(Invoked {
             answer: None,
             passed: 0,

@@ -3,14 +3,14 @@
 
 pub mod calls;
 pub mod cloud;
+pub mod decision_log;
 pub mod harness;
-pub mod heard;
+pub mod injected_bug;
 pub mod invocation;
+pub mod mass_interruption;
 pub mod memory;
 pub mod permissions;
 pub mod replay;
 pub mod run;
-pub mod sabotage;
 pub mod scenario;
 pub mod shrink;
-pub mod storm;

@@ -11,7 +11,7 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 use serde_json::json;
 use spotsweep_simulation::calls::Call;
-use spotsweep_simulation::heard::Coverage;
+use spotsweep_simulation::decision_log::Coverage;
 use spotsweep_simulation::run::Simulation;
 use spotsweep_simulation::shrink::{Shrunk, shrink};
 
@@ -103,7 +103,7 @@ fn work(arguments: &Arguments, totals: &Totals) -> std::io::Result<()> {
             simulation.keep_log();
         }
         if arguments.coverage {
-            simulation.harness.store.heard.count();
+            simulation.harness.store.decision_log.count();
             simulation.watch.used = Some(BTreeSet::new());
         }
         let outcome = simulation.run();
@@ -130,7 +130,7 @@ fn work(arguments: &Arguments, totals: &Totals) -> std::io::Result<()> {
         drop(most);
         if arguments.coverage {
             let mut all = totals.coverage.lock().unwrap_or_else(PoisonError::into_inner);
-            for (pair, count) in simulation.harness.store.heard.coverage() {
+            for (pair, count) in simulation.harness.store.decision_log.coverage() {
                 *all.entry(pair).or_default() += count;
             }
             let used = simulation.watch.used.take().unwrap_or_default();

@@ -11,20 +11,20 @@ use spotsweep_control_plane::decide::decide;
 use spotsweep_control_plane::input::{Input, Subject};
 use spotsweep_control_plane::metrics::Telemetry;
 use spotsweep_control_plane::settings::Settings;
-use spotsweep_control_plane::store::{Audit, Change, CommitError, Held, History, Overdue, Record, Store, View};
+use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Overdue, Record, Store, Versioned, View};
 use spotsweep_control_plane::sweep::{Stage, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
 
 use crate::calls::{Calls, Unanswered};
-use crate::heard::Heard;
+use crate::decision_log::DecisionLog;
 
 /// The table.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     /// What was decided, where somebody listens.
-    pub heard: Heard,
+    pub decision_log: DecisionLog,
     rows: Mutex<Rows>,
     is_blind: AtomicBool,
     forgets_notices: AtomicBool,
@@ -34,8 +34,8 @@ pub struct MemoryStore {
 
 #[derive(Debug, Default)]
 struct Rows {
-    sweeps: BTreeMap<SweepId, Held<Sweep>>,
-    trials: BTreeMap<(SweepId, u32), Held<Trial>>,
+    sweeps: BTreeMap<SweepId, Versioned<Sweep>>,
+    trials: BTreeMap<(SweepId, u32), Versioned<Trial>>,
     references: BTreeMap<String, Vec<TrialRef>>,
     audits: BTreeMap<Of, Vec<Audit>>,
     /// Changes of figures alone, which leave no audit entry.
@@ -161,10 +161,8 @@ impl Rows {
 
     fn overdue(&self, now: Timestamp) -> Vec<Overdue> {
         let sweeps = self.sweeps.values().filter(|held| held.is_overdue(now));
-        let trials = self.trials.values().filter(|held| held.is_overdue(now)).map(|Held { record, .. }| DescribedJob {
-            sweep: record.sweep.clone(),
-            index: Some(record.index),
-            job: record.job.clone(),
+        let trials = self.trials.values().filter(|held| held.is_overdue(now)).map(|Versioned { record, .. }| {
+            DescribedJob { sweep: record.sweep.clone(), index: Some(record.index), job: record.job.clone() }
         });
         sweeps.map(|held| Overdue::Sweep(held.record.id.clone())).chain(trials.map(Overdue::Trial)).collect()
     }
@@ -206,7 +204,7 @@ fn failed(error: Unanswered) -> CommitError {
 
 /// Puts a row; where `held` is given, only onto that version.
 fn put<K: Ord, T>(
-    rows: &mut BTreeMap<K, Held<T>>,
+    rows: &mut BTreeMap<K, Versioned<T>>,
     key: K,
     held: Option<u64>,
     record: T,
@@ -216,7 +214,7 @@ fn put<K: Ord, T>(
     if held.is_some_and(|held| held != stored) {
         return Err(CommitError::Conflict);
     }
-    rows.insert(key, Held { record, version: stored + 1, due, recent: History::new() });
+    rows.insert(key, Versioned { record, version: stored + 1, due, recent: History::new() });
     Ok(())
 }
 
@@ -253,6 +251,6 @@ impl Store for MemoryStore {
 
 impl Telemetry for MemoryStore {
     fn decided(&self, view: &View, input: &Input) {
-        self.heard.hear(view, input);
+        self.decision_log.record(view, input);
     }
 }

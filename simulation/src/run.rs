@@ -3,8 +3,8 @@
 
 mod agent;
 mod chaos;
-mod dice;
 mod invariants;
+mod rng;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +20,12 @@ use spotsweep_world::Timings;
 use spotsweep_world::{AttemptKey, Effect, Start};
 
 use crate::harness::{Account, Harness};
+use crate::injected_bug::InjectedBug;
 use crate::invocation::Invoked;
-use crate::sabotage::Sabotage;
 use agent::Agent;
 pub use chaos::{Chaos, Mixture, OnSignal};
-use dice::Dice;
 pub use invariants::INVARIANTS;
+use rng::Rng;
 pub use watch::{BY_HAND, Resume, Watch};
 
 /// How often the schedule fires.
@@ -74,7 +74,7 @@ pub struct Simulation {
     /// Time that one takes.
     pub epoch: Duration,
     chaos: Chaos,
-    dice: Dice,
+    rng: Rng,
     happenings: BTreeMap<(Timestamp, u64), Happening>,
     sequence: u64,
     agents: BTreeMap<AttemptKey, Agent>,
@@ -83,7 +83,7 @@ pub struct Simulation {
     passed: usize,
     steps: u64,
     log: Option<Vec<String>>,
-    story: Option<Vec<(Timestamp, Input)>>,
+    inputs: Option<Vec<(Timestamp, Input)>>,
 }
 
 impl Simulation {
@@ -97,7 +97,7 @@ impl Simulation {
             epochs: 10,
             epoch: Duration::from_secs(60),
             chaos,
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             happenings: BTreeMap::new(),
             sequence: 0,
             agents: BTreeMap::new(),
@@ -106,7 +106,7 @@ impl Simulation {
             passed: 0,
             steps: 0,
             log: None,
-            story: None,
+            inputs: None,
         };
         let dropped = simulation.harness.put("sim.yaml", file);
         simulation.at(Duration::ZERO, Happening::Deliver { event: dropped, tries: 0 });
@@ -202,29 +202,29 @@ impl Simulation {
     }
 
     /// Plants a defect.
-    pub fn plant(&mut self, sabotage: Sabotage) {
-        self.harness.plant(sabotage);
+    pub fn plant(&mut self, injected_bug: InjectedBug) {
+        self.harness.plant(injected_bug);
     }
 
     /// Of all strokes of bad luck only these happen, by their number from 0.
     pub fn strike_only(&mut self, strokes: BTreeSet<u64>) {
-        self.dice.strike_only(strokes);
+        self.rng.strike_only(strokes);
     }
 
     /// From now on keeps every input that was decided.
-    pub fn keep_story(&mut self) {
-        self.harness.store.heard.keep();
-        self.story = Some(Vec::new());
+    pub fn keep_inputs(&mut self) {
+        self.harness.store.decision_log.keep();
+        self.inputs = Some(Vec::new());
     }
 
     /// The inputs kept so far.
-    pub fn story(&self) -> &[(Timestamp, Input)] {
-        self.story.as_deref().unwrap_or_default()
+    pub fn inputs(&self) -> &[(Timestamp, Input)] {
+        self.inputs.as_deref().unwrap_or_default()
     }
 
     /// How many strokes of bad luck there were.
     pub fn strokes(&self) -> u64 {
-        self.dice.strokes()
+        self.rng.strokes()
     }
 
     /// From now on keeps a line for every invocation.
@@ -269,7 +269,7 @@ impl Simulation {
             }
             Happening::Calm => self.end_trouble(),
             Happening::Tick => {
-                if self.harness.cloud.sabotage() != Some(Sabotage::StopSchedule) {
+                if self.harness.cloud.injected_bug() != Some(InjectedBug::StopSchedule) {
                     let event = self.harness.reconcile();
                     self.at(Duration::ZERO, Happening::Deliver { event, tries: 0 });
                 }
@@ -300,7 +300,7 @@ impl Simulation {
     fn start(&mut self, start: Start) {
         let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
         let Some(mut agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
-        agent.is_blind = self.dice.strikes(self.chaos.silent);
+        agent.is_blind = self.rng.strikes(self.chaos.silent);
         let key = start.attempt;
         // So long a runner asks the metadata service before it claims without its place.
         let wait = if agent.is_blind { Duration::from_secs(30) } else { Duration::ZERO };
@@ -336,8 +336,8 @@ impl Simulation {
             together.push((beside, self.mishap()));
             tries = tried;
         }
-        let Self { harness, dice, .. } = self;
-        let mut invoked = harness.invoke_all(&together, |among| dice.choose(among));
+        let Self { harness, rng, .. } = self;
+        let mut invoked = harness.invoke_all(&together, |among| rng.choose(among));
         if let Some((last, (beside, _))) = (together.len() > 1).then(|| invoked.pop().zip(together.pop())).flatten()
             && self.came_to(&beside, last).is_none()
         {
@@ -353,9 +353,9 @@ impl Simulation {
         // The point at which it died counts too: it is behind the run.
         self.passed += invoked.passed + usize::from(invoked.answer.is_none());
         self.watch.invoked(&self.harness, event, &invoked);
-        if let Some(story) = &mut self.story {
+        if let Some(inputs) = &mut self.inputs {
             let now = self.harness.now;
-            story.extend(self.harness.store.heard.take().into_iter().map(|event| (now, event)));
+            inputs.extend(self.harness.store.decision_log.take().into_iter().map(|event| (now, event)));
         }
         if let Some(log) = &mut self.log {
             let what = event["detail-type"].as_str().or(event["request"].as_str()).unwrap_or("?");

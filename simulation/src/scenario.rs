@@ -2,12 +2,12 @@
 //! `wait`, and the `then` lines under it are all that follows: the new stage, a note for people, the commands, the
 //! reply. They are played through `decide`, and written from what a trial lived through in a simulated run.
 
-mod say;
-mod theatre;
+mod runner;
+mod timeline;
 mod words;
 
-pub use say::Story;
-use theatre::Theatre;
+use runner::ScenarioRunner;
+pub use timeline::Timeline;
 
 /// The scenario without the steps that lead to nothing: what is done to volumes and snapshots, and in which stage, stays.
 ///
@@ -46,7 +46,7 @@ fn essence(played: &str) -> Vec<String> {
 /// The line that can't be played, and why.
 pub fn play(told: &str) -> Result<String, String> {
     let mut played = String::new();
-    let mut theatre = None;
+    let mut runner = None;
     for (number, line) in told.lines().enumerate() {
         let text = line.split('#').next().unwrap_or_default().trim();
         let at = |problem: String| format!("line {}, {line:?}: {problem}", number + 1);
@@ -55,12 +55,12 @@ pub fn play(told: &str) -> Result<String, String> {
             "then" => continue,
             "" => played.push_str(&format!("{line}\n")),
             "given" => {
-                theatre = Some(Theatre::given(rest.trim()).map_err(at)?);
+                runner = Some(ScenarioRunner::given(rest.trim()).map_err(at)?);
                 played.push_str(&format!("{line}\n"));
             }
             "when" => {
-                let theatre = theatre.as_mut().ok_or_else(|| at("nothing is given".into()))?;
-                let follows = theatre.when(rest.trim()).map_err(at)?;
+                let runner = runner.as_mut().ok_or_else(|| at("nothing is given".into()))?;
+                let follows = runner.when(rest.trim()).map_err(at)?;
                 played.push_str(&format!("{line}\n"));
                 follows.iter().for_each(|what| played.push_str(&format!("then  {what}\n")));
             }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use spotsweep_protocol::ids::SweepId;
 
+use crate::injected_bug::InjectedBug;
 use crate::run::{Mixture, OnSignal, Simulation};
-use crate::sabotage::Sabotage;
-use crate::scenario::{Story, trim};
+use crate::scenario::{Timeline, trim};
 
 /// Runs that shrinking may take: a bound, not a tuning.
 const MOST_RUNS: usize = 2000;
@@ -25,7 +25,7 @@ pub struct Shrunk {
 }
 
 /// Looks for the least trouble that breaks the same invariant. None where the seed does not fail.
-pub fn shrink(seed: u64, planted: Option<Sabotage>) -> Option<Shrunk> {
+pub fn shrink(seed: u64, planted: Option<InjectedBug>) -> Option<Shrunk> {
     let mut search = Search { seed, planted, mixture: Mixture::of_seed(seed), invariant: String::new(), runs: 0 };
     let mut whole = search.prepared();
     let problem = whole.run().err()?;
@@ -38,7 +38,7 @@ pub fn shrink(seed: u64, planted: Option<Sabotage>) -> Option<Shrunk> {
     let least = search.least((0..again.strokes()).collect());
     let mut small = search.prepared();
     small.strike_only(least.iter().copied().collect());
-    small.keep_story();
+    small.keep_inputs();
     let problem = small.run().err().unwrap_or(problem);
     let scenario = tell(&small, &problem, seed);
     Some(Shrunk { problem, strokes, left: least.len(), scenario })
@@ -51,7 +51,7 @@ fn invariant(problem: &str) -> &str {
 
 struct Search {
     seed: u64,
-    planted: Option<Sabotage>,
+    planted: Option<InjectedBug>,
     mixture: Mixture,
     invariant: String,
     runs: usize,
@@ -60,8 +60,8 @@ struct Search {
 impl Search {
     fn prepared(&self) -> Simulation {
         let mut simulation = Simulation::mixed(self.seed, &self.mixture);
-        if let Some(sabotage) = self.planted {
-            simulation.plant(sabotage);
+        if let Some(injected_bug) = self.planted {
+            simulation.plant(injected_bug);
         }
         simulation
     }
@@ -141,9 +141,9 @@ fn tell(run: &Simulation, problem: &str, seed: u64) -> String {
     let is_meant = |index: &u32| problem.contains(&format!("/{index}")) || problem.contains(&format!("trial {index}"));
     let index = trials.iter().map(|trial| trial.index).find(is_meant).unwrap_or(0);
     let sweep = sweeps.first().map_or_else(|| SweepId::derive("b", "k", "v"), |sweep| sweep.id.clone());
-    let mut story = Story::of(sweep, index);
-    run.story().iter().for_each(|(at, event)| story.tell(event, *at));
+    let mut timeline = Timeline::of(sweep, index);
+    run.inputs().iter().for_each(|(at, event)| timeline.tell(event, *at));
     let first_line = problem.lines().next().unwrap_or_default();
-    let told = format!("# Seed {seed}: {first_line}\n{}", story.text());
+    let told = format!("# Seed {seed}: {first_line}\n{}", timeline.text());
     trim(&told).unwrap_or(told)
 }

@@ -5,7 +5,7 @@ import unittest
 
 from cfn import ROOT, as_list, of_type, template
 
-ANNOUNCEMENT = (ROOT / "shared/control-plane/src/sweep/announcement.rs").read_text()
+NOTIFICATION = (ROOT / "shared/control-plane/src/sweep/notification.rs").read_text()
 # Quotes, line ends and a backslash, as parameters and problems may have them.
 MESSAGE = 'sweeps/digits.yaml: 3 of 4 trials succeeded, 1 failed\nbest: trial 2 with val_accuracy 0.97, {"lr":0.03,"path":"a\\b"}'
 # https://docs.aws.amazon.com/batch/latest/userguide/batch-job-queue-blocked-events.html, of a trial of ours.
@@ -23,14 +23,14 @@ TEMPLATES = ("operations.yaml", "slack.yaml")
 
 def kinds():
     """The detail types that are for people."""
-    texts = dict(re.findall(r'Self::(\w+) => "(Sweep [\w ]+)"', ANNOUNCEMENT))
+    texts = dict(re.findall(r'Self::(\w+) => "(Sweep [\w ]+)"', NOTIFICATION))
     return sorted(text for kind, text in texts.items() if kind not in ("Settling", "Running"))
 
 
 def announced(kind):
-    fields = re.search(r"json!\(\{([^}]*)\}\)", ANNOUNCEMENT)[1]
+    fields = re.search(r"json!\(\{([^}]*)\}\)", NOTIFICATION)[1]
     detail = {name: MESSAGE if name == "message" else f"the {name}" for name in re.findall(r'"(\w+)":', fields)}
-    return {"source": re.search(r'SOURCE: &str = "(\w+)"', ANNOUNCEMENT)[1], "detail-type": kind, "detail": detail}
+    return {"source": re.search(r'SOURCE: &str = "(\w+)"', NOTIFICATION)[1], "detail-type": kind, "detail": detail}
 
 
 def matches(pattern, event):

@@ -80,7 +80,7 @@ fn events_with_the_members_of_aws_parse_or_are_unknown() {
             | "ebs-createVolume-failed"
             | "ebs-deleteVolume-deleted"
             | "ebs-createSnapshot-succeeded" => {
-                let Event::ResourceTold { id, change } = event else { panic!("{file}: {event:?}") };
+                let Event::ResourceChanged { id, change } = event else { panic!("{file}: {event:?}") };
                 let expected = match file.as_str() {
                     "ebs-createVolume-available" => told("vol-0b953a8357dbed143", ResourceChange::VolumeMade),
                     "ebs-createVolume-failed" => {
@@ -236,7 +236,9 @@ async fn ten_thousand_mutated_ec2_events_change_nothing() {
         match event::parse(raw.clone()) {
             Err(_) => errors += 1,
             // Still whole, and about our instance or volume: not a mutation any more.
-            Ok(Event::InstanceNoticed { instance: id, .. } | Event::ResourceTold { id, .. }) if ours.contains(&id) => {
+            Ok(Event::InstanceNoticed { instance: id, .. } | Event::ResourceChanged { id, .. })
+                if ours.contains(&id) =>
+            {
                 meant += 1;
             }
             Ok(event) => {

@@ -11,7 +11,7 @@ use spotsweep_control_plane::trial::{INTERRUPTED_EXIT_CODE, MAX_FALSE_STARTS};
 use spotsweep_protocol::functions::FUNCTIONS;
 use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::harness::Harness;
-use spotsweep_simulation::invocation::{Invoked, Mishap};
+use spotsweep_simulation::invocation::{InvocationFault, Invoked};
 use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
 use spotsweep_world::ebs::{CreateVolume, Tags};
@@ -72,7 +72,7 @@ fn withdrawn(used: &mut Used) {
         let mut harness = Harness::new(1);
         harness.cloud.refuse(1);
         let put = harness.put("refused.yaml", file);
-        let died = harness.invoke_with(&put, Mishap { dies_at: Some(dies_at), ..Mishap::default() });
+        let died = harness.invoke_with(&put, InvocationFault { dies_at: Some(dies_at), ..InvocationFault::default() });
         add(used, "sweep-upload", &died);
         for turn in 0..4 {
             harness.pass(LEASE * 8);
@@ -100,7 +100,7 @@ fn worn_out_last(used: &mut Used) {
         for event in jobs {
             let detail = &event["detail"];
             let wears_out = detail["status"] == "FAILED" && detail["jobId"].as_str().is_some_and(is_second);
-            let mishap = Mishap { dies_at: wears_out.then_some(dies_at), ..Mishap::default() };
+            let mishap = InvocationFault { dies_at: wears_out.then_some(dies_at), ..InvocationFault::default() };
             add(used, "batch-job-state", &harness.invoke_with(&event, mishap));
         }
         harness.pass(LEASE * 2);

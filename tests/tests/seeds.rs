@@ -3,7 +3,7 @@
 //! `cargo run --release -p spotsweep-simulation --bin simulate -- --seeds 1000000 --json`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use spotsweep_simulation::heard::Coverage;
+use spotsweep_simulation::decision_log::Coverage;
 use spotsweep_simulation::memory::MemoryStore;
 use spotsweep_simulation::run::{Mixture, Simulation};
 use spotsweep_simulation::shrink::shrink;
@@ -13,11 +13,11 @@ fn run(seeds: std::ops::Range<u64>) -> Coverage {
     let mut met = Coverage::new();
     for seed in seeds {
         let mut simulation = Simulation::of_seed(seed);
-        simulation.harness.store.heard.count();
+        simulation.harness.store.decision_log.count();
         if let Err(problem) = simulation.run() {
             panic!("seed {seed}: {problem}\n{:#?}", shrink(seed, None));
         }
-        for (pair, count) in simulation.harness.store.heard.coverage() {
+        for (pair, count) in simulation.harness.store.decision_log.coverage() {
             *met.entry(pair).or_default() += count;
         }
     }
@@ -76,9 +76,9 @@ fn what_was_decided_replays_to_what_is_stored() {
         let chaos = &mut mixture.chaos;
         (chaos.killed, chaos.failed, chaos.beside, chaos.skew) = (0.0, 0.0, 0.0, std::time::Duration::ZERO);
         let mut simulation = Simulation::mixed(seed, &mixture);
-        simulation.keep_story();
+        simulation.keep_inputs();
         simulation.run().unwrap();
-        let replayed = MemoryStore::replayed(simulation.story(), simulation.harness.settings());
+        let replayed = MemoryStore::replayed(simulation.inputs(), simulation.harness.settings());
         assert_eq!(replayed.state(), simulation.harness.store.state(), "seed {seed}");
     }
 }

@@ -8,7 +8,7 @@ use spotsweep_control_plane::settings::LEASE;
 use spotsweep_control_plane::sweep::Stage;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_simulation::harness::{Harness, QUEUE};
-use spotsweep_simulation::invocation::Mishap;
+use spotsweep_simulation::invocation::InvocationFault;
 use spotsweep_sweep_file::trials;
 
 fn grid(trials: u32) -> String {
@@ -108,7 +108,7 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
 
 /// An invocation that is to die at a fault point; true where it came so far.
 fn die(harness: &Harness, event: &Value, at: usize) -> bool {
-    harness.invoke_with(event, Mishap { dies_at: Some(at), ..Mishap::default() }).answer.is_none()
+    harness.invoke_with(event, InvocationFault { dies_at: Some(at), ..InvocationFault::default() }).answer.is_none()
 }
 
 /// Never a half-submitted sweep: what runs already is taken back, and the answer says why.

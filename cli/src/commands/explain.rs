@@ -12,8 +12,8 @@ use spotsweep_control_plane::store;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
 
-use crate::story::History;
 use crate::target::Table;
+use crate::timeline::History;
 use crate::{out, sweeps, target};
 use spotsweep_protocol::failure::{Context, Failure};
 

@@ -130,7 +130,7 @@ pub(crate) fn draw(model: &Model, view: &View, area: Rect, buffer: &mut Buffer) 
         let below = zone_rows(model).len() + usize::from(model.figures.best.is_some()) + wait_rows(model) + 3;
         grid(&mut pen, model, below + LEAST_HAPPENINGS);
         zones(&mut pen, model, view);
-        waits(&mut pen, model);
+        blockers(&mut pen, model);
         happenings(&mut pen, model, view);
     }
     if let Some(foot_line) = &view.foot {
@@ -234,18 +234,18 @@ fn zones(pen: &mut Pen<'_>, model: &Model, view: &View) {
 }
 
 fn wait_rows(model: &Model) -> usize {
-    if model.waits.is_empty() { 0 } else { model.waits.len().min(MOST_ROWS) + 1 }
+    if model.blockers.is_empty() { 0 } else { model.blockers.len().min(MOST_ROWS) + 1 }
 }
 
-fn waits(pen: &mut Pen<'_>, model: &Model) {
-    if model.waits.is_empty() {
+fn blockers(pen: &mut Pen<'_>, model: &Model) {
+    if model.blockers.is_empty() {
         return;
     }
     section(pen, "waits for");
-    let shown = if model.waits.len() > MOST_ROWS { MOST_ROWS - 1 } else { MOST_ROWS };
-    model.waits.iter().take(shown).for_each(|wait| pen.line(&[(wait, Tone::Of(Standing::Starting))]));
-    if model.waits.len() > MOST_ROWS {
-        pen.line(&[(&format!("and {} more", model.waits.len() - shown), Tone::Plain)]);
+    let shown = if model.blockers.len() > MOST_ROWS { MOST_ROWS - 1 } else { MOST_ROWS };
+    model.blockers.iter().take(shown).for_each(|wait| pen.line(&[(wait, Tone::Of(Standing::Starting))]));
+    if model.blockers.len() > MOST_ROWS {
+        pen.line(&[(&format!("and {} more", model.blockers.len() - shown), Tone::Plain)]);
     }
 }
 

@@ -11,7 +11,7 @@ use spotsweep_control_plane::trial::{JobStatus, Trial};
 use super::grid::{Standing, standings};
 use super::happening::{Happening, What, between, lost, ran_before};
 use super::look::Look;
-use super::{eta, waits};
+use super::{blockers, eta};
 use crate::progress::Figures;
 
 /// Happenings that can be scrolled back to.
@@ -35,7 +35,7 @@ pub(crate) struct Model {
     /// What it took so far.
     pub(crate) toll: Toll,
     /// What is waited for.
-    pub(crate) waits: Vec<String>,
+    pub(crate) blockers: Vec<String>,
     /// Seconds until the last trial has ended.
     pub(crate) seconds_left: Option<f64>,
     /// What it has cost so far, and the same time on demand, in USD.
@@ -78,7 +78,7 @@ impl Model {
             happenings: Vec::new(),
             best: Vec::new(),
             toll: Toll::default(),
-            waits: Vec::new(),
+            blockers: Vec::new(),
             seconds_left: None,
             cost: None,
             leading: None,
@@ -142,7 +142,7 @@ impl Model {
             self.best.extend(newest.map(|value| (self.ended_at().unwrap_or(*at), value)));
         }
         self.toll = toll(trials, *at);
-        self.waits = waits::waits(&self.look);
+        self.blockers = blockers::blockers(&self.look);
         self.seconds_left = if self.look.is_over() { None } else { eta::seconds_left(total, trials, *at) };
         // Without prices, as on the local stack, there is nothing to say.
         let spent = sweep.spent.filter(|spent| spent.usd > 0.0 || spent.on_demand_usd > 0.0);
@@ -195,7 +195,7 @@ impl Model {
             "zone_moves": zone_moves,
             "seconds_lost": seconds_lost,
             "cost": self.cost.map(|(usd, on_demand)| json!({ "usd": usd, "on_demand_usd": on_demand })),
-            "waits_for": self.waits,
+            "waits_for": self.blockers,
         })
     }
 }
@@ -315,7 +315,7 @@ mod tests {
         over.sweep.stage = Stage::Settled;
         let news = model.take(over);
         assert_eq!(news.last().map(|news| &news.what), Some(&What::Stage { stage: "settled" }));
-        assert!(model.is_good() && model.seconds_left.is_none() && model.waits.is_empty());
+        assert!(model.is_good() && model.seconds_left.is_none() && model.blockers.is_empty());
         assert_eq!(model.elapsed(at(1000)), 80.0, "the clock stands");
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::plan::Kind;
-use super::scene::{Run, Scene};
+use super::run_state::{Run, RunState};
 
 /// One reclaim of one trial: an instance that carries two trials makes two.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,10 +49,10 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// An instance has been struck: every trial on it.
-    pub(crate) fn struck(&mut self, scene: &Scene, instance: &str, (kind, notice): (Kind, bool), at: f64) {
-        let hosts = scene.instances.iter().filter(|live| live.id == instance);
+    pub(crate) fn struck(&mut self, run_state: &RunState, instance: &str, (kind, notice): (Kind, bool), at: f64) {
+        let hosts = run_state.instances.iter().filter(|live| live.id == instance);
         for trial in hosts.flat_map(|host| host.trials.iter().copied()) {
-            let Some(runs) = scene.runs.get(&trial) else { continue };
+            let Some(runs) = run_state.runs.get(&trial) else { continue };
             let (run, zone) = (runs.len() - 1, runs.last().map(|run| run.zone.clone()).unwrap_or_default());
             let known = self.reclaims.iter_mut().find(|known| known.trial == trial && known.run == run);
             match known {
@@ -67,14 +67,14 @@ impl Ledger {
     }
 
     /// Looks what became of those that are still open; a line for each that is decided now.
-    pub(crate) fn settle(&mut self, scene: &Scene, over: &BTreeSet<u32>) -> Vec<String> {
+    pub(crate) fn settle(&mut self, run_state: &RunState, over: &BTreeSet<u32>) -> Vec<String> {
         let mut lines = Vec::new();
         for at in 0..self.reclaims.len() {
             let reclaim = &self.reclaims[at];
             if reclaim.outcome.is_some() {
                 continue;
             }
-            let outcome = self.outcome(reclaim, scene, over.contains(&reclaim.trial));
+            let outcome = self.outcome(reclaim, run_state, over.contains(&reclaim.trial));
             if let Some(outcome) = outcome {
                 lines.push(line(reclaim, &outcome));
                 self.reclaims[at].outcome = Some(outcome);
@@ -84,8 +84,8 @@ impl Ledger {
     }
 
     /// `None` while it can't be told yet.
-    fn outcome(&self, reclaim: &Reclaim, scene: &Scene, is_over: bool) -> Option<Outcome> {
-        let runs = scene.runs.get(&reclaim.trial)?;
+    fn outcome(&self, reclaim: &Reclaim, run_state: &RunState, is_over: bool) -> Option<Outcome> {
+        let runs = run_state.runs.get(&reclaim.trial)?;
         let (struck, later) = (runs.get(reclaim.run)?, runs.get(reclaim.run + 1..).unwrap_or_default());
         let resumed = later.iter().enumerate().find(|(_, run)| run.log.trained.is_some());
         let is_known = match resumed {
@@ -195,7 +195,7 @@ fn line(reclaim: &Reclaim, outcome: &Outcome) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scene::tests::{elsewhere, scene, told};
+    use super::super::run_state::tests::{elsewhere, run_state, told};
     use super::*;
 
     fn one(ledger: &Ledger) -> (Value, Value, Value) {
@@ -208,7 +208,7 @@ mod tests {
     fn story(notice: bool, before: &str, after: &str, is_over: bool) -> (Vec<String>, (Value, Value, Value)) {
         let mut ledger = Ledger::default();
         // Each line is a second; the strike falls half a second after the last one.
-        let first = scene(&[("i-1", "a", 0, before)]);
+        let first = run_state(&[("i-1", "a", 0, before)]);
         let at = before.lines().count() as f64 + 0.5;
         ledger.struck(&first, "i-1", (Kind::Silent, notice), at);
         let last_words = if notice { "interrupted, 7 batches into the epoch; progress is saved\n" } else { "" };
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_reclaim_on_the_way_ends_the_one_before() {
         let mut ledger = Ledger::default();
-        let training = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        let training = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
         ledger.struck(&training, "i-1", (Kind::Notice, true), 2.0);
         ledger.struck(&training, "i-1", (Kind::Zone, false), 2.5);
         assert_eq!(ledger.json().len(), 1, "one instance, one trial, one loss");
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_trial_that_was_done_lost_nothing() {
         let mut ledger = Ledger::default();
-        let training = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        let training = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
         ledger.struck(&training, "i-1", (Kind::Notice, true), 2.0);
         let lines = ledger.settle(&training, &BTreeSet::from([0]));
         assert!(lines[0].ends_with("trial 0 attempt 1 → it was done"), "{lines:?}");

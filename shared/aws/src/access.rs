@@ -24,7 +24,7 @@ struct Lender(Lazy<Client>);
 impl Service for Lender {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::LendAccess { request, role } => Ok(lend(&self.0, request, role).boxed()),
+            Command::IssueCredentials { request, role } => Ok(lend(&self.0, request, role).boxed()),
             other => Err(Box::new(other)),
         }
     }
@@ -50,5 +50,5 @@ async fn lend(client: &Client, request: TrialRequest, role: String) -> Executed 
         session_token: lent.session_token,
         expires_at: Timestamp::from_second(lent.expiration.secs())?,
     };
-    Ok(vec![Outcome::AccessLent { request, access }])
+    Ok(vec![Outcome::CredentialsIssued { request, access }])
 }

@@ -34,7 +34,7 @@ use history::Kept;
 use rows::{Row, TRIAL, number, sortable};
 use spotsweep_control_plane::input::{About, Subject};
 use spotsweep_control_plane::metrics::{Metric, Telemetry};
-use spotsweep_control_plane::store::{Audit, Change, CommitError, Held, History, Record, Store, View};
+use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Record, Store, Versioned, View};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::SweepId;
@@ -67,7 +67,7 @@ impl DynamoStore {
         &self,
         sweep: &SweepId,
         sk: String,
-    ) -> Result<Option<Held<T>>, BoxError> {
+    ) -> Result<Option<Versioned<T>>, BoxError> {
         self.row(sweep, sk).await?.map(history::held).transpose()
     }
 

@@ -9,7 +9,7 @@ use super::executor::{BoxError, Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::sweep::announcement::{Announcement, SOURCE};
+use spotsweep_control_plane::sweep::notification::{Notification, SOURCE};
 use spotsweep_protocol::cause::chain;
 
 /// Says it on the bus.
@@ -56,7 +56,7 @@ impl Service for BusAndTopics {
 }
 
 impl BusAndTopics {
-    async fn announce(&self, said: Announcement) -> Executed {
+    async fn announce(&self, said: Notification) -> Executed {
         say(&self.bus, &said).await?;
         if let Some(topic) = &said.topic {
             let publish = self.topics.publish().topic_arn(topic).subject(said.subject()).message(&said.message);
@@ -69,7 +69,7 @@ impl BusAndTopics {
     }
 }
 
-async fn say(client: &Client, said: &Announcement) -> Result<(), BoxError> {
+async fn say(client: &Client, said: &Notification) -> Result<(), BoxError> {
     let entry = PutEventsRequestEntry::builder()
         .source(SOURCE)
         .detail_type(said.kind.detail_type())

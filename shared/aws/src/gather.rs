@@ -10,7 +10,7 @@ use super::executor::Executed;
 use super::prices;
 use super::s3::bytes;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::results::gathered::{Gathered, Wanted, last_lines};
+use spotsweep_control_plane::results::inputs::{ReportInputs, Wanted, last_lines};
 use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::results::report::curves::Curve;
 use spotsweep_protocol::cause::chain;
@@ -28,14 +28,14 @@ const LOG_BYTES: u64 = 16 << 10;
 pub(super) async fn gather(s3: &Client, price: &prices::Clients, wanted: Wanted) -> Executed {
     let bucket = &wanted.upload.bucket;
     let parameters = s3.get_object().bucket(bucket).key(trials::lines_key(&wanted.sweep)).send().await?;
-    let gathered = Gathered {
+    let gathered = ReportInputs {
         parameters: bytes(parameters).await?,
         file: file(s3, &wanted).await,
         curves: curves_of(s3, &wanted).await,
         logs: ends(s3, &wanted, &wanted.logs, "train.log", LOG_BYTES, |end| last_lines(&end)).await,
         prices: prices::read(price, &wanted.pools, wanted.since).await,
     };
-    Ok(vec![Outcome::Gathered { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
+    Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
 }
 
 async fn file(s3: &Client, wanted: &Wanted) -> Option<String> {

@@ -10,7 +10,7 @@ use super::s3::put;
 use super::{gather, prices};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::results::gathered::Results as Published;
+use spotsweep_control_plane::results::inputs::Results as Published;
 use spotsweep_control_plane::results::report::Report;
 use spotsweep_protocol::ids::SweepId;
 

@@ -4,8 +4,8 @@
 //! invocation that has just won the right to it (see `decide/sweep_upload.rs`).
 
 use crate::event::TrialRequest;
-use crate::results::gathered::{Results, Wanted};
-use crate::sweep::announcement::Announcement;
+use crate::results::inputs::{Results, Wanted};
+use crate::sweep::notification::Notification;
 use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Prepared};
 use crate::workspace::{Call, TrialRef};
@@ -76,7 +76,7 @@ pub enum Command {
         problems: Vec<Problem>,
     },
     /// EventBridge PutEvents; and SNS Publish, where the sweep file names a topic.
-    Announce(Announcement),
+    Announce(Notification),
     /// Batch DescribeJobs, up to 100 ids a call (fact 19).
     DescribeJobs(Vec<DescribedJob>),
     /// S3, EC2's spot price history and the price list: what results are made from.
@@ -119,7 +119,7 @@ pub enum Command {
         bucket: String,
     },
     /// STS AssumeRole: credentials for one trial.
-    LendAccess {
+    IssueCredentials {
         /// The trial and who asks.
         request: TrialRequest,
         /// ARN of the role that the trial's sweep and index narrow.
@@ -172,7 +172,7 @@ impl Command {
             Self::Workspace(_, call) => call.name(),
             Self::LocateAttempt { .. } => "locate-attempt",
             Self::FindLine { .. } => "find-line",
-            Self::LendAccess { .. } => "lend-access",
+            Self::IssueCredentials { .. } => "lend-access",
         }
     }
 }

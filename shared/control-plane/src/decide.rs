@@ -26,7 +26,7 @@ use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{Change, Record, View};
 use crate::sweep::Sweep;
-use crate::sweep::announcement::Kind;
+use crate::sweep::notification::Kind;
 use crate::trial::Trial;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::Run;
@@ -84,7 +84,7 @@ fn of_event(view: &View, event: &Event, context: Context<'_>) -> Decision {
         Event::JobChanged(Job::Part(job)) => batch_job_state::part(view, job, context),
         Event::TrialRequested(request) => trial_claim::requested(view, request, context),
         Event::InstanceNoticed { instance, kind } => spot_interruption::noticed(view, instance, *kind),
-        Event::ResourceTold { id, change } => ebs_state::told(view, id, change),
+        Event::ResourceChanged { id, change } => ebs_state::told(view, id, change),
         Event::SweepSettling(sweep) => sweep_settled::settling(view, sweep, false),
         Event::SweepRunning(_) => sweep_settled::running(view),
         Event::ReconcileDue => reconcile::due(view),
@@ -118,16 +118,16 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::JobDescribed(Job::Trial(job)) => batch_job_state::trial(view, job, true, context),
         Outcome::JobDescribed(Job::Part(job)) => batch_job_state::part(view, job, context),
         Outcome::JobUnknown(job) => batch_job_state::unknown(view, job, context),
-        Outcome::AccessLent { access, .. } => trial_claim::lent(access),
+        Outcome::CredentialsIssued { access, .. } => trial_claim::issued(access),
         Outcome::LineFound { request, line, outputs } => trial_claim::granted(view, request, line, outputs, context),
         Outcome::AttemptLocated { attempt, instance, zone, .. } => {
             workspace::located(view, *attempt, instance, zone, context)
         }
         Outcome::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
-        Outcome::Gathered { gathered, .. } => sweep_settled::gathered(view, gathered, context),
+        Outcome::ReportInputs { gathered, .. } => sweep_settled::gathered(view, gathered, context),
         Outcome::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
         Outcome::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
-        Outcome::Announced(announcement) => match announcement.kind {
+        Outcome::Announced(notification) => match notification.kind {
             Kind::Settling | Kind::Running => Decision::ignore("sweep-settled takes it from here"),
             Kind::Settled => sweep_settled::settled(view),
             Kind::OverBudget => sweep_settled::stopped(view, context),

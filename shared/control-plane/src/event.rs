@@ -17,7 +17,7 @@ use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::sweep::announcement::SOURCE;
+use crate::sweep::notification::SOURCE;
 use crate::sweep::upload::Upload;
 use crate::trial::{JobStatus, Observation};
 use crate::workspace::SnapshotState;
@@ -41,7 +41,7 @@ pub enum Event {
         kind: NoticeKind,
     },
     /// EBS: a volume or a snapshot has become something else.
-    ResourceTold {
+    ResourceChanged {
         /// `vol-…` or `snap-…`
         id: String,
         /// What.

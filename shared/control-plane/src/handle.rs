@@ -131,7 +131,7 @@ async fn step(
     run: &mut Run,
 ) {
     let name = about.name;
-    let decision = match settle(store, settings, &input, about, now, &mut run.held).await {
+    let decision = match commit(store, settings, &input, about, now, &mut run.held).await {
         Ok(decision) => decision,
         Err(error) => {
             tracing::error!(error = %chain(&error), "step failed");
@@ -173,7 +173,7 @@ fn failed_try(held: Option<&(Subject, View)>, error: String) -> Option<Followup>
 }
 
 /// Decides one input and commits the change, anew as long as others change the record meanwhile.
-async fn settle(
+async fn commit(
     store: &(impl Store + Telemetry),
     settings: &Settings,
     input: &Input,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::event::{Job, TrialRequest};
-use crate::results::gathered::Gathered;
+use crate::results::inputs::ReportInputs;
 use crate::sweep::Prepared;
-use crate::sweep::announcement::Announcement;
+use crate::sweep::notification::Notification;
 use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
@@ -91,13 +91,13 @@ pub enum Outcome {
         problems: Vec<Problem>,
     },
     /// Of [`Command::Announce`].
-    Announced(Announcement),
+    Announced(Notification),
     /// Of [`Command::Gather`].
-    Gathered {
+    ReportInputs {
         /// The sweep.
         sweep: SweepId,
         /// What was found.
-        gathered: Arc<Gathered>,
+        gathered: Arc<ReportInputs>,
     },
     /// Of [`Command::PublishResults`].
     ResultsPublished {
@@ -117,8 +117,8 @@ pub enum Outcome {
         /// Where its outputs go.
         outputs: Prefix,
     },
-    /// Of [`Command::LendAccess`].
-    AccessLent {
+    /// Of [`Command::IssueCredentials`].
+    CredentialsIssued {
         /// The trial and who asks.
         request: TrialRequest,
         /// The credentials.

@@ -3,6 +3,6 @@
 pub mod answer;
 pub mod cost;
 pub mod diagnosis;
-pub mod gathered;
+pub mod inputs;
 pub mod leaderboard;
 pub mod report;

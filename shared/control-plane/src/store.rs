@@ -16,7 +16,7 @@ use spotsweep_protocol::ids::{DescribedJob, SweepId};
 
 /// A record as it was stored when it was loaded.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Held<T> {
+pub struct Versioned<T> {
     /// The record.
     pub record: T,
     /// Counts the commits; a commit succeeds only on the version that was loaded.
@@ -27,7 +27,7 @@ pub struct Held<T> {
     pub recent: History,
 }
 
-impl<T> Held<T> {
+impl<T> Versioned<T> {
     /// Whether its due time has passed.
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.due.is_some_and(|due| due <= now)
@@ -38,9 +38,9 @@ impl<T> Held<T> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
     /// The sweep, where the subject has one and it exists.
-    pub sweep: Option<Held<Sweep>>,
+    pub sweep: Option<Versioned<Sweep>>,
     /// The trial, where the subject is one and it exists.
-    pub trial: Option<Held<Trial>>,
+    pub trial: Option<Versioned<Trial>>,
     /// All trials of the sweep, where the subject is its settlement.
     pub trials: Vec<Trial>,
     /// The trials that the resource belongs to, where the subject is one.
@@ -143,8 +143,8 @@ impl View {
         let version = self.version_of(&change.record) + 1;
         let due = change.due;
         match change.record {
-            Record::Sweep(record) => self.sweep = Some(Held { record: *record, version, due, recent }),
-            Record::Trial(record) => self.trial = Some(Held { record: *record, version, due, recent }),
+            Record::Sweep(record) => self.sweep = Some(Versioned { record: *record, version, due, recent }),
+            Record::Trial(record) => self.trial = Some(Versioned { record: *record, version, due, recent }),
         }
     }
 }

@@ -19,7 +19,7 @@
 //! A record past its due time is re-driven with [`Stage::pending`], which is safe to repeat:
 //! for `Submitting` it is FindPart, never SubmitPart (fact 1).
 
-pub mod announcement;
+pub mod notification;
 pub mod spent;
 pub mod upload;
 

@@ -27,16 +27,16 @@
 //! any             --trial terminal----------------> Disposing         DetachVolume, DeleteVolume, DeleteSnapshot
 //! Disposing       --all deleted-------------------> Gone              none
 //! ```
-//! The record is level-triggered: an event only enters a fact, and [`Workspace::chase`] then walks the table as far as
+//! The record is level-triggered: an event only enters a fact, and [`Workspace::advance`] then goes through the table as far as
 //! the facts reach. So lost, late and repeated events change when something happens, never what. A stale fact can
 //! repeat a harmless command; the two that destroy, DeleteVolume and DeleteSnapshot, hang on facts that never become
 //! untrue: mounted and verified, completed, terminal.
 
-mod calls;
-mod chase;
+mod actions;
+mod advance;
+mod apply;
 mod facts;
 mod fall_back;
-mod learn;
 mod refusals;
 mod snapshots;
 
@@ -49,8 +49,8 @@ use crate::stored::is_default;
 use spotsweep_protocol::claim::Seal;
 use spotsweep_protocol::ids::SweepId;
 
-pub use calls::{Call, EC2_TRIES, NewVolume, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, detach_pauses, device};
-pub(crate) use chase::Surroundings;
+pub use actions::{Call, EC2_TRIES, NewVolume, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, detach_pauses, device};
+pub(crate) use advance::Surroundings;
 pub use facts::{Fact, Refusal, RefusalKind, SnapshotState, VolumeState};
 pub use refusals::{is_denied, is_of_key};
 

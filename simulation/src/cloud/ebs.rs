@@ -9,7 +9,7 @@ use spotsweep_world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, Det
 use spotsweep_world::{ApiError, Failure, Filter, InstanceState, Selection, Service, World};
 
 use super::{Cloud, Executed};
-use crate::sabotage::Sabotage;
+use crate::injected_bug::InjectedBug;
 
 /// An answer, a refusal that EC2 means, or a failure that says nothing about the call's effect.
 type Answer<T> = Result<Result<T, ApiError>, String>;
@@ -102,7 +102,7 @@ impl Cloud {
 
     /// With the defect planted: what may not be deleted counts as deleted.
     fn is_denied_done(&self) -> bool {
-        self.sabotage() == Some(Sabotage::ForgetDenied)
+        self.injected_bug() == Some(InjectedBug::ForgetDenied)
     }
 
     /// One call as a client sees it; throttling and server errors are failures of the invocation.
@@ -168,7 +168,7 @@ impl Cloud {
     }
 
     async fn describe_volume(&self, id: String) -> Result<Fact, String> {
-        if self.sabotage() == Some(Sabotage::AskAgainAndAgain) {
+        if self.injected_bug() == Some(InjectedBug::AskAgainAndAgain) {
             for _ in 0..50 {
                 let _ = self.ec2("DescribeVolumes", |world| Ok(world.volume(&id).is_some())).await?;
             }
@@ -250,9 +250,9 @@ impl Cloud {
     }
 
     fn refused(&self, kind: RefusalKind, error: &ApiError) -> Fact {
-        let lasts = match self.sabotage() {
-            Some(Sabotage::TakeAllForPassing) => false,
-            Some(Sabotage::TakeAllForLasting) => true,
+        let lasts = match self.injected_bug() {
+            Some(InjectedBug::TakeAllForPassing) => false,
+            Some(InjectedBug::TakeAllForLasting) => true,
             Some(_) | None => kind.lasts(error.code),
         };
         Fact::Refused(Refusal { kind, code: error.code.to_owned(), message: error.message.clone(), lasts })

@@ -4,23 +4,23 @@ use spotsweep_control_plane::workspace::{Call, Fact, NewVolume, TrialRef};
 use spotsweep_world::ebs::SnapshotState;
 
 use super::Cloud;
-use crate::sabotage::Sabotage;
+use crate::injected_bug::InjectedBug;
 
 impl Cloud {
     /// The planted defect does its work: answers in place of a call, or changes it.
     pub(super) fn spoil(&self, trial: &TrialRef, call: &mut Call) -> Option<Fact> {
-        match (self.sabotage()?, call) {
-            (Sabotage::KeepEverything, Call::DeleteVolume(id) | Call::DeleteSnapshot(id)) => {
+        match (self.injected_bug()?, call) {
+            (InjectedBug::KeepEverything, Call::DeleteVolume(id) | Call::DeleteSnapshot(id)) => {
                 Some(Fact::Deleted(id.clone()))
             }
-            (Sabotage::DeleteSourceEarly, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
+            (InjectedBug::DeleteSourceEarly, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
                 let mut world = self.world();
                 let source = world.snapshot_of(from).map(|snapshot| snapshot.volume.clone()).unwrap_or_default();
                 // Already gone where the call is repeated.
                 let _ = world.delete_volume(&source);
                 None
             }
-            (Sabotage::CopyOldSnapshot, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
+            (InjectedBug::CopyOldSnapshot, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
                 let world = self.world();
                 let ours = world.snapshots().filter(|snapshot| {
                     snapshot.tags.0.get("spotsweep:trial") == Some(&trial.index.to_string())

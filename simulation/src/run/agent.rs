@@ -16,7 +16,7 @@ use spotsweep_world::{AttemptKey, Start};
 use super::chaos::OnSignal;
 use super::watch::Seen;
 use super::{Happening, Simulation};
-use crate::sabotage::Sabotage;
+use crate::injected_bug::InjectedBug;
 
 /// How often a runner looks at the metadata service (fact 32).
 pub(super) const IMDS_POLL: Duration = Duration::from_secs(5);
@@ -162,7 +162,7 @@ impl Simulation {
                 Next::Never
             }
             Some(Reply::Unavailable { .. })
-                if agent.is_blind && self.harness.cloud.sabotage() == Some(Sabotage::FailWithoutPlace) =>
+                if agent.is_blind && self.harness.cloud.injected_bug() == Some(InjectedBug::FailWithoutPlace) =>
             {
                 Next::Exit(REFUSED)
             }
@@ -208,7 +208,7 @@ impl Simulation {
             Err(error) => {
                 drop(world);
                 let what = format!("attempt {} takes what it does not have: {error}", agent.attempt);
-                self.watch.is_wrong(Seen::Held, what);
+                self.watch.is_wrong(Seen::Versioned, what);
                 return Next::Exit(REFUSED);
             }
         };
@@ -223,7 +223,7 @@ impl Simulation {
 
     /// With the defect planted: the volume of the trial, wherever it is.
     fn taken_unasked(&self, agent: &Agent) -> Option<String> {
-        let is_planted = self.harness.cloud.sabotage() == Some(Sabotage::MountUnasked);
+        let is_planted = self.harness.cloud.injected_bug() == Some(InjectedBug::MountUnasked);
         let (_, trials) = is_planted.then(|| self.harness.store.state())?;
         let trial = trials.into_iter().find(|trial| trial.index == agent.trial.index)?;
         trial.workspace?.volume.id
@@ -290,7 +290,7 @@ impl Simulation {
                 self.save(agent, &volume, epoch)?;
             }
             self.harness.cloud.world().set_mounted(&volume, false);
-            let trusts = self.harness.cloud.sabotage() == Some(Sabotage::TrustExitCode);
+            let trusts = self.harness.cloud.injected_bug() == Some(InjectedBug::TrustExitCode);
             if finishes || (trusts && training == OnSignal::ExitsZero) {
                 agent.doing = Doing::Ending { epoch };
                 return Ok(Next::After(Duration::from_secs(1)));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use spotsweep_world::Service;
 
 use super::{Happening, RECONCILE, Simulation};
-use crate::invocation::Mishap;
+use crate::invocation::InvocationFault;
 
 /// How long an invocation may take: what comes within that time may run beside it.
 const INVOCATION: Duration = Duration::from_secs(3);
@@ -306,7 +306,7 @@ impl Simulation {
 
     /// All trouble is over.
     pub(super) fn end_trouble(&mut self) {
-        self.dice.calm_down();
+        self.rng.calm_down();
         let mut world = self.harness.cloud.world();
         let trouble = world.trouble_mut();
         trouble.throttle_share.clear();
@@ -321,29 +321,29 @@ impl Simulation {
         if self.harness.permissions.function_of(event).is_none() {
             return;
         }
-        if event["source"] == "aws.ec2" && self.dice.strikes(self.chaos.lost) {
+        if event["source"] == "aws.ec2" && self.rng.strikes(self.chaos.lost) {
             return;
         }
-        let copies = if self.dice.strikes(self.chaos.doubled) { 2 } else { 1 };
+        let copies = if self.rng.strikes(self.chaos.doubled) { 2 } else { 1 };
         for _ in 0..copies {
-            let share = self.dice.share();
-            let is_late = !self.chaos.delay.is_zero() && self.dice.strikes(1.0);
+            let share = self.rng.share();
+            let is_late = !self.chaos.delay.is_zero() && self.rng.strikes(1.0);
             let delay = if is_late { self.chaos.delay.mul_f64(share) } else { Duration::ZERO };
-            let delay = if self.dice.strikes(self.chaos.hour_late) { HOUR } else { delay };
+            let delay = if self.rng.strikes(self.chaos.hour_late) { HOUR } else { delay };
             self.at(delay, Happening::Deliver { event: event.clone(), tries: 0 });
         }
     }
 
     /// What happens to the next invocation.
-    pub(super) fn mishap(&mut self) -> Mishap {
+    pub(super) fn mishap(&mut self) -> InvocationFault {
         let chosen = self.chaos.killed_at.and_then(|point| point.checked_sub(self.passed));
-        let dies_at = self.dice.strikes(self.chaos.killed).then(|| self.dice.choose(POINTS));
-        let fails_at = self.dice.strikes(self.chaos.failed).then(|| self.dice.choose(POINTS));
-        let mut mishap = Mishap { dies_at: chosen.or(dies_at), fails_at, skew_ms: 0 };
-        if !self.chaos.skew.is_zero() && self.dice.strikes(0.5) {
+        let dies_at = self.rng.strikes(self.chaos.killed).then(|| self.rng.choose(POINTS));
+        let fails_at = self.rng.strikes(self.chaos.failed).then(|| self.rng.choose(POINTS));
+        let mut mishap = InvocationFault { dies_at: chosen.or(dies_at), fails_at, skew_ms: 0 };
+        if !self.chaos.skew.is_zero() && self.rng.strikes(0.5) {
             let furthest = self.chaos.skew.as_secs_f64() * 1000.0;
             #[expect(clippy::cast_possible_truncation, reason = "some seconds in milliseconds")]
-            let off = ((self.dice.share() * 2.0 - 1.0) * furthest) as i64;
+            let off = ((self.rng.share() * 2.0 - 1.0) * furthest) as i64;
             mishap.skew_ms = off;
         }
         mishap
@@ -351,7 +351,7 @@ impl Simulation {
 
     /// Takes the event that is next on the bus, to run beside what is about to run.
     pub(super) fn companion(&mut self) -> Option<(Value, usize)> {
-        if !self.dice.strikes(self.chaos.beside) {
+        if !self.rng.strikes(self.chaos.beside) {
             return None;
         }
         let until = self.harness.now + INVOCATION;
@@ -369,17 +369,17 @@ impl Simulation {
         let mean = self.chaos.reclaim_every.unwrap_or(RECONCILE);
         let training: Vec<String> = self.agents.values().map(|agent| agent.instance.clone()).collect();
         if self.reclaims < self.chaos.most_reclaims {
-            let wait = mean.mul_f64(2.0 * self.dice.share());
+            let wait = mean.mul_f64(2.0 * self.rng.share());
             self.at(wait, Happening::Reclaim);
         }
-        let (chosen, share) = (self.dice.choose(training.len()), self.dice.share());
+        let (chosen, share) = (self.rng.choose(training.len()), self.rng.share());
         let is_announced = share >= self.chaos.unannounced;
-        let Some(instance) = training.get(chosen).filter(|_| self.dice.strikes(1.0)) else { return };
+        let Some(instance) = training.get(chosen).filter(|_| self.rng.strikes(1.0)) else { return };
         let notice = is_announced.then_some(Duration::from_secs(120));
         let now = self.harness.now;
         let zone = self.harness.cloud.world().instance(instance).map(|found| found.zone.clone());
         self.reclaims += 1;
-        if let Some(zone) = zone.filter(|_| self.dice.strikes(self.chaos.zone_wide)) {
+        if let Some(zone) = zone.filter(|_| self.rng.strikes(self.chaos.zone_wide)) {
             let _ = self.harness.cloud.world().reclaim_zone(&zone, notice, now);
             self.at(Duration::from_secs(900), Happening::Reopen(zone));
         } else {

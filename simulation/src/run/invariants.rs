@@ -107,7 +107,7 @@ fn trial_is_held(run: &Simulation, world: &World, trial: &Trial) -> Result<(), S
 
 /// Invariant 2.
 fn one_holder(run: &Simulation) -> Result<(), String> {
-    run.watch.seen(Seen::Held)
+    run.watch.seen(Seen::Versioned)
 }
 
 /// With draining off Batch may place an attempt on the instance that is being taken (fact 9): that attempt stays there.

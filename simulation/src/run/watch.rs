@@ -36,7 +36,7 @@ pub struct Resume {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     /// Two attempts have one workspace, or one has what is elsewhere.
-    Held,
+    Versioned,
     /// An attempt began behind where the one before it had begun.
     Lost,
     /// A decision was illegal, or took no end.
@@ -108,7 +108,7 @@ impl Watch {
     /// Invariant 2: at most one attempt holds a trial's workspace.
     pub(super) fn mounted(&mut self, trial: &TrialRef, job: &str, attempt: u32) {
         if let Some(held) = self.holders.insert(trial.clone(), (job.to_owned(), attempt)) {
-            self.is_wrong(Seen::Held, format!("{trial}: attempt {attempt} mounts what {held:?} has mounted"));
+            self.is_wrong(Seen::Versioned, format!("{trial}: attempt {attempt} mounts what {held:?} has mounted"));
         }
     }
 

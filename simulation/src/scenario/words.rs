@@ -40,12 +40,14 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
             fact(Fact::Volume { operation, id: (*id).into(), state: volume(state)? })
         }
         ["volume", id, state @ ..] => fact(Fact::Volume { operation: None, id: (*id).into(), state: volume(state)? }),
-        ["ebs", "volume", id, "available"] => fact(Fact::VolumeTold { id: (*id).into(), failure: None }),
+        ["ebs", "volume", id, "available"] => fact(Fact::VolumeReported { id: (*id).into(), failure: None }),
         ["ebs", "volume", id, "failed", "by", "its", "key"] => {
             let failure = Some("arn:aws:kms:us-east-1:000000000000:key/k is disabled.".into());
-            fact(Fact::VolumeTold { id: (*id).into(), failure })
+            fact(Fact::VolumeReported { id: (*id).into(), failure })
         }
-        ["ebs", "volume", id, "failed"] => fact(Fact::VolumeTold { id: (*id).into(), failure: Some(String::new()) }),
+        ["ebs", "volume", id, "failed"] => {
+            fact(Fact::VolumeReported { id: (*id).into(), failure: Some(String::new()) })
+        }
         ["snapshot", "of", "operation", operation, "not", "found"] => {
             fact(Fact::SnapshotNotFound { operation: number(operation)? })
         }

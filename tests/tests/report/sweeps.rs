@@ -46,9 +46,9 @@ pub(crate) struct Synthetic {
     diagnoses: BTreeMap<u32, Diagnosis>,
 }
 
-struct Dice(ChaCha8Rng);
+struct Rng(ChaCha8Rng);
 
-impl Dice {
+impl Rng {
     /// From 0 to 1.
     fn share(&mut self) -> f64 {
         f64::from(self.0.next_u32()) / f64::from(u32::MAX)
@@ -66,7 +66,7 @@ fn at(second: i64) -> Timestamp {
 impl Shape {
     /// Rolls the sweep; the same shape gives the same one.
     pub(crate) fn roll(&self) -> Synthetic {
-        let mut dice = Dice(ChaCha8Rng::seed_from_u64(7));
+        let mut rng = Rng(ChaCha8Rng::seed_from_u64(7));
         let upload = Upload {
             bucket: "sweeps-bucket".into(),
             key: format!("sweeps/{}.yaml", self.name),
@@ -93,21 +93,21 @@ impl Shape {
             sweep,
         };
         for index in 0..self.trials {
-            self.roll_trial(index, &mut rolled, &mut dice);
+            self.roll_trial(index, &mut rolled, &mut rng);
         }
         rolled
     }
 
-    fn roll_trial(&self, index: u32, into: &mut Synthetic, dice: &mut Dice) {
-        let parameters = self.roll_parameters(dice);
-        let base = loss_of(&parameters, dice);
+    fn roll_trial(&self, index: u32, into: &mut Synthetic, rng: &mut Rng) {
+        let parameters = self.roll_parameters(rng);
+        let base = loss_of(&parameters, rng);
         writeln!(into.parameters, "{}", json!({ "index": index, "parameters": parameters })).unwrap();
         let mut trial = Trial::new(into.sweep.id.clone(), index, JobId::from(format!("job:{index}")));
         let fails = index % 17 == 5;
         let is_open = index >= self.running_from;
-        roll_attempts(&mut trial, fails, is_open, dice);
+        roll_attempts(&mut trial, fails, is_open, rng);
         if !fails {
-            let record = self.roll_record(base, dice);
+            let record = self.roll_record(base, rng);
             let of_trial = curves::read(record.as_bytes(), &[format!("val_loss{}", self.text), "val_accuracy".into()]);
             for (name, curve) in &of_trial {
                 if let Some((step, last)) = curve.points(curves::MAX_POINTS).last().copied() {
@@ -140,30 +140,30 @@ impl Shape {
         into.trials.push(trial);
     }
 
-    fn roll_parameters(&self, dice: &mut Dice) -> Map<String, Value> {
+    fn roll_parameters(&self, rng: &mut Rng) -> Map<String, Value> {
         let mut parameters = Map::new();
-        parameters.insert("lr".into(), json!(10_f64.powf(-4.0 + 3.0 * dice.share())));
+        parameters.insert("lr".into(), json!(10_f64.powf(-4.0 + 3.0 * rng.share())));
         let optimizers = ["adam", "sgd", if self.text.is_empty() { "lion" } else { self.text }];
-        parameters.insert(format!("optimizer{}", self.text), json!(optimizers[dice.below(3) as usize]));
-        parameters.insert("hidden_units".into(), json!(32 << dice.below(4)));
-        parameters.insert("use_augmentation".into(), json!(dice.below(2) == 1));
+        parameters.insert(format!("optimizer{}", self.text), json!(optimizers[rng.below(3) as usize]));
+        parameters.insert("hidden_units".into(), json!(32 << rng.below(4)));
+        parameters.insert("use_augmentation".into(), json!(rng.below(2) == 1));
         parameters.insert(
             "model".into(),
-            json!({ "depth": 2 + dice.below(6), "dropout": (dice.share() * 50.0).round() / 100.0 }),
+            json!({ "depth": 2 + rng.below(6), "dropout": (rng.share() * 50.0).round() / 100.0 }),
         );
         for at in 6..self.parameters {
-            parameters.insert(format!("regularisation_{at}"), json!((dice.share() * 1_000.0).round() / 1_000.0));
+            parameters.insert(format!("regularisation_{at}"), json!((rng.share() * 1_000.0).round() / 1_000.0));
         }
         parameters.insert("epochs".into(), json!(100));
         parameters
     }
 
     /// A trial's `metrics.jsonl`.
-    fn roll_record(&self, base: f64, dice: &mut Dice) -> String {
+    fn roll_record(&self, base: f64, rng: &mut Rng) -> String {
         let mut record = String::new();
         for step in 1..=self.points {
             let progress = f64::from(step) / f64::from(self.points);
-            let loss = base + 2.0 * (-4.0 * progress).exp() + 0.05 * dice.share();
+            let loss = base + 2.0 * (-4.0 * progress).exp() + 0.05 * rng.share();
             let metrics = json!({ format!("val_loss{}", self.text): loss, "val_accuracy": 1.0 / (1.0 + loss) });
             writeln!(record, "{}", json!({ "time": 0.0, "step": step, "metrics": metrics })).unwrap();
         }
@@ -172,19 +172,19 @@ impl Shape {
 }
 
 /// The best learning rate lies in the middle, deeper is better, one optimizer is worse, the rest is noise.
-fn loss_of(parameters: &Map<String, Value>, dice: &mut Dice) -> f64 {
+fn loss_of(parameters: &Map<String, Value>, rng: &mut Rng) -> f64 {
     let lr = parameters["lr"].as_f64().unwrap().log10() + 2.5;
     let depth = parameters["model"]["depth"].as_f64().unwrap();
     let is_sgd = parameters.values().any(|value| value == "sgd");
-    0.2 + 0.5 * lr * lr - 0.04 * depth + if is_sgd { 0.2 } else { 0.0 } + 0.15 * dice.share()
+    0.2 + 0.5 * lr * lr - 0.04 * depth + if is_sgd { 0.2 } else { 0.0 } + 0.15 * rng.share()
 }
 
-fn roll_attempts(trial: &mut Trial, fails: bool, is_open: bool, dice: &mut Dice) {
-    let mut clock = 60 + i64::from(dice.below(3_000));
-    let mut zone = dice.below(3) as usize;
-    let interruptions = if dice.below(4) == 0 { 1 + dice.below(4) } else { 0 };
+fn roll_attempts(trial: &mut Trial, fails: bool, is_open: bool, rng: &mut Rng) {
+    let mut clock = 60 + i64::from(rng.below(3_000));
+    let mut zone = rng.below(3) as usize;
+    let interruptions = if rng.below(4) == 0 { 1 + rng.below(4) } else { 0 };
     for number in 1..=interruptions + 1 {
-        let seconds = 600 + i64::from(dice.below(4_000));
+        let seconds = 600 + i64::from(rng.below(4_000));
         let is_last = number == interruptions + 1;
         let stopped_at = (!is_last || !is_open).then(|| at(clock + seconds));
         let (exit_code, reason) = match (is_last, number % 2) {
@@ -195,13 +195,13 @@ fn roll_attempts(trial: &mut Trial, fails: bool, is_open: bool, dice: &mut Dice)
             (false, _) => (None, Some(format!("{HOST_GONE} (instance i-0{number}) terminated.").into())),
         };
         let (started_at, zone_name) = (Some(at(clock)), Some(ZONES[zone].to_owned()));
-        let instance = Some(format!("i-0{:07x}", dice.below(1 << 28)));
+        let instance = Some(format!("i-0{:07x}", rng.below(1 << 28)));
         trial.attempts.insert(
             number,
             Attempt { started_at, stopped_at, exit_code, reason, zone: zone_name, instance, ..Attempt::default() },
         );
-        clock += seconds + 90 + i64::from(dice.below(600));
-        zone = (zone + dice.below(3) as usize) % ZONES.len();
+        clock += seconds + 90 + i64::from(rng.below(600));
+        zone = (zone + rng.below(3) as usize) % ZONES.len();
     }
     trial.ended = if is_open { interruptions } else { interruptions + 1 };
     trial.status = match (is_open, fails) {

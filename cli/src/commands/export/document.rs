@@ -5,7 +5,7 @@ use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 use super::{Each, Records};
-use crate::{show, story};
+use crate::{show, timeline};
 use spotsweep_protocol::failure::Failure;
 
 /// The whole sweep, trials in the order of their indices.
@@ -21,7 +21,7 @@ pub(super) fn of(records: &Records<'_>) -> Result<Value, Failure> {
             "reason": trial.and_then(|trial| trial.reason.as_ref()).map(ToString::to_string),
             "parameters": parameters,
             "metrics": trial.map(|trial| json!(trial.metrics)).unwrap_or_else(|| json!({})),
-            "attempts": trial.map(story::attempts).unwrap_or_default(),
+            "attempts": trial.map(timeline::attempts).unwrap_or_default(),
             "run_seconds": trial.map_or(0.0, Trial::run_seconds),
             "outputs": outputs(index),
         }))

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::BoxError;
 use super::rows::{DUE, META, Row, TRIAL, attribute, field, keyed, record};
-use spotsweep_control_plane::store::{Audit, Held, History};
+use spotsweep_control_plane::store::{Audit, History, Versioned};
 
 /// The attribute with the entries, of a record and of a page.
 const HISTORY: &str = "history";
@@ -53,12 +53,12 @@ pub(super) fn keep(mut record: Row, held: &History, newest: Option<(u64, Audit)>
 }
 
 /// The record of a row, with its version, its due time and the entries that it holds.
-pub(super) fn held<T: DeserializeOwned>(row: Row) -> Result<Held<T>, BoxError> {
+pub(super) fn held<T: DeserializeOwned>(row: Row) -> Result<Versioned<T>, BoxError> {
     let version = row.get("version").and_then(|value| value.as_n().ok()).ok_or("a row without its version")?;
     let version = version.parse()?;
     let recent = entries(&row)?;
     let due = field(&row, DUE).map(str::parse).transpose()?;
-    Ok(Held { record: record(row)?, version, due, recent })
+    Ok(Versioned { record: record(row)?, version, due, recent })
 }
 
 fn page(record: &Row, held: &History) -> Result<Option<Row>, BoxError> {

@@ -5,7 +5,7 @@ use super::{Context, Decision, resubmission, workspace};
 use crate::command::Command;
 use crate::event::{PartJob, TrialJob};
 use crate::input::Followup;
-use crate::store::{Held, View};
+use crate::store::{Versioned, View};
 use crate::sweep::{Plan, Stage, Sweep};
 use crate::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};
 use crate::workspace::Fact;
@@ -27,7 +27,7 @@ pub(super) fn trial(view: &View, job: &TrialJob, polled: bool, context: Context<
 
 fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> Decision {
     let seen = &job.seen;
-    let Some(Held { record: sweep, .. }) = &view.sweep else {
+    let Some(Versioned { record: sweep, .. }) = &view.sweep else {
         return Decision::ignore(format!("no sweep {} here", job.sweep));
     };
     let Some(plan) = &sweep.plan else {
@@ -57,7 +57,7 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
         resubmission::enter(&mut trial);
         again = resubmission::submit(sweep, &trial, context);
     }
-    let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
+    let calls = workspace::apply(&mut trial, plan, &Fact::Due, context);
     let locate = locate(&trial, plan, seen);
     let given_up = give_up(&trial).filter(|_| !polled);
     let before = held.map(|held| &held.record);
@@ -91,7 +91,7 @@ fn give_up(trial: &Trial) -> Option<Command> {
 }
 
 /// The job that a trial has in a round, as far as it is known.
-fn job_of(plan: &Plan, held: Option<&Held<Trial>>, job: &TrialJob) -> Option<JobId> {
+fn job_of(plan: &Plan, held: Option<&Versioned<Trial>>, job: &TrialJob) -> Option<JobId> {
     if job.round == 0 {
         return plan.job_of(job.index);
     }
@@ -115,7 +115,7 @@ fn locate(trial: &Trial, plan: &Plan, seen: &Observation) -> Vec<Command> {
 }
 
 pub(super) fn part(view: &View, job: &PartJob, context: Context<'_>) -> Decision {
-    let Some(Held { record: sweep, due, .. }) = &view.sweep else {
+    let Some(Versioned { record: sweep, due, .. }) = &view.sweep else {
         return Decision::ignore(format!("no sweep {} here", job.sweep));
     };
     if !job.status.is_terminal() {
@@ -150,7 +150,7 @@ pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> 
     let Some(index) = job.index else {
         return lost_part(view, job);
     };
-    let Some(Held { record: sweep @ Sweep { plan: Some(plan), .. }, .. }) = &view.sweep else {
+    let Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, .. }) = &view.sweep else {
         return Decision::ignore("no such sweep here");
     };
     let held = view.trial.as_ref().map(|held| &held.record);
@@ -161,12 +161,12 @@ pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> 
     if !trial.is_over() {
         trial.fail(StopReason::JobLost);
     }
-    let calls = workspace::learn(&mut trial, plan, &Fact::Due, context);
+    let calls = workspace::apply(&mut trial, plan, &Fact::Due, context);
     workspace::changed(sweep, held, trial, "lost", context).then_all(calls)
 }
 
 fn lost_part(view: &View, job: &DescribedJob) -> Decision {
-    let part = view.sweep.as_ref().and_then(|Held { record: Sweep { plan, .. }, .. }| {
+    let part = view.sweep.as_ref().and_then(|Versioned { record: Sweep { plan, .. }, .. }| {
         plan.as_ref()?.parts.iter().position(|part| part.job.as_deref() == Some(job.job.parent.as_str()))
     });
     match part.and_then(|part| u32::try_from(part).ok()) {

@@ -8,8 +8,8 @@ use crate::workspace::Fact;
 pub(super) fn told(view: &View, id: &str, change: &ResourceChange) -> Decision {
     let of = id.to_owned();
     let fact = match change {
-        ResourceChange::VolumeMade => Fact::VolumeTold { id: of, failure: None },
-        ResourceChange::VolumeFailed(cause) => Fact::VolumeTold { id: of, failure: Some(cause.clone()) },
+        ResourceChange::VolumeMade => Fact::VolumeReported { id: of, failure: None },
+        ResourceChange::VolumeFailed(cause) => Fact::VolumeReported { id: of, failure: Some(cause.clone()) },
         ResourceChange::VolumeDeleted => Fact::Deleted(of),
         ResourceChange::SnapshotEnded(state) => Fact::Snapshot { operation: None, id: of, state: *state },
     };

@@ -5,7 +5,7 @@
 
 use super::{Context, Decision, submission, workspace};
 use crate::command::Command;
-use crate::store::{Held, View};
+use crate::store::{Versioned, View};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{JobStatus, Observation, Reason, Trial};
 use spotsweep_protocol::ids::{JobId, JobName, Run};
@@ -74,7 +74,7 @@ pub(super) fn refused(view: &View, round: u32, message: &str, context: Context<'
 
 fn resubmitting(view: &View, round: u32, then: impl FnOnce(&Sweep, &Trial) -> Decision) -> Decision {
     match (&view.sweep, &view.trial) {
-        (Some(Held { record: sweep, .. }), Some(Held { record: trial, .. }))
+        (Some(Versioned { record: sweep, .. }), Some(Versioned { record: trial, .. }))
             if trial.resubmitting && trial.round == round =>
         {
             then(sweep, trial)

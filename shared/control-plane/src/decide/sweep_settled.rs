@@ -3,9 +3,9 @@
 use super::{Context, Decision};
 use crate::command::Command;
 use crate::input::Followup;
-use crate::results::gathered::{Gathered, Wanted};
-use crate::store::{Held, View};
-use crate::sweep::announcement::Announcement;
+use crate::results::inputs::{ReportInputs, Wanted};
+use crate::store::{Versioned, View};
+use crate::sweep::notification::Notification;
 use crate::sweep::{Plan, Stage, Sweep};
 use crate::trial::Trial;
 use crate::workspace::Fact;
@@ -51,7 +51,7 @@ fn open_trials(id: &SweepId, plan: &Plan, trials: &[Trial]) -> Vec<DescribedJob>
 /// Looks how a sweep gets on: its report is drawn anew, its cost reckoned up, its budget held against it.
 pub(super) fn running(view: &View) -> Decision {
     match &view.sweep {
-        Some(Held { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, .. }) => {
+        Some(Versioned { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, .. }) => {
             let wanted = Wanted::of(sweep, plan, &view.trials);
             Decision::advance(format!("{} of {} trials have begun", view.trials.len(), plan.trials))
                 .then(Command::Gather(wanted))
@@ -61,8 +61,8 @@ pub(super) fn running(view: &View) -> Decision {
     }
 }
 
-pub(super) fn gathered(view: &View, gathered: &Gathered, context: Context<'_>) -> Decision {
-    let Some(Held { record: sweep @ Sweep { plan: Some(plan), .. }, due, .. }) = &view.sweep else {
+pub(super) fn gathered(view: &View, gathered: &ReportInputs, context: Context<'_>) -> Decision {
+    let Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, due, .. }) = &view.sweep else {
         return Decision::ignore("no such sweep here");
     };
     let is_settling = sweep.stage == Stage::Settling;
@@ -79,7 +79,7 @@ pub(super) fn gathered(view: &View, gathered: &Gathered, context: Context<'_>) -
         Err(error) => return Decision::illegal(format!("trials.jsonl can't be read: {error}")),
     };
     let reached = sweep.over_budget(Some(&spent), context.now).filter(|_| !is_settling && sweep.stopped.is_none());
-    let announcement = reached.map(|reached| Announcement::over_budget(sweep, &reached, &spent));
+    let notification = reached.map(|reached| Notification::over_budget(sweep, &reached, &spent));
     let publish = Command::PublishResults {
         sweep: sweep.id.clone(),
         bucket: sweep.upload.bucket.clone(),
@@ -88,7 +88,7 @@ pub(super) fn gathered(view: &View, gathered: &Gathered, context: Context<'_>) -
     let due = if is_settling { context.lease_ends() } else { *due };
     let sweep = Sweep { spent: Some(spent), ..sweep.clone() };
     let decision = Decision::advance(format!("{:.4} USD so far", spent.usd)).sweep(sweep, due);
-    decision.then_all(announcement.map(Command::Announce).into_iter().collect()).then(publish)
+    decision.then_all(notification.map(Command::Announce).into_iter().collect()).then(publish)
 }
 
 pub(super) fn published(view: &View, summary: Option<&str>) -> Decision {
@@ -96,8 +96,8 @@ pub(super) fn published(view: &View, summary: Option<&str>) -> Decision {
         return Decision::ignore("the report is drawn anew");
     };
     with_settling(view, |sweep, _| {
-        let announcement = Announcement::settled(sweep, summary);
-        Decision::advance("telling how it went").then(Command::Announce(announcement))
+        let notification = Notification::settled(sweep, summary);
+        Decision::advance("telling how it went").then(Command::Announce(notification))
     })
 }
 
@@ -111,7 +111,8 @@ pub(super) fn settled(view: &View) -> Decision {
 
 /// The budget is reached and everybody knows: from here on claims are refused, and what waits is cancelled.
 pub(super) fn stopped(view: &View, context: Context<'_>) -> Decision {
-    let Some(Held { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, due, .. }) = &view.sweep
+    let Some(Versioned { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, due, .. }) =
+        &view.sweep
     else {
         return Decision::ignore("the sweep does not run any more");
     };
@@ -126,7 +127,9 @@ pub(super) fn stopped(view: &View, context: Context<'_>) -> Decision {
 
 fn with_settling(view: &View, then: impl FnOnce(&Sweep, &Plan) -> Decision) -> Decision {
     match &view.sweep {
-        Some(Held { record: sweep @ Sweep { stage: Stage::Settling, plan: Some(plan), .. }, .. }) => then(sweep, plan),
+        Some(Versioned { record: sweep @ Sweep { stage: Stage::Settling, plan: Some(plan), .. }, .. }) => {
+            then(sweep, plan)
+        }
         Some(held) => Decision::ignore(format!("the sweep is {}", held.record.stage.name())),
         None => Decision::ignore("no such sweep here"),
     }
@@ -163,13 +166,13 @@ mod tests {
         let place = Place { attempt: 1, instance: "i-1".into(), zone: "a".into() };
         let volume = Workspace::new(&wanted, place, now);
 
-        let input = Outcome::Gathered { sweep: sweep.id.clone(), gathered: Default::default() }.into();
+        let input = Outcome::ReportInputs { sweep: sweep.id.clone(), gathered: Default::default() }.into();
         let settings = Settings::from_variables(|name| {
             ["SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
         })
         .unwrap();
         let mut view = View {
-            sweep: Some(Held { record: sweep, version: 1, due: None, recent: History::new() }),
+            sweep: Some(Versioned { record: sweep, version: 1, due: None, recent: History::new() }),
             ..View::default()
         };
         for (workspace, is_done) in [(Some(volume), false), (None, true)] {

@@ -15,8 +15,8 @@ use super::{Context, Decision, submission};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::settings::WORKSPACE_GIB;
-use crate::store::{Held, View};
-use crate::sweep::announcement::{Announcement, Kind};
+use crate::store::{Versioned, View};
+use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Prepared, Ranking, Stage, Sweep};
 use crate::workspace::{Origin, WorkspacePlan};
@@ -77,7 +77,8 @@ pub(super) fn last_failure(sweep: &Sweep) -> String {
 
 /// Keeps what a failed try said, for the answer to the file.
 pub(super) fn failed(view: &View, error: &str) -> Decision {
-    let Some(Held { record: sweep, due, .. }) = view.sweep.as_ref().filter(|held| held.record.stage.is_upload()) else {
+    let Some(Versioned { record: sweep, due, .. }) = view.sweep.as_ref().filter(|held| held.record.stage.is_upload())
+    else {
         return Decision::ignore("not on the way to its answer");
     };
     if sweep.failure.as_deref() == Some(error) {
@@ -218,8 +219,8 @@ pub(super) fn stored(view: &View, prepared: &Prepared, context: Context<'_>) -> 
 /// What only a sweep in `Reading` does.
 fn reading(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
     match &view.sweep {
-        Some(Held { record: sweep, .. }) if sweep.stage == Stage::Reading => then(sweep),
-        Some(Held { record: sweep, .. }) => Decision::ignore(format!("already {}", sweep.stage.name())),
+        Some(Versioned { record: sweep, .. }) if sweep.stage == Stage::Reading => then(sweep),
+        Some(Versioned { record: sweep, .. }) => Decision::ignore(format!("already {}", sweep.stage.name())),
         None => Decision::illegal("an outcome for a sweep that is not stored"),
     }
 }
@@ -241,7 +242,7 @@ fn submit(mut sweep: Sweep, part: u32, due: Option<Timestamp>, context: Context<
 /// What only a sweep that is submitting this very part does.
 fn submitting(view: &View, part: u32, then: impl FnOnce(&Sweep, &Plan) -> Decision) -> Decision {
     match &view.sweep {
-        Some(Held { record: Sweep { stage: Stage::Submitting { part: at }, plan: Some(plan), .. }, .. })
+        Some(Versioned { record: Sweep { stage: Stage::Submitting { part: at }, plan: Some(plan), .. }, .. })
             if *at == part =>
         {
             view.sweep.as_ref().map_or_else(|| Decision::ignore("gone"), |held| then(&held.record, plan))
@@ -309,7 +310,7 @@ fn refusal_problem(upload: &Upload, refusal: &str) -> Problem {
 
 pub(super) fn terminated(view: &View) -> Decision {
     match &view.sweep {
-        Some(Held { record: sweep @ Sweep { stage: Stage::Withdrawing { refusal }, .. }, .. }) => {
+        Some(Versioned { record: sweep @ Sweep { stage: Stage::Withdrawing { refusal }, .. }, .. }) => {
             Decision::advance("withdrawn").then(reject(sweep, vec![refusal_problem(&sweep.upload, refusal)]))
         }
         Some(held) => Decision::ignore(format!("already {}", held.record.stage.name())),
@@ -319,7 +320,7 @@ pub(super) fn terminated(view: &View) -> Decision {
 
 pub(super) fn announced(view: &View, context: Context<'_>) -> Decision {
     match &view.sweep {
-        Some(Held { record: sweep, .. }) if sweep.stage == Stage::Announcing => {
+        Some(Versioned { record: sweep, .. }) if sweep.stage == Stage::Announcing => {
             let mut sweep = sweep.clone();
             if sweep.plan.as_ref().is_some_and(Plan::ended) {
                 return settle(sweep, context);
@@ -334,15 +335,15 @@ pub(super) fn announced(view: &View, context: Context<'_>) -> Decision {
 
 /// Every part has ended: hand over to `sweep-settled`.
 pub(super) fn settle(mut sweep: Sweep, context: Context<'_>) -> Decision {
-    let announce = Command::Announce(Announcement::internal(&sweep, Kind::Settling));
+    let announce = Command::Announce(Notification::internal(&sweep, Kind::Settling));
     sweep.enter(Stage::Settling);
     Decision::advance("settling").sweep(sweep, context.lease_ends()).then(announce)
 }
 
 pub(super) fn rejected(view: &View, problems: &[Problem]) -> Decision {
     rejecting(view, |sweep| {
-        let announcement = Announcement::rejected(sweep, problems);
-        Decision::advance("telling why it is rejected").then(Command::Announce(announcement))
+        let notification = Notification::rejected(sweep, problems);
+        Decision::advance("telling why it is rejected").then(Command::Announce(notification))
     })
 }
 
@@ -357,7 +358,7 @@ pub(super) fn rejection_announced(view: &View) -> Decision {
 /// What only a sweep that is about to be rejected does.
 fn rejecting(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
     match &view.sweep {
-        Some(Held { record: sweep, .. }) if matches!(sweep.stage, Stage::Reading | Stage::Withdrawing { .. }) => {
+        Some(Versioned { record: sweep, .. }) if matches!(sweep.stage, Stage::Reading | Stage::Withdrawing { .. }) => {
             then(sweep)
         }
         Some(held) => Decision::ignore(format!("already {}", held.record.stage.name())),

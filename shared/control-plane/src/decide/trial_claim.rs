@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{Context, Decision, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
-use crate::store::{Held, View};
+use crate::store::{Versioned, View};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{End, Trial};
 use crate::workspace::{Fact, Origin, Place, Stage, device};
@@ -20,7 +20,7 @@ use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::stop::StopReason;
 
 pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
-    let Some(Held { record: sweep, .. }) = &view.sweep else {
+    let Some(Versioned { record: sweep, .. }) = &view.sweep else {
         return refuse(not_found(format!("sweep {}", request.sweep)));
     };
     let Some(plan) = sweep.plan.as_ref().filter(|plan| request.index < plan.trials) else {
@@ -39,9 +39,9 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     let asker = Asker { sweep, plan, held, due, trial, request, context };
     match &request.ask {
         Ask::Claim(machine) => asker.claims(machine),
-        Ask::Access => asker.asks_for_access(),
+        Ask::Access => asker.requests_credentials(),
         Ask::Mounted { volume, found } => asker.has_mounted(volume, found),
-        Ask::Notice(kind) => asker.hears_notice(*kind),
+        Ask::Notice(kind) => asker.receives_notice(*kind),
         Ask::Report { sequence, metrics, seal, ended } => {
             asker.reports(*sequence, metrics, seal.clone(), ended.as_ref())
         }
@@ -95,13 +95,13 @@ impl Asker<'_> {
                 return Decision::ignore(NO_PLACE).reply(Reply::Unavailable { reason: NO_PLACE.to_owned() });
             };
             let place = Place { attempt, instance, zone };
-            calls = self.learn(&Fact::Wanted(place));
+            calls = self.apply(&Fact::Wanted(place));
         }
         let reply = standing(&self.trial, attempt, self.context);
         if let Some(Reply::Refused { reason }) = &reply {
             self.trial.attempt(attempt).reason = Some(reason.clone().into());
         }
-        let what = format!("attempt {attempt} claims; {}", self.story());
+        let what = format!("attempt {attempt} claims; {}", self.summary());
         let line = Command::FindLine { request: self.request.clone(), bucket: self.sweep.upload.bucket.clone() };
         let decision = self.write(what).then_all(calls);
         match reply {
@@ -116,28 +116,28 @@ impl Asker<'_> {
         self.write(format!("attempt {attempt} does not start: {reason}")).reply(Reply::Refused { reason })
     }
 
-    fn asks_for_access(self) -> Decision {
+    fn requests_credentials(self) -> Decision {
         let Asker { trial, request: TrialRequest { attempt, .. }, .. } = &self;
         if trial.claimed_by != Some(*attempt) || trial.is_over() || trial.ended >= *attempt {
             return refuse(StopReason::NotClaimed { attempt: *attempt });
         }
         let (request, role) = (self.request.clone(), self.context.settings.trial_role.clone());
         Decision::advance(format!("attempt {attempt} reads and writes for an hour"))
-            .then(Command::LendAccess { request, role })
+            .then(Command::IssueCredentials { request, role })
     }
 
     fn has_mounted(mut self, volume: &str, found: &Found) -> Decision {
         let attempt = self.request.attempt;
-        let calls = self.learn(&Fact::Mounted { attempt, volume: volume.to_owned(), found: found.clone() });
+        let calls = self.apply(&Fact::Mounted { attempt, volume: volume.to_owned(), found: found.clone() });
         let reply = mounted(&self.trial, attempt);
-        let what = self.story();
+        let what = self.summary();
         self.write(what).then_all(calls).reply(reply)
     }
 
-    fn hears_notice(mut self, kind: NoticeKind) -> Decision {
+    fn receives_notice(mut self, kind: NoticeKind) -> Decision {
         let attempt = self.request.attempt;
         let instance = self.held.and_then(|trial| trial.attempts.get(&attempt)?.instance.clone()).unwrap_or_default();
-        let calls = self.learn(&Fact::Noticed { instance, kind });
+        let calls = self.apply(&Fact::Noticed { instance, kind });
         let what = match kind {
             NoticeKind::Interruption => format!("attempt {attempt} is about to lose its instance"),
             NoticeKind::Rebalance => format!("attempt {attempt} is likely to lose its instance"),
@@ -171,7 +171,7 @@ impl Asker<'_> {
                 (Some(Fact::Finished { attempt }), format!("attempt {attempt} ended with exit code {exit_code}"))
             }
         };
-        let calls = fact.map(|fact| self.learn(&fact)).unwrap_or_default();
+        let calls = fact.map(|fact| self.apply(&fact)).unwrap_or_default();
         let stands = self.held.is_some_and(|held| held.state() == self.trial.state());
         let (due, context) = (self.due, self.context);
         let figures_only = ended.is_none() && calls.is_empty() && stands;
@@ -179,12 +179,12 @@ impl Asker<'_> {
         if figures_only { decision.figures_only(due, context) } else { decision }
     }
 
-    fn learn(&mut self, fact: &Fact) -> Vec<Command> {
-        workspace::learn(&mut self.trial, self.plan, fact, self.context)
+    fn apply(&mut self, fact: &Fact) -> Vec<Command> {
+        workspace::apply(&mut self.trial, self.plan, fact, self.context)
     }
 
-    fn story(&self) -> String {
-        workspace::story(self.held.and_then(|trial| trial.workspace.as_ref()), &self.trial)
+    fn summary(&self) -> String {
+        workspace::summary(self.held.and_then(|trial| trial.workspace.as_ref()), &self.trial)
     }
 
     fn write(self, what: String) -> Decision {
@@ -218,7 +218,7 @@ fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> 
     if let Some(reason) = workspace.unavailable.as_ref().filter(|_| !is_under_notice) {
         return Some(Reply::Unavailable { reason: reason.clone() });
     }
-    let reason = workspace::story(None, trial);
+    let reason = workspace::summary(None, trial);
     let wait = if workspace.refusals > 0 { REFUSED_WAIT } else { context.settings.poll };
     let retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     Some(Reply::Waiting { reason, retry_after_ms })
@@ -244,7 +244,7 @@ pub(super) fn granted(
     context: Context<'_>,
 ) -> Decision {
     let plan = view.sweep.as_ref().and_then(|held| held.record.plan.as_ref());
-    let (Some(plan), Some(Held { record: trial, .. })) = (plan, &view.trial) else {
+    let (Some(plan), Some(Versioned { record: trial, .. })) = (plan, &view.trial) else {
         return refuse(not_found("record of the trial any more".to_owned()));
     };
     if let Some(reply) = standing(trial, request.attempt, context) {
@@ -268,7 +268,7 @@ pub(super) fn granted(
     Decision::advance("granted").reply(Reply::Granted(grant))
 }
 
-pub(super) fn lent(access: &Access) -> Decision {
+pub(super) fn issued(access: &Access) -> Decision {
     Decision::advance("lent").reply(Reply::Access(access.clone()))
 }
 

@@ -5,8 +5,8 @@ use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use super::{Context, Decision};
 use crate::command::Command;
 use crate::input::Followup;
-use crate::store::{Held, View};
-use crate::sweep::announcement::{Announcement, Kind};
+use crate::store::{Versioned, View};
+use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Plan, Stage as SweepStage, Sweep};
 use crate::trial::Trial;
 use crate::workspace::{Fact, Place, Stage, Surroundings, TrialRef, Workspace};
@@ -28,7 +28,7 @@ pub(super) fn known(view: &View, of: &TrialRef, fact: &Fact, context: Context<'_
         return Decision::ignore(format!("no trial {of} here"));
     };
     let mut trial = held.record.clone();
-    let calls = learn(&mut trial, plan, fact, context);
+    let calls = apply(&mut trial, plan, fact, context);
     if trial == held.record {
         return if calls.is_empty() {
             Decision::ignore("nothing new")
@@ -36,8 +36,8 @@ pub(super) fn known(view: &View, of: &TrialRef, fact: &Fact, context: Context<'_
             Decision::advance("asking EC2").then_all(calls)
         };
     }
-    let story = story(held.record.workspace.as_ref(), &trial);
-    changed(sweep, Some(&held.record), trial, story, context).then_all(calls)
+    let summary = summary(held.record.workspace.as_ref(), &trial);
+    changed(sweep, Some(&held.record), trial, summary, context).then_all(calls)
 }
 
 /// Batch has placed an attempt: its workspace starts moving while the image is pulled.
@@ -52,19 +52,19 @@ pub(super) fn located(view: &View, attempt: u32, instance: &str, zone: &str, con
     let record = trial.attempt(attempt);
     (record.instance, record.zone) = (Some(instance.to_owned()), Some(zone.to_owned()));
     let place = Place { attempt, instance: instance.to_owned(), zone: zone.to_owned() };
-    let calls = learn(&mut trial, plan, &Fact::Wanted(place), context);
-    let story = story(held.record.workspace.as_ref(), &trial);
-    let what = format!("attempt {attempt} starts on {instance} in {zone}; {story}");
+    let calls = apply(&mut trial, plan, &Fact::Wanted(place), context);
+    let summary = summary(held.record.workspace.as_ref(), &trial);
+    let what = format!("attempt {attempt} starts on {instance} in {zone}; {summary}");
     changed(sweep, Some(&held.record), trial, what, context).then_all(calls)
 }
 
-fn subject(view: &View) -> Option<(&Sweep, &Plan, &Held<Trial>)> {
+fn subject(view: &View) -> Option<(&Sweep, &Plan, &Versioned<Trial>)> {
     let sweep = &view.sweep.as_ref()?.record;
     Some((sweep, sweep.plan.as_ref()?, view.trial.as_ref()?))
 }
 
 /// Enters a fact into a trial and gives the commands that follow. A trial gets its workspace with the first place.
-pub(super) fn learn(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Context<'_>) -> Vec<Command> {
+pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Context<'_>) -> Vec<Command> {
     let Some(wanted) = &plan.workspace else { return Vec::new() };
     let (is_over, ended) = (trial.is_over(), trial.ended);
     let lease_ended = context.lease_ended();
@@ -78,8 +78,8 @@ pub(super) fn learn(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     }
     let of = trial.of();
     let Some(workspace) = &mut trial.workspace else { return Vec::new() };
-    let mut calls = workspace.learn(fact, around);
-    calls.extend(workspace.calls(before.as_ref(), fact, wanted, context.now, lease_ended));
+    let mut calls = workspace.apply(fact, around);
+    calls.extend(workspace.required_actions(before.as_ref(), fact, wanted, context.now, lease_ended));
     calls.into_iter().map(|call| Command::Workspace(of.clone(), call)).collect()
 }
 
@@ -96,7 +96,7 @@ pub(super) fn changed(
     let due = due(&trial, context);
     let decision = Decision::advance(what).trial(trial, due);
     if is_done && !was_done && sweep.stage == SweepStage::Settling {
-        return decision.then(Command::Announce(Announcement::internal(sweep, Kind::Settling)));
+        return decision.then(Command::Announce(Notification::internal(sweep, Kind::Settling)));
     }
     decision
 }
@@ -118,7 +118,7 @@ fn next_minute(at: Timestamp) -> Timestamp {
 }
 
 /// What a change of the workspace means, for the trial's history.
-pub(super) fn story(before: Option<&Workspace>, trial: &Trial) -> String {
+pub(super) fn summary(before: Option<&Workspace>, trial: &Trial) -> String {
     let Some(now) = &trial.workspace else { return "no workspace".to_owned() };
     let volume = now.volume.id.as_deref().unwrap_or("a volume");
     let zone = &now.volume.zone;

@@ -40,5 +40,5 @@ pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
     if !super::is_resource(id, prefix) {
         return Err(ParseError::Value { kind, problem: format!("{arn:?} does not name a resource {prefix}…") });
     }
-    Ok(Event::ResourceTold { id: id.to_owned(), change })
+    Ok(Event::ResourceChanged { id: id.to_owned(), change })
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Envelope, Event, ParseError, detail};
-use crate::sweep::announcement::Kind;
+use crate::sweep::notification::Kind;
 use spotsweep_protocol::ids::SweepId;
 
 /// What of an event's detail counts here.
@@ -13,8 +13,9 @@ struct Detail {
 }
 
 pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
-    let heard = [Kind::Settling, Kind::Running].into_iter().find(|kind| kind.detail_type() == envelope.detail_type);
-    let Some(kind) = heard else {
+    let decision_log =
+        [Kind::Settling, Kind::Running].into_iter().find(|kind| kind.detail_type() == envelope.detail_type);
+    let Some(kind) = decision_log else {
         return Ok(Event::Unknown { source: envelope.source, detail_type: envelope.detail_type });
     };
     let kind_name = kind.detail_type();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::event::Event;
 use crate::input::Followup;
-use crate::store::{Held, History};
+use crate::store::{History, Versioned};
 use crate::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE, Observation};
 use crate::workspace::{Origin, Place, Volume, VolumeState, WorkspacePlan};
 use spotsweep_protocol::ids::{JobId, SweepId};
@@ -19,7 +19,7 @@ fn blank() -> Trial {
 /// The figures of a commit, whatever event brought it.
 fn counted(before: &Trial, after: &Trial) -> Vec<(Name, f64)> {
     let view = View {
-        trial: Some(Held { record: before.clone(), version: 1, due: None, recent: History::new() }),
+        trial: Some(Versioned { record: before.clone(), version: 1, due: None, recent: History::new() }),
         ..View::default()
     };
     let about = Input::Followup(Followup::SweepOverdue(before.sweep.clone())).about();

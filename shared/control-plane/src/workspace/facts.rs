@@ -71,7 +71,7 @@ pub enum Fact {
     },
     /// EBS tells on its own that a volume has been made, or could not be. Late and lost events are usual: this
     /// counts only while the volume is awaited.
-    VolumeTold {
+    VolumeReported {
         /// `vol-…`
         id: String,
         /// EBS's words where it could not be made, which may be empty; absent where it can be used.
@@ -117,7 +117,7 @@ impl Fact {
             Self::Volume { .. } => "volume-seen",
             Self::VolumeNotFound { .. } => "volume-not-found",
             Self::RateTaken { .. } => "initialization-rate-taken",
-            Self::VolumeTold { .. } => "volume-told",
+            Self::VolumeReported { .. } => "volume-told",
             Self::Refused(_) => "workspace-refused",
             Self::Snapshot { .. } => "snapshot-seen",
             Self::SnapshotNotFound { .. } => "snapshot-not-found",

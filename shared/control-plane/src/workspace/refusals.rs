@@ -6,7 +6,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::calls::DEVICES;
+use super::actions::DEVICES;
 use super::{Refusal, RefusalKind, Stage, Workspace};
 
 /// Refusals after which an attempt is told to leave, so that Batch tries another place.

@@ -7,9 +7,9 @@ use spotsweep_protocol::claim::{NoticeKind, Request};
 use spotsweep_world::AttemptKey;
 
 use super::{Agent, Doing, GRACE, IMDS_POLL, Next, SAVING};
+use crate::injected_bug::InjectedBug;
 use crate::run::chaos::OnSignal;
 use crate::run::{Happening, Simulation};
-use crate::sabotage::Sabotage;
 
 impl Simulation {
     /// A container that begins on an instance under notice waits for its end. If it left, Batch could place the next
@@ -20,7 +20,7 @@ impl Simulation {
             return self.claim(agent);
         }
         self.watch.began_under_notice(&agent.trial, &agent.instance);
-        if self.harness.cloud.sabotage() == Some(Sabotage::LeaveAtOnce) {
+        if self.harness.cloud.injected_bug() == Some(InjectedBug::LeaveAtOnce) {
             return Ok(Next::Exit(INTERRUPTED_EXIT_CODE));
         }
         self.warn(agent);
@@ -75,7 +75,7 @@ impl Simulation {
         if !self.is_under_notice(&agent) {
             return;
         }
-        if self.dice.strikes(self.chaos.silent) {
+        if self.rng.strikes(self.chaos.silent) {
             return self.at(IMDS_POLL, Happening::Poll(key.clone()));
         }
         let (volume, epoch) = match &agent.doing {

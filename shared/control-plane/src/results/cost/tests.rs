@@ -88,7 +88,7 @@ fn an_initialization_rate_costs_what_it_has_loaded() {
     let (now, lease_ended) = (at(0), at(0));
     let around = Surroundings { index: 0, plan: wanted, ended: 0, is_over: false, now, lease_ended };
     for (operation, bytes) in [(1, 3 << 29), (3, 1 << 29), (3, 1 << 29)] {
-        workspace.learn(&Fact::RateTaken { operation, bytes }, around);
+        workspace.apply(&Fact::RateTaken { operation, bytes }, around);
     }
     trial.workspace = Some(workspace);
     let trials = [trial];

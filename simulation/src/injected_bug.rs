@@ -2,7 +2,7 @@
 
 /// A defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sabotage {
+pub enum InjectedBug {
     /// The source of a migration is deleted when its copy is made, as the published script does.
     DeleteSourceEarly,
     /// A copy is made from the oldest snapshot that is there.
@@ -39,7 +39,7 @@ pub enum Sabotage {
     FailWithoutPlace,
 }
 
-impl Sabotage {
+impl InjectedBug {
     /// All of them.
     pub const ALL: [Self; 17] = [
         Self::DeleteSourceEarly,

@@ -150,7 +150,7 @@ impl Workspace {
     ///
     /// Those that are new since `before`, and after some facts all of them, in their repeatable form: a snapshot that was
     /// asked for just now is taken, one that was asked for before `lease_ended` is looked up.
-    pub(crate) fn calls(
+    pub(crate) fn required_actions(
         &self,
         before: Option<&Self>,
         fact: &Fact,
@@ -161,11 +161,11 @@ impl Workspace {
         // A deletion that fails must not fail the claim of an attempt that waits: it is repeated where nothing waits.
         let is_due = matches!(fact, Fact::Due);
         let again = is_due || matches!(fact, Fact::Wanted(_));
-        let mut calls = self.snapshot_calls(before, again, lease_ended);
+        let mut calls = self.snapshot_actions(before, again, lease_ended);
         let has_moved =
             before.is_none_or(|before| before.stage != self.stage || before.volume.operation != self.volume.operation);
         if has_moved || again {
-            calls.extend(self.stage_calls(has_moved, plan, now));
+            calls.extend(self.stage_actions(has_moved, plan, now));
         }
         if is_due {
             let unanswered = self.unanswered.iter().filter(|(_, since)| **since <= lease_ended);
@@ -182,7 +182,7 @@ impl Workspace {
         calls
     }
 
-    fn snapshot_calls(&self, before: Option<&Self>, again: bool, lease_ended: Timestamp) -> Vec<Call> {
+    fn snapshot_actions(&self, before: Option<&Self>, again: bool, lease_ended: Timestamp) -> Vec<Call> {
         let mut calls = Vec::new();
         for (operation, snapshot) in &self.snapshots {
             let old = before.and_then(|before| before.snapshots.get(operation));
@@ -212,7 +212,7 @@ impl Workspace {
         before.is_some_and(|(_, before)| before.early.is_some() && before.id.is_some())
     }
 
-    fn stage_calls(&self, is_new: bool, plan: &WorkspacePlan, now: Timestamp) -> Vec<Call> {
+    fn stage_actions(&self, is_new: bool, plan: &WorkspacePlan, now: Timestamp) -> Vec<Call> {
         let Some(volume) = &self.volume.id else {
             return match &self.stage {
                 // One after the other has come to nothing: the next one waits until the attempt asks again.

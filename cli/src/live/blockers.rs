@@ -12,7 +12,7 @@ use super::queued::{USUAL_WAIT, longest};
 use crate::show::duration;
 
 /// A sentence each; none where nothing is waited for but the end of what runs.
-pub(super) fn waits(look: &Look) -> Vec<String> {
+pub(super) fn blockers(look: &Look) -> Vec<String> {
     let Look { sweep, trials, .. } = look;
     let stopped = sweep.stopped.as_ref().map(|reason| format!("no further attempt starts: {reason}"));
     let of_stage = match (&sweep.stage, &sweep.plan) {
@@ -112,7 +112,7 @@ mod tests {
     use crate::live::samples::{at, look, parked, running, succeeded, trial};
 
     fn on(second: i64, total: u32, trials: Vec<Trial>) -> Vec<String> {
-        waits(&look(second, total, trials))
+        blockers(&look(second, total, trials))
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
         let short = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - Service cannot fulfill the capacity requested";
         look.batch.reasons.insert(short.to_owned());
         look.batch.queue = Some("the queue spot is DISABLED".to_owned());
-        let told = waits(&look);
+        let told = blockers(&look);
         assert_eq!(told[0], "no instance comes: 2 of 2 trials RUNNABLE, the first for 10 min 00 s");
         assert_eq!(told[1], "the queue is blocked: the queue spot is DISABLED");
         assert_eq!(
@@ -150,10 +150,10 @@ mod tests {
             format!("the queue is blocked: {short} (give the queue more instance types or zones, or wait)")
         );
         look.sweep.stage = Stage::Settling;
-        assert_eq!(waits(&look), ["all trials have ended; results are being collected"]);
+        assert_eq!(blockers(&look), ["all trials have ended; results are being collected"]);
         look.sweep.stopped = Some(StopReason::Budget { reached: "5 USD".to_owned() });
         look.sweep.stage = Stage::Settled;
-        assert_eq!(waits(&look), ["no further attempt starts: budget reached: 5 USD"]);
+        assert_eq!(blockers(&look), ["no further attempt starts: budget reached: 5 USD"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub type Coverage = BTreeMap<(&'static str, &'static str), u64>;
 
 /// Listens to decisions; does nothing until it is asked to.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct DecisionLog {
     kept: Mutex<Kept>,
 }
 
@@ -22,7 +22,7 @@ struct Kept {
     inputs: Option<Vec<Input>>,
 }
 
-impl Heard {
+impl DecisionLog {
     /// From now on counts pairs of a workspace's stage and an input.
     pub fn count(&self) {
         self.lock().coverage.get_or_insert_default();
@@ -43,7 +43,7 @@ impl Heard {
         self.lock().inputs.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(crate) fn hear(&self, view: &View, input: &Input) {
+    pub(crate) fn record(&self, view: &View, input: &Input) {
         let mut kept = self.lock();
         if kept.coverage.is_none() && kept.inputs.is_none() {
             return;

@@ -36,7 +36,7 @@ pub(crate) struct Instance {
 
 /// The sweep as it is now, and as it was.
 #[derive(Debug, Default)]
-pub(crate) struct Scene {
+pub(crate) struct RunState {
     logs: PathBuf,
     /// Job ids to trials. A trial has a second job once Batch's attempts are used up.
     trials: HashMap<String, u32>,
@@ -48,7 +48,7 @@ pub(crate) struct Scene {
     pub live: BTreeMap<String, u32>,
 }
 
-impl Scene {
+impl RunState {
     /// An empty scene; `logs` is the folder of the jobs' log streams.
     pub(crate) fn new(logs: &Path) -> Self {
         Self { logs: logs.to_owned(), ..Self::default() }
@@ -148,12 +148,12 @@ pub(super) mod tests {
     type Seen<'a> = (&'a str, &'a str, u32, &'a str);
 
     /// A scene of one run for each trial.
-    pub(in super::super) fn scene(seen: &[Seen<'_>]) -> Scene {
-        elsewhere(Scene::new(Path::new("/nowhere")), seen)
+    pub(in super::super) fn run_state(seen: &[Seen<'_>]) -> RunState {
+        elsewhere(RunState::new(Path::new("/nowhere")), seen)
     }
 
     /// The same a while later: other instances, on which the trials have new runs.
-    pub(in super::super) fn elsewhere(mut scene: Scene, seen: &[Seen<'_>]) -> Scene {
+    pub(in super::super) fn elsewhere(mut run_state: RunState, seen: &[Seen<'_>]) -> RunState {
         let instances: Vec<Value> = seen
             .iter()
             .map(|(id, zone, trial, _)| json!({ "id": id, "zone": zone, "state": "running", "jobs": [format!("job:{trial}")] }))
@@ -162,33 +162,33 @@ pub(super) mod tests {
             .iter()
             .map(|(id, _, trial, _)| json!({ "jobId": format!("job:{trial}"), "container": { "logStreamName": id } }))
             .collect();
-        seen.iter().for_each(|(_, _, trial, _)| scene.knows(format!("job:{trial}"), *trial));
-        scene.look(&json!({ "instances": instances }), &json!({ "jobs": jobs }), 0.0);
+        seen.iter().for_each(|(_, _, trial, _)| run_state.knows(format!("job:{trial}"), *trial));
+        run_state.look(&json!({ "instances": instances }), &json!({ "jobs": jobs }), 0.0);
         for (_, _, trial, text) in seen {
             for (second, line) in (1..).zip(text.split_inclusive('\n')) {
-                scene = told(scene, *trial, line, f64::from(second));
+                run_state = told(run_state, *trial, line, f64::from(second));
             }
         }
-        scene
+        run_state
     }
 
     /// A trial's newest run has printed this.
-    pub(in super::super) fn told(mut scene: Scene, trial: u32, text: &str, at: f64) -> Scene {
-        if let Some(run) = scene.runs.get_mut(&trial).and_then(|runs| runs.last_mut()) {
+    pub(in super::super) fn told(mut run_state: RunState, trial: u32, text: &str, at: f64) -> RunState {
+        if let Some(run) = run_state.runs.get_mut(&trial).and_then(|runs| runs.last_mut()) {
             run.log.take(text.as_bytes(), at);
         }
-        scene
+        run_state
     }
 
     #[test]
     fn a_trial_is_where_its_newest_run_is() {
-        let first = scene(&[("i-1", "a", 0, "epoch=1 x=1\n"), ("i-2", "b", 1, "")]);
+        let first = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n"), ("i-2", "b", 1, "")]);
         assert_eq!(first.instances[0].trials, [0]);
         let second = elsewhere(first, &[("i-2", "b", 1, ""), ("i-3", "c", 0, "")]);
         let zones: Vec<&str> = second.runs[&0].iter().map(|run| run.zone.as_str()).collect();
         assert_eq!((zones, second.runs[&1].len()), (vec!["a", "c"], 1));
         assert!(second.instances.iter().all(|instance| !instance.is_leaving && instance.trials.len() == 1));
         let dying = json!({ "instances": [{ "id": "i-9", "zone": "a", "state": "shutting-down", "jobs": ["job:0"] }] });
-        assert!(Scene::jobs(&dying).is_empty());
+        assert!(RunState::jobs(&dying).is_empty());
     }
 }

@@ -45,7 +45,7 @@ pub struct Fleet {
 
 /// What became of it. Times count from the notice, in seconds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Weathered {
+pub struct FleetOutcome {
     /// Trials, each with its volume.
     pub workspaces: usize,
     /// Workspaces of which a snapshot was begun before their instance went.
@@ -84,7 +84,7 @@ struct Scene {
 ///
 /// # Errors
 /// What did not come about in time.
-pub fn weather(fleet: Fleet) -> Result<Weathered, String> {
+pub fn weather(fleet: Fleet) -> Result<FleetOutcome, String> {
     let trials = fleet.instances * fleet.trials_each;
     let account = Account {
         timings: Timings::realistic(),
@@ -164,7 +164,7 @@ impl Scene {
     }
 
     /// The notice to all, and what becomes of it.
-    fn take(self: &Rc<Self>, workspaces: usize) -> Result<Weathered, String> {
+    fn take(self: &Rc<Self>, workspaces: usize) -> Result<FleetOutcome, String> {
         let began = self.clock.now();
         {
             let mut world = self.harness.cloud.world();
@@ -182,7 +182,7 @@ impl Scene {
         let parked_seconds = since(self);
         self.run_until(|scene| scene.all(is_saved))?;
         let throttled = self.throttled.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        Ok(Weathered {
+        Ok(FleetOutcome {
             workspaces,
             begun_in_time: begun.len(),
             allowed_in_time: (BURST + PER_SECOND * NOTICE.as_secs_f64()).min(workspaces as f64),

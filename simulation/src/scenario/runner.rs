@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::{Answer, decide};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
-use spotsweep_control_plane::store::{Held, History, View};
+use spotsweep_control_plane::store::{History, Versioned, View};
 use spotsweep_control_plane::sweep::upload::Upload;
 use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
 use spotsweep_control_plane::workspace::{Call, Origin, WorkspacePlan};
@@ -14,14 +14,14 @@ use spotsweep_protocol::ids::SweepId;
 use super::words::{self, JOB};
 
 /// The trial and its surroundings.
-pub(super) struct Theatre {
+pub(super) struct ScenarioRunner {
     sweep: SweepId,
     view: View,
     settings: Settings,
     now: Timestamp,
 }
 
-impl Theatre {
+impl ScenarioRunner {
     /// `a trial`, `a trial from snap-…`, `a trial that adopts vol-… in ZONE`.
     pub(super) fn given(text: &str) -> Result<Self, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -47,8 +47,10 @@ impl Theatre {
         };
         let record = sweep(origin, now)?;
         let sweep = record.id.clone();
-        let view =
-            View { sweep: Some(Held { record, version: 1, due: None, recent: History::new() }), ..View::default() };
+        let view = View {
+            sweep: Some(Versioned { record, version: 1, due: None, recent: History::new() }),
+            ..View::default()
+        };
         Ok(Self { sweep, view, settings, now })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::{Kind, Strike, choose};
-use super::scene::{Instance, Run, Scene};
+use super::run_state::{Instance, Run, RunState};
 
 /// From a rebalance recommendation to the notice. On AWS it may be minutes, or nothing at all.
 const REBALANCE_LEAD_SECONDS: f64 = 0.7;
@@ -49,7 +49,7 @@ pub(crate) enum Act {
 
 /// Carries out a plan.
 #[derive(Debug)]
-pub(crate) struct Director {
+pub(crate) struct Injector {
     zones: Vec<String>,
     strikes: Vec<Strike>,
     /// Instances with a rebalance recommendation, and when they are taken.
@@ -62,8 +62,8 @@ pub(crate) struct Director {
     closed: BTreeSet<String>,
 }
 
-impl Director {
-    /// A director of these strikes, in zones of these names.
+impl Injector {
+    /// An injector of these strikes, in zones of these names.
     pub(crate) fn new(zones: Vec<String>, strikes: Vec<Strike>) -> Self {
         Self {
             zones,
@@ -93,9 +93,9 @@ impl Director {
     }
 
     /// What to do now. `ended` is the share of the trials that have.
-    pub(crate) fn acts(&mut self, scene: &Scene, ended: f64, now: f64) -> Vec<Act> {
+    pub(crate) fn acts(&mut self, run_state: &RunState, ended: f64, now: f64) -> Vec<Act> {
         let mut acts = self.due_lifts(now);
-        let reclaims = self.due_reclaims(scene, now);
+        let reclaims = self.due_reclaims(run_state, now);
         if !reclaims.is_empty() {
             // The scene does not show them yet: whoever is chosen now may be taken already, and two strikes would be one.
             acts.extend(reclaims);
@@ -103,20 +103,20 @@ impl Director {
         }
         let due = self.strikes.iter().take_while(|strike| strike.after <= ended);
         let waits_for_move = due.clone().any(|strike| strike.kind == Kind::Migration);
-        let chosen = due.enumerate().find_map(|(at, strike)| Some((at, self.victim(strike, scene)?.clone())));
+        let chosen = due.enumerate().find_map(|(at, strike)| Some((at, self.victim(strike, run_state)?.clone())));
         if let Some((at, victim)) = chosen {
             let strike = self.strikes.remove(at);
             acts.extend(self.strike(&strike, &victim, waits_for_move, now));
         } else if waits_for_move && self.pushed.is_none_or(|at| now - at > PUSH_PATIENCE_SECONDS) {
-            acts.extend(self.push(scene, now));
+            acts.extend(self.push(run_state, now));
         }
         acts
     }
 
     /// No strike is left that would make a trial move, and one is waiting for a move: one more reclaim than planned.
-    fn push(&mut self, scene: &Scene, now: f64) -> Vec<Act> {
+    fn push(&mut self, run_state: &RunState, now: f64) -> Vec<Act> {
         let push = Strike { kind: Kind::Silent, notice: false, after: 0.0, blocks: None, pick: 0 };
-        let victim = self.victim(&push, scene).cloned();
+        let victim = self.victim(&push, run_state).cloned();
         victim.map(|victim| self.strike(&push, &victim, true, now)).unwrap_or_default()
     }
 
@@ -130,16 +130,16 @@ impl Director {
 
     /// The notice comes some time after the recommendation, and not between two trials: it would strike nobody. Where
     /// the instance is gone by then, another one is to be chosen; where it is being taken anyway, that is soon.
-    fn due_reclaims(&mut self, scene: &Scene, now: f64) -> Vec<Act> {
+    fn due_reclaims(&mut self, run_state: &RunState, now: f64) -> Vec<Act> {
         let mut acts = Vec::new();
         for (at, instance) in std::mem::take(&mut self.recommended) {
-            let live = scene.instances.iter().find(|live| live.id == instance);
+            let live = run_state.instances.iter().find(|live| live.id == instance);
             match live {
                 None => {
                     let (kind, notice) = (Kind::Rebalance, true);
                     self.strikes.insert(0, Strike { kind, notice, after: 0.0, blocks: None, pick: 0 });
                 }
-                Some(live) if at <= now && !self.is_taken(live) && scene.runs_on(live).any(is_training) => {
+                Some(live) if at <= now && !self.is_taken(live) && run_state.runs_on(live).any(is_training) => {
                     acts.push(Act::Reclaim { instance, notice: true, kind: Kind::Rebalance });
                 }
                 Some(_) => self.recommended.push((at, instance)),
@@ -148,13 +148,13 @@ impl Director {
         acts
     }
 
-    fn victim<'a>(&self, strike: &Strike, scene: &'a Scene) -> Option<&'a Instance> {
-        let candidates: Vec<&Instance> = scene
+    fn victim<'a>(&self, strike: &Strike, run_state: &'a RunState) -> Option<&'a Instance> {
+        let candidates: Vec<&Instance> = run_state
             .instances
             .iter()
-            .filter(|instance| self.is_undisturbed(instance, strike.kind, scene))
+            .filter(|instance| self.is_undisturbed(instance, strike.kind, run_state))
             .filter(|instance| {
-                scene.runs_on(instance).any(|runs| match strike.kind {
+                run_state.runs_on(instance).any(|runs| match strike.kind {
                     Kind::Migration => is_moving(runs),
                     Kind::Notice | Kind::Silent | Kind::Rebalance | Kind::Zone => is_training(runs),
                 })
@@ -170,11 +170,11 @@ impl Director {
     }
 
     /// Nothing has been announced to it yet, nor to its neighbours where all of them are taken.
-    fn is_undisturbed(&self, instance: &Instance, kind: Kind, scene: &Scene) -> bool {
+    fn is_undisturbed(&self, instance: &Instance, kind: Kind, run_state: &RunState) -> bool {
         let announced = |instance: &Instance| {
             self.is_taken(instance) || self.recommended.iter().any(|(_, recommended)| *recommended == instance.id)
         };
-        let neighbours = scene.instances.iter().filter(|other| kind == Kind::Zone && other.zone == instance.zone);
+        let neighbours = run_state.instances.iter().filter(|other| kind == Kind::Zone && other.zone == instance.zone);
         !announced(instance) && !neighbours.into_iter().any(announced)
     }
 
@@ -222,15 +222,15 @@ fn is_moving(runs: &[Run]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scene::tests::{elsewhere, scene};
+    use super::super::run_state::tests::{elsewhere, run_state};
     use super::*;
 
     fn strike(kind: Kind, after: f64) -> Strike {
         Strike { kind, notice: kind == Kind::Notice, after, blocks: None, pick: 0 }
     }
 
-    fn director(strikes: &[Strike]) -> Director {
-        Director::new(["a", "b", "c"].map(String::from).into(), strikes.to_vec())
+    fn injector(strikes: &[Strike]) -> Injector {
+        Injector::new(["a", "b", "c"].map(String::from).into(), strikes.to_vec())
     }
 
     fn reclaim(instance: &str, notice: bool, kind: Kind) -> Act {
@@ -243,87 +243,87 @@ mod tests {
 
     #[test]
     fn only_training_is_struck_and_only_in_its_time() {
-        let mut director = director(&[strike(Kind::Notice, 0.5)]);
-        let busy = scene(&[("i-1", "a", 0, "epoch=1 x=1\n"), ("i-2", "b", 1, "")]);
-        assert_eq!(director.acts(&busy, 0.4, 0.0), [], "too early");
-        assert_eq!(director.acts(&scene(&[("i-2", "b", 1, "")]), 0.5, 0.0), [], "nobody trains");
-        assert_eq!(director.acts(&busy, 0.5, 0.0), [reclaim("i-1", true, Kind::Notice)]);
-        assert_eq!((director.left(), director.acts(&busy, 1.0, 0.0)), (0, vec![]), "once");
+        let mut injector = injector(&[strike(Kind::Notice, 0.5)]);
+        let busy = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n"), ("i-2", "b", 1, "")]);
+        assert_eq!(injector.acts(&busy, 0.4, 0.0), [], "too early");
+        assert_eq!(injector.acts(&run_state(&[("i-2", "b", 1, "")]), 0.5, 0.0), [], "nobody trains");
+        assert_eq!(injector.acts(&busy, 0.5, 0.0), [reclaim("i-1", true, Kind::Notice)]);
+        assert_eq!((injector.left(), injector.acts(&busy, 1.0, 0.0)), (0, vec![]), "once");
     }
 
     #[test]
     fn a_migration_is_brought_about_and_then_struck() {
-        let mut director = director(&[strike(Kind::Migration, 0.0), strike(Kind::Silent, 0.0)]);
-        let busy = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
-        let acts = director.acts(&busy, 0.0, 0.0);
+        let mut injector = injector(&[strike(Kind::Migration, 0.0), strike(Kind::Silent, 0.0)]);
+        let busy = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        let acts = injector.acts(&busy, 0.0, 0.0);
         assert_eq!(acts, [capacity("a", false), reclaim("i-1", false, Kind::Silent)], "it has to move");
         let moving = elsewhere(busy, &[("i-2", "b", 0, "spotsweep-runner: waiting\n")]);
-        assert_eq!(director.acts(&moving, 0.0, 1.0), [reclaim("i-2", false, Kind::Migration)]);
-        assert_eq!(director.acts(&moving, 0.0, PUSHED_SECONDS), [capacity("a", true)]);
+        assert_eq!(injector.acts(&moving, 0.0, 1.0), [reclaim("i-2", false, Kind::Migration)]);
+        assert_eq!(injector.acts(&moving, 0.0, PUSHED_SECONDS), [capacity("a", true)]);
     }
 
     #[test]
     fn a_migration_that_nobody_makes_is_made() {
-        let mut director = director(&[strike(Kind::Migration, 0.0)]);
-        let busy = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        let mut injector = injector(&[strike(Kind::Migration, 0.0)]);
+        let busy = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
         let push = [capacity("a", false), reclaim("i-1", false, Kind::Silent)];
-        assert_eq!(director.acts(&busy, 0.0, 0.0), push);
-        assert_eq!(director.acts(&busy, 0.0, 1.0), [], "it may be on its way");
-        assert_eq!(director.acts(&busy, 0.0, PUSHED_SECONDS), [capacity("a", true)]);
-        assert_eq!(director.acts(&busy, 0.0, PUSH_PATIENCE_SECONDS + 1.0), push, "it was not seen");
-        assert_eq!(director.left(), 1);
+        assert_eq!(injector.acts(&busy, 0.0, 0.0), push);
+        assert_eq!(injector.acts(&busy, 0.0, 1.0), [], "it may be on its way");
+        assert_eq!(injector.acts(&busy, 0.0, PUSHED_SECONDS), [capacity("a", true)]);
+        assert_eq!(injector.acts(&busy, 0.0, PUSH_PATIENCE_SECONDS + 1.0), push, "it was not seen");
+        assert_eq!(injector.left(), 1);
     }
 
     #[test]
     fn a_recommendation_is_followed_by_the_notice() {
-        let mut director = director(&[strike(Kind::Rebalance, 0.0), strike(Kind::Silent, 0.0)]);
-        let busy = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
-        assert_eq!(director.acts(&busy, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
-        assert_eq!(director.acts(&busy, 0.0, 0.5), [], "not struck twice, and not before its time");
-        let idle = scene(&[("i-1", "a", 0, "")]);
-        assert_eq!(director.acts(&idle, 0.0, REBALANCE_LEAD_SECONDS), [], "it would strike nobody");
-        let acts = director.acts(&busy, 0.0, REBALANCE_LEAD_SECONDS + 1.0);
+        let mut injector = injector(&[strike(Kind::Rebalance, 0.0), strike(Kind::Silent, 0.0)]);
+        let busy = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(injector.acts(&busy, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
+        assert_eq!(injector.acts(&busy, 0.0, 0.5), [], "not struck twice, and not before its time");
+        let idle = run_state(&[("i-1", "a", 0, "")]);
+        assert_eq!(injector.acts(&idle, 0.0, REBALANCE_LEAD_SECONDS), [], "it would strike nobody");
+        let acts = injector.acts(&busy, 0.0, REBALANCE_LEAD_SECONDS + 1.0);
         assert_eq!(acts, [reclaim("i-1", true, Kind::Rebalance)], "nor struck twice at once");
-        let other = scene(&[("i-2", "a", 1, "epoch=1 x=1\n")]);
-        assert_eq!(director.acts(&other, 0.0, 2.0), [reclaim("i-2", false, Kind::Silent)], "the other is not lost");
+        let other = run_state(&[("i-2", "a", 1, "epoch=1 x=1\n")]);
+        assert_eq!(injector.acts(&other, 0.0, 2.0), [reclaim("i-2", false, Kind::Silent)], "the other is not lost");
     }
 
     #[test]
     fn where_a_recommended_instance_is_gone_another_is_chosen() {
-        let mut director = director(&[strike(Kind::Rebalance, 0.0)]);
-        let first = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
-        assert_eq!(director.acts(&first, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
-        let second = scene(&[("i-2", "a", 0, "epoch=1 x=1\n")]);
-        assert_eq!(director.acts(&second, 0.0, 0.5), [Act::Recommend { instance: "i-2".into() }]);
-        assert_eq!(director.left(), 1);
+        let mut injector = injector(&[strike(Kind::Rebalance, 0.0)]);
+        let first = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(injector.acts(&first, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
+        let second = run_state(&[("i-2", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(injector.acts(&second, 0.0, 0.5), [Act::Recommend { instance: "i-2".into() }]);
+        assert_eq!(injector.left(), 1);
     }
 
     #[test]
     fn whom_the_trace_takes_is_not_struck_as_well() {
-        let mut director = director(&[strike(Kind::Rebalance, 0.0), strike(Kind::Silent, 0.0)]);
-        let here = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
-        assert_eq!(director.acts(&here, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
-        assert_eq!(director.turn("a", false).len(), 1);
-        let both = scene(&[("i-0", "a", 1, "epoch=1 x=1\n"), ("i-1", "a", 0, "epoch=1 x=1\n")]);
-        assert_eq!(director.acts(&both, 0.0, REBALANCE_LEAD_SECONDS), [], "neither with the notice nor without");
-        assert_eq!(director.turn("a", true), [capacity("a", true)]);
+        let mut injector = injector(&[strike(Kind::Rebalance, 0.0), strike(Kind::Silent, 0.0)]);
+        let here = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(injector.acts(&here, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
+        assert_eq!(injector.turn("a", false).len(), 1);
+        let both = run_state(&[("i-0", "a", 1, "epoch=1 x=1\n"), ("i-1", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(injector.acts(&both, 0.0, REBALANCE_LEAD_SECONDS), [], "neither with the notice nor without");
+        assert_eq!(injector.turn("a", true), [capacity("a", true)]);
         let mut leaving = both;
         leaving.instances.iter_mut().for_each(|instance| instance.is_leaving = true);
-        assert_eq!(director.acts(&leaving, 0.0, REBALANCE_LEAD_SECONDS), [], "nor once the zone is open again");
-        let after = scene(&[("i-2", "b", 0, "epoch=1 x=1\n")]);
-        let acts = director.acts(&after, 0.0, REBALANCE_LEAD_SECONDS + 1.0);
+        assert_eq!(injector.acts(&leaving, 0.0, REBALANCE_LEAD_SECONDS), [], "nor once the zone is open again");
+        let after = run_state(&[("i-2", "b", 0, "epoch=1 x=1\n")]);
+        let acts = injector.acts(&after, 0.0, REBALANCE_LEAD_SECONDS + 1.0);
         assert_eq!(acts, [Act::Recommend { instance: "i-2".into() }], "both strikes are still to come");
-        assert_eq!(director.left(), 2);
+        assert_eq!(injector.left(), 2);
     }
 
     #[test]
     fn a_zone_that_the_trace_has_closed_stays_closed() {
         let blocking = Strike { blocks: Some(std::time::Duration::from_secs(3)), ..strike(Kind::Silent, 0.0) };
-        let mut director = director(&[blocking]);
-        let busy = scene(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
-        assert_eq!(director.acts(&busy, 0.0, 0.0).len(), 2);
-        assert_eq!(director.turn("a", false), [Act::ReclaimZone { zone: "a".into(), notice: true }]);
-        assert_eq!(director.acts(&busy, 0.0, 4.0), [], "the block is over, the trace's closure is not");
-        assert_eq!(director.turn("a", true), [capacity("a", true)]);
+        let mut injector = injector(&[blocking]);
+        let busy = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
+        assert_eq!(injector.acts(&busy, 0.0, 0.0).len(), 2);
+        assert_eq!(injector.turn("a", false), [Act::ReclaimZone { zone: "a".into(), notice: true }]);
+        assert_eq!(injector.acts(&busy, 0.0, 4.0), [], "the block is over, the trace's closure is not");
+        assert_eq!(injector.turn("a", true), [capacity("a", true)]);
     }
 }

@@ -37,7 +37,7 @@ pub struct Wanted {
 
 /// What was found. Only the parameters are never missing.
 #[derive(Debug, Default, PartialEq)]
-pub struct Gathered {
+pub struct ReportInputs {
     /// `trials.jsonl`.
     pub parameters: Vec<u8>,
     /// The sweep file's text.
@@ -83,7 +83,7 @@ impl Wanted {
     }
 }
 
-impl Gathered {
+impl ReportInputs {
     /// The results of a sweep as it stands, and what it has cost. The summary only once it has ended.
     ///
     /// # Errors

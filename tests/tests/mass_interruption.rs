@@ -1,7 +1,7 @@
 //! A fleet under notice at once, with EC2's request limits: nobody is forgotten, and no request is wasted.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use spotsweep_simulation::storm::{Fleet, weather};
+use spotsweep_simulation::mass_interruption::{Fleet, weather};
 
 /// Few enough for the limits: every workspace has a snapshot before its instance goes.
 #[test]

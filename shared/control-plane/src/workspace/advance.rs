@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::calls::RECOMMENDED_DEVICES;
+use super::actions::RECOMMENDED_DEVICES;
 use super::{Place, Stage, VolumeState, Workspace, WorkspacePlan};
 
-/// Steps of one chase: the longest way through the table, twice. A bound, not a tuning.
+/// Steps of one call: the longest way through the table, twice. A bound, not a tuning.
 const MAX_STEPS: usize = 20;
 
 /// What else a transition depends on.
@@ -27,7 +27,7 @@ pub(crate) struct Surroundings<'a> {
 
 impl Workspace {
     /// Walks the table as far as the known facts reach.
-    pub(crate) fn chase(&mut self, around: Surroundings<'_>) {
+    pub(crate) fn advance(&mut self, around: Surroundings<'_>) {
         for _ in 0..MAX_STEPS {
             let Some(stage) = self.next_stage(around) else { return };
             self.stage = stage;

@@ -47,7 +47,7 @@ impl Kind {
 
 /// One event to put.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Announcement {
+pub struct Notification {
     /// The sweep.
     pub sweep: SweepId,
     /// Key of its file.
@@ -60,7 +60,7 @@ pub struct Announcement {
     pub topic: Option<String>,
 }
 
-impl Announcement {
+impl Notification {
     /// For `sweep-settled` alone.
     pub fn internal(sweep: &Sweep, kind: Kind) -> Self {
         let (file, message) = (sweep.upload.key.clone(), String::new());

@@ -8,14 +8,14 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 /// The dice of one run.
 #[derive(Debug)]
-pub(super) struct Dice {
+pub(super) struct Rng {
     rng: ChaCha8Rng,
     strokes: u64,
     only: Option<BTreeSet<u64>>,
     is_calm: bool,
 }
 
-impl Dice {
+impl Rng {
     pub(super) fn new(seed: u64) -> Self {
         Self { rng: ChaCha8Rng::seed_from_u64(seed), strokes: 0, only: None, is_calm: false }
     }

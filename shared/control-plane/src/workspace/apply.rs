@@ -10,7 +10,7 @@ const NOTICE_REMEMBERED_SECONDS: i64 = 900;
 
 impl Workspace {
     /// Enters a fact and moves as far as it reaches. Returns calls that answer it on the spot.
-    pub(crate) fn learn(&mut self, fact: &Fact, around: Surroundings<'_>) -> Vec<Call> {
+    pub(crate) fn apply(&mut self, fact: &Fact, around: Surroundings<'_>) -> Vec<Call> {
         let mut calls = Vec::new();
         match fact {
             Fact::Wanted(place) => self.want(place),
@@ -49,7 +49,7 @@ impl Workspace {
                         Initialized { operation: *operation, bytes: self.initialized.bytes.saturating_add(*bytes) };
                 }
             }
-            Fact::VolumeTold { id, failure } => self.volume_told(id, failure.as_deref(), around.now),
+            Fact::VolumeReported { id, failure } => self.volume_told(id, failure.as_deref(), around.now),
             Fact::Refused(refusal) => self.refused(refusal, around.now),
             Fact::Snapshot { operation, id, state } => self.snapshot_seen(*operation, id, *state),
             Fact::SnapshotNotFound { operation } => {
@@ -62,7 +62,7 @@ impl Workspace {
                 }
             }
         }
-        self.chase(around);
+        self.advance(around);
         calls
     }
 
@@ -191,7 +191,7 @@ impl Workspace {
             self.volume.state = if failure.is_none() { VolumeState::Available } else { VolumeState::Error };
         }
         if let Some(cause) = failure.filter(|_| is_own || self.discards.contains(id)) {
-            // The chase that follows counts the volume that is being made; a discarded one is counted.
+            // The advance that follows counts the volume that is being made; a discarded one is counted.
             let failed = self.refusals + u32::from(is_own);
             self.failed_by_key(cause, failed, now);
         }

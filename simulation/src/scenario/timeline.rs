@@ -12,7 +12,7 @@ use spotsweep_protocol::ids::SweepId;
 
 /// What one trial lived through.
 #[derive(Debug)]
-pub struct Story {
+pub struct Timeline {
     sweep: SweepId,
     index: u32,
     lines: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Story {
     now: Option<Timestamp>,
 }
 
-impl Story {
+impl Timeline {
     /// A story in which nothing has happened to the trial yet.
     pub fn of(sweep: SweepId, index: u32) -> Self {
         Self { sweep, index, lines: vec!["given a trial".into()], names: BTreeMap::new(), now: None }
@@ -109,7 +109,7 @@ impl Story {
             Fact::Volume { operation: None, id, state } => {
                 format!("volume {} {}", self.name(id, "vol"), self.volume(state))
             }
-            Fact::VolumeTold { id, failure } => {
+            Fact::VolumeReported { id, failure } => {
                 let how = match failure {
                     None => "available",
                     Some(cause) if is_of_key(cause) => "failed by its key",

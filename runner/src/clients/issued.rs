@@ -13,13 +13,13 @@ use crate::exit::Failure;
 
 /// Borrows from `trial-claim`. The SDK keeps what it gets until shortly before it expires.
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(super) struct Issued {
     claims: Arc<Claims>,
     /// Until it is first asked for.
     first: Mutex<Option<Access>>,
 }
 
-impl Lent {
+impl Issued {
     /// Borrows for the first time: an attempt that has lost its trial meanwhile hears of it here, and not as an
     /// error of S3's.
     pub(super) async fn borrow(claims: &Arc<Claims>) -> Result<Self, Failure> {
@@ -39,7 +39,7 @@ impl Lent {
     }
 }
 
-impl ProvideCredentials for Lent {
+impl ProvideCredentials for Issued {
     fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
     where
         Self: 'a,
