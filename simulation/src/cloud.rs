@@ -184,7 +184,7 @@ impl Cloud {
                 self.put_object(upload.rejected_key(), answer.into_bytes()).await?;
                 Ok(vec![Outcome::RejectionWritten { sweep, problems }])
             }
-            Command::Announce(notification) => self.announce(notification).await,
+            Command::Notify(notification) => self.announce(notification).await,
             Command::CancelWaiting { sweep, jobs, reason } => {
                 for job in jobs {
                     let request = serde_json::from_value(json!({ "jobId": job, "reason": reason.for_batch() }))?;
@@ -228,7 +228,7 @@ impl Cloud {
             // As on AWS: a topic that is not told keeps nobody.
             let _ = self.calls.call("Publish", || ()).await;
         }
-        Ok(vec![Outcome::Announced(notification)])
+        Ok(vec![Outcome::Notified(notification)])
     }
 
     /// As on AWS: only the parameters have to be there.

@@ -42,7 +42,7 @@ fn our_own_event_files_are_what_their_names_say() {
             "sweep-settling" => "sweep-settling",
             "reconcile" => "reconcile-due",
             "ec2-spot-interruption-warning" | "ec2-rebalance-recommendation" => "instance-noticed",
-            "ebs-volume-available" | "ebs-snapshot-succeeded" => "resource-told",
+            "ebs-volume-available" | "ebs-snapshot-succeeded" => "resource-changed",
             other => panic!("say here what {other} parses to"),
         };
         assert_eq!(Input::from(event).about().name, expected, "{file}");

@@ -57,10 +57,11 @@ fn the_transition_table_is_walked() {
     for (stage, events) in [("absent", 3), ("creating", 8), ("attaching", 7), ("attached", 12), ("detaching", 10)] {
         assert!(of(stage) >= events, "{} events while {stage}", of(stage));
     }
-    for (stage, events) in [("parked", 7), ("awaiting-snapshot", 7), ("disposing", 4), ("gone", 3)] {
+    for (stage, events) in [("detached", 7), ("awaiting-snapshot", 7), ("disposing", 4), ("gone", 3)] {
         assert!(of(stage) >= events, "{} events while {stage}", of(stage));
     }
-    for event in ["interruption-noticed", "resource-missing", "snapshot-not-found", "workspace-refused", "volume-told"]
+    for event in
+        ["interruption-noticed", "resource-missing", "snapshot-not-found", "workspace-refused", "volume-reported"]
     {
         let stages = met.keys().filter(|(_, met)| *met == event).count();
         assert!(stages >= 2, "{event} only in {stages} stages");

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use spotsweep_protocol::stop::StopReason;
 
-    use crate::live::samples::{at, look, parked, running, succeeded, trial};
+    use crate::live::samples::{at, detached, look, running, succeeded, trial};
 
     fn on(second: i64, total: u32, trials: Vec<Trial>) -> Vec<String> {
         blockers(&look(second, total, trials))
@@ -124,7 +124,7 @@ mod tests {
         assert!(on(90, 1, one_runs).is_empty(), "what runs is not waited for");
         assert!(on(90, 1, vec![succeeded(0, 0, 9, 0.5)]).is_empty());
         let mut moving = trial(0, JobStatus::Starting);
-        moving.workspace = Some(parked("us-east-1a", "us-east-1c"));
+        moving.workspace = Some(detached("us-east-1a", "us-east-1c"));
         assert_eq!(on(90, 1, vec![moving.clone()]), ["1 trial waits for its workspace: 1 awaiting-snapshot"]);
         if let Some(workspace) = &mut moving.workspace {
             workspace.refusals = 2;

@@ -199,7 +199,7 @@ fn way(workspace: &Workspace) -> Option<(String, String)> {
             | Stage::Attaching { .. }
             | Stage::Attached { .. }
             | Stage::Detaching { .. }
-            | Stage::Parked
+            | Stage::Detached
             | Stage::Disposing
             | Stage::Gone,
             _,
@@ -242,7 +242,7 @@ pub(crate) fn why(trial: &Trial) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::samples::{at, attached, interrupted, parked, trial};
+    use crate::live::samples::{at, attached, detached, interrupted, trial};
 
     fn told(before: Option<&Trial>, after: &Trial) -> Vec<String> {
         between(before, after, at(99)).iter().map(|news| format!("{} {}", news.at.as_second(), news.text())).collect()
@@ -266,7 +266,7 @@ mod tests {
             *trial.attempt(1) = interrupted("us-east-1a", 10, 20);
             trial.status = JobStatus::Runnable;
             trial.ended = 1;
-            trial.workspace = Some(parked("us-east-1a", "us-east-1c"));
+            trial.workspace = Some(detached("us-east-1a", "us-east-1c"));
         });
         next(&|trial| {
             trial.status = JobStatus::Running;

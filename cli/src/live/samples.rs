@@ -73,11 +73,11 @@ fn place(attempt: u32, zone: &str) -> Place {
 /// A workspace that an attempt has mounted.
 pub(super) fn attached(zone: &str) -> Workspace {
     let stage = Stage::Attached { to: place(1, zone), device: 0, mounted: true };
-    Workspace { stage, ..parked(zone, zone) }
+    Workspace { stage, ..detached(zone, zone) }
 }
 
 /// A workspace that waits for its snapshot, to be moved.
-pub(super) fn parked(zone: &str, wanted: &str) -> Workspace {
+pub(super) fn detached(zone: &str, wanted: &str) -> Workspace {
     Workspace {
         stage: Stage::AwaitingSnapshot,
         volume: volume(zone),
@@ -87,10 +87,10 @@ pub(super) fn parked(zone: &str, wanted: &str) -> Workspace {
         wanted: Some(place(2, wanted)),
         under_notice: BTreeMap::new(),
         left_by: 0,
-        kept: false,
-        copied_anew: false,
+        user_owned: false,
+        second_copy: false,
         finished: false,
-        discards: [].into(),
+        pending_deletes: [].into(),
         unanswered: BTreeMap::new(),
         missing: BTreeMap::new(),
         seal: None,

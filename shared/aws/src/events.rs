@@ -34,10 +34,10 @@ struct BusAndTopics {
 impl Service for Bus {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::Announce(said) => {
+            Command::Notify(said) => {
                 let announce = async {
                     say(&self.0, &said).await?;
-                    Ok(vec![Outcome::Announced(said)])
+                    Ok(vec![Outcome::Notified(said)])
                 };
                 Ok(announce.boxed())
             }
@@ -49,7 +49,7 @@ impl Service for Bus {
 impl Service for BusAndTopics {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::Announce(said) => Ok(self.announce(said).boxed()),
+            Command::Notify(said) => Ok(self.announce(said).boxed()),
             other => Err(Box::new(other)),
         }
     }
@@ -65,7 +65,7 @@ impl BusAndTopics {
                 tracing::warn!(topic, error = %chain(&error), "the topic was not told");
             }
         }
-        Ok(vec![Outcome::Announced(said)])
+        Ok(vec![Outcome::Notified(said)])
     }
 }
 

@@ -76,7 +76,7 @@ pub enum Command {
         problems: Vec<Problem>,
     },
     /// EventBridge PutEvents; and SNS Publish, where the sweep file names a topic.
-    Announce(Notification),
+    Notify(Notification),
     /// Batch DescribeJobs, up to 100 ids a call (fact 19).
     DescribeJobs(Vec<DescribedJob>),
     /// S3, EC2's spot price history and the price list: what results are made from.
@@ -164,7 +164,7 @@ impl Command {
             Self::TerminateJobs { .. } => "terminate-jobs",
             Self::WritePlan { .. } => "write-plan",
             Self::WriteRejection { .. } => "write-rejection",
-            Self::Announce(_) => "announce",
+            Self::Notify(_) => "notify",
             Self::DescribeJobs(_) => "describe-jobs",
             Self::Gather(_) => "gather",
             Self::CancelWaiting { .. } => "cancel-waiting",
@@ -172,7 +172,7 @@ impl Command {
             Self::Workspace(_, call) => call.name(),
             Self::LocateAttempt { .. } => "locate-attempt",
             Self::FindLine { .. } => "find-line",
-            Self::IssueCredentials { .. } => "lend-access",
+            Self::IssueCredentials { .. } => "issue-credentials",
         }
     }
 }

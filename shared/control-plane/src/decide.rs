@@ -127,7 +127,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::ReportInputs { gathered, .. } => sweep_settled::gathered(view, gathered, context),
         Outcome::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
         Outcome::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
-        Outcome::Announced(notification) => match notification.kind {
+        Outcome::Notified(notification) => match notification.kind {
             Kind::Settling | Kind::Running => Decision::ignore("sweep-settled takes it from here"),
             Kind::Settled => sweep_settled::settled(view),
             Kind::OverBudget => sweep_settled::stopped(view, context),

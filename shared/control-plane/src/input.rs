@@ -93,7 +93,7 @@ fn of_event(event: &Event) -> About {
         Event::JobChanged(Job::Part(job)) => About::sweep("part-job-changed", &job.sweep),
         Event::TrialRequested(request) => About::request(request_name(&request.ask), request),
         Event::InstanceNoticed { instance, .. } => About::new("instance-noticed", Subject::Resource(instance.clone())),
-        Event::ResourceChanged { id, .. } => About::new("resource-told", Subject::Resource(id.clone())),
+        Event::ResourceChanged { id, .. } => About::new("resource-changed", Subject::Resource(id.clone())),
         Event::SweepSettling(sweep) => About::new("sweep-settling", Subject::Settlement(sweep.clone())),
         Event::SweepRunning(sweep) => About::new("sweep-running", Subject::Settlement(sweep.clone())),
         Event::ReconcileDue => About::new("reconcile-due", Subject::Overdue),
@@ -117,12 +117,12 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::JobsTerminated(sweep) => About::sweep("jobs-terminated", sweep),
         Outcome::PlanWritten(sweep) => About::sweep("plan-written", sweep),
         Outcome::RejectionWritten { sweep, .. } => About::sweep("rejection-written", sweep),
-        Outcome::Announced(notification) => About::sweep("announced", &notification.sweep),
+        Outcome::Notified(notification) => About::sweep("notified", &notification.sweep),
         Outcome::ReportInputs { sweep, .. } => About::new("gathered", Subject::Settlement(sweep.clone())),
         Outcome::ResultsPublished { sweep, .. } => About::sweep("results-published", sweep),
         Outcome::WaitingCancelled(sweep) => About::sweep("waiting-cancelled", sweep),
         Outcome::LineFound { request, .. } => About::request("line-found", request),
-        Outcome::CredentialsIssued { request, .. } => About::request("access-lent", request),
+        Outcome::CredentialsIssued { request, .. } => About::request("credentials-issued", request),
         Outcome::JobDescribed(Job::Trial(job)) => of_trial_job("trial-job-described", job),
         Outcome::JobDescribed(Job::Part(job)) => About::sweep("part-job-described", &job.sweep),
         Outcome::JobUnknown(DescribedJob { sweep, index: Some(index), .. }) => {
@@ -145,7 +145,7 @@ fn of_followup(followup: &Followup) -> About {
 fn request_name(ask: &Ask) -> &'static str {
     match ask {
         Ask::Claim(_) => "trial-claimed",
-        Ask::Access => "access-asked",
+        Ask::Access => "credentials-requested",
         Ask::Mounted { .. } => "trial-mounted",
         Ask::Notice(_) => "trial-noticed",
         Ask::Report { ended: None, .. } => "trial-reported",

@@ -90,8 +90,8 @@ pub enum Outcome {
         /// What it says.
         problems: Vec<Problem>,
     },
-    /// Of [`Command::Announce`].
-    Announced(Notification),
+    /// Of [`Command::Notify`].
+    Notified(Notification),
     /// Of [`Command::Gather`].
     ReportInputs {
         /// The sweep.

@@ -4,25 +4,25 @@
 //! ```text
 //! (absent)        --wanted in z-------------------> Creating          CreateVolume (blank or from a base snapshot)
 //! Creating        --available, wanted here--------> Attaching{to}     AttachVolume
-//! Creating        --available, wanted by nobody---> Parked            none: nothing has been written
+//! Creating        --available, wanted by nobody---> Detached          none: nothing has been written
 //! Creating        --failed, or wanted elsewhere---> Creating          CreateVolume (a new one), DeleteVolume (this one)
 //! Creating        --given up without an id--------> any               a lease later: DescribeVolumes by its tag
 //! Attaching{to}   --attached----------------------> Attached{to}      none: the runner mounts
-//! Attaching{to}   --refused on this instance------> Parked            none: the attempt is told to leave
-//! Attaching{to}   --notice, not attached yet------> Parked            none: the attempt waits for the instance's end
+//! Attaching{to}   --refused on this instance------> Detached          none: the attempt is told to leave
+//! Attaching{to}   --notice, not attached yet------> Detached          none: the attempt waits for the instance's end
 //! Attached{to}    --notice------------------------> Attached{to}      CreateSnapshot (early: makes the final delta small)
 //! Attached{to}    --mounted and verified----------> Attached{to}      DeleteVolume (source), DeleteSnapshot (superseded)
 //! Attached{to}    --mounted, not what was sealed--> Detaching         once: copied anew from the source
 //! Attached{to}    --released----------------------> Detaching         CreateSnapshot (final), DetachVolume
 //! Attached{to}    --attempt over, newer attempt---> Detaching         DetachVolume
-//! Detaching       --available---------------------> Parked            CreateSnapshot (final), where none was taken
-//! Parked          --wanted in its zone------------> Attaching{to}     AttachVolume: no copy at all
-//! Parked          --wanted in another zone--------> AwaitingSnapshot  none
+//! Detaching       --available---------------------> Detached          CreateSnapshot (final), where none was taken
+//! Detached        --wanted in its zone------------> Attaching{to}     AttachVolume: no copy at all
+//! Detached        --wanted in another zone--------> AwaitingSnapshot  none
 //! AwaitingSnapshot--completed---------------------> Creating          CreateVolume (from snapshot), source kept
 //! AwaitingSnapshot--failed------------------------> AwaitingSnapshot  CreateSnapshot (again), three times in all
-//! AwaitingSnapshot--failed for the third time-----> Parked            none: the attempt is told to leave
-//! AwaitingSnapshot--wanted in its own zone--------> Parked            none
-//! AwaitingSnapshot--notice------------------------> Parked            none: the next attempt says where
+//! AwaitingSnapshot--failed for the third time-----> Detached          none: the attempt is told to leave
+//! AwaitingSnapshot--wanted in its own zone--------> Detached          none
+//! AwaitingSnapshot--notice------------------------> Detached          none: the next attempt says where
 //! any             --volume lost-------------------> Creating          CreateVolume (source, newest snapshot, base)
 //! any             --trial terminal----------------> Disposing         DetachVolume, DeleteVolume, DeleteSnapshot
 //! Disposing       --all deleted-------------------> Gone              none
@@ -181,7 +181,7 @@ pub enum Stage {
         since: Timestamp,
     },
     /// Nobody has it.
-    Parked,
+    Detached,
     /// It is wanted in another zone, and its snapshot is not complete.
     AwaitingSnapshot,
     /// The trial is over: everything is being deleted.
@@ -198,7 +198,7 @@ impl Stage {
             Self::Attaching { .. } => "attaching",
             Self::Attached { .. } => "attached",
             Self::Detaching { .. } => "detaching",
-            Self::Parked => "parked",
+            Self::Detached => "detached",
             Self::AwaitingSnapshot => "awaiting-snapshot",
             Self::Disposing => "disposing",
             Self::Gone => "gone",
@@ -232,16 +232,16 @@ pub struct Workspace {
     pub left_by: u32,
     /// Whether the volume is its user's, made by hand: it stays when all else goes.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub kept: bool,
+    pub user_owned: bool,
     /// Whether the copy under way is the second one: the first did not hold what was sealed.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub copied_anew: bool,
+    pub second_copy: bool,
     /// Whether training has ended, so that nothing needs to be saved any more.
     #[serde(default, skip_serializing_if = "is_default")]
     pub finished: bool,
     /// Volumes and snapshots to delete.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub discards: BTreeSet<String>,
+    pub pending_deletes: BTreeSet<String>,
     /// Operations whose volume was given up before its id was known, and since when: each is looked for a lease later,
     /// when every call for it has ended and describe calls do not lag behind any more.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -312,10 +312,10 @@ impl Workspace {
             wanted: Some(wanted),
             under_notice: BTreeMap::new(),
             left_by: 0,
-            kept: adopted,
-            copied_anew: false,
+            user_owned: adopted,
+            second_copy: false,
             finished: false,
-            discards: BTreeSet::new(),
+            pending_deletes: BTreeSet::new(),
             unanswered: BTreeMap::new(),
             missing: BTreeMap::new(),
             seal: None,
@@ -341,14 +341,14 @@ impl Workspace {
     pub fn is_moving(&self) -> bool {
         let settled = match &self.stage {
             Stage::Attached { .. } | Stage::Gone => true,
-            Stage::Parked => self.wanted.is_none(),
+            Stage::Detached => self.wanted.is_none(),
             Stage::Creating
             | Stage::Attaching { .. }
             | Stage::Detaching { .. }
             | Stage::AwaitingSnapshot
             | Stage::Disposing => false,
         };
-        let is_clean = self.discards.is_empty() && self.unanswered.is_empty();
+        let is_clean = self.pending_deletes.is_empty() && self.unanswered.is_empty();
         !settled || !is_clean || self.snapshots.values().any(|snapshot| snapshot.state.is_open())
     }
 

@@ -101,7 +101,7 @@ impl ScenarioRunner {
             }
             stage @ (Stage::Creating
             | Stage::Detaching { .. }
-            | Stage::Parked
+            | Stage::Detached
             | Stage::AwaitingSnapshot
             | Stage::Disposing
             | Stage::Gone) => format!("{} {volume} in {zone}", stage.name()),

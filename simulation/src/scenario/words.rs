@@ -88,7 +88,7 @@ fn asked(words: &[&str]) -> Result<Ask, String> {
             Ask::Claim(Machine { instance, zone, ..Machine::default() })
         }
         ["claims"] => Ask::Claim(Machine::default()),
-        ["borrows"] => Ask::Access,
+        ["requests", "credentials"] => Ask::Access,
         ["mounts", volume] => Ask::Mounted { volume: (*volume).into(), found: Found::default() },
         ["mounts", volume, "torn", torn, "newest", newest] => {
             let found = Found { torn: vec![(*torn).into()], newest: Some((*newest).into()), ..Found::default() };

@@ -59,7 +59,7 @@ fn backoff(sweep: &Sweep, context: Context<'_>) -> std::time::Duration {
 
 /// What a stage implies, in its repeatable form: the state is the outbox.
 fn pending(sweep: &Sweep) -> Vec<Command> {
-    let announce = |kind| Command::Announce(Notification::internal(sweep, kind));
+    let announce = |kind| Command::Notify(Notification::internal(sweep, kind));
     match (&sweep.stage, &sweep.plan) {
         (Stage::Reading, _) if sweep.redriven >= MAX_TRIES => vec![give_up(sweep)],
         (Stage::Reading, _) => vec![first_command(sweep)],

@@ -88,7 +88,7 @@ pub(super) fn gathered(view: &View, gathered: &ReportInputs, context: Context<'_
     let due = if is_settling { context.lease_ends() } else { *due };
     let sweep = Sweep { spent: Some(spent), ..sweep.clone() };
     let decision = Decision::advance(format!("{:.4} USD so far", spent.usd)).sweep(sweep, due);
-    decision.then_all(notification.map(Command::Announce).into_iter().collect()).then(publish)
+    decision.then_all(notification.map(Command::Notify).into_iter().collect()).then(publish)
 }
 
 pub(super) fn published(view: &View, summary: Option<&str>) -> Decision {
@@ -97,7 +97,7 @@ pub(super) fn published(view: &View, summary: Option<&str>) -> Decision {
     };
     with_settling(view, |sweep, _| {
         let notification = Notification::settled(sweep, summary);
-        Decision::advance("telling how it went").then(Command::Announce(notification))
+        Decision::advance("telling how it went").then(Command::Notify(notification))
     })
 }
 

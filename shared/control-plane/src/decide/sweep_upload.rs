@@ -335,7 +335,7 @@ pub(super) fn announced(view: &View, context: Context<'_>) -> Decision {
 
 /// Every part has ended: hand over to `sweep-settled`.
 pub(super) fn settle(mut sweep: Sweep, context: Context<'_>) -> Decision {
-    let announce = Command::Announce(Notification::internal(&sweep, Kind::Settling));
+    let announce = Command::Notify(Notification::internal(&sweep, Kind::Settling));
     sweep.enter(Stage::Settling);
     Decision::advance("settling").sweep(sweep, context.lease_ends()).then(announce)
 }
@@ -343,7 +343,7 @@ pub(super) fn settle(mut sweep: Sweep, context: Context<'_>) -> Decision {
 pub(super) fn rejected(view: &View, problems: &[Problem]) -> Decision {
     rejecting(view, |sweep| {
         let notification = Notification::rejected(sweep, problems);
-        Decision::advance("telling why it is rejected").then(Command::Announce(notification))
+        Decision::advance("telling why it is rejected").then(Command::Notify(notification))
     })
 }
 

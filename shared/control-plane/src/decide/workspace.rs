@@ -96,7 +96,7 @@ pub(super) fn changed(
     let due = due(&trial, context);
     let decision = Decision::advance(what).trial(trial, due);
     if is_done && !was_done && sweep.stage == SweepStage::Settling {
-        return decision.then(Command::Announce(Notification::internal(sweep, Kind::Settling)));
+        return decision.then(Command::Notify(Notification::internal(sweep, Kind::Settling)));
     }
     decision
 }
@@ -135,7 +135,7 @@ pub(super) fn summary(before: Option<&Workspace>, trial: &Trial) -> String {
                 format!("attempt {} has mounted and verified {volume}", to.attempt)
             }
             Stage::Detaching { .. } => format!("detaching {volume}"),
-            Stage::Parked => format!("{volume} is parked in {zone}"),
+            Stage::Detached => format!("{volume} is detached in {zone}"),
             Stage::AwaitingSnapshot => {
                 let wanted = now.wanted.as_ref().map_or("?", |place| place.zone.as_str());
                 format!("wanted in {wanted}, waiting for the snapshot of {volume} in {zone}")

@@ -113,7 +113,7 @@ fn a_migration_is_a_copy_in_another_zone_that_was_mounted() {
     }
     fn gives_up(trial: &mut Trial) {
         let workspace = trial.workspace.as_mut().unwrap();
-        (workspace.stage, workspace.source) = (Stage::Parked, None);
+        (workspace.stage, workspace.source) = (Stage::Detached, None);
     }
     type Case = (&'static str, fn(&mut Trial), &'static [(Name, f64)]);
     let cases: [Case; 3] = [("a", mounts, &[(Name::Migrations, 1.0)]), ("b", mounts, &[]), ("a", gives_up, &[])];

@@ -172,8 +172,8 @@ impl Workspace {
             calls.extend(unanswered.map(|(operation, _)| Call::FindVolume { operation: *operation }));
         }
         let none = BTreeSet::new();
-        let known = if is_due { &none } else { before.map_or(&none, |before| &before.discards) };
-        for id in self.discards.difference(known) {
+        let known = if is_due { &none } else { before.map_or(&none, |before| &before.pending_deletes) };
+        for id in self.pending_deletes.difference(known) {
             calls.push(match id.starts_with("snap-") {
                 true => Call::DeleteSnapshot(id.clone()),
                 false => Call::DeleteVolume(id.clone()),
@@ -222,7 +222,7 @@ impl Workspace {
                 | Stage::Attaching { .. }
                 | Stage::Attached { .. }
                 | Stage::Detaching { .. }
-                | Stage::Parked
+                | Stage::Detached
                 | Stage::AwaitingSnapshot
                 | Stage::Gone => vec![],
             };
@@ -249,7 +249,7 @@ impl Workspace {
                     (_, false) => vec![Call::AwaitDetached(volume.clone())],
                 }
             }
-            Stage::Parked | Stage::AwaitingSnapshot | Stage::Disposing | Stage::Gone => vec![],
+            Stage::Detached | Stage::AwaitingSnapshot | Stage::Disposing | Stage::Gone => vec![],
         }
     }
 

@@ -40,7 +40,7 @@ impl Workspace {
             Stage::Attaching { to, device } => self.leave_attaching(to, device, around),
             Stage::Attached { to, .. } => self.leave_attached(&to, around),
             Stage::Detaching { .. } => self.leave_detaching(around),
-            Stage::Parked => self.leave_parked(around),
+            Stage::Detached => self.leave_detached(around),
             Stage::AwaitingSnapshot => self.leave_awaiting(around),
             Stage::Disposing => self.leave_disposing(),
             Stage::Gone => None,
@@ -59,7 +59,7 @@ impl Workspace {
         }
         match &self.volume.state {
             VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating => None,
-            VolumeState::Available | VolumeState::InUse { .. } => Some(Stage::Parked),
+            VolumeState::Available | VolumeState::InUse { .. } => Some(Stage::Detached),
             VolumeState::Error | VolumeState::Absent => {
                 self.after_failed_volume(around.now);
                 None
@@ -80,7 +80,7 @@ impl Workspace {
                 Some(Stage::Detaching { since: around.now })
             }
             VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
-            VolumeState::Available if self.is_under_notice(&to) => Some(Stage::Parked),
+            VolumeState::Available if self.is_under_notice(&to) => Some(Stage::Detached),
             VolumeState::Asked
             | VolumeState::Unknown
             | VolumeState::Creating
@@ -106,7 +106,7 @@ impl Workspace {
             VolumeState::Available if around.is_over => Some(self.dispose(around.now)),
             VolumeState::Available => {
                 self.snapshot_final(around.now);
-                Some(Stage::Parked)
+                Some(Stage::Detached)
             }
             VolumeState::Error | VolumeState::Absent if around.is_over => Some(self.dispose(around.now)),
             VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
@@ -114,7 +114,7 @@ impl Workspace {
         }
     }
 
-    fn leave_parked(&mut self, around: Surroundings<'_>) -> Option<Stage> {
+    fn leave_detached(&mut self, around: Surroundings<'_>) -> Option<Stage> {
         if around.is_over {
             return Some(self.dispose(around.now));
         }
@@ -131,22 +131,22 @@ impl Workspace {
     }
 
     fn leave_disposing(&mut self) -> Option<Stage> {
-        if !self.kept
+        if !self.user_owned
             && self.volume.state != VolumeState::Absent
             && let Some(id) = &self.volume.id
         {
-            self.discards.insert(id.clone());
+            self.pending_deletes.insert(id.clone());
         }
         self.discard_snapshots(u32::MAX);
         let are_known = self.unanswered.is_empty() && self.snapshots.values().all(|snapshot| snapshot.id.is_some());
-        (are_known && self.discards.is_empty()).then_some(Stage::Gone)
+        (are_known && self.pending_deletes.is_empty()).then_some(Stage::Gone)
     }
 
     /// The trial is over: everything goes, but for a volume that is its user's.
     fn dispose(&mut self, now: Timestamp) -> Stage {
         if let Some(source) = self.source.take() {
             // Of the user's volume and a copy that nobody has verified, the user's stays.
-            let other = if self.kept { std::mem::replace(&mut self.volume, source) } else { source };
+            let other = if self.user_owned { std::mem::replace(&mut self.volume, source) } else { source };
             self.discard(other, now);
         }
         if self.volume.id.is_none() {

@@ -73,7 +73,7 @@ impl Workspace {
             Stage::Creating
             | Stage::Attaching { .. }
             | Stage::Detaching { .. }
-            | Stage::Parked
+            | Stage::Detached
             | Stage::AwaitingSnapshot
             | Stage::Disposing
             | Stage::Gone => None,
@@ -120,20 +120,20 @@ impl Workspace {
         if to.attempt != attempt || self.volume.id.as_deref() != Some(volume) || *mounted {
             return;
         }
-        let is_given_up = !found.is_usable() && self.source.is_some() && !self.copied_anew;
+        let is_given_up = !found.is_usable() && self.source.is_some() && !self.second_copy;
         *mounted = !is_given_up;
         for torn in found.torn.iter().chain(&found.missing) {
             let resumed = found.newest.as_deref().unwrap_or("the beginning");
             self.note(format!("attempt {attempt}: {torn} is not what was sealed; resuming from {resumed}"));
         }
         if is_given_up {
-            self.copied_anew = true;
+            self.second_copy = true;
             self.note("the copy does not hold what was sealed: copying again from the source");
             self.unavailable = Some("the copied workspace does not hold what was sealed; it is copied again".into());
             self.return_to_source(now);
             return;
         }
-        self.copied_anew = false;
+        self.second_copy = false;
         self.volume.used = true;
         self.volume.saved_by = None;
         if let Some(source) = self.source.take() {
@@ -145,7 +145,7 @@ impl Workspace {
     fn volume_seen(&mut self, operation: Option<u32>, id: &str, state: &VolumeState, is_over: bool) -> Vec<Call> {
         self.missing.remove(id);
         self.unanswered.retain(|given_up, _| Some(*given_up) != operation);
-        if self.discards.contains(id) {
+        if self.pending_deletes.contains(id) {
             return match state {
                 VolumeState::InUse { steady: true, .. } => {
                     vec![Call::DetachVolume { volume: id.to_owned(), force: false }]
@@ -179,7 +179,7 @@ impl Workspace {
             source.state = state.clone();
         } else if operation.is_some_and(|operation| operation <= self.operations) {
             // CreateVolume's answer came, or the volume was found, after it was given up: it must not be left behind.
-            self.discards.insert(id.to_owned());
+            self.pending_deletes.insert(id.to_owned());
         }
         vec![]
     }
@@ -190,7 +190,7 @@ impl Workspace {
         if self.stage == Stage::Creating && is_own {
             self.volume.state = if failure.is_none() { VolumeState::Available } else { VolumeState::Error };
         }
-        if let Some(cause) = failure.filter(|_| is_own || self.discards.contains(id)) {
+        if let Some(cause) = failure.filter(|_| is_own || self.pending_deletes.contains(id)) {
             // The advance that follows counts the volume that is being made; a discarded one is counted.
             let failed = self.refusals + u32::from(is_own);
             self.failed_by_key(cause, failed, now);
@@ -199,7 +199,7 @@ impl Workspace {
 
     fn deleted(&mut self, id: &str) {
         self.missing.remove(id);
-        self.discards.remove(id);
+        self.pending_deletes.remove(id);
         self.snapshots.retain(|_, snapshot| snapshot.id.as_deref() != Some(id));
         for volume in [Some(&mut self.volume), self.source.as_mut()].into_iter().flatten() {
             if volume.id.as_deref() == Some(id) {

@@ -117,7 +117,7 @@ impl Fact {
             Self::Volume { .. } => "volume-seen",
             Self::VolumeNotFound { .. } => "volume-not-found",
             Self::RateTaken { .. } => "initialization-rate-taken",
-            Self::VolumeReported { .. } => "volume-told",
+            Self::VolumeReported { .. } => "volume-reported",
             Self::Refused(_) => "workspace-refused",
             Self::Snapshot { .. } => "snapshot-seen",
             Self::SnapshotNotFound { .. } => "snapshot-not-found",

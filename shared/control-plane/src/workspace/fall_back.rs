@@ -44,10 +44,10 @@ impl Workspace {
             let copy = std::mem::replace(&mut self.volume, source);
             self.discard(copy, now);
             // The next copy is to come from a new snapshot.
-            if self.copied_anew {
+            if self.second_copy {
                 self.volume.saved_by = None;
             }
-            self.stage = Stage::Parked;
+            self.stage = Stage::Detached;
         }
     }
 
@@ -70,7 +70,7 @@ impl Workspace {
     pub(super) fn discard(&mut self, volume: Volume, now: Timestamp) {
         match volume.id {
             Some(id) if volume.state != VolumeState::Absent => {
-                self.discards.insert(id);
+                self.pending_deletes.insert(id);
             }
             Some(_) => {}
             None => {

@@ -87,7 +87,7 @@ impl Workspace {
                 }
                 if self.refusals >= DEVICES {
                     self.unavailable = Some("every device name of the instance is taken".into());
-                    self.stage = Stage::Parked;
+                    self.stage = Stage::Detached;
                 }
             }
             RefusalKind::Instance { volume } if self.volume.id.as_deref() == Some(volume) => {
@@ -126,7 +126,7 @@ impl Workspace {
             self.unavailable = Some(why);
         }
         if self.unavailable.is_some() || self.refused.is_some() {
-            self.stage = Stage::Parked;
+            self.stage = Stage::Detached;
         }
     }
 
@@ -156,7 +156,7 @@ impl Workspace {
 
     /// Whether the workspace holds what exists nowhere else. The end of its trial would delete it.
     fn has_progress(&self) -> bool {
-        let is_trained_on = self.volume.used && !self.kept;
+        let is_trained_on = self.volume.used && !self.user_owned;
         is_trained_on || self.source.is_some() || self.seal.is_some() || !self.snapshots.is_empty()
     }
 

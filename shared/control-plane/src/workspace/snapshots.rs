@@ -64,7 +64,7 @@ impl Workspace {
         let Some(snapshot) = operation.and_then(|operation| self.snapshots.get_mut(&operation)) else { return };
         if snapshot.id.as_deref().is_some_and(|held| held != id) {
             // Made twice for one wish: the other one is in use.
-            self.discards.insert(id.to_owned());
+            self.pending_deletes.insert(id.to_owned());
             return;
         }
         snapshot.id = Some(id.to_owned());
@@ -85,7 +85,7 @@ impl Workspace {
         }
         let zone = self.worth_it().map(|place| place.zone.clone());
         if around.is_over || zone.as_ref().is_none_or(|zone| *zone == self.volume.zone) {
-            return Some(Stage::Parked);
+            return Some(Stage::Detached);
         }
         let held = self.volume.saved_by.and_then(|operation| self.snapshots.get(&operation));
         let (state, id) = held.map_or((SnapshotState::Failed, None), |held| (held.state, held.id.clone()));
@@ -114,10 +114,10 @@ impl Workspace {
         self.note(why.clone());
         self.unavailable = Some(why);
         let failed = |snapshot: &&Snapshot| snapshot.state == SnapshotState::Failed;
-        self.discards.extend(self.snapshots.values().filter(failed).filter_map(|snapshot| snapshot.id.clone()));
+        self.pending_deletes.extend(self.snapshots.values().filter(failed).filter_map(|snapshot| snapshot.id.clone()));
         self.snapshots.retain(|_, snapshot| snapshot.state != SnapshotState::Failed);
         self.volume.saved_by = None;
-        Some(Stage::Parked)
+        Some(Stage::Detached)
     }
 
     pub(super) fn newest_completed(&self) -> Option<String> {
@@ -140,7 +140,7 @@ impl Workspace {
     /// Discards snapshots of operations before this one, as far as their ids are known.
     pub(super) fn discard_snapshots(&mut self, before: u32) {
         let old = self.snapshots.iter().filter(|(operation, _)| **operation < before);
-        self.discards.extend(old.filter_map(|(_, snapshot)| snapshot.id.clone()));
+        self.pending_deletes.extend(old.filter_map(|(_, snapshot)| snapshot.id.clone()));
         // One that was refused never came to be.
         self.snapshots.retain(|operation, snapshot| {
             *operation >= before || snapshot.id.is_some() || snapshot.state != SnapshotState::Failed
