@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::sweep::Stage;
 use spotsweep_protocol::claim::Reply;
+use spotsweep_protocol::stop::StopReason;
 use spotsweep_tests::local::{Stack, call_json, drop_file, eventually, s3};
 
 const STACK: &str = "spotsweep-local";
@@ -253,12 +254,12 @@ async fn assert_jobs_role(stack: &Stack) {
     assert!(refusal.contains("not authorized to perform: lambda:InvokeFunction"), "{refusal}");
 }
 
-/// An attempt that has its trial borrows credentials: they reach what is the trial's, and nothing beside it.
+/// An attempt that has its trial is issued credentials: they reach what is the trial's, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_attempt_borrows_reaches_its_own_trial_only() {
-    let stack = Stack::start("lent").await;
+async fn credentials_of_an_attempt_reach_its_own_trial_only() {
+    let stack = Stack::start("issued").await;
     let file = "program: train.py\ncommand: [sleep, '600']\nparameters: {lr: {values: [0.1, 0.2]}}\nmethod: grid\n";
-    drop_file(&stack.config(), &stack.bucket, "lent", file).await;
+    drop_file(&stack.config(), &stack.bucket, "issued", file).await;
     let reader = Reader::new(&stack.config(), stack.table.clone());
     let (sweep, trial) = eventually("the second trial is claimed", PATIENCE, async || {
         let sweep = reader.sweeps().await.unwrap().into_iter().next()?;
@@ -270,22 +271,23 @@ async fn what_an_attempt_borrows_reaches_its_own_trial_only() {
         let job = trial.job.to_string();
         json!({ "request": "access", "sweep": sweep, "index": 1, "job": job, "attempt": attempt })
     };
-    let later = invoke(&stack, "trial-claim", &ask(2)).await.unwrap();
-    assert!(later.contains("attempt 2 does not have the trial"), "{later}");
+    let reply = async |attempt| -> Reply {
+        serde_json::from_str(&invoke(&stack, "trial-claim", &ask(attempt)).await.unwrap()).unwrap()
+    };
+    assert_eq!(reply(2).await, Reply::Refused { reason: StopReason::NotClaimed { attempt: 2 } });
 
-    let lent: Reply = serde_json::from_str(&invoke(&stack, "trial-claim", &ask(1)).await.unwrap()).unwrap();
-    let Reply::Access(lent) = lent else { unreachable!("{lent:?}") };
-    let borrower = Visitor::new(&stack, &lent.access_key_id, &lent.secret_access_key, &lent.session_token);
-    assert_eq!(borrower.put(&format!("results/{sweep}/trials/1/model.bin")).await, Ok(()));
-    assert_eq!(borrower.get(&format!("results/{sweep}/trials.jsonl")).await, Ok(()));
+    let Reply::Access(issued) = reply(1).await else { unreachable!("attempt 1 has the trial") };
+    let attempt = Visitor::new(&stack, &issued.access_key_id, &issued.secret_access_key, &issued.session_token);
+    assert_eq!(attempt.put(&format!("results/{sweep}/trials/1/model.bin")).await, Ok(()));
+    assert_eq!(attempt.get(&format!("results/{sweep}/trials.jsonl")).await, Ok(()));
     for key in ["trials/0/model.bin", "trials/10/model.bin", "trials/1", "summary.json"] {
-        assert_eq!(borrower.put(&format!("results/{sweep}/{key}")).await, denied(), "{key}");
+        assert_eq!(attempt.put(&format!("results/{sweep}/{key}")).await, denied(), "{key}");
     }
     let beside = [format!("results/{sweep}/trials/1/model.bin"), format!("results/{sweep}/trials.idx")];
-    for key in beside.iter().map(String::as_str).chain(["results/other/trials.jsonl", "sweeps/lent.yaml"]) {
-        assert_eq!(borrower.get(key).await, denied(), "{key}");
+    for key in beside.iter().map(String::as_str).chain(["results/other/trials.jsonl", "sweeps/issued.yaml"]) {
+        assert_eq!(attempt.get(key).await, denied(), "{key}");
     }
-    assert_eq!(borrower.put("results/other/trials/1/model.bin").await, denied());
+    assert_eq!(attempt.put("results/other/trials/1/model.bin").await, denied());
     stack.stop().await;
 }
 

@@ -44,7 +44,7 @@ sweeps/digits.yaml · 24 trials · 3 attempts
 ── zones and instances ─────────────────────────────────────────────────────────
 us-east-1a     1 running   i-us-east-1a
 best accuracy 0.5000 (trial 0)                      ▅▅▅▅▅▅▅▅▅▅
-── blockers for ───────────────────────────────────────────────────────────────────
+── waits for ───────────────────────────────────────────────────────────────────
 20 trials wait for an instance while 2 run or start
 ── what happened ───────────────────────────────────────────────────────────────
     1:30  the sweep is running
