@@ -6,8 +6,11 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+mod answer;
 mod ebs;
+pub(crate) mod retries;
 mod spoil;
+mod target;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -27,6 +30,7 @@ use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
 use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
 
+use self::retries::{Retries, limit};
 use crate::calls::{Calls, Unanswered};
 use crate::injected_bug::InjectedBug;
 
@@ -151,7 +155,8 @@ impl Cloud {
         self.calls.call_on("GetObject", Some(key.to_owned()), || self.get(key)).await
     }
 
-    async fn run(&self, command: Command) -> Executed {
+    /// One try of a command.
+    pub(crate) async fn run(&self, command: Command) -> Executed {
         match command {
             Command::ReadUpload { sweep, upload } => {
                 let bytes = self.get_object(&upload.key).await?.ok_or("NoSuchKey")?;
@@ -170,8 +175,7 @@ impl Cloud {
             Command::TerminateJobs { sweep, jobs, reason } => {
                 for job in jobs {
                     let request = serde_json::from_value(json!({ "jobId": job, "reason": reason.for_batch() }))?;
-                    let ended = self.calls.call("TerminateJob", || self.world().terminate_job(&request)).await?;
-                    ended.map_err(|error| format!("{error:?}"))?;
+                    self.batch("TerminateJob", |world| world.terminate_job(&request)).await??;
                 }
                 Ok(vec![Outcome::JobsTerminated(sweep)])
             }
@@ -188,8 +192,7 @@ impl Cloud {
             Command::CancelWaiting { sweep, jobs, reason } => {
                 for job in jobs {
                     let request = serde_json::from_value(json!({ "jobId": job, "reason": reason.for_batch() }))?;
-                    let ended = self.calls.call("CancelJob", || self.world().cancel_job(&request)).await?;
-                    ended.map_err(|error| format!("{error:?}"))?;
+                    self.batch("CancelJob", |world| world.cancel_job(&request)).await??;
                 }
                 Ok(vec![Outcome::WaitingCancelled(sweep)])
             }
@@ -275,15 +278,6 @@ impl Cloud {
         Ok(vec![Outcome::ResultsPublished { sweep, summary: results.summary }])
     }
 
-    async fn check_target(&self, sweep: SweepId, mut prepared: Prepared) -> Executed {
-        self.calls.call("DescribeJobDefinitions", || ()).await?;
-        self.calls.call("DescribeJobQueues", || ()).await?;
-        if let Some(plan) = &mut prepared.plan.workspace {
-            self.look_up(plan).await?;
-        }
-        Ok(vec![Outcome::TargetChecked { sweep, prepared, problems: Vec::new() }])
-    }
-
     async fn store_trials(&self, sweep: SweepId, prepared: Prepared) -> Executed {
         let (mut bytes, mut index) = (Vec::new(), trials::Index::default());
         for line in trials::lines(&prepared.file) {
@@ -302,16 +296,16 @@ impl Cloud {
         if refused.is_some_and(|part| name.run == Run::Part(part)) {
             return Ok(vec![Outcome::PartRefused { name, message: "JobDefinition is inactive".into() }]);
         }
-        if self.world().trouble().denied.contains_key("SubmitJob") {
-            return Err("AccessDeniedException: not authorized to perform batch:SubmitJob".into());
-        }
         let request = serde_json::from_value(submit_request(submission))?;
-        match self.calls.call("SubmitJob", || self.world().submit_job(request)).await? {
+        match self.batch("SubmitJob", |world| world.submit_job(request)).await? {
             Ok(answer) => {
                 let job = answer["jobId"].as_str().ok_or("no job id")?.to_owned();
                 Ok(vec![Outcome::PartSubmitted { name, job }])
             }
-            Err(error) => Ok(vec![Outcome::PartRefused { name, message: format!("{error:?}") }]),
+            Err(error) if error.code == "ClientException" => {
+                Ok(vec![Outcome::PartRefused { name, message: error.message }])
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -320,8 +314,8 @@ impl Cloud {
         for some in jobs.chunks(100) {
             let ids: Vec<String> = some.iter().map(|wanted| wanted.job.to_string()).collect();
             let request = serde_json::from_value(json!({ "jobs": ids }))?;
-            let answer = self.calls.call("DescribeJobs", || self.world().describe_jobs(&request)).await?;
-            let found = answer.map_err(|error| format!("{error:?}"))?["jobs"].as_array().cloned().unwrap_or_default();
+            let answer = self.batch("DescribeJobs", |world| world.describe_jobs(&request)).await??;
+            let found = answer["jobs"].as_array().cloned().unwrap_or_default();
             let known = |id: String| found.iter().any(|job| job["jobId"] == id.as_str());
             outcomes.extend(some.iter().filter(|job| !known(job.job.to_string())).cloned().map(Outcome::JobUnknown));
             for detail in &found {
@@ -337,7 +331,13 @@ impl Cloud {
 impl Executor for Cloud {
     async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         let name = command.name();
-        self.run(command).await.map_err(|source| ExecuteError { command: name, source })
+        // No time passes within an invocation: what is throttled once is throttled in every try.
+        let retries = Retries::of(&command);
+        let done = match self.run(command).await {
+            Err(error) if limit(&*error).is_some() => retries.last(error),
+            done => done,
+        };
+        done.map_err(|source| ExecuteError { command: name, source })
     }
 }
 
@@ -348,6 +348,11 @@ pub fn batch_event(detail: &Value) -> Value {
         "account": "000000000000", "region": "us-east-1", "time": Timestamp::UNIX_EPOCH.to_string(),
         "resources": [], "detail": detail,
     })
+}
+
+/// A text member of an answer; empty where it has none.
+fn text(value: &Value, member: &str) -> String {
+    value[member].as_str().unwrap_or_default().to_owned()
 }
 
 fn submit_request(submission: &Submission) -> Value {

@@ -14,9 +14,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_control_plane::input::Input;
 use spotsweep_control_plane::sweep::Stage;
+use spotsweep_control_plane::workspace::SWEEP_TAG;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_world::Timings;
+use spotsweep_world::ebs::{CreateVolume, Tags};
 use spotsweep_world::{AttemptKey, Effect, Start};
 
 use crate::harness::{Account, Harness};
@@ -151,6 +153,21 @@ impl Simulation {
         world.trouble_mut().visible_after_ms = u64::from(mixture.visible_after_seconds) * 1000;
         drop(world);
         simulation
+    }
+
+    /// A volume that a person made and tagged some minutes before the sweep, to be adopted under the name [`BY_HAND`].
+    ///
+    /// # Panics
+    /// Where the World refuses the volume.
+    pub fn make_by_hand(&mut self, zone: &str) {
+        let request = CreateVolume {
+            zone: zone.into(),
+            size_gib: Some(100),
+            tags: Tags::from([("Name", BY_HAND), (SWEEP_TAG, "adopted")]),
+            ..CreateVolume::default()
+        };
+        self.harness.cloud.world().create_volume(request).expect("the emulator makes a volume");
+        self.harness.pass(Duration::from_secs(120));
     }
 
     /// Runs until the sweep is settled and nothing is left, or until something is wrong.

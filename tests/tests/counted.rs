@@ -44,7 +44,7 @@ async fn a_submission_takes_the_same_calls_however_many_trials_it_has() {
 
 /// By kind of event: calls of the table, units written and read, and bytes both ways.
 const EVENTS: [(&str, f64, f64, f64, f64); 6] = [
-    ("array job PENDING", 1.0, 0.0, 1.0, 1050.0),
+    ("array job PENDING", 1.0, 0.0, 1.0, 1060.0),
     ("array job SUCCEEDED", 2.0, 2.0, 1.0, 2400.0),
     ("trial RUNNABLE", 2.0, 0.0, 2.0, 1200.0),
     ("trial RUNNING", 3.0, 1.0, 2.0, 3000.0),

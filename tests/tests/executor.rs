@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use spotsweep_aws::{AwsExecutor, ebs, ecs, targets};
 use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::decide::target;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::Prepared;
@@ -273,8 +274,9 @@ async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
         let prepared = Prepared { file: Arc::clone(&file), plan: serde_json::from_value(plan).unwrap() };
         let command = Command::CheckTarget { sweep: rig.trial.sweep.clone(), prepared };
         let events = executor.execute(command).await.unwrap();
-        let [Outcome::TargetChecked { prepared, problems, .. }] = &events[..] else { panic!("{events:?}") };
-        if problems.is_empty() { Ok(prepared.plan.definition.clone()) } else { Err(problems[0].help.clone()) }
+        let [Outcome::TargetChecked { prepared, target, .. }] = &events[..] else { panic!("{events:?}") };
+        let checked = target::check(prepared, target);
+        checked.map(|prepared| prepared.plan.definition).map_err(|problems| problems[0].help.clone())
     };
     let newest = Ok(format!("{arn}:2"));
     for (named, expected) in [

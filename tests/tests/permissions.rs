@@ -14,7 +14,6 @@ use spotsweep_simulation::harness::Harness;
 use spotsweep_simulation::invocation::{InvocationFault, Invoked};
 use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
-use spotsweep_world::ebs::{CreateVolume, Tags};
 
 /// What functions need beside the calls that they make in a simulation: function, or any; action; why.
 const BEYOND: [(&str, &str, &str); 9] = [
@@ -132,14 +131,8 @@ fn adopting(seed: u64) -> Simulation {
     mixture.failing_volumes = 0;
     mixture.chaos.unusable_key = false;
     let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{volume: {BY_HAND}}}}}\n");
-    let simulation = Simulation::mixed_with(seed, &mixture, &file);
-    let by_hand = CreateVolume {
-        zone: "us-east-1a".into(),
-        size_gib: Some(100),
-        tags: Tags::from([("Name", BY_HAND)]),
-        ..CreateVolume::default()
-    };
-    simulation.harness.cloud.world().create_volume(by_hand).unwrap();
+    let mut simulation = Simulation::mixed_with(seed, &mixture, &file);
+    simulation.make_by_hand("us-east-1a");
     simulation
 }
 

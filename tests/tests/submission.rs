@@ -10,6 +10,7 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_simulation::harness::{Harness, QUEUE};
 use spotsweep_simulation::invocation::InvocationFault;
 use spotsweep_sweep_file::trials;
+use spotsweep_world::{Fault, FaultKind, FaultWhen};
 
 fn grid(trials: u32) -> String {
     let values: Vec<String> = (0..trials).map(|value| value.to_string()).collect();
@@ -150,6 +151,42 @@ async fn a_file_that_cannot_be_read_is_given_up_and_says_so() {
     let answer = harness.cloud.get("sweeps/unreadable.yaml.rejected.json").expect("an answer");
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.contains("read-upload failed: NoSuchKey"), "it says what failed: {answer}");
+}
+
+/// A throttled SubmitJob has had no effect and is no refusal: the sweep is submitted later, once.
+#[tokio::test]
+async fn a_throttled_submission_is_no_refusal() {
+    let mut harness = Harness::new(4);
+    let put = harness.put("throttled.yaml", "- {lr: 1}\n");
+    let (when, kind) = (FaultWhen::Before, FaultKind::Throttle);
+    harness.cloud.world().fault(Fault { action: "SubmitJob".into(), when, times: 1, kind });
+    assert!(harness.deliver(&put).await.is_err(), "a failing effect fails the invocation");
+    harness.pass(LEASE * 2);
+    harness.deliver(&harness.reconcile()).await.unwrap();
+    assert_submitted_once(&harness, 1, "throttled");
+}
+
+/// What the file names is looked up before anything runs.
+#[tokio::test]
+async fn a_sweep_that_cannot_run_is_rejected_with_what_is_missing() {
+    let cases = [
+        ("queue: none", "no job queue \"none\""),
+        ("job_definition: none", "no active job definition \"none\""),
+        ("job_definition: 'trial:9'", "no active job definition \"trial:9\""),
+        ("workspace: {snapshot: snap-0}", "no snapshot snap-0"),
+        ("workspace: {volume: data}", "no volume with the Name tag \"data\""),
+    ];
+    for (at, (setting, why)) in cases.into_iter().enumerate() {
+        let harness = Harness::new(4);
+        let name = format!("case-{at}.yaml");
+        let put = harness.put(&name, &format!("trials: [{{lr: 1}}]\nspotsweep: {{{setting}}}\n"));
+        harness.deliver(&put).await.unwrap();
+        assert_eq!(harness.store.state().0[0].stage, Stage::Rejected, "{setting}");
+        let answer = harness.cloud.get(&format!("sweeps/{name}.rejected.json")).expect("an answer");
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        let message = answer["problems"][0]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(why), "{setting}: {answer}");
+    }
 }
 
 /// Every submission is denied: tried again with growing waits, then answered.

@@ -8,7 +8,6 @@ use spotsweep_simulation::harness::Account;
 use spotsweep_simulation::run::{BY_HAND, Chaos, RECONCILE, Simulation};
 use spotsweep_world::Timings;
 use spotsweep_world::Trouble;
-use spotsweep_world::ebs::{CreateVolume, Tags};
 
 const SWEEP: &str = "method: grid\nparameters: {a: {values: [1, 2, 3]}, b: {values: [1, 2]}}\n";
 
@@ -204,17 +203,7 @@ fn a_volume_made_by_hand_is_adopted_moves_and_stays() {
     for seed in 0..20 {
         let file = format!("trials: [{{a: 1}}]\nspotsweep: {{workspace: {{volume: {BY_HAND}}}}}\n");
         let mut simulation = Simulation::new(seed, &account(), reclaims(6), &file);
-        simulation
-            .harness
-            .cloud
-            .world()
-            .create_volume(CreateVolume {
-                zone: "us-east-1b".into(),
-                size_gib: Some(100),
-                tags: Tags::from([("Name", BY_HAND)]),
-                ..CreateVolume::default()
-            })
-            .unwrap();
+        simulation.make_by_hand("us-east-1b");
         simulation.epochs = 30;
         if let Err(problem) = simulation.run() {
             panic!("seed {seed}, {:?}, {} reclaims: {problem}", simulation.elapsed(), simulation.reclaims());

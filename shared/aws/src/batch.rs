@@ -1,39 +1,28 @@
-//! AWS Batch: look up, submit once, find again, describe, terminate.
-
-use std::time::Duration;
+//! AWS Batch: submit once, find again, describe, terminate.
 
 use aws_config::SdkConfig;
 use aws_sdk_batch::Client;
 use aws_sdk_batch::config::retry::RetryConfig;
-use aws_sdk_batch::error::SdkError;
-use aws_sdk_batch::operation::describe_job_definitions::DescribeJobDefinitionsError;
+use aws_sdk_batch::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_batch::operation::submit_job::SubmitJobError;
 use aws_sdk_batch::types::{
-    ArrayProperties, ContainerOverrides, EvaluateOnExit, JobDefinition, JobQueueDetail, JobTimeout, JqState,
-    KeyValuePair, KeyValuesPair, ResourceRequirement, ResourceType, RetryAction, RetryStrategy,
+    ArrayProperties, ContainerOverrides, EvaluateOnExit, JobTimeout, KeyValuePair, KeyValuesPair, ResourceRequirement,
+    ResourceType, RetryAction, RetryStrategy,
 };
 use futures_util::FutureExt;
 
-use super::ebs;
 use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
-use super::origin::{self, Resolved};
 use spotsweep_control_plane::command::{Command, Submission};
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::sweep::Prepared;
+use spotsweep_control_plane::throttle::{Limit, submit_pauses};
 use spotsweep_control_plane::trial::{RetryOn, RetryRule, retry_rules};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::stop::StopReason;
 
-/// What stands before the name in a job definition's ARN.
-const ARN_RESOURCE: &str = ":job-definition/";
-
 /// Ids that one DescribeJobs takes (fact 19).
 const DESCRIBE_IDS: usize = 100;
-
-/// Throttled SubmitJob calls are repeated this often; a throttled call has had no effect.
-const THROTTLED_TRIES: u32 = 5;
 
 /// Submits, finds, describes and ends jobs.
 pub fn batch(config: &SdkConfig) -> impl Service + use<> {
@@ -57,111 +46,14 @@ impl Service for Batch {
     }
 }
 
-/// Looks up what a sweep is to run on and with.
-pub fn targets(config: &SdkConfig) -> impl Service + use<> {
-    Targets { batch: lazy(config, Client::new), ec2: lazy(config, ebs::client) }
-}
-
-#[derive(Debug)]
-struct Targets {
-    batch: Lazy<Client>,
-    ec2: Lazy<aws_sdk_ec2::Client>,
-}
-
-impl Service for Targets {
-    fn take(&self, command: Box<Command>) -> Taken<'_> {
-        match *command {
-            Command::CheckTarget { sweep, prepared } => {
-                Ok(check_target(&self.batch, &self.ec2, sweep, prepared).boxed())
-            }
-            other => Err(Box::new(other)),
-        }
-    }
-}
-
-/// Whether everything is there that a sweep is to run on and with.
-async fn check_target(client: &Client, ec2: &aws_sdk_ec2::Client, sweep: SweepId, mut prepared: Prepared) -> Executed {
-    let plan = &prepared.plan;
-    let (definition, queue, workspace) = tokio::try_join!(
-        active_definition(client, &plan.definition),
-        valid_queue(client, &plan.queue),
-        origin::resolve(ec2, plan.workspace.as_ref()),
-    )?;
-    let mut problems = Vec::new();
-    match definition.and_then(|found| found.job_definition_arn) {
-        Some(pinned) => prepared.plan.definition = pinned,
-        None => {
-            let message = format!("there is no active job definition {:?} in this account and region", plan.definition);
-            let help = "register it in AWS Batch, or name another one under `spotsweep: {job_definition: …}`, as name, \
-                name:revision or ARN";
-            problems.push(prepared.file.problem_at("job_definition", message, help));
-        }
-    }
-    let plan = &prepared.plan;
-    let queue_problem = match &queue {
-        None => Some(format!("there is no job queue {:?}", plan.queue)),
-        Some(found) if found.state() != Some(&JqState::Enabled) => {
-            Some(format!("job queue {:?} is disabled", plan.queue))
-        }
-        Some(_) => None,
-    };
-    if let Some(message) = queue_problem {
-        let help = "create or enable it in AWS Batch, or name another one under `spotsweep: {queue: …}`";
-        problems.push(prepared.file.problem_at("queue", message, help));
-    }
-    match workspace {
-        Resolved::Plan(workspace) => prepared.plan.workspace = workspace,
-        Resolved::Problem { message, help } => {
-            problems.push(prepared.file.problem_at("workspace", message, help));
-        }
-    }
-    Ok(vec![Outcome::TargetChecked { sweep, prepared, problems }])
-}
-
-/// The definition, at its newest active revision where none is named. DescribeJobDefinitions takes revisions, or a name
-/// with a status, and no mixture of both (Batch API reference).
-async fn active_definition(
-    client: &Client,
-    named: &str,
-) -> Result<Option<JobDefinition>, Box<dyn std::error::Error + Send + Sync>> {
-    let short = named.rsplit_once(ARN_RESOURCE).filter(|_| named.starts_with("arn:")).map_or(named, |(_, short)| short);
-    let request = client.describe_job_definitions();
-    let request = match short.rsplit_once(':') {
-        // By its ARN: another region or account is then refused, or not found.
-        Some(_revision) => request.job_definitions(named),
-        None => request.job_definition_name(short).status("ACTIVE"),
-    };
-    let found = match request.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await {
-        // No name that Batch takes is no definition either.
-        Err(error) if error.as_service_error().is_some_and(DescribeJobDefinitionsError::is_client_exception) => {
-            return Ok(None);
-        }
-        found => found?,
-    };
-    let active = found.into_iter().filter(|definition| definition.status() == Some("ACTIVE"));
-    let is_meant = |definition: &JobDefinition| {
-        let arn = definition.job_definition_arn().unwrap_or_default();
-        !named.starts_with("arn:") || arn == named || arn.rsplit_once(':').is_some_and(|(latest, _)| latest == named)
-    };
-    Ok(active.filter(is_meant).max_by_key(|definition| definition.revision()))
-}
-
-async fn valid_queue(
-    client: &Client,
-    name: &str,
-) -> Result<Option<JobQueueDetail>, Box<dyn std::error::Error + Send + Sync>> {
-    let found = client.describe_job_queues().job_queues(name).send().await?;
-    Ok(found.job_queues.unwrap_or_default().into_iter().next())
-}
-
 /// SubmitJob without the SDK's own retries: a call that timed out may have taken effect, and there
 /// is no token to tell (fact 1). What is unclear is an error, and is looked up before the next try.
 async fn submit(client: &Client, submission: Submission) -> Executed {
     let name = submission.name.clone();
-    for attempt in 1..=THROTTLED_TRIES {
+    let mut pauses = submit_pauses();
+    loop {
         let once = aws_sdk_batch::config::Builder::new().retry_config(RetryConfig::disabled());
-        let answer = request(client, &submission).customize().config_override(once).send().await;
-        let error = match answer {
+        let error = match request(client, &submission).customize().config_override(once).send().await {
             Ok(answer) => {
                 let job = answer.job_id.ok_or("SubmitJob answered without a job id")?;
                 return Ok(vec![Outcome::PartSubmitted { name, job }]);
@@ -169,13 +61,14 @@ async fn submit(client: &Client, submission: Submission) -> Executed {
             Err(error) => error,
         };
         match &error {
-            SdkError::ServiceError(service)
-                if is_throttle(service.raw().status().as_u16()) && attempt < THROTTLED_TRIES =>
-            {
-                tokio::time::sleep(Duration::from_millis(200 << attempt)).await;
+            SdkError::ServiceError(service) if is_throttled(service.raw().status().as_u16(), error.code()) => {
+                match pauses.next() {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => return Err(error.into()),
+                }
             }
             SdkError::ServiceError(service) => match service.err() {
-                SubmitJobError::ClientException(refusal) if !is_throttle(service.raw().status().as_u16()) => {
+                SubmitJobError::ClientException(refusal) => {
                     let message = refusal.message().unwrap_or("no reason given").to_owned();
                     return Ok(vec![Outcome::PartRefused { name, message }]);
                 }
@@ -184,11 +77,10 @@ async fn submit(client: &Client, submission: Submission) -> Executed {
             _ => return Err(error.into()),
         }
     }
-    Err("SubmitJob is throttled".into())
 }
 
-fn is_throttle(status: u16) -> bool {
-    status == 429
+fn is_throttled(status: u16, code: Option<&str>) -> bool {
+    status == 429 || code.and_then(Limit::of).is_some()
 }
 
 fn request(

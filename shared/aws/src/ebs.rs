@@ -16,12 +16,11 @@ use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::workspace::{Call, EC2_TRIES, TrialRef};
+use spotsweep_control_plane::workspace::{Call, EC2_TRIES, SWEEP_TAG, TrialRef};
 
 pub(super) use failure::Failure;
 
-/// Tags of everything that is made here. The roles in `infra/control-plane.yaml` reach only what carries the first.
-pub(super) const SWEEP: &str = "spotsweep:sweep";
+/// Tags of everything that is made here, beside [`SWEEP_TAG`].
 const TRIAL: &str = "spotsweep:trial";
 const OPERATION: &str = "spotsweep:operation";
 const OPERATION_FILTER: &str = "tag:spotsweep:operation";
@@ -88,7 +87,7 @@ fn tags(kind: ResourceType, of: &TrialRef, operation: u32, name: Option<&str>) -
     let name = name.filter(|name| !name.is_empty()).map_or_else(|| format!("spotsweep {of}"), str::to_owned);
     let tag = |(key, value): (&str, String)| Tag::builder().key(key).value(value).build();
     let all = [
-        (SWEEP, of.sweep.to_string()),
+        (SWEEP_TAG, of.sweep.to_string()),
         (TRIAL, of.index.to_string()),
         (OPERATION, operation_name(of, operation)),
         ("Name", name),

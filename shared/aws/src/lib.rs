@@ -25,8 +25,6 @@ mod lines;
 mod logs;
 #[cfg(feature = "s3")]
 mod multipart;
-#[cfg(feature = "ec2")]
-mod origin;
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
 mod prices;
 mod reader;
@@ -34,6 +32,8 @@ mod reader;
 mod results;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg(all(feature = "batch", feature = "ec2"))]
+mod target;
 #[cfg(feature = "s3")]
 mod uploads;
 
@@ -48,7 +48,7 @@ use serde_json::Value;
 #[cfg(feature = "sts")]
 pub use access::access;
 #[cfg(feature = "batch")]
-pub use batch::{batch, targets};
+pub use batch::batch;
 pub use dynamodb::DynamoStore;
 #[cfg(feature = "ec2")]
 pub use ebs::ebs;
@@ -67,6 +67,8 @@ pub use reader::{ReadError, Reader};
 pub use results::{Page, results};
 #[cfg(feature = "s3")]
 pub use s3::{is_gone, path_style_s3};
+#[cfg(all(feature = "batch", feature = "ec2"))]
+pub use target::targets;
 #[cfg(feature = "s3")]
 pub use uploads::uploads;
 

@@ -23,7 +23,8 @@ pub enum Command {
         /// The file.
         upload: Upload,
     },
-    /// Batch DescribeJobDefinitions and DescribeJobQueues: do both exist, and which revision is active?
+    /// Batch DescribeJobDefinitions and DescribeJobQueues, and EC2's DescribeSnapshots or DescribeVolumes where the plan
+    /// names a snapshot or a volume: what AWS shows of what a sweep names.
     CheckTarget {
         /// The sweep.
         sweep: SweepId,

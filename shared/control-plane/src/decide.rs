@@ -12,6 +12,7 @@ mod spot_interruption;
 mod submission;
 mod sweep_settled;
 pub mod sweep_upload;
+pub mod target;
 mod trial_claim;
 mod workspace;
 
@@ -98,7 +99,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
     match outcome {
         Outcome::UploadRead { bytes, .. } => sweep_upload::read(view, bytes, context),
         Outcome::UploadUnreadable { problem, .. } => sweep_upload::unreadable(view, problem),
-        Outcome::TargetChecked { prepared, problems, .. } => sweep_upload::checked(view, prepared, problems),
+        Outcome::TargetChecked { prepared, target, .. } => sweep_upload::checked(view, prepared, target),
         Outcome::TrialsStored { prepared, .. } => sweep_upload::stored(view, prepared, context),
         Outcome::PartSubmitted { name, job } => match name.run {
             Run::Part(part) => sweep_upload::submitted(view, part, job, context),

@@ -28,5 +28,6 @@ pub mod settings;
 pub mod store;
 mod stored;
 pub mod sweep;
+pub mod throttle;
 pub mod trial;
 pub mod workspace;

@@ -6,6 +6,7 @@ use crate::event::{Job, TrialRequest};
 use crate::results::inputs::ReportInputs;
 use crate::sweep::Prepared;
 use crate::sweep::notification::Notification;
+use crate::sweep::target::Target;
 use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
@@ -48,10 +49,10 @@ pub enum Outcome {
     TargetChecked {
         /// The sweep.
         sweep: SweepId,
-        /// What is about to be submitted, with the definition pinned to its revision.
+        /// What is about to be submitted.
         prepared: Prepared,
-        /// What is missing; empty where all is well.
-        problems: Vec<Problem>,
+        /// What AWS shows of what it names.
+        target: Target,
     },
     /// Of [`Command::StoreTrials`].
     TrialsStored {

@@ -21,6 +21,7 @@
 
 pub mod notification;
 pub mod spent;
+pub mod target;
 pub mod upload;
 
 use std::collections::BTreeMap;

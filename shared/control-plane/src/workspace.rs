@@ -49,10 +49,13 @@ use crate::stored::is_default;
 use spotsweep_protocol::claim::Seal;
 use spotsweep_protocol::ids::SweepId;
 
-pub use actions::{Call, EC2_TRIES, NewVolume, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, detach_pauses, device};
+pub use actions::{Call, EC2_TRIES, NewVolume, detach_pauses, device};
 pub(crate) use advance::Surroundings;
 pub use facts::{Fact, Refusal, RefusalKind, SnapshotState, VolumeState};
 pub use refusals::{is_denied, is_of_key};
+
+/// The tag of everything that is made for a sweep. The roles in `infra/control-plane.yaml` reach only what carries it.
+pub const SWEEP_TAG: &str = "spotsweep:sweep";
 
 /// A trial of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,16 +3,14 @@
 use serde_json::json;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{
-    Call, Fact, NewVolume, Origin, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState, WorkspacePlan, is_denied,
+    Call, Fact, NewVolume, Refusal, RefusalKind, SWEEP_TAG, SnapshotState, TrialRef, VolumeState, is_denied,
 };
 use spotsweep_world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
-use spotsweep_world::{ApiError, Failure, Filter, InstanceState, Selection, Service, World};
+use spotsweep_world::{ApiError, Filter, InstanceState, Selection, World};
 
+use super::answer::NoAnswer;
 use super::{Cloud, Executed};
 use crate::injected_bug::InjectedBug;
-
-/// An answer, a refusal that EC2 means, or a failure that says nothing about the call's effect.
-type Answer<T> = Result<Result<T, ApiError>, String>;
 
 impl Cloud {
     pub(super) async fn ebs(&self, trial: TrialRef, mut call: Call) -> Executed {
@@ -54,7 +52,7 @@ impl Cloud {
                     ..Selection::default()
                 };
                 let found = self.ec2("DescribeSnapshots", |world| snapshots(world, &wanted)).await?;
-                match found.map_err(|error| error.to_string())?.pop() {
+                match found?.pop() {
                     Some((id, state)) => Fact::Snapshot { operation: Some(operation), id, state },
                     None => Fact::SnapshotNotFound { operation },
                 }
@@ -86,16 +84,16 @@ impl Cloud {
     }
 
     /// A volume on which a call has been refused: it is looked at, and what is denied on one that is there is an error.
-    async fn settled(&self, id: String, error: ApiError) -> Result<Fact, String> {
+    async fn settled(&self, id: String, error: ApiError) -> Result<Fact, NoAnswer> {
         let fact = self.describe_volume(id.clone()).await?;
         match is_denied(error.code) && !matches!(fact, Fact::Missing(_)) {
             true if self.is_denied_done() => Ok(Fact::Deleted(id)),
-            true => Err(error.to_string()),
+            true => Err(error.into()),
             false => Ok(fact),
         }
     }
 
-    async fn has_snapshot(&self, id: &str) -> Result<bool, String> {
+    async fn has_snapshot(&self, id: &str) -> Result<bool, NoAnswer> {
         let wanted = Selection { ids: vec![id.to_owned()], ..Selection::default() };
         Ok(self.ec2("DescribeSnapshots", |world| snapshots(world, &wanted)).await?.is_ok())
     }
@@ -105,21 +103,7 @@ impl Cloud {
         self.injected_bug() == Some(InjectedBug::ForgetDenied)
     }
 
-    /// One call as a client sees it; throttling and server errors are failures of the invocation.
-    async fn ec2<T>(&self, action: &'static str, effect: impl FnOnce(&mut World) -> Result<T, ApiError>) -> Answer<T> {
-        let answer = self.calls.call(action, || {
-            let mut world = self.world();
-            let now = world.now();
-            world.call(Service::Ec2, action, now, effect)
-        });
-        match answer.await.map_err(|error| error.to_string())? {
-            Ok(found) => Ok(Ok(found)),
-            Err(Failure::Api(error)) if error.status < 500 => Ok(Err(error)),
-            Err(failure) => Err(format!("{action}: {failure:?}")),
-        }
-    }
-
-    async fn create_volume(&self, trial: &TrialRef, new: NewVolume) -> Result<Vec<Fact>, String> {
+    async fn create_volume(&self, trial: &TrialRef, new: NewVolume) -> Result<Vec<Fact>, NoAnswer> {
         let operation = new.operation;
         let token = format!("{trial}/{operation}");
         let mut tags = tags(trial, operation);
@@ -151,7 +135,7 @@ impl Cloud {
         })
     }
 
-    async fn find_volume(&self, trial: &TrialRef, operation: u32) -> Result<Fact, String> {
+    async fn find_volume(&self, trial: &TrialRef, operation: u32) -> Result<Fact, NoAnswer> {
         let wanted = Selection {
             filters: vec![Filter::new("tag:spotsweep:operation", format!("{trial}/{operation}"))],
             ..Selection::default()
@@ -160,14 +144,14 @@ impl Cloud {
             let (found, _) = world.describe_volumes(&wanted)?;
             Ok(found.first().map(|volume| (volume.id.clone(), state(volume))))
         });
-        let found = found.await?.map_err(|error| error.to_string())?;
+        let found = found.await??;
         Ok(match found.filter(|(_, state)| *state != VolumeState::Absent) {
             Some((id, state)) => Fact::Volume { operation: Some(operation), id, state },
             None => Fact::VolumeNotFound { operation },
         })
     }
 
-    async fn describe_volume(&self, id: String) -> Result<Fact, String> {
+    async fn describe_volume(&self, id: String) -> Result<Fact, NoAnswer> {
         if self.injected_bug() == Some(InjectedBug::AskAgainAndAgain) {
             for _ in 0..50 {
                 let _ = self.ec2("DescribeVolumes", |world| Ok(world.volume(&id).is_some())).await?;
@@ -183,12 +167,12 @@ impl Cloud {
         Ok(match found {
             Ok(Some(state)) => Fact::Volume { operation: None, id, state },
             // Whoever cannot look does not know that it is gone.
-            Err(error) if error.code != "InvalidVolume.NotFound" => return Err(error.to_string()),
+            Err(error) if error.code != "InvalidVolume.NotFound" => return Err(error.into()),
             Ok(None) | Err(_) => Fact::Missing(id),
         })
     }
 
-    async fn attach_volume(&self, volume: String, instance: String, device: String) -> Result<Fact, String> {
+    async fn attach_volume(&self, volume: String, instance: String, device: String) -> Result<Fact, NoAnswer> {
         let request = AttachVolume { volume: volume.clone(), instance: instance.clone(), device };
         match self.ec2("AttachVolume", |world| world.attach_volume(&request)).await? {
             Ok(attachment) => {
@@ -225,13 +209,13 @@ impl Cloud {
     }
 
     /// Whether an instance is gone or going.
-    async fn is_leaving(&self, instance: &str) -> Result<bool, String> {
+    async fn is_leaving(&self, instance: &str) -> Result<bool, NoAnswer> {
         let found = self.ec2("DescribeInstances", |world| Ok(world.instance(instance).map(|found| found.state)));
-        let state = found.await?.map_err(|error| error.to_string())?;
+        let state = found.await??;
         Ok(!matches!(state, Some(InstanceState::Pending | InstanceState::Running)))
     }
 
-    async fn take_snapshot(&self, trial: &TrialRef, operation: u32, volume: String) -> Result<Fact, String> {
+    async fn take_snapshot(&self, trial: &TrialRef, operation: u32, volume: String) -> Result<Fact, NoAnswer> {
         let request =
             CreateSnapshot { volume: volume.clone(), description: String::new(), tags: tags(trial, operation) };
         Ok(match self.ec2("CreateSnapshot", |world| world.create_snapshot(request)).await? {
@@ -256,20 +240,6 @@ impl Cloud {
             Some(_) | None => kind.lasts(error.code),
         };
         Fact::Refused(Refusal { kind, code: error.code.to_owned(), message: error.message.clone(), lasts })
-    }
-
-    /// Finds an adopted volume by its Name tag.
-    pub(super) async fn look_up(&self, plan: &mut WorkspacePlan) -> Result<(), String> {
-        let Origin::Adopted { volume, zone, name } = &mut plan.origin else { return Ok(()) };
-        let wanted = Selection { filters: vec![Filter::new("tag:Name", volume.clone())], ..Selection::default() };
-        let found = self.ec2("DescribeVolumes", |world| {
-            let (found, _) = world.describe_volumes(&wanted)?;
-            Ok(found.first().map(|volume| (volume.id.clone(), volume.zone.clone(), volume.size_gib)))
-        });
-        let found = found.await?.map_err(|error| error.to_string())?;
-        name.clone_from(volume);
-        (*volume, *zone, plan.size_gib) = found.ok_or_else(|| format!("no volume {name}"))?;
-        Ok(())
     }
 
     pub(super) async fn locate(&self, trial: TrialRef, attempt: u32, container_instance: &str) -> Executed {
@@ -297,7 +267,7 @@ fn tags(trial: &TrialRef, operation: u32) -> Tags {
     let operation = format!("{trial}/{operation}");
     let index = trial.index.to_string();
     Tags::from([
-        ("spotsweep:sweep", trial.sweep.as_str()),
+        (SWEEP_TAG, trial.sweep.as_str()),
         ("spotsweep:trial", index.as_str()),
         ("spotsweep:operation", operation.as_str()),
     ])

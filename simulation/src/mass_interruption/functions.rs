@@ -11,15 +11,12 @@ use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::workspace::{
-    Call, EC2_TRIES, Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES,
-};
-use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Reply;
 
 use super::clock::Clock;
 use super::{RECONCILE, Scene};
 use crate::cloud::Cloud;
+use crate::cloud::retries::{Retries, limit};
 
 /// Executions at a time, of all functions: an account's default
 /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
@@ -117,41 +114,23 @@ impl Patient<'_> {
 impl Executor for Patient<'_> {
     async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         let name = command.name();
-        let snapshot = match &command {
-            Command::Workspace(of, Call::TakeSnapshot { operation, saved_early, .. }) => {
-                Some((of.clone(), *operation, *saved_early))
-            }
-            _another => None,
-        };
-        // The SDK's standard retries wait 1, 2, 4, 8 s, each times a random share, of which this is the mean.
-        let standard = (0..EC2_TRIES - 1).map(|attempt| Duration::from_millis(500 << attempt)).collect();
-        let pauses: Vec<Duration> = match snapshot {
-            Some((.., true)) => vec![SAVED_EARLY_PAUSE],
-            Some((.., false)) => SNAPSHOT_PAUSES.into(),
-            None => standard,
-        };
-        let mut pauses = pauses.into_iter();
+        let mut retries = Retries::of(&command);
+        let failed = |source| ExecuteError { command: name, source };
         loop {
             if !self.pause(COMMAND).await {
-                return Err(ExecuteError { command: name, source: "the function has timed out".into() });
+                return Err(failed("the function has timed out".into()));
             }
-            let error = match self.cloud.execute(command.clone()).await {
-                Ok(events) => return Ok(events),
-                Err(error) if chain(&error).contains("RequestLimitExceeded") => error,
-                Err(error) => return Err(error),
+            let (error, limit) = match self.cloud.run(command.clone()).await {
+                Ok(outcomes) => return Ok(outcomes),
+                Err(error) => match limit(&*error) {
+                    Some(limit) => (error, limit),
+                    None => return Err(failed(error)),
+                },
             };
             self.count(name);
-            match (pauses.next(), &snapshot) {
-                (Some(pause), _) => {
-                    self.pause(pause).await;
-                }
-                (None, Some((of, operation, _))) => {
-                    let kind = RefusalKind::Snapshot { operation: *operation };
-                    let code = "RequestLimitExceeded".into();
-                    let refusal = Refusal { kind, code, message: chain(&error), lasts: false };
-                    return Ok(vec![Outcome::Workspace(of.clone(), Fact::Refused(refusal))]);
-                }
-                (None, None) => return Err(error),
+            match retries.pause(limit) {
+                Some(pause) => drop(self.pause(pause).await),
+                None => return retries.last(error).map_err(failed),
             }
         }
     }

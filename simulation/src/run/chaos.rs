@@ -283,10 +283,11 @@ impl Mixture {
 impl Simulation {
     /// Trouble that begins with the run.
     pub(super) fn begin_trouble(&mut self) {
-        self.harness.cloud.world().trouble_mut().throttle_share.insert(Service::Ec2, self.chaos.throttled);
         let chaos = &self.chaos;
         let mut world = self.harness.cloud.world();
         let trouble = world.trouble_mut();
+        trouble.throttle_share = [Service::Ec2, Service::Batch].map(|service| (service, chaos.throttled)).into();
+        trouble.request_limits = chaos.throttled > 0.0;
         trouble.without_draining = chaos.without_draining;
         trouble.refused_share = chaos.refused;
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

@@ -9,6 +9,10 @@ use crate::{ApiError, Timer, World};
 /// In progress at once, of one gp2 or gp3 volume (fact 24).
 const MOST_PENDING: usize = 5;
 
+/// "Wait at least 15 seconds between concurrent volume snapshots"
+/// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
+const BETWEEN_SNAPSHOTS: Duration = Duration::from_secs(15);
+
 /// Parameters of CreateSnapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CreateSnapshot {
@@ -42,7 +46,7 @@ impl World {
     ///
     /// # Errors
     /// `IncorrectState` for a volume that is neither available nor in use,
-    /// `ConcurrentSnapshotLimitExceeded`, `InvalidVolume.NotFound`.
+    /// `ConcurrentSnapshotLimitExceeded`, `SnapshotCreationPerVolumeRateExceeded`, `InvalidVolume.NotFound`.
     pub fn create_snapshot(&mut self, request: CreateSnapshot) -> Result<Snapshot, ApiError> {
         request.tags.check()?;
         let id = format!("snap-0{}", self.ids.hex(16));
@@ -56,6 +60,10 @@ impl World {
         if pending.count() >= MOST_PENDING {
             let message = "Maximum allowed in-progress snapshots for a single volume exceeded.";
             return Err(ApiError::ec2("ConcurrentSnapshotLimitExceeded", message));
+        }
+        if self.trouble.request_limits && self.is_just_taken(&volume.id) {
+            let message = "The maximum rate of concurrent snapshots for this volume has been exceeded.";
+            return Err(ApiError::ec2("SnapshotCreationPerVolumeRateExceeded", message));
         }
         let snapshot = Snapshot {
             id: id.clone(),
@@ -82,6 +90,13 @@ impl World {
         let instance = volume.attachment.map(|attachment| attachment.instance);
         self.give_order(VolumeOrder::Copy { snapshot: id, volume: volume.id, base, instance });
         Ok(snapshot)
+    }
+
+    /// No document says whether a snapshot that is completed already counts: it does here.
+    fn is_just_taken(&self, volume: &str) -> bool {
+        let since = |snapshot: &Snapshot| Duration::try_from(self.now.duration_since(snapshot.started_at)).ok();
+        let mut taken = self.ebs.snapshots.values().filter(|snapshot| snapshot.volume == volume);
+        taken.any(|snapshot| since(snapshot).is_some_and(|since| since < BETWEEN_SNAPSHOTS))
     }
 
     /// The latest snapshot that shares blocks with a volume and still exists: only the difference to

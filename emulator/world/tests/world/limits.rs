@@ -1,6 +1,6 @@
 //! Request limits, throttling by chance, and eventual consistency.
 
-use spotsweep_world::ebs::CreateVolume;
+use spotsweep_world::ebs::{CreateSnapshot, CreateVolume};
 use spotsweep_world::{Failure, Filter, Selection, Service, World};
 
 use crate::lab::Lab;
@@ -46,6 +46,26 @@ fn buckets_are_as_large_and_fill_up_as_fast_as_documented() {
     assert_eq!(answered, 50, "unfiltered and unpaginated");
     let some = Selection { filters: vec![Filter::new("status", "available")], ..Selection::default() };
     assert!(lab.world.describe_volumes(&some).is_ok());
+}
+
+/// "Wait at least 15 seconds between concurrent volume snapshots" (EC2 API reference, error codes).
+#[test]
+fn one_volume_takes_one_snapshot_in_fifteen_seconds() {
+    let mut lab = Lab::new(4);
+    let request = CreateVolume { zone: "us-east-1a".into(), size_gib: Some(1), ..CreateVolume::default() };
+    let volumes = [(); 2].map(|()| lab.world.create_volume(request.clone()).unwrap().id);
+    lab.pass(60_000);
+    let take = |lab: &mut Lab, volume: usize| {
+        let request = CreateSnapshot { volume: volumes[volume].clone(), ..CreateSnapshot::default() };
+        lab.world.create_snapshot(request).map(drop).map_err(|error| error.code)
+    };
+    assert_eq!((take(&mut lab, 0), take(&mut lab, 0)), (Ok(()), Ok(())), "off unless set");
+    lab.world.trouble_mut().request_limits = true;
+    lab.pass(14_999);
+    assert_eq!(take(&mut lab, 0), Err("SnapshotCreationPerVolumeRateExceeded"));
+    assert_eq!(take(&mut lab, 1), Ok(()));
+    lab.pass(1);
+    assert_eq!(take(&mut lab, 0), Ok(()));
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::error::Error;
 use aws_sdk_ec2::config::http::HttpResponse;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 
+use spotsweep_control_plane::throttle::Limit;
+
 /// A call that was not carried out, or not for certain.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -13,7 +15,7 @@ pub(crate) enum Failure {
     Refused { code: String, message: String },
     /// Too many calls. It has had no effect.
     #[error("throttled as {code}: {message}")]
-    Throttled { code: String, message: String },
+    Throttled { limit: Limit, code: String, message: String },
     /// It may have had its effect or not.
     #[error("no clear answer")]
     Unclear(#[source] Box<dyn Error + Send + Sync>),
@@ -34,30 +36,16 @@ where
         let message = error.message().unwrap_or("no reason given").to_owned();
         match error.raw_response().map(|response| verdict(&code, response.status().as_u16())) {
             Some(Verdict::Refused) => Self::Refused { code, message },
-            Some(Verdict::Throttled) => Self::Throttled { code, message },
+            Some(Verdict::Throttled(limit)) => Self::Throttled { limit, code, message },
             Some(Verdict::Unclear) | None => Self::Unclear(error.into()),
         }
     }
 }
 
-/// One volume's throttle: "Wait at least 15 seconds between concurrent volume snapshots"
-/// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html>).
-pub(super) const VOLUME_THROTTLED: &str = "SnapshotCreationPerVolumeRateExceeded";
-
-/// Throttles, of the account and of one volume.
-const THROTTLES: [&str; 6] = [
-    "RequestLimitExceeded",
-    "Throttling",
-    "ThrottlingException",
-    "RequestThrottled",
-    "RequestThrottledException",
-    VOLUME_THROTTLED,
-];
-
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Refused,
-    Throttled,
+    Throttled(Limit),
     Unclear,
 }
 
@@ -66,8 +54,8 @@ enum Verdict {
 /// concerns the caller's credentials says nothing of the request: they expire and are renewed.
 fn verdict(code: &str, status: u16) -> Verdict {
     let is_about_credentials = ["RequestExpired", "ExpiredToken", "ExpiredTokenException"].contains(&code);
-    if THROTTLES.contains(&code) || status == 429 {
-        Verdict::Throttled
+    if let Some(limit) = Limit::of(code).or((status == 429).then_some(Limit::Account)) {
+        Verdict::Throttled(limit)
     } else if code.starts_with("Insufficient") {
         Verdict::Refused
     } else if status >= 500 || code.is_empty() || is_about_credentials {
@@ -93,11 +81,11 @@ mod tests {
             ("ConcurrentSnapshotLimitExceeded", 400, Verdict::Refused),
             ("UnauthorizedOperation", 403, Verdict::Refused),
             ("ACodeOfNextYear", 400, Verdict::Refused),
-            ("RequestLimitExceeded", 503, Verdict::Throttled),
-            ("RequestLimitExceeded", 400, Verdict::Throttled),
-            ("Throttling", 400, Verdict::Throttled),
-            ("SnapshotCreationPerVolumeRateExceeded", 400, Verdict::Throttled),
-            ("", 429, Verdict::Throttled),
+            ("RequestLimitExceeded", 503, Verdict::Throttled(Limit::Account)),
+            ("RequestLimitExceeded", 400, Verdict::Throttled(Limit::Account)),
+            ("Throttling", 400, Verdict::Throttled(Limit::Account)),
+            ("SnapshotCreationPerVolumeRateExceeded", 400, Verdict::Throttled(Limit::Volume)),
+            ("", 429, Verdict::Throttled(Limit::Account)),
             ("InternalError", 500, Verdict::Unclear),
             ("Unavailable", 503, Verdict::Unclear),
             ("RequestExpired", 400, Verdict::Unclear),

@@ -1,17 +1,14 @@
 //! Snapshots: taken once, found again, looked at, deleted.
 
-use std::time::Duration;
-
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::{Filter, ResourceType, Snapshot, SnapshotState as State};
 use tokio::time::sleep;
 
-use super::failure::{Failure, VOLUME_THROTTLED};
+use super::failure::Failure;
 use super::{OPERATION_FILTER, operation_name, tags, volume};
-use spotsweep_control_plane::workspace::{
-    Fact, Refusal, RefusalKind, SAVED_EARLY_PAUSE, SNAPSHOT_PAUSES, SnapshotState, TrialRef, is_denied,
-};
+use spotsweep_control_plane::throttle::SnapshotRetries;
+use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, is_denied};
 
 /// CreateSnapshot has no client token (fact 6): only a throttled call, which certainly had no effect, is repeated.
 /// What is unclear is an error, and is looked up by its tag when the lease is over.
@@ -22,21 +19,14 @@ pub(super) async fn take(
     volume_id: &str,
     saved_early: bool,
 ) -> Result<Fact, Failure> {
-    let mut pauses: &[Duration] = &SNAPSHOT_PAUSES;
+    let mut retries = SnapshotRetries::new(saved_early);
     loop {
         match take_once(client, of, operation, volume_id).await {
             Ok((id, state)) => return Ok(Fact::Snapshot { operation: Some(operation), id, state }),
-            Err(Failure::Throttled { code, message }) => {
-                let is_of_account = code != VOLUME_THROTTLED;
-                if saved_early && is_of_account && pauses.len() == SNAPSHOT_PAUSES.len() {
-                    pauses = &[SAVED_EARLY_PAUSE];
-                }
-                let Some((pause, later)) = pauses.split_first() else {
-                    return Ok(refused(operation, code, message));
-                };
-                sleep(*pause).await;
-                pauses = later;
-            }
+            Err(Failure::Throttled { limit, code, message }) => match retries.pause(limit) {
+                Some(pause) => sleep(pause).await,
+                None => return Ok(refused(operation, code, message)),
+            },
             Err(Failure::Refused { code, message }) => {
                 let may_be_gone = code == volume::NOT_FOUND || is_denied(&code);
                 if may_be_gone && volume::look(client, volume_id).await?.is_none() {

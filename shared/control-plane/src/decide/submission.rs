@@ -4,6 +4,7 @@ use super::Context;
 use crate::command::Submission;
 use crate::sweep::Sweep;
 use crate::trial::JOB_ATTEMPTS;
+use crate::workspace::SWEEP_TAG;
 use spotsweep_protocol::ids::{JobName, Run};
 
 /// Of a part, or of one trial again that has `tried` attempts behind it.
@@ -29,7 +30,7 @@ pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> O
         environment.push(variable("SPOTSWEEP_FIRST_ATTEMPT", earlier.to_string()));
     }
     let mut tags = plan.tags.clone();
-    tags.insert("spotsweep:sweep".into(), sweep.id.to_string());
+    tags.insert(SWEEP_TAG.into(), sweep.id.to_string());
     Some(Submission {
         trials,
         queue: plan.queue.clone(),

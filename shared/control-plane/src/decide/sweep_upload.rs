@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Context, Decision, submission};
+use super::{Context, Decision, submission, target};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::settings::WORKSPACE_GIB;
 use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
+use crate::sweep::target::Target;
 use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Prepared, Ranking, Stage, Sweep};
 use crate::workspace::{Origin, WorkspacePlan};
@@ -197,14 +198,14 @@ pub(super) fn unreadable(view: &View, problem: &Problem) -> Decision {
     reading(view, |sweep| Decision::advance(problem.message.clone()).then(reject(sweep, vec![problem.clone()])))
 }
 
-pub(super) fn checked(view: &View, prepared: &Prepared, problems: &[Problem]) -> Decision {
-    reading(view, |sweep| {
-        if !problems.is_empty() {
-            return Decision::advance("nowhere to run").then(reject(sweep, problems.to_vec()));
+pub(super) fn checked(view: &View, prepared: &Prepared, target: &Target) -> Decision {
+    reading(view, |sweep| match target::check(prepared, target) {
+        Ok(prepared) => {
+            let bucket = sweep.upload.bucket.clone();
+            let store = Command::StoreTrials { sweep: sweep.id.clone(), bucket, prepared };
+            Decision::advance("storing the trials").then(store)
         }
-        let bucket = sweep.upload.bucket.clone();
-        let store = Command::StoreTrials { sweep: sweep.id.clone(), bucket, prepared: prepared.clone() };
-        Decision::advance("storing the trials").then(store)
+        Err(problems) => Decision::advance("nowhere to run").then(reject(sweep, problems)),
     })
 }
 

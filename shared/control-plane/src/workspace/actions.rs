@@ -17,24 +17,6 @@ const FORCE_DETACH_AFTER_SECONDS: i64 = 300;
 /// reclaim empties them: the SDK's usual three tries, over in three seconds, are too few.
 pub const EC2_TRIES: u32 = 5;
 
-/// Pauses between tries of a throttled CreateSnapshot, as long as a function may live. A whole zone's reclaim asks for
-/// hundreds at once and the bucket refills with 5 a second (fact 23); of one volume EBS takes one in 15 s, and an
-/// interruption's early snapshot is often followed by the final one within that.
-pub const SNAPSHOT_PAUSES: [Duration; 8] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-    Duration::from_secs(8),
-    Duration::from_secs(8),
-    Duration::from_secs(8),
-    Duration::from_secs(8),
-];
-
-/// The one pause where the account is throttled and an early snapshot holds most already: workspaces of which nothing
-/// is saved, and whose instances go within two minutes, come first.
-pub const SAVED_EARLY_PAUSE: Duration = Duration::from_secs(45);
-
 /// Pauses between looks at a volume that is on its way off an instance, 15.5 s in all: a function lives 60. The first
 /// ones are shorter, for volumes that nobody has mounted any more.
 pub fn detach_pauses() -> impl Iterator<Item = Duration> {

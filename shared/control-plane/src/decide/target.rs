@@ -1,0 +1,230 @@
+//! Whether a sweep can run on and with what it names.
+//!
+//! A volume that a person made by hand is adopted only where exactly one fits, no instance has it, and it carries the
+//! tag [`SWEEP_TAG`]. With that tag its owner agrees that it is attached, and that it moves: the copy in another zone
+//! takes its place, and once the copy is verified the original is deleted. The roles reach no volume without the tag.
+
+use crate::sweep::Prepared;
+use crate::sweep::target::{Base, BaseSnapshot, BaseVolume, Definition, Queue, Target, is_volume_id};
+use crate::workspace::{Origin, SWEEP_TAG, WorkspacePlan};
+use spotsweep_sweep_file::Problem;
+
+/// Why something cannot be used, and how to fix it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refused {
+    message: String,
+    help: String,
+}
+
+/// The plan with the definition pinned to its revision and the workspace's origin filled in.
+///
+/// # Errors
+/// Everything that is missing or cannot be used, at the file's own lines.
+pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Problem>> {
+    let mut checked = prepared.clone();
+    let plan = &mut checked.plan;
+    let mut problems = Vec::new();
+    let mut at = |key, refused: Refused| problems.push(prepared.file.problem_at(key, refused.message, refused.help));
+    match definition(&target.definitions, &plan.definition) {
+        Ok(arn) => plan.definition = arn,
+        Err(refused) => at("job_definition", refused),
+    }
+    if let Err(refused) = queue(target.queue.as_ref(), &plan.queue) {
+        at("queue", refused);
+    }
+    if let Some(wanted) = &mut plan.workspace {
+        match workspace(wanted, &target.base) {
+            Ok(found) => *wanted = found,
+            Err(refused) => at("workspace", refused),
+        }
+    }
+    if problems.is_empty() { Ok(checked) } else { Err(problems) }
+}
+
+/// The ARN of the named revision, or of the newest active one where the name has none.
+fn definition(found: &[Definition], named: &str) -> Result<String, Refused> {
+    let is_meant = |arn: &str| {
+        !named.starts_with("arn:") || arn == named || arn.rsplit_once(':').is_some_and(|(latest, _)| latest == named)
+    };
+    let active = found.iter().filter(|definition| definition.status == "ACTIVE" && is_meant(&definition.arn));
+    match active.max_by_key(|definition| definition.revision) {
+        Some(newest) => Ok(newest.arn.clone()),
+        None => refuse(
+            format!("there is no active job definition {named:?} in this account and region"),
+            "register it in AWS Batch, or name another one under `spotsweep: {job_definition: …}`, as name, \
+             name:revision or ARN",
+        ),
+    }
+}
+
+fn queue(found: Option<&Queue>, named: &str) -> Result<(), Refused> {
+    let help = "create or enable it in AWS Batch, or name another one under `spotsweep: {queue: …}`";
+    match found {
+        Some(queue) if queue.state == "ENABLED" => Ok(()),
+        Some(_disabled) => refuse(format!("job queue {named:?} is disabled"), help),
+        None => refuse(format!("there is no job queue {named:?}"), help),
+    }
+}
+
+fn workspace(wanted: &WorkspacePlan, found: &Base) -> Result<WorkspacePlan, Refused> {
+    match (&wanted.origin, found) {
+        (Origin::Snapshot { snapshot }, Base::Snapshot(found)) => from_snapshot(found.as_ref(), snapshot, wanted),
+        (Origin::Adopted { volume, .. }, Base::Volumes(found)) => adopt(found, volume, wanted.initialization_rate),
+        (Origin::Blank, _) => Ok(wanted.clone()),
+        (Origin::Snapshot { snapshot: named } | Origin::Adopted { volume: named, .. }, _) => {
+            refuse(format!("{named} was not looked up"), "upload the file again")
+        }
+    }
+}
+
+fn from_snapshot(found: Option<&BaseSnapshot>, id: &str, wanted: &WorkspacePlan) -> Result<WorkspacePlan, Refused> {
+    let Some(found) = found else {
+        return refuse(
+            format!("there is no snapshot {id} in this region that this account may use"),
+            "name another one; `aws ec2 describe-snapshots --owner-ids self` lists them",
+        );
+    };
+    if found.state != "completed" {
+        return refuse(
+            format!("snapshot {id} is {}, and volumes can be made only from a completed one", found.state),
+            "wait until it is completed and upload the file again, or name another one",
+        );
+    }
+    // No volume is smaller than its snapshot's: the plan says what will be made.
+    Ok(WorkspacePlan { size_gib: wanted.size_gib.max(found.size_gib), ..wanted.clone() })
+}
+
+/// Neither none nor several may pass: that is how the reference script lost its fleet (facts, last part).
+fn adopt(found: &[BaseVolume], wanted: &str, initialization_rate: Option<u32>) -> Result<WorkspacePlan, Refused> {
+    // A wildcard in the name finds other volumes too, and a deleted volume is shown for a while.
+    let is_meant = |volume: &&BaseVolume| {
+        let is_named = volume.id == wanted || volume.name.as_deref() == Some(wanted);
+        is_named && !["deleting", "deleted"].contains(&volume.state.as_str())
+    };
+    let found: Vec<&BaseVolume> = found.iter().filter(is_meant).collect();
+    let volume = match found[..] {
+        [volume] => volume,
+        [] => {
+            let what = if is_volume_id(wanted) { "volume" } else { "volume with the Name tag" };
+            let message = format!("there is no {what} {wanted:?} in this region");
+            return refuse(message, "check the name and the region; `aws ec2 describe-volumes` lists them");
+        }
+        ref several => {
+            let list: Vec<String> = several.iter().map(|volume| describe(volume)).collect();
+            let message = format!("{} volumes have the Name tag {wanted:?}: {}", list.len(), list.join(", "));
+            return refuse(message, "name the one that is meant by its id, `workspace: {volume: vol-…}`");
+        }
+    };
+    let (id, name) = (&volume.id, describe(volume));
+    if let Some(instance) = &volume.instance {
+        return refuse(
+            format!("volume {name} is attached to {instance}"),
+            format!("detach it, `aws ec2 detach-volume --volume-id {id}`, and upload the file again"),
+        );
+    }
+    if volume.state != "available" {
+        return refuse(
+            format!("volume {name} is {}", volume.state),
+            "wait until it is available and upload the file again, or name another one",
+        );
+    }
+    if !volume.is_tagged {
+        let command = format!("aws ec2 create-tags --resources {id} --tags Key={SWEEP_TAG},Value=adopted");
+        return refuse(
+            format!("volume {name} lacks the tag {SWEEP_TAG}, without which it is not touched"),
+            format!("agree that it is attached, copied and moved: `{command}`; upload the file again"),
+        );
+    }
+    let name = volume.name.clone().unwrap_or_default();
+    let origin = Origin::Adopted { volume: id.clone(), zone: volume.zone.clone(), name };
+    Ok(WorkspacePlan { size_gib: volume.size_gib, origin, initialization_rate })
+}
+
+fn describe(volume: &BaseVolume) -> String {
+    format!("{} in {}", volume.id, volume.zone)
+}
+
+fn refuse<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused { message: message.into(), help: help.into() })
+}
+
+#[cfg(test)]
+#[allow(clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn volume(id: &str, state: &str, is_tagged: bool, instance: Option<&str>) -> BaseVolume {
+        BaseVolume {
+            id: id.into(),
+            zone: "us-east-1b".into(),
+            size_gib: 70,
+            state: state.into(),
+            name: Some("data".into()),
+            is_tagged,
+            instance: instance.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn exactly_one_free_and_tagged_volume_is_adopted() {
+        let free = |id| volume(id, "available", true, None);
+        let named = |id, name: &str| BaseVolume { name: Some(name.into()), ..free(id) };
+        let origin = Origin::Adopted { volume: "vol-1a".into(), zone: "us-east-1b".into(), name: "data".into() };
+        let plan = WorkspacePlan { size_gib: 70, origin, initialization_rate: Some(200) };
+        // As DescribeVolumes shows them: with a deleted one, and one that only a wildcard fits.
+        let shown = [volume("vol-0", "deleting", true, None), free("vol-1a"), named("vol-2b", "data-2")];
+        assert_eq!(adopt(&shown, "data", Some(200)), Ok(plan));
+
+        let refused: [(&str, &[BaseVolume], &str, &str); 8] = [
+            ("data", &[], "there is no volume with the Name tag \"data\"", "describe-volumes"),
+            ("vol-1a", &[], "there is no volume \"vol-1a\"", "describe-volumes"),
+            ("d*", &[free("vol-1a")], "there is no volume with the Name tag \"d*\"", "describe-volumes"),
+            ("data", &[free("vol-1a"), free("vol-2b")], "vol-1a in us-east-1b, vol-2b in us-east-1b", "by its id"),
+            ("data", &[volume("vol-1a", "in-use", true, Some("i-7"))], "is attached to i-7", "detach-volume"),
+            ("data", &[volume("vol-1a", "creating", true, None)], "is creating", "wait"),
+            ("data", &[volume("vol-1a", "error", true, None)], "is error", "another one"),
+            ("data", &[volume("vol-1a", "available", false, None)], "lacks the tag spotsweep:sweep", "create-tags"),
+        ];
+        for (wanted, found, why, fix) in refused {
+            let Err(Refused { message, help }) = adopt(found, wanted, None) else { panic!("{why}: adopted") };
+            assert!(message.contains(why), "{message} lacks {why}");
+            assert!(help.contains(fix), "{help} lacks {fix}");
+        }
+    }
+
+    #[test]
+    fn a_base_snapshot_must_be_completed() {
+        let origin = || Origin::Snapshot { snapshot: "snap-1".into() };
+        let wanted = |size_gib| WorkspacePlan { size_gib, origin: origin(), initialization_rate: Some(300) };
+        let snapshot = |state: &str| BaseSnapshot { state: state.into(), size_gib: 50 };
+        for (asked, made) in [(20, 50), (50, 50), (80, 80)] {
+            let found = workspace(&wanted(asked), &Base::Snapshot(Some(snapshot("completed"))));
+            assert_eq!(found, Ok(wanted(made)));
+        }
+        for found in [None, Some(snapshot("pending")), Some(snapshot("error")), Some(snapshot("recoverable"))] {
+            assert!(workspace(&wanted(20), &Base::Snapshot(found.clone())).is_err(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn the_newest_active_revision_is_pinned() {
+        let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
+        let revision =
+            |revision, status: &str| Definition { arn: format!("{arn}:{revision}"), revision, status: status.into() };
+        let found = [revision(1, "ACTIVE"), revision(2, "ACTIVE"), revision(3, "INACTIVE")];
+        for named in ["train", arn, &format!("{arn}:2")] {
+            assert_eq!(definition(&found, named), Ok(format!("{arn}:2")), "{named}");
+        }
+        let elsewhere = arn.replace("us-east-1", "eu-west-1");
+        for (found, named) in [(&found[2..], "train:3"), (&[], "train"), (&found, &elsewhere)] {
+            assert!(definition(found, named).is_err(), "{named}");
+        }
+    }
+
+    #[test]
+    fn the_queue_must_be_enabled() {
+        let in_state = |state: &str| queue(Some(&Queue { state: state.into() }), "spot");
+        assert_eq!(in_state("ENABLED"), Ok(()));
+        assert!(in_state("DISABLED").is_err() && queue(None, "spot").is_err());
+    }
+}
