@@ -52,7 +52,7 @@ async fn errors_reach_the_sdk_with_their_codes() {
     assert_eq!(unknown.unwrap_err().code(), Some("InvalidInstanceID.NotFound"));
     let malformed = rig.ec2.describe_instances().instance_ids("x").send().await;
     assert_eq!(malformed.unwrap_err().code(), Some("InvalidInstanceID.Malformed"));
-    let other = rig.ec2.describe_images().send().await;
+    let other = rig.ec2.describe_launch_template_versions().send().await;
     assert_eq!(other.unwrap_err().code(), Some("InvalidAction"));
     let other = rig.batch.list_scheduling_policies().send().await;
     assert_eq!(other.unwrap_err().code(), Some("UnknownOperationException"));

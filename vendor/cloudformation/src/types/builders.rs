@@ -1,0 +1,10 @@
+pub use crate::types::_rollback_configuration::RollbackConfigurationBuilder;
+pub use crate::types::_deployment_config::DeploymentConfigBuilder;
+pub use crate::types::_parameter::ParameterBuilder;
+pub use crate::types::_tag::TagBuilder;
+pub use crate::types::_stack_event::StackEventBuilder;
+pub use crate::types::_stack::StackBuilder;
+pub use crate::types::_rollback_trigger::RollbackTriggerBuilder;
+pub use crate::types::_stack_drift_information::StackDriftInformationBuilder;
+pub use crate::types::_output::OutputBuilder;
+pub use crate::types::_operation_entry::OperationEntryBuilder;

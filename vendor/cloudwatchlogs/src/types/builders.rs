@@ -1,0 +1,10 @@
+pub use crate::types::_query_compile_error::QueryCompileErrorBuilder;
+pub use crate::types::_filtered_log_event::FilteredLogEventBuilder;
+pub use crate::types::_searched_log_stream::SearchedLogStreamBuilder;
+pub use crate::types::_output_log_event::OutputLogEventBuilder;
+pub use crate::types::_fields_data::FieldsDataBuilder;
+pub use crate::types::_live_tail_session_start::LiveTailSessionStartBuilder;
+pub use crate::types::_live_tail_session_update::LiveTailSessionUpdateBuilder;
+pub use crate::types::_query_compile_error_location::QueryCompileErrorLocationBuilder;
+pub use crate::types::_live_tail_session_metadata::LiveTailSessionMetadataBuilder;
+pub use crate::types::_live_tail_session_log_event::LiveTailSessionLogEventBuilder;

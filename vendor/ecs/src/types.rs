@@ -1,0 +1,38 @@
+pub use crate::types::_container_instance::ContainerInstance;
+pub use crate::types::_target_type::TargetType;
+pub use crate::types::_version_info::VersionInfo;
+pub use crate::types::_tag::Tag;
+pub use crate::types::_failure::Failure;
+pub use crate::types::_agent_update_status::AgentUpdateStatus;
+pub use crate::types::_container_instance_health_status::ContainerInstanceHealthStatus;
+pub use crate::types::_attribute::Attribute;
+pub use crate::types::_container_instance_field::ContainerInstanceField;
+pub use crate::types::_resource::Resource;
+pub use crate::types::_key_value_pair::KeyValuePair;
+pub use crate::types::_attachment::Attachment;
+pub use crate::types::_instance_health_check_state::InstanceHealthCheckState;
+pub use crate::types::_gpu_device::GpuDevice;
+pub use crate::types::_instance_health_check_result::InstanceHealthCheckResult;
+pub use crate::types::_gpu_sharing_mode::GpuSharingMode;
+pub use crate::types::_instance_health_check_type::InstanceHealthCheckType;
+mod _agent_update_status;
+mod _attachment;
+mod _attribute;
+mod _container_instance;
+mod _container_instance_field;
+mod _container_instance_health_status;
+mod _failure;
+mod _gpu_device;
+mod _gpu_sharing_mode;
+mod _instance_health_check_result;
+mod _instance_health_check_state;
+mod _instance_health_check_type;
+mod _key_value_pair;
+mod _resource;
+mod _tag;
+mod _target_type;
+mod _version_info;
+/// Builders
+pub mod builders;
+/// Error types that Amazon EC2 Container Service can respond with.
+pub mod error;

@@ -1,0 +1,11 @@
+pub use crate::types::_container_instance::ContainerInstanceBuilder;
+pub use crate::types::_version_info::VersionInfoBuilder;
+pub use crate::types::_tag::TagBuilder;
+pub use crate::types::_failure::FailureBuilder;
+pub use crate::types::_container_instance_health_status::ContainerInstanceHealthStatusBuilder;
+pub use crate::types::_attribute::AttributeBuilder;
+pub use crate::types::_resource::ResourceBuilder;
+pub use crate::types::_key_value_pair::KeyValuePairBuilder;
+pub use crate::types::_attachment::AttachmentBuilder;
+pub use crate::types::_gpu_device::GpuDeviceBuilder;
+pub use crate::types::_instance_health_check_result::InstanceHealthCheckResultBuilder;
