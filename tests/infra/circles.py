@@ -11,7 +11,11 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CRATES = sorted(path.parent for path in ROOT.glob("**/Cargo.toml") if "target" not in path.parts and (path.parent / "src").is_dir())
+# What is built and what others wrote has no place in the graph.
+CRATES = sorted(
+    path.parent for path in ROOT.glob("**/Cargo.toml")
+    if not {"target", "vendor"} & set(path.parts) and (path.parent / "src").is_dir()
+)
 TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*mod \w+ \{")
 PATH = re.compile(r"(?<![:\w])\w+(?:::\w+)+")
 

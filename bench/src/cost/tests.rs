@@ -1,4 +1,4 @@
-//! What the price is reckoned from is held like everything that is counted (tests/tests/counted.rs).
+//! What the price is reckoned from is held like everything that is counted (tests/tests/stack/counted.rs).
 
 use spotsweep_tests::ceilings::Ceilings;
 

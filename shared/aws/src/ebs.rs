@@ -16,13 +16,11 @@ use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::workspace::{Call, EC2_TRIES, SWEEP_TAG, TrialRef};
+use spotsweep_control_plane::workspace::{Call, EC2_TRIES, OPERATION_TAG, SWEEP_TAG, TRIAL_TAG, TrialRef};
 
 pub(super) use failure::Failure;
 
-/// Tags of everything that is made here, beside [`SWEEP_TAG`].
-const TRIAL: &str = "spotsweep:trial";
-const OPERATION: &str = "spotsweep:operation";
+/// The filter for [`OPERATION_TAG`].
 const OPERATION_FILTER: &str = "tag:spotsweep:operation";
 
 /// A client that shares the configuration's HTTP client.
@@ -88,8 +86,8 @@ fn tags(kind: ResourceType, of: &TrialRef, operation: u32, name: Option<&str>) -
     let tag = |(key, value): (&str, String)| Tag::builder().key(key).value(value).build();
     let all = [
         (SWEEP_TAG, of.sweep.to_string()),
-        (TRIAL, of.index.to_string()),
-        (OPERATION, operation_name(of, operation)),
+        (TRIAL_TAG, of.index.to_string()),
+        (OPERATION_TAG, operation_name(of, operation)),
         ("Name", name),
     ];
     TagSpecification::builder().resource_type(kind).set_tags(Some(all.map(tag).into())).build()

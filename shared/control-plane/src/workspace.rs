@@ -57,6 +57,12 @@ pub use refusals::{is_denied, is_of_key};
 /// The tag of everything that is made for a sweep. The roles in `infra/control-plane.yaml` reach only what carries it.
 pub const SWEEP_TAG: &str = "spotsweep:sweep";
 
+/// The tag of a volume or snapshot with its trial's index.
+pub const TRIAL_TAG: &str = "spotsweep:trial";
+
+/// The tag of a volume or snapshot with the operation that made it, by which it is found again.
+pub const OPERATION_TAG: &str = "spotsweep:operation";
+
 /// A trial of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TrialRef {

@@ -1,6 +1,6 @@
 //! Sweep files as data: each `tests/sweeps/good/*.yaml` with its trials beside it, each `bad/*.yaml` with its problems.
 //!
-//! `UPDATE_EXPECTED=1 cargo test -p spotsweep --test sweep_file` writes what stands beside them; read the difference.
+//! `UPDATE_EXPECTED=1 cargo test --workspace --test sweep_file` writes what stands beside them; read the difference.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "the cases are files")]

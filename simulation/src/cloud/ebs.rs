@@ -3,7 +3,8 @@
 use serde_json::json;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{
-    Call, Fact, NewVolume, Refusal, RefusalKind, SWEEP_TAG, SnapshotState, TrialRef, VolumeState, is_denied,
+    Call, Fact, NewVolume, OPERATION_TAG, Refusal, RefusalKind, SWEEP_TAG, SnapshotState, TRIAL_TAG, TrialRef,
+    VolumeState, is_denied,
 };
 use spotsweep_world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
 use spotsweep_world::{ApiError, Filter, InstanceState, Selection, World};
@@ -266,11 +267,7 @@ impl Cloud {
 fn tags(trial: &TrialRef, operation: u32) -> Tags {
     let operation = format!("{trial}/{operation}");
     let index = trial.index.to_string();
-    Tags::from([
-        (SWEEP_TAG, trial.sweep.as_str()),
-        ("spotsweep:trial", index.as_str()),
-        ("spotsweep:operation", operation.as_str()),
-    ])
+    Tags::from([(SWEEP_TAG, trial.sweep.as_str()), (TRIAL_TAG, index.as_str()), (OPERATION_TAG, operation.as_str())])
 }
 
 fn state(volume: &ebs::Volume) -> VolumeState {

@@ -1,6 +1,6 @@
 //! What a planted defect does to calls.
 
-use spotsweep_control_plane::workspace::{Call, Fact, NewVolume, TrialRef};
+use spotsweep_control_plane::workspace::{Call, Fact, NewVolume, TRIAL_TAG, TrialRef};
 use spotsweep_world::ebs::SnapshotState;
 
 use super::Cloud;
@@ -23,7 +23,7 @@ impl Cloud {
             (InjectedBug::CopyOldSnapshot, Call::CreateVolume(NewVolume { snapshot: Some(from), .. })) => {
                 let world = self.world();
                 let ours = world.snapshots().filter(|snapshot| {
-                    snapshot.tags.0.get("spotsweep:trial") == Some(&trial.index.to_string())
+                    snapshot.tags.0.get(TRIAL_TAG) == Some(&trial.index.to_string())
                         && snapshot.state == SnapshotState::Completed
                 });
                 if let Some(oldest) = ours.min_by_key(|snapshot| snapshot.started_at) {

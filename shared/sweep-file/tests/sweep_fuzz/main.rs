@@ -1,6 +1,6 @@
 //! Whatever is dropped is answered: bytes in, trials or problems out, in bounded time and memory.
 //!
-//! The test has a few rounds of one seed. For long: `FUZZ_SECONDS=600 FUZZ_SEED=7 cargo test --release -p spotsweep
+//! The test has a few rounds of one seed. For long: `FUZZ_SECONDS=600 FUZZ_SEED=7 cargo test --release --workspace
 //! --test sweep_fuzz -- --nocapture`. A failure prints the smallest file that still fails.
 
 #![allow(clippy::unwrap_used)]

@@ -1,7 +1,6 @@
 //! Two thousand seeds, each an interrupted sweep with a mixture of trouble of its own; what they meet of the
 //! transition table; and that what was decided is all there is to know. More:
 //! `cargo run --release -p spotsweep-simulation --bin simulate -- --seeds 1000000 --json`.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use spotsweep_simulation::decision_log::Coverage;
 use spotsweep_simulation::memory::MemoryStore;

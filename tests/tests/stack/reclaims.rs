@@ -1,19 +1,15 @@
 //! Interruptions cost minutes, never progress: the demo under reclaims of every kind, held against a run of the same
 //! trials that nobody disturbed.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use serde_json::Value;
 use spotsweep_needs::{block_devices, met};
 use spotsweep_tests::local::{Binaries, Demo};
-
-/// One demo at a time: a notice of two seconds is short on two cores that train for both.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// Long enough to be struck in its middle, and not longer: there are 24 of them, on two cores.
 const TRIALS_24: &str = "\
@@ -78,7 +74,7 @@ fn assert_prices(reclaims: &[Value]) {
 fn assert_same_results(demo: &Demo, trials: u64) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let run = Command::new(Binaries::build().target().join("local/venv/bin/python"))
-        .arg(root.join("tests/tests/undisturbed.py"))
+        .arg(root.join("tests/tests/stack/undisturbed.py"))
         .arg(root.join("examples/digits"))
         .args([demo.outputs(), demo.path("scratch")])
         // As the jobs have it: a variable such as OPENBLAS_CORETYPE would change the last bits.
@@ -102,7 +98,7 @@ fn assert_same_results(demo: &Demo, trials: u64) {
 
 #[test]
 fn twelve_reclaims_change_nothing_but_the_time() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let demo = Demo::run(folder.path(), "reclaims.yaml", TRIALS_24, &["--reclaims", "12", "--seed", "4"]);
     assert_undone(&demo, 24, 12);
@@ -121,7 +117,7 @@ fn twelve_reclaims_change_nothing_but_the_time() {
 
 #[test]
 fn an_exit_with_zero_is_no_end_and_instances_that_do_not_drain_cost_no_progress() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let trials = TRIALS_24.replace("train.py", "train_exit_zero.py");
     let arguments = ["--reclaims", "12", "--seed", "1", "--no-draining"];
@@ -134,7 +130,7 @@ fn real_file_systems_are_moved_and_nothing_stays_mounted() {
     if !met(block_devices()) {
         return;
     }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--reclaims", "4", "--seed", "2", "--block-devices"];
     let before = loop_devices();

@@ -1,5 +1,4 @@
 //! The AWS executor's calls for workspaces, over the wire: the SDKs against the emulator's EC2 and ECS.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! The example's own tests: its training resumes bit for bit wherever it is killed.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::path::Path;
 use std::process::Command;

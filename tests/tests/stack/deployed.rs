@@ -5,7 +5,6 @@
 //! point-in-time recovery and `SSESpecification`, and the bucket's lifecycle. Nor does it enforce roles for EC2 and
 //! Batch, which the emulator serves; `tests/permissions.rs` holds those against the template, and cfn-lint and
 //! checkov read the rest of it.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fs;
 use std::time::Duration;

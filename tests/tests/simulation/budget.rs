@@ -1,5 +1,4 @@
 //! A sweep that reaches its budget: what runs goes on, what waits does not start, and everybody is told.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! `spotsweep demo`, `spotsweep acceptance` and `spotsweep local down` as a person runs them: through the deployed control
 //! plane, real functions and real trainings.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::path::Path;

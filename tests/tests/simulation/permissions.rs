@@ -1,5 +1,4 @@
 //! Least privilege: what the template allows each function is what the simulation sees it do, no less and no more.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,5 +1,4 @@
 //! Payloads with the members that AWS documents, and our own small ones, through `event::parse`.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

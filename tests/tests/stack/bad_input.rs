@@ -1,6 +1,5 @@
 //! Whatever is dropped that cannot be run is answered beside it, with what is wrong, where, and how
 //! to mend it; nothing of it is ever submitted. What no person can mend ends in the failed-events queue.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,7 @@
 //! Scenarios: what a trial's workspace does, told step by step in `tests/scenarios/*.txt`.
 //!
 //! `given` makes the trial, each `when` is an event, and the `then` lines under it are all that follows: the new stage,
-//! a note for people, the commands, the reply. `UPDATE_EXPECTED=1 cargo test -p spotsweep-tests --test scenarios` writes them anew.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+//! a note for people, the commands, the reply. `UPDATE_EXPECTED=1 cargo test --workspace --test simulation scenarios::` writes them again.
 
 use std::fs;
 use std::path::Path;

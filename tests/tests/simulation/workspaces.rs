@@ -1,6 +1,5 @@
 //! Workspaces through reclaims, lost events, dying functions and throttled calls: what was sealed is never lost, and
 //! nothing is left behind. The watch in `simulation/watch.rs` looks after every happening.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! What the deployed functions write: log lines that name sweep, trial and attempt, and figures that CloudWatch reads,
 //! each once though its event comes twice. The real binaries, with the log format that `infra/control-plane.yaml` sets.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -3,8 +3,7 @@
 //! still submitted, once.
 //!
 //! By default every point is visited once. For more:
-//! `KILL_RUNS=1000 cargo test -p spotsweep-tests --test kill -- --nocapture`
-#![allow(missing_docs, clippy::unwrap_used)]
+//! `KILL_RUNS=1000 cargo test --workspace --test stack kill:: -- --nocapture`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -160,5 +159,5 @@ async fn recover(account: &Account, dropped: &Dropped, run: usize, lease: Durati
 }
 
 fn reconcile_tick() -> Value {
-    serde_json::from_str(include_str!("../events/reconcile.json")).expect("a recorded event is JSON")
+    serde_json::from_str(include_str!("../../events/reconcile.json")).expect("a recorded event is JSON")
 }

@@ -1,5 +1,4 @@
 //! One dropped file version becomes exactly one submission, wherever a function dies.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! The commands for a sweep that runs or has ended, on one local stack: `logs`, `pull`, `export`, `report`, `retry`,
 //! `cancel`, `doctor`, as their users run them, and what they say to mistakes.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! `spotsweep watch` and `top` on the local stack: a small sweep, one of whose instances is taken, followed to its end
 //! by machines and by lines for people, and looked at in between.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fs;
 use std::time::Duration;

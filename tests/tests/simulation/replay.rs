@@ -1,5 +1,5 @@
 //! `spotsweep replay` on windows made by hand, with every figure worked out beside it.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+#![allow(clippy::print_stderr)]
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! Whatever is delivered late, twice or in another order, the same state is stored.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use serde_json::Value;
 use spotsweep_control_plane::sweep::{Stage, Sweep};

@@ -1,6 +1,5 @@
 //! `spotsweep redrive` on the local stack: what was lost to a dead-letter queue becomes a sweep after all; what cannot
 //! be mended stays where it is, and its reason is told.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::Duration;
 

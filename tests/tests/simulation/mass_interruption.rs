@@ -1,5 +1,4 @@
 //! A fleet under notice at once, with EC2's request limits: nobody is forgotten, and no request is wasted.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use spotsweep_simulation::mass_interruption::{Fleet, weather};
 

@@ -1,7 +1,7 @@
 //! What can be counted is held: AWS calls, units of the table, bytes, allocations. Unlike seconds they are the same on
 //! every machine, so a change that makes them more is seen here, and one that makes them less is asked to lower the
 //! ceiling. Seconds are the bench's (`cargo run --release --bin bench`).
-#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
+#![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! What `--help` says, of every command: `tests/help/<command>.txt`. `UPDATE_EXPECTED=1 cargo test -p spotsweep-tests
-//! --test commands_help` writes them anew.
-#![allow(missing_docs, clippy::unwrap_used)]
+//! What `--help` says, of every command: `tests/help/<command>.txt`. `UPDATE_EXPECTED=1 cargo test --workspace
+//! --test stack commands_help::` writes them again.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,5 @@
 //! A record's history in the table: every change is told once and in order, whether its entry lies in the record or in
 //! a page.
-#![allow(missing_docs, clippy::unwrap_used)]
 
 use jiff::{SignedDuration, Timestamp};
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};

@@ -1,6 +1,5 @@
 //! Planted defects, each of which breaks an invariant, are found by the simulation within a stated number of seeds,
-//! and made small. `cargo test -p spotsweep-tests --test defects -- --nocapture` prints the table.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+//! and made small. `cargo test --workspace --test simulation defects:: -- --nocapture` prints the table.
 
 use spotsweep_simulation::injected_bug::InjectedBug;
 use spotsweep_simulation::run::Simulation;

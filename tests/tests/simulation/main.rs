@@ -1,0 +1,14 @@
+//! The control plane over the World, on a virtual clock.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod budget;
+mod defects;
+mod events;
+mod mass_interruption;
+mod order;
+mod permissions;
+mod replay;
+mod scenarios;
+mod seeds;
+mod submission;
+mod workspaces;

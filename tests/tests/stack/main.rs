@@ -1,0 +1,22 @@
+//! The product in real processes: the functions on the local stack, the command, and the SDKs against the emulator.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod bad_input;
+mod commands;
+mod commands_help;
+mod counted;
+mod demo;
+mod deployed;
+mod example;
+mod executor;
+mod history;
+mod kill;
+mod reclaims;
+mod redrive;
+mod telemetry;
+mod watch;
+
+use std::sync::Mutex;
+
+/// For a test whose trainings must keep a notice of two seconds: no other one trains meanwhile.
+static TRAINING: Mutex<()> = Mutex::new(());
