@@ -22,7 +22,7 @@ use crate::notices::Notices;
 use crate::prepare::{Ready, prepare};
 use crate::record::{Recorded, Recording};
 use crate::reports::{self, News};
-use crate::seal::Sealer;
+use crate::seal::{AtEnd, Sealer};
 use crate::signals::Signals;
 use crate::stop::{Cause, Stop, interruption};
 use crate::upload::{UploadError, Uploader};
@@ -52,7 +52,7 @@ struct Trained {
     seconds: f64,
     recorded: Recorded,
     place: Workplace,
-    sealer: Option<Sealer>,
+    sealer: Option<(Sealer, AtEnd)>,
     uploading: (JoinHandle<Uploader>, oneshot::Sender<()>),
 }
 
@@ -140,6 +140,7 @@ impl Attempt<'_> {
             reports::report(claims, news, config.report_every, fence).await;
             std::future::pending().await
         };
+        let checkpoints = workspace.is_some().then(|| place.checkpoints.clone());
         let notices = workspace.is_some().then_some(notices);
         let stop = async {
             tokio::select! {
@@ -148,13 +149,14 @@ impl Attempt<'_> {
             }
         };
         let ended = tokio::select! {
-            ended = child.supervise(stop) => ended?,
+            ended = child.supervise(stop, checkpoints.as_deref()) => ended?,
             never = reporting => never,
         };
+        let at_end = AtEnd::now(ended.open.clone(), ended.was_killed());
         let seconds = started.elapsed().as_secs_f64();
         let recorded = recording.finish().await;
         let sealer = match sealing {
-            Some(sealing) => Some(sealing.stop().await.map_err(|source| Failure::System("seal", source))?),
+            Some(sealing) => Some((sealing.stop().await.map_err(|source| Failure::System("seal", source))?, at_end)),
             None => None,
         };
         Ok(Trained { ended, seconds, recorded, place, sealer, uploading })

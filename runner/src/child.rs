@@ -3,20 +3,24 @@
 //! The runner waits for *any* child rather than for this one: as process 1 of a container it
 //! inherits every orphan, and reaping them is the same system call.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{self, SignalKind, signal};
+use tokio::time::sleep;
 
 use crate::descendants;
 use crate::exit::Failure;
 use crate::launch;
 use crate::log::say;
 use crate::stop::Stop;
+use crate::stopping::{Step, Stopping, TICK};
 use crate::user::User;
 
 /// A running training command, the leader of its own process group.
@@ -33,6 +37,15 @@ pub(crate) struct Ended {
     pub(crate) code: i32,
     /// Absent where it ended by itself.
     pub(crate) stop: Option<Stop>,
+    /// What it had open for writing shortly before it ended, where it was stopped.
+    pub(crate) open: BTreeSet<PathBuf>,
+}
+
+impl Ended {
+    /// Whether a signal has ended it.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.code > 128
+    }
 }
 
 impl Child {
@@ -63,32 +76,52 @@ impl Child {
         Ok((child, stdout, stderr))
     }
 
-    /// Waits for the end; on the way stops the command when `stop` says so. Whatever it has left
-    /// running is killed.
-    pub(crate) async fn supervise(mut self, stop: impl Future<Output = Stop>) -> Result<Ended, Failure> {
-        let (code, stop) = tokio::select! {
-            code = self.wait() => (code, None),
-            stop = stop => (self.stop(&stop).await, Some(stop)),
+    /// Waits for the end; on the way stops the command when `stop` says so. Whatever it has left running is killed.
+    /// `checkpoints` is the folder of checkpoints on a workspace.
+    pub(crate) async fn supervise(
+        mut self,
+        stop: impl Future<Output = Stop>,
+        checkpoints: Option<&Path>,
+    ) -> Result<Ended, Failure> {
+        let (code, stop, open) = tokio::select! {
+            code = self.wait() => (code?, None, BTreeSet::new()),
+            stop = stop => self.stop(stop, checkpoints).await?,
         };
-        self.kill_group(Signal::KILL);
+        self.kill_group();
         if !descendants::kill().await {
             say("something that the command started cannot be killed");
         }
-        Ok(Ended { code: code?, stop })
+        Ok(Ended { code, stop, open })
     }
 
-    async fn stop(&mut self, stop: &Stop) -> Result<i32, Failure> {
-        let grace = stop.grace;
-        say(&format!("stopping the command with signal {}, {grace:.1?} of grace", stop.signal.as_raw()));
-        self.kill_group(stop.signal);
-        match tokio::time::timeout(grace, self.wait()).await {
-            Ok(code) => code,
-            Err(_elapsed) => {
-                say("the grace is over: killing the command");
-                self.kill_group(Signal::KILL);
-                self.wait().await
+    /// Its exit code, `stop` unless it has finished by itself, and what was open for writing at its end.
+    async fn stop(
+        &mut self,
+        stop: Stop,
+        checkpoints: Option<&Path>,
+    ) -> Result<(i32, Option<Stop>, BTreeSet<PathBuf>), Failure> {
+        say(&format!("stopping the command with signal {}, {:.1?} of grace", stop.signal.as_raw(), stop.grace));
+        let mut stopping = Stopping::new(&stop, self.pid.as_raw_nonzero().get(), checkpoints);
+        loop {
+            self.reap()?;
+            match stopping.step(self.code.is_some()) {
+                Step::Ended => break,
+                Step::Kill => {
+                    self.kill_group();
+                    break;
+                }
+                Step::Wait => {
+                    tokio::select! {
+                        _ = self.changes.recv() => {}
+                        () = sleep(TICK) => {}
+                    }
+                }
             }
         }
+        let finished = !stopping.has_asked() && self.code == Some(0);
+        let open = stopping.into_open_files();
+        let code = self.wait().await?;
+        Ok((code, (!finished).then_some(stop), open))
     }
 
     async fn wait(&mut self) -> Result<i32, Failure> {
@@ -103,20 +136,20 @@ impl Child {
 
     /// Takes every ended child, ours and adopted ones.
     fn reap(&mut self) -> Result<(), Failure> {
-        while self.code.is_none() {
+        loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.pid => self.code = code(status),
                 Ok(Some(_orphan)) => {}
-                Ok(None) => break,
+                Ok(None) | Err(Errno::CHILD) => break,
                 Err(errno) => return Err(Failure::System("wait for the command", errno.into())),
             }
         }
         Ok(())
     }
 
-    fn kill_group(&self, signal: Signal) {
-        // The only way to fail is that nobody is left.
-        let _ = kill_process_group(self.pid, signal);
+    fn kill_group(&self) {
+        // Fails only where none of the group is left.
+        let _ = kill_process_group(self.pid, Signal::KILL);
     }
 }
 

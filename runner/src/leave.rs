@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::claim::{Answer, Claims};
 use crate::log::say;
 use crate::metrics::Figures;
-use crate::seal::Sealer;
+use crate::seal::{AtEnd, Sealer};
 use crate::workspace::Workspace;
 
 /// The word that the trial is free is worth this much time even when none is left: without it,
@@ -19,7 +19,7 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// Writes everything out, seals it, unmounts. By then the command and all that it has started
 /// are gone. What comes back is the seal, if it holds: nobody may be left who could write.
-pub(crate) async fn close(workspace: Workspace, sealer: Option<Sealer>, deadline: Instant) -> Option<Seal> {
+pub(crate) async fn close(workspace: Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: Instant) -> Option<Seal> {
     match timeout_at(deadline, close_orderly(workspace, sealer, deadline)).await {
         Ok(Ok(seal)) => seal,
         Ok(Err(error)) => {
@@ -33,7 +33,11 @@ pub(crate) async fn close(workspace: Workspace, sealer: Option<Sealer>, deadline
     }
 }
 
-async fn close_orderly(workspace: Workspace, sealer: Option<Sealer>, deadline: Instant) -> io::Result<Option<Seal>> {
+async fn close_orderly(
+    workspace: Workspace,
+    sealer: Option<(Sealer, AtEnd)>,
+    deadline: Instant,
+) -> io::Result<Option<Seal>> {
     let sealed = seal(&workspace, sealer, deadline).await;
     // Whatever became of the seal, the volume must be free.
     if workspace.unmount().await? {
@@ -45,16 +49,16 @@ async fn close_orderly(workspace: Workspace, sealer: Option<Sealer>, deadline: I
     reopened.map(|()| None)
 }
 
-async fn seal(workspace: &Workspace, sealer: Option<Sealer>, deadline: Instant) -> io::Result<Option<Sealer>> {
+async fn seal(workspace: &Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: Instant) -> io::Result<Option<Sealer>> {
     workspace.sync().await?;
-    let Some(mut sealer) = sealer else {
+    let Some((mut sealer, at_end)) = sealer else {
         return Ok(None);
     };
     // Half of what is left is for reading; the rest is for unmounting, and for what goes slowly.
     let now = Instant::now();
     let reading_ends = now + deadline.saturating_duration_since(now) / 2;
     let sealing = tokio::task::spawn_blocking(move || {
-        sealer.finish(reading_ends.into_std())?;
+        sealer.finish(&at_end, reading_ends.into_std())?;
         Ok::<_, io::Error>(sealer)
     });
     sealing.await?.map(Some)

@@ -4,6 +4,7 @@
 //! `spotsweep-runner [--] COMMAND…` — the flow stands in [`attempt`], exit codes in [`exit`].
 
 mod attempt;
+mod checkpoint_watch;
 mod child;
 mod claim;
 mod clients;
@@ -22,12 +23,15 @@ mod parameters;
 mod place;
 mod prepare;
 mod privileges;
+mod processes;
 mod record;
 mod reports;
 mod seal;
 mod signals;
 mod start;
 mod stop;
+mod stop_targets;
+mod stopping;
 mod surroundings;
 mod upload;
 mod user;

@@ -4,6 +4,7 @@
 //! and then; when it has stopped, everything is. The next attempt holds what it finds against the
 //! seal, and puts aside, never away, what is not whole, so that training finds the checkpoint before.
 
+mod at_end;
 mod files;
 mod judge;
 mod record;
@@ -22,7 +23,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
 
-use self::files::{Stamp, hash, walk};
+pub(crate) use self::at_end::AtEnd;
+pub(crate) use self::files::{Stamp, is_unfinished, newest, walk_all};
+use self::files::{hash, looks_torn, walk};
 use self::judge::Judge;
 use self::record::{Record, Sealed};
 use crate::log::say;
@@ -137,7 +140,7 @@ impl Sealer {
                 path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())?;
             }
             let sha256 = hash(&path, stamp.bytes)?;
-            Ok((Stamp::of(&fs::metadata(&path)?) == stamp).then_some(Sealed { stamp, sha256 }))
+            Ok((Stamp::of(&fs::metadata(&path)?) == stamp).then_some(Sealed { stamp, sha256, doubtful: false }))
         };
         read().or_else(|error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Ok(None),
@@ -145,14 +148,21 @@ impl Sealer {
         })
     }
 
-    /// The last seal, when the command has stopped and everything is written out: of all files,
-    /// newest first. What is not read by the `deadline` is left out, and the seal is not final.
-    pub(crate) fn finish(&mut self, deadline: Instant) -> io::Result<()> {
+    /// The last seal, when the command has stopped and everything is written out: of all files, newest first. What is
+    /// not read by the `deadline` is left out, and the seal is not final. A hash proves that bytes are unchanged, not
+    /// that all were written: a file that the command was writing `at_end` is left out where it is cut off by its
+    /// format, and sealed as doubtful where its format does not say.
+    pub(crate) fn finish(&mut self, at_end: &AtEnd, deadline: Instant) -> io::Result<()> {
         let mut found: Vec<_> = walk(&self.checkpoints)?.into_iter().collect();
         found.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.modified_ns));
         let mut files = BTreeMap::new();
         let mut last = true;
         for (path, stamp) in found {
+            let doubtful = at_end.was_writing(&self.checkpoints.join(&path), stamp);
+            if doubtful && looks_torn(&self.checkpoints.join(&path), stamp.bytes)? {
+                say(&format!("checkpoint file {path} was being written when the command ended, and is incomplete"));
+                continue;
+            }
             let known = self.record.files.get(&path).filter(|sealed| sealed.stamp == stamp);
             let sealed = match known {
                 Some(known) => Some(known.clone()),
@@ -160,7 +170,7 @@ impl Sealer {
                 None => self.seal_one(&path, stamp)?,
             };
             last &= sealed.is_some();
-            files.extend(sealed.map(|sealed| (path, sealed)));
+            files.extend(sealed.map(|sealed| (path, Sealed { doubtful, ..sealed })));
         }
         if !last {
             say("some checkpoints could not be sealed in time: the next attempt judges them by themselves");

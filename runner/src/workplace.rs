@@ -22,7 +22,8 @@ pub(crate) struct Workplace {
     storage: PathBuf,
     /// `<root>/storage/<index>`: what is collected.
     pub(crate) output: PathBuf,
-    checkpoints: PathBuf,
+    /// Where the command saves its checkpoints.
+    pub(crate) checkpoints: PathBuf,
     datasets: PathBuf,
     /// The training code, and where the command runs.
     pub(crate) code: Option<PathBuf>,

@@ -4,6 +4,7 @@
 mod code;
 mod disk;
 mod privileges;
+mod trees;
 mod workspace;
 mod world;
 

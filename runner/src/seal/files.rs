@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -19,15 +19,30 @@ const UNFINISHED_START: &str = "tmp-";
 /// Accelerate and Ray name them.
 const CHECKPOINT_FOLDERS: [&str; 8] =
     ["checkpoint", "ckpt", "step", "global_step", "epoch", "iter", "iteration", "model_step"];
-/// Zip files, which `torch.save` and `numpy.savez` write, begin and end with these.
+/// Endings of the names of files that hold weights or a state, and are never empty.
+const WEIGHTS: [&str; 15] = [
+    "bin",
+    "ckpt",
+    "h5",
+    "hdf5",
+    "joblib",
+    "keras",
+    "msgpack",
+    "npy",
+    "npz",
+    "onnx",
+    "pickle",
+    "pkl",
+    "pt",
+    "pth",
+    "safetensors",
+];
+/// Zip files, which `torch.save` and `numpy.savez` write, begin with these.
 const ZIP_START: [u8; 4] = *b"PK\x03\x04";
-const ZIP_END: [u8; 4] = *b"PK\x05\x06";
-/// The end record, and the longest comment that may follow it.
-const ZIP_END_BYTES: u64 = 22 + 65_535;
 
 /// Tells one content of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     pub(super) bytes: u64,
     /// Since 1970.
     pub(super) modified_ns: i64,
@@ -48,6 +63,13 @@ impl Stamp {
 /// Every regular file below `folder` by its path there, but for unfinished ones and names that are
 /// not UTF-8, which JSON cannot hold. What goes away meanwhile is passed over.
 pub(super) fn walk(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
+    let mut found = walk_all(folder)?;
+    found.retain(|path, _| !path.split('/').any(is_unfinished));
+    Ok(found)
+}
+
+/// Like [`walk`], with the unfinished ones.
+pub(crate) fn walk_all(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
@@ -60,7 +82,6 @@ pub(super) fn walk(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
             let name = path.strip_prefix(folder).ok().and_then(Path::to_str);
             match name {
-                Some(name) if is_unfinished(name) => {}
                 Some(_) if metadata.is_dir() => folders.push(path),
                 Some(name) if metadata.is_file() => {
                     found.insert(name.to_owned(), Stamp::of(&metadata));
@@ -72,7 +93,8 @@ pub(super) fn walk(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     Ok(found)
 }
 
-fn is_unfinished(path: &str) -> bool {
+/// Whether a file goes by a name under which programs write what they later rename.
+pub(crate) fn is_unfinished(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with(UNFINISHED_START) || UNFINISHED.iter().any(|end| name.ends_with(end))
 }
@@ -91,7 +113,7 @@ pub(super) fn checkpoint(path: &str) -> &str {
 }
 
 /// The most recently modified checkpoint; of several at one moment, the last by name.
-pub(super) fn newest<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Option<String> {
+pub(crate) fn newest<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Option<String> {
     let newest = files.map(|(path, stamp)| (stamp.modified_ns, checkpoint(path))).max()?;
     Some(newest.1.to_owned())
 }
@@ -111,14 +133,14 @@ pub(super) fn hash(path: &Path, bytes: u64) -> io::Result<String> {
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What a file that nobody has sealed says about itself: empty, or a zip without its end.
+/// What an unsealed file says about itself: weights without content, or a zip without its end.
 pub(super) fn looks_torn(path: &Path, bytes: u64) -> io::Result<bool> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // Hidden ones are marks, which are empty as a rule.
     if bytes == 0 {
-        return Ok(!name.starts_with('.'));
+        // An empty file of another name is a mark that its folder is complete.
+        let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        return Ok(WEIGHTS.contains(&ending.as_str()));
     }
-    Ok(is_zip(path)? && !has_zip_end(path, bytes)?)
+    Ok(is_zip(path)? && !is_whole_zip(path)?)
 }
 
 fn is_zip(path: &Path) -> io::Result<bool> {
@@ -127,20 +149,8 @@ fn is_zip(path: &Path) -> io::Result<bool> {
     Ok(start == ZIP_START)
 }
 
-fn has_zip_end(path: &Path, bytes: u64) -> io::Result<bool> {
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(bytes.saturating_sub(ZIP_END_BYTES)))?;
-    let mut end = Vec::new();
-    file.take(ZIP_END_BYTES).read_to_end(&mut end)?;
-    Ok(end.windows(ZIP_END.len()).any(|window| window == ZIP_END))
-}
-
-/// Whether a file is a zip whose every entry has the checksum that it was written with: that is
-/// proof of its being whole, whatever else is known.
-pub(super) fn is_whole_zip(path: &Path) -> io::Result<bool> {
-    if !is_zip(path)? {
-        return Ok(false);
-    }
+/// Whether every entry of a zip has the checksum that it was written with.
+fn is_whole_zip(path: &Path) -> io::Result<bool> {
     let Ok(mut archive) = zip::ZipArchive::new(File::open(path)?) else {
         return Ok(false);
     };
@@ -148,7 +158,7 @@ pub(super) fn is_whole_zip(path: &Path) -> io::Result<bool> {
     // Reading an entry to its end compares its checksum.
     let mut is_whole =
         |index| archive.by_index(index).is_ok_and(|mut entry| io::copy(&mut entry, &mut io::sink()).is_ok());
-    Ok(count > 0 && (0..count).all(&mut is_whole))
+    Ok((0..count).all(&mut is_whole))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use super::files::{Stamp, checkpoint, hash, is_whole_zip, looks_torn};
+use super::files::{Stamp, checkpoint, hash, looks_torn};
 use super::record::{Record, Sealed};
 
 /// Files are read again, newest first, up to so many bytes: a volume that was made from a
@@ -89,24 +89,14 @@ impl Judge<'_> {
         let untouched = now.bytes == then.bytes && now.modified_ns == then.modified_ns;
         let trusted = untouched && !read_again && (same_inode || !self.same_inodes);
         if trusted || (now.bytes == then.bytes && hash(&file, now.bytes)? == sealed.sha256) {
-            return Ok(Verdict::Sealed(Sealed { stamp: now, sha256: sealed.sha256.clone() }));
+            return Ok(Verdict::Sealed(Sealed { stamp: now, ..sealed.clone() }));
         }
         if seal.last {
             // Nobody has written since.
             return Ok(Verdict::Torn);
         }
-        let shorter = now.bytes < then.bytes;
-        // Put in place by rename, so whole when that happened.
-        let replaced = self.same_inodes && !same_inode;
-        if replaced || is_whole_zip(&file)? {
-            return by_itself();
-        }
-        if now.bytes == 0 || shorter {
-            return Ok(Verdict::Torn);
-        }
-        // Of a copy it is not known whether it was replaced or written over.
-        let appended = || Ok::<_, io::Error>(now.bytes > then.bytes && hash(&file, then.bytes)? == sealed.sha256);
-        if !self.same_inodes || appended()? { by_itself() } else { Ok(Verdict::Torn) }
+        // The command went on after the seal: what differs from it is newer, not worse.
+        if now.bytes == 0 && then.bytes > 0 { Ok(Verdict::Torn) } else { by_itself() }
     }
 }
 

@@ -34,6 +34,9 @@ pub(super) struct Sealed {
     pub(super) stamp: Stamp,
     /// Of the content, in hexadecimal digits.
     pub(super) sha256: String,
+    /// Whether it may be incomplete: it was being written when its writer ended, and its format does not say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) doubtful: bool,
 }
 
 impl Record {

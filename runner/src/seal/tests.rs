@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::fs::{FileTimes, OpenOptions};
 use std::io::Write;
 
@@ -61,10 +62,36 @@ impl Bench {
     fn seal(&mut self, last: bool) {
         let (mut sealer, _) = self.resume();
         if last {
-            sealer.finish(Instant::now() + SOON).unwrap();
+            sealer.finish(&at_rest(), Instant::now() + SOON).unwrap();
         } else {
             assert!(sealer.seal_resting(QUIET).unwrap());
         }
+    }
+}
+
+/// The command has ended by itself, and closed everything before.
+fn at_rest() -> AtEnd {
+    AtEnd::now(BTreeSet::new(), false)
+}
+
+#[test]
+fn what_was_being_written_at_the_end_is_judged_by_its_format() {
+    let zip = zip_of(&[7; 1000]);
+    // Content, whether it is sealed, whether it is doubtful.
+    let cases: [(&[u8], bool, bool); 3] = [(&zip[..100], false, false), (&zip, true, true), (b"a pickle?", true, true)];
+    for (content, is_sealed, is_doubtful) in cases {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        bench.write("old.pt", &zip);
+        bench.write("new.pt", content);
+        // A look that comes between two writes may seal it meanwhile.
+        sealer.seal_resting(QUIET).unwrap();
+        let at_end = AtEnd::now(BTreeSet::from([bench.at("new.pt")]), true);
+        sealer.finish(&at_end, Instant::now() + SOON).unwrap();
+        let sealed = sealer.record.files.get("new.pt");
+        assert_eq!((sealed.is_some(), sealed.is_some_and(|file| file.doubtful)), (is_sealed, is_doubtful));
+        let torn = if is_sealed { vec![] } else { vec!["new.pt".to_owned()] };
+        assert_eq!(bench.resume().1.torn, torn);
     }
 }
 
@@ -115,29 +142,28 @@ impl Event {
 }
 
 #[test]
-fn what_differs_from_the_seal_is_torn_unless_it_was_replaced() {
-    // What happened; whether it is torn after the last seal, and after a running one on a disk
-    // and in a folder.
+fn what_differs_from_a_running_seal_is_judged_like_any_newer_file() {
+    // What happened; whether it is torn after the last seal, and after a running one.
     let cases = [
-        (Event::Nothing, false, false, false),
-        (Event::Truncated, true, true, true),
-        (Event::Emptied, true, true, true),
-        (Event::SameSizeOverwritten, true, true, false),
-        (Event::Grown, true, false, false),
-        (Event::LongerOverwritten, true, true, false),
-        (Event::OverwrittenByZip, true, false, false),
-        (Event::OverwrittenByTornZip, true, true, true),
-        (Event::Replaced, true, false, false),
-        (Event::ReplacedByShorter, true, false, true),
-        (Event::ReplacedByEmpty, true, true, true),
-        (Event::Touched, false, false, false),
+        (Event::Nothing, false, false),
+        (Event::Truncated, true, false),
+        (Event::Emptied, true, true),
+        (Event::SameSizeOverwritten, true, false),
+        (Event::Grown, true, false),
+        (Event::LongerOverwritten, true, false),
+        (Event::OverwrittenByZip, true, false),
+        (Event::OverwrittenByTornZip, true, true),
+        (Event::Replaced, true, false),
+        (Event::ReplacedByShorter, true, false),
+        (Event::ReplacedByEmpty, true, true),
+        (Event::Touched, false, false),
     ];
-    for (event, torn_after_last, torn_on_disk, torn_in_folder) in cases {
+    for (event, torn_after_last, torn_after_running) in cases {
         for (last, is_disk, torn) in [
             (true, true, torn_after_last),
             (true, false, torn_after_last),
-            (false, true, torn_on_disk),
-            (false, false, torn_in_folder),
+            (false, true, torn_after_running),
+            (false, false, torn_after_running),
         ] {
             let what = format!("{event:?}, last {last}, disk {is_disk}");
             let mut bench = Bench::new(is_disk);
@@ -242,7 +268,7 @@ fn the_seal_follows_a_rotation_and_reads_only_what_changed() {
     // The same size and time stand for the same content: it is not read again.
     let known = sealer.record.files["epoch-3"].clone();
     sealer.record.files.insert("epoch-3".into(), Sealed { sha256: "kept".into(), ..known });
-    sealer.finish(Instant::now() + SOON).unwrap();
+    sealer.finish(&at_rest(), Instant::now() + SOON).unwrap();
     assert_eq!(sealer.record.files["epoch-3"].sha256, "kept");
     let expected = Seal { files: 2, bytes: 23, newest: Some("epoch-2".into()) };
     assert_eq!(sealer.summary(), Some(expected));
@@ -253,12 +279,12 @@ fn a_seal_that_ran_out_of_time_is_not_the_last_word() {
     let mut bench = Bench::new(true);
     let (mut sealer, _) = bench.resume();
     bench.write("new", b"content");
-    sealer.finish(Instant::now()).unwrap();
+    sealer.finish(&at_rest(), Instant::now()).unwrap();
     assert_eq!(sealer.summary(), None);
     assert_eq!(bench.resume().1, Found { newest: Some("new".into()), ..Found::default() });
     // Neither is one that was taken back.
     let (mut sealer, _) = bench.resume();
-    sealer.finish(Instant::now() + SOON).unwrap();
+    sealer.finish(&at_rest(), Instant::now() + SOON).unwrap();
     sealer.reopen().unwrap();
     bench.replace("new", b"written by somebody else");
     assert_eq!(bench.resume().1.torn, [""; 0]);

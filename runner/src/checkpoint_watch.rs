@@ -1,0 +1,95 @@
+//! Waits for the end of a training's next checkpoint.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::seal::{Stamp, is_unfinished, newest, walk_all};
+
+/// A checkpoint is complete when none of its files is open for writing, and nothing has changed for an eighth of the
+/// time that is left, within these bounds: libraries write a checkpoint file by file, with some computing between them.
+const QUIET: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
+
+/// Endings of the names of logs.
+const LOGS: [&str; 4] = [".csv", ".jsonl", ".log", ".txt"];
+
+/// Compares what lies in the folder of checkpoints with what lay there.
+pub(crate) struct CheckpointWatch {
+    folder: PathBuf,
+    first: BTreeMap<String, Stamp>,
+    last: BTreeMap<String, Stamp>,
+    /// When `last` was different the last time.
+    changed: Instant,
+    /// Whether something was written since the beginning.
+    wrote: bool,
+}
+
+impl CheckpointWatch {
+    pub(crate) fn new(folder: PathBuf, now: Instant) -> Self {
+        let first = walk_all(&folder).unwrap_or_default();
+        Self { folder, last: first.clone(), first, changed: now, wrote: false }
+    }
+
+    /// The checkpoint that has been completed since the beginning. `open` are the files that are open for
+    /// writing; there is time `until` then.
+    pub(crate) fn look(&mut self, open: &BTreeSet<PathBuf>, now: Instant, until: Instant) -> Option<String> {
+        let files = walk_all(&self.folder).unwrap_or_default();
+        let folder = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
+        let is_written = open.iter().any(|path| path.starts_with(&folder));
+        if files != self.last || is_written {
+            self.changed = now;
+            self.wrote = true;
+            self.last = files;
+            return None;
+        }
+        let quiet = (until.duration_since(now) / 8).clamp(QUIET.0, QUIET.1);
+        let is_quiet = self.wrote && now.duration_since(self.changed) >= quiet;
+        let is_news = |path: &str, stamp| self.first.get(path) != Some(stamp) && !is_unfinished(path) && !is_log(path);
+        let changed = || self.last.iter().filter(|(path, stamp)| is_news(path, *stamp));
+        is_quiet.then(|| newest(changed().map(|(path, stamp)| (path.as_str(), *stamp)))).flatten()
+    }
+}
+
+/// A file that is written while the training goes on, beside its checkpoints.
+fn is_log(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.contains(".tfevents.") || LOGS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_checkpoint_is_complete_when_it_is_closed_and_quiet() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("old"), "whole").unwrap();
+        let mut now = Instant::now();
+        let mut watch = CheckpointWatch::new(folder.path().to_owned(), now);
+        let none = BTreeSet::new();
+        let left = QUIET.1 * 8;
+        let mut look = |open: &BTreeSet<PathBuf>, wait: Duration| {
+            now += wait;
+            watch.look(open, now, now + left)
+        };
+        assert_eq!(look(&none, QUIET.1 * 10), None, "nothing was written");
+        for name in ["log.csv", "new.tmp"] {
+            fs::write(at(name), "ha").unwrap();
+            assert_eq!(look(&none, QUIET.1), None);
+            assert_eq!(look(&none, QUIET.1), None, "{name} is no checkpoint");
+        }
+        fs::write(at("new"), "ha").unwrap();
+        let open = BTreeSet::from([at("new").canonicalize().unwrap()]);
+        assert_eq!(look(&open, QUIET.1), None);
+        assert_eq!(look(&open, QUIET.1), None, "it is still open");
+        fs::write(at("new"), "half and half").unwrap();
+        assert_eq!(look(&none, QUIET.1), None);
+        assert_eq!(look(&none, QUIET.1 / 2), None, "another file may follow");
+        assert_eq!(look(&none, QUIET.1 / 2), Some("new".into()));
+    }
+}

@@ -1,0 +1,200 @@
+//! What `/proc` says about the processes below the runner (proc(5)).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+
+/// Functions of the kernel in which a process sleeps that waits for the end of a child: wait4(2) and waitid(2).
+const WAITS: &str = "do_wait";
+/// Numbers of wait4(2) and waitid(2), for kernels that do not name the function.
+const WAIT_CALLS: [&str; 2] = if cfg!(target_arch = "aarch64") { ["260", "95"] } else { ["61", "247"] };
+/// A shell runs a trap only when its foreground command has ended (bash(1), "Signals").
+const SHELLS: [&str; 7] = ["ash", "bash", "busybox", "dash", "fish", "ksh", "zsh"];
+/// Programs that start another one and pass signals on to it. timeout(1) and dumb-init send them to a whole process
+/// group, in which they end a training's data loaders as well.
+const FORWARDERS: [&str; 13] = [
+    "catatonit",
+    "dumb-init",
+    "env",
+    "make",
+    "nice",
+    "nohup",
+    "script",
+    "setsid",
+    "stdbuf",
+    "sudo",
+    "timeout",
+    "tini",
+    "xargs",
+];
+
+/// Tells a process from a later one with the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id {
+    pub(crate) pid: i32,
+    /// Clock ticks from the kernel's start to the process's.
+    started: u64,
+}
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) id: Id,
+    pub(crate) parent: i32,
+    /// Signals with a handler, and those that a thread takes by sigwait(3): bit 0 is signal 1.
+    handled: u64,
+    /// Whether its main thread waits for the end of a child.
+    pub(crate) waits: bool,
+    /// The program's name.
+    program: String,
+}
+
+impl Process {
+    /// Whether it reacts to `signal` in a way of its own.
+    pub(crate) fn handles(&self, signal: Signal) -> bool {
+        let bit = u32::try_from(signal.as_raw() - 1).unwrap_or(u32::MAX);
+        self.handled.checked_shr(bit).unwrap_or(0) & 1 == 1
+    }
+
+    /// Whether it is a shell.
+    pub(crate) fn is_shell(&self) -> bool {
+        SHELLS.contains(&self.program.as_str()) || self.program == "sh"
+    }
+
+    /// Whether its program does nothing but start another one and pass signals on.
+    pub(crate) fn is_forwarder(&self) -> bool {
+        FORWARDERS.contains(&self.program.as_str())
+    }
+}
+
+/// Every living process of the machine or the container.
+pub(crate) fn all() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// Whether the process lives. One that has ended and was not waited for does not.
+pub(crate) fn lives(id: Id) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", id.pid));
+    stat.ok().and_then(|stat| Stat::parse(&stat)).is_some_and(|stat| stat.id == id && !stat.ended)
+}
+
+/// The ids of all below `ancestor`.
+pub(crate) fn below(ancestor: i32, processes: &[Process]) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    let mut generation = vec![ancestor];
+    while let Some(parent) = generation.pop() {
+        let children = processes.iter().filter(|process| process.parent == parent);
+        generation.extend(children.map(|process| process.id.pid).filter(|pid| found.insert(*pid)));
+    }
+    found
+}
+
+/// The files that a process has open for writing.
+pub(crate) fn written_files(pid: i32) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return Vec::new();
+    };
+    let is_written = |name: &str| {
+        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{name}")).unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        // Octal; the last two bits are the access mode: 0 reads, 1 writes, 2 does both.
+        flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & 3 != 0)
+    };
+    let open = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_written));
+    open.filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
+}
+
+fn read(pid: i32) -> Option<Process> {
+    let file = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
+    let stat = Stat::parse(&file("stat").ok()?).filter(|stat| !stat.ended)?;
+    let status = file("status").ok()?;
+    let mask = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
+    };
+    let sleeps_in = file("wchan").unwrap_or_default();
+    let call = file("syscall").unwrap_or_default();
+    let waits = sleeps_in.contains(WAITS) || call.split(' ').next().is_some_and(|call| WAIT_CALLS.contains(&call));
+    let executable = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let program = executable.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap_or(stat.name);
+    // A signal that is blocked and ignored has no taker.
+    let handled = mask("SigCgt:") | (mask("SigBlk:") & !mask("SigIgn:"));
+    Some(Process { id: stat.id, parent: stat.parent, handled, waits, program })
+}
+
+/// `pid (name) state parent …`; the name may hold anything, parentheses too.
+struct Stat {
+    id: Id,
+    name: String,
+    parent: i32,
+    ended: bool,
+}
+
+/// The start time's place among the fields that follow the name.
+const STARTED: usize = 19;
+
+impl Stat {
+    fn parse(stat: &str) -> Option<Self> {
+        let (before, rest) = stat.rsplit_once(") ")?;
+        let (pid, name) = before.split_once(" (")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        Some(Self {
+            id: Id { pid: pid.parse().ok()?, started: fields.get(STARTED)?.parse().ok()? },
+            name: name.to_owned(),
+            parent: fields.get(1)?.parse().ok()?,
+            ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+        })
+    }
+}
+
+/// Processes made up for tests.
+#[cfg(test)]
+pub(crate) fn made_up(pid: i32, parent: i32, program: &str, handled: &[Signal], waits: bool) -> Process {
+    let handled = handled.iter().map(|signal| 1 << (signal.as_raw() - 1)).sum();
+    Process { id: Id { pid, started: 1 }, parent, handled, waits, program: program.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        let rest = "0 0 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
+        for (stat, expected) in [
+            (format!("12 (sh) S 7 {rest}"), Some((12, "sh", 7, false))),
+            (format!("13 (a) S 9) (b) Z 12 {rest}"), Some((13, "a) S 9) (b", 12, true))),
+            (String::new(), None),
+            ("12 (sh) S 7".to_owned(), None),
+        ] {
+            let stat = Stat::parse(&stat);
+            let seen = stat.as_ref().map(|stat| (stat.id.pid, stat.name.as_str(), stat.parent, stat.ended));
+            assert_eq!(seen, expected);
+            assert!(stat.is_none_or(|stat| stat.id.started == 777));
+        }
+    }
+
+    #[test]
+    fn descendants_are_found_over_generations() {
+        let pairs = [(5, 1), (6, 5), (7, 6), (8, 1), (9, 7)];
+        let processes = pairs.map(|(pid, parent)| made_up(pid, parent, "x", &[], false));
+        assert_eq!(below(5, &processes), BTreeSet::from([6, 7, 9]));
+        assert_eq!(below(9, &processes), BTreeSet::new());
+    }
+
+    #[test]
+    fn this_process_is_seen_with_the_file_that_it_writes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let found = read(own).unwrap();
+        assert!(lives(found.id) && !found.waits && !found.is_shell() && !found.is_forwarder());
+        assert!(!lives(Id { started: 0, ..found.id }), "another process of the same number");
+        assert!(written_files(own).contains(&file.path().to_owned()));
+    }
+}

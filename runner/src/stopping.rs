@@ -1,0 +1,130 @@
+//! From the request to stop until nothing of the command runs that is worth waiting for.
+//!
+//! What handles the stop signal is asked to end, and gets the whole grace, with all that it waits for. Where nothing
+//! handles it, an early end would save nothing: the training runs on, its next checkpoint is completed, and then it is
+//! killed. See "When the instance is taken" in docs/training.md.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, kill_process};
+use tokio::time::Instant;
+
+use crate::checkpoint_watch::CheckpointWatch;
+use crate::log::say;
+use crate::processes::{self, Id, Process};
+use crate::stop::Stop;
+use crate::stop_targets::targets;
+
+/// How often the processes and the checkpoints are looked at.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+
+/// What is to be done about the command now.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It is still worth waiting for.
+    Wait,
+    /// It has ended, and all that was asked to.
+    Ended,
+    /// It is to be killed.
+    Kill,
+}
+
+/// A stop that is under way.
+pub(crate) struct Stopping<'a> {
+    stop: &'a Stop,
+    /// The command.
+    root: i32,
+    until: Instant,
+    asked: BTreeSet<Id>,
+    /// Whether only shells were asked: their command may not handle the signal.
+    only_shells: bool,
+    /// Absent where there is no checkpoint to wait for.
+    watch: Option<CheckpointWatch>,
+    /// What was open for writing at the last look at which anything lived.
+    open: BTreeSet<PathBuf>,
+}
+
+impl<'a> Stopping<'a> {
+    /// Starts to stop the command `root`, which writes its checkpoints to the folder `checkpoints` of a workspace.
+    pub(crate) fn new(stop: &'a Stop, root: i32, checkpoints: Option<&Path>) -> Self {
+        let watch = checkpoints.map(|folder| CheckpointWatch::new(folder.to_owned(), Instant::now()));
+        Self {
+            stop,
+            root,
+            until: Instant::now() + stop.grace,
+            asked: BTreeSet::new(),
+            only_shells: true,
+            watch,
+            open: BTreeSet::new(),
+        }
+    }
+
+    /// Whether anything was asked to end. A command that ends without that has ended by itself.
+    pub(crate) fn has_asked(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// The files that were open for writing shortly before the command ended or is killed: they may be cut off.
+    pub(crate) fn into_open_files(self) -> BTreeSet<PathBuf> {
+        self.open
+    }
+
+    /// Looks at everything once; to be repeated every [`TICK`]. `has_ended` says whether the command has.
+    pub(crate) fn step(&mut self, has_ended: bool) -> Step {
+        let processes = processes::all();
+        // A training that was asked may start others as it ends: those are not asked. One that was still being imported
+        // may get its handler only now.
+        if self.asked.is_empty() && !has_ended {
+            self.ask(&processes);
+        }
+        let open = open_files(self.root, &processes);
+        if !has_ended {
+            self.open = open;
+        }
+        if has_ended && self.asked.iter().all(|id| !processes::lives(*id)) {
+            return Step::Ended;
+        }
+        if Instant::now() >= self.until {
+            say("the grace is over: killing the command");
+            return Step::Kill;
+        }
+        if self.asked.is_empty() || self.only_shells {
+            return self.after_checkpoint();
+        }
+        Step::Wait
+    }
+
+    /// Nothing handles the signal.
+    fn after_checkpoint(&mut self) -> Step {
+        let Some(watch) = &mut self.watch else {
+            // Without a workspace nothing that it may still write reaches the next attempt.
+            return if self.asked.is_empty() { Step::Kill } else { Step::Wait };
+        };
+        match watch.look(&self.open, Instant::now(), self.until) {
+            Some(name) => {
+                say(&format!("checkpoint {name} is complete: killing the command, which does not handle the signal"));
+                Step::Kill
+            }
+            None => Step::Wait,
+        }
+    }
+
+    fn ask(&mut self, processes: &[Process]) {
+        for target in targets(self.root, processes, self.stop.signal) {
+            self.only_shells &= target.is_shell;
+            let pid = target.id.pid;
+            say(&format!("sending signal {} to process {pid}", self.stop.signal.as_raw()));
+            // Fails only where it has just ended.
+            let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, self.stop.signal));
+            self.asked.insert(target.id);
+        }
+    }
+}
+
+/// What the command and all below it have open for writing.
+fn open_files(root: i32, processes: &[Process]) -> BTreeSet<PathBuf> {
+    let below = processes::below(root, processes);
+    below.into_iter().chain([root]).flat_map(processes::written_files).collect()
+}
