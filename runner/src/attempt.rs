@@ -1,10 +1,10 @@
 //! One attempt at a trial, from the claim to its end or its release.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::Outputs;
+use spotsweep_protocol::claim::{Outputs, Rollback};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -20,6 +20,7 @@ use crate::log::say;
 use crate::metrics::Figures;
 use crate::notices::Notices;
 use crate::prepare::{Ready, prepare};
+use crate::progress;
 use crate::record::{Recorded, Recording};
 use crate::reports::{self, News};
 use crate::seal::{AtEnd, Sealer};
@@ -49,11 +50,24 @@ struct Attempt<'a> {
 /// The training command's end, and what it leaves.
 struct Trained {
     ended: Ended,
+    started: SystemTime,
     seconds: f64,
     recorded: Recorded,
     place: Workplace,
     sealer: Option<(Sealer, AtEnd)>,
     uploading: (JoinHandle<Uploader>, oneshot::Sender<()>),
+}
+
+impl Trained {
+    /// Puts the newest checkpoint aside, where the command has failed on it: without a new step, without a new
+    /// checkpoint.
+    fn roll_back(&mut self) -> std::io::Result<Option<Rollback>> {
+        let Some((sealer, _)) = &mut self.sealer else { return Ok(None) };
+        if sealer.has_new_checkpoint()? || progress::has_new_step(&self.place.metrics_record(), self.started)? {
+            return Ok(None);
+        }
+        sealer.roll_back(self.ended.code)
+    }
 }
 
 /// Runs the trial; returns the job's exit code: the command's own, unless the runner itself has
@@ -118,7 +132,7 @@ impl Attempt<'_> {
             close(workspace, None, deadline).await;
         }
         if let Failure::Interrupted(_) = failure {
-            release(&self.claims, &Figures::default(), None, deadline).await;
+            release(&self.claims, &Figures::default(), None, None, deadline).await;
         }
         failure
     }
@@ -127,7 +141,7 @@ impl Attempt<'_> {
     async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
         let Self { config, claims, signals, notices, workspace } = self;
         let Ready { command, variables, hidden, place, uploader, sealer } = ready;
-        let started = Instant::now();
+        let (started, started_at) = (Instant::now(), SystemTime::now());
         let (user, folder) = (config.user.as_ref(), place.code.as_deref());
         let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
         let (recording, figures) = Recording::start(stdout, stderr, &place)?;
@@ -159,7 +173,7 @@ impl Attempt<'_> {
             Some(sealing) => Some((sealing.stop().await.map_err(|source| Failure::System("seal", source))?, at_end)),
             None => None,
         };
-        Ok(Trained { ended, seconds, recorded, place, sealer, uploading })
+        Ok(Trained { ended, started: started_at, seconds, recorded, place, sealer, uploading })
     }
 
     /// Ends the attempt as its command has ended.
@@ -180,24 +194,45 @@ impl Attempt<'_> {
             // with 0 is not at its end (fact 37). One that is, resumes in the next attempt and ends at once.
             Some(Stop { cause: Cause::Interrupted(reason), deadline, .. }) if !is_finished => {
                 match workspace {
-                    Some(workspace) => self.leave(trained, workspace, deadline).await,
+                    Some(workspace) => self.leave(trained, workspace, None, deadline).await,
                     None => self.leave_nothing(trained, deadline).await,
                 }
                 Err(Failure::Interrupted(reason))
             }
-            Some(Stop { cause: Cause::Interrupted(_), .. }) | None => self.collect(trained, workspace).await,
+            Some(Stop { cause: Cause::Interrupted(_), .. }) => self.collect(trained, workspace).await,
+            None => self.conclude_by_itself(trained, workspace).await,
+        }
+    }
+
+    /// The command has ended by itself: that ends the trial, unless it has failed on the checkpoint that it was given.
+    async fn conclude_by_itself(&self, mut trained: Trained, workspace: Option<Workspace>) -> Result<u8, Failure> {
+        let rolled_back = match &workspace {
+            Some(_) if trained.ended.code != 0 => trained.roll_back(),
+            Some(_) | None => Ok(None),
+        };
+        let rollback = rolled_back.unwrap_or_else(|error| {
+            say(&format!("the newest checkpoint could not be put aside: {error}"));
+            None
+        });
+        match (workspace, rollback) {
+            (Some(workspace), Some(rollback)) => {
+                let reason = rollback.to_string();
+                self.leave(trained, workspace, Some(rollback), Instant::now() + UNHURRIED).await;
+                Err(Failure::Interrupted(reason))
+            }
+            (workspace, _) => self.collect(trained, workspace).await,
         }
     }
 
     /// Leaves the trial, with its workspace, to the next attempt.
-    async fn leave(&self, trained: Trained, workspace: Workspace, deadline: Instant) {
+    async fn leave(&self, trained: Trained, workspace: Workspace, rollback: Option<Rollback>, deadline: Instant) {
         // What it has put into its storage folder is on the workspace: the last attempt uploads it.
         abort(trained.uploading.0).await;
         if let Some(Err(error)) = trained.place.kept_log().map(|path| std::fs::write(path, &trained.recorded.log)) {
             say(&format!("the log is not kept for the next attempt: {error}"));
         }
         let seal = close(workspace, trained.sealer, deadline).await;
-        release(&self.claims, &trained.recorded.figures, seal, deadline).await;
+        release(&self.claims, &trained.recorded.figures, seal, rollback, deadline).await;
     }
 
     /// Without a workspace the next attempt starts from nothing. What there is goes to S3, for a person to look at.
@@ -214,12 +249,12 @@ impl Attempt<'_> {
             Ok(Err(error)) => say(&format!("what the command leaves is not uploaded: {}", chain(&error))),
             Err(_elapsed) => say("no time left to upload what the command leaves"),
         }
-        release(&self.claims, &recorded.figures, None, deadline).await;
+        release(&self.claims, &recorded.figures, None, None, deadline).await;
     }
 
     /// Uploads what the command leaves, and tells the end.
     async fn collect(&self, trained: Trained, workspace: Option<Workspace>) -> Result<u8, Failure> {
-        let Trained { ended, seconds, recorded, place, sealer: _, uploading: (uploading, stop_uploading) } = trained;
+        let Trained { ended, seconds, recorded, place, uploading: (uploading, stop_uploading), .. } = trained;
         // Fails only where the background upload is gone, which the line after tells.
         let _ = stop_uploading.send(());
         let collected = match uploading.await {

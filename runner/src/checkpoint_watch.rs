@@ -6,14 +6,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::seal::{Stamp, is_unfinished, newest, walk_all};
+use crate::seal::{Stamp, is_log, is_unfinished, newest, walk_all};
 
 /// A checkpoint is complete when none of its files is open for writing, and nothing has changed for an eighth of the
 /// time that is left, within these bounds: libraries write a checkpoint file by file, with some computing between them.
 const QUIET: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
-
-/// Endings of the names of logs.
-const LOGS: [&str; 4] = [".csv", ".jsonl", ".log", ".txt"];
 
 /// Compares what lies in the folder of checkpoints with what lay there.
 pub(crate) struct CheckpointWatch {
@@ -50,12 +47,6 @@ impl CheckpointWatch {
         let changed = || self.last.iter().filter(|(path, stamp)| is_news(path, *stamp));
         is_quiet.then(|| newest(changed().map(|(path, stamp)| (path.as_str(), *stamp)))).flatten()
     }
-}
-
-/// A file that is written while the training goes on, beside its checkpoints.
-fn is_log(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.contains(".tfevents.") || LOGS.iter().any(|end| name.ends_with(end))
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_lambda::Client;
-use spotsweep_protocol::claim::{Access, Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep_protocol::claim::{
+    Access, Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Rollback, Seal,
+};
 use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
@@ -138,8 +140,9 @@ impl Claims {
         &self,
         metrics: BTreeMap<String, Metric>,
         seal: Option<Seal>,
+        rollback: Option<Rollback>,
     ) -> Result<Answer, CallError> {
-        let request = Request::Release { sequence: self.next_sequence(), metrics, seal };
+        let request = Request::Release { sequence: self.next_sequence(), metrics, seal, rollback };
         self.answer(self.call_patiently(request).await?)
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::Seal;
+use spotsweep_protocol::claim::{Rollback, Seal};
 use tokio::time::{Instant, timeout_at};
 
 use crate::claim::{Answer, Claims};
@@ -65,9 +65,15 @@ async fn seal(workspace: &Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: 
 }
 
 /// Gives the trial back.
-pub(crate) async fn release(claims: &Claims, figures: &Figures, seal: Option<Seal>, deadline: Instant) {
+pub(crate) async fn release(
+    claims: &Claims,
+    figures: &Figures,
+    seal: Option<Seal>,
+    rollback: Option<Rollback>,
+    deadline: Instant,
+) {
     let limit = deadline.max(Instant::now() + LAST_WORD);
-    match timeout_at(limit, claims.release(figures.metrics(), seal)).await {
+    match timeout_at(limit, claims.release(figures.metrics(), seal, rollback)).await {
         Ok(Ok(Answer::Accepted)) => {}
         Ok(Ok(Answer::Refused(reason))) => say(&format!("the release was not taken: {reason}")),
         Ok(Err(error)) => say(&format!("the release could not be told: {}", chain(&error))),

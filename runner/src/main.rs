@@ -24,6 +24,7 @@ mod place;
 mod prepare;
 mod privileges;
 mod processes;
+mod progress;
 mod record;
 mod reports;
 mod seal;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-/// Functions of the kernel in which a process sleeps that waits for the end of a child: wait4(2) and waitid(2).
+/// The function of the kernel in which a process sleeps that waits for the end of a child: wait4(2) and waitid(2). A
+/// `futex_do_wait` is another one.
 const WAITS: &str = "do_wait";
 /// Numbers of wait4(2) and waitid(2), for kernels that do not name the function.
 const WAIT_CALLS: [&str; 2] = if cfg!(target_arch = "aarch64") { ["260", "95"] } else { ["61", "247"] };
@@ -94,8 +95,13 @@ pub(crate) fn below(ancestor: i32, processes: &[Process]) -> BTreeSet<i32> {
     found
 }
 
+/// The files that the process `root` and all below it have open for writing.
+pub(crate) fn written_below(root: i32, processes: &[Process]) -> BTreeSet<PathBuf> {
+    below(root, processes).into_iter().chain([root]).flat_map(written_files).collect()
+}
+
 /// The files that a process has open for writing.
-pub(crate) fn written_files(pid: i32) -> Vec<PathBuf> {
+fn written_files(pid: i32) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return Vec::new();
     };
@@ -119,7 +125,7 @@ fn read(pid: i32) -> Option<Process> {
     };
     let sleeps_in = file("wchan").unwrap_or_default();
     let call = file("syscall").unwrap_or_default();
-    let waits = sleeps_in.contains(WAITS) || call.split(' ').next().is_some_and(|call| WAIT_CALLS.contains(&call));
+    let waits = sleeps_in == WAITS || call.split(' ').next().is_some_and(|call| WAIT_CALLS.contains(&call));
     let executable = fs::read_link(format!("/proc/{pid}/exe")).ok();
     let program = executable.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap_or(stat.name);
     // A signal that is blocked and ignored has no taker.
@@ -193,7 +199,8 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
         let found = read(own).unwrap();
-        assert!(lives(found.id) && !found.waits && !found.is_shell() && !found.is_forwarder());
+        assert!(lives(found.id), "{found:?}");
+        assert!(!found.waits && !found.is_shell() && !found.is_forwarder(), "{found:?}");
         assert!(!lives(Id { started: 0, ..found.id }), "another process of the same number");
         assert!(written_files(own).contains(&file.path().to_owned()));
     }

@@ -8,6 +8,7 @@ mod at_end;
 mod files;
 mod judge;
 mod record;
+mod rollback;
 #[cfg(test)]
 mod tests;
 
@@ -18,17 +19,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::syncfs;
+use rustix::process::getpid;
 use spotsweep_protocol::claim::{Found, Seal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
 
 pub(crate) use self::at_end::AtEnd;
-pub(crate) use self::files::{Stamp, is_unfinished, newest, walk_all};
+pub(crate) use self::files::{Stamp, is_log, is_unfinished, newest, walk_all};
 use self::files::{hash, looks_torn, walk};
 use self::judge::Judge;
 use self::record::{Record, Sealed};
 use crate::log::say;
+use crate::processes;
+use crate::workplace::METRICS_RECORD;
 use crate::workspace::OWN;
 use spotsweep_protocol::cause::chain;
 
@@ -46,6 +50,10 @@ pub(crate) struct Sealer {
     /// Whether files must be written out to be safe.
     is_disk: bool,
     record: Record,
+    /// What lay there when this attempt began.
+    first: BTreeMap<String, Stamp>,
+    /// Whether it began with a checkpoint of an attempt that was interrupted.
+    resumed: bool,
 }
 
 impl Sealer {
@@ -68,7 +76,10 @@ impl Sealer {
             record.write(&own)?;
         }
         let found = Found { formatted: false, newest: judged.newest, torn: judged.torn, missing: judged.missing };
-        Ok((Self { checkpoints, own, is_disk, record }, found))
+        let first = walk(&checkpoints)?;
+        // An earlier attempt has trained here: its record of metrics exists.
+        let resumed = attempt > 1 && own.join(METRICS_RECORD).exists() && found.newest.is_some();
+        Ok((Self { checkpoints, own, is_disk, record, first, resumed }, found))
     }
 
     /// What is sealed now.
@@ -105,15 +116,23 @@ impl Sealer {
         Sealing { running, stop, newest }
     }
 
-    /// Seals the files that nobody has touched for `quiet`; whether anything has changed.
+    /// Seals the files that are closed, complete by their format, and unchanged for `quiet`; whether the seal has changed.
     fn seal_resting(&mut self, quiet: Duration) -> io::Result<bool> {
+        let own = getpid().as_raw_nonzero().get();
+        let at_rest = AtEnd::now(processes::written_below(own, &processes::all()), false);
         let mut files = BTreeMap::new();
         for (path, stamp) in walk(&self.checkpoints)? {
+            let is_closed = || !at_rest.was_writing(&self.checkpoints.join(&path), stamp);
             let before = self.record.files.get(&path);
             let known = before.filter(|sealed| sealed.stamp == stamp);
             let sealed = match known {
                 Some(known) => Some(known.clone()),
-                None if rests(stamp, quiet) => self.seal_one(&path, stamp)?,
+                None if rests(stamp, quiet)
+                    && is_closed()
+                    && !looks_torn(&self.checkpoints.join(&path), stamp.bytes)? =>
+                {
+                    self.seal_one(&path, stamp)?
+                }
                 None => None,
             };
             // What it was stays said until it is known what it has become.

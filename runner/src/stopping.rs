@@ -79,7 +79,7 @@ impl<'a> Stopping<'a> {
         if self.asked.is_empty() && !has_ended {
             self.ask(&processes);
         }
-        let open = open_files(self.root, &processes);
+        let open = processes::written_below(self.root, &processes);
         if !has_ended {
             self.open = open;
         }
@@ -121,10 +121,4 @@ impl<'a> Stopping<'a> {
             self.asked.insert(target.id);
         }
     }
-}
-
-/// What the command and all below it have open for writing.
-fn open_files(root: i32, processes: &[Process]) -> BTreeSet<PathBuf> {
-    let below = processes::below(root, processes);
-    below.into_iter().chain([root]).flat_map(processes::written_files).collect()
 }

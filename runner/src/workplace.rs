@@ -16,6 +16,9 @@ use crate::log::say;
 use crate::user::User;
 use crate::workspace::POINT;
 
+/// The runner's own record of every metric line.
+pub(crate) const METRICS_RECORD: &str = "metrics.jsonl";
+
 /// Where the command finds and leaves things. The runner's own files go when this is dropped.
 pub(crate) struct Workplace {
     index: u32,
@@ -90,7 +93,7 @@ impl Workplace {
 
     /// The runner's own record of every metric line; of all attempts where there is a workspace.
     pub(crate) fn metrics_record(&self) -> PathBuf {
-        self.kept.as_deref().unwrap_or(self.scratch.path()).join("metrics.jsonl")
+        self.kept.as_deref().unwrap_or(self.scratch.path()).join(METRICS_RECORD)
     }
 
     /// A home of the attempt's own, for a user that has none.

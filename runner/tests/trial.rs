@@ -4,6 +4,7 @@
 mod code;
 mod disk;
 mod privileges;
+mod rollback;
 mod trees;
 mod workspace;
 mod world;

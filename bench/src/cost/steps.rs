@@ -126,7 +126,7 @@ impl Stage {
     async fn leave(&mut self, mut agent: Agent) {
         self.unmount(&agent);
         let (sequence, metrics, seal) = (agent.next_sequence(), self.metrics(&agent), Some(self.seal(&agent)));
-        match self.ask(&agent, Request::Release { sequence, metrics, seal }).await {
+        match self.ask(&agent, Request::Release { sequence, metrics, seal, rollback: None }).await {
             None => self.go_on_after(agent, PAUSE),
             Some(_) => self.exit(&agent, INTERRUPTED_EXIT_CODE),
         }

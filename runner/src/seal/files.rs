@@ -40,6 +40,12 @@ const WEIGHTS: [&str; 15] = [
 /// Zip files, which `torch.save` and `numpy.savez` write, begin with these.
 const ZIP_START: [u8; 4] = *b"PK\x03\x04";
 
+/// Endings of the names of logs.
+const LOGS: [&str; 4] = [".csv", ".jsonl", ".log", ".txt"];
+
+/// The longest pointer file: it names a checkpoint, or holds a counter.
+const SMALL_BYTES: u64 = 16 * 1024;
+
 /// Tells one content of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
@@ -110,6 +116,23 @@ pub(super) fn checkpoint(path: &str) -> &str {
         numbered && CHECKPOINT_FOLDERS.contains(&word.trim_end_matches(['-', '_', '=', '.']))
     };
     folders.find(is_checkpoint).unwrap_or(path)
+}
+
+/// A file that is written while the training goes on, beside its checkpoints.
+pub(crate) fn is_log(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.contains(".tfevents.") || LOGS.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a file holds a state, other than marks, pointers and logs. `name` is its path below the folder of checkpoints.
+pub(super) fn has_content(path: &Path, name: &str, bytes: u64) -> bool {
+    bytes > 0 && !is_log(name) && !is_small_text(path, bytes)
+}
+
+/// Whether a file is a mark or a pointer: empty, or a short text. One that cannot be read is none.
+pub(super) fn is_small_text(path: &Path, bytes: u64) -> bool {
+    bytes <= SMALL_BYTES
+        && fs::read(path).is_ok_and(|content| !content.contains(&0) && std::str::from_utf8(&content).is_ok())
 }
 
 /// The most recently modified checkpoint; of several at one moment, the last by name.

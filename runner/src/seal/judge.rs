@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use super::files::{Stamp, checkpoint, hash, looks_torn};
+use super::files::{Stamp, checkpoint, has_content, hash, looks_torn};
 use super::record::{Record, Sealed};
 
 /// Files are read again, newest first, up to so many bytes: a volume that was made from a
@@ -48,12 +48,14 @@ pub(super) struct Judge<'a> {
 impl Judge<'_> {
     pub(super) fn judge(&self, files: &BTreeMap<String, Stamp>) -> io::Result<Judgement> {
         let mut found = Judgement::default();
+        let mut of_text = None;
         let mut bytes_read = 0;
         for (name, members) in newest_first(files) {
             let read_again = found.newest.is_none() || bytes_read < READ_AGAIN_BYTES;
             let mut sealed = Vec::new();
             let mut torn = false;
-            for path in members {
+            for path in &members {
+                let path = *path;
                 let stamp = files[path];
                 match self.verdict(path, stamp, read_again)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),
@@ -67,8 +69,12 @@ impl Judge<'_> {
                 continue;
             }
             found.sealed.extend(sealed);
-            found.newest.get_or_insert_with(|| name.to_owned());
+            let has_content = members.iter().any(|path| has_content(&self.folder.join(path), path, files[*path].bytes));
+            let newest = if has_content { &mut found.newest } else { &mut of_text };
+            newest.get_or_insert_with(|| name.to_owned());
         }
+        // Marks, pointers and logs are no checkpoints, unless a training has nothing else.
+        found.newest = found.newest.or(of_text);
         if let Some(seal) = self.seal {
             // While the command runs it removes old checkpoints, which is no loss as long as there are others.
             let gone = seal.files.keys().filter(|path| !files.contains_key(*path));
@@ -101,7 +107,7 @@ impl Judge<'_> {
 }
 
 /// Checkpoints with their files, the most recently modified first.
-fn newest_first(files: &BTreeMap<String, Stamp>) -> Vec<(&str, BTreeSet<&str>)> {
+pub(super) fn newest_first(files: &BTreeMap<String, Stamp>) -> Vec<(&str, BTreeSet<&str>)> {
     let mut checkpoints = BTreeMap::<&str, (i64, BTreeSet<&str>)>::new();
     for (path, stamp) in files {
         let (modified, members) = checkpoints.entry(checkpoint(path)).or_insert((i64::MIN, BTreeSet::new()));

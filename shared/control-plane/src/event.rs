@@ -21,7 +21,7 @@ use crate::sweep::notification::SOURCE;
 use crate::sweep::upload::Upload;
 use crate::trial::{JobStatus, Observation};
 use crate::workspace::SnapshotState;
-use spotsweep_protocol::claim::{Found, Machine, Metric, NoticeKind, Outputs, Seal};
+use spotsweep_protocol::claim::{Found, Machine, Metric, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
 
 /// What comes from outside: AWS, a runner, the schedule, or the bus with events of our own.
@@ -146,7 +146,10 @@ pub enum Ask {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
     /// It gives the trial back for another attempt to go on.
-    Released,
+    Released {
+        /// The checkpoint that it has put aside.
+        rollback: Option<Rollback>,
+    },
     /// The training command has ended.
     Finished {
         /// Its exit code.

@@ -149,7 +149,7 @@ fn request_name(ask: &Ask) -> &'static str {
         Ask::Mounted { .. } => "trial-mounted",
         Ask::Notice(_) => "trial-noticed",
         Ask::Report { ended: None, .. } => "trial-reported",
-        Ask::Report { ended: Some(Ending::Released), .. } => "trial-released",
+        Ask::Report { ended: Some(Ending::Released { .. }), .. } => "trial-released",
         Ask::Report { ended: Some(Ending::Finished { .. }), .. } => "trial-ended",
     }
 }

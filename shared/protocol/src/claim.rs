@@ -69,6 +69,9 @@ pub enum Request {
         metrics: BTreeMap<String, Metric>,
         /// The last seal; absent where there is nothing to seal.
         seal: Option<Seal>,
+        /// The checkpoint that was put aside, where the training failed on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rollback: Option<Rollback>,
     },
     /// The training command has ended, everything is uploaded, the workspace is unmounted.
     End {
@@ -133,6 +136,27 @@ pub struct Seal {
     /// The newest checkpoint's path under `checkpoints/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<String>,
+}
+
+/// A training that resumed failed before it made progress. Its newest checkpoint may be the cause, so the runner has put
+/// it aside, and the next attempt starts from the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rollback {
+    /// The checkpoint that was put aside: its path under `checkpoints/`.
+    pub checkpoint: String,
+    /// The training command's exit code.
+    pub exit_code: i32,
+    /// The checkpoint before; absent where the next attempt starts from the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+}
+
+impl fmt::Display for Rollback {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { checkpoint, exit_code, to: before } = self;
+        let before = before.as_deref().unwrap_or("the beginning");
+        write!(to, "{checkpoint} could not be loaded (exit code {exit_code}); went back to {before}")
+    }
 }
 
 /// What an attempt found on its workspace.

@@ -299,7 +299,7 @@ impl Simulation {
         }
         let (sequence, metrics) = (agent.next_sequence(), metrics(epoch));
         let seal = Some(seal(agent.trial.index, epoch));
-        Ok(match self.ask(agent, Request::Release { sequence, metrics, seal }) {
+        Ok(match self.ask(agent, Request::Release { sequence, metrics, seal, rollback: None }) {
             None => Next::After(PAUSE),
             Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),
         })

@@ -88,7 +88,11 @@ impl Timeline {
                 }
             }
             Ask::Notice(NoticeKind::Interruption) => "warns".into(),
-            Ask::Report { ended: Some(Ending::Released), .. } => "releases".into(),
+            Ask::Report { ended: Some(Ending::Released { rollback: Some(rollback) }), .. } => {
+                let before = rollback.to.as_deref().unwrap_or("nothing");
+                format!("rolls back from {} to {before}", rollback.checkpoint)
+            }
+            Ask::Report { ended: Some(Ending::Released { rollback: None }), .. } => "releases".into(),
             Ask::Report { ended: Some(Ending::Finished { exit_code, .. }), .. } => format!("finishes with {exit_code}"),
             Ask::Access | Ask::Notice(NoticeKind::Rebalance) | Ask::Report { ended: None, .. } => return None,
         })

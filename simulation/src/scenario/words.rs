@@ -7,7 +7,7 @@ use spotsweep_control_plane::input::Input;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::trial::{Attempt, HOST_GONE, JobStatus, Observation};
 use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
-use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Seal};
+use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
 
 /// Batch's id of the trial's job.
@@ -99,8 +99,14 @@ fn asked(words: &[&str]) -> Result<Ask, String> {
             Ask::Mounted { volume: (*volume).into(), found }
         }
         ["warns"] => Ask::Notice(NoticeKind::Interruption),
-        ["releases"] => {
-            report(Some(Seal { files: 1, bytes: 1, newest: Some("epoch-1".into()) }), Some(Ending::Released))
+        ["releases"] => report(
+            Some(Seal { files: 1, bytes: 1, newest: Some("epoch-1".into()) }),
+            Some(Ending::Released { rollback: None }),
+        ),
+        ["rolls", "back", "from", checkpoint, "to", before] => {
+            let rollback = Rollback { checkpoint: (*checkpoint).into(), exit_code: 1, to: Some((*before).into()) };
+            let seal = Seal { files: 1, bytes: 1, newest: Some((*before).into()) };
+            report(Some(seal), Some(Ending::Released { rollback: Some(rollback) }))
         }
         ["finishes", "with", code] => {
             let exit_code = code.parse().map_err(|_| "which exit code?")?;

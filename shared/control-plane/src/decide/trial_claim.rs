@@ -163,8 +163,12 @@ impl Asker<'_> {
             None => {
                 (seal.map(|seal| Fact::Sealed { attempt, seal }), format!("report {sequence} of attempt {attempt}"))
             }
-            Some(Ending::Released) => {
-                (Some(Fact::Released { attempt, seal }), format!("attempt {attempt} was interrupted and leaves"))
+            Some(Ending::Released { rollback }) => {
+                let what = match rollback {
+                    Some(rollback) => format!("attempt {attempt} leaves: {rollback}"),
+                    None => format!("attempt {attempt} was interrupted and leaves"),
+                };
+                (Some(Fact::Released { attempt, seal, rollback: rollback.clone() }), what)
             }
             Some(Ending::Finished { exit_code, outputs, seconds }) => {
                 self.trial.end = Some(End { attempt, exit_code: *exit_code, outputs: *outputs, seconds: *seconds });

@@ -28,8 +28,8 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
         Request::Mounted { volume, found, .. } => Ask::Mounted { volume, found },
         Request::Notice { kind } => Ask::Notice(kind),
         Request::Report { sequence, metrics, seal } => Ask::Report { sequence, metrics, seal, ended: None },
-        Request::Release { sequence, metrics, seal } => {
-            Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released) }
+        Request::Release { sequence, metrics, seal, rollback } => {
+            Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released { rollback }) }
         }
         Request::End { sequence, exit_code, metrics, outputs, seconds } => {
             let ended = Ending::Finished { exit_code, outputs, seconds };

@@ -25,8 +25,11 @@ impl Workspace {
                     self.seal = Some(seal.clone());
                 }
             }
-            Fact::Released { attempt, seal } => {
+            Fact::Released { attempt, seal, rollback } => {
                 if self.holder() == Some(*attempt) {
+                    if let Some(rollback) = rollback {
+                        self.note(format!("attempt {attempt}: {rollback}"));
+                    }
                     self.seal = seal.clone().or(self.seal.take());
                     self.leave(*attempt, around.now);
                     // Unmounted, so nothing is written any more: the snapshot need not wait for the detachment.

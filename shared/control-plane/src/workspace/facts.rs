@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Place;
-use spotsweep_protocol::claim::{Found, NoticeKind, Seal};
+use spotsweep_protocol::claim::{Found, NoticeKind, Rollback, Seal};
 
 /// A fact about one trial's workspace.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,8 @@ pub enum Fact {
         attempt: u32,
         /// The seal.
         seal: Option<Seal>,
+        /// The checkpoint that it has put aside.
+        rollback: Option<Rollback>,
     },
     /// The attempt's training command has ended and the volume is unmounted: nothing on it is needed any more, unless
     /// Batch starts another attempt all the same.

@@ -93,7 +93,7 @@ impl Stage<'_> {
             self.harness.cloud.world().set_mounted(volume, false);
         }
         let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
-        let answer = self.ask(agent, Request::Release { sequence, metrics, seal }).await?;
+        let answer = self.ask(agent, Request::Release { sequence, metrics, seal, rollback: None }).await?;
         Ok(answer.map_or(Next::After(PAUSE), |_| Next::Exit(INTERRUPTED_EXIT_CODE)))
     }
 
