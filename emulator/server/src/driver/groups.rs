@@ -60,6 +60,11 @@ impl Groups {
         self.lock().insert(attempt, running);
     }
 
+    /// Whether a running container has this root folder.
+    pub(super) fn has_root(&self, root: &Path) -> bool {
+        self.lock().values().any(|running| running.root == root)
+    }
+
     /// Sends a signal to an attempt's container: SIGKILL to all that it has started, as the end of a
     /// container does, others to its main process and what shares its group.
     pub(super) fn signal(&self, attempt: &AttemptKey, signal: Signal) {

@@ -46,7 +46,7 @@ impl Host {
     /// # Errors
     /// The container's reason, in the words of the ECS agent.
     pub(super) fn start(&self, start: &Start) -> Result<Child, String> {
-        let root = self.work_dir.join("attempts").join(folder(&start.attempt));
+        let root = self.root(start)?;
         let log = self.work_dir.join(LOGS).join(&start.log_stream);
         let cwd = image_folder(&start.image)?.unwrap_or_else(|| root.clone());
         let devices = self.disk.devices(&start.instance);
@@ -91,6 +91,21 @@ impl Host {
         Ok(child)
     }
 
+    /// The container's empty root folder. The attempts of a trial have the same path, as in containers: a training's
+    /// pointer files may hold absolute paths.
+    fn root(&self, start: &Start) -> Result<PathBuf, String> {
+        let attempts = self.work_dir.join("attempts");
+        let shared = trial(start).map(|trial| attempts.join(trial)).filter(|root| !self.groups.has_root(root));
+        let root = shared.unwrap_or_else(|| attempts.join(folder(&start.attempt)));
+        // Links to volumes go, and nothing behind them.
+        match std::fs::remove_dir_all(&root) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(format!("CannotStartContainerError: rm {}: {error}", root.display()))
+            }
+            Ok(()) | Err(_) => Ok(root),
+        }
+    }
+
     /// What is put before a command so that its mounts are its own, as in a container.
     fn apart(&self) -> Vec<OsString> {
         let Some(unshare) = &self.unshare else { return Vec::new() };
@@ -103,6 +118,14 @@ impl Host {
 fn folder(key: &AttemptKey) -> String {
     let (job, index) = key.job.split_once(':').unwrap_or((&key.job, "0"));
     format!("{job}-{index}-{}", key.attempt)
+}
+
+/// `<sweep>-<trial's index>` of a container that runs a trial.
+fn trial(start: &Start) -> Option<String> {
+    let variable = |name: &str| start.environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value);
+    let number = |name: &str| variable(name).and_then(|value| value.parse::<u32>().ok()).unwrap_or(0);
+    let sweep = variable("SPOTSWEEP_SWEEP").filter(|sweep| !sweep.is_empty() && !sweep.contains(['/', '.']))?;
+    Some(format!("{sweep}-{}", number("SPOTSWEEP_FIRST_INDEX") + number("AWS_BATCH_JOB_ARRAY_INDEX")))
 }
 
 /// An image `file:///folder` is that folder; any other image is an empty one.
