@@ -12,6 +12,7 @@ mod code;
 mod config;
 mod descendants;
 mod exit;
+mod format;
 mod gpus;
 mod launch;
 mod leave;

@@ -27,7 +27,7 @@ use tokio::time::sleep;
 
 pub(crate) use self::at_end::AtEnd;
 pub(crate) use self::files::{Stamp, is_log, is_unfinished, newest, walk_all};
-use self::files::{hash, looks_torn, walk};
+use self::files::{hash, looks_torn, walk, with_its_folder};
 use self::judge::Judge;
 use self::record::{Record, Sealed};
 use crate::log::say;
@@ -63,9 +63,10 @@ impl Sealer {
         let (checkpoints, own) = (point.join(CHECKPOINTS), point.join(OWN));
         let seal = Record::read(&own)?;
         let judge = Judge { folder: &checkpoints, seal: seal.as_ref(), same_inodes: is_disk };
-        let judged = judge.judge(&walk(&checkpoints)?)?;
+        let files = walk(&checkpoints)?;
+        let judged = judge.judge(&files)?;
         for name in &judged.torn {
-            put_aside(&checkpoints, &own.join(TORN).join(attempt.to_string()), name)?;
+            put_aside(&checkpoints, &own.join(TORN).join(attempt.to_string()), with_its_folder(&files, name))?;
         }
         if is_disk && !judged.torn.is_empty() {
             syncfs(File::open(point)?)?;
@@ -229,7 +230,15 @@ fn rests(stamp: Stamp, quiet: Duration) -> bool {
 }
 
 fn put_aside(checkpoints: &Path, aside: &Path, name: &str) -> io::Result<()> {
-    let target = aside.join(name);
+    let (source, target) = (checkpoints.join(name), aside.join(name));
     fs::create_dir_all(target.parent().unwrap_or(aside))?;
-    fs::rename(checkpoints.join(name), target)
+    match fs::rename(&source, target) {
+        // It has gone with its folder.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        renamed => renamed?,
+    }
+    // An empty folder may look like a checkpoint. One that is not empty stays.
+    let folders = source.ancestors().skip(1).take_while(|folder| *folder != checkpoints);
+    let _first_that_stays = folders.map(fs::remove_dir).find(Result::is_err);
+    Ok(())
 }

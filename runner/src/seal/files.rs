@@ -9,6 +9,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::format::{Completeness, completeness};
+
 const READ_BYTES: usize = 1024 * 1024;
 const NANOSECONDS: i64 = 1_000_000_000;
 /// Endings of names under which programs write what they later rename.
@@ -37,9 +39,6 @@ const WEIGHTS: [&str; 15] = [
     "pth",
     "safetensors",
 ];
-/// Zip files, which `torch.save` and `numpy.savez` write, begin with these.
-const ZIP_START: [u8; 4] = *b"PK\x03\x04";
-
 /// Endings of the names of logs.
 const LOGS: [&str; 4] = [".csv", ".jsonl", ".log", ".txt"];
 
@@ -118,6 +117,37 @@ pub(super) fn checkpoint(path: &str) -> &str {
     folders.find(is_checkpoint).unwrap_or(path)
 }
 
+/// The folder that is to be put aside with the checkpoint `name`, or else the checkpoint itself: a script that finds the
+/// rest of it takes it for its newest checkpoint. Folders with bare numbers are one checkpoint each where there are
+/// several; a single one may be that of the whole trial, and one with numbered files has several checkpoints. So the
+/// folder goes where all of it is newer than its siblings, and the file has no number.
+pub(super) fn with_its_folder<'a>(files: &BTreeMap<String, Stamp>, name: &'a str) -> &'a str {
+    let Some((folder, _)) = name.rsplit_once('/') else { return name };
+    let (beside, own_name) = folder.rsplit_once('/').unwrap_or(("", folder));
+    let stem = name.rsplit('/').next().unwrap_or(name).split('.').next().unwrap_or_default();
+    let is_number = own_name.chars().all(|c| c.is_ascii_digit());
+    if !is_number || stem.ends_with(|c: char| c.is_ascii_digit()) || !files.contains_key(name) {
+        return name;
+    }
+    let is_below = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let is_beside = |path: &str| {
+        let rest = if beside.is_empty() {
+            Some(path)
+        } else {
+            path.strip_prefix(beside).and_then(|rest| rest.strip_prefix('/'))
+        };
+        rest.is_some_and(|rest| rest.contains('/')) && !is_below(path, folder)
+    };
+    let modified = |chosen: &dyn Fn(&str) -> bool| {
+        let stamps: Vec<_> =
+            files.iter().filter(|(path, _)| chosen(path)).map(|(_, stamp)| stamp.modified_ns).collect();
+        stamps
+    };
+    let siblings = modified(&is_beside).into_iter().max();
+    let own = modified(&|path| is_below(path, folder)).into_iter().min();
+    if siblings.is_some_and(|siblings| own >= Some(siblings)) { folder } else { name }
+}
+
 /// A file that is written while the training goes on, beside its checkpoints.
 pub(crate) fn is_log(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -156,32 +186,19 @@ pub(super) fn hash(path: &Path, bytes: u64) -> io::Result<String> {
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What an unsealed file says about itself: weights without content, or a zip without its end.
+/// Whether an unsealed file is incomplete by its format, or holds nothing although weights belong into it. A file that
+/// is gone is not.
 pub(super) fn looks_torn(path: &Path, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         // An empty file of another name is a mark that its folder is complete.
         let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         return Ok(WEIGHTS.contains(&ending.as_str()));
     }
-    Ok(is_zip(path)? && !is_whole_zip(path)?)
-}
-
-fn is_zip(path: &Path) -> io::Result<bool> {
-    let mut start = Vec::new();
-    File::open(path)?.take(ZIP_START.len() as u64).read_to_end(&mut start)?;
-    Ok(start == ZIP_START)
-}
-
-/// Whether every entry of a zip has the checksum that it was written with.
-fn is_whole_zip(path: &Path) -> io::Result<bool> {
-    let Ok(mut archive) = zip::ZipArchive::new(File::open(path)?) else {
-        return Ok(false);
-    };
-    let count = archive.len();
-    // Reading an entry to its end compares its checksum.
-    let mut is_whole =
-        |index| archive.by_index(index).is_ok_and(|mut entry| io::copy(&mut entry, &mut io::sink()).is_ok());
-    Ok((0..count).all(&mut is_whole))
+    match completeness(path) {
+        Ok(found) => Ok(found == Completeness::Torn),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +223,28 @@ mod tests {
         ];
         for (path, expected) in cases {
             assert_eq!(checkpoint(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_folder_goes_with_its_checkpoint_where_there_are_older_ones() {
+        let files = |paths: &[&str]| -> BTreeMap<String, Stamp> {
+            let stamp = |at| Stamp { bytes: 9, modified_ns: at, inode: 1 };
+            paths.iter().zip(1..).map(|(path, at)| ((*path).to_owned(), stamp(at))).collect()
+        };
+        let cases: [(&[&str], &str, &str); 7] = [
+            (&["1/model", "1/state", "2/config", "2/model", "latest"], "2/model", "2"),
+            (&["run/1/model", "run/2/model"], "run/2/model", "run/2"),
+            // The trial's own folder, and one that is written to again and again.
+            (&["7/epoch-1", "7/epoch-2"], "7/epoch-2", "7/epoch-2"),
+            (&["best/model", "1/model", "last/model", "1/model.b"], "1/model.b", "1/model.b"),
+            // The folds of a cross-validation.
+            (&["1/epoch-2.pt", "2/epoch-1.pt", "2/epoch-2.pt"], "2/epoch-2.pt", "2/epoch-2.pt"),
+            (&["a/checkpoint-1/x", "b/checkpoint-2/x"], "b/checkpoint-2", "b/checkpoint-2"),
+            (&["model-1", "model-2"], "model-2", "model-2"),
+        ];
+        for (paths, name, expected) in cases {
+            assert_eq!(with_its_folder(&files(paths), name), expected, "{paths:?}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::claim::Rollback;
 
-use super::files::{Stamp, has_content, is_log, is_small_text};
+use super::files::{Stamp, has_content, is_log, is_small_text, with_its_folder};
 use super::judge::newest_first;
 use super::{Sealer, TORN, put_aside, walk};
 
@@ -75,12 +75,16 @@ impl Sealer {
     ) -> io::Result<()> {
         let aside = self.own.join(TORN).join(format!("{}-rollback", self.record.attempt));
         let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let whole = with_its_folder(files, newest);
+        put_aside(&self.checkpoints, &aside, whole)?;
         for (path, stamp) in files {
             let file = self.checkpoints.join(path);
-            let is_member = path == newest || path.strip_prefix(newest).is_some_and(|rest| rest.starts_with('/'));
+            if path == whole || path.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/')) {
+                continue;
+            }
             let is_text = is_small_text(&file, stamp.bytes);
             let is_later = before.is_none_or(|(_, modified)| stamp.modified_ns > modified);
-            if is_member || (is_later && !is_log(path) && !is_text) {
+            if is_later && !is_log(path) && !is_text {
                 put_aside(&self.checkpoints, &aside, path)?;
                 continue;
             }

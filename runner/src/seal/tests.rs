@@ -211,7 +211,7 @@ fn unsealed_files_are_judged_by_themselves() {
     let cases: [(&str, &[u8], bool); 7] = [
         ("model.pt", &zip, false),
         ("model.pt", torch_like, true),
-        ("model.bin", b"\x80\x04 a pickle", false),
+        ("model.bin", b"raw weights", false),
         ("model.bin", b"", true),
         ("run/.is_checkpoint", b"", false),
         ("model.pt.77.part", b"", false),
