@@ -7,6 +7,7 @@
 mod at_end;
 mod files;
 mod judge;
+mod kept;
 mod record;
 mod rollback;
 #[cfg(test)]
@@ -72,15 +73,25 @@ impl Sealer {
             syncfs(File::open(point)?)?;
         }
         // No longer the last word: the command may change what is sealed.
-        let record = Record { attempt, last: false, files: judged.sealed };
+        let kept = seal.as_ref().map(|seal| seal.kept.clone()).unwrap_or_default();
+        let record = Record { attempt, last: false, files: judged.sealed, kept };
         if seal.is_some() {
             record.write(&own)?;
         }
-        let found = Found { formatted: false, newest: judged.newest, torn: judged.torn, missing: judged.missing };
-        let first = walk(&checkpoints)?;
+        let mut found = Found { formatted: false, newest: judged.newest, torn: judged.torn, missing: judged.missing };
+        let first = BTreeMap::new();
         // An earlier attempt has trained here: its record of metrics exists.
-        let resumed = attempt > 1 && own.join(METRICS_RECORD).exists() && found.newest.is_some();
-        Ok((Self { checkpoints, own, is_disk, record, first, resumed }, found))
+        let has_trained = attempt > 1 && own.join(METRICS_RECORD).exists();
+        let mut sealer = Self { checkpoints, own, is_disk, record, first, resumed: false };
+        for torn in &found.torn {
+            if sealer.restore(torn)? {
+                say(&format!("checkpoint {torn} is rewritten in place: its last sealed version is back"));
+                found.newest = Some(torn.clone());
+            }
+        }
+        sealer.first = walk(&sealer.checkpoints)?;
+        sealer.resumed = has_trained && found.newest.is_some();
+        Ok((sealer, found))
     }
 
     /// What is sealed now.
@@ -121,7 +132,7 @@ impl Sealer {
     fn seal_resting(&mut self, quiet: Duration) -> io::Result<bool> {
         let own = getpid().as_raw_nonzero().get();
         let at_rest = AtEnd::now(processes::written_below(own, &processes::all()), false);
-        let mut files = BTreeMap::new();
+        let (mut files, mut rewritten) = (BTreeMap::new(), Vec::new());
         for (path, stamp) in walk(&self.checkpoints)? {
             let is_closed = || !at_rest.was_writing(&self.checkpoints.join(&path), stamp);
             let before = self.record.files.get(&path);
@@ -136,6 +147,9 @@ impl Sealer {
                 }
                 None => None,
             };
+            if let Some(sealed) = sealed.as_ref().filter(|_| known.is_none()) {
+                rewritten.push((path.clone(), before.cloned(), sealed.clone()));
+            }
             // What it was stays said until it is known what it has become.
             if let Some(sealed) = sealed.or_else(|| before.cloned()) {
                 files.insert(path, sealed);
@@ -144,6 +158,10 @@ impl Sealer {
         if files == self.record.files {
             return Ok(false);
         }
+        for (path, before, sealed) in rewritten {
+            self.keep(&path, before.as_ref(), &sealed);
+        }
+        self.record.kept.retain(|path, _| files.contains_key(path));
         let record = Record { files, ..self.record.clone() };
         record.write(&self.own)?;
         self.record = record;
@@ -195,7 +213,7 @@ impl Sealer {
         if !last {
             say("some checkpoints could not be sealed in time: the next attempt judges them by themselves");
         }
-        self.record = Record { attempt: self.record.attempt, last, files };
+        self.record = Record { last, files, ..self.record.clone() };
         self.record.write(&self.own)
     }
 

@@ -25,6 +25,9 @@ pub(crate) struct Record {
     pub(super) last: bool,
     /// By path below `checkpoints/`.
     pub(super) files: BTreeMap<String, Sealed>,
+    /// Copies in `.spotsweep/kept/`, by path below `checkpoints/`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) kept: BTreeMap<String, Sealed>,
 }
 
 /// One file under the seal.

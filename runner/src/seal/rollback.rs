@@ -46,6 +46,13 @@ impl Sealer {
         if rollbacks.0.len() >= MOST || rollbacks.0.iter().any(|earlier| earlier.checkpoint == *newest) {
             return Ok(None);
         }
+        if self.replace_with_kept(newest)? {
+            let to = Some("its last sealed version".to_owned());
+            let rollback = Rollback { checkpoint: (*newest).to_owned(), exit_code, to };
+            rollbacks.0.push(rollback.clone());
+            fs::write(&record, serde_json::to_vec(&rollbacks)?)?;
+            return Ok(Some(rollback));
+        }
         let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
         let before = checkpoints.iter().find(|(_, others)| modified(others) < modified(members));
         let before = before.map(|(name, members)| (*name, modified(members).unwrap_or(i64::MIN)));

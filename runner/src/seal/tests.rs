@@ -303,6 +303,33 @@ fn the_next_attempt_may_change_what_was_sealed_for_good() {
 }
 
 #[test]
+fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
+    let (one, two, three) = (zip_of(b"1"), zip_of(b"2 and more"), zip_of(b"3"));
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    for version in [&one, &two] {
+        bench.write("ckpt.pt", version);
+        assert!(sealer.seal_resting(QUIET).unwrap());
+    }
+    // Its instance is lost in the middle of the third version.
+    bench.write("ckpt.pt", &three[..50]);
+    let (_, found) = bench.resume();
+    let expected = Found { newest: Some("ckpt.pt".into()), torn: vec!["ckpt.pt".into()], ..Found::default() };
+    assert_eq!(found, expected);
+    assert!(fs::read(bench.at("ckpt.pt")).unwrap() == two);
+    assert_eq!(bench.resume().1, Found { torn: vec![], ..expected }, "once is enough");
+
+    // The training fails on a newer version that looks whole.
+    fs::write(bench.folder.path().join(OWN).join(METRICS_RECORD), "").unwrap();
+    bench.write("ckpt.pt", &three);
+    let (mut sealer, _) = bench.resume();
+    let rollback = sealer.roll_back(1).unwrap().unwrap();
+    assert_eq!(rollback.to_string(), "ckpt.pt could not be loaded (exit code 1); went back to its last sealed version");
+    assert!(fs::read(bench.at("ckpt.pt")).unwrap() == two);
+    assert_eq!(sealer.roll_back(1).unwrap(), None, "once for a checkpoint");
+}
+
+#[test]
 fn a_broken_seal_seals_nothing() {
     for text in ["", "{", "[]", r#"{"attempt": 1, "final": true, "files": 7}"#] {
         let mut bench = Bench::new(true);
