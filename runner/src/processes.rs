@@ -31,6 +31,18 @@ const FORWARDERS: [&str; 13] = [
     "xargs",
 ];
 
+/// Python programs and modules that start trainings. `torchrun` sends SIGTERM to the process group of each one
+/// (`torch/distributed/elastic/multiprocessing/subprocess_handler`), in which data loaders are as well.
+const PYTHON_LAUNCHERS: [&str; 7] = [
+    "accelerate",
+    "accelerate-launch",
+    "deepspeed",
+    "deepspeed.launcher.launch",
+    "torch.distributed.launch",
+    "torch.distributed.run",
+    "torchrun",
+];
+
 /// Tells a process from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
@@ -48,7 +60,7 @@ pub(crate) struct Process {
     handled: u64,
     /// Whether its main thread waits for the end of a child.
     pub(crate) waits: bool,
-    /// The program's name.
+    /// The program's name; for a launcher that is a Python program, the launcher's.
     program: String,
 }
 
@@ -66,7 +78,7 @@ impl Process {
 
     /// Whether its program does nothing but start another one and pass signals on.
     pub(crate) fn is_forwarder(&self) -> bool {
-        FORWARDERS.contains(&self.program.as_str())
+        FORWARDERS.contains(&self.program.as_str()) || PYTHON_LAUNCHERS.contains(&self.program.as_str())
     }
 }
 
@@ -128,9 +140,22 @@ fn read(pid: i32) -> Option<Process> {
     let waits = sleeps_in == WAITS || call.split(' ').next().is_some_and(|call| WAIT_CALLS.contains(&call));
     let executable = fs::read_link(format!("/proc/{pid}/exe")).ok();
     let program = executable.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap_or(stat.name);
+    let program = python_launcher(&file("cmdline").unwrap_or_default()).unwrap_or(program);
     // A signal that is blocked and ignored has no taker.
     let handled = mask("SigCgt:") | (mask("SigBlk:") & !mask("SigIgn:"));
     Some(Process { id: stat.id, parent: stat.parent, handled, waits, program })
+}
+
+/// The launcher that a command line starts: `python -m torch.distributed.run …`, `python /usr/bin/torchrun …`. Options
+/// of Python itself may come before it; what follows it are the training's own words.
+fn python_launcher(command_line: &str) -> Option<String> {
+    let mut words = command_line.split('\0');
+    if !words.next()?.rsplit('/').next()?.starts_with("python") {
+        return None;
+    }
+    let program = words.find(|word| !word.starts_with('-'))?;
+    let name = program.rsplit('/').next()?;
+    PYTHON_LAUNCHERS.contains(&name).then(|| name.to_owned())
 }
 
 /// `pid (name) state parent …`; the name may hold anything, parentheses too.
@@ -183,6 +208,19 @@ mod tests {
             let seen = stat.as_ref().map(|stat| (stat.id.pid, stat.name.as_str(), stat.parent, stat.ended));
             assert_eq!(seen, expected);
             assert!(stat.is_none_or(|stat| stat.id.started == 777));
+        }
+    }
+
+    #[test]
+    fn launchers_in_python_are_known_by_their_command_line() {
+        for (line, expected) in [
+            ("python3\0-m\0torch.distributed.run\0--nproc_per_node=1\0train.py", Some("torch.distributed.run")),
+            ("/opt/venv/bin/python3.11\0-u\0/opt/venv/bin/torchrun\0train.py", Some("torchrun")),
+            ("python\0train.py\0--launcher\0torchrun", None),
+            ("/usr/bin/tail\0torchrun", None),
+            ("", None),
+        ] {
+            assert_eq!(python_launcher(line).as_deref(), expected, "{line:?}");
         }
     }
 

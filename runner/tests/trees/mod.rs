@@ -69,3 +69,20 @@ async fn a_training_without_a_handler_completes_its_next_checkpoint() {
     assert_eq!(after(&second.stdout, "after_epoch="), Some("1"), "{}", second.stdout);
     assert_eq!(second.code, Some(0), "{}", second.stderr);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_training_with_pytorchs_data_loader_saves() {
+    let Ok(python) = std::env::var("SPOTSWEEP_TORCH_PYTHON") else {
+        eprintln!("skipped: SPOTSWEEP_TORCH_PYTHON names no Python with PyTorch");
+        return;
+    };
+    let torchrun = [&python, "-m", "torch.distributed.run", "--nproc_per_node=1", "loader.py"];
+    for command in [&[python.as_str(), "loader.py"] as &[&str], &torchrun] {
+        let world = World::start(generous, well).await;
+        let (first, second) = interrupted(&world, command, 5, 60).await;
+        let saved = after(&first.stdout, "saved step ");
+        assert!(saved.is_some(), "{command:?} {} {}", first.stdout, first.stderr);
+        assert_eq!(after(&second.stdout, "START after_step="), saved, "{command:?} {}", second.stdout);
+        assert_eq!(second.code, Some(0), "{command:?} {}", second.stderr);
+    }
+}
