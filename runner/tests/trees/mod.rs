@@ -72,10 +72,7 @@ async fn a_training_without_a_handler_completes_its_next_checkpoint() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_training_with_pytorchs_data_loader_saves() {
-    let Ok(python) = std::env::var("SPOTSWEEP_TORCH_PYTHON") else {
-        eprintln!("skipped: SPOTSWEEP_TORCH_PYTHON names no Python with PyTorch");
-        return;
-    };
+    let Some(python) = spotsweep_needs::opted_in("SPOTSWEEP_TORCH_PYTHON") else { return };
     let torchrun = [&python, "-m", "torch.distributed.run", "--nproc_per_node=1", "loader.py"];
     for command in [&[python.as_str(), "loader.py"] as &[&str], &torchrun] {
         let world = World::start(generous, well).await;

@@ -49,6 +49,19 @@ pub fn met(missing: Option<Missing>) -> bool {
     false
 }
 
+/// The program that `variable` names. The test is opt-in, in CI too: its packages are large, and `.ci/run` runs it in a step
+/// of its own once they are installed. Where the variable is not set, that is said on stderr.
+#[must_use]
+pub fn opted_in(variable: &str) -> Option<String> {
+    let program = env::var(variable).ok().filter(|program| !program.is_empty());
+    if program.is_none() {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test");
+        let _ = std::io::stderr().write_all(format!("skipped: {test} needs {variable}\n").as_bytes());
+    }
+    program
+}
+
 /// Root, where this process is not root.
 #[must_use]
 pub fn root() -> Option<Missing> {
