@@ -1,0 +1,113 @@
+//! HDF5: the superblock says where the file ends
+//! (<https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>, "Disk Format: Level 0A").
+
+use std::io;
+
+use crate::Completeness;
+use crate::source::{Source, little_endian};
+
+pub(crate) const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
+/// Enough for every version, with addresses of eight bytes.
+const SUPERBLOCK_BYTES: u64 = 64;
+/// The shortest user block. The library looks for the signature here and at each doubling.
+const USER_BLOCK_BYTES: u64 = 512;
+/// Flags of version 3.
+const OPEN_FOR_WRITING: u8 = 1;
+const OPEN_FOR_READERS_TOO: u8 = 4;
+
+/// Where the superblock stands in a file that begins with something else, as MATLAB's do.
+pub(crate) fn behind_a_user_block(source: &mut Source) -> io::Result<Option<u64>> {
+    let mut at = USER_BLOCK_BYTES;
+    while at < source.bytes {
+        if source.read_at(at, 8)? == SIGNATURE {
+            return Ok(Some(at));
+        }
+        let Some(next) = at.checked_mul(2) else { break };
+        at = next;
+    }
+    Ok(None)
+}
+
+/// What the superblock at `at` says.
+pub(crate) fn completeness(source: &mut Source, at: u64) -> io::Result<Completeness> {
+    let superblock = source.read_at(at, SUPERBLOCK_BYTES)?;
+    let Some(version) = superblock.get(8).copied() else { return Ok(Completeness::Torn) };
+    // Where the size of addresses stands, and where the base address does; after it and one more, that of the end.
+    let (size_at, base_at) = match version {
+        0 => (13, 24),
+        1 => (13, 28),
+        2 | 3 => (9, 12),
+        _ => return Ok(Completeness::Unknown),
+    };
+    let size = match superblock.get(size_at) {
+        Some(size @ (2 | 4 | 8)) => usize::from(*size),
+        Some(_) => return Ok(Completeness::Unknown),
+        None => return Ok(Completeness::Torn),
+    };
+    let end_at = base_at + 2 * size;
+    let Some(end) = superblock.get(end_at..end_at + size) else { return Ok(Completeness::Torn) };
+    // A file that was not closed may have no address there yet. It is counted from the file's beginning, not the base.
+    let has_end = end.iter().any(|byte| *byte != 0) && end.iter().any(|byte| *byte != 0xff);
+    if !has_end || source.bytes < little_endian(end) {
+        return Ok(Completeness::Torn);
+    }
+    if version < 2 {
+        return Ok(Completeness::Whole);
+    }
+    let sum_at = end_at + 2 * size;
+    let Some(sum) = superblock.get(sum_at..sum_at + 4) else { return Ok(Completeness::Torn) };
+    if little_endian(sum) != u64::from(checksum(&superblock[..sum_at])) {
+        return Ok(Completeness::Torn);
+    }
+    let flags = if version == 3 { superblock[11] } else { 0 };
+    Ok(match flags & (OPEN_FOR_WRITING | OPEN_FOR_READERS_TOO) {
+        0 => Completeness::Whole,
+        // The library refuses it until `h5clear` has cleared the flag.
+        OPEN_FOR_WRITING => Completeness::Torn,
+        // Refused too, except to those who read while it is written.
+        _ => Completeness::Unknown,
+    })
+}
+
+/// Jenkins' `lookup3`, `hashlittle` with an initial value of 0 (<https://burtleburtle.net/bob/c/lookup3.c>).
+pub(crate) fn checksum(content: &[u8]) -> u32 {
+    let word = |block: &[u8], at: usize| {
+        let bytes = block.get(at..).unwrap_or_default();
+        bytes.iter().take(4).rev().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte))
+    };
+    // A superblock has at most 60 bytes before its checksum, so the length fits.
+    let start = 0xdead_beef_u32.wrapping_add(u32::try_from(content.len()).unwrap_or(u32::MAX));
+    let (mut a, mut b, mut c) = (start, start, start);
+    let mut rest = content;
+    while rest.len() > 12 {
+        a = a.wrapping_add(word(rest, 0));
+        b = b.wrapping_add(word(rest, 4));
+        c = c.wrapping_add(word(rest, 8));
+        a = a.wrapping_sub(c) ^ c.rotate_left(4);
+        c = c.wrapping_add(b);
+        b = b.wrapping_sub(a) ^ a.rotate_left(6);
+        a = a.wrapping_add(c);
+        c = c.wrapping_sub(b) ^ b.rotate_left(8);
+        b = b.wrapping_add(a);
+        a = a.wrapping_sub(c) ^ c.rotate_left(16);
+        c = c.wrapping_add(b);
+        b = b.wrapping_sub(a) ^ a.rotate_left(19);
+        a = a.wrapping_add(c);
+        c = c.wrapping_sub(b) ^ b.rotate_left(4);
+        b = b.wrapping_add(a);
+        rest = &rest[12..];
+    }
+    if rest.is_empty() {
+        return c;
+    }
+    a = a.wrapping_add(word(rest, 0));
+    b = b.wrapping_add(word(rest, 4));
+    c = c.wrapping_add(word(rest, 8));
+    c = (c ^ b).wrapping_sub(b.rotate_left(14));
+    a = (a ^ c).wrapping_sub(c.rotate_left(11));
+    b = (b ^ a).wrapping_sub(a.rotate_left(25));
+    c = (c ^ b).wrapping_sub(b.rotate_left(16));
+    a = (a ^ c).wrapping_sub(c.rotate_left(4));
+    b = (b ^ a).wrapping_sub(a.rotate_left(14));
+    (c ^ b).wrapping_sub(b.rotate_left(24))
+}

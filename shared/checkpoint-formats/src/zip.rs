@@ -1,0 +1,59 @@
+//! Zip archives, as `torch.save`, `numpy.savez` and Keras write them
+//! (<https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT>, sections 4.3.6 to 4.3.16).
+
+use std::fs::File;
+use std::io::{self, BufReader};
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use crate::Completeness;
+use crate::source::{Source, is_about_content};
+
+/// The directory at the end lists every entry with its checksum.
+pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
+    let bytes = source.bytes;
+    let mut archive = match ZipArchive::new(source.reader(0)?) {
+        Ok(archive) => archive,
+        Err(ZipError::Io(error)) if !is_about_content(&error) => return Err(error),
+        Err(_) => return Ok(Completeness::Torn),
+    };
+    // The directory belongs to an archive that begins further on: another one's entry, or one that was appended.
+    if archive.offset() != 0 {
+        return Ok(Completeness::Unknown);
+    }
+    let mut packed = 0_u64;
+    for index in 0..archive.len() {
+        match entry(&mut archive, index, &mut packed, bytes)? {
+            Completeness::Whole => {}
+            other => return Ok(other),
+        }
+    }
+    Ok(Completeness::Whole)
+}
+
+/// Reads one entry to its end, which compares its checksum. `packed` is the size of the entries so far.
+fn entry(
+    archive: &mut ZipArchive<BufReader<&File>>,
+    index: usize,
+    packed: &mut u64,
+    bytes: u64,
+) -> io::Result<Completeness> {
+    let mut entry = match archive.by_index(index) {
+        Ok(entry) => entry,
+        // A method that is not compiled in, or an encrypted entry: the directory is all that can be judged.
+        Err(ZipError::UnsupportedArchive(_)) => return Ok(Completeness::Whole),
+        Err(ZipError::Io(error)) if !is_about_content(&error) => return Err(error),
+        Err(_) => return Ok(Completeness::Torn),
+    };
+    // Entries that share their bytes would be unpacked once for each of them.
+    *packed = packed.saturating_add(entry.compressed_size());
+    if *packed > bytes {
+        return Ok(Completeness::Unknown);
+    }
+    match io::copy(&mut entry, &mut io::sink()) {
+        Ok(_) => Ok(Completeness::Whole),
+        Err(error) if is_about_content(&error) => Ok(Completeness::Torn),
+        Err(error) => Err(error),
+    }
+}
