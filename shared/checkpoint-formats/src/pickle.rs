@@ -105,12 +105,12 @@ impl Walk<'_> {
             let Some(operation) = self.number(1)?.and_then(|number| u8::try_from(number).ok()) else {
                 return Ok(self.broken());
             };
+            if self.is_old && (operation >= 0x80 || matches!(operation, b'B' | b'C')) {
+                return Ok(Completeness::Unknown);
+            }
             let skipped = match argument(operation) {
                 Argument::Stop => return Ok(if frame_end > self.bytes { self.broken() } else { Completeness::Whole }),
                 Argument::Invalid => return Ok(self.invalid()),
-                _ if self.is_old && (operation >= 0x80 || matches!(operation, b'B' | b'C')) => {
-                    return Ok(Completeness::Unknown);
-                }
                 Argument::Bytes(count) => Some(count),
                 Argument::Counted(size) => self.number(size)?,
                 Argument::Frame => {

@@ -1,0 +1,186 @@
+"""Writes checkpoint files with the libraries that trainings use, and says which of their truncations the libraries refuse.
+
+write.py FOLDER: prints a JSON array of {"file": name, "format": name, "loads": true or false, "whole": true or false}.
+A library that is not installed is left out, and named on stderr.
+"""
+import gzip, importlib, io, json, os, pickle, random, sqlite3, sys, tarfile, warnings
+
+os.environ.setdefault("KERAS_BACKEND", "numpy")
+warnings.simplefilter("ignore")
+folder = sys.argv[1]
+random.seed(1)
+state = {"epoch": 3, "w": random.randbytes(5000), "history": [0.1 * i for i in range(200)]}
+
+
+def optional(name):
+    try:
+        return importlib.import_module(name)
+    except Exception:
+        print(f"without {name}", file=sys.stderr)
+        return None
+
+
+names = ["numpy", "h5py", "safetensors.numpy", "pyarrow.parquet", "torch", "joblib", "keras"]
+numpy, h5py, safetensors, parquet, torch, joblib, keras = map(optional, names)
+
+
+def read(path, mode="rb"):
+    with open(path, mode) as file:
+        return file.read()
+
+
+def write(path, content, mode="wb"):
+    with open(path, mode) as file:
+        file.write(content)
+
+
+def save_sqlite(path):
+    with sqlite3.connect(path) as database:
+        database.execute("create table t(e integer, w blob)")
+        database.executemany("insert into t values(?, ?)", [(e, random.randbytes(900)) for e in range(20)])
+    database.close()
+
+
+def load_sqlite(path):
+    database = sqlite3.connect(path)
+    try:
+        rows = database.execute("pragma integrity_check").fetchall()
+        assert rows == [("ok",)], rows
+        assert database.execute("select count(*), sum(length(w)) from t").fetchone() == (20, 18000)
+    finally:
+        database.close()
+
+
+def save_h5(path, **options):
+    with h5py.File(path, "w", **options) as file:
+        file["w"] = numpy.arange(3000.0)
+        file.create_dataset("packed", data=numpy.arange(3000.0), chunks=(100,), compression="gzip")
+        file.attrs["epoch"] = 3
+
+
+def load_h5(path):
+    with h5py.File(path, "r") as file:
+        assert file["w"][:].sum() == file["packed"][:].sum()
+
+
+def save_tar(path, kind, mode="w"):
+    with tarfile.open(path, mode, format=kind) as archive:
+        long = "a-folder/" + "long-name" * (8 if kind == tarfile.USTAR_FORMAT else 20)
+        for name in ["model.bin", long]:
+            member = tarfile.TarInfo(name)
+            member.size = len(state["w"])
+            archive.addfile(member, io.BytesIO(state["w"]))
+
+
+def load_tar(path):
+    with tarfile.open(path) as archive:
+        for member in archive:
+            archive.extractfile(member).read()
+
+
+def load_lines(path):
+    for line in read(path, "r").splitlines():
+        json.loads(line)
+
+
+def load_pickles(path):
+    with open(path, "rb") as file:
+        pickle.load(file)
+        while file.peek(1):
+            pickle.load(file)
+
+
+load_pickle = lambda f: pickle.loads(read(f))
+lines = "".join(json.dumps({"epoch": e, "loss": [1 / (e + 1)]}) + "\n" for e in range(60))
+cases = [("pickle", f"{p}.pkl", lambda f, p=p: write(f, pickle.dumps(state, p)), load_pickle) for p in range(6)]
+# Larger than a frame.
+big = {"parts": [random.randbytes(40000) for _ in range(3)], "names": [f"layer-{i}" for i in range(9000)]}
+cases += [
+    ("pickle", "frames.pkl", lambda f: write(f, pickle.dumps(big, 4)), load_pickle),
+    ("pickle", "several.pkl", lambda f: write(f, pickle.dumps(state, 4) + pickle.dumps(state, 4)), load_pickles),
+    ("json", "state.json", lambda f: write(f, json.dumps(state["history"]), "w"), lambda f: json.loads(read(f, "r"))),
+    ("json", "deep.json", lambda f: write(f, json.dumps({"a": {"b": [1, None, "é"]}}, indent=1), "w"),
+     lambda f: json.loads(read(f, "r"))),
+    ("jsonl", "history.jsonl", lambda f: write(f, lines, "w"), load_lines),
+    ("gzip", "state.pkl.gz", lambda f: write(f, gzip.compress(pickle.dumps(state))), lambda f: gzip.decompress(read(f))),
+    ("gzip", "two.gz", lambda f: write(f, gzip.compress(b"a" * 999) + gzip.compress(state["w"])),
+     lambda f: gzip.decompress(read(f))),
+    ("sqlite", "study.db", save_sqlite, load_sqlite),
+    ("gzip", "state.tar.gz", lambda f: save_tar(f, tarfile.PAX_FORMAT, "w:gz"), load_tar),
+]
+for kind in ["USTAR", "GNU", "PAX"]:
+    number = getattr(tarfile, f"{kind}_FORMAT")
+    cases.append(("tar", f"{kind}.tar", lambda f, n=number: save_tar(f, n), load_tar))
+if numpy:
+    w = numpy.arange(1500, dtype="float32").reshape(3, 500)
+    objects = numpy.array([{"a": 1}, None] * 20, dtype=object)
+    arrays = {
+        "w": w, "names": numpy.array(["a", "bcd"] * 50), "one": numpy.float64(3), "complex": w.astype("complex128"),
+        "bytes": numpy.array([b"abc", b"d"] * 50), "times": numpy.arange(50).astype("datetime64[ns]"),
+        "bool": w > 3, "fortran": numpy.asfortranarray(w), "objects": objects,
+        "records": numpy.zeros(40, dtype=[("a", "f4"), ("b", "i8")]),
+    }
+    for name, array in arrays.items():
+        cases.append(("npy", f"{name}.npy", lambda f, a=array: numpy.save(f, a), lambda f: numpy.load(f, allow_pickle=True)))
+    load_npz = lambda f: [x.sum() for x in numpy.load(f).values()]
+    cases += [
+        ("zip", "w.npz", lambda f: numpy.savez(f, w=w, v=w), load_npz),
+        ("zip", "packed.npz", lambda f: numpy.savez_compressed(f, w=w), load_npz),
+        ("pickle", "arrays.pkl", lambda f: write(f, pickle.dumps({"w": w, "a": w.copy()}, 5)), load_pickle),
+    ]
+if safetensors:
+    cases.append(("safetensors", "model.safetensors", lambda f: safetensors.save_file(
+        {"w": w, "v": w[0].copy()}, f, metadata={"data_offsets": "x"}), safetensors.load_file))
+if h5py:
+    for version in ["earliest", "v108", "v110", "latest"]:
+        cases.append(("hdf5", f"{version}.h5", lambda f, v=version: save_h5(f, libver=v), load_h5))
+    for version in ["earliest", "latest"]:
+        cases.append(("hdf5", f"user_block-{version}.h5",
+                      lambda f, v=version: save_h5(f, libver=v, userblock_size=1024), load_h5))
+if parquet:
+    epochs = importlib.import_module("pyarrow").table({"e": list(range(500))})
+    cases.append(("parquet", "table.parquet", lambda f: parquet.write_table(epochs, f), parquet.read_table))
+if joblib:
+    estimator = {"w": w, "epoch": 3, "v": numpy.zeros((9, 9))}
+    cases.append(("joblib", "model.joblib", lambda f: joblib.dump(estimator, f), joblib.load))
+    cases.append(("joblib", "model-joblib.pkl", lambda f: joblib.dump(estimator, f), joblib.load))
+    cases.append(("joblib", "zlib-joblib.pkl", lambda f: joblib.dump(estimator, f, compress=3), joblib.load))
+if keras:
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(64), keras.layers.Dense(3)])
+    load_keras = lambda f: keras.saving.load_model(f)
+    cases.append(("zip", "model.keras", lambda f: model.save(f), load_keras))
+    cases.append(("hdf5", "model.weights.h5", lambda f: model.save_weights(f), lambda f: model.load_weights(f)))
+if torch:
+    tensors = {"w": torch.arange(1000.0), "epoch": 3}
+    load_torch = lambda f: torch.load(f, weights_only=False)
+    cases.append(("zip", "model.pt", lambda f: torch.save(tensors, f), load_torch))
+    cases.append(("torch legacy", "legacy.pt",
+                  lambda f: torch.save(tensors, f, _use_new_zipfile_serialization=False), load_torch))
+
+
+def loads(load, path):
+    try:
+        load(path)
+        return True
+    except Exception:
+        return False
+
+
+table = []
+for kind, name, save, load in cases:
+    # Some libraries choose what they do by the ending, so a truncation is called as the whole file is.
+    whole = os.path.join(folder, "whole", name)
+    os.makedirs(os.path.dirname(whole), exist_ok=True)
+    save(whole)
+    content = read(whole)
+    table.append({"file": f"whole/{name}", "format": kind, "loads": loads(load, whole), "whole": True})
+    lengths = {len(content) * part // 40 for part in range(40)} | {len(content) - n for n in (1, 2, 3, 8, 22, 100, 512, 1024)}
+    lengths |= {1, 4, 8, 12, 16, 24, 48, 64, 96, 100, 128, 512, 1024}
+    for length in sorted(length for length in lengths if 0 < length < len(content)):
+        cut = os.path.join(folder, str(length), name)
+        os.makedirs(os.path.dirname(cut), exist_ok=True)
+        write(cut, content[:length])
+        table.append({"file": f"{length}/{name}", "format": kind, "loads": loads(load, cut), "whole": False})
+        # Opening it may have changed it.
+        write(cut, content[:length])
+json.dump(table, sys.stdout)
