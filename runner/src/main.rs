@@ -12,7 +12,6 @@ mod code;
 mod config;
 mod descendants;
 mod exit;
-mod format;
 mod gpus;
 mod launch;
 mod leave;

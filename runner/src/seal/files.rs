@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::format::{Completeness, completeness};
+use spotsweep_checkpoint_formats::{Completeness, completeness};
 
 const READ_BYTES: usize = 1024 * 1024;
 const NANOSECONDS: i64 = 1_000_000_000;
