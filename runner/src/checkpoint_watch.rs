@@ -43,8 +43,8 @@ impl CheckpointWatch {
         }
         let quiet = (until.duration_since(now) / 8).clamp(QUIET.0, QUIET.1);
         let is_quiet = self.wrote && now.duration_since(self.changed) >= quiet;
-        let is_news = |path: &str, stamp| self.first.get(path) != Some(stamp) && !is_unfinished(path) && !is_log(path);
-        let changed = || self.last.iter().filter(|(path, stamp)| is_news(path, *stamp));
+        let is_new = |path: &str, stamp| self.first.get(path) != Some(stamp) && !is_unfinished(path) && !is_log(path);
+        let changed = || self.last.iter().filter(|(path, stamp)| is_new(path, *stamp));
         is_quiet.then(|| newest(changed().map(|(path, stamp)| (path.as_str(), *stamp)))).flatten()
     }
 }

@@ -118,7 +118,7 @@ impl Child {
                 }
             }
         }
-        let finished = !stopping.has_asked() && self.code == Some(0);
+        let finished = !stopping.has_signalled() && self.code == Some(0);
         let open = stopping.into_open_files();
         let code = self.wait().await?;
         Ok((code, (!finished).then_some(stop), open))

@@ -12,7 +12,7 @@ const WAITS: &str = "do_wait";
 /// Numbers of wait4(2) and waitid(2), for kernels that do not name the function.
 const WAIT_CALLS: [&str; 2] = if cfg!(target_arch = "aarch64") { ["260", "95"] } else { ["61", "247"] };
 /// A shell runs a trap only when its foreground command has ended (bash(1), "Signals").
-const SHELLS: [&str; 7] = ["ash", "bash", "busybox", "dash", "fish", "ksh", "zsh"];
+const SHELLS: [&str; 8] = ["ash", "bash", "busybox", "dash", "fish", "ksh", "sh", "zsh"];
 /// Programs that start another one and pass signals on to it. timeout(1) and dumb-init send them to a whole process
 /// group, in which they end a training's data loaders as well.
 const FORWARDERS: [&str; 13] = [
@@ -73,7 +73,7 @@ impl Process {
 
     /// Whether it is a shell.
     pub(crate) fn is_shell(&self) -> bool {
-        SHELLS.contains(&self.program.as_str()) || self.program == "sh"
+        SHELLS.contains(&self.program.as_str())
     }
 
     /// Whether its program does nothing but start another one and pass signals on.

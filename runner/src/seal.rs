@@ -13,6 +13,7 @@ mod rollback;
 #[cfg(test)]
 mod tests;
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -30,6 +31,7 @@ pub(crate) use self::at_end::AtEnd;
 pub(crate) use self::files::{Stamp, is_log, is_unfinished, newest, walk_all};
 use self::files::{hash, looks_torn, walk, with_its_folder};
 use self::judge::Judge;
+use self::kept::restore;
 use self::record::{Record, Sealed};
 use crate::log::say;
 use crate::processes;
@@ -66,32 +68,29 @@ impl Sealer {
         let judge = Judge { folder: &checkpoints, seal: seal.as_ref(), same_inodes: is_disk };
         let files = walk(&checkpoints)?;
         let judged = judge.judge(&files)?;
+        let kept = seal.as_ref().map(|seal| seal.kept.clone()).unwrap_or_default();
+        let mut newest = judged.newest;
         for name in &judged.torn {
             put_aside(&checkpoints, &own.join(TORN).join(attempt.to_string()), with_its_folder(&files, name))?;
+            if restore(&checkpoints, &own, name, kept.get(name))? {
+                say(&format!("checkpoint {name} is rewritten in place: its last sealed version is back"));
+                newest = Some(name.clone());
+            }
         }
         if is_disk && !judged.torn.is_empty() {
             syncfs(File::open(point)?)?;
         }
         // No longer the last word: the command may change what is sealed.
-        let kept = seal.as_ref().map(|seal| seal.kept.clone()).unwrap_or_default();
-        let record = Record { attempt, last: false, files: judged.sealed, kept };
+        let rollbacks = seal.as_ref().map(|seal| seal.rollbacks.clone()).unwrap_or_default();
+        let record = Record { attempt, last: false, files: judged.sealed, kept, rollbacks };
         if seal.is_some() {
             record.write(&own)?;
         }
-        let mut found = Found { formatted: false, newest: judged.newest, torn: judged.torn, missing: judged.missing };
-        let first = BTreeMap::new();
+        let first = walk(&checkpoints)?;
         // An earlier attempt has trained here: its record of metrics exists.
-        let has_trained = attempt > 1 && own.join(METRICS_RECORD).exists();
-        let mut sealer = Self { checkpoints, own, is_disk, record, first, resumed: false };
-        for torn in &found.torn {
-            if sealer.restore(torn)? {
-                say(&format!("checkpoint {torn} is rewritten in place: its last sealed version is back"));
-                found.newest = Some(torn.clone());
-            }
-        }
-        sealer.first = walk(&sealer.checkpoints)?;
-        sealer.resumed = has_trained && found.newest.is_some();
-        Ok((sealer, found))
+        let resumed = attempt > 1 && own.join(METRICS_RECORD).exists() && newest.is_some();
+        let found = Found { formatted: false, newest, torn: judged.torn, missing: judged.missing };
+        Ok((Self { checkpoints, own, is_disk, record, first, resumed }, found))
     }
 
     /// What is sealed now.
@@ -131,7 +130,8 @@ impl Sealer {
     /// Seals the files that are closed, complete by their format, and unchanged for `quiet`; whether the seal has changed.
     fn seal_resting(&mut self, quiet: Duration) -> io::Result<bool> {
         let own = getpid().as_raw_nonzero().get();
-        let at_rest = AtEnd::now(processes::written_below(own, &processes::all()), false);
+        // Most rounds find nothing new, and need no look at the processes.
+        let at_rest = LazyCell::new(|| AtEnd::now(processes::written_below(own, &processes::all()), false));
         let (mut files, mut rewritten) = (BTreeMap::new(), Vec::new());
         for (path, stamp) in walk(&self.checkpoints)? {
             let is_closed = || !at_rest.was_writing(&self.checkpoints.join(&path), stamp);

@@ -1,6 +1,6 @@
 //! From the request to stop until nothing of the command runs that is worth waiting for.
 //!
-//! What handles the stop signal is asked to end, and gets the whole grace, with all that it waits for. Where nothing
+//! A process that handles the stop signal gets it, and has the whole grace, with all that it waits for. Where nothing
 //! handles it, an early end would save nothing: the training runs on, its next checkpoint is completed, and then it is
 //! killed. See "When the instance is taken" in docs/training.md.
 
@@ -25,7 +25,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 pub(crate) enum Step {
     /// It is still worth waiting for.
     Wait,
-    /// It has ended, and all that was asked to.
+    /// It has ended, and all that got the signal.
     Ended,
     /// It is to be killed.
     Kill,
@@ -37,8 +37,8 @@ pub(crate) struct Stopping<'a> {
     /// The command.
     root: i32,
     until: Instant,
-    asked: BTreeSet<Id>,
-    /// Whether only shells were asked: their command may not handle the signal.
+    signalled: BTreeSet<Id>,
+    /// Whether only shells got the signal: their command may not handle the signal.
     only_shells: bool,
     /// Absent where there is no checkpoint to wait for.
     watch: Option<CheckpointWatch>,
@@ -54,16 +54,16 @@ impl<'a> Stopping<'a> {
             stop,
             root,
             until: Instant::now() + stop.grace,
-            asked: BTreeSet::new(),
+            signalled: BTreeSet::new(),
             only_shells: true,
             watch,
             open: BTreeSet::new(),
         }
     }
 
-    /// Whether anything was asked to end. A command that ends without that has ended by itself.
-    pub(crate) fn has_asked(&self) -> bool {
-        !self.asked.is_empty()
+    /// Whether any process got the signal. A command that ends without that has ended by itself.
+    pub(crate) fn has_signalled(&self) -> bool {
+        !self.signalled.is_empty()
     }
 
     /// The files that were open for writing shortly before the command ended or is killed: they may be cut off.
@@ -74,23 +74,22 @@ impl<'a> Stopping<'a> {
     /// Looks at everything once; to be repeated every [`TICK`]. `has_ended` says whether the command has.
     pub(crate) fn step(&mut self, has_ended: bool) -> Step {
         let processes = processes::all();
-        // A training that was asked may start others as it ends: those are not asked. One that was still being imported
+        // A training may start other processes as it ends: those get no signal. One that was still being imported
         // may get its handler only now.
-        if self.asked.is_empty() && !has_ended {
-            self.ask(&processes);
+        if self.signalled.is_empty() && !has_ended {
+            self.signal_targets(&processes);
         }
-        let open = processes::written_below(self.root, &processes);
         if !has_ended {
-            self.open = open;
+            self.open = processes::written_below(self.root, &processes);
         }
-        if has_ended && self.asked.iter().all(|id| !processes::lives(*id)) {
+        if has_ended && self.signalled.iter().all(|id| !processes::lives(*id)) {
             return Step::Ended;
         }
         if Instant::now() >= self.until {
             say("the grace is over: killing the command");
             return Step::Kill;
         }
-        if self.asked.is_empty() || self.only_shells {
+        if self.signalled.is_empty() || self.only_shells {
             return self.after_checkpoint();
         }
         Step::Wait
@@ -100,7 +99,7 @@ impl<'a> Stopping<'a> {
     fn after_checkpoint(&mut self) -> Step {
         let Some(watch) = &mut self.watch else {
             // Without a workspace nothing that it may still write reaches the next attempt.
-            return if self.asked.is_empty() { Step::Kill } else { Step::Wait };
+            return if self.signalled.is_empty() { Step::Kill } else { Step::Wait };
         };
         match watch.look(&self.open, Instant::now(), self.until) {
             Some(name) => {
@@ -111,14 +110,14 @@ impl<'a> Stopping<'a> {
         }
     }
 
-    fn ask(&mut self, processes: &[Process]) {
+    fn signal_targets(&mut self, processes: &[Process]) {
         for target in targets(self.root, processes, self.stop.signal) {
             self.only_shells &= target.is_shell;
             let pid = target.id.pid;
             say(&format!("sending signal {} to process {pid}", self.stop.signal.as_raw()));
             // Fails only where it has just ended.
             let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, self.stop.signal));
-            self.asked.insert(target.id);
+            self.signalled.insert(target.id);
         }
     }
 }

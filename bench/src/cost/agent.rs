@@ -38,17 +38,13 @@ pub(super) enum Doing {
 
 impl Agent {
     pub(super) fn new(start: &Start, zone: String) -> Self {
-        let variable = |name: &str| {
-            let found = start.environment.iter().rev().find(|(key, _)| key == name);
-            found.map_or("", |(_, value)| value.as_str()).to_owned()
-        };
-        let number = |name: &str| variable(name).parse::<u32>().unwrap_or(0);
+        let number = |name: &str| start.number(name).unwrap_or(0);
         Self {
             key: start.attempt.clone(),
             instance: start.instance.clone(),
             step: 0,
             zone,
-            sweep: variable("SPOTSWEEP_SWEEP"),
+            sweep: start.variable("SPOTSWEEP_SWEEP").unwrap_or_default().to_owned(),
             index: number("SPOTSWEEP_FIRST_INDEX") + number("AWS_BATCH_JOB_ARRAY_INDEX"),
             attempt: number("SPOTSWEEP_FIRST_ATTEMPT") + start.attempt.attempt,
             sequence: 0,

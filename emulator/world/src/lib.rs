@@ -108,6 +108,20 @@ pub struct Start {
     pub log_stream: String,
 }
 
+impl Start {
+    /// The value of a variable: of several with one name, the last counts.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a variable that holds a whole number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.variable(name)?.parse().ok()
+    }
+}
+
 /// Something due at a later time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {

@@ -98,9 +98,14 @@ pub(crate) fn walk_all(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     Ok(found)
 }
 
+/// The last part of a path.
+pub(super) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// Whether a file goes by a name under which programs write what they later rename.
 pub(crate) fn is_unfinished(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = file_name(path);
     name.starts_with(UNFINISHED_START) || UNFINISHED.iter().any(|end| name.ends_with(end))
 }
 
@@ -109,7 +114,7 @@ pub(crate) fn is_unfinished(path: &str) -> bool {
 pub(super) fn checkpoint(path: &str) -> &str {
     let mut folders = path.match_indices('/').map(|(end, _)| &path[..end]);
     let is_checkpoint = |folder: &&str| {
-        let name = folder.rsplit('/').next().unwrap_or(folder).to_ascii_lowercase();
+        let name = file_name(folder).to_ascii_lowercase();
         let word = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let numbered = word.len() < name.len();
         numbered && CHECKPOINT_FOLDERS.contains(&word.trim_end_matches(['-', '_', '=', '.']))
@@ -122,35 +127,25 @@ pub(super) fn checkpoint(path: &str) -> &str {
 /// several; a single one may be that of the whole trial, and one with numbered files has several checkpoints. So the
 /// folder goes where all of it is newer than its siblings, and the file has no number.
 pub(super) fn with_its_folder<'a>(files: &BTreeMap<String, Stamp>, name: &'a str) -> &'a str {
-    let Some((folder, _)) = name.rsplit_once('/') else { return name };
-    let (beside, own_name) = folder.rsplit_once('/').unwrap_or(("", folder));
-    let stem = name.rsplit('/').next().unwrap_or(name).split('.').next().unwrap_or_default();
-    let is_number = own_name.chars().all(|c| c.is_ascii_digit());
-    if !is_number || stem.ends_with(|c: char| c.is_ascii_digit()) || !files.contains_key(name) {
+    let Some((folder, file)) = name.rsplit_once('/') else { return name };
+    let is_number = file_name(folder).chars().all(|c| c.is_ascii_digit());
+    let has_number = file.split('.').next().is_some_and(|stem| stem.ends_with(|c: char| c.is_ascii_digit()));
+    if !is_number || has_number || !files.contains_key(name) {
         return name;
     }
-    let is_below = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    let is_beside = |path: &str| {
-        let rest = if beside.is_empty() {
-            Some(path)
-        } else {
-            path.strip_prefix(beside).and_then(|rest| rest.strip_prefix('/'))
-        };
-        rest.is_some_and(|rest| rest.contains('/')) && !is_below(path, folder)
-    };
-    let modified = |chosen: &dyn Fn(&str) -> bool| {
-        let stamps: Vec<_> =
-            files.iter().filter(|(path, _)| chosen(path)).map(|(_, stamp)| stamp.modified_ns).collect();
-        stamps
-    };
-    let siblings = modified(&is_beside).into_iter().max();
-    let own = modified(&|path| is_below(path, folder)).into_iter().min();
-    if siblings.is_some_and(|siblings| own >= Some(siblings)) { folder } else { name }
+    let parent = Path::new(folder).parent().unwrap_or(Path::new(""));
+    let in_subfolder = |path: &Path| path.strip_prefix(parent).is_ok_and(|rest| rest.components().count() > 1);
+    let times = files.iter().map(|(path, stamp)| (Path::new(path), stamp.modified_ns));
+    let (own, siblings): (Vec<_>, Vec<_>) =
+        times.filter(|(path, _)| in_subfolder(path)).partition(|(path, _)| path.starts_with(folder));
+    let oldest = own.into_iter().map(|(_, modified)| modified).min();
+    let newest_sibling = siblings.into_iter().map(|(_, modified)| modified).max();
+    if newest_sibling.is_some_and(|sibling| oldest >= Some(sibling)) { folder } else { name }
 }
 
-/// A file that is written while the training goes on, beside its checkpoints.
+/// Whether a file is a log, to which a training appends while it runs.
 pub(crate) fn is_log(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = file_name(path);
     name.contains(".tfevents.") || LOGS.iter().any(|end| name.ends_with(end))
 }
 

@@ -54,8 +54,7 @@ impl Judge<'_> {
             let read_again = found.newest.is_none() || bytes_read < READ_AGAIN_BYTES;
             let mut sealed = Vec::new();
             let mut torn = false;
-            for path in &members {
-                let path = *path;
+            for &path in &members {
                 let stamp = files[path];
                 match self.verdict(path, stamp, read_again)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),

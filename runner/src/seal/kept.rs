@@ -1,6 +1,6 @@
 //! The last sealed version of files that the training rewrites in place.
 //!
-//! A file that is written beside and renamed is whole at any moment. One that is rewritten in place is not, and its
+//! A file that is written under another name and renamed is whole at any moment. One that is rewritten in place is not, and its
 //! version before is gone. So a copy of it is kept in `.spotsweep/kept/`, and put back where the file itself is torn.
 
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use rustix::fs::ioctl_ficlone;
 
 use super::files::{Stamp, hash, is_log};
 use super::record::Sealed;
-use super::{Sealer, TORN, put_aside};
+use super::{Sealer, put_aside};
 use crate::log::say;
 
 /// The folder of the copies.
@@ -47,21 +47,16 @@ impl Sealer {
     /// False where the file changes meanwhile.
     fn copy(&self, path: &str, stamp: Stamp) -> io::Result<bool> {
         let (source, target) = (self.checkpoints.join(path), kept(&self.own, path));
-        let beside = target.with_extension("part");
+        let unfinished = target.with_extension("part");
         fs::create_dir_all(target.parent().unwrap_or(&self.own))?;
-        clone(&source, &beside)?;
+        clone(&source, &unfinished)?;
         if Stamp::of(&fs::metadata(&source)?) != stamp {
-            fs::remove_file(&beside)?;
+            fs::remove_file(&unfinished)?;
             return Ok(false);
         }
-        File::open(&beside)?.sync_all()?;
-        fs::rename(&beside, &target)?;
+        File::open(&unfinished)?.sync_all()?;
+        fs::rename(&unfinished, &target)?;
         Ok(true)
-    }
-
-    /// Puts the kept version of `path` in its place, unless it is the one that lies there or lay there last.
-    pub(super) fn restore(&self, path: &str) -> io::Result<bool> {
-        restore(&self.checkpoints, &self.own, path, self.record.kept.get(path))
     }
 
     /// Puts the kept version of `path` in the place of the newer one, which goes aside. False where there is none, or
@@ -73,24 +68,20 @@ impl Sealer {
         if bytes == kept.stamp.bytes && hash(&file, bytes)? == kept.sha256 {
             return Ok(false);
         }
-        put_aside(&self.checkpoints, &self.own.join(TORN).join(format!("{}-rollback", self.record.attempt)), path)?;
-        self.restore(path)
+        put_aside(&self.checkpoints, &self.rolled_back(), path)?;
+        restore(&self.checkpoints, &self.own, path, Some(kept))
     }
 }
 
-/// Puts a version back of which `sealed` is the proof.
-fn restore(checkpoints: &Path, own: &Path, path: &str, sealed: Option<&Sealed>) -> io::Result<bool> {
+/// Puts the kept version of `path` in its place, of which `sealed` is the proof. False where there is none.
+pub(super) fn restore(checkpoints: &Path, own: &Path, path: &str, sealed: Option<&Sealed>) -> io::Result<bool> {
     let (source, target) = (kept(own, path), checkpoints.join(path));
     let Some(sealed) = sealed else { return Ok(false) };
     if !source.exists() || hash(&source, sealed.stamp.bytes)? != sealed.sha256 {
         return Ok(false);
     }
-    let folder = target.parent().unwrap_or(checkpoints);
-    fs::create_dir_all(folder)?;
-    clone(&source, &target)?;
-    let owner = fs::metadata(&source)?;
-    fchown(File::open(&target)?, Some(owner.uid()), Some(owner.gid()))?;
-    Ok(true)
+    fs::create_dir_all(target.parent().unwrap_or(checkpoints))?;
+    clone(&source, &target).map(|()| true)
 }
 
 fn kept(own: &Path, path: &str) -> PathBuf {

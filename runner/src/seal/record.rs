@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use spotsweep_protocol::claim::Seal;
+use spotsweep_protocol::claim::{Rollback, Seal};
 
 use super::files::{Stamp, newest};
 use crate::log::say;
@@ -28,6 +28,9 @@ pub(crate) struct Record {
     /// Copies in `.spotsweep/kept/`, by path below `checkpoints/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) kept: BTreeMap<String, Sealed>,
+    /// The checkpoints that the training failed on, of all attempts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) rollbacks: Vec<Rollback>,
 }
 
 /// One file under the seal.

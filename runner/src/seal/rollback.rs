@@ -4,23 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use spotsweep_protocol::claim::Rollback;
 
-use super::files::{Stamp, has_content, is_log, is_small_text, with_its_folder};
+use super::files::{Stamp, file_name, has_content, is_log, is_small_text, with_its_folder};
 use super::judge::newest_first;
 use super::{Sealer, TORN, put_aside, walk};
 
 /// A trial whose training fails on so many checkpoints fails with the training's own reason.
 const MOST: usize = 3;
-/// The rollbacks of all attempts, on the workspace.
-const NAME: &str = "rollbacks.json";
-
-/// All rollbacks of a trial.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Rollbacks(Vec<Rollback>);
 
 impl Sealer {
     /// Whether the command has written a checkpoint since this attempt began.
@@ -40,28 +33,28 @@ impl Sealer {
         let files = walk(&self.checkpoints)?;
         let checkpoints = self.checkpoints_of(&files);
         let Some((newest, members)) = checkpoints.first() else { return Ok(None) };
-        let record = self.own.join(NAME);
-        let mut rollbacks: Rollbacks =
-            fs::read(&record).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        if rollbacks.0.len() >= MOST || rollbacks.0.iter().any(|earlier| earlier.checkpoint == *newest) {
+        let earlier = &self.record.rollbacks;
+        if earlier.len() >= MOST || earlier.iter().any(|earlier| earlier.checkpoint == *newest) {
             return Ok(None);
         }
-        if self.replace_with_kept(newest)? {
-            let to = Some("its last sealed version".to_owned());
-            let rollback = Rollback { checkpoint: (*newest).to_owned(), exit_code, to };
-            rollbacks.0.push(rollback.clone());
-            fs::write(&record, serde_json::to_vec(&rollbacks)?)?;
-            return Ok(Some(rollback));
-        }
-        let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
-        let before = checkpoints.iter().find(|(_, others)| modified(others) < modified(members));
-        let before = before.map(|(name, members)| (*name, modified(members).unwrap_or(i64::MIN)));
-        let rollback =
-            Rollback { checkpoint: (*newest).to_owned(), exit_code, to: before.map(|(name, _)| name.to_owned()) };
-        self.put_newer_aside(&files, newest, before)?;
-        rollbacks.0.push(rollback.clone());
-        fs::write(&record, serde_json::to_vec(&rollbacks)?)?;
+        let to = if self.replace_with_kept(newest)? {
+            Some("its last sealed version")
+        } else {
+            let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
+            let before = checkpoints.iter().find(|(_, others)| modified(others) < modified(members));
+            let before = before.map(|(name, members)| (*name, modified(members).unwrap_or(i64::MIN)));
+            self.put_newer_aside(&files, newest, before)?;
+            before.map(|(name, _)| name)
+        };
+        let rollback = Rollback { checkpoint: (*newest).to_owned(), exit_code, to: to.map(str::to_owned) };
+        self.record.rollbacks.push(rollback.clone());
+        self.record.write(&self.own)?;
         Ok(Some(rollback))
+    }
+
+    /// Where the checkpoints go that the training failed on.
+    pub(super) fn rolled_back(&self) -> PathBuf {
+        self.own.join(TORN).join(format!("{}-rollback", self.record.attempt))
     }
 
     /// Checkpoints with content, newest first; those of small text only where there are no others.
@@ -80,13 +73,12 @@ impl Sealer {
         newest: &str,
         before: Option<(&str, i64)>,
     ) -> io::Result<()> {
-        let aside = self.own.join(TORN).join(format!("{}-rollback", self.record.attempt));
-        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let aside = self.rolled_back();
         let whole = with_its_folder(files, newest);
         put_aside(&self.checkpoints, &aside, whole)?;
         for (path, stamp) in files {
             let file = self.checkpoints.join(path);
-            if path == whole || path.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/')) {
+            if Path::new(path).starts_with(whole) {
                 continue;
             }
             let is_text = is_small_text(&file, stamp.bytes);
@@ -96,8 +88,8 @@ impl Sealer {
                 continue;
             }
             let text = if is_text { fs::read_to_string(&file).unwrap_or_default() } else { String::new() };
-            if let Some((before, _)) = before.filter(|_| text.contains(&name(newest))) {
-                fs::write(&file, text.replace(&name(newest), &name(before)))?;
+            if let Some((before, _)) = before.filter(|_| text.contains(file_name(newest))) {
+                fs::write(&file, text.replace(file_name(newest), file_name(before)))?;
             }
         }
         let Some((before, _)) = before else { return Ok(()) };
@@ -108,7 +100,7 @@ impl Sealer {
         for (path, _) in files.iter().filter(alias).filter(|_| files.contains_key(before)) {
             fs::hard_link(self.checkpoints.join(before), self.checkpoints.join(path))?;
         }
-        relink(&self.checkpoints, &name(newest), &name(before))
+        relink(&self.checkpoints, file_name(newest), file_name(before))
     }
 }
 

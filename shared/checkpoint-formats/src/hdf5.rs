@@ -79,35 +79,28 @@ pub(crate) fn checksum(content: &[u8]) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(u32::try_from(content.len()).unwrap_or(u32::MAX));
     let (mut a, mut b, mut c) = (start, start, start);
     let mut rest = content;
-    while rest.len() > 12 {
-        a = a.wrapping_add(word(rest, 0));
-        b = b.wrapping_add(word(rest, 4));
-        c = c.wrapping_add(word(rest, 8));
-        a = a.wrapping_sub(c) ^ c.rotate_left(4);
-        c = c.wrapping_add(b);
-        b = b.wrapping_sub(a) ^ a.rotate_left(6);
-        a = a.wrapping_add(c);
-        c = c.wrapping_sub(b) ^ b.rotate_left(8);
-        b = b.wrapping_add(a);
-        a = a.wrapping_sub(c) ^ c.rotate_left(16);
-        c = c.wrapping_add(b);
-        b = b.wrapping_sub(a) ^ a.rotate_left(19);
-        a = a.wrapping_add(c);
-        c = c.wrapping_sub(b) ^ b.rotate_left(4);
-        b = b.wrapping_add(a);
-        rest = &rest[12..];
-    }
     if rest.is_empty() {
         return c;
     }
-    a = a.wrapping_add(word(rest, 0));
-    b = b.wrapping_add(word(rest, 4));
-    c = c.wrapping_add(word(rest, 8));
-    c = (c ^ b).wrapping_sub(b.rotate_left(14));
-    a = (a ^ c).wrapping_sub(c.rotate_left(11));
-    b = (b ^ a).wrapping_sub(a.rotate_left(25));
-    c = (c ^ b).wrapping_sub(b.rotate_left(16));
-    a = (a ^ c).wrapping_sub(c.rotate_left(4));
-    b = (b ^ a).wrapping_sub(a.rotate_left(14));
-    (c ^ b).wrapping_sub(b.rotate_left(24))
+    loop {
+        a = a.wrapping_add(word(rest, 0));
+        b = b.wrapping_add(word(rest, 4));
+        c = c.wrapping_add(word(rest, 8));
+        if rest.len() <= 12 {
+            break;
+        }
+        // After each step the three change their parts: `mix` of the original has these steps written out.
+        for bits in [4, 6, 8, 16, 19, 4] {
+            a = a.wrapping_sub(c) ^ c.rotate_left(bits);
+            c = c.wrapping_add(b);
+            (a, b, c) = (b, c, a);
+        }
+        rest = &rest[12..];
+    }
+    // As `final` of the original.
+    for bits in [14, 11, 25, 16, 4, 14, 24] {
+        c = (c ^ b).wrapping_sub(b.rotate_left(bits));
+        (a, b, c) = (b, c, a);
+    }
+    b
 }

@@ -56,7 +56,7 @@ enum Format {
     Zip,
 }
 
-/// What the format of the file at `path` says. For SQLite, a journal or write-ahead log beside the file is read too.
+/// What the format of the file at `path` says. SQLite's journal or write-ahead log of the file is read too.
 ///
 /// # Errors
 /// Where the file cannot be read. Strange content is no error.

@@ -1,4 +1,4 @@
-//! SQLite: the header has the size in pages; a hot journal or a write-ahead log beside the file completes it
+//! SQLite: the header has the size in pages; a hot journal or a write-ahead log in the same folder completes it
 //! (<https://www.sqlite.org/fileformat2.html>, sections 1.3, 3 and 4.1).
 
 use std::fs::File;
@@ -41,9 +41,9 @@ pub(crate) fn completeness(source: &mut Source, path: &Path) -> io::Result<Compl
     Ok(is_whole.into())
 }
 
-/// Whether a hot journal or a write-ahead log with content is beside the file at `path`. One that cannot be read is not.
+/// Whether a hot journal or a write-ahead log with content belongs to the file at `path`. One that cannot be read is not.
 fn is_recoverable(path: &Path) -> bool {
-    let beside = |end: &str| {
+    let companion = |end: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
         let mut start = Vec::new();
@@ -52,9 +52,9 @@ fn is_recoverable(path: &Path) -> bool {
         file.by_ref().take(8).read_to_end(&mut start).ok()?;
         Some((bytes, start))
     };
-    let is_hot = beside("-journal").is_some_and(|(_, start)| start == JOURNAL_MAGIC);
+    let is_hot = companion("-journal").is_some_and(|(_, start)| start == JOURNAL_MAGIC);
     let has_frames = |(bytes, start): (u64, Vec<u8>)| {
         bytes > LOG_HEADER_BYTES && big_endian(start.get(..4).unwrap_or_default()) & !1 == LOG_MAGIC
     };
-    is_hot || beside("-wal").is_some_and(has_frames)
+    is_hot || companion("-wal").is_some_and(has_frames)
 }

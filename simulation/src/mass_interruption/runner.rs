@@ -54,16 +54,14 @@ pub(super) async fn run(scene: Rc<Scene>, start: Start) {
 
 impl Runner {
     fn new(scene: Rc<Scene>, start: &Start) -> Option<Self> {
-        let variable = |name: &str| start.environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value);
-        let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok());
         let zone = scene.harness.cloud.world().instance(&start.instance)?.zone.clone();
         Some(Self {
             key: start.attempt.clone(),
             instance: start.instance.clone(),
             zone,
-            sweep: variable("SPOTSWEEP_SWEEP")?.clone(),
-            index: number("SPOTSWEEP_FIRST_INDEX")? + number("AWS_BATCH_JOB_ARRAY_INDEX").unwrap_or(0),
-            attempt: number("SPOTSWEEP_FIRST_ATTEMPT").unwrap_or(0) + start.attempt.attempt,
+            sweep: start.variable("SPOTSWEEP_SWEEP")?.to_owned(),
+            index: start.number("SPOTSWEEP_FIRST_INDEX")? + start.number("AWS_BATCH_JOB_ARRAY_INDEX").unwrap_or(0),
+            attempt: start.number("SPOTSWEEP_FIRST_ATTEMPT").unwrap_or(0) + start.attempt.attempt,
             scene,
         })
     }

@@ -99,16 +99,14 @@ pub(super) enum Next {
 
 impl Agent {
     pub(super) fn new(start: &Start, zone: String, policy: Policy, now: Timestamp) -> Option<Self> {
-        let variable =
-            |name: &str| start.environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok());
         let (sweep, trial) = match policy {
             Policy::Spotsweep => {
-                let index = number("SPOTSWEEP_FIRST_INDEX")? + number("AWS_BATCH_JOB_ARRAY_INDEX").unwrap_or(0);
-                (Some(SweepId::parse(variable("SPOTSWEEP_SWEEP")?)?), index)
+                let index =
+                    start.number("SPOTSWEEP_FIRST_INDEX")? + start.number("AWS_BATCH_JOB_ARRAY_INDEX").unwrap_or(0);
+                (Some(SweepId::parse(start.variable("SPOTSWEEP_SWEEP")?)?), index)
             }
             Policy::SeedScript | Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => {
-                (None, number(TRIAL)?)
+                (None, start.number(TRIAL)?)
             }
         };
         Some(Self {
@@ -117,7 +115,7 @@ impl Agent {
             key: start.attempt.clone(),
             instance: start.instance.clone(),
             zone,
-            attempt: number("SPOTSWEEP_FIRST_ATTEMPT").unwrap_or(0) + start.attempt.attempt,
+            attempt: start.number("SPOTSWEEP_FIRST_ATTEMPT").unwrap_or(0) + start.attempt.attempt,
             started: now,
             sequence: 0,
             step: 0,

@@ -67,10 +67,8 @@ enum Doing {
 
 impl Agent {
     pub(super) fn new(start: &Start, zone: String, now: Timestamp) -> Option<Self> {
-        let variable =
-            |name: &str| start.environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        let number = |name: &str| variable(name).and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
-        let sweep = SweepId::parse(variable("SPOTSWEEP_SWEEP")?)?;
+        let number = |name: &str| start.number(name).unwrap_or(0);
+        let sweep = SweepId::parse(start.variable("SPOTSWEEP_SWEEP")?)?;
         let index = number("SPOTSWEEP_FIRST_INDEX") + number("AWS_BATCH_JOB_ARRAY_INDEX");
         Some(Self {
             trial: TrialRef { sweep, index },

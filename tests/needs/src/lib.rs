@@ -42,11 +42,16 @@ pub fn met(missing: Option<Missing>) -> bool {
     let Some(Missing(what)) = missing else { return true };
     let is_ci = env::var_os("SPOTSWEEP_CI").is_some_and(|value| !value.is_empty());
     assert!(!is_ci, "this test needs {what}; with SPOTSWEEP_CI unset it is skipped");
+    say_skipped(&what);
+    false
+}
+
+/// Says on stderr what this test needs.
+fn say_skipped(what: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
     // The output of a test that passes is captured: this is not.
     let _ = std::io::stderr().write_all(format!("skipped: {test} needs {what}\n").as_bytes());
-    false
 }
 
 /// The program that `variable` names. The test is opt-in, in CI too: its packages are large, and `.ci/run` runs it in a step
@@ -55,9 +60,7 @@ pub fn met(missing: Option<Missing>) -> bool {
 pub fn opted_in(variable: &str) -> Option<String> {
     let program = env::var(variable).ok().filter(|program| !program.is_empty());
     if program.is_none() {
-        let thread = std::thread::current();
-        let test = thread.name().unwrap_or("a test");
-        let _ = std::io::stderr().write_all(format!("skipped: {test} needs {variable}\n").as_bytes());
+        say_skipped(variable);
     }
     program
 }

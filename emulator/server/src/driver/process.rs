@@ -122,9 +122,8 @@ fn folder(key: &AttemptKey) -> String {
 
 /// `<sweep>-<trial's index>` of a container that runs a trial.
 fn trial(start: &Start) -> Option<String> {
-    let variable = |name: &str| start.environment.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value);
-    let number = |name: &str| variable(name).and_then(|value| value.parse::<u32>().ok()).unwrap_or(0);
-    let sweep = variable("SPOTSWEEP_SWEEP").filter(|sweep| !sweep.is_empty() && !sweep.contains(['/', '.']))?;
+    let number = |name: &str| start.number(name).unwrap_or(0);
+    let sweep = start.variable("SPOTSWEEP_SWEEP").filter(|sweep| !sweep.is_empty() && !sweep.contains(['/', '.']))?;
     Some(format!("{sweep}-{}", number("SPOTSWEEP_FIRST_INDEX") + number("AWS_BATCH_JOB_ARRAY_INDEX")))
 }
 

@@ -164,11 +164,10 @@ impl Asker<'_> {
                 (seal.map(|seal| Fact::Sealed { attempt, seal }), format!("report {sequence} of attempt {attempt}"))
             }
             Some(Ending::Released { rollback }) => {
-                let what = match rollback {
-                    Some(rollback) => format!("attempt {attempt} leaves: {rollback}"),
-                    None => format!("attempt {attempt} was interrupted and leaves"),
-                };
-                (Some(Fact::Released { attempt, seal, rollback: rollback.clone() }), what)
+                // The workspace's note says which checkpoint.
+                let why = if rollback.is_some() { "goes back one checkpoint" } else { "was interrupted" };
+                let fact = Fact::Released { attempt, seal, rollback: rollback.clone() };
+                (Some(fact), format!("attempt {attempt} {why} and leaves"))
             }
             Some(Ending::Finished { exit_code, outputs, seconds }) => {
                 self.trial.end = Some(End { attempt, exit_code: *exit_code, outputs: *outputs, seconds: *seconds });
