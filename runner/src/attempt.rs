@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{Outputs, Rollback};
+use spotsweep_seal::disk::MountedDisk;
+use spotsweep_seal::{AtEnd, Sealer};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -23,7 +25,7 @@ use crate::prepare::{Ready, prepare};
 use crate::progress;
 use crate::record::{Recorded, Recording};
 use crate::reports::{self, News};
-use crate::seal::{AtEnd, Sealer};
+use crate::sealing::{Sealing, now_ns};
 use crate::signals::Signals;
 use crate::stop::{Cause, Stop, interruption};
 use crate::upload::{UploadError, Uploader};
@@ -63,10 +65,12 @@ impl Trained {
     /// checkpoint.
     fn roll_back(&mut self) -> std::io::Result<Option<Rollback>> {
         let Some((sealer, _)) = &mut self.sealer else { return Ok(None) };
-        if sealer.has_new_checkpoint()? || progress::has_new_step(&self.place.metrics_record(), self.started)? {
+        if sealer.has_new_checkpoint(&MountedDisk)?
+            || progress::has_new_step(&self.place.metrics_record(), self.started)?
+        {
             return Ok(None);
         }
-        sealer.roll_back(self.ended.code)
+        sealer.roll_back(&MountedDisk, self.ended.code)
     }
 }
 
@@ -146,7 +150,7 @@ impl Attempt<'_> {
         let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
         let (recording, figures) = Recording::start(stdout, stderr, &place)?;
         let uploading = uploader.run(config.upload_every);
-        let sealing = sealer.map(|sealer| sealer.run(config.seal_every));
+        let sealing = sealer.map(|sealer| Sealing::start(sealer, config.seal_every));
 
         let (fence, fenced) = oneshot::channel();
         let news = News { figures, seal: sealing.as_ref().map(|sealing| sealing.newest.clone()) };
@@ -166,7 +170,7 @@ impl Attempt<'_> {
             ended = child.supervise(stop, checkpoints.as_deref()) => ended?,
             never = reporting => never,
         };
-        let at_end = AtEnd::now(ended.open.clone(), ended.was_killed());
+        let at_end = AtEnd::new(ended.open.clone(), now_ns(), ended.was_killed());
         let seconds = started.elapsed().as_secs_f64();
         let recorded = recording.finish().await;
         let sealer = match sealing {

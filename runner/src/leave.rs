@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{Rollback, Seal};
+use spotsweep_seal::disk::MountedDisk;
+use spotsweep_seal::{AtEnd, Sealer};
 use tokio::time::{Instant, timeout_at};
 
 use crate::claim::{Answer, Claims};
 use crate::log::say;
 use crate::metrics::Figures;
-use crate::seal::{AtEnd, Sealer};
 use crate::workspace::Workspace;
 
 /// The word that the trial is free is worth this much time even when none is left: without it,
@@ -44,7 +45,7 @@ async fn close_orderly(
         return Ok(sealed?.and_then(|sealer| sealer.summary()));
     }
     say("somebody outside this attempt uses the workspace: it is taken out of sight, and the seal is not final");
-    let reopened = sealed.and_then(|sealer| sealer.map_or(Ok(()), |mut sealer| sealer.reopen()));
+    let reopened = sealed.and_then(|sealer| sealer.map_or(Ok(()), |mut sealer| sealer.reopen(&MountedDisk)));
     workspace.detach()?;
     reopened.map(|()| None)
 }
@@ -58,7 +59,7 @@ async fn seal(workspace: &Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: 
     let now = Instant::now();
     let reading_ends = now + deadline.saturating_duration_since(now) / 2;
     let sealing = tokio::task::spawn_blocking(move || {
-        sealer.finish(&at_end, reading_ends.into_std())?;
+        sealer.finish(&MountedDisk, &at_end, &|| Instant::now() < reading_ends)?;
         Ok::<_, io::Error>(sealer)
     });
     sealing.await?.map(Some)

@@ -4,7 +4,6 @@
 //! `spotsweep-runner [--] COMMAND…` — the flow stands in [`attempt`], exit codes in [`exit`].
 
 mod attempt;
-mod checkpoint_watch;
 mod child;
 mod claim;
 mod clients;
@@ -27,7 +26,7 @@ mod processes;
 mod progress;
 mod record;
 mod reports;
-mod seal;
+mod sealing;
 mod signals;
 mod start;
 mod stop;

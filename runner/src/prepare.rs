@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use spotsweep_protocol::claim::{Found, Grant, TrialLine};
 use spotsweep_protocol::command_line::expand;
+use spotsweep_seal::disk::MountedDisk;
+use spotsweep_seal::{OWN, Sealer};
 use tokio::time;
 
 use crate::claim::Claims;
@@ -17,11 +19,10 @@ use crate::gpus;
 use crate::log::say;
 use crate::parameters;
 use crate::place;
-use crate::seal::Sealer;
 use crate::surroundings;
 use crate::upload::{Filter, Uploader};
 use crate::workplace::Workplace;
-use crate::workspace::{OWN, POINT, Workspace};
+use crate::workspace::{POINT, Workspace};
 
 /// All that it takes to start the command.
 pub(crate) struct Ready {
@@ -91,7 +92,7 @@ async fn mount(
     let started = Instant::now();
     let workspace = slot.insert(Workspace::mount(config, granted, deadline).await?);
     let (point, attempt, is_disk) = (workspace.point().to_owned(), config.attempt, workspace.is_disk());
-    let checking = tokio::task::spawn_blocking(move || Sealer::resume(&point, attempt, is_disk));
+    let checking = tokio::task::spawn_blocking(move || Sealer::resume(&MountedDisk, &point, attempt, is_disk, say));
     let failed = |source| Failure::System("check the workspace's checkpoints", source);
     let (sealer, found) = checking.await.map_err(|broken| failed(broken.into()))?.map_err(failed)?;
     let found = Found { formatted: workspace.formatted, ..found };

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Pid, kill_process};
+use spotsweep_seal::CheckpointWatch;
+use spotsweep_seal::disk::MountedDisk;
 use tokio::time::Instant;
 
-use crate::checkpoint_watch::CheckpointWatch;
 use crate::log::say;
 use crate::processes::{self, Id, Process};
 use crate::stop::Stop;
@@ -36,7 +37,7 @@ pub(crate) struct Stopping<'a> {
     stop: &'a Stop,
     /// The command.
     root: i32,
-    until: Instant,
+    started: Instant,
     signalled: BTreeSet<Id>,
     /// Whether only shells got the signal: their command may not handle the signal.
     only_shells: bool,
@@ -49,11 +50,11 @@ pub(crate) struct Stopping<'a> {
 impl<'a> Stopping<'a> {
     /// Starts to stop the command `root`, which writes its checkpoints to the folder `checkpoints` of a workspace.
     pub(crate) fn new(stop: &'a Stop, root: i32, checkpoints: Option<&Path>) -> Self {
-        let watch = checkpoints.map(|folder| CheckpointWatch::new(folder.to_owned(), Instant::now()));
+        let watch = checkpoints.map(|folder| CheckpointWatch::new(&MountedDisk, folder.to_owned(), Duration::ZERO));
         Self {
             stop,
             root,
-            until: Instant::now() + stop.grace,
+            started: Instant::now(),
             signalled: BTreeSet::new(),
             only_shells: true,
             watch,
@@ -85,7 +86,7 @@ impl<'a> Stopping<'a> {
         if has_ended && self.signalled.iter().all(|id| !processes::lives(*id)) {
             return Step::Ended;
         }
-        if Instant::now() >= self.until {
+        if self.started.elapsed() >= self.stop.grace {
             say("the grace is over: killing the command");
             return Step::Kill;
         }
@@ -101,7 +102,7 @@ impl<'a> Stopping<'a> {
             // Without a workspace nothing that it may still write reaches the next attempt.
             return if self.signalled.is_empty() { Step::Kill } else { Step::Wait };
         };
-        match watch.look(&self.open, Instant::now(), self.until) {
+        match watch.look(&MountedDisk, &self.open, self.started.elapsed(), self.stop.grace) {
             Some(name) => {
                 say(&format!("checkpoint {name} is complete: killing the command, which does not handle the signal"));
                 Step::Kill

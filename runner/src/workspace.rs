@@ -18,8 +18,6 @@ use crate::log::say;
 
 /// Where the workspace is, below the root; without one, an ordinary folder.
 pub(crate) const POINT: &str = "dltraining";
-/// The runner's own folder on the workspace.
-pub(crate) const OWN: &str = ".spotsweep";
 
 /// Why a workspace cannot be used, though its volume is attached.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use flate2::bufread::GzDecoder;
 use crate::Completeness;
 use crate::source::{Source, is_about_content};
 
-pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
-    let mut reader = source.reader(0)?;
+pub(crate) fn completeness(source: &mut Source<'_>) -> io::Result<Completeness> {
+    let mut reader = source.reader(0);
     loop {
         match io::copy(&mut GzDecoder::new(&mut reader), &mut io::sink()) {
             Ok(_) => {}

@@ -1,39 +1,39 @@
 //! JSON: one value, and nothing after it but white space (<https://www.rfc-editor.org/rfc/rfc8259>, section 2); as
 //! `.jsonl`, one on each line (<https://jsonlines.org/>).
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 
 use serde::de::IgnoredAny;
 use serde_json::Error;
 
 use crate::Completeness;
-use crate::source::Source;
+use crate::source::{Reader, Source};
 
 /// Longer texts are not read: the parser remembers one byte for each level of nesting.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Whether the text is one value. Where it is not, only `must_be_json` makes an unfinished one torn.
-pub(crate) fn one_value(source: &mut Source, must_be_json: bool) -> io::Result<Completeness> {
+pub(crate) fn one_value(source: &mut Source<'_>, must_be_json: bool) -> io::Result<Completeness> {
     judge(source, must_be_json, |reader| serde_json::from_reader::<_, IgnoredAny>(reader).map(drop))
 }
 
 /// Whether the text is a sequence of values, the last one complete.
-pub(crate) fn lines(source: &mut Source) -> io::Result<Completeness> {
+pub(crate) fn lines(source: &mut Source<'_>) -> io::Result<Completeness> {
     judge(source, true, |reader| {
         serde_json::Deserializer::from_reader(reader).into_iter::<IgnoredAny>().try_for_each(|value| value.map(drop))
     })
 }
 
 fn judge(
-    source: &mut Source,
+    source: &mut Source<'_>,
     must_be_json: bool,
-    parse: impl FnOnce(&mut Watched<BufReader<&std::fs::File>>) -> Result<(), Error>,
+    parse: impl FnOnce(&mut Watched<Reader<'_>>) -> Result<(), Error>,
 ) -> io::Result<Completeness> {
     let bytes = source.bytes;
     if bytes > MAX_BYTES {
         return Ok(Completeness::Unknown);
     }
-    let mut reader = Watched { inner: source.reader(0)?, count: 0, last: None };
+    let mut reader = Watched { inner: source.reader(0), count: 0, last: None };
     match parse(&mut reader) {
         Ok(()) => Ok(Completeness::Whole),
         Err(error) if error.is_io() => Err(error.into()),

@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+pub use source::Content;
 use source::Source;
 
 /// What a file's format says about it.
@@ -56,12 +57,24 @@ enum Format {
     Zip,
 }
 
+/// Opens a file.
+pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<Box<dyn Content>>;
+
 /// What the format of the file at `path` says. SQLite's journal or write-ahead log of the file is read too.
 ///
 /// # Errors
 /// Where the file cannot be read. Strange content is no error.
 pub fn completeness(path: &Path) -> io::Result<Completeness> {
-    let mut source = Source::new(File::open(path)?)?;
+    completeness_by(path, &|path| Ok(Box::new(File::open(path)?)))
+}
+
+/// The same for a file that is opened by `open`.
+///
+/// # Errors
+/// As [`completeness`].
+pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> {
+    let content = open(path)?;
+    let mut source = Source::new(&*content)?;
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     match format(&mut source, &ending)? {
         Some(Format::Gzip) => gzip::completeness(&mut source),
@@ -72,7 +85,7 @@ pub fn completeness(path: &Path) -> io::Result<Completeness> {
         Some(Format::Parquet) => parquet::completeness(&mut source),
         Some(Format::Pickle(has_protocol)) => pickle::completeness(&mut source, 0, has_protocol),
         Some(Format::Safetensors) => safetensors::completeness(&mut source),
-        Some(Format::Sqlite) => sqlite::completeness(&mut source, path),
+        Some(Format::Sqlite) => sqlite::completeness(&mut source, path, open),
         Some(Format::Tar) => tar::completeness(&mut source),
         Some(Format::Zip) => zip::completeness(&mut source),
         None => Ok(Completeness::Unknown),
@@ -80,7 +93,7 @@ pub fn completeness(path: &Path) -> io::Result<Completeness> {
 }
 
 /// The format of a file, by its beginning; `ending` is that of its name, in small letters.
-fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
+fn format(source: &mut Source<'_>, ending: &str) -> io::Result<Option<Format>> {
     let start = source.read_at(0, tar::BLOCK)?;
     Ok(match start.as_slice() {
         [] => None,

@@ -1,11 +1,10 @@
 //! Pickles: operations up to STOP (<https://github.com/python/cpython/blob/main/Lib/pickletools.py>; frames:
 //! <https://peps.python.org/pep-3154/#framing>).
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 
 use crate::Completeness;
-use crate::source::Source;
+use crate::source::{Reader, Source};
 
 /// What `torch.save` writes first without zip, its pickled magic number
 /// (<https://github.com/pytorch/pytorch/blob/main/torch/serialization.py>, `_legacy_save`).
@@ -58,12 +57,12 @@ fn argument(operation: u8) -> Argument {
 }
 
 /// What the pickles from `start` on say. Without `has_protocol`, the first is one of protocol 0 or 1, or no pickle.
-pub(crate) fn completeness(source: &mut Source, start: u64, has_protocol: bool) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source<'_>, start: u64, has_protocol: bool) -> io::Result<Completeness> {
     let is_torch = source.read_at(start, TORCH.len() as u64)? == TORCH;
     let has_hole = source.has_hole();
     let bytes = source.bytes;
     let mut walk =
-        Walk { reader: source.reader(start)?, start, at: start, bytes, is_old: !has_protocol, is_joblib: false };
+        Walk { reader: source.reader(start), start, at: start, bytes, is_old: !has_protocol, is_joblib: false };
     let found = walk.pickle()?;
     if found != Completeness::Whole {
         return Ok(found);
@@ -87,7 +86,7 @@ pub(crate) fn completeness(source: &mut Source, start: u64, has_protocol: bool) 
 
 /// A reader that goes from operation to operation.
 struct Walk<'a> {
-    reader: BufReader<&'a File>,
+    reader: Reader<'a>,
     start: u64,
     at: u64,
     /// The file's length.

@@ -2,40 +2,106 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
+/// What the judgement of a file needs of the file system.
+pub trait Content {
+    /// The file's length.
+    ///
+    /// # Errors
+    /// Where the file system does not report it.
+    fn bytes(&self) -> io::Result<u64>;
+
+    /// Reads from `offset` on; how many bytes, 0 at the end.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Whether blocks before the file's end were never written. Where the file system does not say, no.
+    fn has_hole(&self) -> bool;
+}
+
+impl Content for File {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+
+    fn has_hole(&self) -> bool {
+        let bytes = self.metadata().map_or(0, |metadata| metadata.len());
+        rustix::fs::seek(self, rustix::fs::SeekFrom::Hole(0)).is_ok_and(|hole| hole < bytes)
+    }
+}
+
 /// A file, and its length when it was opened.
-pub(crate) struct Source {
-    file: File,
+pub(crate) struct Source<'a> {
+    content: &'a dyn Content,
     /// Its length.
     pub(crate) bytes: u64,
 }
 
-impl Source {
-    pub(crate) fn new(file: File) -> io::Result<Self> {
-        let bytes = file.metadata()?.len();
-        Ok(Self { file, bytes })
+impl<'a> Source<'a> {
+    pub(crate) fn new(content: &'a dyn Content) -> io::Result<Self> {
+        Ok(Self { content, bytes: content.bytes()? })
     }
 
     /// Up to `length` bytes at `offset`: fewer where the file ends.
     pub(crate) fn read_at(&mut self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
-        self.file.seek(SeekFrom::Start(offset))?;
-        let mut content = Vec::new();
-        (&self.file).take(length).read_to_end(&mut content)?;
-        Ok(content)
+        let mut read = Vec::new();
+        self.at(offset).take(length).read_to_end(&mut read)?;
+        Ok(read)
     }
 
     /// A reader with a buffer, from `offset` on.
-    pub(crate) fn reader(&mut self, offset: u64) -> io::Result<BufReader<&File>> {
-        self.file.seek(SeekFrom::Start(offset))?;
-        Ok(BufReader::with_capacity(BUFFER_BYTES, &self.file))
+    pub(crate) fn reader(&mut self, offset: u64) -> Reader<'a> {
+        BufReader::with_capacity(BUFFER_BYTES, self.at(offset))
+    }
+
+    fn at(&self, offset: u64) -> Position<'a> {
+        Position { content: self.content, offset, bytes: self.bytes }
     }
 
     /// Whether blocks before the file's end were never written: after a lost instance, pages that the kernel had not
-    /// written back. Formats without checksums do not show that in another way. Where the file system does not say, no.
+    /// written back. Formats without checksums do not show that in another way.
     pub(crate) fn has_hole(&self) -> bool {
-        rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(0)).is_ok_and(|hole| hole < self.bytes)
+        self.content.has_hole()
+    }
+}
+
+/// A reader with a buffer.
+pub(crate) type Reader<'a> = BufReader<Position<'a>>;
+
+/// A place in a file, from which it is read.
+pub(crate) struct Position<'a> {
+    content: &'a dyn Content,
+    offset: u64,
+    bytes: u64,
+}
+
+impl Read for Position<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.content.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Position<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let (base, by) = match to {
+            SeekFrom::Start(offset) => (offset, 0),
+            SeekFrom::End(by) => (self.bytes, by),
+            SeekFrom::Current(by) => (self.offset, by),
+        };
+        let before_the_start = || io::Error::new(io::ErrorKind::InvalidInput, "a place before the start of the file");
+        self.offset = base.checked_add_signed(by).ok_or_else(before_the_start)?;
+        Ok(self.offset)
     }
 }
 

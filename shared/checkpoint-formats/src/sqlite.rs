@@ -1,12 +1,11 @@
 //! SQLite: the header has the size in pages; a hot journal or a write-ahead log in the same folder completes it
 //! (<https://www.sqlite.org/fileformat2.html>, sections 1.3, 3 and 4.1).
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
-use crate::Completeness;
 use crate::source::{Source, big_endian};
+use crate::{Completeness, Open};
 
 pub(crate) const MAGIC: &[u8] = b"SQLite format 3\0";
 const HEADER_BYTES: u64 = 100;
@@ -17,7 +16,7 @@ const LOG_MAGIC: u64 = 0x377f_0682;
 /// A log without a frame after its header adds nothing.
 const LOG_HEADER_BYTES: u64 = 32;
 
-pub(crate) fn completeness(source: &mut Source, path: &Path) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source<'_>, path: &Path, open: Open<'_>) -> io::Result<Completeness> {
     let header = source.read_at(0, HEADER_BYTES)?;
     if header.len() < 100 {
         return Ok(Completeness::Torn);
@@ -30,7 +29,7 @@ pub(crate) fn completeness(source: &mut Source, path: &Path) -> io::Result<Compl
         return Ok(Completeness::Torn);
     }
     // SQLite rolls the journal back, or the log forward, when it opens the file.
-    if is_recoverable(path) {
+    if is_recoverable(path, open) {
         return Ok((source.bytes >= page).into());
     }
     let pages = big_endian(&header[28..32]);
@@ -42,15 +41,14 @@ pub(crate) fn completeness(source: &mut Source, path: &Path) -> io::Result<Compl
 }
 
 /// Whether a hot journal or a write-ahead log with content belongs to the file at `path`. One that cannot be read is not.
-fn is_recoverable(path: &Path) -> bool {
+fn is_recoverable(path: &Path, open: Open<'_>) -> bool {
     let companion = |end: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
-        let mut start = Vec::new();
-        let mut file = File::open(name).ok()?;
-        let bytes = file.metadata().ok()?.len();
-        file.by_ref().take(8).read_to_end(&mut start).ok()?;
-        Some((bytes, start))
+        let content = open(Path::new(&name)).ok()?;
+        let mut companion = Source::new(&*content).ok()?;
+        let start = companion.read_at(0, 8).ok()?;
+        Some((companion.bytes, start))
     };
     let is_hot = companion("-journal").is_some_and(|(_, start)| start == JOURNAL_MAGIC);
     let has_frames = |(bytes, start): (u64, Vec<u8>)| {

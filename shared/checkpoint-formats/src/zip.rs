@@ -1,19 +1,18 @@
 //! Zip archives, as `torch.save`, `numpy.savez` and Keras write them
 //! (<https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT>, sections 4.3.6 to 4.3.16).
 
-use std::fs::File;
-use std::io::{self, BufReader};
+use std::io;
 
 use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::Completeness;
-use crate::source::{Source, is_about_content};
+use crate::source::{Reader, Source, is_about_content};
 
 /// The directory at the end lists every entry with its checksum.
-pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source<'_>) -> io::Result<Completeness> {
     let bytes = source.bytes;
-    let mut archive = match ZipArchive::new(source.reader(0)?) {
+    let mut archive = match ZipArchive::new(source.reader(0)) {
         Ok(archive) => archive,
         Err(ZipError::Io(error)) if !is_about_content(&error) => return Err(error),
         Err(_) => return Ok(Completeness::Torn),
@@ -33,12 +32,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
 }
 
 /// Reads one entry to its end, which compares its checksum. `packed` is the size of the entries so far.
-fn entry(
-    archive: &mut ZipArchive<BufReader<&File>>,
-    index: usize,
-    packed: &mut u64,
-    bytes: u64,
-) -> io::Result<Completeness> {
+fn entry(archive: &mut ZipArchive<Reader<'_>>, index: usize, packed: &mut u64, bytes: u64) -> io::Result<Completeness> {
     let mut entry = match archive.by_index(index) {
         Ok(entry) => entry,
         // A method that is not compiled in, or an encrypted entry: the directory is all that can be judged.

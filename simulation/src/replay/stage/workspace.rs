@@ -36,7 +36,7 @@ impl Stage<'_> {
                 }
                 agent.volume = Some(grant.workspace.ok_or("granted without its workspace")?.volume);
                 let (from, reading) = self.mount(agent)?;
-                // The runner reads the newest checkpoint through its hash (runner/src/seal/judge.rs).
+                // The runner reads the newest checkpoint through its hash (shared/seal/src/judge.rs).
                 let model = &self.plan.parameters;
                 let hashing = Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / model.hash_mib);
                 agent.doing = Doing::Fetching(Fetch::Verifying { from });

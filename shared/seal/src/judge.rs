@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use super::files::{Stamp, checkpoint, has_content, hash, looks_torn};
-use super::record::{Record, Sealed};
+use crate::disk::{Disk, Stamp};
+use crate::files::{checkpoint, has_content, hash, looks_torn};
+use crate::record::{Record, Sealed};
 
 /// Files are read again, newest first, up to so many bytes: a volume that was made from a
 /// snapshot fetches every block that is read for the first time from S3 (fact 25), and training
@@ -25,28 +26,29 @@ enum Verdict {
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Judgement {
+pub(crate) struct Judgement {
     /// Checkpoints (files or folders) that are to be put aside.
-    pub(super) torn: Vec<String>,
+    pub(crate) torn: Vec<String>,
     /// Sealed files that are gone.
-    pub(super) missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// The newest checkpoint that is left.
-    pub(super) newest: Option<String>,
+    pub(crate) newest: Option<String>,
     /// What is left of the seal.
-    pub(super) sealed: BTreeMap<String, Sealed>,
+    pub(crate) sealed: BTreeMap<String, Sealed>,
 }
 
 /// Looks at everything once; changes nothing.
-pub(super) struct Judge<'a> {
-    pub(super) folder: &'a Path,
-    pub(super) seal: Option<&'a Record>,
+pub(crate) struct Judge<'a> {
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) folder: &'a Path,
+    pub(crate) seal: Option<&'a Record>,
     /// Whether inodes are those that were sealed. On the local stack a workspace that has moved is
     /// a copy, file by file; a disk's blocks take their inodes with them.
-    pub(super) same_inodes: bool,
+    pub(crate) same_inodes: bool,
 }
 
 impl Judge<'_> {
-    pub(super) fn judge(&self, files: &BTreeMap<String, Stamp>) -> io::Result<Judgement> {
+    pub(crate) fn judge(&self, files: &BTreeMap<String, Stamp>) -> io::Result<Judgement> {
         let mut found = Judgement::default();
         let mut of_text = None;
         let mut bytes_read = 0;
@@ -68,7 +70,7 @@ impl Judge<'_> {
                 continue;
             }
             found.sealed.extend(sealed);
-            let has_content = members.iter().any(|path| has_content(&self.folder.join(path), path, files[*path].bytes));
+            let has_content = members.iter().any(|path| self.has_content(path, files[*path].bytes));
             let newest = if has_content { &mut found.newest } else { &mut of_text };
             newest.get_or_insert_with(|| name.to_owned());
         }
@@ -83,9 +85,13 @@ impl Judge<'_> {
         Ok(found)
     }
 
+    fn has_content(&self, path: &str, bytes: u64) -> bool {
+        has_content(self.disk, &self.folder.join(path), path, bytes)
+    }
+
     fn verdict(&self, path: &str, stamp: Stamp, read_again: bool) -> io::Result<Verdict> {
         let file = self.folder.join(path);
-        let by_itself = || Ok(if looks_torn(&file, stamp.bytes)? { Verdict::Torn } else { Verdict::Later });
+        let by_itself = || Ok(if looks_torn(self.disk, &file, stamp.bytes)? { Verdict::Torn } else { Verdict::Later });
         let Some((seal, sealed)) = self.seal.and_then(|seal| Some((seal, seal.files.get(path)?))) else {
             return by_itself();
         };
@@ -93,7 +99,7 @@ impl Judge<'_> {
         let same_inode = self.same_inodes && now.inode == then.inode;
         let untouched = now.bytes == then.bytes && now.modified_ns == then.modified_ns;
         let trusted = untouched && !read_again && (same_inode || !self.same_inodes);
-        if trusted || (now.bytes == then.bytes && hash(&file, now.bytes)? == sealed.sha256) {
+        if trusted || (now.bytes == then.bytes && hash(self.disk, &file, now.bytes)? == sealed.sha256) {
             return Ok(Verdict::Sealed(Sealed { stamp: now, ..sealed.clone() }));
         }
         if seal.last {
@@ -106,7 +112,7 @@ impl Judge<'_> {
 }
 
 /// Checkpoints with their files, the most recently modified first.
-pub(super) fn newest_first(files: &BTreeMap<String, Stamp>) -> Vec<(&str, BTreeSet<&str>)> {
+pub(crate) fn newest_first(files: &BTreeMap<String, Stamp>) -> Vec<(&str, BTreeSet<&str>)> {
     let mut checkpoints = BTreeMap::<&str, (i64, BTreeSet<&str>)>::new();
     for (path, stamp) in files {
         let (modified, members) = checkpoints.entry(checkpoint(path)).or_insert((i64::MIN, BTreeSet::new()));

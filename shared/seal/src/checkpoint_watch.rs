@@ -4,36 +4,43 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use crate::seal::{Stamp, is_log, is_unfinished, newest, walk_all};
+use crate::disk::{Disk, Stamp};
+use crate::files::{is_log, is_unfinished, newest};
 
 /// A checkpoint is complete when none of its files is open for writing, and nothing has changed for an eighth of the
 /// time that is left, within these bounds: libraries write a checkpoint file by file, with some computing between them.
 const QUIET: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 
 /// Compares what lies in the folder of checkpoints with what lay there.
-pub(crate) struct CheckpointWatch {
+#[derive(Debug, Clone)]
+pub struct CheckpointWatch {
     folder: PathBuf,
     first: BTreeMap<String, Stamp>,
     last: BTreeMap<String, Stamp>,
     /// When `last` was different the last time.
-    changed: Instant,
+    changed: Duration,
     /// Whether something was written since the beginning.
     wrote: bool,
 }
 
 impl CheckpointWatch {
-    pub(crate) fn new(folder: PathBuf, now: Instant) -> Self {
-        let first = walk_all(&folder).unwrap_or_default();
+    /// A watch on the checkpoints in `folder`. All times count from one moment, which the caller chooses.
+    pub fn new(disk: &dyn Disk, folder: PathBuf, now: Duration) -> Self {
+        let first = disk.files(&folder).unwrap_or_default();
         Self { folder, last: first.clone(), first, changed: now, wrote: false }
     }
 
     /// The checkpoint that has been completed since the beginning. `open` are the files that are open for
     /// writing; there is time `until` then.
-    pub(crate) fn look(&mut self, open: &BTreeSet<PathBuf>, now: Instant, until: Instant) -> Option<String> {
-        let files = walk_all(&self.folder).unwrap_or_default();
-        let folder = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
+    pub fn look(
+        &mut self,
+        disk: &dyn Disk,
+        open: &BTreeSet<PathBuf>,
+        now: Duration,
+        until: Duration,
+    ) -> Option<String> {
+        let files = disk.files(&self.folder).unwrap_or_default();
+        let folder = disk.canonical(&self.folder).unwrap_or_else(|_| self.folder.clone());
         let is_written = open.iter().any(|path| path.starts_with(&folder));
         if files != self.last || is_written {
             self.changed = now;
@@ -41,8 +48,8 @@ impl CheckpointWatch {
             self.last = files;
             return None;
         }
-        let quiet = (until.duration_since(now) / 8).clamp(QUIET.0, QUIET.1);
-        let is_quiet = self.wrote && now.duration_since(self.changed) >= quiet;
+        let quiet = (until.saturating_sub(now) / 8).clamp(QUIET.0, QUIET.1);
+        let is_quiet = self.wrote && now.saturating_sub(self.changed) >= quiet;
         let is_new = |path: &str, stamp| self.first.get(path) != Some(stamp) && !is_unfinished(path) && !is_log(path);
         let changed = || self.last.iter().filter(|(path, stamp)| is_new(path, *stamp));
         is_quiet.then(|| newest(changed().map(|(path, stamp)| (path.as_str(), *stamp)))).flatten()
@@ -52,21 +59,24 @@ impl CheckpointWatch {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::*;
+    #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
     use std::fs;
+
+    use super::*;
+    use crate::disk::MountedDisk;
 
     #[test]
     fn a_checkpoint_is_complete_when_it_is_closed_and_quiet() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("old"), "whole").unwrap();
-        let mut now = Instant::now();
-        let mut watch = CheckpointWatch::new(folder.path().to_owned(), now);
+        let mut now = Duration::ZERO;
+        let mut watch = CheckpointWatch::new(&MountedDisk, folder.path().to_owned(), now);
         let none = BTreeSet::new();
         let left = QUIET.1 * 8;
         let mut look = |open: &BTreeSet<PathBuf>, wait: Duration| {
             now += wait;
-            watch.look(open, now, now + left)
+            watch.look(&MountedDisk, open, now, now + left)
         };
         assert_eq!(look(&none, QUIET.1 * 10), None, "nothing was written");
         for name in ["log.csv", "new.tmp"] {

@@ -1,15 +1,15 @@
 //! The seal as it lies on the workspace: `.spotsweep/seal.json`.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::claim::{Rollback, Seal};
 
-use super::files::{Stamp, newest};
-use crate::log::say;
+use crate::Say;
+use crate::disk::{Disk, Stamp};
+use crate::files::{newest, read};
 
 const NAME: &str = "seal.json";
 /// Written first, then put in the other's place.
@@ -19,36 +19,36 @@ const BESIDE: &str = "seal.json.part";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// Which attempt sealed.
-    pub(super) attempt: u32,
+    pub(crate) attempt: u32,
     /// Nothing was written after it: sealed at release, when the command had stopped.
     #[serde(rename = "final")]
-    pub(super) last: bool,
+    pub(crate) last: bool,
     /// By path below `checkpoints/`.
-    pub(super) files: BTreeMap<String, Sealed>,
+    pub(crate) files: BTreeMap<String, Sealed>,
     /// Copies in `.spotsweep/kept/`, by path below `checkpoints/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) kept: BTreeMap<String, Sealed>,
+    pub(crate) kept: BTreeMap<String, Sealed>,
     /// The checkpoints that the training failed on, of all attempts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) rollbacks: Vec<Rollback>,
+    pub(crate) rollbacks: Vec<Rollback>,
 }
 
 /// One file under the seal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Sealed {
+pub(crate) struct Sealed {
     #[serde(flatten)]
-    pub(super) stamp: Stamp,
+    pub(crate) stamp: Stamp,
     /// Of the content, in hexadecimal digits.
-    pub(super) sha256: String,
+    pub(crate) sha256: String,
     /// Whether it may be incomplete: it was being written when its writer ended, and its format does not say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) doubtful: bool,
+    pub(crate) doubtful: bool,
 }
 
 impl Record {
     /// The seal in `folder`. One that cannot be read seals nothing: every file is then judged by itself.
-    pub(super) fn read(folder: &Path) -> io::Result<Option<Self>> {
-        let text = match fs::read(folder.join(NAME)) {
+    pub(crate) fn read(disk: &dyn Disk, folder: &Path, say: Say) -> io::Result<Option<Self>> {
+        let text = match read(disk, &folder.join(NAME)) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -58,18 +58,17 @@ impl Record {
     }
 
     /// Whole or not at all, and on disk when this comes back.
-    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, disk: &dyn Disk, folder: &Path) -> io::Result<()> {
         let beside = folder.join(BESIDE);
-        let mut file = File::create(&beside)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.sync_all()?;
-        fs::rename(&beside, folder.join(NAME))?;
-        // A rename is an entry of the folder, not of the file.
-        File::open(folder)?.sync_all()
+        disk.write(&beside, &serde_json::to_vec(self)?)?;
+        disk.sync(&beside)?;
+        let file = folder.join(NAME);
+        disk.rename(&beside, &file)?;
+        disk.sync(&file)
     }
 
     /// What the control plane keeps of it; nothing where nothing is sealed.
-    pub(super) fn summary(&self) -> Option<Seal> {
+    pub(crate) fn summary(&self) -> Option<Seal> {
         (!self.files.is_empty()).then(|| Seal {
             files: self.files.len() as u64,
             bytes: self.files.values().map(|file| file.stamp.bytes).sum(),

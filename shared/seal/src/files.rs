@@ -1,18 +1,15 @@
 //! What lies under `checkpoints/`: files, and the checkpoints that they make up.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use spotsweep_checkpoint_formats::{Completeness, completeness_by};
 
-use spotsweep_checkpoint_formats::{Completeness, completeness};
+use crate::disk::{Disk, Stamp};
 
 const READ_BYTES: usize = 1024 * 1024;
-const NANOSECONDS: i64 = 1_000_000_000;
 /// Endings of names under which programs write what they later rename.
 const UNFINISHED: [&str; 5] = [".part", ".partial", ".tmp", ".temp", "~"];
 /// Hugging Face's trainer writes a checkpoint folder under such a name.
@@ -45,61 +42,15 @@ const LOGS: [&str; 4] = [".csv", ".jsonl", ".log", ".txt"];
 /// The longest pointer file: it names a checkpoint, or holds a counter.
 const SMALL_BYTES: u64 = 16 * 1024;
 
-/// Tells one content of a file from another without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamp {
-    pub(super) bytes: u64,
-    /// Since 1970.
-    pub(super) modified_ns: i64,
-    /// A file put in place by rename is another one.
-    pub(super) inode: u64,
-}
-
-impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
-        Self {
-            bytes: metadata.len(),
-            modified_ns: metadata.mtime().saturating_mul(NANOSECONDS).saturating_add(metadata.mtime_nsec()),
-            inode: metadata.ino(),
-        }
-    }
-}
-
-/// Every regular file below `folder` by its path there, but for unfinished ones and names that are
-/// not UTF-8, which JSON cannot hold. What goes away meanwhile is passed over.
-pub(super) fn walk(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
-    let mut found = walk_all(folder)?;
+/// Every regular file below `folder` by its path there, but for unfinished ones.
+pub(crate) fn walk(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
+    let mut found = disk.files(folder)?;
     found.retain(|path, _| !path.split('/').any(is_unfinished));
     Ok(found)
 }
 
-/// Like [`walk`], with the unfinished ones.
-pub(crate) fn walk_all(folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        let entries = match fs::read_dir(&next) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-            let name = path.strip_prefix(folder).ok().and_then(Path::to_str);
-            match name {
-                Some(_) if metadata.is_dir() => folders.push(path),
-                Some(name) if metadata.is_file() => {
-                    found.insert(name.to_owned(), Stamp::of(&metadata));
-                }
-                Some(_) | None => {}
-            }
-        }
-    }
-    Ok(found)
-}
-
 /// The last part of a path.
-pub(super) fn file_name(path: &str) -> &str {
+pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
@@ -111,7 +62,7 @@ pub(crate) fn is_unfinished(path: &str) -> bool {
 
 /// The checkpoint that a file belongs to: the outermost folder that is one as a whole, or else
 /// the file itself.
-pub(super) fn checkpoint(path: &str) -> &str {
+pub(crate) fn checkpoint(path: &str) -> &str {
     let mut folders = path.match_indices('/').map(|(end, _)| &path[..end]);
     let is_checkpoint = |folder: &&str| {
         let name = file_name(folder).to_ascii_lowercase();
@@ -126,7 +77,7 @@ pub(super) fn checkpoint(path: &str) -> &str {
 /// rest of it takes it for its newest checkpoint. Folders with bare numbers are one checkpoint each where there are
 /// several; a single one may be that of the whole trial, and one with numbered files has several checkpoints. So the
 /// folder goes where all of it is newer than its siblings, and the file has no number.
-pub(super) fn with_its_folder<'a>(files: &BTreeMap<String, Stamp>, name: &'a str) -> &'a str {
+pub(crate) fn with_its_folder<'a>(files: &BTreeMap<String, Stamp>, name: &'a str) -> &'a str {
     let Some((folder, file)) = name.rsplit_once('/') else { return name };
     let is_number = file_name(folder).chars().all(|c| c.is_ascii_digit());
     let has_number = file.split('.').next().is_some_and(|stem| stem.ends_with(|c: char| c.is_ascii_digit()));
@@ -150,14 +101,38 @@ pub(crate) fn is_log(path: &str) -> bool {
 }
 
 /// Whether a file holds a state, other than marks, pointers and logs. `name` is its path below the folder of checkpoints.
-pub(super) fn has_content(path: &Path, name: &str, bytes: u64) -> bool {
-    bytes > 0 && !is_log(name) && !is_small_text(path, bytes)
+pub(crate) fn has_content(disk: &dyn Disk, path: &Path, name: &str, bytes: u64) -> bool {
+    bytes > 0 && !is_log(name) && !is_small_text(disk, path, bytes)
 }
 
 /// Whether a file is a mark or a pointer: empty, or a short text. One that cannot be read is none.
-pub(super) fn is_small_text(path: &Path, bytes: u64) -> bool {
+pub(crate) fn is_small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
     bytes <= SMALL_BYTES
-        && fs::read(path).is_ok_and(|content| !content.contains(&0) && std::str::from_utf8(&content).is_ok())
+        && read(disk, path).is_ok_and(|content| !content.contains(&0) && std::str::from_utf8(&content).is_ok())
+}
+
+/// All of a small file.
+pub(crate) fn read(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    read_pieces(disk, path, u64::MAX, |piece| content.extend_from_slice(piece))?;
+    Ok(content)
+}
+
+/// Reads the first `bytes` of a file piece by piece.
+fn read_pieces(disk: &dyn Disk, path: &Path, bytes: u64, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    let content = disk.open(path)?;
+    let mut buffer = vec![0; READ_BYTES];
+    let mut offset = 0;
+    while offset < bytes {
+        let most = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(READ_BYTES);
+        let count = content.read_at(&mut buffer[..most], offset)?;
+        if count == 0 {
+            break;
+        }
+        take(&buffer[..count]);
+        offset += count as u64;
+    }
+    Ok(())
 }
 
 /// The most recently modified checkpoint; of several at one moment, the last by name.
@@ -167,29 +142,21 @@ pub(crate) fn newest<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Optio
 }
 
 /// SHA-256 of the first `bytes` of a file, in hexadecimal digits.
-pub(super) fn hash(path: &Path, bytes: u64) -> io::Result<String> {
-    let mut file = File::open(path)?.take(bytes);
+pub(crate) fn hash(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<String> {
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; READ_BYTES];
-    loop {
-        let count = file.read(&mut buffer)?;
-        if count == 0 {
-            break;
-        }
-        hasher.update(&buffer[..count]);
-    }
+    read_pieces(disk, path, bytes, |piece| hasher.update(piece))?;
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Whether an unsealed file is incomplete by its format, or holds nothing although weights belong into it. A file that
 /// is gone is not.
-pub(super) fn looks_torn(path: &Path, bytes: u64) -> io::Result<bool> {
+pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         // An empty file of another name is a mark that its folder is complete.
         let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         return Ok(WEIGHTS.contains(&ending.as_str()));
     }
-    match completeness(path) {
+    match completeness_by(path, &|path| disk.open(path)) {
         Ok(found) => Ok(found == Completeness::Torn),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -199,7 +166,11 @@ pub(super) fn looks_torn(path: &Path, bytes: u64) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
+    use std::fs;
+
     use super::*;
+    use crate::disk::MountedDisk;
 
     #[test]
     fn folders_that_are_checkpoints_go_as_one() {
@@ -250,7 +221,7 @@ mod tests {
             fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        let found = walk(folder.path()).unwrap();
+        let found = walk(&MountedDisk, folder.path()).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), [".metadata", "a/model.pt"]);
     }
 }

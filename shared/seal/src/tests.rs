@@ -1,15 +1,27 @@
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
 
 use std::collections::BTreeSet;
-use std::fs::{FileTimes, OpenOptions};
-use std::io::Write;
+use std::fs::{self, FileTimes, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use spotsweep_protocol::claim::{Found, Seal};
 
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::*;
+use crate::disk::MountedDisk;
+use crate::record::Sealed;
+use crate::sealer::TORN;
+use crate::{AtEnd, CHECKPOINTS, METRICS_RECORD, OWN, QUIET, Sealer};
 
-const SOON: Duration = Duration::from_secs(60);
+/// Of a seal for which there is time.
+const IN_TIME: fn() -> bool = || true;
+
+/// Long after the clock of the [`Bench`], and long before today.
+const NOW: i64 = 2_000_000_000_000_000;
 
 /// A workspace, and what attempts do to it.
 struct Bench {
@@ -55,23 +67,23 @@ impl Bench {
 
     fn resume(&mut self) -> (Sealer, Found) {
         self.attempt += 1;
-        Sealer::resume(self.folder.path(), self.attempt, self.is_disk).unwrap()
+        Sealer::resume(&MountedDisk, self.folder.path(), self.attempt, self.is_disk, |_| ()).unwrap()
     }
 
     /// Seals what is there now, as while the command runs or as at its end.
     fn seal(&mut self, last: bool) {
         let (mut sealer, _) = self.resume();
         if last {
-            sealer.finish(&at_rest(), Instant::now() + SOON).unwrap();
+            sealer.finish(&MountedDisk, &at_rest(), &IN_TIME).unwrap();
         } else {
-            assert!(sealer.seal_resting(QUIET).unwrap());
+            assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
         }
     }
 }
 
 /// The command has ended by itself, and closed everything before.
 fn at_rest() -> AtEnd {
-    AtEnd::now(BTreeSet::new(), false)
+    AtEnd::new(BTreeSet::new(), NOW, false)
 }
 
 #[test]
@@ -85,9 +97,9 @@ fn what_was_being_written_at_the_end_is_judged_by_its_format() {
         bench.write("old.pt", &zip);
         bench.write("new.pt", content);
         // A look that comes between two writes may seal it meanwhile.
-        sealer.seal_resting(QUIET).unwrap();
-        let at_end = AtEnd::now(BTreeSet::from([bench.at("new.pt")]), true);
-        sealer.finish(&at_end, Instant::now() + SOON).unwrap();
+        sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap();
+        let at_end = AtEnd::new(BTreeSet::from([bench.at("new.pt")]), NOW, true);
+        sealer.finish(&MountedDisk, &at_end, &IN_TIME).unwrap();
         let sealed = sealer.record.files.get("new.pt");
         assert_eq!((sealed.is_some(), sealed.is_some_and(|file| file.doubtful)), (is_sealed, is_doubtful));
         let torn = if is_sealed { vec![] } else { vec!["new.pt".to_owned()] };
@@ -254,23 +266,23 @@ fn the_seal_follows_a_rotation_and_reads_only_what_changed() {
     assert_eq!((found, sealer.summary()), (Found::default(), None));
     bench.write("epoch-1", b"one");
     bench.write("epoch-2", b"two!");
-    assert!(sealer.seal_resting(QUIET).unwrap());
+    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
     let expected = Seal { files: 2, bytes: 7, newest: Some("epoch-2".into()) };
     assert_eq!(sealer.summary(), Some(expected));
-    assert!(!sealer.seal_resting(QUIET).unwrap(), "nothing has changed");
+    assert!(!sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap(), "nothing has changed");
 
     // A file that is being written is left alone until it rests; what it was stays sealed.
     fs::write(bench.at("epoch-2"), b"in the midst of it").unwrap();
     bench.write("epoch-3", b"three");
     fs::remove_file(bench.at("epoch-1")).unwrap();
-    assert!(sealer.seal_resting(QUIET).unwrap());
+    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
     let expected = Seal { files: 2, bytes: 9, newest: Some("epoch-3".into()) };
     assert_eq!(sealer.summary(), Some(expected));
 
     // The same size and time stand for the same content: it is not read again.
     let known = sealer.record.files["epoch-3"].clone();
     sealer.record.files.insert("epoch-3".into(), Sealed { sha256: "kept".into(), ..known });
-    sealer.finish(&at_rest(), Instant::now() + SOON).unwrap();
+    sealer.finish(&MountedDisk, &at_rest(), &IN_TIME).unwrap();
     assert_eq!(sealer.record.files["epoch-3"].sha256, "kept");
     let expected = Seal { files: 2, bytes: 23, newest: Some("epoch-2".into()) };
     assert_eq!(sealer.summary(), Some(expected));
@@ -281,13 +293,13 @@ fn a_seal_that_ran_out_of_time_is_not_the_last_word() {
     let mut bench = Bench::new(true);
     let (mut sealer, _) = bench.resume();
     bench.write("new", b"content");
-    sealer.finish(&at_rest(), Instant::now()).unwrap();
+    sealer.finish(&MountedDisk, &at_rest(), &|| false).unwrap();
     assert_eq!(sealer.summary(), None);
     assert_eq!(bench.resume().1, Found { newest: Some("new".into()), ..Found::default() });
     // Neither is one that was taken back.
     let (mut sealer, _) = bench.resume();
-    sealer.finish(&at_rest(), Instant::now() + SOON).unwrap();
-    sealer.reopen().unwrap();
+    sealer.finish(&MountedDisk, &at_rest(), &IN_TIME).unwrap();
+    sealer.reopen(&MountedDisk).unwrap();
     bench.replace("new", b"written by somebody else");
     assert_eq!(bench.resume().1.torn, [""; 0]);
 }
@@ -311,7 +323,7 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
     let (mut sealer, _) = bench.resume();
     for version in [&one, &two] {
         bench.write("ckpt.pt", version);
-        assert!(sealer.seal_resting(QUIET).unwrap());
+        assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
     }
     // Its instance is lost in the middle of the third version.
     bench.write("ckpt.pt", &three[..50]);
@@ -325,10 +337,10 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
     fs::write(bench.folder.path().join(OWN).join(METRICS_RECORD), "").unwrap();
     bench.write("ckpt.pt", &three);
     let (mut sealer, _) = bench.resume();
-    let rollback = sealer.roll_back(1).unwrap().unwrap();
+    let rollback = sealer.roll_back(&MountedDisk, 1).unwrap().unwrap();
     assert_eq!(rollback.to_string(), "ckpt.pt could not be loaded (exit code 1); went back to its last sealed version");
     assert!(fs::read(bench.at("ckpt.pt")).unwrap() == two);
-    assert_eq!(sealer.roll_back(1).unwrap(), None, "once for a checkpoint");
+    assert_eq!(sealer.roll_back(&MountedDisk, 1).unwrap(), None, "once for a checkpoint");
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! Seals the workspace in the background while the command runs.
+
+use std::io;
+use std::time::{Duration, SystemTime};
+
+use rustix::process::getpid;
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Seal;
+use spotsweep_seal::disk::MountedDisk;
+use spotsweep_seal::{QUIET, Sealer};
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::sleep;
+
+use crate::log::say;
+use crate::processes;
+
+/// A sealer at work.
+pub(crate) struct Sealing {
+    running: JoinHandle<Result<Sealer, JoinError>>,
+    stop: oneshot::Sender<()>,
+    /// The newest seal.
+    pub(crate) newest: watch::Receiver<Option<Seal>>,
+}
+
+impl Sealing {
+    /// Seals every `every`, until it is stopped.
+    pub(crate) fn start(mut sealer: Sealer, every: Duration) -> Self {
+        let (stop, mut stopped) = oneshot::channel();
+        let (publisher, newest) = watch::channel(sealer.summary());
+        let running = tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = &mut stopped => return Ok(sealer),
+                    () = sleep(every) => {}
+                }
+                let round = tokio::task::spawn_blocking(move || {
+                    let outcome = seal_resting(&mut sealer, QUIET.min(every));
+                    (sealer, outcome)
+                });
+                let outcome;
+                (sealer, outcome) = round.await?;
+                match outcome {
+                    Ok(true) => {
+                        publisher.send_replace(sealer.summary());
+                    }
+                    Ok(false) => {}
+                    Err(error) => say(&format!("not yet sealed, trying again: {}", chain(&error))),
+                }
+            }
+        });
+        Self { running, stop, newest }
+    }
+
+    /// Ends after the round that is underway.
+    pub(crate) async fn stop(self) -> io::Result<Sealer> {
+        // Fails only where the sealer is gone, which the line after tells.
+        let _ = self.stop.send(());
+        Ok(self.running.await??)
+    }
+}
+
+fn seal_resting(sealer: &mut Sealer, quiet: Duration) -> io::Result<bool> {
+    let open = || {
+        let own = getpid().as_raw_nonzero().get();
+        processes::written_below(own, &processes::all())
+    };
+    sealer.seal_resting(&MountedDisk, quiet, now_ns(), &open)
+}
+
+/// Nanoseconds since 1970.
+pub(crate) fn now_ns() -> i64 {
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,33 @@
+//! What the command was writing when it ended.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, Stamp};
+
+/// A file that changed so shortly before the end may have been open then, though no look has found it open.
+const SHORTLY_NS: i64 = 1_000_000_000;
+
+/// The end of the command.
+#[derive(Debug, Clone)]
+pub struct AtEnd {
+    /// Files that were open for writing at the last look before it.
+    open: BTreeSet<PathBuf>,
+    /// Nanoseconds since 1970.
+    time: i64,
+    /// Whether the command was killed, so that it may have been cut off in the middle of a write.
+    was_killed: bool,
+}
+
+impl AtEnd {
+    /// The end at `now_ns`, in nanoseconds since 1970, with the files that were `open` for writing.
+    pub fn new(open: BTreeSet<PathBuf>, now_ns: i64, was_killed: bool) -> Self {
+        Self { open, time: now_ns, was_killed }
+    }
+
+    /// Whether the file at `path` may be cut off.
+    pub(crate) fn was_writing(&self, disk: &dyn Disk, path: &Path, stamp: Stamp) -> bool {
+        let is_young = self.was_killed && stamp.modified_ns >= self.time.saturating_sub(SHORTLY_NS);
+        is_young || self.open.contains(path) || disk.canonical(path).is_ok_and(|path| self.open.contains(&path))
+    }
+}

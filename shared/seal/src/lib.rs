@@ -1,0 +1,32 @@
+//! The seal: the runner's proof that the checkpoints on a volume are whole.
+//!
+//! The runner seals a workspace with it, and the simulation does the same with volumes in memory. So nothing here reads
+//! a clock, and files are reached through [`Disk`](disk::Disk) only.
+
+mod at_end;
+mod checkpoint_watch;
+pub mod disk;
+mod files;
+mod judge;
+mod kept;
+mod record;
+mod rollback;
+mod sealer;
+#[cfg(test)]
+mod tests;
+
+pub use at_end::AtEnd;
+pub use checkpoint_watch::CheckpointWatch;
+pub use sealer::{QUIET, Sealer};
+
+/// The folder of checkpoints on a workspace.
+pub const CHECKPOINTS: &str = "checkpoints";
+
+/// The runner's own folder on a workspace.
+pub const OWN: &str = ".spotsweep";
+
+/// The record of metrics in the runner's own folder. It exists once a training has run.
+pub const METRICS_RECORD: &str = "metrics.jsonl";
+
+/// Writes a line to the job's log.
+pub type Say = fn(&str);
