@@ -144,7 +144,10 @@ impl Attempt<'_> {
     /// Runs the command to its end, while its output, metrics, checkpoints and outputs are looked after.
     async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
         let Self { config, claims, signals, notices, workspace } = self;
-        let Ready { command, variables, hidden, place, uploader, sealer } = ready;
+        let Ready { command, variables, hidden, place, uploader, mut sealer } = ready;
+        if let Some(sealer) = &mut sealer {
+            sealer.begin(&MountedDisk).map_err(|source| Failure::System("write to the workspace", source))?;
+        }
         let (started, started_at) = (Instant::now(), SystemTime::now());
         let (user, folder) = (config.user.as_ref(), place.code.as_deref());
         let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::command_line::hp_variables;
-use spotsweep_seal::METRICS_RECORD;
 use tempfile::TempDir;
 
 use crate::exit::Failure;
@@ -16,6 +15,9 @@ use crate::gpus;
 use crate::log::say;
 use crate::user::User;
 use crate::workspace::POINT;
+
+/// The runner's own record of every metric line.
+const METRICS_RECORD: &str = "metrics.jsonl";
 
 /// Where the command finds and leaves things. The runner's own files go when this is dropped.
 pub(crate) struct Workplace {

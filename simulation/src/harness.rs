@@ -243,6 +243,11 @@ impl Harness {
             | InjectedBug::TakeAllForLasting
             | InjectedBug::TrustExitCode
             | InjectedBug::FailWithoutPlace
+            | InjectedBug::SealUnwritten
+            | InjectedBug::SealAsLast
+            | InjectedBug::OverlookHoles
+            | InjectedBug::KeepNoCopies
+            | InjectedBug::NeverRollBack
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }
     }

@@ -37,11 +37,21 @@ pub enum InjectedBug {
     TrustExitCode,
     /// A runner whose place is not known ends its trial.
     FailWithoutPlace,
+    /// Files are sealed that are not written out.
+    SealUnwritten,
+    /// A seal of a running command counts as one after its end: what is newer counts as torn.
+    SealAsLast,
+    /// Blocks that were never written go unnoticed.
+    OverlookHoles,
+    /// No copies are kept of files that are rewritten in place.
+    KeepNoCopies,
+    /// A training that fails on its checkpoint ends its trial.
+    NeverRollBack,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 22] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -59,6 +69,11 @@ impl InjectedBug {
         Self::TakeAllForLasting,
         Self::TrustExitCode,
         Self::FailWithoutPlace,
+        Self::SealUnwritten,
+        Self::SealAsLast,
+        Self::OverlookHoles,
+        Self::KeepNoCopies,
+        Self::NeverRollBack,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -80,6 +95,10 @@ impl InjectedBug {
             Self::TakeAllForPassing => &["a refusal that lasts costs a trial that has not trained"],
             Self::TakeAllForLasting | Self::FailWithoutPlace => &["every trial has succeeded"],
             Self::TrustExitCode => &["a trial that has succeeded has trained to its end"],
+            Self::SealUnwritten | Self::KeepNoCopies => &["what was sealed is held", "progress is not lost"],
+            Self::SealAsLast => &["no complete checkpoint is put aside"],
+            Self::OverlookHoles => &["a training goes on from what one save has written"],
+            Self::NeverRollBack => &["every trial has succeeded"],
             Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],
         }
     }

@@ -12,7 +12,7 @@ use mimalloc::MiMalloc;
 use serde_json::json;
 use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::decision_log::Coverage;
-use spotsweep_simulation::run::Simulation;
+use spotsweep_simulation::run::{Mixture, Simulation};
 use spotsweep_simulation::shrink::{Shrunk, shrink};
 
 /// Runs interrupted sweeps on a virtual clock, and looks after every step whether anything is lost.
@@ -115,7 +115,8 @@ fn work(arguments: &Arguments, totals: &Totals) -> std::io::Result<()> {
         if let Err(problem) = outcome {
             let before = totals.violations.fetch_add(1, Ordering::Relaxed);
             writeln!(out, "seed {seed}, after {:?}: {problem}", simulation.elapsed())?;
-            if let Some(shrunk) = (before < TOLD).then(|| shrink(seed, None)).flatten() {
+            writeln!(out, "# {:?}", Mixture::of_seed(seed).chaos.habits)?;
+            if let Some(shrunk) = (before < TOLD && !arguments.log).then(|| shrink(seed, None)).flatten() {
                 let Shrunk { problem, strokes, left, scenario } = shrunk;
                 writeln!(out, "# of {strokes} strokes of bad luck {left} are enough: {problem}\n{scenario}")?;
             }

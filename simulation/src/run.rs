@@ -3,8 +3,10 @@
 
 mod agent;
 mod chaos;
+mod disk;
 mod invariants;
 mod rng;
+mod training;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +27,10 @@ use crate::harness::{Account, Harness};
 use crate::injected_bug::InjectedBug;
 use crate::invocation::Invoked;
 use agent::Agent;
-pub use chaos::{Chaos, Mixture, OnSignal};
+pub use chaos::{Chaos, Mixture};
 pub use invariants::INVARIANTS;
 use rng::Rng;
+pub use training::habits::{Format, Habits, Layout, OnSignal, Replacing};
 pub use watch::{BY_HAND, Resume, Watch};
 
 /// How often the schedule fires.
@@ -278,7 +281,7 @@ impl Simulation {
         match happening {
             Happening::Deliver { event, tries } => self.deliver(event, tries),
             Happening::Step(key) => self.step(&key)?,
-            Happening::Poll(key) => self.poll(&key),
+            Happening::Poll(key) => self.poll(&key)?,
             Happening::Reclaim => self.reclaim(),
             Happening::Reopen(zone) => {
                 let now = self.harness.now;
@@ -306,7 +309,9 @@ impl Simulation {
                 Effect::Emit(event) => self.send(&event),
                 Effect::Start(start) => self.start(start),
                 Effect::Kill(attempt) | Effect::Stop { attempt, .. } => {
-                    if let Some(agent) = self.agents.remove(&attempt) {
+                    if let Some(mut agent) = self.agents.remove(&attempt) {
+                        self.killed(&mut agent);
+                        self.note_kill(&agent);
                         self.watch.stopped(&agent.trial);
                     }
                 }
@@ -386,6 +391,12 @@ impl Simulation {
             log.push(format!("{:.3} {what}{of}: {outcome}", self.harness.now));
         }
         Some(invoked.answer?.ok()?.reply)
+    }
+
+    /// Keeps a line about an attempt.
+    fn note(&mut self, agent: &Agent, what: &str) {
+        let line = format!("{:.3} attempt {} of trial {}: {what}", self.harness.now, agent.attempt, agent.trial.index);
+        self.log.iter_mut().for_each(|log| log.push(line.clone()));
     }
 
     fn is_settled(&self) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use spotsweep_protocol::ids::SweepId;
 
 use crate::injected_bug::InjectedBug;
-use crate::run::{Mixture, OnSignal, Simulation};
+use crate::run::{Habits, Mixture, OnSignal, Simulation};
 use crate::scenario::{Timeline, trim};
 
 /// Runs that shrinking may take: a bound, not a tuning.
@@ -73,7 +73,7 @@ impl Search {
 
     /// Leaves out whole kinds of trouble, and makes the sweep smaller.
     fn simplify(&mut self) {
-        let simpler: [fn(&mut Mixture); 24] = [
+        let simpler: [fn(&mut Mixture); 26] = [
             |mixture| mixture.trials = 1,
             |mixture| mixture.epochs = 2,
             |mixture| mixture.failing_volumes = 0,
@@ -95,7 +95,9 @@ impl Search {
             |mixture| mixture.chaos.unnamed = 0.0,
             |mixture| mixture.chaos.unplaced = false,
             |mixture| mixture.chaos.silent = 0.0,
-            |mixture| mixture.chaos.training = OnSignal::Saves,
+            |mixture| mixture.chaos.slow_seals = 0.0,
+            |mixture| mixture.chaos.habits.on_signal = OnSignal::Saves,
+            |mixture| mixture.chaos.habits = Habits::PLAIN,
             |mixture| mixture.chaos.hour_late = 0.0,
             |mixture| mixture.chaos.lag = std::time::Duration::ZERO,
         ];

@@ -17,6 +17,7 @@ mod bytes;
 mod create;
 mod delete;
 mod describe;
+mod file_system;
 mod leftovers;
 mod order;
 mod prepared;
@@ -26,7 +27,8 @@ mod token;
 
 use super::{ApiError, World};
 pub use attachment::{AttachVolume, DetachVolume};
-pub use bytes::{Files, NotAttached};
+pub use bytes::NotAttached;
+pub use file_system::{File, FileSystem, Opened, View};
 pub use leftovers::{LeftAttachment, LeftSnapshot, LeftVolume, Leftovers};
 pub use order::VolumeOrder;
 pub use snapshot::CreateSnapshot;
@@ -130,7 +132,7 @@ pub struct Volume {
     visible_at: Timestamp,
     /// The snapshots whose blocks it shares, oldest first (fact 4).
     lineage: Vec<String>,
-    files: Arc<Files>,
+    files: Arc<FileSystem>,
     fails: bool,
 }
 
@@ -239,7 +241,7 @@ pub struct Snapshot {
     pub tags: Tags,
     visible_at: Timestamp,
     lineage: Vec<String>,
-    files: Arc<Files>,
+    files: Arc<FileSystem>,
     fails: bool,
     /// Deleted while pending: out of sight, but in progress (EBS user guide, "Delete an Amazon EBS
     /// snapshot").
@@ -249,7 +251,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Bytes of everything on it, not only of what it added to the one before.
     pub fn full_bytes(&self) -> u64 {
-        bytes::total(&self.files)
+        self.files.bytes()
     }
 }
 

@@ -174,6 +174,8 @@ pub struct World {
     ecs_events: bool,
     trouble: Trouble,
     throttle: Throttle,
+    /// What lost instances had not written out.
+    losses: rng::Rng,
     calls: Calls,
     past: Past,
 }
@@ -184,6 +186,7 @@ impl World {
         World {
             ids: Ids::new(settings.seed),
             throttle: Throttle::new(settings.seed),
+            losses: rng::Rng::new(settings.seed.rotate_left(32)),
             settings,
             now: Timestamp::UNIX_EPOCH,
             timers: BTreeSet::new(),

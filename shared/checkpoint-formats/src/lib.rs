@@ -92,6 +92,18 @@ pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> 
     }
 }
 
+/// Whether programs write over files of this format in place, without cutting them off first. A lost instance may leave
+/// a mix of two versions then, which the format does not show.
+///
+/// # Errors
+/// As [`completeness`].
+pub fn may_mix_versions(path: &Path, open: Open<'_>) -> io::Result<bool> {
+    let content = open(path)?;
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    // NumPy's arrays are mapped into memory (`numpy.memmap`), as raw numbers are.
+    Ok(matches!(format(&mut Source::new(&*content)?, &ending)?, None | Some(Format::Hdf5(_) | Format::Npy)))
+}
+
 /// The format of a file, by its beginning; `ending` is that of its name, in small letters.
 fn format(source: &mut Source<'_>, ending: &str) -> io::Result<Option<Format>> {
     let start = source.read_at(0, tar::BLOCK)?;

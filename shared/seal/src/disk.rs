@@ -46,7 +46,7 @@ pub trait Disk {
     /// Copies a file with its owner, in place of what is there, and creates the folder that it goes to.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file a further name.
+    /// Gives a file a further name, and creates the folder of it.
     fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()>;
 
     /// The symbolic links in `folder`, with their targets.
@@ -132,6 +132,7 @@ impl Disk for MountedDisk {
     }
 
     fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()> {
+        create_folder_of(name)?;
         fs::hard_link(file, name)
     }
 

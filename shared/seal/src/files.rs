@@ -1,6 +1,6 @@
 //! What lies under `checkpoints/`: files, and the checkpoints that they make up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -39,14 +39,36 @@ const WEIGHTS: [&str; 15] = [
 /// Endings of the names of logs.
 const LOGS: [&str; 4] = [".csv", ".jsonl", ".log", ".txt"];
 
+/// Names of pointer files: DeepSpeed's, MMEngine's, Megatron's and TensorFlow's.
+const POINTERS: [&str; 4] = ["latest", "last_checkpoint", "latest_checkpointed_iteration.txt", "checkpoint"];
+
 /// The longest pointer file: it names a checkpoint, or holds a counter.
 const SMALL_BYTES: u64 = 16 * 1024;
 
 /// Every regular file below `folder` by its path there, but for unfinished ones.
 pub(crate) fn walk(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
     let mut found = disk.files(folder)?;
-    found.retain(|path, _| !path.split('/').any(is_unfinished));
+    found.retain(|path, _| !has_unfinished_part(path));
     Ok(found)
+}
+
+/// Whether a file or a folder of its path is unfinished.
+pub(crate) fn has_unfinished_part(path: &str) -> bool {
+    path.split('/').any(is_unfinished)
+}
+
+/// Checkpoint folders in which a file was being written after all others.
+pub(crate) fn unfinished_folders(all: &BTreeMap<String, Stamp>) -> BTreeSet<String> {
+    let in_folders = || all.iter().filter(|(path, _)| checkpoint(path) != path.as_str());
+    let is_newest = |name: &str, modified: i64| {
+        in_folders().filter(|(path, _)| checkpoint(path) == name).all(|(_, stamp)| stamp.modified_ns <= modified)
+    };
+    // What is written anew under a name that is there is not missing.
+    let is_new =
+        |path: &str| !UNFINISHED.iter().any(|end| path.strip_suffix(end).is_some_and(|path| all.contains_key(path)));
+    let unfinished = in_folders().filter(|(path, _)| is_unfinished(file_name(path)) && is_new(path));
+    let newest = unfinished.filter(|(path, stamp)| is_newest(checkpoint(path), stamp.modified_ns));
+    newest.map(|(path, _)| checkpoint(path).to_owned()).collect()
 }
 
 /// The last part of a path.
@@ -73,6 +95,36 @@ pub(crate) fn checkpoint(path: &str) -> &str {
     folders.find(is_checkpoint).unwrap_or(path)
 }
 
+/// The number in a file's name, such as 5 in `ckpt-5.data-00000-of-00001`.
+pub(crate) fn number(path: &str) -> Option<&str> {
+    let stem = file_name(path).trim_start_matches('.').split('.').next()?;
+    let end = stem.rfind(|c: char| c.is_ascii_digit())? + 1;
+    let start = stem[..end].rfind(|c: char| !c.is_ascii_digit()).map_or(0, |last| last + 1);
+    Some(&stem[start..end])
+}
+
+/// Whether a file belongs to one checkpoint of several, so that it is not rewritten by the next.
+pub(crate) fn is_numbered(path: &str) -> bool {
+    checkpoint(path) != path || number(path).is_some()
+}
+
+/// The newest checkpoint of `content`, as the paths that make it up among `all`: the files of one checkpoint folder, or
+/// those in one folder with the same number.
+pub(crate) fn newest_group<'a>(
+    content: impl Iterator<Item = (&'a str, Stamp)>,
+    all: impl Iterator<Item = &'a String>,
+) -> BTreeSet<String> {
+    let newest = content.max_by_key(|(path, stamp)| (stamp.modified_ns, *path)).map(|(path, _)| path);
+    let Some(newest) = newest else { return BTreeSet::new() };
+    let folder = |path: &str| path.len() - file_name(path).len();
+    let belongs = |path: &&String| {
+        let is_sibling = path[..folder(path)] == newest[..folder(newest)];
+        checkpoint(path) == checkpoint(newest)
+            || (is_sibling && number(path).is_some() && number(path) == number(newest))
+    };
+    all.filter(belongs).cloned().collect()
+}
+
 /// The folder that is to be put aside with the checkpoint `name`, or else the checkpoint itself: a script that finds the
 /// rest of it takes it for its newest checkpoint. Folders with bare numbers are one checkpoint each where there are
 /// several; a single one may be that of the whole trial, and one with numbered files has several checkpoints. So the
@@ -92,6 +144,11 @@ pub(crate) fn with_its_folder<'a>(files: &BTreeMap<String, Stamp>, name: &'a str
     let oldest = own.into_iter().map(|(_, modified)| modified).min();
     let newest_sibling = siblings.into_iter().map(|(_, modified)| modified).max();
     if newest_sibling.is_some_and(|sibling| oldest >= Some(sibling)) { folder } else { name }
+}
+
+/// Whether a file is called as pointer files are.
+pub(crate) fn is_pointer_name(path: &str) -> bool {
+    POINTERS.contains(&file_name(path))
 }
 
 /// Whether a file is a log, to which a training appends while it runs.
@@ -116,6 +173,29 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     read_pieces(disk, path, u64::MAX, |piece| content.extend_from_slice(piece))?;
     Ok(content)
+}
+
+/// Reads two files side by side, piece by piece, up to the end of the shorter one.
+pub(crate) fn read_pair(
+    disk: &dyn Disk,
+    one: &Path,
+    other: &Path,
+    mut take: impl FnMut(&[u8], &[u8]),
+) -> io::Result<()> {
+    let other = disk.open(other)?;
+    let mut buffer = vec![0; READ_BYTES];
+    let mut offset = 0;
+    read_pieces(disk, one, other.bytes()?, |piece| {
+        let mut filled = 0;
+        while filled < piece.len() {
+            match other.read_at(&mut buffer[filled..piece.len()], offset + filled as u64) {
+                Ok(0) | Err(_) => break,
+                Ok(count) => filled += count,
+            }
+        }
+        take(&piece[..filled], &buffer[..filled]);
+        offset += piece.len() as u64;
+    })
 }
 
 /// Reads the first `bytes` of a file piece by piece.
@@ -161,6 +241,23 @@ pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Whether an empty file that was being written is cut off, and not a mark: marks have no ending.
+pub(crate) fn has_lost_all(path: &str, bytes: u64) -> bool {
+    bytes == 0 && file_name(path).trim_start_matches('.').contains('.')
+}
+
+/// Whether a file is complete, as its format says.
+pub(crate) fn is_whole(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
+    Ok(completeness_by(path, &|path| disk.open(path))? == Completeness::Whole)
+}
+
+/// Whether a file of a format that is not known has blocks that were never written. Some files are sparse by design:
+/// those are sealed as they are.
+pub(crate) fn has_unknown_hole(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
+    let is_unknown = completeness_by(path, &|path| disk.open(path))? == Completeness::Unknown;
+    Ok(is_unknown && disk.open(path)?.has_hole())
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@ use std::io;
 use std::path::Path;
 
 use crate::disk::{Disk, Stamp};
-use crate::files::{checkpoint, has_content, hash, looks_torn};
+use crate::files::{checkpoint, file_name, has_content, has_unknown_hole, hash, is_numbered, looks_torn};
+use crate::kept::is_mixed;
 use crate::record::{Record, Sealed};
+use crate::shape::shape;
 
 /// Files are read again, newest first, up to so many bytes: a volume that was made from a
 /// snapshot fetches every block that is read for the first time from S3 (fact 25), and training
@@ -31,8 +33,10 @@ pub(crate) struct Judgement {
     pub(crate) torn: Vec<String>,
     /// Sealed files that are gone.
     pub(crate) missing: Vec<String>,
-    /// The newest checkpoint that is left.
+    /// The newest checkpoint with content that is left.
     pub(crate) newest: Option<String>,
+    /// The newest of marks, pointers and logs: the newest checkpoint of a training that has nothing else.
+    pub(crate) of_text: Option<String>,
     /// What is left of the seal.
     pub(crate) sealed: BTreeMap<String, Sealed>,
 }
@@ -41,6 +45,8 @@ pub(crate) struct Judgement {
 pub(crate) struct Judge<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) folder: &'a Path,
+    /// The runner's own folder.
+    pub(crate) own: &'a Path,
     pub(crate) seal: Option<&'a Record>,
     /// Whether inodes are those that were sealed. On the local stack a workspace that has moved is
     /// a copy, file by file; a disk's blocks take their inodes with them.
@@ -48,17 +54,25 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    pub(crate) fn judge(&self, files: &BTreeMap<String, Stamp>) -> io::Result<Judgement> {
+    /// `unfinished` are checkpoint folders in which a file was being written at last: the newest is not complete.
+    pub(crate) fn judge(
+        &self,
+        files: &BTreeMap<String, Stamp>,
+        unfinished: &BTreeSet<String>,
+    ) -> io::Result<Judgement> {
         let mut found = Judgement::default();
-        let mut of_text = None;
         let mut bytes_read = 0;
+        let mut without_content = Vec::new();
+        let kept = self.seal.iter().flat_map(|seal| &seal.kept).map(|(path, file)| (path, file.stamp));
+        let known = files.iter().map(|(path, stamp)| (path, *stamp)).chain(kept);
+        let shapes = known.filter(|(_, stamp)| stamp.bytes > 0).map(|(path, _)| shape(path)).collect();
         for (name, members) in newest_first(files) {
             let read_again = found.newest.is_none() || bytes_read < READ_AGAIN_BYTES;
             let mut sealed = Vec::new();
-            let mut torn = false;
+            let mut torn = found.newest.is_none() && unfinished.contains(name);
             for &path in &members {
                 let stamp = files[path];
-                match self.verdict(path, stamp, read_again)? {
+                match self.verdict(path, stamp, read_again, &shapes)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),
                     Verdict::Later => {}
                     Verdict::Torn => torn = true,
@@ -71,27 +85,50 @@ impl Judge<'_> {
             }
             found.sealed.extend(sealed);
             let has_content = members.iter().any(|path| self.has_content(path, files[*path].bytes));
-            let newest = if has_content { &mut found.newest } else { &mut of_text };
+            let newest = if has_content { &mut found.newest } else { &mut found.of_text };
             newest.get_or_insert_with(|| name.to_owned());
+            if !has_content && !members.contains(name) {
+                without_content.push(name);
+            }
         }
-        // Marks, pointers and logs are no checkpoints, unless a training has nothing else.
-        found.newest = found.newest.or(of_text);
+        // A folder with a mark and nothing else, where another one has content: the rest was not written out.
+        let is_folder = |name: &String| !files.contains_key(name);
+        if let Some(newest) = found.newest.as_ref().filter(|newest| is_folder(newest)) {
+            let siblings = without_content.iter().filter(|name| Path::new(name).parent() == Path::new(newest).parent());
+            found.torn.extend(siblings.map(|name| (*name).to_owned()));
+        }
         if let Some(seal) = self.seal {
             // While the command runs it removes old checkpoints, which is no loss as long as there are others.
             let gone = seal.files.keys().filter(|path| !files.contains_key(*path));
-            let lost = seal.last || (found.newest.is_none() && found.torn.is_empty());
+            let is_empty = found.newest.is_none() && found.of_text.is_none() && found.torn.is_empty();
+            let lost = seal.last || is_empty;
             found.missing = gone.filter(|_| lost).cloned().collect();
         }
         Ok(found)
+    }
+
+    /// Whether nothing is left of a file that had content, as the kept version or its siblings show. Another empty file
+    /// is a mark.
+    fn is_emptied(&self, path: &str, stamp: Stamp, shapes: &BTreeSet<String>) -> bool {
+        let had_content = || self.seal.is_some_and(|seal| seal.kept.get(path).is_some_and(|kept| kept.stamp.bytes > 0));
+        let is_sibling = || is_numbered(file_name(path)) && shapes.contains(&shape(path));
+        stamp.bytes == 0 && (had_content() || is_sibling())
     }
 
     fn has_content(&self, path: &str, bytes: u64) -> bool {
         has_content(self.disk, &self.folder.join(path), path, bytes)
     }
 
-    fn verdict(&self, path: &str, stamp: Stamp, read_again: bool) -> io::Result<Verdict> {
+    /// `shapes` are those of the files with content.
+    fn verdict(&self, path: &str, stamp: Stamp, read_again: bool, shapes: &BTreeSet<String>) -> io::Result<Verdict> {
         let file = self.folder.join(path);
-        let by_itself = || Ok(if looks_torn(self.disk, &file, stamp.bytes)? { Verdict::Torn } else { Verdict::Later });
+        let by_itself = || {
+            let is_torn = self.is_emptied(path, stamp, shapes)
+                || looks_torn(self.disk, &file, stamp.bytes)?
+                || has_unknown_hole(self.disk, &file)?
+                || is_mixed(self.disk, self.folder, self.own, path)?;
+            Ok(if is_torn { Verdict::Torn } else { Verdict::Later })
+        };
         let Some((seal, sealed)) = self.seal.and_then(|seal| Some((seal, seal.files.get(path)?))) else {
             return by_itself();
         };

@@ -1,57 +1,147 @@
-//! The last sealed version of files that the training rewrites in place.
+//! What the runner keeps of sealed checkpoints, in `.spotsweep/kept/`, until it has sealed newer ones.
 //!
-//! A file that is written under another name and renamed is whole at any moment. One that is rewritten in place is not, and its
-//! version before is gone. So a copy of it is kept in `.spotsweep/kept/`, and put back where the file itself is torn.
+//! A training removes its older checkpoints, and may do so before the newer one is written out. So the newest sealed
+//! checkpoint stays under a second name (link(2)), which takes up no space. A file that is rewritten in place has no
+//! version before it: of that, a copy is kept.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, Stamp};
-use crate::files::{hash, is_log};
+use spotsweep_checkpoint_formats::may_mix_versions;
+
+use crate::disk::Disk;
+use crate::files::{checkpoint, has_content, hash, is_log, is_numbered, newest_group, read_pair};
 use crate::record::Sealed;
 use crate::sealer::{Sealer, put_aside};
+use crate::shape::shape;
 
-/// The folder of the copies.
+/// The folder of what is kept.
 const KEPT: &str = "kept";
 /// The most that all copies may take up, where the file system cannot share blocks.
 const MAX_BYTES: u64 = 1 << 30;
+/// A checkpoint with fewer files than the one before counts as complete when nothing was written to it for so long.
+const COMPLETE_AFTER_NS: i64 = 300_000_000_000;
+/// The smallest part of a file that a device writes as a whole or not at all.
+const SECTOR: usize = 512;
+
+/// Files that are kept, by path below `checkpoints/`.
+pub(crate) type Kept = BTreeMap<String, Sealed>;
 
 impl Sealer {
-    /// Keeps a copy of a file that has just been sealed as `sealed`, where the seal before shows that it is rewritten in
-    /// place. What cannot be copied is not kept: that costs progress only after a lost instance.
-    pub(crate) fn keep(&mut self, disk: &dyn Disk, path: &str, before: Option<&Sealed>, sealed: &Sealed) {
-        let is_rewritten = before.is_some_and(|before| {
-            before.stamp.inode == sealed.stamp.inode && before.sha256 != sealed.sha256 && before.stamp.bytes > 0
-        });
-        // Logs are appended to, and no training starts from them.
-        if !is_rewritten || is_log(path) {
-            return;
+    /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces.
+    /// What cannot be kept costs progress only after a lost instance.
+    pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, now_ns: i64) {
+        let content =
+            files.iter().filter(|(path, file)| has_content(disk, &self.checkpoints.join(path), path, file.stamp.bytes));
+        let group = newest_group(content.map(|(path, file)| (path.as_str(), file.stamp)), files.keys());
+        let replaces = self.replaces(&group, files, now_ns);
+        let stays = |path: &String| !is_numbered(path) || !replaces || group.contains(path);
+        let dropped: Vec<String> = self.record.kept.keys().filter(|path| !stays(path)).cloned().collect();
+        dropped.iter().for_each(|path| self.drop_kept(disk, path));
+        for (path, sealed) in files {
+            let is_wanted = if is_numbered(path) { replaces && group.contains(path) } else { !is_log(path) };
+            let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
+            if is_known {
+                self.record.kept.insert(path.clone(), sealed.clone());
+            }
+            // A file that may be incomplete does not replace one that is not.
+            let is_worse = sealed.doubtful && self.record.kept.contains_key(path);
+            if is_wanted && !is_known && !is_worse {
+                self.keep_one(disk, path, sealed);
+            }
         }
-        let others = self.record.kept.iter().filter(|(other, _)| *other != path);
-        if others.map(|(_, kept)| kept.stamp.bytes).sum::<u64>() + sealed.stamp.bytes > MAX_BYTES {
-            return;
-        }
-        match self.copy(disk, path, sealed.stamp) {
+    }
+
+    /// Whether the checkpoint `group` of `files` takes the place of the one that is kept: it is newer, and complete as
+    /// far as one can tell. It has all files that the kept one has, or nothing was written to it for some time.
+    fn replaces(&self, group: &BTreeSet<String>, files: &Kept, now_ns: i64) -> bool {
+        let kept: BTreeSet<&String> = self.record.kept.keys().filter(|path| is_numbered(path)).collect();
+        let modified = group.iter().filter_map(|path| files.get(path)).map(|file| file.stamp.modified_ns).max();
+        let kept_at = kept.iter().filter_map(|path| self.record.kept.get(*path)).map(|file| file.stamp.modified_ns);
+        let shapes: BTreeSet<String> = group.iter().map(|path| shape(path)).collect();
+        let has_all = group.len() >= kept.len() && kept.iter().all(|path| shapes.contains(&shape(path)));
+        let is_new = group.iter().any(|path| self.first.get(path) != files.get(path).map(|file| &file.stamp));
+        let is_quiet = modified.is_some_and(|modified| now_ns.saturating_sub(modified) > COMPLETE_AFTER_NS) && is_new;
+        modified >= kept_at.max() && (has_all || is_quiet)
+    }
+
+    pub(crate) fn drop_kept(&mut self, disk: &dyn Disk, path: &str) {
+        self.record.kept.remove(path);
+        self.forget(disk, &kept_path(&self.own, path));
+    }
+
+    fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) {
+        let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
+        let is_renamed = before.is_some_and(|before| before.stamp.inode != sealed.stamp.inode);
+        let is_rewritten = before.is_some_and(|before| before.stamp.inode == sealed.stamp.inode);
+        let is_linked = is_renamed || (is_numbered(path) && !is_rewritten);
+        let kept = if is_linked { self.link(disk, path, sealed) } else { self.copy(disk, path, sealed) };
+        match kept {
             Ok(true) => {
                 self.record.kept.insert(path.to_owned(), sealed.clone());
             }
             Ok(false) => {}
-            Err(error) => (self.say)(&format!("no copy of {path} is kept, which is rewritten in place: {error}")),
+            Err(error) => (self.say)(&format!("the sealed version of {path} is not kept: {error}")),
         }
     }
 
-    /// False where the file changes meanwhile.
-    fn copy(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
-        let (source, target) = (self.checkpoints.join(path), kept(&self.own, path));
-        let unfinished = target.with_extension("part");
+    /// False where the file has changed.
+    fn link(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> io::Result<bool> {
+        if disk.stamp(&self.checkpoints.join(path))? != sealed.stamp {
+            return Ok(false);
+        }
+        let target = kept_path(&self.own, path);
+        let unfinished = unfinished(&target);
+        self.forget(disk, &unfinished);
+        disk.hard_link(&self.checkpoints.join(path), &unfinished)?;
+        self.put(disk, &unfinished, &target)
+    }
+
+    /// False where there is no room for it, and where the file changes meanwhile.
+    fn copy(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> io::Result<bool> {
+        if self.bytes_but(path) + sealed.stamp.bytes > MAX_BYTES {
+            let is_gone = |path: &&String| disk.stamp(&self.checkpoints.join(path)).is_err();
+            let gone: Vec<String> =
+                self.record.kept.keys().filter(|path| !is_numbered(path)).filter(is_gone).cloned().collect();
+            gone.iter().for_each(|path| self.drop_kept(disk, path));
+        }
+        if self.bytes_but(path) + sealed.stamp.bytes > MAX_BYTES {
+            return Ok(false);
+        }
+        let (source, target) = (self.checkpoints.join(path), kept_path(&self.own, path));
+        let unfinished = unfinished(&target);
+        self.forget(disk, &unfinished);
         disk.copy(&source, &unfinished)?;
-        if disk.stamp(&source)? != stamp {
+        if disk.stamp(&source)? != sealed.stamp {
             disk.remove_file(&unfinished)?;
             return Ok(false);
         }
-        disk.sync(&unfinished)?;
-        disk.rename(&unfinished, &target)?;
+        self.put(disk, &unfinished, &target)
+    }
+
+    /// What all copies take up, but that of `path`.
+    fn bytes_but(&self, path: &str) -> u64 {
+        let others = self.record.kept.iter().filter(|(other, _)| *other != path && !is_numbered(other));
+        others.map(|(_, kept)| kept.stamp.bytes).sum()
+    }
+
+    fn put(&self, disk: &dyn Disk, unfinished: &Path, target: &Path) -> io::Result<bool> {
+        disk.sync(unfinished)?;
+        // A rename onto another name of the same file leaves both (rename(2)).
+        self.forget(disk, target);
+        disk.rename(unfinished, target)?;
+        disk.sync(target)?;
         Ok(true)
+    }
+
+    fn forget(&self, disk: &dyn Disk, path: &Path) {
+        match disk.remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                (self.say)(&format!("{} cannot be removed: {error}", path.display()));
+            }
+            Ok(()) | Err(_) => {}
+        }
     }
 
     /// Puts the kept version of `path` in the place of the newer one, which goes aside. False where there is none, or
@@ -68,6 +158,31 @@ impl Sealer {
     }
 }
 
+/// Puts back the kept checkpoint with a number, where the training has removed it or a part of it, and no newer one is
+/// left than `newest`, modified at that time. Its name.
+pub(crate) fn restore_removed(
+    disk: &dyn Disk,
+    checkpoints: &Path,
+    own: &Path,
+    kept: &Kept,
+    newest: Option<(&str, i64)>,
+) -> io::Result<Option<String>> {
+    let group: Vec<_> = kept.iter().filter(|(path, _)| is_numbered(path)).collect();
+    let last = group.iter().max_by_key(|(_, file)| file.stamp.modified_ns);
+    let Some((name, modified)) = last.map(|(path, file)| (checkpoint(path), file.stamp.modified_ns)) else {
+        return Ok(None);
+    };
+    if newest.is_some_and(|(newest, at)| newest != name && at > modified) {
+        return Ok(None);
+    }
+    let mut is_back = false;
+    for (path, sealed) in &group {
+        let is_there = disk.stamp(&checkpoints.join(path)).is_ok();
+        is_back |= !is_there && restore(disk, checkpoints, own, path, Some(sealed))?;
+    }
+    Ok(is_back.then(|| name.to_owned()))
+}
+
 /// Puts the kept version of `path` in its place, of which `sealed` is the proof. False where there is none.
 pub(crate) fn restore(
     disk: &dyn Disk,
@@ -76,7 +191,7 @@ pub(crate) fn restore(
     path: &str,
     sealed: Option<&Sealed>,
 ) -> io::Result<bool> {
-    let (source, target) = (kept(own, path), checkpoints.join(path));
+    let (source, target) = (kept_path(own, path), checkpoints.join(path));
     let Some(sealed) = sealed else { return Ok(false) };
     if disk.stamp(&source).is_err() || hash(disk, &source, sealed.stamp.bytes)? != sealed.sha256 {
         return Ok(false);
@@ -84,6 +199,31 @@ pub(crate) fn restore(
     disk.copy(&source, &target).map(|()| true)
 }
 
-fn kept(own: &Path, path: &str) -> PathBuf {
+/// Whether the file at `path` has parts of its kept version in it, or is the beginning of it: sectors that a lost
+/// instance had not written out, or an end. A file that has only grown is not.
+pub(crate) fn is_mixed(disk: &dyn Disk, checkpoints: &Path, own: &Path, path: &str) -> io::Result<bool> {
+    let (file, kept) = (checkpoints.join(path), kept_path(own, path));
+    let Ok(before) = disk.stamp(&kept) else { return Ok(false) };
+    if !may_mix_versions(&file, &|path| disk.open(path))? {
+        return Ok(false);
+    }
+    let (mut has_same, mut has_other) = (false, disk.stamp(&file)?.bytes < before.bytes);
+    read_pair(disk, &file, &kept, |now, before| {
+        for (now, before) in now.chunks(SECTOR).zip(before.chunks(SECTOR)) {
+            has_same |= now == before;
+            has_other |= now != before;
+        }
+    })?;
+    Ok(has_same && has_other)
+}
+
+/// Where the kept version of a file lies.
+pub(crate) fn kept_path(own: &Path, path: &str) -> PathBuf {
     own.join(KEPT).join(path)
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
 }

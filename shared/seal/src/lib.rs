@@ -9,9 +9,11 @@ pub mod disk;
 mod files;
 mod judge;
 mod kept;
+mod pointers;
 mod record;
 mod rollback;
 mod sealer;
+mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -24,9 +26,6 @@ pub const CHECKPOINTS: &str = "checkpoints";
 
 /// The runner's own folder on a workspace.
 pub const OWN: &str = ".spotsweep";
-
-/// The record of metrics in the runner's own folder. It exists once a training has run.
-pub const METRICS_RECORD: &str = "metrics.jsonl";
 
 /// Writes a line to the job's log.
 pub type Say = fn(&str);

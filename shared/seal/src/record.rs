@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use spotsweep_protocol::claim::{Rollback, Seal};
+use spotsweep_protocol::claim::Seal;
 
 use crate::Say;
 use crate::disk::{Disk, Stamp};
@@ -23,14 +23,18 @@ pub(crate) struct Record {
     /// Nothing was written after it: sealed at release, when the command had stopped.
     #[serde(rename = "final")]
     pub(crate) last: bool,
+    /// Whether a command has been started on this workspace.
+    #[serde(default)]
+    pub(crate) trained: bool,
     /// By path below `checkpoints/`.
     pub(crate) files: BTreeMap<String, Sealed>,
     /// Copies in `.spotsweep/kept/`, by path below `checkpoints/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) kept: BTreeMap<String, Sealed>,
-    /// The checkpoints that the training failed on, of all attempts.
+    /// The checkpoints that the training failed on since it last made progress: their names, and when they were
+    /// modified, in nanoseconds since 1970.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) rollbacks: Vec<Rollback>,
+    pub(crate) failed: Vec<(String, i64)>,
 }
 
 /// One file under the seal.

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use spotsweep_protocol::claim::Rollback;
 
 use crate::disk::{Disk, Stamp};
-use crate::files::{file_name, has_content, is_log, is_small_text, read, walk, with_its_folder};
+use crate::files::{checkpoint, has_content, is_log, is_small_text, walk, with_its_folder};
 use crate::judge::newest_first;
+use crate::kept::restore_removed;
+use crate::pointers::Pointers;
 use crate::sealer::{Sealer, TORN, put_aside};
 
-/// A trial whose training fails on so many checkpoints fails with the training's own reason.
+/// A trial whose training fails on so many checkpoints in a row fails with the training's own reason.
 const MOST: usize = 3;
 
 impl Sealer {
@@ -25,7 +27,7 @@ impl Sealer {
 
     /// Puts the newest checkpoint aside, as the command has ended with `exit_code` without any progress. `None` where
     /// the checkpoint is not to blame: the trial was not interrupted before, there is no checkpoint, the training has
-    /// failed on this one before, or on three others.
+    /// failed on this one before, or on three others since it last made progress.
     pub fn roll_back(&mut self, disk: &dyn Disk, exit_code: i32) -> io::Result<Option<Rollback>> {
         if !self.resumed {
             return Ok(None);
@@ -33,23 +35,48 @@ impl Sealer {
         let files = walk(disk, &self.checkpoints)?;
         let checkpoints = self.checkpoints_of(disk, &files);
         let Some((newest, members)) = checkpoints.first() else { return Ok(None) };
-        let earlier = &self.record.rollbacks;
-        if earlier.len() >= MOST || earlier.iter().any(|earlier| earlier.checkpoint == *newest) {
+        let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
+        let mut failed = ((*newest).to_owned(), modified(members).unwrap_or(i64::MIN));
+        if self.record.failed.len() >= MOST || self.record.failed.contains(&failed) {
             return Ok(None);
         }
         let to = if self.replace_with_kept(disk, newest)? {
-            Some("its last sealed version")
+            if !self.record.kept.get(*newest).is_some_and(|kept| kept.doubtful) {
+                // It counts as the same checkpoint.
+                failed.1 = disk.stamp(&self.checkpoints.join(newest))?.modified_ns;
+            }
+            Some("its last sealed version".to_owned())
         } else {
-            let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
             let before = checkpoints.iter().find(|(_, others)| modified(others) < modified(members));
             let before = before.map(|(name, members)| (*name, modified(members).unwrap_or(i64::MIN)));
-            self.put_newer_aside(disk, &files, newest, before)?;
-            before.map(|(name, _)| name)
+            self.go_back(disk, &files, newest, before)?
         };
-        let rollback = Rollback { checkpoint: (*newest).to_owned(), exit_code, to: to.map(str::to_owned) };
-        self.record.rollbacks.push(rollback.clone());
+        let rollback = Rollback { checkpoint: (*newest).to_owned(), exit_code, to };
+        self.record.failed.push(failed);
         self.record.write(disk, &self.own)?;
         Ok(Some(rollback))
+    }
+
+    /// Puts `newest` aside, in favour of the one `before` it or of a kept one that is newer than that. Its name.
+    fn go_back(
+        &mut self,
+        disk: &dyn Disk,
+        files: &BTreeMap<String, Stamp>,
+        newest: &str,
+        before: Option<(&str, i64)>,
+    ) -> io::Result<Option<String>> {
+        let dropped: Vec<String> = self.record.kept.keys().filter(|path| checkpoint(path) == newest).cloned().collect();
+        dropped.iter().for_each(|path| self.drop_kept(disk, path));
+        self.put_newer_aside(disk, files, newest, before)?;
+        let kept = &self.record.kept;
+        let back = restore_removed(disk, &self.checkpoints, &self.own, kept, before)?;
+        let to = back.or_else(|| before.map(|(name, _)| name.to_owned()));
+        if let Some(to) = &to {
+            let aside = self.rolled_back();
+            let (checkpoints, own) = (&*self.checkpoints, &*self.own);
+            Pointers { disk, checkpoints, own, kept, sealed: &self.record.files, aside: &aside }.repair(to)?;
+        }
+        Ok(to)
     }
 
     /// Where the checkpoints go that the training failed on.
@@ -69,8 +96,7 @@ impl Sealer {
         if with_content.is_empty() { all } else { with_content }
     }
 
-    /// Puts the checkpoint `newest` aside, and what was written after the one `before` it. Links and pointer files that
-    /// name it then name the one before.
+    /// Puts the checkpoint `newest` aside, and what was written after the one `before` it: everything where there is none.
     fn put_newer_aside(
         &self,
         disk: &dyn Disk,
@@ -81,35 +107,22 @@ impl Sealer {
         let aside = self.rolled_back();
         let whole = with_its_folder(files, newest);
         put_aside(disk, &self.checkpoints, &aside, whole)?;
-        for (path, stamp) in files {
-            let file = self.checkpoints.join(path);
-            if Path::new(path).starts_with(whole) {
-                continue;
-            }
-            let is_text = is_small_text(disk, &file, stamp.bytes);
-            let is_later = before.is_none_or(|(_, modified)| stamp.modified_ns > modified);
-            if is_later && !is_log(path) && !is_text {
+        for (path, stamp) in files.iter().filter(|(path, _)| !Path::new(path).starts_with(whole)) {
+            let is_later = before.is_none_or(|(_, modified)| {
+                let is_text = is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
+                stamp.modified_ns > modified && !is_text
+            });
+            if is_later && !is_log(path) {
                 put_aside(disk, &self.checkpoints, &aside, path)?;
-                continue;
-            }
-            let text = if is_text { read(disk, &file).unwrap_or_default() } else { Vec::new() };
-            let text = String::from_utf8(text).unwrap_or_default();
-            if let Some((before, _)) = before.filter(|_| text.contains(file_name(newest))) {
-                disk.write(&file, text.replace(file_name(newest), file_name(before)).as_bytes())?;
             }
         }
-        let Some((before, _)) = before else { return Ok(()) };
         // The other names of the checkpoint's one file.
+        let Some((before, _)) = before.filter(|(before, _)| files.contains_key(*before)) else { return Ok(()) };
         let alias = |(path, stamp): &(&String, &Stamp)| {
             files.get(newest).is_some_and(|file| file.inode == stamp.inode) && path.as_str() != newest
         };
-        for (path, _) in files.iter().filter(alias).filter(|_| files.contains_key(before)) {
+        for (path, _) in files.iter().filter(alias) {
             disk.hard_link(&self.checkpoints.join(before), &self.checkpoints.join(path))?;
-        }
-        for (link, target) in disk.symbolic_links(&self.checkpoints)? {
-            if target.file_name().is_some_and(|name| name == file_name(newest)) {
-                disk.symbolic_link(&link, &target.with_file_name(file_name(before)))?;
-            }
         }
         Ok(())
     }

@@ -14,11 +14,15 @@ use spotsweep_protocol::claim::{Found, Seal};
 
 use crate::at_end::AtEnd;
 use crate::disk::{Disk, Stamp};
-use crate::files::{hash, looks_torn, walk, with_its_folder};
+use crate::files::{
+    checkpoint, has_content, has_lost_all, has_unfinished_part, hash, is_numbered, is_pointer_name, is_whole,
+    looks_torn, unfinished_folders, walk, with_its_folder,
+};
 use crate::judge::Judge;
-use crate::kept::restore;
+use crate::kept::{Kept, is_mixed, restore, restore_removed};
+use crate::pointers::Pointers;
 use crate::record::{Record, Sealed};
-use crate::{CHECKPOINTS, METRICS_RECORD, OWN, Say};
+use crate::{CHECKPOINTS, OWN, Say};
 
 pub(crate) const TORN: &str = "torn";
 /// A file untouched for so long is taken to be whole while the command runs.
@@ -51,32 +55,88 @@ impl Sealer {
     pub fn resume(disk: &dyn Disk, point: &Path, attempt: u32, is_disk: bool, say: Say) -> io::Result<(Self, Found)> {
         let (checkpoints, own) = (point.join(CHECKPOINTS), point.join(OWN));
         let seal = Record::read(disk, &own, say)?;
-        let judge = Judge { disk, folder: &checkpoints, seal: seal.as_ref(), same_inodes: is_disk };
-        let files = walk(disk, &checkpoints)?;
-        let judged = judge.judge(&files)?;
+        let judge = Judge { disk, folder: &checkpoints, own: &own, seal: seal.as_ref(), same_inodes: is_disk };
+        let mut files = disk.files(&checkpoints)?;
+        let unfinished = unfinished_folders(&files);
+        files.retain(|path, _| !has_unfinished_part(path));
+        let judged = judge.judge(&files, &unfinished)?;
         let kept = seal.as_ref().map(|seal| seal.kept.clone()).unwrap_or_default();
-        let mut newest = judged.newest;
+        let aside = own.join(TORN).join(attempt.to_string());
+        let modified = |name: &String| {
+            let members = files.iter().filter(|(path, _)| checkpoint(path) == name);
+            members.map(|(_, stamp)| stamp.modified_ns).max()
+        };
+        let at = |name: String| (modified(&name), name);
+        let (mut newest, mut of_text) = (judged.newest.map(at), judged.of_text.map(at));
         for name in &judged.torn {
-            put_aside(disk, &checkpoints, &own.join(TORN).join(attempt.to_string()), with_its_folder(&files, name))?;
-            if restore(disk, &checkpoints, &own, name, kept.get(name))? {
+            put_aside(disk, &checkpoints, &aside, with_its_folder(&files, name))?;
+            let Some(sealed) = kept.get(name) else { continue };
+            if restore(disk, &checkpoints, &own, name, Some(sealed))? {
                 say(&format!("checkpoint {name} is rewritten in place: its last sealed version is back"));
-                newest = Some(name.clone());
+                let has_content = has_content(disk, &checkpoints.join(name), name, sealed.stamp.bytes);
+                let slot = if has_content { &mut newest } else { &mut of_text };
+                *slot = slot.take().max(Some((Some(sealed.stamp.modified_ns), name.clone())));
             }
         }
-        if is_disk && !judged.torn.is_empty() {
+        let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
+        let back = restore_removed(disk, &checkpoints, &own, &kept, last)?;
+        let mut newest = newest.map(|(_, name)| name);
+        if let Some(name) = back {
+            say(&format!("checkpoint {name} was removed before a newer one was complete: it is back"));
+            newest = Some(name);
+        }
+        if let Some(newest) = newest.as_ref().filter(|_| seal.is_some()) {
+            let (checkpoints, own, sealed) = (&*checkpoints, &*own, &judged.sealed);
+            Pointers { disk, checkpoints, own, kept: &kept, sealed, aside: &aside }.repair(newest)?;
+        }
+        if is_disk {
             disk.sync_all(point)?;
         }
-        // No longer the last word: the command may change what is sealed.
-        let rollbacks = seal.as_ref().map(|seal| seal.rollbacks.clone()).unwrap_or_default();
-        let record = Record { attempt, last: false, files: judged.sealed, kept, rollbacks };
-        if seal.is_some() {
-            record.write(disk, &own)?;
-        }
-        let first = walk(disk, &checkpoints)?;
-        // An earlier attempt has trained here: its record of metrics exists.
-        let resumed = attempt > 1 && disk.stamp(&own.join(METRICS_RECORD)).is_ok() && newest.is_some();
+        let newest = newest.or(of_text.map(|(_, name)| name));
         let found = Found { formatted: false, newest, torn: judged.torn, missing: judged.missing };
-        Ok((Self { checkpoints, own, is_disk, say, record, first, resumed }, found))
+        let first = walk(disk, &checkpoints)?;
+        let resumed = attempt > 1 && found.newest.is_some() && seal.as_ref().is_some_and(|seal| seal.trained);
+        let mut files = judged.sealed;
+        // What was sealed as something else stays said until it is sealed again.
+        let stale = seal.iter().flat_map(|seal| &seal.files).filter(|(path, _)| first.contains_key(*path));
+        for (path, sealed) in stale {
+            files.entry(path.clone()).or_insert_with(|| sealed.clone());
+        }
+        let record = Record { attempt, last: false, files, kept, ..seal.clone().unwrap_or_default() };
+        let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed };
+        // No longer the last word: the command may change what is sealed.
+        if seal.is_some() {
+            sealer.keep_found(disk, found.newest.as_deref())?;
+            sealer.record.write(disk, &sealer.own)?;
+        }
+        Ok((sealer, found))
+    }
+
+    /// Keeps what was found sealed, and what is newer where nothing is kept in its place: whether it is complete shows
+    /// only when the command loads it.
+    fn keep_found(&mut self, disk: &dyn Disk, newest: Option<&str>) -> io::Result<()> {
+        let mut files = self.record.files.clone();
+        let has_group = self.record.kept.keys().any(|path| is_numbered(path));
+        for (path, stamp) in &self.first {
+            let is_kept = if is_numbered(path) { has_group } else { self.record.kept.contains_key(path) };
+            let is_known = files.get(path).is_some_and(|sealed| sealed.stamp == *stamp);
+            if newest == Some(checkpoint(path)) && !is_kept && !is_known {
+                let sealed = self.seal_one(disk, path, *stamp)?;
+                files.extend(sealed.map(|sealed| (path.clone(), Sealed { doubtful: true, ..sealed })));
+            }
+        }
+        self.keep(disk, &files, i64::MIN);
+        self.record.files = files;
+        Ok(())
+    }
+
+    /// The command is about to be started.
+    ///
+    /// # Errors
+    /// Where the workspace cannot be written.
+    pub fn begin(&mut self, disk: &dyn Disk) -> io::Result<()> {
+        self.record.trained = true;
+        self.record.write(disk, &self.own)
     }
 
     /// What is sealed now.
@@ -98,13 +158,14 @@ impl Sealer {
     ) -> io::Result<bool> {
         // Most rounds find nothing new, and need no look at the processes.
         let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
-        let (mut files, mut rewritten) = (BTreeMap::new(), Vec::new());
+        let mut files = BTreeMap::new();
         for (path, stamp) in walk(disk, &self.checkpoints)? {
             let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(&path), stamp);
             let before = self.record.files.get(&path);
             let known = before.filter(|sealed| sealed.stamp == stamp);
             let sealed = match known {
-                Some(known) => Some(known.clone()),
+                // The command has run on from it.
+                Some(known) => Some(Sealed { doubtful: false, ..known.clone() }),
                 None if rests(stamp, quiet, now_ns)
                     && is_closed()
                     && !looks_torn(disk, &self.checkpoints.join(&path), stamp.bytes)? =>
@@ -113,9 +174,6 @@ impl Sealer {
                 }
                 None => None,
             };
-            if let Some(sealed) = sealed.as_ref().filter(|_| known.is_none()) {
-                rewritten.push((path.clone(), before.cloned(), sealed.clone()));
-            }
             // What it was stays said until it is known what it has become.
             if let Some(sealed) = sealed.or_else(|| before.cloned()) {
                 files.insert(path, sealed);
@@ -124,11 +182,11 @@ impl Sealer {
         if files == self.record.files {
             return Ok(false);
         }
-        for (path, before, sealed) in rewritten {
-            self.keep(disk, &path, before.as_ref(), &sealed);
+        self.keep(disk, &files, now_ns);
+        let mut record = Record { files, ..self.record.clone() };
+        if !record.failed.is_empty() && self.has_new_checkpoint(disk)? {
+            record.failed.clear();
         }
-        self.record.kept.retain(|path, _| files.contains_key(path));
-        let record = Record { files, ..self.record.clone() };
         record.write(disk, &self.own)?;
         self.record = record;
         Ok(true)
@@ -163,8 +221,9 @@ impl Sealer {
         let mut files = BTreeMap::new();
         let mut last = true;
         for (path, stamp) in found {
-            let doubtful = at_end.was_writing(disk, &self.checkpoints.join(&path), stamp);
-            if doubtful && looks_torn(disk, &self.checkpoints.join(&path), stamp.bytes)? {
+            let file = self.checkpoints.join(&path);
+            let doubtful = at_end.was_writing(disk, &file, stamp) && !is_whole(disk, &file)?;
+            if doubtful && self.is_cut_off(disk, &path, stamp)? {
                 (self.say)(&format!(
                     "checkpoint file {path} was being written when the command ended, and is incomplete"
                 ));
@@ -184,6 +243,17 @@ impl Sealer {
         }
         self.record = Record { last, files, ..self.record.clone() };
         self.record.write(disk, &self.own)
+    }
+
+    fn is_cut_off(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
+        let had_content = |files: &Kept| stamp.bytes == 0 && files.get(path).is_some_and(|file| file.stamp.bytes > 0);
+        // A pointer's text does not show its end.
+        let is_torn = is_pointer_name(path)
+            || has_lost_all(path, stamp.bytes)
+            || had_content(&self.record.files)
+            || had_content(&self.record.kept)
+            || looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)?;
+        Ok(is_torn || is_mixed(disk, &self.checkpoints, &self.own, path)?)
     }
 
     /// Takes a last seal back, where somebody may still write.

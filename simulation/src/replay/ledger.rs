@@ -137,7 +137,7 @@ impl Ledger {
         }
         for volume in world.volumes().filter(|volume| volume.snapshot.is_some()) {
             if self.seen.insert(volume.id.clone()) {
-                let mib: usize = world.files_of_volume(&volume.id).values().map(Vec::len).sum();
+                let mib = world.files_of_volume(&volume.id).bytes();
                 self.initialized_gib += mib as f64 / MIB_PER_GIB;
             }
         }

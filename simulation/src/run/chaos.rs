@@ -8,7 +8,7 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::Value;
 use spotsweep_world::Service;
 
-use super::{Happening, RECONCILE, Simulation};
+use super::{Habits, Happening, OnSignal, RECONCILE, Simulation};
 use crate::invocation::InvocationFault;
 
 /// How long an invocation may take: what comes within that time may run beside it.
@@ -34,23 +34,6 @@ const DENIABLE: [&str; 8] = [
 
 /// How long a new grant takes at most until it is in force: shorter than what counts as lasting.
 const PROPAGATION: Duration = Duration::from_secs(30);
-
-/// What a training script does when it is asked to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnSignal {
-    /// It saves and ends by the signal.
-    Saves,
-    /// It saves half of an epoch's work and exits with 0, as if it had finished.
-    ExitsZero,
-    /// It goes on until it is killed: what it has not saved is lost.
-    Ignores,
-    /// It finishes where only the last epoch is missing, and says so by the marker.
-    Finishes,
-}
-
-impl OnSignal {
-    const ALL: [Self; 4] = [Self::Saves, Self::ExitsZero, Self::Ignores, Self::Finishes];
-}
 
 /// What goes wrong, as shares from 0 to 1 where not said otherwise.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,8 +82,10 @@ pub struct Chaos {
     pub unplaced: bool,
     /// Attempts whose metadata service does not answer, and looks at it that come to nothing.
     pub silent: f64,
-    /// What training does on a stop signal.
-    pub training: OnSignal,
+    /// How the training script saves.
+    pub habits: Habits,
+    /// Last seals for which there is not enough time.
+    pub slow_seals: f64,
     /// Events that arrive an hour late.
     pub hour_late: f64,
     /// Longest time by which an answer of a describe call lags behind.
@@ -137,7 +122,8 @@ impl Chaos {
             unnamed: 0.0,
             unplaced: false,
             silent: 0.0,
-            training: OnSignal::Saves,
+            habits: Habits::PLAIN,
+            slow_seals: 0.0,
             hour_late: 0.0,
             lag: Duration::ZERO,
             most_reclaims: 0,
@@ -170,7 +156,8 @@ impl Chaos {
             unnamed: 0.3,
             unplaced: true,
             silent: 0.05,
-            training: OnSignal::ExitsZero,
+            habits: Habits { on_signal: OnSignal::ExitsZero, ..Habits::PLAIN },
+            slow_seals: 0.1,
             hour_late: 0.05,
             lag: Duration::from_secs(5),
             most_reclaims: 40,
@@ -204,7 +191,8 @@ impl Chaos {
             unnamed: share(1.0),
             unplaced: share(1.0) >= 0.5,
             silent: share(0.4),
-            training: OnSignal::Saves,
+            habits: Habits::PLAIN,
+            slow_seals: share(0.4),
             hour_late: share(0.2),
             lag: Duration::from_secs(8).mul_f64(share(1.0)),
             most_reclaims: 8,
@@ -216,7 +204,7 @@ impl Chaos {
     /// The same with what is one of several.
     fn chosen(mut self, rng: &mut ChaCha8Rng) -> Self {
         let mut choose = |among: usize| usize::try_from(rng.next_u32()).unwrap_or(0) % among;
-        self.training = OnSignal::ALL[choose(OnSignal::ALL.len())];
+        self.habits = Habits::mixed(&mut choose);
         // One of them in some runs: most of what either prevents would not be seen otherwise.
         let lasting = choose(12);
         self.unusable_key = lasting == 0;

@@ -9,7 +9,8 @@ use spotsweep_protocol::stop::StopReason;
 use spotsweep_world::World;
 use spotsweep_world::ebs::VolumeState;
 
-use super::agent::newest;
+use super::training::STEPS;
+use super::training::load::newest_whole;
 use super::watch::Seen;
 use super::{BY_HAND, RECONCILE, Simulation};
 
@@ -40,6 +41,8 @@ const fn finally(name: &'static str, holds: fn(&Simulation) -> Result<(), String
 pub const INVARIANTS: &[Invariant] = &[
     always("what was sealed is held", sealed_is_held),
     always("progress is not lost", progress_stays),
+    always("a training goes on from what one save has written", nothing_mixed),
+    always("no complete checkpoint is put aside", nothing_complete_put_aside),
     always("at most one attempt holds a workspace", one_holder),
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
     always("nothing is attached to an instance that is known to be under notice", nothing_attached_under_notice),
@@ -88,6 +91,15 @@ fn progress_stays(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Lost)
 }
 
+/// Bytes of two saves, or zeros in the place of bytes, load in formats without checksums, and make a wrong model.
+fn nothing_mixed(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Mixed)
+}
+
+fn nothing_complete_put_aside(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::PutAside)
+}
+
 fn trial_is_held(run: &Simulation, world: &World, trial: &Trial) -> Result<(), String> {
     let of = trial.of();
     let sealed = run.watch.sealed(&of);
@@ -98,9 +110,11 @@ fn trial_is_held(run: &Simulation, world: &World, trial: &Trial) -> Result<(), S
         let state = world.volume(id).map(|volume| volume.state);
         matches!(state, Some(VolumeState::Available | VolumeState::InUse))
     });
-    let kept = there.filter_map(|id| newest(trial.index, world.files_of_volume(id).iter())).max().unwrap_or(0);
+    // Anywhere on it: the runner has copies of its own.
+    let newest = |id: &String| newest_whole(&run.chaos.habits, trial.index, world.files_of_volume(id).written(), "");
+    let kept = there.filter_map(newest).max().unwrap_or(0);
     if kept < sealed {
-        return Err(format!("{of}: epoch {sealed} was sealed, and verified volumes hold only {kept}"));
+        return Err(format!("{of}: step {sealed} was sealed, and verified volumes hold only {kept}"));
     }
     Ok(())
 }
@@ -127,9 +141,9 @@ fn lasting_refusal_costs_none(run: &Simulation) -> Result<(), String> {
 fn success_is_whole(run: &Simulation) -> Result<(), String> {
     let mut result = Ok(());
     run.harness.store.each_trial(|trial| {
-        let sealed = run.watch.sealed(&trial.of());
-        if trial.status == JobStatus::Succeeded && sealed < run.epochs {
-            result = Err(format!("{} has succeeded after epoch {sealed} of {}", trial.of(), run.epochs));
+        let (steps, total) = (run.watch.steps_of(&trial.of()), run.epochs * STEPS);
+        if trial.status == JobStatus::Succeeded && steps < total {
+            result = Err(format!("{} has succeeded after step {steps} of {total}", trial.of()));
         }
     });
     result

@@ -1,5 +1,7 @@
 //! What was seen on the way, for the invariants and for measurements.
 
+mod checkpoints;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -24,8 +26,8 @@ pub struct Resume {
     pub attempt: u32,
     /// Availability zone.
     pub zone: String,
-    /// Epochs behind it.
-    pub epoch: u32,
+    /// Steps behind it.
+    pub step: u32,
     /// From the container's start until the workspace was mounted.
     pub waited_seconds: f64,
     /// Whether the workspace came from another zone.
@@ -37,8 +39,12 @@ pub struct Resume {
 pub(super) enum Seen {
     /// Two attempts have one workspace, or one has what is elsewhere.
     Versioned,
-    /// An attempt began behind where the one before it had begun.
+    /// An attempt began behind what was sealed.
     Lost,
+    /// An attempt went on from bytes that no save has written together.
+    Mixed,
+    /// A complete checkpoint was put aside.
+    PutAside,
     /// A decision was illegal, or took no end.
     Illegal,
     /// A function did what its role does not allow.
@@ -66,8 +72,10 @@ pub struct Watch {
     pub invocations: u64,
     /// Which function made which calls, where somebody wants to know.
     pub used: Option<BTreeSet<(String, Call)>>,
-    /// The newest sealed epoch of each trial.
+    /// The step that each trial's next attempt starts from at least.
     sealed: BTreeMap<TrialRef, u32>,
+    /// The steps behind each trial that has ended by itself.
+    finished: BTreeMap<TrialRef, u32>,
     /// The volumes that a runner has verified, of each trial.
     verified: BTreeMap<TrialRef, BTreeSet<String>>,
     /// Who has the workspace mounted.
@@ -156,27 +164,20 @@ impl Watch {
         self.attaching = attaching;
     }
 
-    pub(super) fn seal(&mut self, trial: &TrialRef, epoch: u32) {
-        let held = self.sealed.entry(trial.clone()).or_default();
-        *held = epoch.max(*held);
-    }
-
     /// The runner has verified the volume and is about to say so.
     pub(super) fn verify(&mut self, trial: &TrialRef, volume: &str) {
         self.verified.entry(trial.clone()).or_default().insert(volume.to_owned());
     }
 
-    pub(super) fn resumed(&mut self, trial: &TrialRef, attempt: u32, zone: &str, epoch: u32, waited: f64) {
-        let before = self.resumes.iter().rev().find(|resume| resume.trial == trial.index).cloned();
-        if let Some(before) = before.as_ref().filter(|before| before.epoch > epoch) {
-            self.is_wrong(
-                Seen::Lost,
-                format!("progress was lost: {before:?}, then attempt {attempt} from epoch {epoch}"),
-            );
+    pub(super) fn resumed(&mut self, trial: &TrialRef, attempt: u32, zone: &str, step: u32, waited: f64) {
+        let sealed = self.sealed(trial);
+        if step < sealed {
+            self.is_wrong(Seen::Lost, format!("{trial}: attempt {attempt} starts from step {step}, not {sealed}"));
         }
+        let before = self.resumes.iter().rev().find(|resume| resume.trial == trial.index);
         let moved = before.is_some_and(|before| before.zone != zone);
         let zone = zone.to_owned();
-        self.resumes.push(Resume { trial: trial.index, attempt, zone, epoch, waited_seconds: waited, moved });
+        self.resumes.push(Resume { trial: trial.index, attempt, zone, step, waited_seconds: waited, moved });
     }
 
     /// Something must never be. What is seen first counts.
@@ -192,7 +193,7 @@ impl Watch {
         }
     }
 
-    /// The newest sealed epoch of a trial.
+    /// The step that a trial's next attempt starts from at least.
     pub(super) fn sealed(&self, trial: &TrialRef) -> u32 {
         self.sealed.get(trial).copied().unwrap_or(0)
     }

@@ -1,5 +1,7 @@
 //! AttachVolume and DetachVolume (EC2 API reference), and instances that go away.
 
+use std::sync::Arc;
+
 use super::{Attachment, AttachmentState, Volume, VolumeOrder, VolumeState};
 use crate::{ApiError, Instance, InstanceState, Timer, World};
 
@@ -139,6 +141,9 @@ impl World {
     pub fn set_mounted(&mut self, volume: &str, mounted: bool) {
         let Some(found) = self.ebs.volumes.get_mut(volume) else { return };
         found.mounted = mounted && found.attachment.is_some();
+        if !mounted {
+            Arc::make_mut(&mut found.files).sync_all();
+        }
         let Some(attachment) = &mut found.attachment else { return };
         match attachment.state {
             AttachmentState::Busy if !mounted => self.begin_detach(volume),
@@ -177,6 +182,9 @@ impl World {
             return;
         }
         if let Some(volume) = self.ebs.volumes.get_mut(volume) {
+            if volume.mounted {
+                Arc::make_mut(&mut volume.files).lose(&mut self.losses);
+            }
             volume.attachment = None;
             volume.mounted = false;
             volume.state = VolumeState::Available;

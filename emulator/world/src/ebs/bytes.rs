@@ -1,13 +1,9 @@
 //! Bytes of volumes in memory, for tests and the simulation.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Attachment, AttachmentState};
+use super::{Attachment, AttachmentState, FileSystem, Opened};
 use crate::World;
-
-/// File contents by path.
-pub type Files = BTreeMap<String, Vec<u8>>;
 
 /// An instance touched a volume that is not attached to it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +16,7 @@ pub struct NotAttached {
 }
 
 impl World {
-    /// Writes a file as a container on `instance` does.
+    /// Writes a file as a container on `instance` does, in place of what is there, and writes it out.
     ///
     /// # Errors
     /// [`NotAttached`] unless the volume's device is there.
@@ -29,39 +25,52 @@ impl World {
         volume: &str,
         instance: &str,
         path: &str,
-        contents: impl Into<Vec<u8>>,
+        contents: impl AsRef<[u8]>,
     ) -> Result<(), NotAttached> {
-        Arc::make_mut(self.files_from(volume, instance)?).insert(path.to_owned(), contents.into());
+        let files = self.file_system(volume, instance)?;
+        files.open(path, Opened::Truncated, 0);
+        files.write(path, 0, contents.as_ref(), 0);
+        files.sync(path);
         Ok(())
     }
 
-    /// Removes a file as a container on `instance` does; whether it was there.
+    /// Removes a file as a container on `instance` does, for good; whether it was there.
     ///
     /// # Errors
     /// As [`World::write_file`].
     pub fn remove_file(&mut self, volume: &str, instance: &str, path: &str) -> Result<bool, NotAttached> {
-        Ok(Arc::make_mut(self.files_from(volume, instance)?).remove(path).is_some())
+        let files = self.file_system(volume, instance)?;
+        let was_there = files.remove(path);
+        files.sync_all();
+        Ok(was_there)
     }
 
-    /// Reads all files as a container on `instance` does.
+    /// The files of a volume, as a container on `instance` sees and changes them.
     ///
     /// # Errors
     /// As [`World::write_file`].
-    pub fn read_files(&mut self, volume: &str, instance: &str) -> Result<Arc<Files>, NotAttached> {
-        self.files_from(volume, instance).map(|files| files.clone())
+    pub fn file_system(&mut self, volume: &str, instance: &str) -> Result<&mut FileSystem, NotAttached> {
+        self.files_from(volume, instance).map(Arc::make_mut)
+    }
+
+    /// The same when the instance has just begun to shut down: its containers have written until then.
+    pub fn files_at_the_end(&mut self, volume: &str, instance: &str) -> Option<&mut FileSystem> {
+        let volume = self.ebs.volumes.get_mut(volume)?;
+        let is_here = volume.attachment.as_ref().is_some_and(|attachment| attachment.instance == instance);
+        is_here.then(|| Arc::make_mut(&mut volume.files))
     }
 
     /// What a volume holds, wherever it is: for checks from outside. Empty for a volume that is gone.
-    pub fn files_of_volume(&self, volume: &str) -> Arc<Files> {
+    pub fn files_of_volume(&self, volume: &str) -> Arc<FileSystem> {
         self.ebs.volumes.get(volume).map(|volume| volume.files.clone()).unwrap_or_default()
     }
 
     /// What a snapshot will hold once it is completed: for checks from outside.
-    pub fn files_of_snapshot(&self, snapshot: &str) -> Arc<Files> {
+    pub fn files_of_snapshot(&self, snapshot: &str) -> Arc<FileSystem> {
         self.ebs.snapshots.get(snapshot).map(|snapshot| snapshot.files.clone()).unwrap_or_default()
     }
 
-    fn files_from(&mut self, volume: &str, instance: &str) -> Result<&mut Arc<Files>, NotAttached> {
+    fn files_from(&mut self, volume: &str, instance: &str) -> Result<&mut Arc<FileSystem>, NotAttached> {
         let alive = self.instances.get(instance).is_some_and(|host| host.state.is_live());
         let here = |attachment: &Attachment| {
             attachment.instance == instance
@@ -74,12 +83,11 @@ impl World {
     }
 }
 
-pub(super) fn total(files: &Files) -> u64 {
-    files.values().map(|contents| contents.len() as u64).sum()
-}
-
 /// Bytes of the files that are not the same in the base.
-pub(super) fn changed(files: &Files, base: Option<&Files>) -> u64 {
-    let same = |path: &String, contents: &Vec<u8>| base.and_then(|base| base.get(path)) == Some(contents);
-    files.iter().filter(|(path, contents)| !same(path, contents)).map(|(_, contents)| contents.len() as u64).sum()
+pub(super) fn changed(files: &FileSystem, base: Option<&FileSystem>) -> u64 {
+    let changed = files.seen().files.iter().filter(|(path, file)| {
+        let there = base.and_then(|base| base.content(path));
+        there != Some(file.bytes.as_slice())
+    });
+    changed.map(|(_, file)| file.bytes.len() as u64).sum()
 }

@@ -24,7 +24,7 @@ struct Origin {
     size_gib: u32,
     encrypted: bool,
     lineage: Vec<String>,
-    files: Arc<super::Files>,
+    files: Arc<super::FileSystem>,
 }
 
 impl World {

@@ -4,7 +4,7 @@
 //! order is done as it is given. The local stack keeps them on disk: there the World hands its
 //! orders out, and goes on when it hears that one is done.
 
-use super::bytes;
+use super::{FileSystem, bytes};
 use crate::World;
 
 /// Something to be done with the bytes of volumes and snapshots, in the order given.
@@ -105,7 +105,7 @@ impl World {
     fn count_bytes(&self, order: &VolumeOrder) -> u64 {
         let snapshot = |id: &String| self.ebs.snapshots.get(id).map(|snapshot| &*snapshot.files);
         match order {
-            VolumeOrder::Make { from, .. } => from.as_ref().and_then(snapshot).map_or(0, bytes::total),
+            VolumeOrder::Make { from, .. } => from.as_ref().and_then(snapshot).map_or(0, FileSystem::bytes),
             VolumeOrder::Copy { snapshot: id, base, .. } => {
                 let base = base.as_ref().and_then(snapshot);
                 snapshot(id).map_or(0, |files| bytes::changed(files, base))

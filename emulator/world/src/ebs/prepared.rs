@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Files, Snapshot, SnapshotState, Tags, bytes};
+use super::{FileSystem, Snapshot, SnapshotState, Tags};
 use crate::World;
 
 impl World {
     /// A completed snapshot that somebody has made earlier, of a volume that is gone: a dataset to start from.
     /// Answers its id. Only for a World that keeps the bytes itself.
-    pub fn prepare_snapshot(&mut self, size_gib: u32, files: Files) -> String {
+    pub fn prepare_snapshot(&mut self, size_gib: u32, files: FileSystem) -> String {
         let id = format!("snap-0{}", self.ids.hex(16));
         let snapshot = Snapshot {
             id: id.clone(),
@@ -19,7 +19,7 @@ impl World {
             state: SnapshotState::Completed,
             started_at: self.now,
             completes_at: Some(self.now),
-            changed_bytes: Some(bytes::total(&files)),
+            changed_bytes: Some(files.bytes()),
             tags: Tags::default(),
             visible_at: self.now,
             lineage: Vec::new(),

@@ -1,5 +1,6 @@
 //! CreateSnapshot (EC2 API reference) and how long it takes. There is no client token (fact 6).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Snapshot, SnapshotState, Tags, VolumeOrder, VolumeState};
@@ -65,6 +66,11 @@ impl World {
             let message = "The maximum rate of concurrent snapshots for this volume has been exceeded.";
             return Err(ApiError::ec2("SnapshotCreationPerVolumeRateExceeded", message));
         }
+        let mut files = volume.files.clone();
+        if volume.mounted {
+            // What the instance has not written out is not on the volume (EBS user guide, "Create Amazon EBS snapshots").
+            Arc::make_mut(&mut files).lose(&mut self.losses);
+        }
         let snapshot = Snapshot {
             id: id.clone(),
             volume: volume.id.clone(),
@@ -78,7 +84,7 @@ impl World {
             tags: request.tags,
             visible_at: self.visible_at(),
             lineage: volume.lineage.clone(),
-            files: volume.files.clone(),
+            files,
             fails: take_one(&mut self.trouble.failing_snapshots),
             deleted: false,
         };

@@ -117,11 +117,15 @@ fn a_dead_instance_lets_its_volumes_go_without_a_word() {
     lab.pass(300);
     assert_eq!(lab.instances(InstanceState::Terminated), [host]);
     assert_eq!(volumes.each_ref().map(|id| lab.state(id)), ["available"; 3]);
-    assert_eq!(lab.world.files_of_volume(&volumes[0])["checkpoint"], b"42", "what was attached later stays (fact 28)");
+    assert_eq!(
+        lab.world.files_of_volume(&volumes[0]).content("checkpoint"),
+        Some(&b"42"[..]),
+        "what was attached later stays (fact 28)"
+    );
     lab.pass(10_000);
     assert_eq!(volumes.each_ref().map(|id| lab.attachment(id)), ["none"; 3], "no late timer attaches it again");
     assert_eq!(lab.ebs_events().len(), told);
     let next = lab.host(A);
     lab.attach(&volumes[0], &next);
-    assert_eq!(lab.world.read_files(&volumes[0], &next).unwrap()["checkpoint"], b"42");
+    assert_eq!(lab.world.file_system(&volumes[0], &next).unwrap().content("checkpoint"), Some(&b"42"[..]));
 }

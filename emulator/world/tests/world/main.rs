@@ -8,6 +8,7 @@ mod fis;
 mod jobs;
 mod lab;
 mod limits;
+mod losses;
 mod random;
 mod reclaim;
 mod snapshots;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_world::ebs::CreateVolume;
+use spotsweep_world::ebs::{CreateVolume, FileSystem};
 use spotsweep_world::{Filter, Selection};
 
 use crate::lab::Lab;
@@ -32,12 +32,12 @@ fn a_snapshot_shows_the_moment_of_its_request() {
     lab.pass(10_000);
     let copy = lab.restore(&snapshot, B);
     let other = lab.host(B);
-    assert!(lab.world.read_files(&copy, &other).is_err(), "not attached");
+    assert!(lab.world.file_system(&copy, &other).is_err(), "not attached");
     lab.attach(&copy, &other);
-    assert_eq!(lab.world.read_files(&copy, &other).unwrap()["checkpoints/last"], b"epoch 1");
+    assert_eq!(lab.world.file_system(&copy, &other).unwrap().content("checkpoints/last"), Some(&b"epoch 1"[..]));
     write(&mut lab, &copy, &other, "epoch 9");
-    assert_eq!(lab.world.files_of_snapshot(&snapshot)["checkpoints/last"], b"epoch 1");
-    assert_eq!(lab.world.files_of_volume(&volume)["checkpoints/last"], b"epoch 2");
+    assert_eq!(lab.world.files_of_snapshot(&snapshot).content("checkpoints/last"), Some(&b"epoch 1"[..]));
+    assert_eq!(lab.world.files_of_volume(&volume).content("checkpoints/last"), Some(&b"epoch 2"[..]));
     assert_eq!(lab.world.volume(&copy).unwrap().size_gib, 10, "the snapshot's size");
 }
 
@@ -98,10 +98,10 @@ fn a_later_snapshot_is_copied_after_the_earlier_ones() {
 #[test]
 fn a_prepared_snapshot_is_there_from_the_start() {
     let mut lab = Lab::new(100);
-    let snapshot = lab.world.prepare_snapshot(30, [("dataset".to_owned(), vec![7; 5])].into());
+    let snapshot = lab.world.prepare_snapshot(30, FileSystem::of([("dataset".to_owned(), vec![7; 5])]));
     let (copy, host) = (lab.restore(&snapshot, B), lab.host(B));
     lab.attach(&copy, &host);
-    assert_eq!(lab.world.read_files(&copy, &host).unwrap()["dataset"], [7; 5]);
+    assert_eq!(lab.world.file_system(&copy, &host).unwrap().content("dataset"), Some(&[7; 5][..]));
     assert_eq!(lab.world.volume(&copy).unwrap().size_gib, 30);
     let next = lab.snapshot(&copy);
     assert_eq!(lab.world.snapshot_of(&next).unwrap().changed_bytes, Some(0), "incremental to what it came from");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
 use spotsweep_world::Timings;
+use spotsweep_world::ebs::FileSystem;
 use spotsweep_world::trace::Change;
 
 use super::super::ledger::MIB_PER_GIB;
@@ -58,7 +59,7 @@ impl Stage<'_> {
     /// The snapshot that every volume is first made from.
     fn dataset(&mut self, size_gib: u32) -> String {
         let mib = (self.plan.parameters.dataset_gib * MIB_PER_GIB).ceil() as usize;
-        let files = [("datasets/all".to_owned(), vec![1; mib])].into();
+        let files = FileSystem::of([("datasets/all".to_owned(), vec![1; mib])]);
         self.harness.cloud.world().prepare_snapshot(size_gib, files)
     }
 

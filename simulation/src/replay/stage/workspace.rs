@@ -107,10 +107,10 @@ impl Stage<'_> {
     pub(super) fn mount(&mut self, agent: &Agent) -> Result<(f64, Duration), String> {
         let volume = agent.volume.clone().ok_or("a mount without a volume")?;
         let mut world = self.harness.cloud.world();
-        let files = world.read_files(&volume, &agent.instance).map_err(|error| format!("cannot mount: {error}"))?;
+        let files = world.file_system(&volume, &agent.instance).map_err(|error| format!("cannot mount: {error}"))?;
+        let from = files.seen().files.keys().filter_map(|path| progress(path)).max_by(f64::total_cmp).unwrap_or(0.0);
         world.set_mounted(&volume, true);
         drop(world);
-        let from = files.keys().filter_map(|path| progress(path)).max_by(f64::total_cmp).unwrap_or(0.0);
         Ok((from, self.reading(&volume)))
     }
 
@@ -140,7 +140,7 @@ impl Stage<'_> {
         world
             .write_file(&volume, &agent.instance, &path(progress_seconds), vec![0; mib])
             .map_err(|error| format!("trial {}: the volume left under its attempt: {error}", agent.trial))?;
-        for old in before.keys().filter(|path| progress(path).is_some_and(|old| old < progress_seconds)) {
+        for old in before.seen().files.keys().filter(|path| progress(path).is_some_and(|old| old < progress_seconds)) {
             world.remove_file(&volume, &agent.instance, old).map_err(|error| error.to_string())?;
         }
         Ok(())
@@ -149,8 +149,8 @@ impl Stage<'_> {
     /// The seal of what lies on the volume.
     fn seal(&self, agent: &Agent) -> Seal {
         let files = agent.volume.as_ref().map(|id| self.harness.cloud.world().files_of_volume(id)).unwrap_or_default();
-        let newest = files.keys().filter(|path| progress(path).is_some()).max().cloned();
-        let bytes = newest.as_ref().and_then(|path| files.get(path)).map_or(0, Vec::len);
+        let newest = files.seen().files.keys().filter(|path| progress(path).is_some()).max().cloned();
+        let bytes = newest.as_ref().and_then(|path| files.content(path)).map_or(0, <[u8]>::len);
         Seal { files: u64::from(newest.is_some()), bytes: bytes as u64, newest }
     }
 

@@ -6,9 +6,8 @@ use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{NoticeKind, Request};
 use spotsweep_world::AttemptKey;
 
-use super::{Agent, Doing, GRACE, IMDS_POLL, Next, SAVING};
+use super::{Agent, Doing, IMDS_POLL, Next};
 use crate::injected_bug::InjectedBug;
-use crate::run::chaos::OnSignal;
 use crate::run::{Happening, Simulation};
 
 impl Simulation {
@@ -70,27 +69,30 @@ impl Simulation {
     }
 
     /// The runner looks at the metadata service; a notice makes it leave.
-    pub(in crate::run) fn poll(&mut self, key: &AttemptKey) {
-        let Some(agent) = self.agents.get(key).cloned() else { return };
+    pub(in crate::run) fn poll(&mut self, key: &AttemptKey) -> Result<(), String> {
+        let Some(agent) = self.agents.get(key).cloned() else { return Ok(()) };
         if !self.is_under_notice(&agent) {
-            return;
+            return Ok(());
         }
         if self.rng.strikes(self.chaos.silent) {
-            return self.at(IMDS_POLL, Happening::Poll(key.clone()));
+            self.at(IMDS_POLL, Happening::Poll(key.clone()));
+            return Ok(());
         }
-        let (volume, epoch) = match &agent.doing {
-            Doing::Training { volume, epoch } => (Some(volume.clone()), *epoch),
-            Doing::AwaitingEnd | Doing::Leaving { .. } | Doing::Ending { .. } => return,
+        let run = match &agent.doing {
+            Doing::Training(run) => run.clone(),
+            Doing::AwaitingEnd | Doing::Stopping(..) | Doing::Leaving { .. } | Doing::Ending { .. } => return Ok(()),
             Doing::Starting | Doing::Claiming | Doing::Mounting { .. } => {
-                return self.at(IMDS_POLL, Happening::Poll(key.clone()));
+                self.at(IMDS_POLL, Happening::Poll(key.clone()));
+                return Ok(());
             }
         };
         self.warn(&agent);
+        let doing = self.ask_to_stop(&agent, *run)?;
         if let Some(agent) = self.agents.get_mut(key) {
-            agent.doing = Doing::Leaving { volume, epoch };
+            agent.doing = doing;
         }
         self.happenings.retain(|_, happening| !matches!(happening, Happening::Step(of) if of == key));
-        let wait = if self.chaos.training == OnSignal::Ignores { GRACE } else { SAVING };
-        self.at(wait, Happening::Step(key.clone()));
+        self.at(Duration::ZERO, Happening::Step(key.clone()));
+        Ok(())
     }
 }

@@ -1,0 +1,177 @@
+//! The files of a volume in memory: as the instance sees them that has mounted the volume, and as they are on the
+//! volume.
+//!
+//! Linux keeps what is written in memory, and writes it out about half a minute later, or when a program asks for that
+//! (fsync(2), sync(2), umount(2)). An instance that is lost takes the rest with it: see [`loss`].
+
+mod loss;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its inode's number: a file that is put in place by a rename has another one.
+    pub inode: u64,
+    /// When it was modified, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// Its content.
+    pub bytes: Arc<Vec<u8>>,
+    /// Whether some of its blocks were never written: they read as zeros, and `SEEK_HOLE` finds them (lseek(2)).
+    pub has_hole: bool,
+    /// Another number after each truncation: then no block is that of the content before.
+    blocks: u64,
+}
+
+/// Names, and what they stand for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct View {
+    /// Files by path.
+    pub files: BTreeMap<String, File>,
+    /// Targets of symbolic links by path.
+    pub links: BTreeMap<String, String>,
+}
+
+/// How a file is opened that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// It is cut off to nothing first (`O_TRUNC`).
+    Truncated,
+    /// Its content stays, and is written over.
+    Kept,
+}
+
+/// The files of one volume.
+#[derive(Debug, Clone, Default)]
+pub struct FileSystem {
+    seen: View,
+    written: View,
+    /// The last number given.
+    numbers: u64,
+}
+
+impl FileSystem {
+    /// One that has these files, all of them written out.
+    pub fn of(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        let mut made = Self::default();
+        for (path, bytes) in files {
+            made.write(&path, 0, &bytes, 0);
+        }
+        made.sync_all();
+        made
+    }
+
+    /// What the instance sees.
+    pub fn seen(&self) -> &View {
+        &self.seen
+    }
+
+    /// What is on the volume for certain.
+    pub fn written(&self) -> &View {
+        &self.written
+    }
+
+    /// The content of a file that the instance sees.
+    pub fn content(&self, path: &str) -> Option<&[u8]> {
+        self.seen.files.get(path).map(|file| file.bytes.as_slice())
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.seen.files.values().map(|file| file.bytes.len() as u64).sum()
+    }
+
+    /// Opens a file to write to it, and makes it where there is none.
+    pub fn open(&mut self, path: &str, opened: Opened, now_ns: i64) {
+        let number = self.next_number();
+        let made =
+            || File { inode: number, modified_ns: now_ns, bytes: Arc::default(), has_hole: false, blocks: number };
+        let file = self.seen.files.entry(path.to_owned()).or_insert_with(made);
+        if opened == Opened::Truncated && file.inode != number {
+            let emptied = File { modified_ns: now_ns, bytes: Arc::default(), has_hole: false, blocks: number, ..*file };
+            self.put(&emptied);
+        }
+    }
+
+    /// Writes `bytes` at `offset` of a file, and makes it where there is none.
+    pub fn write(&mut self, path: &str, offset: usize, bytes: &[u8], now_ns: i64) {
+        self.open(path, Opened::Kept, now_ns);
+        let Some(mut file) = self.seen.files.get(path).cloned() else { return };
+        let content = Arc::make_mut(&mut file.bytes);
+        content.resize(content.len().max(offset + bytes.len()), 0);
+        content[offset..offset + bytes.len()].copy_from_slice(bytes);
+        file.modified_ns = now_ns;
+        self.put(&file);
+    }
+
+    /// A file has changed, under all its names.
+    fn put(&mut self, changed: &File) {
+        for file in self.seen.files.values_mut().filter(|file| file.inode == changed.inode) {
+            *file = changed.clone();
+        }
+    }
+
+    /// Renames a file; whether there is one.
+    pub fn rename(&mut self, from: &str, to: &str) -> bool {
+        let Some(file) = self.seen.files.remove(from) else { return false };
+        self.seen.links.remove(to);
+        self.seen.files.insert(to.to_owned(), file);
+        true
+    }
+
+    /// Gives a file a further name; whether there is one, and the name was free.
+    pub fn hard_link(&mut self, file: &str, name: &str) -> bool {
+        let found = self.seen.files.get(file).filter(|_| !self.seen.files.contains_key(name)).cloned();
+        found.is_some_and(|found| self.seen.files.insert(name.to_owned(), found).is_none())
+    }
+
+    /// Makes a symbolic link, in place of what is there.
+    pub fn symbolic_link(&mut self, link: &str, target: &str) {
+        self.seen.files.remove(link);
+        self.seen.links.insert(link.to_owned(), target.to_owned());
+    }
+
+    /// Removes a file or a symbolic link; whether there was one.
+    pub fn remove(&mut self, path: &str) -> bool {
+        self.seen.files.remove(path).is_some() || self.seen.links.remove(path).is_some()
+    }
+
+    /// Writes a file out, and the names in its folder, as fsync(2) of both does. Of the other files in the folder only
+    /// the names are on the volume then.
+    pub fn sync(&mut self, path: &str) {
+        let Some(synced) = self.seen.files.get(path).cloned() else { return };
+        for file in self.written.files.values_mut().filter(|file| file.inode == synced.inode) {
+            *file = synced.clone();
+        }
+        let folder = folder(path).to_owned();
+        self.written.files.retain(|path, _| self::folder(path) != folder || self.seen.files.contains_key(path));
+        self.written.links.retain(|path, _| self::folder(path) != folder);
+        for (path, file) in self.seen.files.iter().filter(|(path, _)| self::folder(path) == folder) {
+            let is_same = self.written.files.get(path).is_some_and(|there| there.inode == file.inode);
+            if !is_same && file.inode != synced.inode {
+                let known = self.written.files.values().find(|there| there.inode == file.inode).cloned();
+                let empty = || File { bytes: Arc::default(), has_hole: false, ..file.clone() };
+                self.written.files.insert(path.clone(), known.unwrap_or_else(empty));
+            }
+        }
+        let links = self.seen.links.iter().filter(|(path, _)| self::folder(path) == folder);
+        self.written.links.extend(links.map(|(path, target)| (path.clone(), target.clone())));
+        self.written.files.insert(path.to_owned(), synced);
+    }
+
+    /// Writes everything out, as syncfs(2) and umount(2) do.
+    pub fn sync_all(&mut self) {
+        self.written = self.seen.clone();
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+}
+
+/// The path of the folder that has a file's name.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}

@@ -1,0 +1,95 @@
+//! Text files and symbolic links that name a checkpoint, such as DeepSpeed's `latest`.
+//!
+//! A script starts from the checkpoint that they name. Where that one is gone, many scripts start from their beginning.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use crate::disk::Disk;
+use crate::files::{checkpoint, file_name, is_numbered, is_pointer_name, is_small_text, number as number_of, read};
+use crate::kept::{Kept, kept_path, restore};
+use crate::sealer::put_aside;
+use crate::shape::{shape, words};
+
+/// What pointers are made to name, and where they are.
+pub(crate) struct Pointers<'a> {
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) checkpoints: &'a Path,
+    pub(crate) own: &'a Path,
+    pub(crate) kept: &'a Kept,
+    /// Files that are as they were sealed.
+    pub(crate) sealed: &'a Kept,
+    /// Where a pointer goes that names nothing.
+    pub(crate) aside: &'a Path,
+}
+
+impl Pointers<'_> {
+    /// Makes each pointer that names a checkpoint that is gone name another one: the one that its sealed version names,
+    /// or else the `newest`.
+    pub(crate) fn repair(&self, newest: &str) -> io::Result<()> {
+        let files = self.disk.files(self.checkpoints)?;
+        let present: BTreeSet<&str> = files.keys().map(|path| file_name(checkpoint(path))).collect();
+        let is_gone = |name: &str| !present.contains(name) && shape(name) == shape(file_name(newest));
+        for (link, target) in self.disk.symbolic_links(self.checkpoints)? {
+            if target.file_name().and_then(|name| name.to_str()).is_some_and(is_gone) {
+                self.disk.symbolic_link(&link, &target.with_file_name(file_name(newest)))?;
+            }
+        }
+        for (path, stamp) in &files {
+            if !is_numbered(path) && is_small_text(self.disk, &self.checkpoints.join(path), stamp.bytes) {
+                self.repair_text(path, newest, &present, &is_gone)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn repair_text(
+        &self,
+        path: &str,
+        newest: &str,
+        present: &BTreeSet<&str>,
+        is_gone: &dyn Fn(&str) -> bool,
+    ) -> io::Result<()> {
+        let file = self.checkpoints.join(path);
+        let text = self.text(&file);
+        let names_present = |text: &str| words(text).any(|word| present.contains(word) && is_name(text, word));
+        if names_present(&text) {
+            return Ok(());
+        }
+        let sealed = if self.kept.contains_key(path) { self.text(&kept_path(self.own, path)) } else { String::new() };
+        if names_present(&sealed) && restore(self.disk, self.checkpoints, self.own, path, self.kept.get(path))? {
+            return Ok(());
+        }
+        let gone = |text: &str| words(text).find(|word| is_gone(word) && is_name(text, word)).map(str::to_owned);
+        // The end of the text was not written out.
+        let cut = words(&text).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
+        let named = [&text, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
+        match named.or_else(|| Some((&text, cut?.to_owned()))) {
+            Some((text, name)) => self.disk.write(&file, text.replace(&name, file_name(newest)).as_bytes()),
+            // A script that finds no pointer starts from its beginning, and fails on one that names nothing.
+            None if self.names_nothing(path, &text, present) => {
+                put_aside(self.disk, self.checkpoints, self.aside, path)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a file that only a pointer is called like has lost its text.
+    fn names_nothing(&self, path: &str, text: &str, present: &BTreeSet<&str>) -> bool {
+        let number = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().ok();
+        let numbers: BTreeSet<u64> = present.iter().filter_map(|name| number(number_of(name)?)).collect();
+        let names_one = words(text).any(|word| number(word).is_some_and(|number| numbers.contains(&number)));
+        is_pointer_name(path) && !self.sealed.contains_key(path) && !names_one
+    }
+
+    fn text(&self, file: &Path) -> String {
+        String::from_utf8(read(self.disk, file).unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+/// Whether `word` is the name of a checkpoint in `text`: a bare number only where nothing else is there.
+pub(crate) fn is_name(text: &str, word: &str) -> bool {
+    let is_number = word.chars().all(|c| c.is_ascii_digit());
+    !is_number || text.trim().rsplit('/').next() == Some(word)
+}

@@ -1,0 +1,208 @@
+//! A runner and its workspace: mounted and judged at the start, sealed, unmounted at the end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
+use spotsweep_protocol::claim::{Found, Reply, Request, Rollback};
+use spotsweep_seal::disk::Disk;
+use spotsweep_seal::{AtEnd, QUIET, Sealer};
+use spotsweep_world::ebs::{FileSystem, View};
+
+use super::{Agent, Doing, Next, PAUSE, REFUSED, Run};
+use crate::injected_bug::InjectedBug;
+use crate::run::Simulation;
+use crate::run::disk::SimulatedDisk;
+use crate::run::training::load::{self, Start};
+use crate::run::training::{Training, nanoseconds};
+use crate::run::watch::Seen;
+
+/// How often files are sealed (`SPOTSWEEP_SEAL_SECONDS`).
+pub(super) const SEAL_EVERY: Duration = Duration::from_secs(30);
+
+/// Where a volume is mounted: its files have no other names in front.
+const POINT: &str = "";
+
+impl Simulation {
+    /// Works on the files of a volume, as this attempt sees them. An error where the volume is not there.
+    pub(super) fn with_files<T>(
+        &self,
+        agent: &Agent,
+        volume: &str,
+        work: impl FnOnce(&mut FileSystem) -> T,
+    ) -> Result<T, String> {
+        let mut world = self.harness.cloud.world();
+        let files = world.file_system(volume, &agent.instance);
+        files.map(work).map_err(|error| format!("the workspace left under attempt {}: {error}", agent.attempt))
+    }
+
+    /// The same through the seal's view of them.
+    fn with_disk<T>(&self, agent: &Agent, volume: &str, work: impl FnOnce(&dyn Disk) -> T) -> Result<T, String> {
+        let (now, bug) = (nanoseconds(self.harness.now), self.harness.cloud.injected_bug());
+        self.with_files(agent, volume, |files| work(&SimulatedDisk::new(files, now, bug)))
+    }
+
+    /// The attempt takes its workspace, and judges what lies on it.
+    pub(super) fn take(&mut self, agent: &mut Agent, volume: String) -> Result<Next, String> {
+        let before = self.with_files(agent, &volume, |files| files.seen().clone());
+        let attempt = agent.attempt;
+        let resumed =
+            self.with_disk(agent, &volume, |disk| Sealer::resume(disk, Path::new(POINT), attempt, true, |_| ()));
+        let (Ok(before), Ok(resumed)) = (before, resumed) else {
+            let what = format!("attempt {attempt} takes what it does not have");
+            self.watch.is_wrong(Seen::Versioned, what);
+            return Ok(Next::Exit(REFUSED));
+        };
+        let (sealer, found) = resumed.map_err(|error| format!("the workspace cannot be judged: {error}"))?;
+        self.harness.cloud.world().set_mounted(&volume, true);
+        let after = self.with_files(agent, &volume, |files| files.seen().clone())?;
+        self.note(agent, &format!("mounts {volume} with {}: {found:?}", listing(&before)));
+        self.watch.mounted(&agent.trial, &agent.job, attempt);
+        self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after);
+        agent.doing = Doing::Mounting { volume, found, sealer };
+        Ok(Next::After(Duration::ZERO))
+    }
+
+    /// Says what was found, and starts the command when that is accepted.
+    pub(super) fn mount(
+        &mut self,
+        agent: &mut Agent,
+        volume: String,
+        found: Found,
+        sealer: Sealer,
+    ) -> Result<Next, String> {
+        let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
+        self.watch.verify(&agent.trial, &volume);
+        match self.ask(agent, Request::Mounted { volume: volume.clone(), found, seconds }) {
+            None => Ok(Next::After(PAUSE)),
+            Some(Reply::Accepted {}) => self.start_command(agent, volume, sealer, seconds),
+            Some(reply) => {
+                self.harness.cloud.world().set_mounted(&volume, false);
+                self.watch.stopped(&agent.trial);
+                let is_gone = matches!(reply, Reply::Unavailable { .. });
+                Ok(Next::Exit(if is_gone { INTERRUPTED_EXIT_CODE } else { REFUSED }))
+            }
+        }
+    }
+
+    fn start_command(
+        &mut self,
+        agent: &mut Agent,
+        volume: String,
+        mut sealer: Sealer,
+        seconds: f64,
+    ) -> Result<Next, String> {
+        let (index, habits, now) = (agent.trial.index, self.chaos.habits, self.harness.now);
+        let begun = self.with_disk(agent, &volume, |disk| sealer.begin(disk))?;
+        begun.map_err(|error| format!("not begun: {error}"))?;
+        let start = self.with_files(agent, &volume, |files| load::start(&habits, index, files.seen()))?;
+        self.note(agent, &format!("starts: {start:?}"));
+        let step = match start {
+            Start::Fresh => 0,
+            Start::From(loaded) => {
+                self.watch.loaded(&agent.trial, loaded);
+                loaded.step
+            }
+            Start::Fails => return self.failed(agent, &volume, sealer, 1),
+        };
+        self.watch.resumed(&agent.trial, agent.attempt, &agent.zone, step, seconds);
+        let training = Training::start(habits, index, step, self.epochs, self.epoch, now);
+        agent.doing = Doing::Training(Box::new(Run { volume, sealer, training, seal_at: now + SEAL_EVERY }));
+        Ok(Next::After(Duration::ZERO))
+    }
+
+    /// The command has ended with an error, by itself.
+    pub(super) fn failed(
+        &mut self,
+        agent: &mut Agent,
+        volume: &str,
+        mut sealer: Sealer,
+        exit_code: i32,
+    ) -> Result<Next, String> {
+        let ignores = self.harness.cloud.injected_bug() == Some(InjectedBug::NeverRollBack);
+        let before = self.with_files(agent, volume, |files| files.seen().clone())?;
+        let rollback = self.with_disk(agent, volume, |disk| {
+            let has_progress = ignores || sealer.has_new_checkpoint(disk)?;
+            if has_progress { Ok(None) } else { sealer.roll_back(disk, exit_code) }
+        })?;
+        let rollback = rollback.map_err(|error: std::io::Error| error.to_string())?;
+        self.note(agent, &format!("fails: {rollback:?}"));
+        let after = self.with_files(agent, volume, |files| files.seen().clone())?;
+        self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after);
+        if rollback.is_none() {
+            self.harness.cloud.world().set_mounted(volume, false);
+            agent.doing = Doing::Ending { step: 0, exit_code };
+            return Ok(Next::After(Duration::from_secs(1)));
+        }
+        self.close(agent, volume, sealer, &[], false, rollback, 0)
+    }
+
+    /// Seals what has come to rest; whether there is a new seal.
+    pub(super) fn seal(&mut self, agent: &Agent, run: &mut Run) -> Result<bool, String> {
+        let now_ns = nanoseconds(self.harness.now);
+        let open = run.training.open_files();
+        let as_last = self.harness.cloud.injected_bug() == Some(InjectedBug::SealAsLast);
+        let sealer = &mut run.sealer;
+        let sealed = self.with_disk(agent, &run.volume, |disk| {
+            let is_new = sealer.seal_resting(disk, QUIET, now_ns, &|| open.clone())?;
+            if as_last {
+                sealer.finish(disk, &AtEnd::new(open.clone(), now_ns, false), &|| true).map(|()| true)
+            } else {
+                Ok(is_new)
+            }
+        })?;
+        let is_new = sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
+        if is_new {
+            self.note(agent, &format!("seals {:?}, {:?} open", run.sealer.summary(), run.training.open_files()));
+            let written = self.with_files(agent, &run.volume, |files| files.written().clone())?;
+            self.watch.sealed_running(&self.chaos.habits, &agent.trial, &written);
+        }
+        Ok(is_new)
+    }
+
+    /// Keeps a line about a killed attempt, and what is on its volume for certain.
+    pub(in crate::run) fn note_kill(&mut self, agent: &Agent) {
+        let files = match &agent.doing {
+            Doing::Training(run) | Doing::Stopping(run, _) => self.harness.cloud.world().files_of_volume(&run.volume),
+            _other => Default::default(),
+        };
+        self.note(agent, &format!("is killed; written out: {}", listing(files.written())));
+    }
+
+    /// Seals everything, unmounts, and leaves the trial to the next attempt.
+    #[expect(clippy::too_many_arguments, reason = "all that an end leaves")]
+    pub(super) fn close(
+        &mut self,
+        agent: &mut Agent,
+        volume: &str,
+        mut sealer: Sealer,
+        open: &[std::path::PathBuf],
+        was_killed: bool,
+        rollback: Option<Rollback>,
+        step: u32,
+    ) -> Result<Next, String> {
+        let at_end = AtEnd::new(open.iter().cloned().collect(), nanoseconds(self.harness.now), was_killed);
+        let has_time = !self.rng.strikes(self.chaos.slow_seals);
+        let left = self.with_files(agent, volume, |files| files.seen().clone())?;
+        let sealed = self.with_disk(agent, volume, |disk| {
+            disk.sync_all(Path::new(POINT))?;
+            sealer.finish(disk, &at_end, &|| has_time)
+        })?;
+        sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
+        self.harness.cloud.world().set_mounted(volume, false);
+        self.note(agent, &format!("ends, killed {was_killed}, {open:?} open, and seals {:?}", sealer.summary()));
+        if has_time {
+            self.watch.sealed_at_end(&self.chaos.habits, &agent.trial, &left);
+        }
+        agent.doing = Doing::Leaving { step, seal: sealer.summary(), rollback };
+        Ok(Next::After(Duration::from_secs(1)))
+    }
+}
+
+/// The files of a volume, for the log.
+fn listing(view: &View) -> String {
+    let shown = view.files.iter().filter(|(path, _)| !path.ends_with("seal.json"));
+    let shown =
+        shown.map(|(path, file)| format!("{path} {}{}", file.bytes.len(), if file.has_hole { " holes" } else { "" }));
+    shown.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,193 @@
+//! A training script of somebody else: computes, saves checkpoints as its habits are, and loads the newest at its start.
+
+pub(super) mod content;
+pub(super) mod habits;
+pub(super) mod load;
+mod save;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use spotsweep_world::ebs::FileSystem;
+
+use self::habits::{Habits, OnSignal};
+use self::save::Write;
+
+/// Steps of an epoch. A checkpoint is named after the steps behind it.
+pub(super) const STEPS: u32 = 10;
+
+/// What a script computes before it can save in answer to a signal, and the end that signals bring.
+const SIGTERM_CODE: i32 = 143;
+
+/// One process at work.
+#[derive(Debug, Clone)]
+pub(super) struct Training {
+    habits: Habits,
+    trial: u32,
+    /// Steps of the whole training.
+    total: u32,
+    epoch: Duration,
+    /// Steps behind it, all of them saved or loaded.
+    pub(super) step: u32,
+    phase: Phase,
+    /// What is still to be written of the checkpoint of this save, each at its time.
+    writes: VecDeque<(Timestamp, Write)>,
+    /// The file that is open for writing.
+    open: Option<String>,
+    /// The exit code with which it ends after the save that is under way.
+    ends_with: Option<i32>,
+}
+
+/// What a training is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Computing { since: Timestamp },
+    Saving { step: u32 },
+    Ended { code: i32 },
+}
+
+impl Training {
+    /// Starts after `step`, which its newest checkpoint holds.
+    pub(super) fn start(habits: Habits, trial: u32, step: u32, epochs: u32, epoch: Duration, now: Timestamp) -> Self {
+        let total = epochs * STEPS;
+        let phase = if step >= total { Phase::Ended { code: 0 } } else { Phase::Computing { since: now } };
+        Self { habits, trial, total, epoch, step, phase, writes: VecDeque::new(), open: None, ends_with: None }
+    }
+
+    /// Does what it does until `now`.
+    pub(super) fn advance(&mut self, files: &mut FileSystem, now: Timestamp) {
+        loop {
+            match self.phase {
+                Phase::Ended { .. } => return,
+                Phase::Computing { since } => {
+                    let done = since + self.until_next_epoch();
+                    if done > now {
+                        return;
+                    }
+                    let step = (self.step / STEPS + 1) * STEPS;
+                    self.begin_save(files, step.min(self.total), done);
+                }
+                Phase::Saving { step } => match self.writes.front() {
+                    Some((at, _)) if *at > now => return,
+                    Some(_) => self.write_next(files),
+                    None => self.finish_save(step),
+                },
+            }
+        }
+    }
+
+    fn until_next_epoch(&self) -> Duration {
+        let left = STEPS - self.step % STEPS;
+        self.epoch * left / STEPS
+    }
+
+    fn begin_save(&mut self, files: &FileSystem, step: u32, at: Timestamp) {
+        let writes = save::writes(&self.habits, self.trial, step, files);
+        let between = self.habits.save / u32::try_from(writes.len()).unwrap_or(1);
+        let times = (0..).map(|number| at + between * number);
+        self.writes = times.zip(writes).collect();
+        self.phase = Phase::Saving { step };
+    }
+
+    fn write_next(&mut self, files: &mut FileSystem) {
+        let Some((at, write)) = self.writes.pop_front() else { return };
+        let now_ns = nanoseconds(at);
+        match write {
+            Write::Open(path, opened) => {
+                files.open(&path, opened, now_ns);
+                self.open = Some(path);
+            }
+            Write::Bytes(path, offset, bytes) => files.write(&path, offset, &bytes, now_ns),
+            Write::Close => self.open = None,
+            Write::Rename(from, to) => {
+                files.rename(&from, &to);
+            }
+            Write::Link(link, target) => files.symbolic_link(&link, &target),
+            Write::Remove(path) => {
+                files.remove(&path);
+            }
+        }
+        if self.writes.is_empty()
+            && let Phase::Saving { step } = self.phase
+        {
+            self.step = step;
+            self.phase = match self.ends_with {
+                Some(code) => Phase::Ended { code },
+                None if step >= self.total => Phase::Ended { code: 0 },
+                None => Phase::Computing { since: at },
+            };
+        }
+    }
+
+    fn finish_save(&mut self, step: u32) {
+        self.step = step;
+        self.phase = Phase::Ended { code: self.ends_with.unwrap_or(0) };
+    }
+
+    /// Whether the stop signal reaches a handler of its own.
+    pub(super) fn handles_signal(&self) -> bool {
+        self.habits.on_signal != OnSignal::NotHandled
+    }
+
+    /// The stop signal arrives.
+    pub(super) fn signal(&mut self, files: &FileSystem, now: Timestamp) {
+        let code = match self.habits.on_signal {
+            OnSignal::NotHandled | OnSignal::Ignores => return,
+            OnSignal::Saves | OnSignal::Finishes => SIGTERM_CODE,
+            OnSignal::ExitsZero => 0,
+        };
+        self.ends_with = Some(code);
+        match self.phase {
+            Phase::Ended { .. } => {}
+            Phase::Saving { step } if self.habits.abandons_save => {
+                (self.writes, self.open) = (VecDeque::new(), None);
+                self.begin_save(files, (step + 1).min(self.total - 1).max(step), now);
+            }
+            // It looks at the signal when the save is done.
+            Phase::Saving { .. } => {}
+            Phase::Computing { since } => {
+                let share = Duration::try_from(now.duration_since(since)).unwrap_or_default().as_secs_f64()
+                    / self.until_next_epoch().as_secs_f64();
+                let left = STEPS - self.step % STEPS;
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few steps")]
+                let done = (f64::from(left) * share) as u32;
+                let finishes = self.habits.on_signal == OnSignal::Finishes && self.step + left >= self.total;
+                let step = if finishes { self.total } else { self.step + done.clamp(1, left.max(2) - 1) };
+                self.begin_save(files, step, now);
+            }
+        }
+    }
+
+    /// Its exit code, once it has ended.
+    pub(super) fn ended(&self) -> Option<i32> {
+        match self.phase {
+            Phase::Ended { code } => Some(code),
+            Phase::Computing { .. } | Phase::Saving { .. } => None,
+        }
+    }
+
+    /// Whether it has trained to its end and reports that, though a signal has arrived.
+    pub(super) fn is_finished(&self) -> bool {
+        self.step >= self.total && self.habits.on_signal == OnSignal::Finishes
+    }
+
+    /// When it does something next.
+    pub(super) fn next_at(&self) -> Option<Timestamp> {
+        match self.phase {
+            Phase::Ended { .. } => None,
+            Phase::Computing { since } => Some(since + self.until_next_epoch()),
+            Phase::Saving { .. } => self.writes.front().map(|(at, _)| *at),
+        }
+    }
+
+    /// The files that are open for writing.
+    pub(super) fn open_files(&self) -> BTreeSet<std::path::PathBuf> {
+        self.open.iter().map(std::path::PathBuf::from).collect()
+    }
+}
+
+/// Nanoseconds since 1970.
+pub(super) fn nanoseconds(at: Timestamp) -> i64 {
+    i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,123 @@
+//! What a script finds at its start.
+
+use spotsweep_world::ebs::View;
+
+use super::content::{Loaded, decode};
+use super::habits::{Format, Habits, Layout};
+
+/// Where checkpoints lie.
+pub(in crate::run) const CHECKPOINTS: &str = "checkpoints/";
+pub(super) const MARK: &str = "COMPLETE";
+pub(super) const LATEST: &str = "checkpoints/latest";
+pub(super) const LINK: &str = "checkpoints/last";
+/// Files of a checkpoint folder.
+pub(super) const PARTS: u32 = 2;
+
+/// What loading the newest checkpoint comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::run) enum Start {
+    /// There is none.
+    Fresh,
+    /// It starts from a checkpoint.
+    From(Loaded),
+    /// It ends with an error.
+    Fails,
+}
+
+/// What the script does with the checkpoints of `view`.
+pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
+    let newest = || view.files.keys().filter(|path| !path.ends_with(".tmp")).filter_map(|path| step_of(path)).max();
+    let read = |path: &str, part| {
+        let file = view.files.get(path)?;
+        decode(habits.format, &file.bytes, trial, part)
+    };
+    let from = |loaded: Option<Loaded>| loaded.map_or(Start::Fails, Start::From);
+    match habits.layout {
+        Layout::Single => match view.files.get(&single(habits.format)) {
+            None => Start::Fresh,
+            Some(_) => from(read(&single(habits.format), 0)),
+        },
+        Layout::Numbered => newest().map_or(Start::Fresh, |step| from(read(&file(step, habits.format), 0))),
+        Layout::Pointer => match view.files.get(LATEST) {
+            None => Start::Fresh,
+            Some(text) => from(std::str::from_utf8(&text.bytes).ok().and_then(|path| read(path, 0))),
+        },
+        // `os.path.exists` says of a link to nothing that it is not there.
+        Layout::Link => match view.links.get(LINK).filter(|target| view.files.contains_key(*target)) {
+            None => Start::Fresh,
+            Some(target) => from(read(target, 0)),
+        },
+        Layout::Folder => newest().map_or(Start::Fresh, |step| from(folder(habits, trial, view, step))),
+        Layout::Marked => {
+            let marked = |path: &&String| path.ends_with(MARK);
+            let newest = view.files.keys().filter(marked).filter_map(|path| step_of(path)).max();
+            newest.map_or(Start::Fresh, |step| from(folder(habits, trial, view, step)))
+        }
+    }
+}
+
+/// Whether the script's pointer names nothing that a checkpoint could be: its writer was killed in the middle.
+pub(in crate::run) fn is_pointer_cut(habits: &Habits, view: &View) -> bool {
+    let length = file(0, habits.format).len();
+    habits.layout == Layout::Pointer && view.files.get(LATEST).is_some_and(|text| text.bytes.len() < length)
+}
+
+/// A checkpoint of several files, all of one step.
+fn folder(habits: &Habits, trial: u32, view: &View, step: u32) -> Option<Loaded> {
+    let parts = (0..PARTS).map(|number| {
+        let file = view.files.get(&part(step, number, habits.format))?;
+        decode(habits.format, &file.bytes, trial, number)
+    });
+    let parts: Vec<Loaded> = parts.collect::<Option<_>>()?;
+    let is_intact = parts.iter().all(|part| part.is_intact && part.step == step);
+    Some(Loaded { step, is_intact })
+}
+
+/// The newest step of which a whole checkpoint is `within` a folder.
+pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, within: &str) -> Option<u32> {
+    let intact = |(path, file): (&String, &spotsweep_world::ebs::File)| {
+        let number = (0..PARTS).find(|number| path.ends_with(&part_name(*number, habits.format))).unwrap_or(0);
+        let loaded = decode(habits.format, &file.bytes, trial, number).filter(|loaded| loaded.is_intact)?;
+        let is_folder = matches!(habits.layout, Layout::Folder | Layout::Marked);
+        let whole = || folder(habits, trial, view, loaded.step).is_some_and(|loaded| loaded.is_intact);
+        let is_whole = !is_folder || !path.starts_with(CHECKPOINTS) || whole();
+        is_whole.then_some(loaded.step)
+    };
+    let counts =
+        |(path, _): &(&String, &spotsweep_world::ebs::File)| path.starts_with(within) && !path.ends_with(".tmp");
+    view.files.iter().filter(counts).filter_map(intact).max()
+}
+
+/// The step in a path such as `checkpoints/step-000030.gz`.
+pub(super) fn step_of(path: &str) -> Option<u32> {
+    let rest = path.strip_prefix(CHECKPOINTS)?.strip_prefix("step-")?;
+    rest.get(..6)?.parse().ok()
+}
+
+pub(super) fn stem(step: u32) -> String {
+    format!("step-{step:06}")
+}
+
+pub(super) fn file(step: u32, format: Format) -> String {
+    format!("{CHECKPOINTS}{}{}", stem(step), ending(format))
+}
+
+pub(super) fn single(format: Format) -> String {
+    format!("{CHECKPOINTS}model{}", ending(format))
+}
+
+pub(super) fn part(step: u32, number: u32, format: Format) -> String {
+    format!("{CHECKPOINTS}{}/{}", stem(step), part_name(number, format))
+}
+
+fn part_name(number: u32, format: Format) -> String {
+    format!("part-{number}{}", ending(format))
+}
+
+fn ending(format: Format) -> &'static str {
+    match format {
+        Format::Checked => ".gz",
+        Format::Ending => ".pkl",
+        Format::Raw => ".bin",
+    }
+}

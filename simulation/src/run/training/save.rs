@@ -1,0 +1,72 @@
+//! How a checkpoint is written, write by write.
+
+use spotsweep_world::ebs::{FileSystem, Opened};
+
+use super::content::encode;
+use super::habits::{Habits, Layout, Replacing};
+use super::load::{self, CHECKPOINTS, LATEST, LINK, MARK, PARTS, part, single, stem, step_of};
+
+/// Pieces in which a file's content is written.
+const PIECES: usize = 3;
+
+/// One step of a save.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Write {
+    Open(String, Opened),
+    Bytes(String, usize, Vec<u8>),
+    Close,
+    Rename(String, String),
+    Link(String, String),
+    Remove(String),
+}
+
+/// All writes of the checkpoint of `trial` after `step`, in their order. Then old checkpoints are removed from `files`.
+pub(super) fn writes(habits: &Habits, trial: u32, step: u32, files: &FileSystem) -> Vec<Write> {
+    let mut writes = Vec::new();
+    let name = format!("{CHECKPOINTS}{}", stem(step));
+    let mut file = |path: String, part: u32| {
+        let content = encode(habits.format, trial, step, part);
+        put(habits.replacing, &path, &content, &mut writes);
+    };
+    match habits.layout {
+        Layout::Single => file(single(habits.format), 0),
+        Layout::Numbered | Layout::Pointer | Layout::Link => file(load::file(step, habits.format), 0),
+        Layout::Folder | Layout::Marked => {
+            (0..PARTS).for_each(|number| file(part(step, number, habits.format), number));
+        }
+    }
+    match habits.layout {
+        Layout::Marked => writes.extend([Write::Open(format!("{name}/{MARK}"), Opened::Truncated), Write::Close]),
+        Layout::Pointer => put(Replacing::Truncates, LATEST, load::file(step, habits.format).as_bytes(), &mut writes),
+        Layout::Link => writes.push(Write::Link(LINK.to_owned(), load::file(step, habits.format))),
+        Layout::Numbered | Layout::Single | Layout::Folder => {}
+    }
+    writes.extend(removals(habits, step, files));
+    writes
+}
+
+fn put(replacing: Replacing, path: &str, content: &[u8], writes: &mut Vec<Write>) {
+    let target = if replacing == Replacing::Renames { format!("{path}.tmp") } else { path.to_owned() };
+    let opened = if replacing == Replacing::WritesOver { Opened::Kept } else { Opened::Truncated };
+    writes.push(Write::Open(target.clone(), opened));
+    let length = content.len().div_ceil(PIECES).max(1);
+    for (number, piece) in content.chunks(length).enumerate() {
+        writes.push(Write::Bytes(target.clone(), number * length, piece.to_vec()));
+    }
+    writes.push(Write::Close);
+    if replacing == Replacing::Renames {
+        writes.push(Write::Rename(target, path.to_owned()));
+    }
+}
+
+/// Of all steps but the newest that it keeps.
+fn removals(habits: &Habits, step: u32, files: &FileSystem) -> Vec<Write> {
+    let Some(keeps) = habits.keeps.filter(|_| habits.layout != Layout::Single) else { return Vec::new() };
+    let mut steps: Vec<u32> = files.seen().files.keys().filter_map(|path| step_of(path)).collect();
+    steps.push(step);
+    steps.sort_unstable();
+    steps.dedup();
+    let stay = steps.split_off(steps.len().saturating_sub(keeps as usize));
+    let is_old = |path: &&String| step_of(path).is_some_and(|of| !stay.contains(&of));
+    files.seen().files.keys().filter(is_old).map(|path| Write::Remove(path.clone())).collect()
+}

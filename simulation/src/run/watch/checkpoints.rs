@@ -1,0 +1,65 @@
+//! What was seen of checkpoints.
+
+use spotsweep_control_plane::workspace::TrialRef;
+use spotsweep_world::ebs::View;
+
+use super::{Seen, Watch};
+use crate::run::Habits;
+use crate::run::training::content::Loaded;
+use crate::run::training::load::{CHECKPOINTS, Start, is_pointer_cut, newest_whole, start};
+
+impl Watch {
+    /// The runner has sealed while the command runs: what is `written` out then survives the instance.
+    pub(in crate::run) fn sealed_running(&mut self, habits: &Habits, trial: &TrialRef, written: &View) {
+        if let Start::From(loaded) = start(habits, trial.index, written)
+            && loaded.is_intact
+        {
+            self.at_least(trial, loaded.step);
+        }
+    }
+
+    /// The command has ended and `left` this: the newest complete checkpoint of it is the next attempt's.
+    pub(in crate::run) fn sealed_at_end(&mut self, habits: &Habits, trial: &TrialRef, left: &View) {
+        let step = match start(habits, trial.index, left) {
+            Start::From(loaded) if loaded.is_intact => Some(loaded.step),
+            // Without the pointer that belongs to it a checkpoint is not complete.
+            Start::From(_) | Start::Fails if !is_pointer_cut(habits, left) => {
+                newest_whole(habits, trial.index, left, CHECKPOINTS)
+            }
+            Start::From(_) | Start::Fails | Start::Fresh => None,
+        };
+        self.at_least(trial, step.unwrap_or(0));
+    }
+
+    /// The next attempt starts from this step or a later one.
+    pub(in crate::run) fn at_least(&mut self, trial: &TrialRef, step: u32) {
+        let sealed = self.sealed.entry(trial.clone()).or_default();
+        *sealed = step.max(*sealed);
+    }
+
+    /// The runner has put checkpoints aside, or has changed them in another way.
+    pub(in crate::run) fn put_aside(&mut self, habits: &Habits, trial: &TrialRef, before: &View, after: &View) {
+        let newest = |view| newest_whole(habits, trial.index, view, CHECKPOINTS);
+        if newest(before) > newest(after) {
+            let what = format!("{trial}: {:?} was complete, {:?} is left", newest(before), newest(after));
+            self.is_wrong(Seen::PutAside, what);
+        }
+    }
+
+    /// A training starts from a checkpoint.
+    pub(in crate::run) fn loaded(&mut self, trial: &TrialRef, loaded: Loaded) {
+        if !loaded.is_intact {
+            self.is_wrong(Seen::Mixed, format!("{trial}: step {} was never saved like this", loaded.step));
+        }
+    }
+
+    /// A training has ended by itself after `step`.
+    pub(in crate::run) fn finished(&mut self, trial: &TrialRef, step: u32) {
+        self.finished.insert(trial.clone(), step);
+    }
+
+    /// The steps behind a trial that has ended by itself.
+    pub(in crate::run) fn steps_of(&self, trial: &TrialRef) -> u32 {
+        self.finished.get(trial).copied().unwrap_or(0)
+    }
+}
