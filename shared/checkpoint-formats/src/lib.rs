@@ -3,6 +3,7 @@
 //! A format is known by its first bytes; where it has no mark there, by the ending of the file's name. What is held in
 //! memory is bounded, whatever lengths the file states.
 
+mod first_page;
 mod gzip;
 mod hdf5;
 mod json;
@@ -46,6 +47,8 @@ enum Format {
     Hdf5(u64),
     Json,
     JsonLines,
+    /// Zeros stand in place of its mark.
+    Lost,
     Npy,
     Parquet,
     /// True where the first operation states the protocol.
@@ -68,6 +71,7 @@ pub fn completeness(path: &Path) -> io::Result<Completeness> {
         Some(Format::Hdf5(at)) => hdf5::completeness(&mut source, at),
         Some(Format::Json) => json::one_value(&mut source, ending == "json"),
         Some(Format::JsonLines) => json::lines(&mut source),
+        Some(Format::Lost) => Ok(Completeness::Torn),
         Some(Format::Npy) => npy::completeness(&mut source),
         Some(Format::Parquet) => parquet::completeness(&mut source),
         Some(Format::Pickle(has_protocol)) => pickle::completeness(&mut source, 0, has_protocol),
@@ -84,6 +88,7 @@ fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
     let start = source.read_at(0, tar::BLOCK)?;
     Ok(match start.as_slice() {
         [] => None,
+        start if first_page::is_zero(start) => behind_zeros(source, ending)?,
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Format::Zip),
         [0x1f, 0x8b, 8, ..] => Some(Format::Gzip),
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Format::Npy),
@@ -98,6 +103,32 @@ fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
         [b'{' | b'[', ..] => Some(Format::Json),
         _ if matches!(ending, "pkl" | "pickle") => Some(Format::Pickle(false)),
         _ if matches!(ending, "h5" | "hdf5" | "mat") => hdf5::behind_a_user_block(source)?.map(Format::Hdf5),
+        _ => None,
+    })
+}
+
+/// The format of a file that begins with zeros.
+fn behind_zeros(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
+    if first_page::is_database(ending) {
+        // A journal may have its first page.
+        return Ok(Some(Format::Sqlite));
+    }
+    if matches!(ending, "h5" | "hdf5" | "mat")
+        && let Some(at) = hdf5::behind_a_user_block(source)?
+    {
+        return Ok(Some(Format::Hdf5(at)));
+    }
+    if first_page::must_have_mark(ending) {
+        return Ok(Some(Format::Lost));
+    }
+    let end_at = source.bytes.saturating_sub(first_page::ZIP_END_BYTES);
+    if first_page::is_zip_end(&source.read_at(end_at, first_page::ZIP_END_BYTES)?) {
+        return Ok(Some(Format::Zip));
+    }
+    Ok(match ending {
+        "json" => Some(Format::Json),
+        "jsonl" | "ndjson" => Some(Format::JsonLines),
+        "tar" if (source.bytes) < tar::BLOCK => Some(Format::Tar),
         _ => None,
     })
 }

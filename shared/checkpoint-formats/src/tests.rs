@@ -272,6 +272,27 @@ fn lost_pages_are_missing_parts() {
 }
 
 #[test]
+fn zeros_in_place_of_the_first_page_are_missing_parts() {
+    let data = tricky(9000);
+    let zip = zip_of(&data, false);
+    let names = ["model.pt", "model.pth", "a.npz", "a.keras", "a.npy", "a.h5", "a.safetensors", "a.parquet", "a.gz"];
+    // A zip archive is known by its end too, as in `pytorch_model.bin` and Lightning's `.ckpt`.
+    let zips = [("pytorch_model.bin", zip.clone()), ("last.ckpt", zip.clone()), ("large.ckpt", zip_of(&data, true))];
+    let any = names.into_iter().chain(["a.pkl", "a.joblib", "a.sqlite", "a.db"]).map(|name| (name, zip.clone()));
+    for (name, whole) in any.chain(zips) {
+        for length in [600, 4096, 8192] {
+            let lost = [vec![0; length], whole[length..].to_vec()].concat();
+            assert_eq!(judged(name, &lost), Completeness::Torn, "{name} without {length} bytes");
+        }
+    }
+    // Plain numbers, an empty archive, and a user block that was left as zeros.
+    for (name, content) in [("a.bin", vec![0; 4096]), ("a.ckpt", vec![0; 4096]), ("a.tar", vec![0; 10240])] {
+        assert_eq!(judged(name, &content), Completeness::Unknown, "{name}");
+    }
+    assert_eq!(judged("a.h5", &[vec![0; 1024], hdf5_of(0, 1024, &data)].concat()), Completeness::Whole);
+}
+
+#[test]
 fn a_journal_or_log_completes_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("study.db");

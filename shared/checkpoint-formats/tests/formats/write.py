@@ -1,4 +1,6 @@
-"""Writes checkpoint files with the libraries that trainings use, and says which of their truncations the libraries refuse.
+"""Writes checkpoint files with the libraries that trainings use, and says which damaged ones the libraries refuse.
+
+Each file is cut at many lengths, and written once with zeros in place of its first page.
 
 write.py FOLDER: prints a JSON array of {"file": name, "format": name, "loads": true or false, "whole": true or false}.
 A library that is not installed is left out, and named on stderr.
@@ -176,11 +178,13 @@ for kind, name, save, load in cases:
     table.append({"file": f"whole/{name}", "format": kind, "loads": loads(load, whole), "whole": True})
     lengths = {len(content) * part // 40 for part in range(40)} | {len(content) - n for n in (1, 2, 3, 8, 22, 100, 512, 1024)}
     lengths |= {1, 4, 8, 12, 16, 24, 48, 64, 96, 100, 128, 512, 1024}
-    for length in sorted(length for length in lengths if 0 < length < len(content)):
-        cut = os.path.join(folder, str(length), name)
-        os.makedirs(os.path.dirname(cut), exist_ok=True)
-        write(cut, content[:length])
-        table.append({"file": f"{length}/{name}", "format": kind, "loads": loads(load, cut), "whole": False})
+    damaged = {str(length): content[:length] for length in sorted(lengths) if 0 < length < len(content)}
+    damaged["first-page"] = bytes(4096) + content[4096:] if len(content) > 4096 else bytes(len(content))
+    for part, rest in damaged.items():
+        path = os.path.join(folder, part, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write(path, rest)
+        table.append({"file": f"{part}/{name}", "format": kind, "loads": loads(load, path), "whole": False})
         # Opening it may have changed it.
-        write(cut, content[:length])
+        write(path, rest)
 json.dump(table, sys.stdout)
