@@ -3,10 +3,13 @@
 //! A format is known by its first bytes; where it has no mark there, by the ending of the file's name. What is held in
 //! memory is bounded, whatever lengths the file states.
 
+mod bzip2;
 mod first_page;
 mod gzip;
 mod hdf5;
 mod json;
+mod lz4;
+mod members;
 mod npy;
 mod parquet;
 mod pickle;
@@ -14,7 +17,10 @@ mod safetensors;
 mod source;
 mod sqlite;
 mod tar;
+mod xz;
 mod zip;
+mod zlib;
+mod zstd;
 
 use std::fs::File;
 use std::io;
@@ -42,6 +48,7 @@ impl From<bool> for Completeness {
 /// A format, as the beginning of a file and its name show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
+    Bzip2,
     Gzip,
     /// The superblock stands at this offset.
     Hdf5(u64),
@@ -49,6 +56,7 @@ enum Format {
     JsonLines,
     /// Zeros stand in place of its mark.
     Lost,
+    Lz4,
     Npy,
     Parquet,
     /// True where the first operation states the protocol.
@@ -56,7 +64,10 @@ enum Format {
     Safetensors,
     Sqlite,
     Tar,
+    Xz,
     Zip,
+    Zlib,
+    Zstd,
 }
 
 /// What the format of the file at `path` says. SQLite's journal or write-ahead log of the file is read too.
@@ -67,18 +78,23 @@ pub fn completeness(path: &Path) -> io::Result<Completeness> {
     let mut source = Source::new(File::open(path)?)?;
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     match format(&mut source, &ending)? {
+        Some(Format::Bzip2) => bzip2::completeness(&mut source),
         Some(Format::Gzip) => gzip::completeness(&mut source),
         Some(Format::Hdf5(at)) => hdf5::completeness(&mut source, at),
         Some(Format::Json) => json::one_value(&mut source, ending == "json"),
         Some(Format::JsonLines) => json::lines(&mut source),
         Some(Format::Lost) => Ok(Completeness::Torn),
+        Some(Format::Lz4) => lz4::completeness(&mut source),
         Some(Format::Npy) => npy::completeness(&mut source),
         Some(Format::Parquet) => parquet::completeness(&mut source),
         Some(Format::Pickle(has_protocol)) => pickle::completeness(&mut source, 0, has_protocol),
         Some(Format::Safetensors) => safetensors::completeness(&mut source),
         Some(Format::Sqlite) => sqlite::completeness(&mut source, path),
         Some(Format::Tar) => tar::completeness(&mut source),
+        Some(Format::Xz) => xz::completeness(&mut source),
         Some(Format::Zip) => zip::completeness(&mut source),
+        Some(Format::Zlib) => zlib::completeness(&mut source),
+        Some(Format::Zstd) => zstd::completeness(&mut source),
         None => Ok(Completeness::Unknown),
     }
 }
@@ -90,7 +106,12 @@ fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
         [] => None,
         start if first_page::is_zero(start) => behind_zeros(source, ending)?,
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Format::Zip),
-        [0x1f, 0x8b, 8, ..] => Some(Format::Gzip),
+        start if start.starts_with(gzip::MAGIC) => Some(Format::Gzip),
+        start if start.starts_with(xz::MAGIC) => Some(Format::Xz),
+        start if start.starts_with(lz4::MAGIC) => Some(Format::Lz4),
+        start if zstd::has_magic(start, ending) => Some(Format::Zstd),
+        start if bzip2::has_magic(start) => Some(Format::Bzip2),
+        start if matches!(ending, "pkl" | "pickle" | "joblib" | "z") && zlib::is_header(start) => Some(Format::Zlib),
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Format::Npy),
         start if start.starts_with(hdf5::SIGNATURE) => Some(Format::Hdf5(0)),
         start if start.starts_with(sqlite::MAGIC) => Some(Format::Sqlite),

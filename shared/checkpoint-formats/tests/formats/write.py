@@ -5,7 +5,7 @@ Each file is cut at many lengths, and written once with zeros in place of its fi
 write.py FOLDER: prints a JSON array of {"file": name, "format": name, "loads": true or false, "whole": true or false}.
 A library that is not installed is left out, and named on stderr.
 """
-import gzip, importlib, io, json, os, pickle, random, sqlite3, sys, tarfile, warnings
+import bz2, gzip, importlib, io, json, lzma, os, pickle, random, sqlite3, sys, tarfile, warnings
 
 os.environ.setdefault("KERAS_BACKEND", "numpy")
 warnings.simplefilter("ignore")
@@ -22,8 +22,8 @@ def optional(name):
         return None
 
 
-names = ["numpy", "h5py", "safetensors.numpy", "pyarrow.parquet", "torch", "joblib", "keras"]
-numpy, h5py, safetensors, parquet, torch, joblib, keras = map(optional, names)
+names = ["numpy", "h5py", "safetensors.numpy", "pyarrow.parquet", "torch", "joblib", "keras", "zstandard", "lz4.frame"]
+numpy, h5py, safetensors, parquet, torch, joblib, keras, zstandard, lz4 = map(optional, names)
 
 
 def read(path, mode="rb"):
@@ -92,6 +92,12 @@ def load_pickles(path):
             pickle.load(file)
 
 
+def load_zstd(path):
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
+    decompressor.decompress(read(path))
+    assert decompressor.eof
+
+
 load_pickle = lambda f: pickle.loads(read(f))
 lines = "".join(json.dumps({"epoch": e, "loss": [1 / (e + 1)]}) + "\n" for e in range(60))
 cases = [("pickle", f"{p}.pkl", lambda f, p=p: write(f, pickle.dumps(state, p)), load_pickle) for p in range(6)]
@@ -110,6 +116,21 @@ cases += [
     ("sqlite", "study.db", save_sqlite, load_sqlite),
     ("gzip", "state.tar.gz", lambda f: save_tar(f, tarfile.PAX_FORMAT, "w:gz"), load_tar),
 ]
+for kind, ending, library in [("bzip2", "bz2", bz2), ("xz", "xz", lzma), ("zstd", "zst", zstandard), ("lz4", "lz4", lz4)]:
+    if library:
+        save = lambda f, l=library: write(f, l.compress(pickle.dumps(big)))
+        save_two = lambda f, l=library: write(f, l.compress(b"a" * 999) + l.compress(state["w"]))
+        load = lambda f, l=library: l.open(f).read()
+        # Zstandard's reader takes a frame that ends too early for the end, unless it is told to expect one frame.
+        load_one = (lambda f: zstandard.decompress(read(f))) if library is zstandard else load
+        cases += [(kind, f"state.pkl.{ending}", save, load_one), (kind, f"two.{ending}", save_two, load)]
+if zstandard:
+    cases.append(("zstd", "checked.zst", lambda f: write(f, zstandard.ZstdCompressor(
+        level=19, write_checksum=True, write_content_size=False).compress(pickle.dumps(big))), load_zstd))
+if lz4:
+    cases.append(("lz4", "checked.lz4", lambda f: write(f, lz4.compress(
+        pickle.dumps(big), content_checksum=True, block_checksum=True, block_linked=False, store_size=False)),
+        lambda f: lz4.open(f).read()))
 for kind in ["USTAR", "GNU", "PAX"]:
     number = getattr(tarfile, f"{kind}_FORMAT")
     cases.append(("tar", f"{kind}.tar", lambda f, n=number: save_tar(f, n), load_tar))
@@ -146,7 +167,9 @@ if joblib:
     estimator = {"w": w, "epoch": 3, "v": numpy.zeros((9, 9))}
     cases.append(("joblib", "model.joblib", lambda f: joblib.dump(estimator, f), joblib.load))
     cases.append(("joblib", "model-joblib.pkl", lambda f: joblib.dump(estimator, f), joblib.load))
-    cases.append(("joblib", "zlib-joblib.pkl", lambda f: joblib.dump(estimator, f, compress=3), joblib.load))
+    for method in ["zlib", "gzip", "bz2", "xz"] + (["lz4"] if lz4 else []):
+        cases.append(("compressed joblib", f"{method}-joblib.pkl",
+                      lambda f, m=method: joblib.dump(estimator, f, compress=(m, 3)), joblib.load))
 if keras:
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(64), keras.layers.Dense(3)])
     load_keras = lambda f: keras.saving.load_model(f)
