@@ -16,7 +16,8 @@ pub(crate) fn is_zero(start: &[u8]) -> bool {
 pub(crate) fn must_have_mark(ending: &str) -> bool {
     matches!(
         ending,
-        "bz2"
+        "arrow"
+            | "bz2"
             | "feather"
             | "gguf"
             | "gz"
@@ -26,6 +27,7 @@ pub(crate) fn must_have_mark(ending: &str) -> bool {
             | "keras"
             | "lz4"
             | "mat"
+            | "msgpack"
             | "npy"
             | "npz"
             | "onnx"

@@ -3,20 +3,29 @@
 //! A format is known by its first bytes; where it has no mark there, by the ending of the file's name. What is held in
 //! memory is bounded, whatever lengths the file states.
 
+mod arrow;
 mod bzip2;
 mod first_page;
+mod gguf;
 mod gzip;
 mod hdf5;
 mod json;
+mod lightgbm;
 mod lz4;
+mod matlab;
 mod members;
+mod msgpack;
 mod npy;
+mod onnx;
 mod parquet;
 mod pickle;
 mod safetensors;
 mod source;
 mod sqlite;
 mod tar;
+mod tensorflow;
+mod ubjson;
+mod walk;
 mod xz;
 mod zip;
 mod zlib;
@@ -48,22 +57,30 @@ impl From<bool> for Completeness {
 /// A format, as the beginning of a file and its name show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
+    Arrow,
     Bzip2,
+    Gguf,
     Gzip,
     /// The superblock stands at this offset.
     Hdf5(u64),
     Json,
     JsonLines,
+    LightGbm,
     /// Zeros stand in place of its mark.
     Lost,
     Lz4,
+    Matlab,
+    MessagePack,
     Npy,
+    Onnx,
     Parquet,
     /// True where the first operation states the protocol.
     Pickle(bool),
     Safetensors,
     Sqlite,
     Tar,
+    TensorFlow,
+    UbJson,
     Xz,
     Zip,
     Zlib,
@@ -77,54 +94,93 @@ enum Format {
 pub fn completeness(path: &Path) -> io::Result<Completeness> {
     let mut source = Source::new(File::open(path)?)?;
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    match format(&mut source, &ending)? {
-        Some(Format::Bzip2) => bzip2::completeness(&mut source),
-        Some(Format::Gzip) => gzip::completeness(&mut source),
-        Some(Format::Hdf5(at)) => hdf5::completeness(&mut source, at),
-        Some(Format::Json) => json::one_value(&mut source, ending == "json"),
-        Some(Format::JsonLines) => json::lines(&mut source),
-        Some(Format::Lost) => Ok(Completeness::Torn),
-        Some(Format::Lz4) => lz4::completeness(&mut source),
-        Some(Format::Npy) => npy::completeness(&mut source),
-        Some(Format::Parquet) => parquet::completeness(&mut source),
-        Some(Format::Pickle(has_protocol)) => pickle::completeness(&mut source, 0, has_protocol),
-        Some(Format::Safetensors) => safetensors::completeness(&mut source),
-        Some(Format::Sqlite) => sqlite::completeness(&mut source, path),
-        Some(Format::Tar) => tar::completeness(&mut source),
-        Some(Format::Xz) => xz::completeness(&mut source),
-        Some(Format::Zip) => zip::completeness(&mut source),
-        Some(Format::Zlib) => zlib::completeness(&mut source),
-        Some(Format::Zstd) => zstd::completeness(&mut source),
-        None => Ok(Completeness::Unknown),
+    let Some(format) = format(&mut source, &ending)? else { return Ok(Completeness::Unknown) };
+    let source = &mut source;
+    match format {
+        Format::Arrow => arrow::completeness(source),
+        Format::Bzip2 => bzip2::completeness(source),
+        Format::Gguf => gguf::completeness(source),
+        Format::Gzip => gzip::completeness(source),
+        Format::Hdf5(at) => hdf5::completeness(source, at),
+        Format::Json => json::one_value(source, ending == "json"),
+        Format::JsonLines => json::lines(source),
+        Format::LightGbm => lightgbm::completeness(source),
+        Format::Lost => Ok(Completeness::Torn),
+        Format::Lz4 => lz4::completeness(source),
+        Format::Matlab => matlab::completeness(source),
+        Format::MessagePack => msgpack::completeness(source),
+        Format::Npy => npy::completeness(source),
+        Format::Onnx => onnx::completeness(source),
+        Format::Parquet => parquet::completeness(source),
+        Format::Pickle(has_protocol) => pickle::completeness(source, 0, has_protocol),
+        Format::Safetensors => safetensors::completeness(source),
+        Format::Sqlite => sqlite::completeness(source, path),
+        Format::Tar => tar::completeness(source),
+        Format::TensorFlow => tensorflow::completeness(source),
+        Format::UbJson => ubjson::completeness(source),
+        Format::Xz => xz::completeness(source),
+        Format::Zip => zip::completeness(source),
+        Format::Zlib => zlib::completeness(source),
+        Format::Zstd => zstd::completeness(source),
     }
 }
 
-/// The format of a file, by its beginning; `ending` is that of its name, in small letters.
+/// The format of a file; `ending` is that of its name, in small letters.
 fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
     let start = source.read_at(0, tar::BLOCK)?;
-    Ok(match start.as_slice() {
-        [] => None,
-        start if first_page::is_zero(start) => behind_zeros(source, ending)?,
-        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Format::Zip),
-        start if start.starts_with(gzip::MAGIC) => Some(Format::Gzip),
-        start if start.starts_with(xz::MAGIC) => Some(Format::Xz),
-        start if start.starts_with(lz4::MAGIC) => Some(Format::Lz4),
-        start if zstd::has_magic(start, ending) => Some(Format::Zstd),
-        start if bzip2::has_magic(start) => Some(Format::Bzip2),
-        start if matches!(ending, "pkl" | "pickle" | "joblib" | "z") && zlib::is_header(start) => Some(Format::Zlib),
-        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Format::Npy),
-        start if start.starts_with(hdf5::SIGNATURE) => Some(Format::Hdf5(0)),
-        start if start.starts_with(sqlite::MAGIC) => Some(Format::Sqlite),
-        start if parquet::has_magic(start) => Some(Format::Parquet),
-        [0x80, 2..=5, ..] => Some(Format::Pickle(true)),
-        start if tar::is_tar(start, ending) => Some(Format::Tar),
-        start if ending == "safetensors" || safetensors::looks_like(start) => Some(Format::Safetensors),
-        _ if ending == "json" => Some(Format::Json),
-        _ if matches!(ending, "jsonl" | "ndjson") => Some(Format::JsonLines),
-        [b'{' | b'[', ..] => Some(Format::Json),
-        _ if matches!(ending, "pkl" | "pickle") => Some(Format::Pickle(false)),
-        _ if matches!(ending, "h5" | "hdf5" | "mat") => hdf5::behind_a_user_block(source)?.map(Format::Hdf5),
+    if start.is_empty() {
+        return Ok(None);
+    }
+    if first_page::is_zero(&start) {
+        return behind_zeros(source, ending);
+    }
+    if let Some(format) = by_mark(&start, ending).or_else(|| by_name(&start, ending)) {
+        return Ok(Some(format));
+    }
+    Ok(match ending {
+        "h5" | "hdf5" | "mat" => hdf5::behind_a_user_block(source)?.map(Format::Hdf5),
         _ => None,
+    })
+}
+
+/// The format of a file with a mark.
+fn by_mark(start: &[u8], ending: &str) -> Option<Format> {
+    Some(match start {
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Format::Zip,
+        _ if start.starts_with(gzip::MAGIC) => Format::Gzip,
+        _ if start.starts_with(xz::MAGIC) => Format::Xz,
+        _ if start.starts_with(lz4::MAGIC) => Format::Lz4,
+        _ if zstd::has_magic(start, ending) => Format::Zstd,
+        _ if bzip2::has_magic(start) => Format::Bzip2,
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Format::Npy,
+        _ if start.starts_with(hdf5::SIGNATURE) => Format::Hdf5(0),
+        _ if start.starts_with(sqlite::MAGIC) => Format::Sqlite,
+        _ if parquet::has_magic(start) => Format::Parquet,
+        _ if arrow::has_magic(start) => Format::Arrow,
+        _ if start.starts_with(gguf::MAGIC) => Format::Gguf,
+        _ if matlab::has_header(start) => Format::Matlab,
+        _ if lightgbm::has_start(start) => Format::LightGbm,
+        [0x80, 2..=5, ..] => Format::Pickle(true),
+        _ if tar::is_tar(start, ending) => Format::Tar,
+        _ => return None,
+    })
+}
+
+/// The format of a file that has no mark, or a weak one.
+fn by_name(start: &[u8], ending: &str) -> Option<Format> {
+    Some(match (ending, start) {
+        ("safetensors", _) => Format::Safetensors,
+        ("pkl" | "pickle" | "joblib" | "z", _) if zlib::is_header(start) => Format::Zlib,
+        ("msgpack", _) if msgpack::looks_like(start) => Format::MessagePack,
+        ("onnx", [onnx::FIRST, ..]) => Format::Onnx,
+        ("ubj", _) if ubjson::looks_like(start) => Format::UbJson,
+        ("index", _) if tensorflow::looks_like(start) => Format::TensorFlow,
+        _ if safetensors::looks_like(start) => Format::Safetensors,
+        ("json", _) => Format::Json,
+        ("jsonl" | "ndjson", _) => Format::JsonLines,
+        (_, [b'{' | b'[', ..]) => Format::Json,
+        ("pkl" | "pickle", _) => Format::Pickle(false),
+        _ => return None,
     })
 }
 

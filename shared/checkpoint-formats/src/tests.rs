@@ -7,11 +7,9 @@ use std::io::{Cursor, Write};
 use proptest::prelude::*;
 
 use super::*;
+use samples::*;
 
-/// Bytes that look like ends of formats, and like operations of a pickle.
-fn tricky(length: usize) -> Vec<u8> {
-    b"..PK\x05\x06PAR1.}]\n\x1f\x8b".iter().copied().cycle().take(length).collect()
-}
+mod samples;
 
 fn judged(name: &str, content: &[u8]) -> Completeness {
     let folder = tempfile::tempdir().unwrap();
@@ -19,174 +17,8 @@ fn judged(name: &str, content: &[u8]) -> Completeness {
     completeness(&folder.path().join(name)).unwrap()
 }
 
-fn zip_of(content: &[u8], is_large: bool) -> Vec<u8> {
-    let mut writer = ::zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for method in [::zip::CompressionMethod::Stored, ::zip::CompressionMethod::Deflated] {
-        let options = ::zip::write::SimpleFileOptions::default().compression_method(method).large_file(is_large);
-        writer.start_file(format!("archive/{method:?}"), options).unwrap();
-        writer.write_all(content).unwrap();
-    }
-    writer.finish().unwrap().into_inner()
-}
-
-fn gzip_of(content: &[u8]) -> Vec<u8> {
-    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    writer.write_all(content).unwrap();
-    writer.finish().unwrap()
-}
-
-fn bzip2_of(content: &[u8]) -> Vec<u8> {
-    let mut writer = ::bzip2::write::BzEncoder::new(Vec::new(), ::bzip2::Compression::fast());
-    writer.write_all(content).unwrap();
-    writer.finish().unwrap()
-}
-
-fn zlib_of(content: &[u8]) -> Vec<u8> {
-    let mut writer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
-    writer.write_all(content).unwrap();
-    writer.finish().unwrap()
-}
-
-fn xz_of(content: &[u8]) -> Vec<u8> {
-    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
-    writer.write_all(content).unwrap();
-    writer.finish().unwrap()
-}
-
-fn zstd_of(content: &[u8]) -> Vec<u8> {
-    ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest)
-}
-
-fn lz4_of(content: &[u8], has_checksum: bool) -> Vec<u8> {
-    let options = lz4_flex::frame::FrameInfo::new().content_checksum(has_checksum);
-    let mut writer = lz4_flex::frame::FrameEncoder::with_frame_info(options, Vec::new());
-    writer.write_all(content).unwrap();
-    writer.finish().unwrap()
-}
-
-fn safetensors_of(data: &[u8]) -> Vec<u8> {
-    let length = data.len();
-    let header = format!(
-        r#"{{"__metadata__":{{"data_offsets":"1"}},"w":{{"dtype":"U8","shape":[{length}],"data_offsets":[0,{length}]}}}}"#
-    );
-    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
-}
-
-fn npy_of(kind: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-    let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}\n");
-    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
-    [b"\x93NUMPY\x01\x00", length.as_slice(), header.as_bytes(), data].concat()
-}
-
-/// `pickle.dumps({'epoch': 3, 'w': b'…'}, 4)`, in one frame.
-fn pickle_of(data: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(data.len()).unwrap().to_le_bytes();
-    let body = [b"}\x94(\x8c\x05epoch\x94K\x03\x8c\x01w\x94B".as_slice(), &length, data, b"\x94u."].concat();
-    [b"\x80\x04\x95".as_slice(), &(body.len() as u64).to_le_bytes(), &body].concat()
-}
-
-/// The magic number, and four more pickles in place of version, system, object and keys.
-fn torch_of(data: &[u8]) -> Vec<u8> {
-    let number = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.".as_slice();
-    let small = b"\x80\x02}q\x00.".as_slice();
-    [number, small, small, &pickle_of(data), small].concat()
-}
-
-/// `base` bytes stand before it.
-fn hdf5_of(version: u8, base: usize, data: &[u8]) -> Vec<u8> {
-    let address = |number: u64| number.to_le_bytes();
-    let mut start = [hdf5::SIGNATURE, &[version]].concat();
-    let size = if version < 2 {
-        start.extend([0, 0, 0, 0, 8, 8, 0, 4, 0, 16, 0, 0, 0, 0, 0]);
-        if version == 1 {
-            start.extend([32, 0, 0, 0]);
-        }
-        start.len() + 72
-    } else {
-        start.extend([8, 8, 0]);
-        start.len() + 36
-    };
-    let end = address((base + size + data.len()) as u64);
-    start.extend([address(base as u64), address(u64::MAX), end, address(u64::MAX)].concat());
-    if version >= 2 {
-        start.extend(hdf5::checksum(&start).to_le_bytes());
-    }
-    start.resize(size, 0);
-    [start.as_slice(), data].concat()
-}
-
-fn sqlite_of(pages: u8) -> Vec<u8> {
-    let mut content = vec![0; 512 * usize::from(pages)];
-    content[..16].copy_from_slice(sqlite::MAGIC);
-    content[16] = 2;
-    content[27] = 7;
-    content[31] = pages;
-    content[95] = 7;
-    content
-}
-
-/// A header of `ustar`.
-fn tar_header(kind: u8, size: usize) -> Vec<u8> {
-    let mut header = vec![0; 512];
-    header[..5].copy_from_slice(b"model");
-    header[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
-    header[148..156].fill(b' ');
-    header[156] = kind;
-    header[257..265].copy_from_slice(b"ustar\x0000");
-    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-    header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-    header
-}
-
-fn tar_member(kind: u8, data: &[u8]) -> Vec<u8> {
-    let mut member = [tar_header(kind, data.len()), data.to_vec()].concat();
-    member.resize(member.len().next_multiple_of(512), 0);
-    member
-}
-
-fn tar_of(data: &[u8]) -> Vec<u8> {
-    [tar_member(b'0', data), tar_member(b'5', b""), tar_member(b'0', data), vec![0; 1024]].concat()
-}
-
-fn parquet_of(data: &[u8]) -> Vec<u8> {
-    [b"PAR1".as_slice(), data, &40_u32.to_le_bytes(), b"PAR1"].concat()
-}
-
-/// Whole files, and the length from which on every truncation of them is torn: shorter ones may be unknown.
-fn files(data: &[u8]) -> Vec<(&'static str, Vec<u8>, usize)> {
-    vec![
-        ("model.pt", zip_of(data, false), 4),
-        ("large.npz", zip_of(data, true), 4),
-        ("empty.npz", ::zip::ZipWriter::new(Cursor::new(Vec::new())).finish().unwrap().into_inner(), 4),
-        ("model.gz", gzip_of(data), 3),
-        ("two.gz", [gzip_of(data), gzip_of(data)].concat(), usize::MAX),
-        ("model.bz2", bzip2_of(data), 10),
-        ("model.joblib", zlib_of(data), 2),
-        ("model.xz", xz_of(data), 6),
-        ("model.zst", zstd_of(data), 4),
-        ("model.lz4", lz4_of(data, false), 4),
-        ("checked.lz4", lz4_of(data, true), 4),
-        ("model.safetensors", safetensors_of(data), 1),
-        ("weights", safetensors_of(data), 10),
-        ("w.npy", npy_of("<f4", &format!("{}, 2", data.len() / 8), &data[..data.len() / 8 * 8]), 6),
-        ("o.npy", npy_of("|O", "2,", &pickle_of(data)), 6),
-        ("model.pkl", pickle_of(data), 2),
-        ("old.pkl", b"(dp0\nVepoch\np1\nI3\nsVw\np2\nVabc\np3\ns.".to_vec(), 1),
-        ("v0.h5", hdf5_of(0, 0, data), 8),
-        ("v1.h5", hdf5_of(1, 0, data), 8),
-        ("v2.h5", hdf5_of(2, 0, data), 8),
-        ("v3.h5", hdf5_of(3, 0, data), 8),
-        ("user_block.mat", [vec![b'M'; 512], hdf5_of(0, 512, data)].concat(), usize::MAX),
-        ("study.db", sqlite_of(3), 16),
-        ("state.json", br#"{"epoch": 3, "best": [0.5, -1e-3, "x\u00e9", true]}"#.to_vec(), 1),
-        ("log.jsonl", b"{\"epoch\": 1}\n{\"epoch\": [2.5]}\n".to_vec(), usize::MAX),
-        ("anything", br#"[{"epoch": 3}]"#.to_vec(), usize::MAX),
-        ("table.parquet", parquet_of(data), 4),
-    ]
-}
-
 /// Truncations of these that end at a value or member are complete to the library too.
-const MAY_END_EARLIER: [&str; 2] = ["log.jsonl", "two.gz"];
+const MAY_END_EARLIER: [&str; 3] = ["log.jsonl", "model.txt", "two.gz"];
 
 fn check_truncation(name: &str, content: &[u8], torn_from: usize, length: usize) {
     let found = judged(name, &content[..length]);
@@ -307,6 +139,50 @@ fn compressed_files_may_have_several_members() {
 }
 
 #[test]
+fn formats_without_a_mark_of_their_end_are_torn_inside_a_part() {
+    let data = tricky(300);
+    let judge = |name, content: &[u8]| (1..content.len()).map(move |length| judged(name, &content[..length])).collect();
+    // After the producer, and after the graph.
+    let found: Vec<_> = judge("a.onnx", &onnx_of(&data));
+    let whole_fields: Vec<_> =
+        (0..found.len()).filter(|at| found[*at] != Completeness::Torn).map(|at| at + 1).collect();
+    assert_eq!(whole_fields, [2, 6, 310]);
+    // After the header, and after the first variable; a shorter header is no mark.
+    let content = matlab_of(&data);
+    assert_eq!(judged("a.mat", &content), Completeness::Unknown);
+    let found: Vec<_> = judge("a.mat", &content);
+    let whole_fields: Vec<_> =
+        (127..found.len()).filter(|at| found[*at] != Completeness::Torn).map(|at| at + 1).collect();
+    assert_eq!(whole_fields, [128, 436]);
+    // From the end of the trees to the parameters, and after these.
+    let model = lightgbm_of();
+    let text = str::from_utf8(&model).unwrap();
+    let at = |part: &str| text.find(part).unwrap();
+    let trees_end = at("end of trees\n") + 13;
+    for (length, expected) in [
+        (30, Completeness::Torn),
+        (trees_end - 1, Completeness::Torn),
+        (trees_end, Completeness::Unknown),
+        (at("[boosting"), Completeness::Torn),
+        (at("end of parameters") + 3, Completeness::Torn),
+        (at("pandas"), Completeness::Whole),
+        (at("pandas") + 9, Completeness::Torn),
+        (text.len() - 1, Completeness::Torn),
+    ] {
+        assert_eq!(judged("model.txt", &model[..length]), expected, "{length}");
+    }
+    assert_eq!(judged("a.txt", &[&model, b"more".as_slice()].concat()), Completeness::Torn);
+}
+
+#[test]
+fn what_follows_a_value_may_be_another() {
+    for (name, content) in [("a.msgpack", b"\x81\xa1a\x01".to_vec()), ("a.ubj", ubjson_of(b"a"))] {
+        assert_eq!(judged(name, &[content.as_slice(), b"\0"].concat()), Completeness::Unknown, "{name}");
+    }
+    assert_eq!(judged("deep.ubj", &[b"{i\x01a".as_slice(), &[b'['; 1000]].concat()), Completeness::Unknown);
+}
+
+#[test]
 fn zeros_inside_a_compressed_file_are_missing_parts() {
     let next = |number: &u32| Some(number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
     let data: Vec<u8> = std::iter::successors(Some(1), next).map(|number| (number >> 26) as u8).take(40_000).collect();
@@ -411,11 +287,14 @@ fn hostile_lengths_cost_nothing() {
 
 #[test]
 fn what_is_no_known_format_is_unknown() {
-    let cases: [(&str, &[u8]); 9] = [
+    let cases: [(&str, &[u8]); 12] = [
         ("empty.pt", b""),
         ("latest", b"checkpoint-500\n"),
-        ("model.gguf", b"GGUF\x03\0\0\0"),
-        ("model.onnx", b"\x08\x09\x12\x07pytorch"),
+        ("old.gguf", b"GGUF\x01\0\0\0"),
+        ("model.onnx", b"\x12\x07pytorch"),
+        ("numbers.msgpack", b"\x01\x02\x03"),
+        ("faiss.index", b"IxF2"),
+        ("text.ubj", b"{\"a\""),
         ("compressed.pkl", b"BZh9 and more"),
         ("zlib.bin", b"x\x9c\x01\x02"),
         ("note", b"{not json"),

@@ -3,7 +3,8 @@
 Each file is cut at many lengths, and written once with zeros in place of its first page.
 
 write.py FOLDER: prints a JSON array of {"file": name, "format": name, "loads": true or false, "whole": true or false}.
-A library that is not installed is left out, and named on stderr.
+A library that is not installed is left out, and named on stderr. XGBoost and LightGBM are not here: they crash on files
+that were cut.
 """
 import bz2, gzip, importlib, io, json, lzma, os, pickle, random, sqlite3, sys, tarfile, warnings
 
@@ -24,6 +25,8 @@ def optional(name):
 
 names = ["numpy", "h5py", "safetensors.numpy", "pyarrow.parquet", "torch", "joblib", "keras", "zstandard", "lz4.frame"]
 numpy, h5py, safetensors, parquet, torch, joblib, keras, zstandard, lz4 = map(optional, names)
+names = ["msgpack", "flax.serialization", "gguf", "onnx", "scipy.io", "tensorflow"]
+msgpack, flax, gguf, onnx, scipy, tensorflow = map(optional, names)
 
 
 def read(path, mode="rb"):
@@ -98,6 +101,50 @@ def load_zstd(path):
     assert decompressor.eof
 
 
+def save_gguf(path):
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_custom_alignment(64)
+    writer.add_array("tokenizer.ggml.tokens", [f"token-{i}" for i in range(300)])
+    writer.add_array("sizes", [1, 2, 3])
+    writer.add_tensor("w", w)
+    packed = numpy.random.default_rng(1).random((8, 64), dtype="float32")
+    writer.add_tensor("q", gguf.quants.quantize(packed, gguf.GGMLQuantizationType.Q8_0),
+                      raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def load_gguf(path):
+    for tensor in gguf.GGUFReader(path).tensors:
+        tensor.data.sum()
+
+
+def save_onnx(path):
+    helper, number = onnx.helper, onnx.TensorProto.FLOAT
+    weights = helper.make_tensor("w", number, w.shape, w.tobytes(), raw=True)
+    infos = [helper.make_tensor_value_info(name, number, shape) for name, shape in [("x", (1, 3)), ("y", (1, 500))]]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "graph", infos[:1], infos[1:], [weights])
+    model = helper.make_model(graph, producer_name="test")
+    helper.set_model_props(model, {"epoch": "3"})
+    onnx.save(model, path)
+
+
+def load_onnx(path):
+    onnx.checker.check_model(onnx.load(path))
+
+
+def save_tensorflow(path):
+    variables = {f"v{i}": tensorflow.Variable(w * i) for i in range(40)}
+    tensorflow.train.Checkpoint(**variables).write(path.removesuffix(".index"))
+
+
+def load_tensorflow(path):
+    reader = tensorflow.train.load_checkpoint(path.removesuffix(".index"))
+    assert sum(reader.get_tensor(name).size for name in reader.get_variable_to_shape_map()) > 40 * w.size
+
+
 load_pickle = lambda f: pickle.loads(read(f))
 lines = "".join(json.dumps({"epoch": e, "loss": [1 / (e + 1)]}) + "\n" for e in range(60))
 cases = [("pickle", f"{p}.pkl", lambda f, p=p: write(f, pickle.dumps(state, p)), load_pickle) for p in range(6)]
@@ -163,6 +210,24 @@ if h5py:
 if parquet:
     epochs = importlib.import_module("pyarrow").table({"e": list(range(500))})
     cases.append(("parquet", "table.parquet", lambda f: parquet.write_table(epochs, f), parquet.read_table))
+    feather = importlib.import_module("pyarrow.feather")
+    cases.append(("arrow", "table.feather", lambda f: feather.write_feather(epochs, f), feather.read_table))
+    cases.append(("arrow", "old.feather", lambda f: feather.write_feather(epochs, f, version=1), feather.read_table))
+if msgpack:
+    cases.append(("msgpack", "state.msgpack", lambda f: write(f, msgpack.packb(state)), lambda f: msgpack.unpackb(read(f))))
+if flax:
+    cases.append(("msgpack", "flax.msgpack", lambda f: write(f, flax.to_bytes({"step": 3, "params": {"w": w}})),
+                  lambda f: flax.msgpack_restore(read(f))))
+if gguf:
+    cases.append(("gguf", "model.gguf", save_gguf, load_gguf))
+if onnx:
+    cases.append(("onnx", "model.onnx", save_onnx, load_onnx))
+if scipy:
+    for packed in [False, True]:
+        cases.append(("matlab", f"packed-{packed}.mat", lambda f, p=packed: scipy.savemat(
+            f, {"w": w, "epoch": 3, "name": "a", "objects": {"x": w}}, do_compression=p), scipy.loadmat))
+if tensorflow:
+    cases.append(("tensorflow", "ckpt-1.index", save_tensorflow, load_tensorflow))
 if joblib:
     estimator = {"w": w, "epoch": 3, "v": numpy.zeros((9, 9))}
     cases.append(("joblib", "model.joblib", lambda f: joblib.dump(estimator, f), joblib.load))
@@ -191,23 +256,33 @@ def loads(load, path):
         return False
 
 
+def put(path, content, beside):
+    write(path, content)
+    for name, other in beside.items():
+        write(os.path.join(os.path.dirname(path), name), other)
+
+
 table = []
 for kind, name, save, load in cases:
     # Some libraries choose what they do by the ending, so a truncation is called as the whole file is.
     whole = os.path.join(folder, "whole", name)
     os.makedirs(os.path.dirname(whole), exist_ok=True)
+    before = {*os.listdir(os.path.dirname(whole)), name}
     save(whole)
     content = read(whole)
-    table.append({"file": f"whole/{name}", "format": kind, "loads": loads(load, whole), "whole": True})
+    # What belongs to the file.
+    beside = {*os.listdir(os.path.dirname(whole))} - before
+    beside = {other: read(os.path.join(folder, "whole", other)) for other in beside}
+    files = {"whole": content}
     lengths = {len(content) * part // 40 for part in range(40)} | {len(content) - n for n in (1, 2, 3, 8, 22, 100, 512, 1024)}
     lengths |= {1, 4, 8, 12, 16, 24, 48, 64, 96, 100, 128, 512, 1024}
-    damaged = {str(length): content[:length] for length in sorted(lengths) if 0 < length < len(content)}
-    damaged["first-page"] = bytes(4096) + content[4096:] if len(content) > 4096 else bytes(len(content))
-    for part, rest in damaged.items():
+    files |= {str(length): content[:length] for length in sorted(lengths) if 0 < length < len(content)}
+    files["first-page"] = bytes(4096) + content[4096:] if len(content) > 4096 else bytes(len(content))
+    for part, rest in files.items():
         path = os.path.join(folder, part, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        write(path, rest)
-        table.append({"file": f"{part}/{name}", "format": kind, "loads": loads(load, path), "whole": False})
+        put(path, rest, beside)
+        table.append({"file": f"{part}/{name}", "format": kind, "loads": loads(load, path), "whole": part == "whole"})
         # Opening it may have changed it.
-        write(path, rest)
+        put(path, rest, beside)
 json.dump(table, sys.stdout)
