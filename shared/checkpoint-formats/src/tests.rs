@@ -247,24 +247,84 @@ fn zeros_in_place_of_the_first_page_are_missing_parts() {
     assert_eq!(judged("a.h5", &[vec![0; 1024], hdf5_of(0, 1024, &data)].concat()), Completeness::Whole);
 }
 
-#[test]
-fn a_journal_or_log_completes_a_database() {
+/// What is said of the first bytes of a database of three pages, with `beside` next to it under this ending.
+fn with_beside(bytes: usize, ending: &str, beside: &[u8]) -> Completeness {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("study.db");
-    let hot = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7, 0, 0];
-    let log = [[0x37, 0x7f, 0x06, 0x83].as_slice(), &[0; 60]].concat();
-    fs::write(&path, &sqlite_of(3)[..1024]).unwrap();
-    let cases: [(&str, &[u8], Completeness); 5] = [
-        ("study.db-journal", &[], Completeness::Torn),
-        ("study.db-journal", &[0; 64], Completeness::Torn),
-        ("study.db-journal", &hot, Completeness::Whole),
-        ("study.db-wal", &log[..32], Completeness::Torn),
-        ("study.db-wal", &log, Completeness::Whole),
+    fs::write(&path, &sqlite_of(3)[..bytes]).unwrap();
+    fs::write(folder.path().join(format!("study.db{ending}")), beside).unwrap();
+    completeness(&path).unwrap()
+}
+
+#[test]
+fn a_hot_journal_restores_the_pages_that_it_has() {
+    let journal = |stated, pages: &[u32]| journal_of(3, stated, pages);
+    let cases = [
+        // The file has all pages; or the last one is in the journal, or in its second part, or in neither.
+        (1536, journal(1, &[1]), Completeness::Whole),
+        (2 * 512, journal(2, &[1, 3]), Completeness::Whole),
+        (2 * 512 + 9, journal(u32::MAX, &[1, 3]), Completeness::Whole),
+        (2 * 512, two_parts(&journal(1, &[1]), &journal(1, &[3])), Completeness::Whole),
+        (2 * 512, two_parts(&journal(1, &[1]), &journal(0, &[3])), Completeness::Torn),
+        (2 * 512, journal(1, &[1]), Completeness::Torn),
+        (512, journal(2, &[1, 3]), Completeness::Torn),
+        // Fewer records than stated, and a header that is cut off.
+        (1536, journal(3, &[1, 2]), Completeness::Unknown),
+        (1536, journal(1, &[1])[..900].to_vec(), Completeness::Unknown),
+        (1536, journal(u32::MAX, &[1, 2])[..1500].to_vec(), Completeness::Unknown),
+        (1536, journal(1, &[1])[..300].to_vec(), Completeness::Unknown),
+        // Another file decides.
+        (1536, [journal(1, &[1]), journal(1, &[1])[..8].to_vec()].concat(), Completeness::Unknown),
+        // It was committed.
+        (1536, vec![0; 2000], Completeness::Whole),
+        (1024, vec![0; 2000], Completeness::Torn),
+        (1024, Vec::new(), Completeness::Torn),
     ];
-    for (name, content, expected) in cases {
-        fs::write(folder.path().join(name), content).unwrap();
-        assert_eq!(completeness(&path).unwrap(), expected, "{name} of {} bytes", content.len());
-        fs::remove_file(folder.path().join(name)).unwrap();
+    for (number, (bytes, journal, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(with_beside(bytes, "-journal", &journal), expected, "{number}");
+    }
+    let mut wrong = journal(2, &[1, 3]);
+    wrong[512 + 4 + 512 - 200] ^= 1;
+    assert_eq!(with_beside(2 * 512, "-journal", &wrong), Completeness::Torn);
+}
+
+#[test]
+fn a_log_has_the_pages_of_its_transactions() {
+    for is_big_endian in [false, true] {
+        let log = |frames: &[(u32, u32)]| log_of(is_big_endian, frames);
+        let cases = [
+            (2 * 512, log(&[(1, 0), (3, 3)]), Completeness::Whole),
+            (2 * 512, log(&[(3, 0), (1, 3), (2, 0)]), Completeness::Whole),
+            // No transaction is complete, or not that with the last page.
+            (2 * 512, log(&[(1, 0), (3, 0)]), Completeness::Torn),
+            (2 * 512, log(&[(1, 3), (3, 0)]), Completeness::Torn),
+            (3 * 512, log(&[(1, 0)]), Completeness::Whole),
+            (3 * 512, log(&[(1, 4)]), Completeness::Torn),
+            (512, log(&[(1, 0), (3, 3)]), Completeness::Torn),
+            (2 * 512, log(&[]), Completeness::Torn),
+            (2 * 512, vec![0; 3000], Completeness::Torn),
+        ];
+        for (number, (bytes, log, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(with_beside(bytes, "-wal", &log), expected, "{number}");
+        }
+        let whole = log(&[(1, 0), (3, 3)]);
+        for length in 0..whole.len() {
+            assert_eq!(with_beside(2 * 512, "-wal", &whole[..length]), Completeness::Torn, "{length}");
+        }
+        let mut wrong = whole.clone();
+        wrong[100] ^= 1;
+        assert_eq!(with_beside(2 * 512, "-wal", &wrong), Completeness::Torn);
+    }
+}
+
+#[test]
+fn the_first_page_of_a_database_may_be_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("study.db");
+    fs::write(&path, [0; 1536]).unwrap();
+    for (pages, expected) in [(vec![1, 2, 3], Completeness::Whole), (vec![1, 2], Completeness::Torn)] {
+        fs::write(folder.path().join("study.db-journal"), journal_of(3, u32::MAX, &pages)).unwrap();
+        assert_eq!(completeness(&path).unwrap(), expected);
     }
 }
 

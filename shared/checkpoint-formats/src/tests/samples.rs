@@ -113,6 +113,54 @@ pub(super) fn sqlite_of(pages: u8) -> Vec<u8> {
     content
 }
 
+/// A journal of a database with so many pages, of 512 bytes as its sectors are; `stated` is the number of records.
+pub(super) fn journal_of(database: u32, stated: u32, pages: &[u32]) -> Vec<u8> {
+    let mut content = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    for number in [stated, 77, database, 512, 512] {
+        content.extend(number.to_be_bytes());
+    }
+    content.resize(512, 0);
+    for page in pages {
+        let data: Vec<u8> = (0..512_u32).map(|at| (at * page % 251) as u8).collect();
+        let sum = 77 + u32::from(data[312]) + u32::from(data[112]);
+        content.extend([page.to_be_bytes().as_slice(), &data, &sum.to_be_bytes()].concat());
+    }
+    content
+}
+
+/// The second one begins at the next sector.
+pub(super) fn two_parts(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut content = first.to_vec();
+    content.resize(content.len().next_multiple_of(512), 0);
+    content.extend(second);
+    content
+}
+
+/// A log with these pages, each with the size of the database that its transaction ends with, or 0.
+pub(super) fn log_of(is_big_endian: bool, frames: &[(u32, u32)]) -> Vec<u8> {
+    let mut sums = [0_u32; 2];
+    let mut add = |content: &[u8]| {
+        for (at, word) in content.chunks_exact(4).enumerate() {
+            let word = <[u8; 4]>::try_from(word).unwrap();
+            let word = if is_big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
+            sums[at % 2] = sums[at % 2].wrapping_add(word).wrapping_add(sums[1 - at % 2]);
+        }
+        sums.map(u32::to_be_bytes).concat()
+    };
+    let magic = 0x377f_0682_u32 | u32::from(is_big_endian);
+    let mut content: Vec<u8> = [magic, 3_007_000, 512, 0, 11, 12].map(u32::to_be_bytes).concat();
+    let sum = add(&content);
+    content.extend(sum);
+    for (page, size) in frames {
+        let start = [page.to_be_bytes(), size.to_be_bytes()].concat();
+        let data: Vec<u8> = (0..512_u32).map(|at| (at * page % 249) as u8).collect();
+        add(&start);
+        let sum = add(&data);
+        content.extend([start, [11_u32, 12].map(u32::to_be_bytes).concat(), sum, data].concat());
+    }
+    content
+}
+
 /// A header of `ustar`.
 pub(super) fn tar_header(kind: u8, size: usize) -> Vec<u8> {
     let mut header = vec![0; 512];

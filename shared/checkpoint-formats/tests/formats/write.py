@@ -1,12 +1,12 @@
 """Writes checkpoint files with the libraries that trainings use, and says which damaged ones the libraries refuse.
 
-Each file is cut at many lengths, and written once with zeros in place of its first page.
+Each file is cut at many lengths, and written once with zeros in place of its first page. Files beside it are cut too.
 
 write.py FOLDER: prints a JSON array of {"file": name, "format": name, "loads": true or false, "whole": true or false}.
 A library that is not installed is left out, and named on stderr. XGBoost and LightGBM are not here: they crash on files
 that were cut.
 """
-import bz2, gzip, importlib, io, json, lzma, os, pickle, random, sqlite3, sys, tarfile, warnings
+import bz2, gzip, importlib, io, json, lzma, os, pickle, random, sqlite3, subprocess, sys, tarfile, warnings
 
 os.environ.setdefault("KERAS_BACKEND", "numpy")
 warnings.simplefilter("ignore")
@@ -52,6 +52,34 @@ def load_sqlite(path):
         rows = database.execute("pragma integrity_check").fetchall()
         assert rows == [("ok",)], rows
         assert database.execute("select count(*), sum(length(w)) from t").fetchone() == (20, 18000)
+    finally:
+        database.close()
+
+
+def kill(path, settings, statements):
+    """Makes a database, and another process that is killed inside of a transaction on it."""
+    with sqlite3.connect(path) as database:
+        database.execute("pragma page_size = 1024")
+        database.execute("create table t(e integer primary key, w blob)")
+        database.executemany("insert into t values(?, ?)", [(e, random.randbytes(900)) for e in range(60)])
+    database.close()
+    child = f"""
+import os, sqlite3
+database = sqlite3.connect({path!r}, isolation_level=None)
+for statement in {["pragma cache_size = 5", *settings, *statements]!r}:
+    database.execute(statement).fetchall()
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", child], check=True)
+
+
+def load_killed(path):
+    database = sqlite3.connect(path)
+    try:
+        rows = database.execute("pragma integrity_check").fetchall()
+        assert rows == [("ok",)], rows
+        # The log's last transactions may be lost.
+        assert database.execute("select count(*) from t").fetchone()[0] in (60, 120)
     finally:
         database.close()
 
@@ -142,7 +170,7 @@ def save_tensorflow(path):
 
 def load_tensorflow(path):
     reader = tensorflow.train.load_checkpoint(path.removesuffix(".index"))
-    assert sum(reader.get_tensor(name).size for name in reader.get_variable_to_shape_map()) > 40 * w.size
+    assert sum(numpy.size(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()) > 40 * w.size
 
 
 load_pickle = lambda f: pickle.loads(read(f))
@@ -163,6 +191,20 @@ cases += [
     ("sqlite", "study.db", save_sqlite, load_sqlite),
     ("gzip", "state.tar.gz", lambda f: save_tar(f, tarfile.PAX_FORMAT, "w:gz"), load_tar),
 ]
+change, grow = "update t set w = randomblob(900)", "insert into t select e + 1000, randomblob(1900) from t"
+shrink = "delete from t where e >= 1000"
+for name, settings, statements in [
+    ("hot", [], ["begin", change]),
+    ("hot-grown", [], ["begin", grow, change]),
+    ("hot-later", [], [grow, shrink, "begin", change, grow]),
+    ("hot-unsafe", ["pragma synchronous = off"], ["begin", change, grow]),
+    ("hot-vacuum", [], ["vacuum", "begin", grow, change, shrink]),
+    ("log", ["pragma journal_mode = wal", "pragma wal_autocheckpoint = 0"], [grow, shrink, change]),
+    ("log-read", ["pragma journal_mode = wal"], [grow, "pragma wal_checkpoint", shrink, change]),
+    ("log-open", ["pragma journal_mode = wal", "pragma wal_autocheckpoint = 0"], [change, "begin", grow, change]),
+    ("log-freed", ["pragma journal_mode = wal"], ["begin", grow, shrink, "commit", "begin", grow]),
+]:
+    cases.append(("sqlite", f"{name}.db", lambda f, s=settings, t=statements: kill(f, s, t), load_killed))
 for kind, ending, library in [("bzip2", "bz2", bz2), ("xz", "xz", lzma), ("zstd", "zst", zstandard), ("lz4", "lz4", lz4)]:
     if library:
         save = lambda f, l=library: write(f, l.compress(pickle.dumps(big)))
@@ -272,17 +314,20 @@ for kind, name, save, load in cases:
     content = read(whole)
     # What belongs to the file.
     beside = {*os.listdir(os.path.dirname(whole))} - before
-    beside = {other: read(os.path.join(folder, "whole", other)) for other in beside}
-    files = {"whole": content}
+    # SQLite makes the index of its log anew.
+    beside = {other: read(os.path.join(folder, "whole", other)) for other in beside if not other.endswith("-shm")}
+    files = {"whole": (content, beside)}
     lengths = {len(content) * part // 40 for part in range(40)} | {len(content) - n for n in (1, 2, 3, 8, 22, 100, 512, 1024)}
     lengths |= {1, 4, 8, 12, 16, 24, 48, 64, 96, 100, 128, 512, 1024}
-    files |= {str(length): content[:length] for length in sorted(lengths) if 0 < length < len(content)}
-    files["first-page"] = bytes(4096) + content[4096:] if len(content) > 4096 else bytes(len(content))
-    for part, rest in files.items():
+    files |= {str(length): (content[:length], beside) for length in sorted(lengths) if 0 < length < len(content)}
+    files["first-page"] = bytes(4096) + content[4096:] if len(content) > 4096 else bytes(len(content)), beside
+    for other, rest in beside.items():
+        files |= {f"beside-{n}": (content, beside | {other: rest[:len(rest) * n // 20]}) for n in range(1, 20)}
+    for part, (rest, others) in files.items():
         path = os.path.join(folder, part, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        put(path, rest, beside)
+        put(path, rest, others)
         table.append({"file": f"{part}/{name}", "format": kind, "loads": loads(load, path), "whole": part == "whole"})
         # Opening it may have changed it.
-        put(path, rest, beside)
+        put(path, rest, others)
 json.dump(table, sys.stdout)
