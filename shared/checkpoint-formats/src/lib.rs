@@ -2,6 +2,15 @@
 //!
 //! A format is known by its first bytes; where it has no mark there, by the ending of the file's name. What is held in
 //! memory is bounded, whatever lengths the file states.
+//!
+//! Judged to their end: zip (PyTorch, NumPy, Keras), gzip, zlib, bzip2, xz, Zstandard and LZ4, all with their checksums;
+//! safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), GGUF, Parquet, Arrow and Feather, SQLite, tar, JSON and
+//! its lines, UBJSON (XGBoost), LightGBM's text, and the index of a TensorFlow checkpoint.
+//!
+//! Judged only where a part is cut off, since nothing states the end: PyTorch's files from before it used zip, `joblib`
+//! without compression, and MATLAB's version 5. An ONNX model is whole with its graph and operators.
+//!
+//! Not judged: plain numbers, as in TensorFlow's `.data-…` files, and formats that are not listed here.
 
 mod arrow;
 mod bzip2;
