@@ -1,6 +1,6 @@
 """Writes checkpoint files with the libraries that trainings use, and says which damaged ones the libraries refuse.
 
-Each file is cut at many lengths, and written once with zeros in place of its first page. Files beside it are cut too.
+Each file is cut at many lengths, and written once with zeros in place of its first page. The files beside a database are cut too.
 
 write.py FOLDER: prints a JSON array of {"file": name, "format": name, "loads": true or false, "whole": true or false}.
 A large library that is not installed is left out, and named on stderr. The others are those that .ci/run installs. XGBoost
@@ -306,11 +306,12 @@ for kind, name, save, load in cases:
     # SQLite makes the index of its log anew.
     beside = {other: read(os.path.join(folder, "whole", other)) for other in beside if not other.endswith("-shm")}
     files = {"whole": (content, beside)}
-    lengths = {len(content) * part // 40 for part in range(40)} | {len(content) - n for n in (1, 2, 3, 8, 22, 100, 512, 1024)}
-    lengths |= {1, 4, 8, 12, 16, 24, 48, 64, 96, 100, 128, 512, 1024}
+    lengths = {len(content) * part // 40 for part in range(40)}
+    lengths |= {len(content) - n for n in (1, 2, 3, 8, 22, 100, 512, 1024)} | {1, 4, 8, 12, 16, 24, 48, 64, 96, 100, 128, 512, 1024}
     files |= {str(length): (content[:length], beside) for length in sorted(lengths) if 0 < length < len(content)}
     files["first-page"] = bytes(4096) + content[4096:] if len(content) > 4096 else bytes(len(content)), beside
-    for other, rest in beside.items():
+    # SQLite's files are judged together, and those of others one by one.
+    for other, rest in beside.items() if kind == "sqlite" else []:
         files |= {f"beside-{n}": (content, beside | {other: rest[:len(rest) * n // 20]}) for n in range(1, 20)}
     for part, (rest, others) in files.items():
         path = os.path.join(folder, part, name)
