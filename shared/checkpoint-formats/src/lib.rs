@@ -5,12 +5,12 @@
 //!
 //! Judged to their end: zip (PyTorch, NumPy, Keras), gzip, zlib, bzip2, xz, Zstandard and LZ4, all with their checksums;
 //! safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), GGUF, Parquet, Arrow and Feather, SQLite, tar, JSON and
-//! its lines, UBJSON (XGBoost), LightGBM's text, and the index of a TensorFlow checkpoint.
+//! its lines, UBJSON (XGBoost), LightGBM's text, and TensorFlow's checkpoints, the data by the index beside them.
 //!
 //! Judged only where a part is cut off, since nothing states the end: PyTorch's files from before it used zip, `joblib`
 //! without compression, and MATLAB's version 5. An ONNX model is whole with its graph and operators.
 //!
-//! Not judged: plain numbers, as in TensorFlow's `.data-…` files, and formats that are not listed here.
+//! Not judged: plain numbers, and formats that are not listed here.
 
 mod arrow;
 mod bzip2;
@@ -102,6 +102,10 @@ enum Format {
 /// Where the file cannot be read. Strange content is no error.
 pub fn completeness(path: &Path) -> io::Result<Completeness> {
     let mut source = Source::new(File::open(path)?)?;
+    // Its bytes are plain numbers, which may look like anything.
+    if let Some((index, shard)) = tensorflow::shard::index(path) {
+        return tensorflow::shard::completeness(&mut source, &index, shard);
+    }
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let Some(format) = format(&mut source, &ending)? else { return Ok(Completeness::Unknown) };
     let source = &mut source;

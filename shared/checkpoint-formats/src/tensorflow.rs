@@ -2,6 +2,8 @@
 //! (<https://github.com/google/leveldb/blob/main/doc/table_format.md>;
 //! <https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/util/tensor_bundle/tensor_bundle.h>).
 
+pub(crate) mod shard;
+
 use std::io;
 
 use crate::Completeness;

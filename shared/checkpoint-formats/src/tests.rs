@@ -175,6 +175,39 @@ fn formats_without_a_mark_of_their_end_are_torn_inside_a_part() {
 }
 
 #[test]
+fn the_data_of_a_tensorflow_checkpoint_are_judged_by_its_index() {
+    let (index, data) = tensorflow_pair(&tricky(300));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ckpt-1.data-00000-of-00002");
+    let judge = |content: &[u8]| {
+        fs::write(&path, content).unwrap();
+        completeness(&path).unwrap()
+    };
+    // Without an index nothing is known, and with one that is cut off neither.
+    assert_eq!(judge(&data), Completeness::Unknown);
+    for length in 0..index.len() {
+        fs::write(folder.path().join("ckpt-1.index"), &index[..length]).unwrap();
+        assert_eq!(judge(&data), Completeness::Unknown, "{length}");
+    }
+    fs::write(folder.path().join("ckpt-1.index"), &index).unwrap();
+    assert_eq!(judge(&data), Completeness::Whole);
+    assert_eq!(judge(&[&data, b"more".as_slice()].concat()), Completeness::Whole);
+    for length in 0..data.len() {
+        assert_eq!(judge(&data[..length]), Completeness::Torn, "{length}");
+    }
+    assert_eq!(judge(&[&data[..100], &[0; 50], &data[150..]].concat()), Completeness::Torn);
+    // Strange content of the index is no error.
+    for at in 0..index.len() {
+        for byte in [0, 1, 0x7f, 0x80, 0xff] {
+            let mut strange = index.clone();
+            strange[at] = byte;
+            fs::write(folder.path().join("ckpt-1.index"), &strange).unwrap();
+            judge(&data);
+        }
+    }
+}
+
+#[test]
 fn what_follows_a_value_may_be_another() {
     for (name, content) in [("a.msgpack", b"\x81\xa1a\x01".to_vec()), ("a.ubj", ubjson_of(b"a"))] {
         assert_eq!(judged(name, &[content.as_slice(), b"\0"].concat()), Completeness::Unknown, "{name}");
@@ -245,15 +278,6 @@ fn zeros_in_place_of_the_first_page_are_missing_parts() {
         assert_eq!(judged(name, &content), Completeness::Unknown, "{name}");
     }
     assert_eq!(judged("a.h5", &[vec![0; 1024], hdf5_of(0, 1024, &data)].concat()), Completeness::Whole);
-}
-
-/// What is said of the first bytes of a database of three pages, with `beside` next to it under this ending.
-fn with_beside(bytes: usize, ending: &str, beside: &[u8]) -> Completeness {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("study.db");
-    fs::write(&path, &sqlite_of(3)[..bytes]).unwrap();
-    fs::write(folder.path().join(format!("study.db{ending}")), beside).unwrap();
-    completeness(&path).unwrap()
 }
 
 #[test]

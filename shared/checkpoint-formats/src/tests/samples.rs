@@ -136,6 +136,15 @@ pub(super) fn two_parts(first: &[u8], second: &[u8]) -> Vec<u8> {
     content
 }
 
+/// What is said of the first bytes of a database of three pages, with `beside` next to it under this ending.
+pub(super) fn with_beside(bytes: usize, ending: &str, beside: &[u8]) -> Completeness {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("study.db");
+    fs::write(&path, &sqlite_of(3)[..bytes]).unwrap();
+    fs::write(folder.path().join(format!("study.db{ending}")), beside).unwrap();
+    completeness(&path).unwrap()
+}
+
 /// A log with these pages, each with the size of the database that its transaction ends with, or 0.
 pub(super) fn log_of(is_big_endian: bool, frames: &[(u32, u32)]) -> Vec<u8> {
     let mut sums = [0_u32; 2];
@@ -284,6 +293,26 @@ fn tensorflow_of(data: &[u8]) -> Vec<u8> {
     footer.extend(0xdb47_7524_8b80_fb57_u64.to_le_bytes());
     content.extend(footer);
     content
+}
+
+/// An index of two tensors, the second one of the file 1, and the file 0 with `data`.
+pub(super) fn tensorflow_pair(data: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let variable = |number: usize| [(number & 0x7f) as u8 | 0x80, (number >> 7) as u8];
+    let sum = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI).checksum(data).rotate_right(15).wrapping_add(0xa282_ead8);
+    let entry =
+        [b"\x08\x01\x12\x02\x12\0\x20\x05\x28".as_slice(), &variable(data.len()), b"\x35", &sum.to_le_bytes()].concat();
+    let item = |start: &[u8], key: &[u8], value: &[u8]| [start, &[value.len() as u8], key, value].concat();
+    let end = [0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4];
+    let other = b"\x08\x01\x18\x01\x28\x09";
+    let tensors = [item(&[0, 0], b"", b"\x08\x02"), item(&[0, 2], b"w1", &entry), item(&[1, 1], b"2", other)].concat();
+    let handle = |at: usize, block: usize| [variable(at), variable(block + 8)].concat();
+    let blocks = item(&[0, 1], b"x", &handle(0, tensors.len()));
+    let lists_at = tensors.len() + 13;
+    let mut footer = [handle(lists_at, 0), handle(lists_at + 13, blocks.len())].concat();
+    footer.resize(40, 0);
+    footer.extend(0xdb47_7524_8b80_fb57_u64.to_le_bytes());
+    let index = [tensors.as_slice(), &end, &end, &blocks, &end, &footer].concat();
+    (index, [b"other", data].concat())
 }
 
 /// An object with each kind of item, and `data` as an array of numbers.

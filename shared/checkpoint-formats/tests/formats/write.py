@@ -166,11 +166,11 @@ def load_onnx(path):
 
 def save_tensorflow(path):
     variables = {f"v{i}": tensorflow.Variable(w * i) for i in range(40)}
-    tensorflow.train.Checkpoint(**variables).write(path.removesuffix(".index"))
+    tensorflow.train.Checkpoint(**variables).write(path.rsplit(".", 1)[0])
 
 
 def load_tensorflow(path):
-    reader = tensorflow.train.load_checkpoint(path.removesuffix(".index"))
+    reader = tensorflow.train.load_checkpoint(path.rsplit(".", 1)[0])
     assert sum(numpy.size(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()) > 40 * w.size
 
 
@@ -259,7 +259,8 @@ if scipy:
         cases.append(("matlab", f"packed-{packed}.mat", lambda f, p=packed: scipy.savemat(
             f, {"w": w, "epoch": 3, "name": "a", "objects": {"x": w}}, do_compression=p), scipy.loadmat))
 if tensorflow:
-    cases.append(("tensorflow", "ckpt-1.index", save_tensorflow, load_tensorflow))
+    for name in ["ckpt-1.index", "ckpt-2.data-00000-of-00001"]:
+        cases.append(("tensorflow", name, save_tensorflow, load_tensorflow))
 estimator = {"w": w, "epoch": 3, "v": numpy.zeros((9, 9))}
 cases.append(("joblib", "model.joblib", lambda f: joblib.dump(estimator, f), joblib.load))
 cases.append(("joblib", "model-joblib.pkl", lambda f: joblib.dump(estimator, f), joblib.load))
