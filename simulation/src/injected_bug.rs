@@ -95,7 +95,9 @@ impl InjectedBug {
             Self::TakeAllForPassing => &["a refusal that lasts costs a trial that has not trained"],
             Self::TakeAllForLasting | Self::FailWithoutPlace => &["every trial has succeeded"],
             Self::TrustExitCode => &["a trial that has succeeded has trained to its end"],
-            Self::SealUnwritten | Self::KeepNoCopies => &["what was sealed is held", "progress is not lost"],
+            Self::SealUnwritten | Self::KeepNoCopies => {
+                &["what was sealed is held", "progress is not lost", "every trial has succeeded"]
+            }
             Self::SealAsLast => &["no complete checkpoint is put aside"],
             Self::OverlookHoles => &["a training goes on from what one save has written"],
             Self::NeverRollBack => &["every trial has succeeded"],

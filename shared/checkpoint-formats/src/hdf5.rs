@@ -16,7 +16,7 @@ const OPEN_FOR_WRITING: u8 = 1;
 const OPEN_FOR_READERS_TOO: u8 = 4;
 
 /// Where the superblock stands in a file that begins with something else, as MATLAB's do.
-pub(crate) fn behind_a_user_block(source: &mut Source<'_>) -> io::Result<Option<u64>> {
+pub(crate) fn behind_a_user_block(source: &mut Source) -> io::Result<Option<u64>> {
     let mut at = USER_BLOCK_BYTES;
     while at < source.bytes {
         if source.read_at(at, 8)? == SIGNATURE {
@@ -29,7 +29,7 @@ pub(crate) fn behind_a_user_block(source: &mut Source<'_>) -> io::Result<Option<
 }
 
 /// What the superblock at `at` says.
-pub(crate) fn completeness(source: &mut Source<'_>, at: u64) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source, at: u64) -> io::Result<Completeness> {
     let superblock = source.read_at(at, SUPERBLOCK_BYTES)?;
     let Some(version) = superblock.get(8).copied() else { return Ok(Completeness::Torn) };
     // Where the size of addresses stands, and where the base address does; after it and one more, that of the end.

@@ -13,19 +13,19 @@ use crate::source::{Reader, Source};
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Whether the text is one value. Where it is not, only `must_be_json` makes an unfinished one torn.
-pub(crate) fn one_value(source: &mut Source<'_>, must_be_json: bool) -> io::Result<Completeness> {
+pub(crate) fn one_value(source: &mut Source, must_be_json: bool) -> io::Result<Completeness> {
     judge(source, must_be_json, |reader| serde_json::from_reader::<_, IgnoredAny>(reader).map(drop))
 }
 
 /// Whether the text is a sequence of values, the last one complete.
-pub(crate) fn lines(source: &mut Source<'_>) -> io::Result<Completeness> {
+pub(crate) fn lines(source: &mut Source) -> io::Result<Completeness> {
     judge(source, true, |reader| {
         serde_json::Deserializer::from_reader(reader).into_iter::<IgnoredAny>().try_for_each(|value| value.map(drop))
     })
 }
 
 fn judge(
-    source: &mut Source<'_>,
+    source: &mut Source,
     must_be_json: bool,
     parse: impl FnOnce(&mut Watched<Reader<'_>>) -> Result<(), Error>,
 ) -> io::Result<Completeness> {

@@ -2,18 +2,43 @@
 //!
 //! A format is known by its first bytes; where it has no mark there, by the ending of the file's name. What is held in
 //! memory is bounded, whatever lengths the file states.
+//!
+//! Judged to their end: zip (PyTorch, NumPy, Keras), gzip, zlib, bzip2, xz, Zstandard and LZ4, all with their checksums;
+//! safetensors, HDF5, NumPy's arrays, pickles, MessagePack (Flax), GGUF, Parquet, Arrow and Feather, SQLite, tar, JSON and
+//! its lines, UBJSON (XGBoost), LightGBM's text, and TensorFlow's checkpoints, the data by the index beside them.
+//!
+//! Judged only where a part is cut off, since nothing states the end: PyTorch's files from before it used zip, `joblib`
+//! without compression, and MATLAB's version 5. An ONNX model is whole with its graph and operators.
+//!
+//! Not judged: plain numbers, and formats that are not listed here.
 
+mod arrow;
+mod bzip2;
+mod first_page;
+mod gguf;
 mod gzip;
 mod hdf5;
 mod json;
+mod lightgbm;
+mod lz4;
+mod matlab;
+mod members;
+mod msgpack;
 mod npy;
+mod onnx;
 mod parquet;
 mod pickle;
 mod safetensors;
 mod source;
 mod sqlite;
 mod tar;
+mod tensorflow;
+mod ubjson;
+mod walk;
+mod xz;
 mod zip;
+mod zlib;
+mod zstd;
 
 use std::fs::File;
 use std::io;
@@ -42,19 +67,34 @@ impl From<bool> for Completeness {
 /// A format, as the beginning of a file and its name show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
+    Arrow,
+    Bzip2,
+    Gguf,
     Gzip,
     /// The superblock stands at this offset.
     Hdf5(u64),
     Json,
     JsonLines,
+    LightGbm,
+    /// Zeros stand in place of its mark.
+    Lost,
+    Lz4,
+    Matlab,
+    MessagePack,
     Npy,
+    Onnx,
     Parquet,
     /// True where the first operation states the protocol.
     Pickle(bool),
     Safetensors,
     Sqlite,
     Tar,
+    TensorFlow,
+    UbJson,
+    Xz,
     Zip,
+    Zlib,
+    Zstd,
 }
 
 /// Opens a file.
@@ -73,22 +113,40 @@ pub fn completeness(path: &Path) -> io::Result<Completeness> {
 /// # Errors
 /// As [`completeness`].
 pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> {
-    let content = open(path)?;
-    let mut source = Source::new(&*content)?;
+    let mut source = Source::new(open(path)?)?;
+    // Its bytes are plain numbers, which may look like anything.
+    if let Some((index, shard)) = tensorflow::shard::index(path) {
+        return tensorflow::shard::completeness(&mut source, &index, shard, open);
+    }
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    match format(&mut source, &ending)? {
-        Some(Format::Gzip) => gzip::completeness(&mut source),
-        Some(Format::Hdf5(at)) => hdf5::completeness(&mut source, at),
-        Some(Format::Json) => json::one_value(&mut source, ending == "json"),
-        Some(Format::JsonLines) => json::lines(&mut source),
-        Some(Format::Npy) => npy::completeness(&mut source),
-        Some(Format::Parquet) => parquet::completeness(&mut source),
-        Some(Format::Pickle(has_protocol)) => pickle::completeness(&mut source, 0, has_protocol),
-        Some(Format::Safetensors) => safetensors::completeness(&mut source),
-        Some(Format::Sqlite) => sqlite::completeness(&mut source, path, open),
-        Some(Format::Tar) => tar::completeness(&mut source),
-        Some(Format::Zip) => zip::completeness(&mut source),
-        None => Ok(Completeness::Unknown),
+    let Some(format) = format(&mut source, &ending)? else { return Ok(Completeness::Unknown) };
+    let source = &mut source;
+    match format {
+        Format::Arrow => arrow::completeness(source),
+        Format::Bzip2 => bzip2::completeness(source),
+        Format::Gguf => gguf::completeness(source),
+        Format::Gzip => gzip::completeness(source),
+        Format::Hdf5(at) => hdf5::completeness(source, at),
+        Format::Json => json::one_value(source, ending == "json"),
+        Format::JsonLines => json::lines(source),
+        Format::LightGbm => lightgbm::completeness(source),
+        Format::Lost => Ok(Completeness::Torn),
+        Format::Lz4 => lz4::completeness(source),
+        Format::Matlab => matlab::completeness(source),
+        Format::MessagePack => msgpack::completeness(source),
+        Format::Npy => npy::completeness(source),
+        Format::Onnx => onnx::completeness(source),
+        Format::Parquet => parquet::completeness(source),
+        Format::Pickle(has_protocol) => pickle::completeness(source, 0, has_protocol),
+        Format::Safetensors => safetensors::completeness(source),
+        Format::Sqlite => sqlite::completeness(source, path, open),
+        Format::Tar => tar::completeness(source),
+        Format::TensorFlow => tensorflow::completeness(source),
+        Format::UbJson => ubjson::completeness(source),
+        Format::Xz => xz::completeness(source),
+        Format::Zip => zip::completeness(source),
+        Format::Zlib => zlib::completeness(source),
+        Format::Zstd => zstd::completeness(source),
     }
 }
 
@@ -98,31 +156,92 @@ pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> 
 /// # Errors
 /// As [`completeness`].
 pub fn may_mix_versions(path: &Path, open: Open<'_>) -> io::Result<bool> {
-    let content = open(path)?;
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     // NumPy's arrays are mapped into memory (`numpy.memmap`), as raw numbers are.
-    Ok(matches!(format(&mut Source::new(&*content)?, &ending)?, None | Some(Format::Hdf5(_) | Format::Npy)))
+    Ok(matches!(format(&mut Source::new(open(path)?)?, &ending)?, None | Some(Format::Hdf5(_) | Format::Npy)))
 }
 
-/// The format of a file, by its beginning; `ending` is that of its name, in small letters.
-fn format(source: &mut Source<'_>, ending: &str) -> io::Result<Option<Format>> {
+/// The format of a file; `ending` is that of its name, in small letters.
+fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
     let start = source.read_at(0, tar::BLOCK)?;
-    Ok(match start.as_slice() {
-        [] => None,
-        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Format::Zip),
-        [0x1f, 0x8b, 8, ..] => Some(Format::Gzip),
-        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Format::Npy),
-        start if start.starts_with(hdf5::SIGNATURE) => Some(Format::Hdf5(0)),
-        start if start.starts_with(sqlite::MAGIC) => Some(Format::Sqlite),
-        start if parquet::has_magic(start) => Some(Format::Parquet),
-        [0x80, 2..=5, ..] => Some(Format::Pickle(true)),
-        start if tar::is_tar(start, ending) => Some(Format::Tar),
-        start if ending == "safetensors" || safetensors::looks_like(start) => Some(Format::Safetensors),
-        _ if ending == "json" => Some(Format::Json),
-        _ if matches!(ending, "jsonl" | "ndjson") => Some(Format::JsonLines),
-        [b'{' | b'[', ..] => Some(Format::Json),
-        _ if matches!(ending, "pkl" | "pickle") => Some(Format::Pickle(false)),
-        _ if matches!(ending, "h5" | "hdf5" | "mat") => hdf5::behind_a_user_block(source)?.map(Format::Hdf5),
+    if start.is_empty() {
+        return Ok(None);
+    }
+    if first_page::is_zero(&start) {
+        return behind_zeros(source, ending);
+    }
+    if let Some(format) = by_mark(&start, ending).or_else(|| by_name(&start, ending)) {
+        return Ok(Some(format));
+    }
+    Ok(match ending {
+        "h5" | "hdf5" | "mat" => hdf5::behind_a_user_block(source)?.map(Format::Hdf5),
+        _ => None,
+    })
+}
+
+/// The format of a file with a mark.
+fn by_mark(start: &[u8], ending: &str) -> Option<Format> {
+    Some(match start {
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Format::Zip,
+        _ if start.starts_with(gzip::MAGIC) => Format::Gzip,
+        _ if start.starts_with(xz::MAGIC) => Format::Xz,
+        _ if start.starts_with(lz4::MAGIC) => Format::Lz4,
+        _ if zstd::has_magic(start, ending) => Format::Zstd,
+        _ if bzip2::has_magic(start) => Format::Bzip2,
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Format::Npy,
+        _ if start.starts_with(hdf5::SIGNATURE) => Format::Hdf5(0),
+        _ if start.starts_with(sqlite::MAGIC) => Format::Sqlite,
+        _ if parquet::has_magic(start) => Format::Parquet,
+        _ if arrow::has_magic(start) => Format::Arrow,
+        _ if start.starts_with(gguf::MAGIC) => Format::Gguf,
+        _ if matlab::has_header(start) => Format::Matlab,
+        _ if lightgbm::has_start(start) => Format::LightGbm,
+        [0x80, 2..=5, ..] => Format::Pickle(true),
+        _ if tar::is_tar(start, ending) => Format::Tar,
+        _ => return None,
+    })
+}
+
+/// The format of a file that has no mark, or a weak one.
+fn by_name(start: &[u8], ending: &str) -> Option<Format> {
+    Some(match (ending, start) {
+        ("safetensors", _) => Format::Safetensors,
+        ("pkl" | "pickle" | "joblib" | "z", _) if zlib::is_header(start) => Format::Zlib,
+        ("msgpack", _) if msgpack::looks_like(start) => Format::MessagePack,
+        ("onnx", [onnx::FIRST, ..]) => Format::Onnx,
+        ("ubj", _) if ubjson::looks_like(start) => Format::UbJson,
+        ("index", _) if tensorflow::looks_like(start) => Format::TensorFlow,
+        _ if safetensors::looks_like(start) => Format::Safetensors,
+        ("json", _) => Format::Json,
+        ("jsonl" | "ndjson", _) => Format::JsonLines,
+        (_, [b'{' | b'[', ..]) => Format::Json,
+        ("pkl" | "pickle", _) => Format::Pickle(false),
+        _ => return None,
+    })
+}
+
+/// The format of a file that begins with zeros.
+fn behind_zeros(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
+    if first_page::is_database(ending) {
+        // A journal may have its first page.
+        return Ok(Some(Format::Sqlite));
+    }
+    if matches!(ending, "h5" | "hdf5" | "mat")
+        && let Some(at) = hdf5::behind_a_user_block(source)?
+    {
+        return Ok(Some(Format::Hdf5(at)));
+    }
+    if first_page::must_have_mark(ending) {
+        return Ok(Some(Format::Lost));
+    }
+    let end_at = source.bytes.saturating_sub(first_page::ZIP_END_BYTES);
+    if first_page::is_zip_end(&source.read_at(end_at, first_page::ZIP_END_BYTES)?) {
+        return Ok(Some(Format::Zip));
+    }
+    Ok(match ending {
+        "json" => Some(Format::Json),
+        "jsonl" | "ndjson" => Some(Format::JsonLines),
+        "tar" if (source.bytes) < tar::BLOCK => Some(Format::Tar),
         _ => None,
     })
 }

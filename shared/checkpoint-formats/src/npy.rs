@@ -20,7 +20,7 @@ enum Data {
     Other,
 }
 
-pub(crate) fn completeness(source: &mut Source<'_>) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let start = source.read_at(0, 12)?;
     let (header_at, length) = match start.get(6) {
         Some(1) => (10, start.get(8..10)),

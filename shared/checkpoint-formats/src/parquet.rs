@@ -15,7 +15,7 @@ pub(crate) fn has_magic(start: &[u8]) -> bool {
     start.starts_with(b"PAR1") || start.starts_with(b"PARE")
 }
 
-pub(crate) fn completeness(source: &mut Source<'_>) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let Some(most) = source.bytes.checked_sub(MAGIC_BYTES + END_BYTES) else { return Ok(Completeness::Torn) };
     let start = source.read_at(0, MAGIC_BYTES)?;
     let end = source.read_at(source.bytes - END_BYTES, END_BYTES)?;

@@ -57,7 +57,7 @@ fn argument(operation: u8) -> Argument {
 }
 
 /// What the pickles from `start` on say. Without `has_protocol`, the first is one of protocol 0 or 1, or no pickle.
-pub(crate) fn completeness(source: &mut Source<'_>, start: u64, has_protocol: bool) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source, start: u64, has_protocol: bool) -> io::Result<Completeness> {
     let is_torch = source.read_at(start, TORCH.len() as u64)? == TORCH;
     let has_hole = source.has_hole();
     let bytes = source.bytes;

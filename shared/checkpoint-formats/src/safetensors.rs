@@ -20,7 +20,7 @@ pub(crate) fn looks_like(start: &[u8]) -> bool {
     start.len() > 9 && start[8..].starts_with(b"{\"") && little_endian(&start[..8]) <= MAX_HEADER_BYTES
 }
 
-pub(crate) fn completeness(source: &mut Source<'_>) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let length = source.read_at(0, LENGTH_BYTES)?;
     let header = little_endian(&length);
     if length.len() < 8 || header > MAX_HEADER_BYTES || source.bytes < LENGTH_BYTES + header {

@@ -40,15 +40,16 @@ impl Content for File {
 }
 
 /// A file, and its length when it was opened.
-pub(crate) struct Source<'a> {
-    content: &'a dyn Content,
+pub(crate) struct Source {
+    content: Box<dyn Content>,
     /// Its length.
     pub(crate) bytes: u64,
 }
 
-impl<'a> Source<'a> {
-    pub(crate) fn new(content: &'a dyn Content) -> io::Result<Self> {
-        Ok(Self { content, bytes: content.bytes()? })
+impl Source {
+    pub(crate) fn new(content: Box<dyn Content>) -> io::Result<Self> {
+        let bytes = content.bytes()?;
+        Ok(Self { content, bytes })
     }
 
     /// Up to `length` bytes at `offset`: fewer where the file ends.
@@ -59,12 +60,12 @@ impl<'a> Source<'a> {
     }
 
     /// A reader with a buffer, from `offset` on.
-    pub(crate) fn reader(&mut self, offset: u64) -> Reader<'a> {
+    pub(crate) fn reader(&mut self, offset: u64) -> Reader<'_> {
         BufReader::with_capacity(BUFFER_BYTES, self.at(offset))
     }
 
-    fn at(&self, offset: u64) -> Position<'a> {
-        Position { content: self.content, offset, bytes: self.bytes }
+    fn at(&self, offset: u64) -> Position<'_> {
+        Position { content: &*self.content, offset, bytes: self.bytes }
     }
 
     /// Whether blocks before the file's end were never written: after a lost instance, pages that the kernel had not

@@ -40,7 +40,7 @@ fn number(field: &[u8]) -> Option<u64> {
     if text.is_empty() { Some(0) } else { u64::from_str_radix(text, 8).ok() }
 }
 
-pub(crate) fn completeness(source: &mut Source<'_>) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let mut at = 0;
     // What an extended header says of the next member's size.
     let mut extended = None;
@@ -100,7 +100,7 @@ fn stated_size(mut records: &[u8]) -> Option<u64> {
 }
 
 /// After the first block of zeros there is nothing else, or a header in between was lost.
-fn only_zeros_follow(source: &mut Source<'_>, at: u64) -> io::Result<Completeness> {
+fn only_zeros_follow(source: &mut Source, at: u64) -> io::Result<Completeness> {
     let mut reader = source.reader(at);
     let mut buffer = [0; BLOCK as usize];
     loop {

@@ -10,7 +10,7 @@ use crate::Completeness;
 use crate::source::{Reader, Source, is_about_content};
 
 /// The directory at the end lists every entry with its checksum.
-pub(crate) fn completeness(source: &mut Source<'_>) -> io::Result<Completeness> {
+pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let bytes = source.bytes;
     let mut archive = match ZipArchive::new(source.reader(0)) {
         Ok(archive) => archive,

@@ -212,7 +212,7 @@ fn a_volume_made_by_hand_is_adopted_moves_and_stays() {
         let left = world.leftovers();
         assert_eq!((left.volumes.len(), left.snapshots.len()), (1, 0), "{left:?}");
         let files = world.files_of_volume(&left.volumes[0].id);
-        assert!(files.content("checkpoints/epoch-000030").is_some(), "{:?}", files.seen().files.keys());
+        assert!(files.content("checkpoints/step-000300.gz").is_some(), "{:?}", files.seen().files.keys());
     }
     assert!(moved > 0);
 }

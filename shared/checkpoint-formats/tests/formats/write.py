@@ -1,9 +1,12 @@
-"""Writes checkpoint files with the libraries that trainings use, and says which of their truncations the libraries refuse.
+"""Writes checkpoint files with the libraries that trainings use, and says which damaged ones the libraries refuse.
+
+Each file is cut at many lengths, and written once with zeros in place of its first page. The files beside a database are cut too.
 
 write.py FOLDER: prints a JSON array of {"file": name, "format": name, "loads": true or false, "whole": true or false}.
-A library that is not installed is left out, and named on stderr.
+A large library that is not installed is left out, and named on stderr. The others are those that .ci/run installs. XGBoost
+and LightGBM are not here: they crash on files that were cut.
 """
-import gzip, importlib, io, json, os, pickle, random, sqlite3, sys, tarfile, warnings
+import bz2, gzip, importlib, io, json, lzma, os, pickle, random, sqlite3, subprocess, sys, tarfile, warnings
 
 os.environ.setdefault("KERAS_BACKEND", "numpy")
 warnings.simplefilter("ignore")
@@ -20,8 +23,11 @@ def optional(name):
         return None
 
 
-names = ["numpy", "h5py", "safetensors.numpy", "pyarrow.parquet", "torch", "joblib", "keras"]
-numpy, h5py, safetensors, parquet, torch, joblib, keras = map(optional, names)
+names = ["numpy", "h5py", "safetensors.numpy", "pyarrow.parquet", "pyarrow.feather", "joblib"]
+numpy, h5py, safetensors, parquet, feather, joblib = map(importlib.import_module, names)
+zstandard, lz4, msgpack, gguf, onnx = map(importlib.import_module, ["zstandard", "lz4.frame", "msgpack", "gguf", "onnx"])
+names = ["torch", "keras", "flax.serialization", "scipy.io", "tensorflow"]
+torch, keras, flax, scipy, tensorflow = map(optional, names)
 
 
 def read(path, mode="rb"):
@@ -47,6 +53,34 @@ def load_sqlite(path):
         rows = database.execute("pragma integrity_check").fetchall()
         assert rows == [("ok",)], rows
         assert database.execute("select count(*), sum(length(w)) from t").fetchone() == (20, 18000)
+    finally:
+        database.close()
+
+
+def kill(path, settings, statements):
+    """Makes a database, and another process that is killed inside of a transaction on it."""
+    with sqlite3.connect(path) as database:
+        database.execute("pragma page_size = 1024")
+        database.execute("create table t(e integer primary key, w blob)")
+        database.executemany("insert into t values(?, ?)", [(e, random.randbytes(900)) for e in range(60)])
+    database.close()
+    child = f"""
+import os, sqlite3
+database = sqlite3.connect({path!r}, isolation_level=None)
+for statement in {["pragma cache_size = 5", *settings, *statements]!r}:
+    database.execute(statement).fetchall()
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", child], check=True)
+
+
+def load_killed(path):
+    database = sqlite3.connect(path)
+    try:
+        rows = database.execute("pragma integrity_check").fetchall()
+        assert rows == [("ok",)], rows
+        # The log's last transactions may be lost.
+        assert database.execute("select count(*) from t").fetchone()[0] in (60, 120)
     finally:
         database.close()
 
@@ -90,6 +124,56 @@ def load_pickles(path):
             pickle.load(file)
 
 
+def load_zstd(path):
+    decompressor = zstandard.ZstdDecompressor().decompressobj()
+    decompressor.decompress(read(path))
+    assert decompressor.eof
+
+
+def save_gguf(path):
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_custom_alignment(64)
+    writer.add_array("tokenizer.ggml.tokens", [f"token-{i}" for i in range(300)])
+    writer.add_array("sizes", [1, 2, 3])
+    writer.add_tensor("w", w)
+    packed = numpy.random.default_rng(1).random((8, 64), dtype="float32")
+    writer.add_tensor("q", gguf.quants.quantize(packed, gguf.GGMLQuantizationType.Q8_0),
+                      raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def load_gguf(path):
+    for tensor in gguf.GGUFReader(path).tensors:
+        tensor.data.sum()
+
+
+def save_onnx(path):
+    helper, number = onnx.helper, onnx.TensorProto.FLOAT
+    weights = helper.make_tensor("w", number, w.shape, w.tobytes(), raw=True)
+    infos = [helper.make_tensor_value_info(name, number, shape) for name, shape in [("x", (1, 3)), ("y", (1, 500))]]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "graph", infos[:1], infos[1:], [weights])
+    model = helper.make_model(graph, producer_name="test")
+    helper.set_model_props(model, {"epoch": "3"})
+    onnx.save(model, path)
+
+
+def load_onnx(path):
+    onnx.checker.check_model(onnx.load(path))
+
+
+def save_tensorflow(path):
+    variables = {f"v{i}": tensorflow.Variable(w * i) for i in range(40)}
+    tensorflow.train.Checkpoint(**variables).write(path.rsplit(".", 1)[0])
+
+
+def load_tensorflow(path):
+    reader = tensorflow.train.load_checkpoint(path.rsplit(".", 1)[0])
+    assert sum(numpy.size(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()) > 40 * w.size
+
+
 load_pickle = lambda f: pickle.loads(read(f))
 lines = "".join(json.dumps({"epoch": e, "loss": [1 / (e + 1)]}) + "\n" for e in range(60))
 cases = [("pickle", f"{p}.pkl", lambda f, p=p: write(f, pickle.dumps(state, p)), load_pickle) for p in range(6)]
@@ -108,43 +192,81 @@ cases += [
     ("sqlite", "study.db", save_sqlite, load_sqlite),
     ("gzip", "state.tar.gz", lambda f: save_tar(f, tarfile.PAX_FORMAT, "w:gz"), load_tar),
 ]
+change, grow = "update t set w = randomblob(900)", "insert into t select e + 1000, randomblob(1900) from t"
+shrink = "delete from t where e >= 1000"
+for name, settings, statements in [
+    ("hot", [], ["begin", change]),
+    ("hot-grown", [], ["begin", grow, change]),
+    ("hot-later", [], [grow, shrink, "begin", change, grow]),
+    ("hot-unsafe", ["pragma synchronous = off"], ["begin", change, grow]),
+    ("hot-vacuum", [], ["vacuum", "begin", grow, change, shrink]),
+    ("log", ["pragma journal_mode = wal", "pragma wal_autocheckpoint = 0"], [grow, shrink, change]),
+    ("log-read", ["pragma journal_mode = wal"], [grow, "pragma wal_checkpoint", shrink, change]),
+    ("log-open", ["pragma journal_mode = wal", "pragma wal_autocheckpoint = 0"], [change, "begin", grow, change]),
+    ("log-freed", ["pragma journal_mode = wal"], ["begin", grow, shrink, "commit", "begin", grow]),
+]:
+    cases.append(("sqlite", f"{name}.db", lambda f, s=settings, t=statements: kill(f, s, t), load_killed))
+for kind, ending, library in [("bzip2", "bz2", bz2), ("xz", "xz", lzma), ("zstd", "zst", zstandard), ("lz4", "lz4", lz4)]:
+    save = lambda f, l=library: write(f, l.compress(pickle.dumps(big)))
+    save_two = lambda f, l=library: write(f, l.compress(b"a" * 999) + l.compress(state["w"]))
+    load = lambda f, l=library: l.open(f).read()
+    # Zstandard's reader takes a frame that ends too early for the end, unless it is told to expect one frame.
+    load_one = (lambda f: zstandard.decompress(read(f))) if library is zstandard else load
+    cases += [(kind, f"state.pkl.{ending}", save, load_one), (kind, f"two.{ending}", save_two, load)]
+cases.append(("zstd", "checked.zst", lambda f: write(f, zstandard.ZstdCompressor(
+    level=19, write_checksum=True, write_content_size=False).compress(pickle.dumps(big))), load_zstd))
+cases.append(("lz4", "checked.lz4", lambda f: write(f, lz4.compress(
+    pickle.dumps(big), content_checksum=True, block_checksum=True, block_linked=False, store_size=False)),
+    lambda f: lz4.open(f).read()))
 for kind in ["USTAR", "GNU", "PAX"]:
     number = getattr(tarfile, f"{kind}_FORMAT")
     cases.append(("tar", f"{kind}.tar", lambda f, n=number: save_tar(f, n), load_tar))
-if numpy:
-    w = numpy.arange(1500, dtype="float32").reshape(3, 500)
-    objects = numpy.array([{"a": 1}, None] * 20, dtype=object)
-    arrays = {
-        "w": w, "names": numpy.array(["a", "bcd"] * 50), "one": numpy.float64(3), "complex": w.astype("complex128"),
-        "bytes": numpy.array([b"abc", b"d"] * 50), "times": numpy.arange(50).astype("datetime64[ns]"),
-        "bool": w > 3, "fortran": numpy.asfortranarray(w), "objects": objects,
-        "records": numpy.zeros(40, dtype=[("a", "f4"), ("b", "i8")]),
-    }
-    for name, array in arrays.items():
-        cases.append(("npy", f"{name}.npy", lambda f, a=array: numpy.save(f, a), lambda f: numpy.load(f, allow_pickle=True)))
-    load_npz = lambda f: [x.sum() for x in numpy.load(f).values()]
-    cases += [
-        ("zip", "w.npz", lambda f: numpy.savez(f, w=w, v=w), load_npz),
-        ("zip", "packed.npz", lambda f: numpy.savez_compressed(f, w=w), load_npz),
-        ("pickle", "arrays.pkl", lambda f: write(f, pickle.dumps({"w": w, "a": w.copy()}, 5)), load_pickle),
-    ]
-if safetensors:
-    cases.append(("safetensors", "model.safetensors", lambda f: safetensors.save_file(
-        {"w": w, "v": w[0].copy()}, f, metadata={"data_offsets": "x"}), safetensors.load_file))
-if h5py:
-    for version in ["earliest", "v108", "v110", "latest"]:
-        cases.append(("hdf5", f"{version}.h5", lambda f, v=version: save_h5(f, libver=v), load_h5))
-    for version in ["earliest", "latest"]:
-        cases.append(("hdf5", f"user_block-{version}.h5",
-                      lambda f, v=version: save_h5(f, libver=v, userblock_size=1024), load_h5))
-if parquet:
-    epochs = importlib.import_module("pyarrow").table({"e": list(range(500))})
-    cases.append(("parquet", "table.parquet", lambda f: parquet.write_table(epochs, f), parquet.read_table))
-if joblib:
-    estimator = {"w": w, "epoch": 3, "v": numpy.zeros((9, 9))}
-    cases.append(("joblib", "model.joblib", lambda f: joblib.dump(estimator, f), joblib.load))
-    cases.append(("joblib", "model-joblib.pkl", lambda f: joblib.dump(estimator, f), joblib.load))
-    cases.append(("joblib", "zlib-joblib.pkl", lambda f: joblib.dump(estimator, f, compress=3), joblib.load))
+w = numpy.arange(1500, dtype="float32").reshape(3, 500)
+objects = numpy.array([{"a": 1}, None] * 20, dtype=object)
+arrays = {
+    "w": w, "names": numpy.array(["a", "bcd"] * 50), "one": numpy.float64(3), "complex": w.astype("complex128"),
+    "bytes": numpy.array([b"abc", b"d"] * 50), "times": numpy.arange(50).astype("datetime64[ns]"),
+    "bool": w > 3, "fortran": numpy.asfortranarray(w), "objects": objects,
+    "records": numpy.zeros(40, dtype=[("a", "f4"), ("b", "i8")]),
+}
+for name, array in arrays.items():
+    cases.append(("npy", f"{name}.npy", lambda f, a=array: numpy.save(f, a), lambda f: numpy.load(f, allow_pickle=True)))
+load_npz = lambda f: [x.sum() for x in numpy.load(f).values()]
+cases += [
+    ("zip", "w.npz", lambda f: numpy.savez(f, w=w, v=w), load_npz),
+    ("zip", "packed.npz", lambda f: numpy.savez_compressed(f, w=w), load_npz),
+    ("pickle", "arrays.pkl", lambda f: write(f, pickle.dumps({"w": w, "a": w.copy()}, 5)), load_pickle),
+]
+cases.append(("safetensors", "model.safetensors", lambda f: safetensors.save_file(
+    {"w": w, "v": w[0].copy()}, f, metadata={"data_offsets": "x"}), safetensors.load_file))
+for version in ["earliest", "v108", "v110", "latest"]:
+    cases.append(("hdf5", f"{version}.h5", lambda f, v=version: save_h5(f, libver=v), load_h5))
+for version in ["earliest", "latest"]:
+    cases.append(("hdf5", f"user_block-{version}.h5",
+                  lambda f, v=version: save_h5(f, libver=v, userblock_size=1024), load_h5))
+epochs = importlib.import_module("pyarrow").table({"e": list(range(500))})
+cases.append(("parquet", "table.parquet", lambda f: parquet.write_table(epochs, f), parquet.read_table))
+cases.append(("arrow", "table.feather", lambda f: feather.write_feather(epochs, f), feather.read_table))
+cases.append(("arrow", "old.feather", lambda f: feather.write_feather(epochs, f, version=1), feather.read_table))
+cases.append(("msgpack", "state.msgpack", lambda f: write(f, msgpack.packb(state)), lambda f: msgpack.unpackb(read(f))))
+if flax:
+    cases.append(("msgpack", "flax.msgpack", lambda f: write(f, flax.to_bytes({"step": 3, "params": {"w": w}})),
+                  lambda f: flax.msgpack_restore(read(f))))
+cases.append(("gguf", "model.gguf", save_gguf, load_gguf))
+cases.append(("onnx", "model.onnx", save_onnx, load_onnx))
+if scipy:
+    for packed in [False, True]:
+        cases.append(("matlab", f"packed-{packed}.mat", lambda f, p=packed: scipy.savemat(
+            f, {"w": w, "epoch": 3, "name": "a", "objects": {"x": w}}, do_compression=p), scipy.loadmat))
+if tensorflow:
+    for name in ["ckpt-1.index", "ckpt-2.data-00000-of-00001"]:
+        cases.append(("tensorflow", name, save_tensorflow, load_tensorflow))
+estimator = {"w": w, "epoch": 3, "v": numpy.zeros((9, 9))}
+cases.append(("joblib", "model.joblib", lambda f: joblib.dump(estimator, f), joblib.load))
+cases.append(("joblib", "model-joblib.pkl", lambda f: joblib.dump(estimator, f), joblib.load))
+for method in ["zlib", "gzip", "bz2", "xz", "lz4"]:
+    cases.append(("compressed joblib", f"{method}-joblib.pkl",
+                  lambda f, m=method: joblib.dump(estimator, f, compress=(m, 3)), joblib.load))
 if keras:
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(64), keras.layers.Dense(3)])
     load_keras = lambda f: keras.saving.load_model(f)
@@ -166,21 +288,37 @@ def loads(load, path):
         return False
 
 
+def put(path, content, beside):
+    write(path, content)
+    for name, other in beside.items():
+        write(os.path.join(os.path.dirname(path), name), other)
+
+
 table = []
 for kind, name, save, load in cases:
     # Some libraries choose what they do by the ending, so a truncation is called as the whole file is.
     whole = os.path.join(folder, "whole", name)
     os.makedirs(os.path.dirname(whole), exist_ok=True)
+    before = {*os.listdir(os.path.dirname(whole)), name}
     save(whole)
     content = read(whole)
-    table.append({"file": f"whole/{name}", "format": kind, "loads": loads(load, whole), "whole": True})
-    lengths = {len(content) * part // 40 for part in range(40)} | {len(content) - n for n in (1, 2, 3, 8, 22, 100, 512, 1024)}
-    lengths |= {1, 4, 8, 12, 16, 24, 48, 64, 96, 100, 128, 512, 1024}
-    for length in sorted(length for length in lengths if 0 < length < len(content)):
-        cut = os.path.join(folder, str(length), name)
-        os.makedirs(os.path.dirname(cut), exist_ok=True)
-        write(cut, content[:length])
-        table.append({"file": f"{length}/{name}", "format": kind, "loads": loads(load, cut), "whole": False})
+    # What belongs to the file.
+    beside = {*os.listdir(os.path.dirname(whole))} - before
+    # SQLite makes the index of its log anew.
+    beside = {other: read(os.path.join(folder, "whole", other)) for other in beside if not other.endswith("-shm")}
+    files = {"whole": (content, beside)}
+    lengths = {len(content) * part // 40 for part in range(40)}
+    lengths |= {len(content) - n for n in (1, 2, 3, 8, 22, 100, 512, 1024)} | {1, 4, 8, 12, 16, 24, 48, 64, 96, 100, 128, 512, 1024}
+    files |= {str(length): (content[:length], beside) for length in sorted(lengths) if 0 < length < len(content)}
+    files["first-page"] = bytes(4096) + content[4096:] if len(content) > 4096 else bytes(len(content)), beside
+    # SQLite's files are judged together, and those of others one by one.
+    for other, rest in beside.items() if kind == "sqlite" else []:
+        files |= {f"beside-{n}": (content, beside | {other: rest[:len(rest) * n // 20]}) for n in range(1, 20)}
+    for part, (rest, others) in files.items():
+        path = os.path.join(folder, part, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        put(path, rest, others)
+        table.append({"file": f"{part}/{name}", "format": kind, "loads": loads(load, path), "whole": part == "whole"})
         # Opening it may have changed it.
-        write(cut, content[:length])
+        put(path, rest, others)
 json.dump(table, sys.stdout)

@@ -1,0 +1,29 @@
+//! LZ4 frames: blocks, a mark of the end, and checksums where the writer wants them
+//! (<https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md>).
+
+use std::io;
+
+use lz4_flex::frame::{Error, FrameDecoder};
+
+use crate::Completeness;
+use crate::members::{self, Input};
+use crate::source::Source;
+
+pub(crate) const MAGIC: &[u8] = b"\x04\x22\x4d\x18";
+
+pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
+    members::completeness(source, false, |start| members::begins(start, MAGIC), frame)
+}
+
+fn frame(input: &mut Input<'_>) -> Completeness {
+    input.is_past_end = false;
+    match members::drain(FrameDecoder::new(&mut *input)) {
+        // The decoder takes the end of the file for the end of the frame, which has a mark of its own.
+        Ok(()) => (!input.is_past_end).into(),
+        Err(error) => {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+            let is_unsupported = matches!(inner, Some(Error::DictionaryNotSupported | Error::SkippableFrame(_)));
+            if is_unsupported { Completeness::Unknown } else { Completeness::Torn }
+        }
+    }
+}

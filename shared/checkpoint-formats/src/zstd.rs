@@ -1,0 +1,56 @@
+//! Zstandard: frames of blocks, the last of which says so, and a checksum where the writer wants one
+//! (<https://www.rfc-editor.org/rfc/rfc8878>, section 3.1).
+
+use std::io::{self, Read};
+
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use crate::Completeness;
+use crate::members::{self, Input};
+use crate::source::Source;
+
+const MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
+/// What follows the first byte, 0x50 to 0x5f, of a frame that decoders skip.
+const SKIPPED: &[u8] = b"\x2a\x4d\x18";
+/// The window of level 22, the highest one.
+const MAX_WINDOW_BYTES: u64 = 128 << 20;
+/// So much is decoded before it is dropped.
+const STEP_BYTES: usize = 1 << 20;
+
+/// Whether a file begins with a frame. LZ4 has the same skipped frames, so the name must be that of Zstandard for them.
+pub(crate) fn has_magic(start: &[u8], ending: &str) -> bool {
+    start.starts_with(MAGIC) || (matches!(ending, "zst" | "zstd") && is_skipped(start))
+}
+
+fn is_skipped(start: &[u8]) -> bool {
+    matches!(start, [0x50..=0x5f, rest @ ..] if members::begins(rest, SKIPPED))
+}
+
+pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
+    members::completeness(source, false, |start| members::begins(start, MAGIC) || is_skipped(start), frame)
+}
+
+fn frame(input: &mut Input<'_>) -> Completeness {
+    let mut decoder = FrameDecoder::new();
+    decoder.set_max_window_size(MAX_WINDOW_BYTES);
+    match decoder.init(&mut *input) {
+        Ok(()) => {}
+        Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+            let skipped = io::copy(&mut input.take(u64::from(length)), &mut io::sink());
+            return (skipped.ok() == Some(u64::from(length))).into();
+        }
+        Err(FrameDecoderError::WindowSizeTooBig { .. } | FrameDecoderError::DictNotProvided { .. }) => {
+            return Completeness::Unknown;
+        }
+        Err(_) => return Completeness::Torn,
+    }
+    while !decoder.is_finished() {
+        let is_decoded = decoder.decode_blocks(&mut *input, BlockDecodingStrategy::UptoBytes(STEP_BYTES)).is_ok();
+        if !is_decoded || decoder.collect_to_writer(io::sink()).is_err() {
+            return Completeness::Torn;
+        }
+    }
+    let stated = decoder.get_checksum_from_data();
+    stated.is_none_or(|stated| decoder.get_calculated_checksum() == Some(stated)).into()
+}
