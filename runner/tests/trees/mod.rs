@@ -1,5 +1,6 @@
 //! Process trees of people's own: who gets the stop signal, and what is waited for.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
@@ -50,10 +51,10 @@ async fn a_training_saves_whatever_has_started_it() {
     COMMANDS.map(|command| saves(command, 1.0, 8)).into_iter().collect::<JoinSet<_>>().join_all().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_training_without_a_handler_completes_its_next_checkpoint() {
+/// The first attempt completes its next checkpoint, and the second one starts from that.
+async fn completes(launcher: &[&str], after_it: &str) {
     let world = trial().await;
-    let script = format!("python3 {SCRIPT} --habit=zip --ready=2 --hold=3 | cat");
+    let script = format!("{} python3 {SCRIPT} --habit=zip --ready=2 --hold=3 {after_it}", launcher.join(" "));
     let (command, holding) = (["bash", "-c", &script], world.path("holding"));
     let runner = world.spawn(&[("HOLDING", holding.to_str().unwrap())], &command);
     until("the training trains", || holding.exists()).await;
@@ -61,9 +62,28 @@ async fn a_training_without_a_handler_completes_its_next_checkpoint() {
     let first = world.interrupt(runner, End::Notice(40)).await;
     assert_eq!(first.code, Some(75), "{}", first.stderr);
     assert!(started.elapsed() < Duration::from_secs(25), "the notice is not used up: {}", first.stderr);
-    assert!(first.stderr.contains("checkpoint epoch_3.pt is complete"), "{}", first.stderr);
+    assert!(first.stderr.contains("checkpoint epoch_3.pt is complete"), "{launcher:?} {}", first.stderr);
     let second = world.next(3, &[], &command).await;
     assert_eq!((after(&second.stdout, "after_epoch="), second.code), (Some("3"), Some(0)), "{}", second.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_training_without_a_handler_completes_its_next_checkpoint() {
+    completes(&[], "| cat").await;
+}
+
+/// Without being passed over, uv ends a training without a handler, and Open MPI ends every training.
+#[tokio::test(flavor = "multi_thread")]
+async fn launchers_from_packages_are_passed_over() {
+    let Some(python) = spotsweep_needs::opted_in("SPOTSWEEP_PACKAGES_PYTHON") else { return };
+    let program = |name: &str| Path::new(&python).with_file_name(name).display().to_string();
+    let (uv, mpirun) = (program("uv"), program("mpirun"));
+    let launchers: [&[&str]; 2] =
+        [&[&uv, "run", "--no-project", "--offline"], &[&mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "1"]];
+    for launcher in launchers {
+        saves(&[launcher, &["python3", "sig.py", "--steps=5"]].concat(), 1.0, 8).await;
+        completes(launcher, "").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
