@@ -5,6 +5,7 @@ mod attempts;
 mod code;
 mod disk;
 mod habits;
+mod packages;
 mod privileges;
 mod rollback;
 mod trees;
