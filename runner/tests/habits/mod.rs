@@ -79,6 +79,19 @@ async fn without_a_handler_the_next_checkpoint_is_completed_within_the_notice() 
     check(HABITS.map(|habit| (habit, options, End::Notice(12), "3", &[] as &[_], 2))).await;
 }
 
+/// Its checkpoints follow each other so fast that none is known to be complete.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_handler_a_training_may_reach_its_end_within_the_notice() {
+    let world = trial().await;
+    let holding = world.path("holding");
+    let command = ["python3", SCRIPT, "--habit=new files", "--ready=2"];
+    let runner = world.spawn(&[("HOLDING", holding.to_str().unwrap())], &command);
+    until("the training trains", || holding.exists()).await;
+    let first = world.interrupt(runner, End::Notice(40)).await;
+    assert!(first.stderr.contains("stopping the command"), "{}", first.stderr);
+    assert_eq!((after(&first.stdout, "score="), first.code), (Some("5"), Some(0)), "{}", first.stderr);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_training_that_saves_on_the_signal_loses_nothing() {
     let options: &[_] = &["--hold=3", "--saves-on-sigterm"];
@@ -89,7 +102,7 @@ async fn a_training_that_saves_on_the_signal_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
     use End::{Lost, Notice};
-    let rows: [Row; 22] = [
+    let rows: [Row; 23] = [
         ("new files", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pkl"], 2),
         ("zip", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pt"], 2),
         // The grace is too short for it, with and without a handler.
@@ -114,6 +127,8 @@ async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
         ("number folders", &["--cut=3:1:before"], Notice(3), "2", &["3"], 3),
         ("swapped folder", &["--cut=3:0:half"], Lost, "2", &["new"], 2),
         ("sqlite", &["--cut=3:0:half"], Lost, "2", &[], 2),
+        // Half of it is of epoch 2: neither its format nor the training can tell.
+        ("raw array", &["--cut=3:0:half"], Lost, "3", &[], 2),
     ];
     check(rows).await;
 }

@@ -105,9 +105,12 @@ class RawArray(InPlace):
         return int.from_bytes(path.read_bytes()[:8], "little") if path.exists() else -1
 
     def save(self, epoch, writer):
-        path = self.folder / self.name
-        with open(path, "r+b" if path.exists() else "wb") as file:
-            file.write(epoch.to_bytes(8, "little") + os.urandom(WEIGHTS))
+        path, content = self.folder / self.name, epoch.to_bytes(8, "little") + os.urandom(WEIGHTS)
+        with open(path, "r+b" if path.exists() else "wb", buffering=0) as file:
+            file.write(content[: WEIGHTS // 2])
+            writer.nth += 1
+            writer.stop_at("half")
+            file.write(content[WEIGHTS // 2:])
 
 
 class Counter(Way):
