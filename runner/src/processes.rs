@@ -13,31 +13,47 @@ const WAITS: &str = "do_wait";
 const WAIT_CALLS: [&str; 2] = if cfg!(target_arch = "aarch64") { ["260", "95"] } else { ["61", "247"] };
 /// A shell runs a trap only when its foreground command has ended (bash(1), "Signals").
 const SHELLS: [&str; 8] = ["ash", "bash", "busybox", "dash", "fish", "ksh", "sh", "zsh"];
-/// Programs that start another one and pass signals on to it. timeout(1) and dumb-init send them to a whole process
-/// group, in which they end a training's data loaders as well.
-const FORWARDERS: [&str; 13] = [
+/// Programs that start another one and pass signals on to it, also to one that does not handle them. timeout(1) and
+/// dumb-init send them to a whole process group, in which they end a training's data loaders as well. Open MPI's
+/// `mpirun` (`prterun`, `orterun`) ends its processes at once, and micromamba after three seconds.
+const FORWARDERS: [&str; 24] = [
     "catatonit",
     "dumb-init",
     "env",
+    "hydra_pmi_proxy",
     "make",
+    "mamba",
+    "micromamba",
+    "mpiexec",
+    "mpiexec.gforker",
+    "mpiexec.hydra",
+    "mpirun",
     "nice",
     "nohup",
+    "orterun",
+    "prted",
+    "prterun",
     "script",
     "setsid",
     "stdbuf",
     "sudo",
     "timeout",
     "tini",
+    "uv",
     "xargs",
 ];
 
 /// Python programs and modules that start trainings. `torchrun` sends SIGTERM to the process group of each one
-/// (`torch/distributed/elastic/multiprocessing/subprocess_handler`), in which data loaders are as well.
-const PYTHON_LAUNCHERS: [&str; 7] = [
+/// (`torch/distributed/elastic/multiprocessing/subprocess_handler`), in which data loaders are as well. `conda run`
+/// waits for the training's output, and not for its end.
+const PYTHON_LAUNCHERS: [&str; 10] = [
     "accelerate",
     "accelerate-launch",
+    "accelerate.commands.launch",
+    "conda",
     "deepspeed",
     "deepspeed.launcher.launch",
+    "fabric",
     "torch.distributed.launch",
     "torch.distributed.run",
     "torchrun",
@@ -216,6 +232,9 @@ mod tests {
         for (line, expected) in [
             ("python3\0-m\0torch.distributed.run\0--nproc_per_node=1\0train.py", Some("torch.distributed.run")),
             ("/opt/venv/bin/python3.11\0-u\0/opt/venv/bin/torchrun\0train.py", Some("torchrun")),
+            ("/opt/conda/bin/python\0/opt/conda/bin/conda\0run\0python\0train.py", Some("conda")),
+            ("python\0-m\0accelerate.commands.launch\0train.py", Some("accelerate.commands.launch")),
+            ("python\0/usr/local/bin/fabric\0run\0train.py", Some("fabric")),
             ("python\0train.py\0--launcher\0torchrun", None),
             ("/usr/bin/tail\0torchrun", None),
             ("", None),

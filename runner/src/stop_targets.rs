@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_topmost_process_with_a_handler_gets_the_signal() {
-        let trees: [(&str, &[Row], &[i32]); 14] = [
+        let trees: [(&str, &[Row], &[i32]); 20] = [
             ("a training", &[(1, 0, "python3", TERM, false)], &[1]),
             ("a training without a handler", &[(1, 0, "python3", INT, false)], &[]),
             ("data loaders", &[(1, 0, "python3", TERM, false), (2, 1, "python3", TERM, false)], &[1]),
@@ -86,6 +86,28 @@ mod tests {
                 "timeout of one without a handler",
                 &[(1, 0, "timeout", TERM, true), (2, 1, "python3", INT, false), (3, 2, "python3", TERM, false)],
                 &[],
+            ),
+            ("uv", &[(1, 0, "uv", TERM, false), (2, 1, "python3", TERM, false)], &[2]),
+            ("uv of one without a handler", &[(1, 0, "uv", TERM, false), (2, 1, "python3", INT, false)], &[]),
+            ("micromamba", &[(1, 0, "micromamba", TERM, false), (2, 1, "python3", TERM, false)], &[2]),
+            (
+                "Open MPI",
+                &[(1, 0, "prterun", TERM, false), (2, 1, "python3", TERM, false), (3, 1, "python3", TERM, false)],
+                &[2, 3],
+            ),
+            (
+                "MPICH",
+                &[
+                    (1, 0, "mpiexec.hydra", TERM, false),
+                    (2, 1, "hydra_pmi_proxy", TERM, false),
+                    (3, 2, "python3", TERM, false),
+                ],
+                &[3],
+            ),
+            (
+                "conda, which reads what the training says",
+                &[(1, 0, "conda", INT, false), (2, 1, "bash", NONE, true), (3, 2, "python3", TERM, false)],
+                &[3],
             ),
             (
                 "two branches",

@@ -1,8 +1,11 @@
 //! The real binary with real children against a server that plays Lambda, S3 and IMDS.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod attempts;
 mod code;
 mod disk;
+mod habits;
+mod packages;
 mod privileges;
 mod rollback;
 mod trees;

@@ -218,7 +218,7 @@ impl World {
 
     pub(crate) async fn outcome(&self, runner: Child) -> Outcome {
         let output = runner.wait_with_output();
-        let output = tokio::time::timeout(Duration::from_secs(60), output).await.unwrap().unwrap();
+        let output = tokio::time::timeout(Duration::from_secs(120), output).await.unwrap().unwrap();
         Outcome {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -244,7 +244,7 @@ impl World {
 
 /// Waits for something that the runner or its child is about to do.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..600 {
+    for _ in 0..1200 {
         if is_so() {
             return;
         }
