@@ -102,7 +102,7 @@ async fn a_training_that_saves_on_the_signal_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
     use End::{Lost, Notice};
-    let rows: [Row; 23] = [
+    let rows: [Row; 26] = [
         ("new files", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pkl"], 2),
         ("zip", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pt"], 2),
         // The grace is too short for it, with and without a handler.
@@ -122,13 +122,17 @@ async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
         ("mark", &["--cut=3:1:before"], Lost, "2", &[], 2),
         ("folders", &["--cut=3:0:half"], Lost, "2", &["checkpoint-3"], 2),
         ("number folders", &["--cut=3:0:half"], Lost, "2", &["3"], 2),
+        // A folder in which nothing is yet.
+        ("folders", &["--cut=3:0:before"], Lost, "2", &[], 2),
+        ("number folders", &["--cut=3:0:before"], Lost, "2", &[], 2),
+        ("counter", &["--cut=3:1:empty"], Notice(3), "2", &["state.json"], 2),
         // A whole file of an incomplete folder: only the training can tell.
         ("folders", &["--cut=3:1:before"], Lost, "2", &["checkpoint-3"], 3),
         ("number folders", &["--cut=3:1:before"], Notice(3), "2", &["3"], 3),
         ("swapped folder", &["--cut=3:0:half"], Lost, "2", &["new"], 2),
         ("sqlite", &["--cut=3:0:half"], Lost, "2", &[], 2),
-        // Half of it is of epoch 2: neither its format nor the training can tell.
-        ("raw array", &["--cut=3:0:half"], Lost, "3", &[], 2),
+        // Half of it is of epoch 2, as the sealed version shows.
+        ("raw array", &["--cut=3:0:half"], Lost, "2", &["weights.bin"], 2),
     ];
     check(rows).await;
 }

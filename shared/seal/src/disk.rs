@@ -31,6 +31,9 @@ pub trait Disk {
     /// them, and so is what is removed meanwhile. A folder that does not exist is empty.
     fn files(&self, folder: &Path) -> io::Result<BTreeMap<String, Stamp>>;
 
+    /// Every folder below `folder` in which nothing is, by its path there.
+    fn empty_folders(&self, folder: &Path) -> io::Result<Vec<String>>;
+
     /// The stamp of one file.
     fn stamp(&self, file: &Path) -> io::Result<Stamp>;
 
@@ -98,6 +101,19 @@ impl Disk for MountedDisk {
             }
         }
         Ok(found)
+    }
+
+    fn empty_folders(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let (mut empty, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(next) = folders.pop() {
+            let Ok(entries) = fs::read_dir(&next) else { continue };
+            let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+            if entries.is_empty() {
+                empty.extend(next.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned));
+            }
+            folders.extend(entries.into_iter().filter(|path| path.is_dir() && !path.is_symlink()));
+        }
+        Ok(empty)
     }
 
     fn stamp(&self, file: &Path) -> io::Result<Stamp> {

@@ -5,7 +5,9 @@ use std::io;
 use std::path::Path;
 
 use crate::disk::{Disk, Stamp};
-use crate::files::{checkpoint, file_name, has_content, has_unknown_hole, hash, is_numbered, looks_torn};
+use crate::files::{
+    checkpoint, file_name, has_content, has_unknown_hole, hash, is_numbered, is_pointer_name, looks_torn,
+};
 use crate::kept::is_mixed;
 use crate::record::{Record, Sealed};
 use crate::shape::shape;
@@ -130,7 +132,9 @@ impl Judge<'_> {
             Ok(if is_torn { Verdict::Torn } else { Verdict::Later })
         };
         let Some((seal, sealed)) = self.seal.and_then(|seal| Some((seal, seal.files.get(path)?))) else {
-            return by_itself();
+            // The last seal leaves out what was cut off. Of a pointer it cannot know.
+            let is_left_out = self.seal.is_some_and(|seal| seal.last) && !is_pointer_name(path);
+            return if is_left_out { Ok(Verdict::Torn) } else { by_itself() };
         };
         let (now, then) = (stamp, sealed.stamp);
         let same_inode = self.same_inodes && now.inode == then.inode;

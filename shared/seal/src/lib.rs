@@ -3,11 +3,13 @@
 //! The runner seals a workspace with it, and the simulation does the same with volumes in memory. So nothing here reads
 //! a clock, and files are reached through [`Disk`](disk::Disk) only.
 
+mod aside;
 mod at_end;
 mod checkpoint_watch;
 pub mod disk;
 mod files;
 mod judge;
+mod keep;
 mod kept;
 mod pointers;
 mod record;

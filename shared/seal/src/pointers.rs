@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use crate::aside::put_aside;
 use crate::disk::Disk;
 use crate::files::{checkpoint, file_name, is_numbered, is_pointer_name, is_small_text, number as number_of, read};
 use crate::kept::{Kept, kept_path, restore};
-use crate::sealer::put_aside;
 use crate::shape::{shape, words};
 
 /// What pointers are made to name, and where they are.

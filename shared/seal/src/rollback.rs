@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::claim::Rollback;
 
+use crate::aside::{TORN, put_aside};
 use crate::disk::{Disk, Stamp};
 use crate::files::{checkpoint, has_content, is_log, is_small_text, walk, with_its_folder};
 use crate::judge::newest_first;
 use crate::kept::restore_removed;
 use crate::pointers::Pointers;
-use crate::sealer::{Sealer, TORN, put_aside};
+use crate::sealer::Sealer;
 
 /// A trial whose training fails on so many checkpoints in a row fails with the training's own reason.
 const MOST: usize = 3;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use spotsweep_protocol::claim::{Found, Seal};
 
+use crate::aside::{TORN, put_aside};
 use crate::at_end::AtEnd;
 use crate::disk::{Disk, Stamp};
 use crate::files::{
@@ -22,9 +23,9 @@ use crate::judge::Judge;
 use crate::kept::{Kept, is_mixed, restore, restore_removed};
 use crate::pointers::Pointers;
 use crate::record::{Record, Sealed};
+use crate::shape::shape;
 use crate::{CHECKPOINTS, OWN, Say};
 
-pub(crate) const TORN: &str = "torn";
 /// A file untouched for so long is taken to be whole while the command runs.
 pub const QUIET: Duration = Duration::from_secs(5);
 
@@ -60,6 +61,7 @@ impl Sealer {
         let unfinished = unfinished_folders(&files);
         files.retain(|path, _| !has_unfinished_part(path));
         let judged = judge.judge(&files, &unfinished)?;
+        remove_empty(disk, &checkpoints, &files)?;
         let kept = seal.as_ref().map(|seal| seal.kept.clone()).unwrap_or_default();
         let aside = own.join(TORN).join(attempt.to_string());
         let modified = |name: &String| {
@@ -271,15 +273,14 @@ fn rests(stamp: Stamp, quiet: Duration, now_ns: i64) -> bool {
     u128::try_from(age).is_ok_and(|age| age >= quiet.as_nanos())
 }
 
-pub(crate) fn put_aside(disk: &dyn Disk, checkpoints: &Path, aside: &Path, name: &str) -> io::Result<()> {
-    let source = checkpoints.join(name);
-    match disk.rename(&source, &aside.join(name)) {
-        // It has gone with its folder.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        renamed => renamed?,
+/// Removes checkpoint folders in which nothing is, where others of their kind have files: a script takes the newest one.
+fn remove_empty(disk: &dyn Disk, checkpoints: &Path, files: &BTreeMap<String, Stamp>) -> io::Result<()> {
+    let folders: BTreeSet<String> =
+        files.keys().flat_map(|path| path.match_indices('/').map(|(end, _)| &path[..end])).map(shape).collect();
+    for folder in disk.empty_folders(checkpoints)? {
+        if is_numbered(&folder) && folders.contains(&shape(&folder)) {
+            disk.remove_folder(&checkpoints.join(folder))?;
+        }
     }
-    // An empty folder may look like a checkpoint. One that is not empty stays.
-    let folders = source.ancestors().skip(1).take_while(|folder| *folder != checkpoints);
-    let _first_that_stays = folders.map(|folder| disk.remove_folder(folder)).find(Result::is_err);
     Ok(())
 }

@@ -12,9 +12,9 @@ use spotsweep_protocol::claim::{Found, Seal};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
+use crate::aside::TORN;
 use crate::disk::MountedDisk;
 use crate::record::Sealed;
-use crate::sealer::TORN;
 use crate::{AtEnd, CHECKPOINTS, OWN, QUIET, Sealer};
 
 /// Of a seal for which there is time.

@@ -51,6 +51,11 @@ impl Disk for SimulatedDisk<'_> {
         Ok(below.collect())
     }
 
+    /// Folders are only the beginnings of names here.
+    fn empty_folders(&self, _folder: &Path) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     fn stamp(&self, file: &Path) -> io::Result<Stamp> {
         self.file(file).map(|file| stamp(&file))
     }
@@ -109,7 +114,6 @@ impl Disk for SimulatedDisk<'_> {
         found(self.files.borrow_mut().remove(name(file)))
     }
 
-    /// Folders are only the beginnings of names here.
     fn remove_folder(&self, folder: &Path) -> io::Result<()> {
         let files = self.files.borrow();
         let mut names = files.seen().files.keys().chain(files.seen().links.keys());

@@ -1,0 +1,23 @@
+//! Checkpoints that are put aside: out of the training's sight, and kept for a person.
+
+use std::io;
+use std::path::Path;
+
+use crate::disk::Disk;
+
+/// The folder of them in the runner's own folder.
+pub(crate) const TORN: &str = "torn";
+
+/// Moves the file or folder `name` of `checkpoints` to the folder `aside`.
+pub(crate) fn put_aside(disk: &dyn Disk, checkpoints: &Path, aside: &Path, name: &str) -> io::Result<()> {
+    let source = checkpoints.join(name);
+    match disk.rename(&source, &aside.join(name)) {
+        // It has gone with its folder.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        renamed => renamed?,
+    }
+    // An empty folder may look like a checkpoint. One that is not empty stays.
+    let folders = source.ancestors().skip(1).take_while(|folder| *folder != checkpoints);
+    let _first_that_stays = folders.map(|folder| disk.remove_folder(folder)).find(Result::is_err);
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Keeps sealed checkpoints: see [`kept`](crate::kept).
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::aside::put_aside;
+use crate::disk::Disk;
+use crate::files::{has_content, hash, is_log, is_numbered, newest_group};
+use crate::kept::{Kept, kept_path, restore};
+use crate::record::Sealed;
+use crate::sealer::Sealer;
+use crate::shape::shape;
+
+/// The most that all copies may take up, where the file system cannot share blocks.
+const MAX_BYTES: u64 = 1 << 30;
+/// A checkpoint with fewer files than the one before counts as complete when nothing was written to it for so long.
+const COMPLETE_AFTER_NS: i64 = 300_000_000_000;
+
+impl Sealer {
+    /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces.
+    /// What cannot be kept costs progress only after a lost instance.
+    pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, now_ns: i64) {
+        let content =
+            files.iter().filter(|(path, file)| has_content(disk, &self.checkpoints.join(path), path, file.stamp.bytes));
+        let group = newest_group(content.map(|(path, file)| (path.as_str(), file.stamp)), files.keys());
+        let replaces = self.replaces(&group, files, now_ns);
+        let stays = |path: &String| !is_numbered(path) || !replaces || group.contains(path);
+        let dropped: Vec<String> = self.record.kept.keys().filter(|path| !stays(path)).cloned().collect();
+        dropped.iter().for_each(|path| self.drop_kept(disk, path));
+        for (path, sealed) in files {
+            let is_wanted = if is_numbered(path) { replaces && group.contains(path) } else { !is_log(path) };
+            let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
+            if is_known {
+                self.record.kept.insert(path.clone(), sealed.clone());
+            }
+            // A file that may be incomplete does not replace one that is not.
+            let is_worse = sealed.doubtful && self.record.kept.contains_key(path);
+            if is_wanted && !is_known && !is_worse {
+                self.keep_one(disk, path, sealed);
+            }
+        }
+    }
+
+    /// Whether the checkpoint `group` of `files` takes the place of the one that is kept: it is newer, and complete as
+    /// far as one can tell. It has all files that the kept one has, or nothing was written to it for some time.
+    fn replaces(&self, group: &BTreeSet<String>, files: &Kept, now_ns: i64) -> bool {
+        let kept: BTreeSet<&String> = self.record.kept.keys().filter(|path| is_numbered(path)).collect();
+        let modified = group.iter().filter_map(|path| files.get(path)).map(|file| file.stamp.modified_ns).max();
+        let kept_at = kept.iter().filter_map(|path| self.record.kept.get(*path)).map(|file| file.stamp.modified_ns);
+        let shapes: BTreeSet<String> = group.iter().map(|path| shape(path)).collect();
+        let has_all = group.len() >= kept.len() && kept.iter().all(|path| shapes.contains(&shape(path)));
+        let is_new = group.iter().any(|path| self.first.get(path) != files.get(path).map(|file| &file.stamp));
+        let is_quiet = modified.is_some_and(|modified| now_ns.saturating_sub(modified) > COMPLETE_AFTER_NS) && is_new;
+        modified >= kept_at.max() && (has_all || is_quiet)
+    }
+
+    pub(crate) fn drop_kept(&mut self, disk: &dyn Disk, path: &str) {
+        self.record.kept.remove(path);
+        self.forget(disk, &kept_path(&self.own, path));
+    }
+
+    fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) {
+        let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
+        let is_renamed = before.is_some_and(|before| before.stamp.inode != sealed.stamp.inode);
+        let is_rewritten = before.is_some_and(|before| before.stamp.inode == sealed.stamp.inode);
+        let is_linked = is_renamed || (is_numbered(path) && !is_rewritten);
+        let kept = if is_linked { self.link(disk, path, sealed) } else { self.copy(disk, path, sealed) };
+        match kept {
+            Ok(true) => {
+                self.record.kept.insert(path.to_owned(), sealed.clone());
+            }
+            Ok(false) => {}
+            Err(error) => (self.say)(&format!("the sealed version of {path} is not kept: {error}")),
+        }
+    }
+
+    /// False where the file has changed.
+    fn link(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> io::Result<bool> {
+        if disk.stamp(&self.checkpoints.join(path))? != sealed.stamp {
+            return Ok(false);
+        }
+        let target = kept_path(&self.own, path);
+        let unfinished = unfinished(&target);
+        self.forget(disk, &unfinished);
+        disk.hard_link(&self.checkpoints.join(path), &unfinished)?;
+        self.put(disk, &unfinished, &target)
+    }
+
+    /// False where there is no room for it, and where the file changes meanwhile.
+    fn copy(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> io::Result<bool> {
+        if self.bytes_but(path) + sealed.stamp.bytes > MAX_BYTES {
+            let is_gone = |path: &&String| disk.stamp(&self.checkpoints.join(path)).is_err();
+            let gone: Vec<String> =
+                self.record.kept.keys().filter(|path| !is_numbered(path)).filter(is_gone).cloned().collect();
+            gone.iter().for_each(|path| self.drop_kept(disk, path));
+        }
+        if self.bytes_but(path) + sealed.stamp.bytes > MAX_BYTES {
+            return Ok(false);
+        }
+        let (source, target) = (self.checkpoints.join(path), kept_path(&self.own, path));
+        let unfinished = unfinished(&target);
+        self.forget(disk, &unfinished);
+        disk.copy(&source, &unfinished)?;
+        if disk.stamp(&source)? != sealed.stamp {
+            disk.remove_file(&unfinished)?;
+            return Ok(false);
+        }
+        self.put(disk, &unfinished, &target)
+    }
+
+    /// What all copies take up, but that of `path`.
+    fn bytes_but(&self, path: &str) -> u64 {
+        let others = self.record.kept.iter().filter(|(other, _)| *other != path && !is_numbered(other));
+        others.map(|(_, kept)| kept.stamp.bytes).sum()
+    }
+
+    fn put(&self, disk: &dyn Disk, unfinished: &Path, target: &Path) -> io::Result<bool> {
+        disk.sync(unfinished)?;
+        // A rename onto another name of the same file leaves both (rename(2)).
+        self.forget(disk, target);
+        disk.rename(unfinished, target)?;
+        disk.sync(target)?;
+        Ok(true)
+    }
+
+    fn forget(&self, disk: &dyn Disk, path: &Path) {
+        match disk.remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                (self.say)(&format!("{} cannot be removed: {error}", path.display()));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Puts the kept version of `path` in the place of the newer one, which goes aside. False where there is none, or
+    /// where both are the same.
+    pub(crate) fn replace_with_kept(&self, disk: &dyn Disk, path: &str) -> io::Result<bool> {
+        let Some(kept) = self.record.kept.get(path) else { return Ok(false) };
+        let file = self.checkpoints.join(path);
+        let bytes = disk.stamp(&file)?.bytes;
+        if bytes == kept.stamp.bytes && hash(disk, &file, bytes)? == kept.sha256 {
+            return Ok(false);
+        }
+        put_aside(disk, &self.checkpoints, &self.rolled_back(), path)?;
+        restore(disk, &self.checkpoints, &self.own, path, Some(kept))
+    }
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
