@@ -94,9 +94,10 @@ impl Judge<'_> {
             }
         }
         // A folder with a mark and nothing else, where another one has content: the rest was not written out.
-        let is_folder = |name: &String| !files.contains_key(name);
-        if let Some(newest) = found.newest.as_ref().filter(|newest| is_folder(newest)) {
-            let siblings = without_content.iter().filter(|name| Path::new(name).parent() == Path::new(newest).parent());
+        let kept = self.seal.and_then(|seal| seal.kept.keys().find(|path| checkpoint(path) != path.as_str()));
+        let other = found.newest.clone().or_else(|| kept.map(|path| checkpoint(path).to_owned()));
+        if let Some(other) = other.filter(|name| !files.contains_key(name)) {
+            let siblings = without_content.iter().filter(|name| Path::new(name).parent() == Path::new(&other).parent());
             found.torn.extend(siblings.map(|name| (*name).to_owned()));
         }
         if let Some(seal) = self.seal {

@@ -55,6 +55,16 @@ impl Sealer {
         modified >= kept_at.max() && (has_all || is_quiet)
     }
 
+    /// Removes what a lost instance has left without a record of it.
+    pub(crate) fn forget_unknown(&self, disk: &dyn Disk) -> io::Result<()> {
+        for path in disk.files(&kept_path(&self.own, ""))?.into_keys() {
+            if !self.record.kept.contains_key(&path) {
+                self.forget(disk, &kept_path(&self.own, &path));
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn drop_kept(&mut self, disk: &dyn Disk, path: &str) {
         self.record.kept.remove(path);
         self.forget(disk, &kept_path(&self.own, path));

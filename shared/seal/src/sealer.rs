@@ -128,6 +128,7 @@ impl Sealer {
             }
         }
         self.keep(disk, &files, i64::MIN);
+        self.forget_unknown(disk)?;
         self.record.files = files;
         Ok(())
     }

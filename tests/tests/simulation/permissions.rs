@@ -34,7 +34,10 @@ type Used = BTreeMap<String, BTreeSet<Call>>;
 
 fn look(simulation: &mut Simulation, used: &mut Used) {
     simulation.watch.used = Some(BTreeSet::new());
-    simulation.run().unwrap();
+    simulation.keep_log();
+    let outcome = simulation.run();
+    let attempts = || simulation.log().iter().filter(|line| line.contains("of trial 0:")).cloned().collect::<Vec<_>>();
+    assert_eq!(outcome, Ok(()), "{:#?}", attempts());
     for (function, call) in simulation.watch.used.take().unwrap() {
         used.entry(function).or_default().insert(call);
     }
