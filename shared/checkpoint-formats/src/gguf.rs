@@ -1,5 +1,5 @@
 //! GGUF: metadata, a list of the tensors, and the tensors at offsets from there
-//! (<https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>).
+//! ("GGUF" in the documentation of <https://github.com/ggml-org/ggml>).
 
 use std::io;
 
