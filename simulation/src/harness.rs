@@ -246,7 +246,7 @@ impl Harness {
             | InjectedBug::SealUnwritten
             | InjectedBug::SealAsLast
             | InjectedBug::OverlookHoles
-            | InjectedBug::KeepNoCopies
+            | InjectedBug::KeepNothing
             | InjectedBug::NeverRollBack
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }

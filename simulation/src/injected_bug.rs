@@ -43,8 +43,8 @@ pub enum InjectedBug {
     SealAsLast,
     /// Blocks that were never written go unnoticed.
     OverlookHoles,
-    /// No copies are kept of files that are rewritten in place.
-    KeepNoCopies,
+    /// Nothing is kept of sealed checkpoints.
+    KeepNothing,
     /// A training that fails on its checkpoint ends its trial.
     NeverRollBack,
 }
@@ -72,7 +72,7 @@ impl InjectedBug {
         Self::SealUnwritten,
         Self::SealAsLast,
         Self::OverlookHoles,
-        Self::KeepNoCopies,
+        Self::KeepNothing,
         Self::NeverRollBack,
     ];
 
@@ -95,7 +95,7 @@ impl InjectedBug {
             Self::TakeAllForPassing => &["a refusal that lasts costs a trial that has not trained"],
             Self::TakeAllForLasting | Self::FailWithoutPlace => &["every trial has succeeded"],
             Self::TrustExitCode => &["a trial that has succeeded has trained to its end"],
-            Self::SealUnwritten | Self::KeepNoCopies => {
+            Self::SealUnwritten | Self::KeepNothing => {
                 &["what was sealed is held", "progress is not lost", "every trial has succeeded"]
             }
             Self::SealAsLast => &["no complete checkpoint is put aside"],

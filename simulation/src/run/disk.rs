@@ -23,6 +23,12 @@ impl<'a> SimulatedDisk<'a> {
         Self { files: RefCell::new(files), now_ns, bug }
     }
 
+    /// With the bug planted, nothing is kept of sealed checkpoints.
+    fn check_keeping(&self, to: &Path) -> io::Result<()> {
+        let fails = self.bug == Some(InjectedBug::KeepNothing) && to.starts_with(".spotsweep/kept");
+        if fails { Err(io::Error::other("nothing is kept")) } else { Ok(()) }
+    }
+
     fn file(&self, path: &Path) -> io::Result<File> {
         let found = self.files.borrow().seen().files.get(name(path)).cloned();
         found.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -88,14 +94,13 @@ impl Disk for SimulatedDisk<'_> {
     }
 
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
-        if self.bug == Some(InjectedBug::KeepNoCopies) {
-            return Err(io::Error::other("no copies"));
-        }
+        self.check_keeping(to)?;
         let content = self.file(from)?.bytes;
         self.write(to, &content)
     }
 
     fn hard_link(&self, file: &Path, link: &Path) -> io::Result<()> {
+        self.check_keeping(link)?;
         found(self.files.borrow_mut().hard_link(name(file), name(link)))
     }
 

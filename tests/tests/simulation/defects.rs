@@ -7,7 +7,7 @@ use spotsweep_simulation::scenario::play;
 use spotsweep_simulation::shrink::shrink;
 
 /// Seeds in which each must be found.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 1000;
 
 /// The seeds that find a defect, and what they find.
 fn finding(injected_bug: InjectedBug) -> impl Iterator<Item = (u64, String)> {
