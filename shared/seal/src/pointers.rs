@@ -75,7 +75,7 @@ impl Pointers<'_> {
         }
     }
 
-    /// Whether a file that only a pointer is called like has lost its text.
+    /// Whether a file with the name of a pointer names no checkpoint that is there, and is not as it was sealed.
     fn names_nothing(&self, path: &str, text: &str, present: &BTreeSet<&str>) -> bool {
         let number = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().ok();
         let numbers: BTreeSet<u64> = present.iter().filter_map(|name| number(number_of(name)?)).collect();

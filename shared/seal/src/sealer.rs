@@ -2,7 +2,7 @@
 //!
 //! While the command runs, files that have come to rest are written out and sealed every now
 //! and then; when it has stopped, everything is. The next attempt holds what it finds against the
-//! seal, and puts aside, never away, what is not whole, so that training finds the checkpoint before.
+//! seal, and puts aside what is not whole, so that the training finds the checkpoint before it.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};

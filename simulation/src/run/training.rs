@@ -17,7 +17,7 @@ use self::save::Write;
 /// Steps of an epoch. A checkpoint is named after the steps behind it.
 pub(super) const STEPS: u32 = 10;
 
-/// What a script computes before it can save in answer to a signal, and the end that signals bring.
+/// Exit code of a process that SIGTERM has ended: 128 and the signal's number.
 const SIGTERM_CODE: i32 = 143;
 
 /// One process at work.
