@@ -46,7 +46,7 @@ pub trait Disk {
     /// Renames a file or folder, and creates the folder that it goes to.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Copies a file with its owner, in place of what is there, and creates the folder that it goes to.
+    /// Copies a file with its owner and time, in place of what is there, and creates the folder that it goes to.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Gives a file a further name, and creates the folder of it.
@@ -143,6 +143,7 @@ impl Disk for MountedDisk {
         }
         let found = source.metadata()?;
         target.set_permissions(found.permissions())?;
+        target.set_modified(found.modified()?)?;
         let (user, group) = (std::os::unix::fs::MetadataExt::uid(&found), std::os::unix::fs::MetadataExt::gid(&found));
         fchown(&target, Some(user), Some(group))
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::aside::put_aside;
-use crate::disk::Disk;
+use crate::disk::{Disk, Stamp};
 use crate::files::{has_content, hash, is_log, is_numbered, newest_group};
 use crate::kept::{Kept, kept_path, restore};
 use crate::record::Sealed;
@@ -72,8 +72,11 @@ impl Sealer {
 
     fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) {
         let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
-        let is_renamed = before.is_some_and(|before| before.stamp.inode != sealed.stamp.inode);
-        let is_rewritten = before.is_some_and(|before| before.stamp.inode == sealed.stamp.inode);
+        // A version that the runner has put back has an inode of its own, which the record does not have.
+        let first = self.first.get(path).filter(|first| **first != sealed.stamp);
+        let has_inode = |stamp: &Stamp| stamp.inode == sealed.stamp.inode;
+        let is_rewritten = before.is_some_and(|before| has_inode(&before.stamp)) || first.is_some_and(has_inode);
+        let is_renamed = before.is_some() && !is_rewritten;
         let is_linked = is_renamed || (is_numbered(path) && !is_rewritten);
         let kept = if is_linked { self.link(disk, path, sealed) } else { self.copy(disk, path, sealed) };
         match kept {

@@ -4,15 +4,16 @@
 //! checkpoint stays under a second name (link(2)), which takes up no space. A file that is rewritten in place has no
 //! version before it: of that, a copy is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use spotsweep_checkpoint_formats::may_mix_versions;
 
 use crate::disk::Disk;
-use crate::files::{checkpoint, hash, is_numbered, read_pair};
+use crate::files::{checkpoint, hash, is_numbered, read_pair, walk};
 use crate::record::Sealed;
+use crate::shape::shape;
 
 /// The folder of what is kept.
 const KEPT: &str = "kept";
@@ -22,21 +23,30 @@ const SECTOR: usize = 512;
 /// Files that are kept, by path below `checkpoints/`.
 pub(crate) type Kept = BTreeMap<String, Sealed>;
 
-/// Puts back the kept checkpoint with a number, where the training has removed it or a part of it, and no newer one is
-/// left than `newest`, modified at that time. Its name.
+/// A checkpoint that is back in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Back {
+    pub(crate) name: String,
+    /// Whether a newer one is left, which has fewer files.
+    pub(crate) is_older: bool,
+}
+
+/// Puts back the kept checkpoint with a number, where the training has removed it or a part of it. Not where a newer one
+/// than it is left with files of all its kinds: `newest`, modified at that time.
 pub(crate) fn restore_removed(
     disk: &dyn Disk,
     checkpoints: &Path,
     own: &Path,
     kept: &Kept,
     newest: Option<(&str, i64)>,
-) -> io::Result<Option<String>> {
+) -> io::Result<Option<Back>> {
     let group: Vec<_> = kept.iter().filter(|(path, _)| is_numbered(path)).collect();
     let last = group.iter().max_by_key(|(_, file)| file.stamp.modified_ns);
     let Some((name, modified)) = last.map(|(path, file)| (checkpoint(path), file.stamp.modified_ns)) else {
         return Ok(None);
     };
-    if newest.is_some_and(|(newest, at)| newest != name && at > modified) {
+    let is_older = newest.is_some_and(|(newest, at)| newest != name && at > modified);
+    if is_older && newer_has_all(disk, checkpoints, &group, modified)? {
         return Ok(None);
     }
     let mut is_back = false;
@@ -44,7 +54,17 @@ pub(crate) fn restore_removed(
         let is_there = disk.stamp(&checkpoints.join(path)).is_ok();
         is_back |= !is_there && restore(disk, checkpoints, own, path, Some(sealed))?;
     }
-    Ok(is_back.then(|| name.to_owned()))
+    Ok(is_back.then(|| Back { name: name.to_owned(), is_older }))
+}
+
+/// Whether there are files of all kinds of the kept `group` that are newer. A lost instance may have written out the
+/// removal of a checkpoint, and not all files of the next one. A script that looks for a missing one of them, such as a
+/// mark, takes no notice of the rest.
+fn newer_has_all(disk: &dyn Disk, checkpoints: &Path, group: &[(&String, &Sealed)], modified: i64) -> io::Result<bool> {
+    let files = walk(disk, checkpoints)?;
+    let newer = files.iter().filter(|(path, stamp)| stamp.modified_ns > modified && is_numbered(path));
+    let newer: BTreeSet<String> = newer.map(|(path, _)| shape(path)).collect();
+    Ok(group.iter().all(|(path, _)| newer.contains(&shape(path))))
 }
 
 /// Puts the kept version of `path` in its place, of which `sealed` is the proof. False where there is none.

@@ -71,6 +71,7 @@ impl Sealer {
         self.put_newer_aside(disk, files, newest, before)?;
         let kept = &self.record.kept;
         let back = restore_removed(disk, &self.checkpoints, &self.own, kept, before)?;
+        let back = back.filter(|back| !back.is_older).map(|back| back.name);
         let to = back.or_else(|| before.map(|(name, _)| name.to_owned()));
         if let Some(to) = &to {
             let aside = self.rolled_back();

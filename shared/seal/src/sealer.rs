@@ -83,9 +83,9 @@ impl Sealer {
         let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
         let back = restore_removed(disk, &checkpoints, &own, &kept, last)?;
         let mut newest = newest.map(|(_, name)| name);
-        if let Some(name) = back {
-            say(&format!("checkpoint {name} was removed before a newer one was complete: it is back"));
-            newest = Some(name);
+        if let Some(back) = back {
+            say(&format!("checkpoint {} was removed before a newer one was complete: it is back", back.name));
+            newest = newest.filter(|_| back.is_older).or(Some(back.name));
         }
         if let Some(newest) = newest.as_ref().filter(|_| seal.is_some()) {
             let (checkpoints, own, sealed) = (&*checkpoints, &*own, &judged.sealed);

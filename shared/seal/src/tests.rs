@@ -338,14 +338,47 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
     assert!(fs::read(bench.at("ckpt.pt")).unwrap() == two);
     assert_eq!(bench.resume().1, Found { torn: vec![], ..expected }, "once is enough");
 
+    // The version that is back is rewritten in place like any other.
+    let (mut sealer, _) = bench.resume();
+    let four = zip_of(b"4, longer than two");
+    bench.write("ckpt.pt", &four);
+    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    bench.write("ckpt.pt", &three[..50]);
+    bench.resume();
+    assert!(fs::read(bench.at("ckpt.pt")).unwrap() == four);
+
     // The training fails on a newer version that looks whole.
     bench.resume().0.begin(&MountedDisk).unwrap();
     bench.write("ckpt.pt", &three);
     let (mut sealer, _) = bench.resume();
     let rollback = sealer.roll_back(&MountedDisk, 1).unwrap().unwrap();
     assert_eq!(rollback.to_string(), "ckpt.pt could not be loaded (exit code 1); went back to its last sealed version");
-    assert!(fs::read(bench.at("ckpt.pt")).unwrap() == two);
+    assert!(fs::read(bench.at("ckpt.pt")).unwrap() == four);
     assert_eq!(sealer.roll_back(&MountedDisk, 1).unwrap(), None, "once for a checkpoint");
+}
+
+#[test]
+fn a_removed_checkpoint_is_back_where_the_newer_one_lacks_files() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    for (name, content) in [("step-10/model.zip", &*zip_of(b"1")), ("step-10/COMPLETE", b"")] {
+        bench.write(name, content);
+    }
+    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    let modified = fs::metadata(bench.at("step-10/model.zip")).unwrap().modified().unwrap();
+    // The removal is written out, and the next mark is not.
+    fs::remove_dir_all(bench.at("step-10")).unwrap();
+    bench.write("step-20/model.zip", &zip_of(b"2"));
+    let (_, found) = bench.resume();
+    assert_eq!(found, Found { newest: Some("step-20".into()), ..Found::default() });
+    assert!(bench.at("step-10/COMPLETE").exists() && bench.at("step-20/model.zip").exists());
+    let back = fs::metadata(bench.at("step-10/model.zip")).unwrap().modified().unwrap();
+    assert_eq!(back, modified, "some scripts take the last by its time");
+
+    fs::remove_dir_all(bench.at("step-10")).unwrap();
+    bench.write("step-20/COMPLETE", b"");
+    bench.resume();
+    assert!(!bench.at("step-10").exists(), "the newer one is complete");
 }
 
 #[test]
