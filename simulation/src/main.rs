@@ -39,8 +39,8 @@ struct Arguments {
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Failing seeds that are made small and told as a scenario; the rest are only named.
-const TOLD: u64 = 3;
+/// Failing seeds that are shrunk and printed as a scenario; the rest are only named.
+const MOST_SHRUNK: u64 = 3;
 
 /// What all threads have done.
 #[derive(Default)]
@@ -116,7 +116,7 @@ fn work(arguments: &Arguments, totals: &Totals) -> std::io::Result<()> {
             let before = totals.violations.fetch_add(1, Ordering::Relaxed);
             writeln!(out, "seed {seed}, after {:?}: {problem}", simulation.elapsed())?;
             writeln!(out, "# {:?}", Mixture::of_seed(seed).chaos.habits)?;
-            if let Some(shrunk) = (before < TOLD && !arguments.log).then(|| shrink(seed, None)).flatten() {
+            if let Some(shrunk) = (before < MOST_SHRUNK && !arguments.log).then(|| shrink(seed, None)).flatten() {
                 let Shrunk { problem, strokes, left, scenario } = shrunk;
                 writeln!(out, "# of {strokes} strokes of bad luck {left} are enough: {problem}\n{scenario}")?;
             }

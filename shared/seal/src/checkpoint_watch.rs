@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::disk::{Disk, Stamp};
-use crate::files::{is_log, is_unfinished, newest};
+use crate::files::newest;
+use crate::names::{is_log, is_unfinished};
 
 /// A checkpoint is complete when none of its files is open for writing, and nothing has changed for an eighth of the
 /// time that is left, within these bounds: libraries write a checkpoint file by file, with some computing between them.

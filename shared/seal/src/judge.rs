@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
+use crate::content::{has_content, has_unknown_hole, hash, looks_torn};
 use crate::disk::{Disk, Stamp};
-use crate::files::{
-    checkpoint, file_name, has_content, has_unknown_hole, hash, is_numbered, is_pointer_name, looks_torn,
-};
 use crate::kept::is_mixed;
+use crate::names::{checkpoint, file_name, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
 use crate::shape::shape;
 
@@ -129,7 +128,7 @@ impl Judge<'_> {
             let is_torn = self.is_emptied(path, stamp, shapes)
                 || looks_torn(self.disk, &file, stamp.bytes)?
                 || has_unknown_hole(self.disk, &file)?
-                || is_mixed(self.disk, self.folder, self.own, path)?;
+                || is_mixed(self.disk, self.folder, self.own, path, self.seal.and_then(|seal| seal.kept.get(path)))?;
             Ok(if is_torn { Verdict::Torn } else { Verdict::Later })
         };
         let Some((seal, sealed)) = self.seal.and_then(|seal| Some((seal, seal.files.get(path)?))) else {

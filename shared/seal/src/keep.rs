@@ -5,9 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::aside::put_aside;
+use crate::content::{has_content, hash};
 use crate::disk::{Disk, Stamp};
-use crate::files::{has_content, hash, is_log, is_numbered, newest_group};
+use crate::files::newest_group;
 use crate::kept::{Kept, kept_path, restore};
+use crate::names::{checkpoint, file_name, is_log, is_numbered};
+use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::sealer::Sealer;
 use crate::shape::shape;
@@ -35,11 +38,40 @@ impl Sealer {
                 self.record.kept.insert(path.clone(), sealed.clone());
             }
             // A file that may be incomplete does not replace one that is not.
-            let is_worse = sealed.doubtful && self.record.kept.contains_key(path);
-            if is_wanted && !is_known && !is_worse {
+            let is_worse =
+                || self.record.kept.contains_key(path) && (sealed.doubtful || self.names_nothing(disk, path, files));
+            if is_wanted && !is_known && !is_worse() {
                 self.keep_one(disk, path, sealed);
             }
         }
+    }
+
+    /// Keeps what was found sealed, and what is newer where nothing is kept in its place: whether it is complete shows
+    /// only when the command loads it. So too for texts that name a checkpoint: an instance may be lost before the first
+    /// seal, and in the middle of the next text.
+    pub(crate) fn keep_found(&mut self, disk: &dyn Disk, newest: Option<&str>) -> io::Result<()> {
+        let mut files = self.record.files.clone();
+        let has_group = self.record.kept.keys().any(|path| is_numbered(path));
+        let names: BTreeSet<String> = self.first.keys().map(|path| file_name(checkpoint(path)).to_owned()).collect();
+        let is_pointer = |path: &str| {
+            let text = text(disk, &self.checkpoints.join(path)).filter(|_| !is_numbered(path));
+            text.is_some_and(|text| names_one(&text, &|word| names.contains(word)))
+        };
+        for (path, stamp) in &self.first {
+            if files.get(path).is_some_and(|sealed| sealed.stamp == *stamp) {
+                continue;
+            }
+            let is_kept = if is_numbered(path) { has_group } else { self.record.kept.contains_key(path) };
+            let is_pointer = is_pointer(path);
+            if is_pointer || (!is_kept && newest == Some(checkpoint(path))) {
+                let sealed = self.seal_one(disk, path, *stamp)?;
+                files.extend(sealed.map(|sealed| (path.clone(), Sealed { doubtful: !is_pointer, ..sealed })));
+            }
+        }
+        self.keep(disk, &files, i64::MIN);
+        self.forget_unknown(disk)?;
+        self.record.files = files;
+        Ok(())
     }
 
     /// Whether the checkpoint `group` of `files` takes the place of the one that is kept: it is newer, and complete as
@@ -53,6 +85,23 @@ impl Sealer {
         let is_new = group.iter().any(|path| self.first.get(path) != files.get(path).map(|file| &file.stamp));
         let is_quiet = modified.is_some_and(|modified| now_ns.saturating_sub(modified) > COMPLETE_AFTER_NS) && is_new;
         modified >= kept_at.max() && (has_all || is_quiet)
+    }
+
+    /// Whether the text at `path` names no checkpoint, though its kept version does: its writer has given it up, and it
+    /// is closed. A pointer is written after its checkpoint.
+    fn names_nothing(&self, disk: &dyn Disk, path: &str, files: &Kept) -> bool {
+        let names: BTreeSet<&str> = files.keys().map(|path| file_name(checkpoint(path))).collect();
+        let shapes: BTreeSet<String> = names.iter().map(|name| shape(name)).collect();
+        let before = text(disk, &kept_path(&self.own, path)).filter(|_| !is_numbered(path));
+        before.is_some_and(|before| names_one(&before, &|word| shapes.contains(&shape(word))))
+            && text(disk, &self.checkpoints.join(path))
+                .is_some_and(|now| !names_one(&now, &|word| names.contains(word)))
+    }
+
+    /// Whether a file is empty that had content: its writer has begun, and has given up.
+    pub(crate) fn is_emptied(&self, path: &str, bytes: u64) -> bool {
+        let had_content = |files: &Kept| files.get(path).is_some_and(|file| file.stamp.bytes > 0);
+        bytes == 0 && (had_content(&self.record.files) || had_content(&self.record.kept))
     }
 
     /// Removes what a lost instance has left without a record of it.
@@ -77,7 +126,7 @@ impl Sealer {
         let has_inode = |stamp: &Stamp| stamp.inode == sealed.stamp.inode;
         let is_rewritten = before.is_some_and(|before| has_inode(&before.stamp)) || first.is_some_and(has_inode);
         let is_renamed = before.is_some() && !is_rewritten;
-        let is_linked = is_renamed || (is_numbered(path) && !is_rewritten);
+        let is_linked = is_renamed || (is_numbered(path) && !self.has_room(disk, path, sealed));
         let kept = if is_linked { self.link(disk, path, sealed) } else { self.copy(disk, path, sealed) };
         match kept {
             Ok(true) => {
@@ -102,13 +151,13 @@ impl Sealer {
 
     /// False where there is no room for it, and where the file changes meanwhile.
     fn copy(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> io::Result<bool> {
-        if self.bytes_but(path) + sealed.stamp.bytes > MAX_BYTES {
+        if !self.has_room(disk, path, sealed) {
             let is_gone = |path: &&String| disk.stamp(&self.checkpoints.join(path)).is_err();
             let gone: Vec<String> =
                 self.record.kept.keys().filter(|path| !is_numbered(path)).filter(is_gone).cloned().collect();
             gone.iter().for_each(|path| self.drop_kept(disk, path));
         }
-        if self.bytes_but(path) + sealed.stamp.bytes > MAX_BYTES {
+        if !self.has_room(disk, path, sealed) {
             return Ok(false);
         }
         let (source, target) = (self.checkpoints.join(path), kept_path(&self.own, path));
@@ -122,10 +171,12 @@ impl Sealer {
         self.put(disk, &unfinished, &target)
     }
 
-    /// What all copies take up, but that of `path`.
-    fn bytes_but(&self, path: &str) -> u64 {
-        let others = self.record.kept.iter().filter(|(other, _)| *other != path && !is_numbered(other));
-        others.map(|(_, kept)| kept.stamp.bytes).sum()
+    /// Whether a copy of `path` may be made beside all others.
+    fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
+        let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
+        let is_copy = |path: &str| inode(kept_path(&self.own, path)) != inode(self.checkpoints.join(path));
+        let others = self.record.kept.iter().filter(|(other, _)| *other != path && is_copy(other));
+        others.map(|(_, kept)| kept.stamp.bytes).sum::<u64>() + sealed.stamp.bytes <= MAX_BYTES
     }
 
     fn put(&self, disk: &dyn Disk, unfinished: &Path, target: &Path) -> io::Result<bool> {

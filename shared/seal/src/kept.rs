@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 
 use spotsweep_checkpoint_formats::may_mix_versions;
 
+use crate::content::{hash, read_pair};
 use crate::disk::Disk;
-use crate::files::{checkpoint, hash, is_numbered, read_pair, walk};
+use crate::files::walk;
+use crate::names::{checkpoint, is_numbered};
 use crate::record::Sealed;
 use crate::shape::shape;
 
@@ -27,6 +29,8 @@ pub(crate) type Kept = BTreeMap<String, Sealed>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Back {
     pub(crate) name: String,
+    /// When it was written.
+    pub(crate) modified_ns: i64,
     /// Whether a newer one is left, which has fewer files.
     pub(crate) is_older: bool,
 }
@@ -54,7 +58,7 @@ pub(crate) fn restore_removed(
         let is_there = disk.stamp(&checkpoints.join(path)).is_ok();
         is_back |= !is_there && restore(disk, checkpoints, own, path, Some(sealed))?;
     }
-    Ok(is_back.then(|| Back { name: name.to_owned(), is_older }))
+    Ok(is_back.then(|| Back { name: name.to_owned(), modified_ns: modified, is_older }))
 }
 
 /// Whether there are files of all kinds of the kept `group` that are newer. A lost instance may have written out the
@@ -84,8 +88,15 @@ pub(crate) fn restore(
 }
 
 /// Whether the file at `path` has parts of its kept version in it, or is the beginning of it: sectors that a lost
-/// instance had not written out, or an end. A file that has only grown is not.
-pub(crate) fn is_mixed(disk: &dyn Disk, checkpoints: &Path, own: &Path, path: &str) -> io::Result<bool> {
+/// instance had not written out, or an end. A file that has only grown is not. `sealed` is the proof of the kept version.
+pub(crate) fn is_mixed(
+    disk: &dyn Disk,
+    checkpoints: &Path,
+    own: &Path,
+    path: &str,
+    sealed: Option<&Sealed>,
+) -> io::Result<bool> {
+    let Some(sealed) = sealed else { return Ok(false) };
     let (file, kept) = (checkpoints.join(path), kept_path(own, path));
     let Ok(before) = disk.stamp(&kept) else { return Ok(false) };
     if !may_mix_versions(&file, &|path| disk.open(path))? {
@@ -98,7 +109,8 @@ pub(crate) fn is_mixed(disk: &dyn Disk, checkpoints: &Path, own: &Path, path: &s
             has_other |= now != before;
         }
     })?;
-    Ok(has_same && has_other)
+    // A kept version that is itself overwritten shows nothing.
+    Ok(has_same && has_other && hash(disk, &kept, sealed.stamp.bytes)? == sealed.sha256)
 }
 
 /// Where the kept version of a file lies.

@@ -6,13 +6,16 @@
 mod aside;
 mod at_end;
 mod checkpoint_watch;
+mod content;
 pub mod disk;
 mod files;
 mod judge;
 mod keep;
 mod kept;
+mod names;
 mod pointers;
 mod record;
+mod resume;
 mod rollback;
 mod sealer;
 mod shape;

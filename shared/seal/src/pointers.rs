@@ -7,9 +7,10 @@ use std::io;
 use std::path::Path;
 
 use crate::aside::put_aside;
+use crate::content::{is_small_text, read};
 use crate::disk::Disk;
-use crate::files::{checkpoint, file_name, is_numbered, is_pointer_name, is_small_text, number as number_of, read};
 use crate::kept::{Kept, kept_path, restore};
+use crate::names::{checkpoint, file_name, is_numbered, is_pointer_name, number as number_of};
 use crate::shape::{shape, words};
 
 /// What pointers are made to name, and where they are.
@@ -52,25 +53,23 @@ impl Pointers<'_> {
         is_gone: &dyn Fn(&str) -> bool,
     ) -> io::Result<()> {
         let file = self.checkpoints.join(path);
-        let text = self.text(&file);
-        let names_present = |text: &str| words(text).any(|word| present.contains(word) && is_name(text, word));
-        if names_present(&text) {
+        let now = text(self.disk, &file).unwrap_or_default();
+        let names_present = |text: &str| names_one(text, &|word| present.contains(word));
+        if names_present(&now) {
             return Ok(());
         }
-        let sealed = if self.kept.contains_key(path) { self.text(&kept_path(self.own, path)) } else { String::new() };
+        let sealed = self.kept.get(path).and_then(|_| text(self.disk, &kept_path(self.own, path))).unwrap_or_default();
         if names_present(&sealed) && restore(self.disk, self.checkpoints, self.own, path, self.kept.get(path))? {
             return Ok(());
         }
         let gone = |text: &str| words(text).find(|word| is_gone(word) && is_name(text, word)).map(str::to_owned);
         // The end of the text was not written out.
-        let cut = words(&text).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
-        let named = [&text, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
-        match named.or_else(|| Some((&text, cut?.to_owned()))) {
+        let cut = words(&now).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
+        let named = [&now, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
+        match named.or_else(|| Some((&now, cut?.to_owned()))) {
             Some((text, name)) => self.disk.write(&file, text.replace(&name, file_name(newest)).as_bytes()),
             // A script that finds no pointer starts from its beginning, and fails on one that names nothing.
-            None if self.names_nothing(path, &text, present) => {
-                put_aside(self.disk, self.checkpoints, self.aside, path)
-            }
+            None if self.names_nothing(path, &now, present) => put_aside(self.disk, self.checkpoints, self.aside, path),
             None => Ok(()),
         }
     }
@@ -82,14 +81,21 @@ impl Pointers<'_> {
         let names_one = words(text).any(|word| number(word).is_some_and(|number| numbers.contains(&number)));
         is_pointer_name(path) && !self.sealed.contains_key(path) && !names_one
     }
+}
 
-    fn text(&self, file: &Path) -> String {
-        String::from_utf8(read(self.disk, file).unwrap_or_default()).unwrap_or_default()
-    }
+/// A small text; `None` for all else.
+pub(crate) fn text(disk: &dyn Disk, file: &Path) -> Option<String> {
+    let bytes = disk.stamp(file).ok()?.bytes;
+    is_small_text(disk, file, bytes).then(|| String::from_utf8(read(disk, file).ok()?).ok())?
+}
+
+/// Whether a text names something that `is_checkpoint`.
+pub(crate) fn names_one(text: &str, is_checkpoint: &dyn Fn(&str) -> bool) -> bool {
+    words(text).any(|word| is_checkpoint(word) && is_name(text, word))
 }
 
 /// Whether `word` is the name of a checkpoint in `text`: a bare number only where nothing else is there.
-pub(crate) fn is_name(text: &str, word: &str) -> bool {
+fn is_name(text: &str, word: &str) -> bool {
     let is_number = word.chars().all(|c| c.is_ascii_digit());
     !is_number || text.trim().rsplit('/').next() == Some(word)
 }

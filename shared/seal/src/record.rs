@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use spotsweep_protocol::claim::Seal;
 
 use crate::Say;
+use crate::content::read;
 use crate::disk::{Disk, Stamp};
-use crate::files::{newest, read};
+use crate::files::newest;
 
 const NAME: &str = "seal.json";
 /// Written first, then put in the other's place.

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use spotsweep_protocol::claim::Rollback;
 
 use crate::aside::{TORN, put_aside};
+use crate::content::{has_content, is_small_text};
 use crate::disk::{Disk, Stamp};
-use crate::files::{checkpoint, has_content, is_log, is_small_text, walk, with_its_folder};
+use crate::files::{walk, with_its_folder};
 use crate::judge::newest_first;
 use crate::kept::restore_removed;
+use crate::names::{checkpoint, is_log};
 use crate::pointers::Pointers;
 use crate::sealer::Sealer;
 
@@ -68,11 +70,13 @@ impl Sealer {
     ) -> io::Result<Option<String>> {
         let dropped: Vec<String> = self.record.kept.keys().filter(|path| checkpoint(path) == newest).cloned().collect();
         dropped.iter().for_each(|path| self.drop_kept(disk, path));
-        self.put_newer_aside(disk, files, newest, before)?;
+        put_aside(disk, &self.checkpoints, &self.rolled_back(), with_its_folder(files, newest))?;
         let kept = &self.record.kept;
         let back = restore_removed(disk, &self.checkpoints, &self.own, kept, before)?;
-        let back = back.filter(|back| !back.is_older).map(|back| back.name);
-        let to = back.or_else(|| before.map(|(name, _)| name.to_owned()));
+        let back = back.filter(|back| !back.is_older).map(|back| (back.name, back.modified_ns));
+        let to = back.or_else(|| before.map(|(name, modified)| (name.to_owned(), modified)));
+        self.put_newer_aside(disk, files, newest, to.as_ref().map(|(name, modified)| (name.as_str(), *modified)))?;
+        let to = to.map(|(name, _)| name);
         if let Some(to) = &to {
             let aside = self.rolled_back();
             let (checkpoints, own) = (&*self.checkpoints, &*self.own);
@@ -98,7 +102,7 @@ impl Sealer {
         if with_content.is_empty() { all } else { with_content }
     }
 
-    /// Puts the checkpoint `newest` aside, and what was written after the one `before` it: everything where there is none.
+    /// Puts aside what was written after the checkpoint `before` the `newest` one: everything where there is none.
     fn put_newer_aside(
         &self,
         disk: &dyn Disk,
@@ -108,7 +112,6 @@ impl Sealer {
     ) -> io::Result<()> {
         let aside = self.rolled_back();
         let whole = with_its_folder(files, newest);
-        put_aside(disk, &self.checkpoints, &aside, whole)?;
         for (path, stamp) in files.iter().filter(|(path, _)| !Path::new(path).starts_with(whole)) {
             let is_later = before.is_none_or(|(_, modified)| {
                 let is_text = is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
@@ -119,7 +122,8 @@ impl Sealer {
             }
         }
         // The other names of the checkpoint's one file.
-        let Some((before, _)) = before.filter(|(before, _)| files.contains_key(*before)) else { return Ok(()) };
+        let is_file = |path: &str| files.contains_key(path) || self.record.kept.contains_key(path);
+        let Some((before, _)) = before.filter(|(before, _)| is_file(before)) else { return Ok(()) };
         let alias = |(path, stamp): &(&String, &Stamp)| {
             files.get(newest).is_some_and(|file| file.inode == stamp.inode) && path.as_str() != newest
         };

@@ -11,6 +11,7 @@ use spotsweep_world::ebs::{FileSystem, View};
 
 use super::{Agent, Doing, Next, PAUSE, REFUSED, Run};
 use crate::injected_bug::InjectedBug;
+use crate::run::Habits;
 use crate::run::Simulation;
 use crate::run::disk::SimulatedDisk;
 use crate::run::training::load::{self, Start};
@@ -56,7 +57,10 @@ impl Simulation {
         let (sealer, found) = resumed.map_err(|error| format!("the workspace cannot be judged: {error}"))?;
         self.harness.cloud.world().set_mounted(&volume, true);
         let after = self.with_files(agent, &volume, |files| files.seen().clone())?;
-        self.note(agent, &format!("mounts {volume} with {}: {found:?}", listing(&before)));
+        self.note(
+            agent,
+            &format!("mounts {volume} with {}: {found:?}", listing(&self.chaos.habits, agent.trial.index, &before)),
+        );
         self.watch.mounted(&agent.trial, &agent.job, attempt);
         self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after);
         agent.doing = Doing::Mounting { volume, found, sealer };
@@ -166,7 +170,10 @@ impl Simulation {
             Doing::Training(run) | Doing::Stopping(run, _) => self.harness.cloud.world().files_of_volume(&run.volume),
             _other => Default::default(),
         };
-        self.note(agent, &format!("is killed; written out: {}", listing(files.written())));
+        self.note(
+            agent,
+            &format!("is killed; written out: {}", listing(&self.chaos.habits, agent.trial.index, files.written())),
+        );
     }
 
     /// Seals everything, unmounts, and leaves the trial to the next attempt.
@@ -199,10 +206,16 @@ impl Simulation {
     }
 }
 
-/// The files of a volume, for the log.
-fn listing(view: &View) -> String {
-    let shown = view.files.iter().filter(|(path, _)| !path.ends_with("seal.json"));
-    let shown =
-        shown.map(|(path, file)| format!("{path} {}{}", file.bytes.len(), if file.has_hole { " holes" } else { "" }));
-    shown.collect::<Vec<_>>().join(", ")
+/// The files of a volume with their bytes and the step that they hold, for the log.
+fn listing(habits: &Habits, trial: u32, view: &View) -> String {
+    let shown = view.files.iter().filter(|(path, _)| !path.ends_with("seal.json")).map(|(path, file)| {
+        let hole = if file.has_hole { " with holes" } else { "" };
+        let step = match load::content_of(habits, trial, path, file) {
+            Some(loaded) if loaded.is_intact => format!(" of step {}", loaded.step),
+            Some(loaded) => format!(" of step {}, mixed", loaded.step),
+            None => String::new(),
+        };
+        format!("{path} {}{hole}{step}", file.bytes.len())
+    });
+    shown.collect::<Vec<_>>().join("; ")
 }

@@ -1,6 +1,6 @@
 //! What a script finds at its start.
 
-use spotsweep_world::ebs::View;
+use spotsweep_world::ebs::{File, View};
 
 use super::content::{Loaded, decode};
 use super::habits::{Format, Habits, Layout};
@@ -73,18 +73,22 @@ fn folder(habits: &Habits, trial: u32, view: &View, step: u32) -> Option<Loaded>
     Some(Loaded { step, is_intact })
 }
 
+/// What a file of this name holds, wherever it lies.
+pub(in crate::run) fn content_of(habits: &Habits, trial: u32, path: &str, file: &File) -> Option<Loaded> {
+    let part = (0..PARTS).find(|number| path.ends_with(&part_name(*number, habits.format))).unwrap_or(0);
+    decode(habits.format, &file.bytes, trial, part)
+}
+
 /// The newest step of which a whole checkpoint is `within` a folder.
 pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, within: &str) -> Option<u32> {
-    let intact = |(path, file): (&String, &spotsweep_world::ebs::File)| {
-        let number = (0..PARTS).find(|number| path.ends_with(&part_name(*number, habits.format))).unwrap_or(0);
-        let loaded = decode(habits.format, &file.bytes, trial, number).filter(|loaded| loaded.is_intact)?;
+    let intact = |(path, file): (&String, &File)| {
+        let loaded = content_of(habits, trial, path, file).filter(|loaded| loaded.is_intact)?;
         let is_folder = matches!(habits.layout, Layout::Folder | Layout::Marked);
         let whole = || folder(habits, trial, view, loaded.step).is_some_and(|loaded| loaded.is_intact);
         let is_whole = !is_folder || !path.starts_with(CHECKPOINTS) || whole();
         is_whole.then_some(loaded.step)
     };
-    let counts =
-        |(path, _): &(&String, &spotsweep_world::ebs::File)| path.starts_with(within) && !path.ends_with(".tmp");
+    let counts = |(path, _): &(&String, &File)| path.starts_with(within) && !path.ends_with(".tmp");
     view.files.iter().filter(counts).filter_map(intact).max()
 }
 

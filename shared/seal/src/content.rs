@@ -1,0 +1,124 @@
+//! Reads files, and says what is in them.
+
+use std::io;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use spotsweep_checkpoint_formats::{Completeness, completeness_by};
+
+use crate::disk::Disk;
+use crate::names::is_log;
+
+const READ_BYTES: usize = 1024 * 1024;
+/// Endings of the names of files that hold weights or a state, and are never empty.
+const WEIGHTS: [&str; 15] = [
+    "bin",
+    "ckpt",
+    "h5",
+    "hdf5",
+    "joblib",
+    "keras",
+    "msgpack",
+    "npy",
+    "npz",
+    "onnx",
+    "pickle",
+    "pkl",
+    "pt",
+    "pth",
+    "safetensors",
+];
+/// The longest pointer file: it names a checkpoint, or holds a counter.
+const SMALL_BYTES: u64 = 16 * 1024;
+
+/// Whether a file holds a state, other than marks, pointers and logs. `name` is its path below the folder of checkpoints.
+pub(crate) fn has_content(disk: &dyn Disk, path: &Path, name: &str, bytes: u64) -> bool {
+    bytes > 0 && !is_log(name) && !is_small_text(disk, path, bytes)
+}
+
+/// Whether a file is a mark or a pointer: empty, or a short text. One that cannot be read is none.
+pub(crate) fn is_small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
+    bytes <= SMALL_BYTES
+        && read(disk, path).is_ok_and(|content| !content.contains(&0) && std::str::from_utf8(&content).is_ok())
+}
+
+/// All of a small file.
+pub(crate) fn read(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    read_pieces(disk, path, u64::MAX, |piece| content.extend_from_slice(piece))?;
+    Ok(content)
+}
+
+/// Reads two files side by side, piece by piece, up to the end of the shorter one.
+pub(crate) fn read_pair(
+    disk: &dyn Disk,
+    one: &Path,
+    other: &Path,
+    mut take: impl FnMut(&[u8], &[u8]),
+) -> io::Result<()> {
+    let other = disk.open(other)?;
+    let mut buffer = vec![0; READ_BYTES];
+    let mut offset = 0;
+    read_pieces(disk, one, other.bytes()?, |piece| {
+        let mut filled = 0;
+        while filled < piece.len() {
+            match other.read_at(&mut buffer[filled..piece.len()], offset + filled as u64) {
+                Ok(0) | Err(_) => break,
+                Ok(count) => filled += count,
+            }
+        }
+        take(&piece[..filled], &buffer[..filled]);
+        offset += piece.len() as u64;
+    })
+}
+
+/// Reads the first `bytes` of a file piece by piece.
+fn read_pieces(disk: &dyn Disk, path: &Path, bytes: u64, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    let content = disk.open(path)?;
+    let mut buffer = vec![0; READ_BYTES];
+    let mut offset = 0;
+    while offset < bytes {
+        let most = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(READ_BYTES);
+        let count = content.read_at(&mut buffer[..most], offset)?;
+        if count == 0 {
+            break;
+        }
+        take(&buffer[..count]);
+        offset += count as u64;
+    }
+    Ok(())
+}
+
+/// SHA-256 of the first `bytes` of a file, in hexadecimal digits.
+pub(crate) fn hash(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    read_pieces(disk, path, bytes, |piece| hasher.update(piece))?;
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether an unsealed file is incomplete by its format, or holds nothing although weights belong into it. A file that
+/// is gone is not.
+pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<bool> {
+    if bytes == 0 {
+        // An empty file of another name is a mark that its folder is complete.
+        let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        return Ok(WEIGHTS.contains(&ending.as_str()));
+    }
+    match completeness_by(path, &|path| disk.open(path)) {
+        Ok(found) => Ok(found == Completeness::Torn),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a file is complete, as its format says.
+pub(crate) fn is_whole(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
+    Ok(completeness_by(path, &|path| disk.open(path))? == Completeness::Whole)
+}
+
+/// Whether a file of a format that is not known has blocks that were never written. Some files are sparse by design:
+/// those are sealed as they are.
+pub(crate) fn has_unknown_hole(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
+    let is_unknown = completeness_by(path, &|path| disk.open(path))? == Completeness::Unknown;
+    Ok(is_unknown && disk.open(path)?.has_hole())
+}

@@ -1,0 +1,134 @@
+//! What the next attempt makes of a workspace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use spotsweep_protocol::claim::Found;
+
+use crate::aside::{TORN, put_aside};
+use crate::content::has_content;
+use crate::disk::{Disk, Stamp};
+use crate::files::{unfinished_folders, walk, with_its_folder};
+use crate::judge::{Judge, Judgement};
+use crate::kept::{Kept, restore, restore_removed};
+use crate::names::{checkpoint, has_unfinished_part, is_numbered};
+use crate::pointers::Pointers;
+use crate::record::Record;
+use crate::sealer::Sealer;
+use crate::shape::shape;
+use crate::{CHECKPOINTS, OWN, Say};
+
+impl Sealer {
+    /// Holds the checkpoints on a mounted workspace against the seal of the attempt before, puts
+    /// aside what is torn, and seals what is left for this `attempt`, which is about to write.
+    ///
+    /// `point` is where the workspace is mounted. `is_disk` says whether it is a volume, and not a plain folder.
+    ///
+    /// # Errors
+    /// Where the workspace cannot be read or written.
+    pub fn resume(disk: &dyn Disk, point: &Path, attempt: u32, is_disk: bool, say: Say) -> io::Result<(Self, Found)> {
+        let (checkpoints, own) = (point.join(CHECKPOINTS), point.join(OWN));
+        let seal = Record::read(disk, &own, say)?;
+        let mut files = disk.files(&checkpoints)?;
+        let unfinished = unfinished_folders(&files);
+        files.retain(|path, _| !has_unfinished_part(path));
+        let judge = Judge { disk, folder: &checkpoints, own: &own, seal: seal.as_ref(), same_inodes: is_disk };
+        let judged = judge.judge(&files, &unfinished)?;
+        remove_empty(disk, &checkpoints, &files)?;
+        let kept = seal.as_ref().map(|seal| seal.kept.clone()).unwrap_or_default();
+        let aside = own.join(TORN).join(attempt.to_string());
+        let workspace =
+            Workspace { disk, checkpoints: &checkpoints, own: &own, kept: &kept, files: &files, aside, say };
+        let newest = workspace.put_right(&judged, seal.is_some())?;
+        if is_disk {
+            disk.sync_all(point)?;
+        }
+        let found = Found { formatted: false, newest, torn: judged.torn, missing: judged.missing };
+        let first = walk(disk, &checkpoints)?;
+        let resumed = attempt > 1 && found.newest.is_some() && seal.as_ref().is_some_and(|seal| seal.trained);
+        let mut sealed = judged.sealed;
+        // What was sealed as something else stays said until it is sealed again.
+        let stale = seal.iter().flat_map(|seal| &seal.files).filter(|(path, _)| first.contains_key(*path));
+        for (path, before) in stale {
+            sealed.entry(path.clone()).or_insert_with(|| before.clone());
+        }
+        let is_sealed = seal.is_some();
+        // No longer the last word: the command may change what is sealed.
+        let record = Record { attempt, last: false, files: sealed, kept, ..seal.unwrap_or_default() };
+        let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed };
+        if is_sealed {
+            sealer.keep_found(disk, found.newest.as_deref())?;
+            sealer.record.write(disk, &sealer.own)?;
+        }
+        Ok((sealer, found))
+    }
+}
+
+/// A workspace that was judged.
+struct Workspace<'a> {
+    disk: &'a dyn Disk,
+    checkpoints: &'a Path,
+    own: &'a Path,
+    kept: &'a Kept,
+    /// What lay there when it was judged.
+    files: &'a BTreeMap<String, Stamp>,
+    /// Where torn checkpoints go.
+    aside: PathBuf,
+    say: Say,
+}
+
+/// A checkpoint and when it was written.
+type Written = (Option<i64>, String);
+
+impl Workspace<'_> {
+    /// Puts torn checkpoints aside, and kept ones in the places of what is torn or gone. The newest one then.
+    fn put_right(&self, judged: &Judgement, is_sealed: bool) -> io::Result<Option<String>> {
+        let (newest, of_text) = self.put_torn_aside(judged)?;
+        let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
+        let back = restore_removed(self.disk, self.checkpoints, self.own, self.kept, last)?;
+        let mut newest = newest.map(|(_, name)| name);
+        if let Some(back) = back {
+            (self.say)(&format!("checkpoint {} was removed before a newer one was complete: it is back", back.name));
+            newest = newest.filter(|_| back.is_older).or(Some(back.name));
+        }
+        if let Some(newest) = newest.as_ref().filter(|_| is_sealed) {
+            let Self { disk, checkpoints, own, kept, ref aside, .. } = *self;
+            Pointers { disk, checkpoints, own, kept, sealed: &judged.sealed, aside }.repair(newest)?;
+        }
+        Ok(newest.or(of_text.map(|(_, name)| name)))
+    }
+
+    /// The newest checkpoint after that, and the newest of text.
+    fn put_torn_aside(&self, judged: &Judgement) -> io::Result<(Option<Written>, Option<Written>)> {
+        let modified = |name: &String| {
+            let members = self.files.iter().filter(|(path, _)| checkpoint(path) == name);
+            members.map(|(_, stamp)| stamp.modified_ns).max()
+        };
+        let at = |name: &String| (modified(name), name.clone());
+        let (mut newest, mut of_text) = (judged.newest.as_ref().map(at), judged.of_text.as_ref().map(at));
+        for name in &judged.torn {
+            put_aside(self.disk, self.checkpoints, &self.aside, with_its_folder(self.files, name))?;
+            let Some(sealed) = self.kept.get(name) else { continue };
+            if restore(self.disk, self.checkpoints, self.own, name, Some(sealed))? {
+                (self.say)(&format!("checkpoint {name} is rewritten in place: its last sealed version is back"));
+                let has_content = has_content(self.disk, &self.checkpoints.join(name), name, sealed.stamp.bytes);
+                let slot = if has_content { &mut newest } else { &mut of_text };
+                *slot = slot.take().max(Some((Some(sealed.stamp.modified_ns), name.clone())));
+            }
+        }
+        Ok((newest, of_text))
+    }
+}
+
+/// Removes checkpoint folders in which nothing is, where others of their kind have files: a script takes the newest one.
+fn remove_empty(disk: &dyn Disk, checkpoints: &Path, files: &BTreeMap<String, Stamp>) -> io::Result<()> {
+    let folders: BTreeSet<String> =
+        files.keys().flat_map(|path| path.match_indices('/').map(|(end, _)| &path[..end])).map(shape).collect();
+    for folder in disk.empty_folders(checkpoints)? {
+        if is_numbered(&folder) && folders.contains(&shape(&folder)) {
+            disk.remove_folder(&checkpoints.join(folder))?;
+        }
+    }
+    Ok(())
+}
