@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use spotsweep_checkpoint_formats::{Completeness, completeness_by};
 
 use crate::disk::Disk;
-use crate::names::is_log;
+use crate::names::{is_log, is_pointer_name};
 
 const READ_BYTES: usize = 1024 * 1024;
 /// Endings of the names of files that hold weights or a state, and are never empty.
@@ -96,13 +96,13 @@ pub(crate) fn hash(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<Strin
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether an unsealed file is incomplete by its format, or holds nothing although weights belong into it. A file that
+/// Whether an unsealed file is incomplete by its format, or holds nothing although weights or a name belong into it. A file that
 /// is gone is not.
 pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         // An empty file of another name is a mark that its folder is complete.
         let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        return Ok(WEIGHTS.contains(&ending.as_str()));
+        return Ok(WEIGHTS.contains(&ending.as_str()) || is_pointer_name(&path.to_string_lossy()));
     }
     match completeness_by(path, &|path| disk.open(path)) {
         Ok(found) => Ok(found == Completeness::Torn),

@@ -128,7 +128,7 @@ impl Judge<'_> {
             let is_torn = self.is_emptied(path, stamp, shapes)
                 || looks_torn(self.disk, &file, stamp.bytes)?
                 || has_unknown_hole(self.disk, &file)?
-                || is_mixed(self.disk, self.folder, self.own, path, self.seal.and_then(|seal| seal.kept.get(path)))?;
+                || is_mixed(self.disk, self.folder, self.own, path, self.seal)?;
             Ok(if is_torn { Verdict::Torn } else { Verdict::Later })
         };
         let Some((seal, sealed)) = self.seal.and_then(|seal| Some((seal, seal.files.get(path)?))) else {

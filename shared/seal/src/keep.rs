@@ -8,7 +8,7 @@ use crate::aside::put_aside;
 use crate::content::{has_content, hash};
 use crate::disk::{Disk, Stamp};
 use crate::files::newest_group;
-use crate::kept::{Kept, kept_path, restore};
+use crate::kept::{Kept, kept_path, may_mix, restore, unfinished};
 use crate::names::{checkpoint, file_name, is_log, is_numbered};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
@@ -48,7 +48,7 @@ impl Sealer {
 
     /// Keeps what was found sealed, and what is newer where nothing is kept in its place: whether it is complete shows
     /// only when the command loads it. So too for texts that name a checkpoint: an instance may be lost before the first
-    /// seal, and in the middle of the next text.
+    /// seal, and in the middle of the next text. What is newer than the version that is kept of it is on record.
     pub(crate) fn keep_found(&mut self, disk: &dyn Disk, newest: Option<&str>) -> io::Result<()> {
         let mut files = self.record.files.clone();
         let has_group = self.record.kept.keys().any(|path| is_numbered(path));
@@ -61,9 +61,11 @@ impl Sealer {
             if files.get(path).is_some_and(|sealed| sealed.stamp == *stamp) {
                 continue;
             }
-            let is_kept = if is_numbered(path) { has_group } else { self.record.kept.contains_key(path) };
             let is_pointer = is_pointer(path);
-            if is_pointer || (!is_kept && newest == Some(checkpoint(path))) {
+            let is_newest = newest == Some(checkpoint(path));
+            let is_kept = if is_numbered(path) { has_group } else { self.record.kept.contains_key(path) };
+            let is_wanted = !is_kept || (!is_numbered(path) && may_mix(disk, &self.checkpoints.join(path))?);
+            if is_pointer || (is_newest && is_wanted) {
                 let sealed = self.seal_one(disk, path, *stamp)?;
                 files.extend(sealed.map(|sealed| (path.clone(), Sealed { doubtful: !is_pointer, ..sealed })));
             }
@@ -209,10 +211,4 @@ impl Sealer {
         put_aside(disk, &self.checkpoints, &self.rolled_back(), path)?;
         restore(disk, &self.checkpoints, &self.own, path, Some(kept))
     }
-}
-
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
 }

@@ -1,8 +1,8 @@
 //! What the runner keeps of sealed checkpoints, in `.spotsweep/kept/`, until it has sealed newer ones.
 //!
-//! A training removes its older checkpoints, and may do so before the newer one is written out. So the newest sealed
-//! checkpoint stays under a second name (link(2)), which takes up no space. A file that is rewritten in place has no
-//! version before it: of that, a copy is kept.
+//! A training removes its older checkpoints, or writes over them, and may do so before the newer one is written out. So
+//! the newest sealed checkpoint is copied, up to a bound. Beyond it, files with a number stay under a second name
+//! (link(2)), which takes up no space.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,7 +14,7 @@ use crate::content::{hash, read_pair};
 use crate::disk::Disk;
 use crate::files::walk;
 use crate::names::{checkpoint, is_numbered};
-use crate::record::Sealed;
+use crate::record::{Record, Sealed};
 use crate::shape::shape;
 
 /// The folder of what is kept.
@@ -88,21 +88,29 @@ pub(crate) fn restore(
 }
 
 /// Whether the file at `path` has parts of its kept version in it, or is the beginning of it: sectors that a lost
-/// instance had not written out, or an end. A file that has only grown is not. `sealed` is the proof of the kept version.
+/// instance had not written out, or an end. A file that has only grown is not. The same may be where it was written over
+/// a version of which nothing is kept, as `record` says.
 pub(crate) fn is_mixed(
     disk: &dyn Disk,
     checkpoints: &Path,
     own: &Path,
     path: &str,
-    sealed: Option<&Sealed>,
+    record: Option<&Record>,
 ) -> io::Result<bool> {
-    let Some(sealed) = sealed else { return Ok(false) };
     let (file, kept) = (checkpoints.join(path), kept_path(own, path));
+    let Some((record, sealed)) = record.and_then(|record| Some((record, record.kept.get(path)?))) else {
+        return Ok(false);
+    };
     let Ok(before) = disk.stamp(&kept) else { return Ok(false) };
-    if !may_mix_versions(&file, &|path| disk.open(path))? {
+    if !may_mix(disk, &file)? {
         return Ok(false);
     }
-    let (mut has_same, mut has_other) = (false, disk.stamp(&file)?.bytes < before.bytes);
+    let now = disk.stamp(&file)?;
+    let unkept = record.files.get(path).filter(|begun| begun.doubtful && begun.sha256 != sealed.sha256);
+    if unkept.is_some_and(|begun| begun.stamp != now && begun.stamp.inode == now.inode) {
+        return Ok(true);
+    }
+    let (mut has_same, mut has_other) = (false, now.bytes < before.bytes);
     read_pair(disk, &file, &kept, |now, before| {
         for (now, before) in now.chunks(SECTOR).zip(before.chunks(SECTOR)) {
             has_same |= now == before;
@@ -113,7 +121,19 @@ pub(crate) fn is_mixed(
     Ok(has_same && has_other && hash(disk, &kept, sealed.stamp.bytes)? == sealed.sha256)
 }
 
+/// Whether bytes of two versions may lie in the file at `path`, without its format showing it.
+pub(crate) fn may_mix(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
+    may_mix_versions(path, &|path| disk.open(path))
+}
+
 /// Where the kept version of a file lies.
 pub(crate) fn kept_path(own: &Path, path: &str) -> PathBuf {
     own.join(KEPT).join(path)
+}
+
+/// The name under which the runner writes what it then renames to `path`.
+pub(crate) fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
 }

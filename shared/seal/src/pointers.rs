@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::aside::put_aside;
 use crate::content::{is_small_text, read};
 use crate::disk::Disk;
-use crate::kept::{Kept, kept_path, restore};
+use crate::kept::{Kept, kept_path, restore, unfinished};
 use crate::names::{checkpoint, file_name, is_numbered, is_pointer_name, number as number_of};
 use crate::shape::{shape, words};
 
@@ -67,11 +67,21 @@ impl Pointers<'_> {
         let cut = words(&now).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
         let named = [&now, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
         match named.or_else(|| Some((&now, cut?.to_owned()))) {
-            Some((text, name)) => self.disk.write(&file, text.replace(&name, file_name(newest)).as_bytes()),
+            Some((text, name)) => self.replace(&file, &text.replace(&name, file_name(newest))),
             // A script that finds no pointer starts from its beginning, and fails on one that names nothing.
             None if self.names_nothing(path, &now, present) => put_aside(self.disk, self.checkpoints, self.aside, path),
             None => Ok(()),
         }
+    }
+
+    /// Puts a new text in the place of `file`, whose owner it keeps. A file that is written over may end up as neither
+    /// the old nor the new one, and may look as it did: times are no finer than the kernel's tick.
+    fn replace(&self, file: &Path, text: &str) -> io::Result<()> {
+        let unfinished = unfinished(file);
+        self.disk.copy(file, &unfinished)?;
+        self.disk.write(&unfinished, text.as_bytes())?;
+        self.disk.sync(&unfinished)?;
+        self.disk.rename(&unfinished, file)
     }
 
     /// Whether a file with the name of a pointer names no checkpoint that is there, and is not as it was sealed.

@@ -40,6 +40,10 @@ impl Sealer {
         let Some((newest, members)) = checkpoints.first() else { return Ok(None) };
         let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
         let mut failed = ((*newest).to_owned(), modified(members).unwrap_or(i64::MIN));
+        // It was written since: the training has got past the ones before.
+        if self.record.failed.iter().all(|(_, at)| failed.1 > *at) {
+            self.record.failed.clear();
+        }
         if self.record.failed.len() >= MOST || self.record.failed.contains(&failed) {
             return Ok(None);
         }

@@ -162,7 +162,7 @@ impl Sealer {
         let is_torn = is_pointer_name(path)
             || has_lost_all(path, stamp.bytes)
             || looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)?;
-        Ok(is_torn || is_mixed(disk, &self.checkpoints, &self.own, path, self.record.kept.get(path))?)
+        Ok(is_torn || is_mixed(disk, &self.checkpoints, &self.own, path, Some(&self.record))?)
     }
 
     /// Takes a last seal back, where somebody may still write.

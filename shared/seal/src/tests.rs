@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, FileTimes, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -355,6 +356,55 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
     assert_eq!(rollback.to_string(), "ckpt.pt could not be loaded (exit code 1); went back to its last sealed version");
     assert!(fs::read(bench.at("ckpt.pt")).unwrap() == four);
     assert_eq!(sealer.roll_back(&MountedDisk, 1).unwrap(), None, "once for a checkpoint");
+}
+
+#[test]
+fn a_checkpoint_that_is_written_again_under_its_name_goes_back_to_its_last_sealed_version() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    let whole = zip_of(b"epoch 3");
+    bench.write("epoch_3.pt", &whole);
+    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    // At the stop signal, for too long.
+    bench.write("epoch_3.pt", &whole[..20]);
+    let (_, found) = bench.resume();
+    let name = "epoch_3.pt".to_owned();
+    assert_eq!(found, Found { newest: Some(name.clone()), torn: vec![name], ..Found::default() });
+    assert!(fs::read(bench.at("epoch_3.pt")).unwrap() == whole);
+}
+
+#[test]
+fn a_checkpoint_that_is_too_large_for_a_copy_is_kept_under_a_second_name() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    let large = (1 << 30) + 1;
+    for (name, bytes, links) in [("step-1.bin", 9, Some(1)), ("step-2.bin", large, Some(2)), ("model.bin", large, None)]
+    {
+        bench.write(name, b"");
+        OpenOptions::new().write(true).open(bench.at(name)).unwrap().set_len(bytes).unwrap();
+        bench.touch(name);
+        assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+        let kept = bench.folder.path().join(OWN).join("kept").join(name);
+        assert_eq!(fs::metadata(kept).ok().map(|kept| kept.nlink()), links, "{name}");
+    }
+}
+
+#[test]
+fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
+    for given_up in ["", "step-", "step-0000"] {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        bench.write("step-000010.pt", &zip_of(b"1"));
+        bench.write("latest", b"step-000010.pt");
+        assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+        // The handler closes it in the middle, and begins another save, which is too slow.
+        bench.write("latest", given_up.as_bytes());
+        sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap();
+        sealer.finish(&MountedDisk, &AtEnd::new(BTreeSet::new(), NOW, true), &IN_TIME).unwrap();
+        let (_, found) = bench.resume();
+        assert_eq!(found.newest.as_deref(), Some("step-000010.pt"), "{given_up:?}");
+        assert_eq!(fs::read(bench.at("latest")).unwrap(), b"step-000010.pt", "{given_up:?}");
+    }
 }
 
 #[test]

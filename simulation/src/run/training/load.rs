@@ -7,7 +7,7 @@ use super::habits::{Format, Habits, Layout};
 
 /// Where checkpoints lie.
 pub(in crate::run) const CHECKPOINTS: &str = "checkpoints/";
-pub(super) const MARK: &str = "COMPLETE";
+const MARK: &str = "COMPLETE";
 pub(super) const LATEST: &str = "checkpoints/latest";
 pub(super) const LINK: &str = "checkpoints/last";
 /// Files of a checkpoint folder.
@@ -84,7 +84,9 @@ pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, wit
     let intact = |(path, file): (&String, &File)| {
         let loaded = content_of(habits, trial, path, file).filter(|loaded| loaded.is_intact)?;
         let is_folder = matches!(habits.layout, Layout::Folder | Layout::Marked);
-        let whole = || folder(habits, trial, view, loaded.step).is_some_and(|loaded| loaded.is_intact);
+        let is_marked = || view.files.contains_key(&mark(loaded.step));
+        let has_mark = || habits.layout != Layout::Marked || is_marked();
+        let whole = || has_mark() && folder(habits, trial, view, loaded.step).is_some_and(|loaded| loaded.is_intact);
         let is_whole = !is_folder || !path.starts_with(CHECKPOINTS) || whole();
         is_whole.then_some(loaded.step)
     };
@@ -112,6 +114,10 @@ pub(super) fn single(format: Format) -> String {
 
 pub(super) fn part(step: u32, number: u32, format: Format) -> String {
     format!("{CHECKPOINTS}{}/{}", stem(step), part_name(number, format))
+}
+
+pub(super) fn mark(step: u32) -> String {
+    format!("{CHECKPOINTS}{}/{MARK}", stem(step))
 }
 
 fn part_name(number: u32, format: Format) -> String {

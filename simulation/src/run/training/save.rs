@@ -4,7 +4,7 @@ use spotsweep_world::ebs::{FileSystem, Opened};
 
 use super::content::encode;
 use super::habits::{Habits, Layout, Replacing};
-use super::load::{self, CHECKPOINTS, LATEST, LINK, MARK, PARTS, part, single, stem, step_of};
+use super::load::{self, LATEST, LINK, PARTS, mark, part, single, step_of};
 
 /// Pieces in which a file's content is written.
 const PIECES: usize = 3;
@@ -23,7 +23,6 @@ pub(super) enum Write {
 /// All writes of the checkpoint of `trial` after `step`, in their order. Then old checkpoints are removed from `files`.
 pub(super) fn writes(habits: &Habits, trial: u32, step: u32, files: &FileSystem) -> Vec<Write> {
     let mut writes = Vec::new();
-    let name = format!("{CHECKPOINTS}{}", stem(step));
     let mut file = |path: String, part: u32| {
         let content = encode(habits.format, trial, step, part);
         put(habits.replacing, &path, &content, &mut writes);
@@ -36,7 +35,7 @@ pub(super) fn writes(habits: &Habits, trial: u32, step: u32, files: &FileSystem)
         }
     }
     match habits.layout {
-        Layout::Marked => writes.extend([Write::Open(format!("{name}/{MARK}"), Opened::Truncated), Write::Close]),
+        Layout::Marked => writes.extend([Write::Open(mark(step), Opened::Truncated), Write::Close]),
         Layout::Pointer => put(Replacing::Truncates, LATEST, load::file(step, habits.format).as_bytes(), &mut writes),
         Layout::Link => writes.push(Write::Link(LINK.to_owned(), load::file(step, habits.format))),
         Layout::Numbered | Layout::Single | Layout::Folder => {}
