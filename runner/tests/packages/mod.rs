@@ -135,7 +135,6 @@ async fn run(python: &str, case: Case, when: When) -> Option<String> {
 }
 
 const ALL: &[When] = &[When::Noticed, When::LostBetween, When::LostWithin];
-const BETWEEN: &[When] = &[When::Noticed, When::LostBetween];
 const NOTICED: &[When] = &[When::Noticed];
 
 const TRAINER: Case = Case {
@@ -145,7 +144,7 @@ const TRAINER: Case = Case {
     last: "checkpoint-40/trainer_state.json",
     next: "checkpoint-60",
     goes_further: true,
-    whens: BETWEEN,
+    whens: ALL,
 };
 const ACCELERATE: Case = Case {
     words: &["accelerated.py"],

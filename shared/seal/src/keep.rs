@@ -8,7 +8,7 @@ use crate::aside::put_aside;
 use crate::content::{has_content, hash};
 use crate::disk::{Disk, Stamp};
 use crate::files::newest_group;
-use crate::kept::{Kept, kept_path, may_mix, restore, unfinished};
+use crate::kept::{Kept, begun_path, kept_path, may_mix, restore, unfinished, versions};
 use crate::names::{checkpoint, file_name, is_log, is_numbered};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
@@ -48,9 +48,9 @@ impl Sealer {
 
     /// Keeps what was found sealed, and what is newer where nothing is kept in its place: whether it is complete shows
     /// only when the command loads it. So too for texts that name a checkpoint: an instance may be lost before the first
-    /// seal, and in the middle of the next text. What is newer than the version that is kept of it is on record.
+    /// seal, and in the middle of the next text.
     pub(crate) fn keep_found(&mut self, disk: &dyn Disk, newest: Option<&str>) -> io::Result<()> {
-        let mut files = self.record.files.clone();
+        let (mut files, mut begun) = (self.record.files.clone(), Kept::new());
         let has_group = self.record.kept.keys().any(|path| is_numbered(path));
         let names: BTreeSet<String> = self.first.keys().map(|path| file_name(checkpoint(path)).to_owned()).collect();
         let is_pointer = |path: &str| {
@@ -64,16 +64,39 @@ impl Sealer {
             let is_pointer = is_pointer(path);
             let is_newest = newest == Some(checkpoint(path));
             let is_kept = if is_numbered(path) { has_group } else { self.record.kept.contains_key(path) };
-            let is_wanted = !is_kept || (!is_numbered(path) && may_mix(disk, &self.checkpoints.join(path))?);
-            if is_pointer || (is_newest && is_wanted) {
+            if is_pointer || (is_newest && !is_kept) {
                 let sealed = self.seal_one(disk, path, *stamp)?;
                 files.extend(sealed.map(|sealed| (path.clone(), Sealed { doubtful: !is_pointer, ..sealed })));
+            } else if is_newest && !is_numbered(path) && may_mix(disk, &self.checkpoints.join(path))? {
+                begun.extend(self.seal_one(disk, path, *stamp)?.map(|sealed| (path.clone(), sealed)));
             }
         }
         self.keep(disk, &files, i64::MIN);
+        self.keep_begun(disk, begun);
         self.forget_unknown(disk)?;
         self.record.files = files;
         Ok(())
+    }
+
+    /// Keeps versions that the training is about to start from and to write over, while older ones stay kept: their
+    /// format shows neither that they are complete, nor that two of them are mixed.
+    fn keep_begun(&mut self, disk: &dyn Disk, begun: Kept) {
+        let before = std::mem::take(&mut self.record.begun);
+        for (path, sealed) in begun {
+            let is_known = before.get(&path).is_some_and(|before| before.sha256 == sealed.sha256);
+            let kept = if is_known { Ok(true) } else { self.copy(disk, &path, &sealed, &begun_path(&self.own, &path)) };
+            if self.is_kept(&path, kept) {
+                self.record.begun.insert(path, sealed);
+            }
+        }
+    }
+
+    /// Whether a version of `path` is kept; says why not.
+    fn is_kept(&self, path: &str, kept: io::Result<bool>) -> bool {
+        kept.unwrap_or_else(|error| {
+            (self.say)(&format!("the sealed version of {path} is not kept: {error}"));
+            false
+        })
     }
 
     /// Whether the checkpoint `group` of `files` takes the place of the one that is kept: it is newer, and complete as
@@ -108,9 +131,11 @@ impl Sealer {
 
     /// Removes what a lost instance has left without a record of it.
     pub(crate) fn forget_unknown(&self, disk: &dyn Disk) -> io::Result<()> {
-        for path in disk.files(&kept_path(&self.own, ""))?.into_keys() {
-            if !self.record.kept.contains_key(&path) {
-                self.forget(disk, &kept_path(&self.own, &path));
+        for (folder, known) in
+            [(kept_path(&self.own, ""), &self.record.kept), (begun_path(&self.own, ""), &self.record.begun)]
+        {
+            for path in disk.files(&folder)?.into_keys().filter(|path| !known.contains_key(path)) {
+                self.forget(disk, &folder.join(path));
             }
         }
         Ok(())
@@ -121,6 +146,12 @@ impl Sealer {
         self.forget(disk, &kept_path(&self.own, path));
     }
 
+    fn drop_begun(&mut self, disk: &dyn Disk, path: &str) {
+        if self.record.begun.remove(path).is_some() {
+            self.forget(disk, &begun_path(&self.own, path));
+        }
+    }
+
     fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) {
         let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
         // A version that the runner has put back has an inode of its own, which the record does not have.
@@ -129,30 +160,28 @@ impl Sealer {
         let is_rewritten = before.is_some_and(|before| has_inode(&before.stamp)) || first.is_some_and(has_inode);
         let is_renamed = before.is_some() && !is_rewritten;
         let is_linked = is_renamed || (is_numbered(path) && !self.has_room(disk, path, sealed));
-        let kept = if is_linked { self.link(disk, path, sealed) } else { self.copy(disk, path, sealed) };
-        match kept {
-            Ok(true) => {
-                self.record.kept.insert(path.to_owned(), sealed.clone());
-            }
-            Ok(false) => {}
-            Err(error) => (self.say)(&format!("the sealed version of {path} is not kept: {error}")),
+        let target = kept_path(&self.own, path);
+        let kept =
+            if is_linked { self.link(disk, path, sealed, &target) } else { self.copy(disk, path, sealed, &target) };
+        if self.is_kept(path, kept) {
+            self.record.kept.insert(path.to_owned(), sealed.clone());
+            self.drop_begun(disk, path);
         }
     }
 
     /// False where the file has changed.
-    fn link(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> io::Result<bool> {
+    fn link(&self, disk: &dyn Disk, path: &str, sealed: &Sealed, target: &Path) -> io::Result<bool> {
         if disk.stamp(&self.checkpoints.join(path))? != sealed.stamp {
             return Ok(false);
         }
-        let target = kept_path(&self.own, path);
-        let unfinished = unfinished(&target);
+        let unfinished = unfinished(target);
         self.forget(disk, &unfinished);
         disk.hard_link(&self.checkpoints.join(path), &unfinished)?;
-        self.put(disk, &unfinished, &target)
+        self.put(disk, &unfinished, target)
     }
 
     /// False where there is no room for it, and where the file changes meanwhile.
-    fn copy(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> io::Result<bool> {
+    fn copy(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed, target: &Path) -> io::Result<bool> {
         if !self.has_room(disk, path, sealed) {
             let is_gone = |path: &&String| disk.stamp(&self.checkpoints.join(path)).is_err();
             let gone: Vec<String> =
@@ -162,15 +191,14 @@ impl Sealer {
         if !self.has_room(disk, path, sealed) {
             return Ok(false);
         }
-        let (source, target) = (self.checkpoints.join(path), kept_path(&self.own, path));
-        let unfinished = unfinished(&target);
+        let (source, unfinished) = (self.checkpoints.join(path), unfinished(target));
         self.forget(disk, &unfinished);
         disk.copy(&source, &unfinished)?;
         if disk.stamp(&source)? != sealed.stamp {
             disk.remove_file(&unfinished)?;
             return Ok(false);
         }
-        self.put(disk, &unfinished, &target)
+        self.put(disk, &unfinished, target)
     }
 
     /// Whether a copy of `path` may be made beside all others.
@@ -178,7 +206,8 @@ impl Sealer {
         let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
         let is_copy = |path: &str| inode(kept_path(&self.own, path)) != inode(self.checkpoints.join(path));
         let others = self.record.kept.iter().filter(|(other, _)| *other != path && is_copy(other));
-        others.map(|(_, kept)| kept.stamp.bytes).sum::<u64>() + sealed.stamp.bytes <= MAX_BYTES
+        let all = others.map(|(_, kept)| kept).chain(self.record.begun.values());
+        all.map(|kept| kept.stamp.bytes).sum::<u64>() + sealed.stamp.bytes <= MAX_BYTES
     }
 
     fn put(&self, disk: &dyn Disk, unfinished: &Path, target: &Path) -> io::Result<bool> {
@@ -199,16 +228,20 @@ impl Sealer {
         }
     }
 
-    /// Puts the kept version of `path` in the place of the newer one, which goes aside. False where there is none, or
-    /// where both are the same.
+    /// Puts the newest version of `path` that the runner has, and that differs, in the place of the file, which goes aside.
+    /// False where there is none.
     pub(crate) fn replace_with_kept(&self, disk: &dyn Disk, path: &str) -> io::Result<bool> {
-        let Some(kept) = self.record.kept.get(path) else { return Ok(false) };
-        let file = self.checkpoints.join(path);
-        let bytes = disk.stamp(&file)?.bytes;
-        if bytes == kept.stamp.bytes && hash(disk, &file, bytes)? == kept.sha256 {
+        let (file, versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
+        if versions.is_empty() {
             return Ok(false);
         }
-        put_aside(disk, &self.checkpoints, &self.rolled_back(), path)?;
-        restore(disk, &self.checkpoints, &self.own, path, Some(kept))
+        let now = hash(disk, &file, disk.stamp(&file)?.bytes)?;
+        for (version, sealed) in versions {
+            if sealed.sha256 != now {
+                put_aside(disk, &self.checkpoints, &self.rolled_back(), path)?;
+                return restore(disk, &version, &file, sealed);
+            }
+        }
+        Ok(false)
     }
 }

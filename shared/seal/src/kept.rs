@@ -19,6 +19,9 @@ use crate::shape::shape;
 
 /// The folder of what is kept.
 const KEPT: &str = "kept";
+/// The folder of versions that an attempt began with, though they were not sealed. Only of formats that do not show
+/// whether a file mixes two versions.
+const BEGUN: &str = "begun";
 /// The smallest part of a file that a device writes as a whole or not at all.
 const SECTOR: usize = 512;
 
@@ -56,7 +59,7 @@ pub(crate) fn restore_removed(
     let mut is_back = false;
     for (path, sealed) in &group {
         let is_there = disk.stamp(&checkpoints.join(path)).is_ok();
-        is_back |= !is_there && restore(disk, checkpoints, own, path, Some(sealed))?;
+        is_back |= !is_there && restore(disk, &kept_path(own, path), &checkpoints.join(path), sealed)?;
     }
     Ok(is_back.then(|| Back { name: name.to_owned(), modified_ns: modified, is_older }))
 }
@@ -71,25 +74,28 @@ fn newer_has_all(disk: &dyn Disk, checkpoints: &Path, group: &[(&String, &Sealed
     Ok(group.iter().all(|(path, _)| newer.contains(&shape(path))))
 }
 
-/// Puts the kept version of `path` in its place, of which `sealed` is the proof. False where there is none.
-pub(crate) fn restore(
-    disk: &dyn Disk,
-    checkpoints: &Path,
-    own: &Path,
-    path: &str,
-    sealed: Option<&Sealed>,
-) -> io::Result<bool> {
-    let (source, target) = (kept_path(own, path), checkpoints.join(path));
-    let Some(sealed) = sealed else { return Ok(false) };
-    if disk.stamp(&source).is_err() || hash(disk, &source, sealed.stamp.bytes)? != sealed.sha256 {
-        return Ok(false);
+/// Copies `source` to `target`, if it is what `sealed` proves.
+pub(crate) fn restore(disk: &dyn Disk, source: &Path, target: &Path, sealed: &Sealed) -> io::Result<bool> {
+    let is_intact = is_intact(disk, source, sealed)?;
+    if is_intact {
+        disk.copy(source, target)?;
     }
-    disk.copy(&source, &target).map(|()| true)
+    Ok(is_intact)
 }
 
-/// Whether the file at `path` has parts of its kept version in it, or is the beginning of it: sectors that a lost
-/// instance had not written out, or an end. A file that has only grown is not. The same may be where it was written over
-/// a version of which nothing is kept, as `record` says.
+fn is_intact(disk: &dyn Disk, file: &Path, sealed: &Sealed) -> io::Result<bool> {
+    Ok(disk.stamp(file).is_ok() && hash(disk, file, sealed.stamp.bytes)? == sealed.sha256)
+}
+
+/// The versions of the file at `path` that the runner has, newest first.
+pub(crate) fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(PathBuf, &'a Sealed)> {
+    let begun = record.begun.get(path).map(|sealed| (begun_path(own, path), sealed));
+    let kept = record.kept.get(path).map(|sealed| (kept_path(own, path), sealed));
+    begun.into_iter().chain(kept).collect()
+}
+
+/// Whether the file at `path` has parts of an earlier version in it, or is the beginning of it: sectors that a lost
+/// instance had not written out, or an end. A file that has only grown is not.
 pub(crate) fn is_mixed(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -97,28 +103,31 @@ pub(crate) fn is_mixed(
     path: &str,
     record: Option<&Record>,
 ) -> io::Result<bool> {
-    let (file, kept) = (checkpoints.join(path), kept_path(own, path));
-    let Some((record, sealed)) = record.and_then(|record| Some((record, record.kept.get(path)?))) else {
-        return Ok(false);
-    };
-    let Ok(before) = disk.stamp(&kept) else { return Ok(false) };
-    if !may_mix(disk, &file)? {
+    let file = checkpoints.join(path);
+    let versions = record.map(|record| versions(record, own, path)).unwrap_or_default();
+    if versions.is_empty() || !may_mix(disk, &file)? {
         return Ok(false);
     }
-    let now = disk.stamp(&file)?;
-    let unkept = record.files.get(path).filter(|begun| begun.doubtful && begun.sha256 != sealed.sha256);
-    if unkept.is_some_and(|begun| begun.stamp != now && begun.stamp.inode == now.inode) {
-        return Ok(true);
+    for (version, sealed) in versions {
+        // A version that is itself overwritten shows nothing.
+        if shares_sectors(disk, &file, &version)? && is_intact(disk, &version, sealed)? {
+            return Ok(true);
+        }
     }
-    let (mut has_same, mut has_other) = (false, now.bytes < before.bytes);
-    read_pair(disk, &file, &kept, |now, before| {
+    Ok(false)
+}
+
+/// Whether some parts of a file are those of `version`, and others are not.
+fn shares_sectors(disk: &dyn Disk, file: &Path, version: &Path) -> io::Result<bool> {
+    let Ok(before) = disk.stamp(version) else { return Ok(false) };
+    let (mut has_same, mut has_other) = (false, disk.stamp(file)?.bytes < before.bytes);
+    read_pair(disk, file, version, |now, before| {
         for (now, before) in now.chunks(SECTOR).zip(before.chunks(SECTOR)) {
             has_same |= now == before;
             has_other |= now != before;
         }
     })?;
-    // A kept version that is itself overwritten shows nothing.
-    Ok(has_same && has_other && hash(disk, &kept, sealed.stamp.bytes)? == sealed.sha256)
+    Ok(has_same && has_other)
 }
 
 /// Whether bytes of two versions may lie in the file at `path`, without its format showing it.
@@ -129,6 +138,11 @@ pub(crate) fn may_mix(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
 /// Where the kept version of a file lies.
 pub(crate) fn kept_path(own: &Path, path: &str) -> PathBuf {
     own.join(KEPT).join(path)
+}
+
+/// Where the version of a file lies that an attempt began with.
+pub(crate) fn begun_path(own: &Path, path: &str) -> PathBuf {
+    own.join(BEGUN).join(path)
 }
 
 /// The name under which the runner writes what it then renames to `path`.

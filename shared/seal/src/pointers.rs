@@ -59,7 +59,9 @@ impl Pointers<'_> {
             return Ok(());
         }
         let sealed = self.kept.get(path).and_then(|_| text(self.disk, &kept_path(self.own, path))).unwrap_or_default();
-        if names_present(&sealed) && restore(self.disk, self.checkpoints, self.own, path, self.kept.get(path))? {
+        if let Some(kept) = self.kept.get(path).filter(|_| names_present(&sealed))
+            && restore(self.disk, &kept_path(self.own, path), &file, kept)?
+        {
             return Ok(());
         }
         let gone = |text: &str| words(text).find(|word| is_gone(word) && is_name(text, word)).map(str::to_owned);

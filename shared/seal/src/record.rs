@@ -32,6 +32,9 @@ pub(crate) struct Record {
     /// Copies in `.spotsweep/kept/`, by path below `checkpoints/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) kept: BTreeMap<String, Sealed>,
+    /// The same in `.spotsweep/begun/`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) begun: BTreeMap<String, Sealed>,
     /// The checkpoints that the training failed on since it last made progress: their names, and when they were
     /// modified, in nanoseconds since 1970.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -11,7 +11,7 @@ use crate::content::has_content;
 use crate::disk::{Disk, Stamp};
 use crate::files::{unfinished_folders, walk, with_its_folder};
 use crate::judge::{Judge, Judgement};
-use crate::kept::{Kept, restore, restore_removed};
+use crate::kept::{restore, restore_removed, versions};
 use crate::names::{checkpoint, has_unfinished_part, is_numbered};
 use crate::pointers::Pointers;
 use crate::record::Record;
@@ -36,26 +36,25 @@ impl Sealer {
         let judge = Judge { disk, folder: &checkpoints, own: &own, seal: seal.as_ref(), same_inodes: is_disk };
         let judged = judge.judge(&files, &unfinished)?;
         remove_empty(disk, &checkpoints, &files)?;
-        let kept = seal.as_ref().map(|seal| seal.kept.clone()).unwrap_or_default();
+        let is_sealed = seal.is_some();
+        let seal = seal.unwrap_or_default();
         let aside = own.join(TORN).join(attempt.to_string());
         let workspace =
-            Workspace { disk, checkpoints: &checkpoints, own: &own, kept: &kept, files: &files, aside, say };
-        let newest = workspace.put_right(&judged, seal.is_some())?;
+            Workspace { disk, checkpoints: &checkpoints, own: &own, seal: &seal, files: &files, aside, say };
+        let newest = workspace.put_right(&judged, is_sealed)?;
         if is_disk {
             disk.sync_all(point)?;
         }
         let found = Found { formatted: false, newest, torn: judged.torn, missing: judged.missing };
         let first = walk(disk, &checkpoints)?;
-        let resumed = attempt > 1 && found.newest.is_some() && seal.as_ref().is_some_and(|seal| seal.trained);
+        let resumed = attempt > 1 && found.newest.is_some() && seal.trained;
         let mut sealed = judged.sealed;
         // What was sealed as something else stays said until it is sealed again.
-        let stale = seal.iter().flat_map(|seal| &seal.files).filter(|(path, _)| first.contains_key(*path));
-        for (path, before) in stale {
+        for (path, before) in seal.files.iter().filter(|(path, _)| first.contains_key(*path)) {
             sealed.entry(path.clone()).or_insert_with(|| before.clone());
         }
-        let is_sealed = seal.is_some();
         // No longer the last word: the command may change what is sealed.
-        let record = Record { attempt, last: false, files: sealed, kept, ..seal.unwrap_or_default() };
+        let record = Record { attempt, last: false, files: sealed, ..seal };
         let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed };
         if is_sealed {
             sealer.keep_found(disk, found.newest.as_deref())?;
@@ -70,7 +69,7 @@ struct Workspace<'a> {
     disk: &'a dyn Disk,
     checkpoints: &'a Path,
     own: &'a Path,
-    kept: &'a Kept,
+    seal: &'a Record,
     /// What lay there when it was judged.
     files: &'a BTreeMap<String, Stamp>,
     /// Where torn checkpoints go.
@@ -86,15 +85,15 @@ impl Workspace<'_> {
     fn put_right(&self, judged: &Judgement, is_sealed: bool) -> io::Result<Option<String>> {
         let (newest, of_text) = self.put_torn_aside(judged)?;
         let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
-        let back = restore_removed(self.disk, self.checkpoints, self.own, self.kept, last)?;
+        let back = restore_removed(self.disk, self.checkpoints, self.own, &self.seal.kept, last)?;
         let mut newest = newest.map(|(_, name)| name);
         if let Some(back) = back {
             (self.say)(&format!("checkpoint {} was removed before a newer one was complete: it is back", back.name));
             newest = newest.filter(|_| back.is_older).or(Some(back.name));
         }
         if let Some(newest) = newest.as_ref().filter(|_| is_sealed) {
-            let Self { disk, checkpoints, own, kept, ref aside, .. } = *self;
-            Pointers { disk, checkpoints, own, kept, sealed: &judged.sealed, aside }.repair(newest)?;
+            let Self { disk, checkpoints, own, seal, ref aside, .. } = *self;
+            Pointers { disk, checkpoints, own, kept: &seal.kept, sealed: &judged.sealed, aside }.repair(newest)?;
         }
         Ok(newest.or(of_text.map(|(_, name)| name)))
     }
@@ -109,12 +108,15 @@ impl Workspace<'_> {
         let (mut newest, mut of_text) = (judged.newest.as_ref().map(at), judged.of_text.as_ref().map(at));
         for name in &judged.torn {
             put_aside(self.disk, self.checkpoints, &self.aside, with_its_folder(self.files, name))?;
-            let Some(sealed) = self.kept.get(name) else { continue };
-            if restore(self.disk, self.checkpoints, self.own, name, Some(sealed))? {
-                (self.say)(&format!("checkpoint {name} is rewritten in place: its last sealed version is back"));
-                let has_content = has_content(self.disk, &self.checkpoints.join(name), name, sealed.stamp.bytes);
-                let slot = if has_content { &mut newest } else { &mut of_text };
-                *slot = slot.take().max(Some((Some(sealed.stamp.modified_ns), name.clone())));
+            let file = self.checkpoints.join(name);
+            for (version, sealed) in versions(self.seal, self.own, name) {
+                if restore(self.disk, &version, &file, sealed)? {
+                    (self.say)(&format!("checkpoint {name} is rewritten in place: its last complete version is back"));
+                    let has_content = has_content(self.disk, &file, name, sealed.stamp.bytes);
+                    let slot = if has_content { &mut newest } else { &mut of_text };
+                    *slot = slot.take().max(Some((Some(sealed.stamp.modified_ns), name.clone())));
+                    break;
+                }
             }
         }
         Ok((newest, of_text))
