@@ -19,6 +19,7 @@ mod killed;
 mod network;
 mod scene;
 mod services;
+mod trees;
 mod volume;
 
 use serde_json::{Value, json};

@@ -18,8 +18,8 @@ use crate::network::Network;
 use crate::services::{CREDENTIALS, Services};
 use crate::volume::Volume;
 
-/// The training's command, as a W&B config has it.
-const COMMAND: [&str; 5] = ["spotsweep-runner", "--", "python3", "/train.py", "${args}"];
+/// The training's command, as a W&B config has it, unless a test has another one.
+const COMMAND: &[&str] = &["python3", "/train.py", "${args}"];
 /// What is shorter than on AWS.
 const PAUSES: [(&str, &str); 3] =
     [("SPOTSWEEP_REPORT_SECONDS", "0.1"), ("SPOTSWEEP_SEAL_SECONDS", "0.2"), ("SPOTSWEEP_IMDS_POLL_SECONDS", "0.1")];
@@ -29,6 +29,7 @@ pub(crate) struct Scene {
     pub(crate) volume: Volume,
     pub(crate) services: Services,
     pub(crate) gpus: Gpus,
+    pub(crate) command: &'static [&'static str],
     network: Network,
     name: String,
     image: &'static Path,
@@ -49,7 +50,7 @@ impl Scene {
         let volume = Volume::create(folder.path(), format!("vol-{:08x}{number:02x}", std::process::id()));
         let services = Services::start(&network, folder.path(), &volume.id, parameters);
         let gpus = Gpus::make(folder.path(), 1000 + std::process::id() % 4096 * 64 + number * 2);
-        Some(Self { volume, services, gpus, network, name, image, folder })
+        Some(Self { volume, services, gpus, command: COMMAND, network, name, image, folder })
     }
 
     /// Starts the container of an attempt, with more binds than a job has.
@@ -74,7 +75,7 @@ impl Scene {
             driver: &self.gpus.driver,
             environment: environment(attempt),
             binds,
-            command: &COMMAND,
+            command: &[&["spotsweep-runner", "--"], self.command].concat(),
         })
     }
 

@@ -57,10 +57,12 @@ def surroundings():
     }
 
 
-signal.signal(signal.SIGTERM, stop)
+handles = parameters.get("handles") != "no"
+if handles:
+    signal.signal(signal.SIGTERM, stop)
 print("surroundings " + json.dumps(surroundings()))
-# A worker that leaves the session, keeps the volume busy and does not end by itself.
-subprocess.Popen(["sleep", "600"], cwd=checkpoints, start_new_session=True)
+# A worker that leaves the session, keeps the volume busy, not the output, and does not end by itself.
+subprocess.Popen(["sleep", "600"], cwd=checkpoints, start_new_session=True, stdout=subprocess.DEVNULL)
 found = sorted(checkpoints.glob("step-*"))
 state = json.loads(found[-1].read_text()) if found else {"step": 0, "sum": 0}
 print(f"starting after step {state['step']}")
@@ -71,9 +73,11 @@ while state["step"] < steps:
         time.sleep(int(parameters["linger"]))
         # As Megatron-LM's loop does: it proves nothing about the training's end.
         sys.exit(0)
-    if state["step"] == waits:
+    if state["step"] == waits and handles:
         time.sleep(0.02)
         continue
+    if waits and state["step"] >= waits:
+        time.sleep(0.5)
     state = {"step": state["step"] + 1, "sum": state["sum"] + state["step"] + 1}
     print(f"step={state['step']} sum={state['sum']}")
     if state["step"] % 10 == 0:
