@@ -38,6 +38,7 @@ mod user;
 mod view;
 mod workplace;
 mod workspace;
+mod writeback;
 
 use std::process::ExitCode;
 

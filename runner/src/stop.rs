@@ -17,6 +17,8 @@ const AFTER_SIGNAL: Duration = Duration::from_secs(30);
 const GRACE_AFTER_SIGNAL: Duration = Duration::from_secs(20);
 /// The least that is taken to be left after a notice.
 const LEAST: Duration = Duration::from_secs(1);
+/// The most that is set aside of a notice for sealing, unmounting and the release. Writing out comes on top.
+const CLOSING: Duration = Duration::from_secs(12);
 
 /// Why the command is stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +46,12 @@ impl Stop {
         Self::after_signal(Cause::Fenced(reason), config.stop_signal, config)
     }
 
+    /// Whether it takes all that is left of the grace, after `elapsed` of it, to write out what the kernel still holds.
+    /// Not in the first half of the grace: what the kernel holds may be another program's, and it may become faster.
+    pub(crate) fn is_last_moment(&self, elapsed: Duration, writing: Duration) -> bool {
+        elapsed >= self.grace / 2 && writing >= self.grace.saturating_sub(elapsed)
+    }
+
     /// Nobody says how much time there is: the configured grace, and as much as usual after it.
     fn after_signal(cause: Cause, signal: Signal, config: &Config) -> Self {
         let grace = config.grace.unwrap_or(GRACE_AFTER_SIGNAL);
@@ -51,14 +59,14 @@ impl Stop {
         Self { cause, signal, grace, deadline }
     }
 
-    /// The last quarter of the time left is for writing out, sealing, unmounting and telling; the rest is the
-    /// command's, as a large checkpoint takes longer to write than anything else: 10 GiB on gp3 82 s.
+    /// The end of the time left is for sealing, unmounting and the release; the rest is the command's, as a large
+    /// checkpoint takes longer to write than anything else: 10 GiB on gp3 82 s.
     fn notice(notice: Interruption, config: &Config) -> Self {
         let left = Duration::try_from(notice.at.duration_since(Timestamp::now())).unwrap_or_default().max(LEAST);
         Self {
             cause: Cause::Interrupted(format!("EC2 takes this instance at {}", notice.at)),
             signal: config.stop_signal,
-            grace: config.grace.unwrap_or(left).min(left * 3 / 4),
+            grace: config.grace.unwrap_or(left).min(left - CLOSING.min(left / 4)),
             deadline: Instant::now() + left,
         }
     }
@@ -81,5 +89,23 @@ pub(crate) async fn interruption(signals: &mut Signals, notices: Option<&mut Not
             Stop::after_signal(cause, passed_on, config)
         }
         notice = noticed => Stop::notice(notice, config),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_written_ends_the_grace_early_but_not_before_its_half() {
+        let cause = Cause::Interrupted("a notice".to_owned());
+        let grace = Duration::from_secs(100);
+        let stop = Stop { cause, signal: Signal::TERM, grace, deadline: Instant::now() + grace };
+        for (elapsed, writing, expected) in
+            [(99, 0, false), (60, 39, false), (60, 40, true), (49, 500, false), (50, 50, true)]
+        {
+            let found = stop.is_last_moment(Duration::from_secs(elapsed), Duration::from_secs(writing));
+            assert_eq!(found, expected, "{elapsed} {writing}");
+        }
     }
 }

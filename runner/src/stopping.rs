@@ -17,6 +17,7 @@ use crate::log::say;
 use crate::processes::{self, Id, Process};
 use crate::stop::Stop;
 use crate::stop_targets::targets;
+use crate::writeback::{Counters, Writeback};
 
 /// How often the processes and the checkpoints are looked at.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
@@ -43,6 +44,7 @@ pub(crate) struct Stopping<'a> {
     only_shells: bool,
     /// Absent where there is no checkpoint to wait for.
     watch: Option<CheckpointWatch>,
+    writeback: Writeback,
     /// What was open for writing at the last look at which anything lived.
     open: BTreeSet<PathBuf>,
 }
@@ -58,6 +60,7 @@ impl<'a> Stopping<'a> {
             signalled: BTreeSet::new(),
             only_shells: true,
             watch,
+            writeback: Writeback::new(),
             open: BTreeSet::new(),
         }
     }
@@ -86,14 +89,25 @@ impl<'a> Stopping<'a> {
         if has_ended && self.signalled.iter().all(|id| !processes::lives(*id)) {
             return Step::Ended;
         }
-        if self.started.elapsed() >= self.stop.grace {
+        let elapsed = self.started.elapsed();
+        if elapsed >= self.stop.grace {
             say("the grace is over: killing the command");
+            return Step::Kill;
+        }
+        if self.stop.is_last_moment(elapsed, self.writing(elapsed)) {
+            say("what is not yet written to the volume takes all the time that is left: killing the command");
             return Step::Kill;
         }
         if self.signalled.is_empty() || self.only_shells {
             return self.after_checkpoint();
         }
         Step::Wait
+    }
+
+    /// How long it takes to write out what the kernel holds. Without a workspace, nothing of it matters.
+    fn writing(&mut self, elapsed: Duration) -> Duration {
+        let counters = self.watch.as_ref().and_then(|_| Counters::now());
+        counters.map(|counters| self.writeback.time(elapsed, counters)).unwrap_or_default()
     }
 
     /// Nothing handles the signal.

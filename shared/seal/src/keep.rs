@@ -28,7 +28,9 @@ impl Sealer {
             files.iter().filter(|(path, file)| has_content(disk, &self.checkpoints.join(path), path, file.stamp.bytes));
         let group = newest_group(content.map(|(path, file)| (path.as_str(), file.stamp)), files.keys());
         let replaces = self.replaces(&group, files, now_ns);
-        let stays = |path: &String| !is_numbered(path) || !replaces || group.contains(path);
+        // A part of a checkpoint that the training has removed is still one of it.
+        let is_of_group = |path: &String| group.iter().any(|member| checkpoint(member) == checkpoint(path));
+        let stays = |path: &String| !is_numbered(path) || !replaces || is_of_group(path);
         let dropped: Vec<String> = self.record.kept.keys().filter(|path| !stays(path)).cloned().collect();
         dropped.iter().for_each(|path| self.drop_kept(disk, path));
         for (path, sealed) in files {
@@ -58,7 +60,11 @@ impl Sealer {
             text.is_some_and(|text| names_one(&text, &|word| names.contains(word)))
         };
         for (path, stamp) in &self.first {
-            if files.get(path).is_some_and(|sealed| sealed.stamp == *stamp) {
+            if let Some(sealed) = files.get(path).filter(|sealed| sealed.stamp == *stamp) {
+                let differs = self.record.kept.get(path).is_some_and(|kept| kept.sha256 != sealed.sha256);
+                if sealed.doubtful && differs && !is_numbered(path) && may_mix(disk, &self.checkpoints.join(path))? {
+                    begun.insert(path.clone(), sealed.clone());
+                }
                 continue;
             }
             let is_pointer = is_pointer(path);
@@ -154,11 +160,10 @@ impl Sealer {
 
     fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) {
         let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
-        // A version that the runner has put back has an inode of its own, which the record does not have.
-        let first = self.first.get(path).filter(|first| **first != sealed.stamp);
-        let has_inode = |stamp: &Stamp| stamp.inode == sealed.stamp.inode;
-        let is_rewritten = before.is_some_and(|before| has_inode(&before.stamp)) || first.is_some_and(has_inode);
-        let is_renamed = before.is_some() && !is_rewritten;
+        // What the runner itself has put in place has an inode of its own, which the record does not have.
+        let is_other = |stamp: &Stamp| stamp.inode != sealed.stamp.inode;
+        let is_renamed =
+            before.is_some_and(|before| is_other(&before.stamp)) && self.first.get(path).is_none_or(is_other);
         let is_linked = is_renamed || (is_numbered(path) && !self.has_room(disk, path, sealed));
         let target = kept_path(&self.own, path);
         let kept =

@@ -13,9 +13,10 @@ use crate::disk::{Disk, Stamp};
 use crate::files::{walk, with_its_folder};
 use crate::judge::newest_first;
 use crate::kept::restore_removed;
-use crate::names::{checkpoint, is_log};
+use crate::names::{checkpoint, is_log, number};
 use crate::pointers::Pointers;
 use crate::sealer::Sealer;
+use crate::shape::shape;
 
 /// A trial whose training fails on so many checkpoints in a row fails with the training's own reason.
 const MOST: usize = 3;
@@ -37,7 +38,8 @@ impl Sealer {
         }
         let files = walk(disk, &self.checkpoints)?;
         let checkpoints = self.checkpoints_of(disk, &files);
-        let Some((newest, members)) = checkpoints.first() else { return Ok(None) };
+        let Some(place) = self.blamed(&files, &checkpoints) else { return Ok(None) };
+        let (newest, members) = &checkpoints[place];
         let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
         let mut failed = ((*newest).to_owned(), modified(members).unwrap_or(i64::MIN));
         // It was written since: the training has got past the ones before.
@@ -54,7 +56,8 @@ impl Sealer {
             }
             Some("its last sealed version".to_owned())
         } else {
-            let before = checkpoints.iter().find(|(_, others)| modified(others) < modified(members));
+            let others = checkpoints.iter().filter(|(name, _)| name != newest);
+            let before = others.clone().find(|(_, others)| place > 0 || modified(others) < modified(members));
             let before = before.map(|(name, members)| (*name, modified(members).unwrap_or(i64::MIN)));
             self.go_back(disk, &files, newest, before)?
         };
@@ -62,6 +65,22 @@ impl Sealer {
         self.record.failed.push(failed);
         self.record.write(disk, &self.own)?;
         Ok(Some(rollback))
+    }
+
+    /// The place in `checkpoints` of the one that the training loaded: the newest, or one with a larger number where the
+    /// newest is as it was sealed and the other is not. Of a file whose time was not written out, the number is right.
+    fn blamed(&self, files: &BTreeMap<String, Stamp>, checkpoints: &[(&str, BTreeSet<&str>)]) -> Option<usize> {
+        let is_sealed = |members: &BTreeSet<&str>| {
+            let is_known = |path: &&str| {
+                self.record.files.get(*path).is_some_and(|sealed| sealed.stamp == files[*path] && !sealed.doubtful)
+            };
+            members.iter().all(is_known)
+        };
+        let value = |name: &str| number(name).and_then(|number| number.parse::<u64>().ok());
+        let (newest, members) = checkpoints.first()?;
+        let is_later = |name: &str| shape(name) == shape(newest) && value(name) > value(newest);
+        let other = || checkpoints.iter().position(|(name, members)| is_later(name) && !is_sealed(members));
+        Some(if is_sealed(members) { other().unwrap_or(0) } else { 0 })
     }
 
     /// Puts `newest` aside, in favour of the one `before` it or of a kept one that is newer than that. Its name.

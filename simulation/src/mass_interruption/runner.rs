@@ -18,8 +18,7 @@ const POLL: Duration = Duration::from_secs(5);
 /// After a call without an answer.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// From the notice until everything is sealed: some trainings take no time, none more than three quarters of the
-/// notice.
+/// From the notice until everything is sealed: some trainings take no time, none more than this.
 const SAVING: Duration = Duration::from_secs(90);
 
 struct Runner {

@@ -30,10 +30,14 @@ pub struct Parameters {
     /// Between the interruption notice and the end of the instance (EC2 user guide, "Spot Instance interruption notices")
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = positive)]
     pub notice_seconds: f64,
-    /// How long training may take to save when spotsweep's runner stops it: SPOTSWEEP_GRACE_SECONDS, never more than three
-    /// quarters of what is left of the notice
-    #[arg(long, value_name = "SECONDS", default_value_t = 90.0, value_parser = not_negative)]
+    /// How long training may take to save when spotsweep's runner stops it: SPOTSWEEP_GRACE_SECONDS. The runner sets aside
+    /// 12 seconds of what is left of the notice, or a quarter where that is less
+    #[arg(long, value_name = "SECONDS", default_value_t = 108.0, value_parser = not_negative)]
     pub grace_seconds: f64,
+    /// The training does not handle the stop signal: spotsweep's runner waits for its next checkpoint, as long as the grace
+    /// is. Without this, all trainings save at the signal
+    #[arg(long)]
+    pub no_handler: bool,
     /// SHA-256 with which the runner seals and verifies checkpoints. Assumption: one core without SHA instructions
     #[arg(long, value_name = "MIB/S", default_value_t = 400.0, value_parser = positive)]
     pub hash_mib: f64,
@@ -112,6 +116,7 @@ impl Parameters {
             "image_mib": self.image_mib,
             "notice_seconds": self.notice_seconds,
             "grace_seconds": self.grace_seconds,
+            "no_handler": self.no_handler,
             "hash_mib": self.hash_mib,
             "memory_gib": self.memory_gib,
             "report_seconds": self.report_seconds,

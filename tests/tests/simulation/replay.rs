@@ -244,7 +244,7 @@ fn one_means_available_as_in_the_public_record() {
 
 #[test]
 fn a_grace_too_short_loses_what_a_longer_one_saves() {
-    // 10 GiB take 82 s to write: more than 20 s, less than three quarters of two minutes.
+    // 10 GiB take 82 s to write: more than 20 s, less than the 108 s of a notice that the runner gives.
     let lost = |line: &str| {
         let report = replay(&plan(2, 1, line), &window(&[&closing(30, 270), &open(300)])).unwrap();
         of(&report, Policy::Spotsweep).lost_seconds_per_interruption.unwrap()
@@ -259,6 +259,19 @@ fn a_grace_too_short_loses_what_a_longer_one_saves() {
     let s3 = |policy: Policy| of(&report, policy).lost_seconds_per_interruption.unwrap();
     assert!(s3(Policy::S3Checkpoint) > 300.0);
     near(s3(Policy::S3OnNotice), 0.0);
+}
+
+#[test]
+fn without_a_handler_the_next_checkpoint_is_completed_if_the_notice_is_long_enough() {
+    let report = |line: &str| replay(&plan(2, 1, line), &window(&[&closing(30, 270), &open(300)])).unwrap();
+    let lost = |line: &str, policy| of(&report(line), policy).lost_seconds_per_interruption.unwrap();
+    let line = "--checkpoint-gib 1 --no-handler --checkpoint-minutes";
+    near(lost(&format!("{line} 1"), Policy::Spotsweep), 0.0);
+    assert!(lost(&format!("{line} 1"), Policy::SeedScript) > 10.0, "it ignores the notice");
+    // Every 1208 s from second 171 on: the next one would be complete long after the notice. It trains on for nothing.
+    let ignored = lost(&format!("{line} 20"), Policy::SeedScript);
+    assert!(lost(&format!("{line} 20"), Policy::Spotsweep) > 300.0, "{ignored}");
+    near(lost("--checkpoint-gib 1 --checkpoint-minutes 20", Policy::Spotsweep), 0.0);
 }
 
 #[test]

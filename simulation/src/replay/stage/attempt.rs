@@ -13,6 +13,10 @@ use super::{Happening, Stage};
 
 /// Unmounting, and reporting it.
 const CLOSING: Duration = Duration::from_secs(1);
+/// What the runner sets aside of a notice to close the workspace, at most.
+const SET_ASIDE: Duration = Duration::from_secs(12);
+/// How long a checkpoint is quiet before the runner takes it for complete.
+const QUIET: Duration = Duration::from_secs(2);
 
 impl Stage<'_> {
     /// A container has started.
@@ -163,22 +167,21 @@ impl Stage<'_> {
         let end = self.harness.cloud.world().instance(&agent.instance).and_then(|host| host.interruption);
         let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default()).unwrap_or_default();
         let limit = match self.policy {
-            Policy::Spotsweep => Duration::from_secs_f64(model.grace_seconds).min(left * 3 / 4),
+            Policy::Spotsweep => Duration::from_secs_f64(model.grace_seconds).min(left - SET_ASIDE.min(left / 4)),
             Policy::S3OnNotice => left,
             Policy::S3Checkpoint | Policy::SeedScript | Policy::Restart | Policy::OnDemand => return Ok(Next::Never),
         };
         let hash = Duration::from_secs_f64(model.checkpoint_gib * MIB_PER_GIB / model.hash_mib);
+        let handles = self.policy == Policy::S3OnNotice || !model.no_handler;
         self.tell_notice(agent).await?;
-        let progress = agent.progress(now).ok_or("a notice to what does not train")?;
-        // A checkpoint that is being written when the signal comes is finished, not begun again.
-        let saving = match &agent.doing {
-            Doing::Saving { until, .. } => Duration::try_from(until.duration_since(now)).unwrap_or_default(),
-            _training => self.saving(),
-        };
+        let trained = agent.progress(now).ok_or("a notice to what does not train")?;
+        let (saving, progress) = self.next_checkpoint(agent, now, trained, handles);
         let saved = saving <= limit;
-        if !saved && self.policy == Policy::S3OnNotice {
+        if (!saved && self.policy == Policy::S3OnNotice) || (saved && progress >= self.total_seconds()) {
             return Ok(Next::Never);
         }
+        // Without a handler it trains on until it is killed, for nothing.
+        let progress = if saved || handles { progress } else { trained + limit.as_secs_f64() };
         self.interrupted(agent.trial, Some(progress));
         agent.doing = Doing::Leaving { progress, saved };
         let sealing = match self.policy {
@@ -186,6 +189,21 @@ impl Stage<'_> {
             _nothing_to_seal => Duration::ZERO,
         };
         Ok(Next::After(if saved { saving } else { limit } + sealing + CLOSING))
+    }
+
+    /// How long it takes until the next checkpoint is complete of a training that `handles` the signal or not, and what
+    /// is trained then. It is at `trained` now.
+    fn next_checkpoint(&self, agent: &Agent, now: jiff::Timestamp, trained: f64, handles: bool) -> (Duration, f64) {
+        let next = match &agent.doing {
+            // A checkpoint that is being written when the signal comes is finished, not begun again.
+            Doing::Saving { until, .. } => {
+                return (Duration::try_from(until.duration_since(now)).unwrap_or_default(), trained);
+            }
+            Doing::Training { from, .. } if !handles => *from + self.plan.parameters.checkpoint_minutes * 60.0,
+            _handles => return (self.saving(), trained),
+        };
+        let next = next.min(self.total_seconds());
+        (Duration::from_secs_f64((next - trained).max(0.0)) + self.saving() + QUIET, next)
     }
 
     async fn leave(&mut self, agent: &mut Agent, progress: f64, saved: bool) -> Result<Next, String> {

@@ -14,8 +14,8 @@ use crate::run::Simulation;
 use crate::run::disk::SimulatedDisk;
 use crate::run::training::nanoseconds;
 
-/// From the stop signal until a command that runs on is killed: three quarters of the notice.
-const GRACE: Duration = Duration::from_secs(90);
+/// From the stop signal until a command that runs on is killed: the notice without what the runner sets aside to close.
+const GRACE: Duration = Duration::from_secs(108);
 
 /// How soon the runner looks again for a checkpoint that is complete. Really it looks ten times a second.
 const LOOK: Duration = Duration::from_secs(3);

@@ -66,6 +66,6 @@ fn removals(habits: &Habits, step: u32, files: &FileSystem) -> Vec<Write> {
     steps.sort_unstable();
     steps.dedup();
     let stay = steps.split_off(steps.len().saturating_sub(keeps as usize));
-    let is_old = |path: &&String| step_of(path).is_some_and(|of| !stay.contains(&of));
+    let is_old = |path: &&String| step_of(path).is_some_and(|of| of != step && !stay.contains(&of));
     files.seen().files.keys().filter(is_old).map(|path| Write::Remove(path.clone())).collect()
 }
