@@ -90,6 +90,13 @@ impl Sealer {
         let before = std::mem::take(&mut self.record.begun);
         for (path, sealed) in begun {
             let is_known = before.get(&path).is_some_and(|before| before.sha256 == sealed.sha256);
+            // The training has run on from the one before: it has written another.
+            if let Some(before) = before.get(&path).filter(|_| !is_known) {
+                let put = self.put(disk, &begun_path(&self.own, &path), &kept_path(&self.own, &path));
+                if self.is_kept(&path, put) {
+                    self.record.kept.insert(path.clone(), before.clone());
+                }
+            }
             let kept = if is_known { Ok(true) } else { self.copy(disk, &path, &sealed, &begun_path(&self.own, &path)) };
             if self.is_kept(&path, kept) {
                 self.record.begun.insert(path, sealed);

@@ -389,6 +389,31 @@ fn a_checkpoint_that_is_too_large_for_a_copy_is_kept_under_a_second_name() {
     }
 }
 
+/// Versions of one file without a format: sealed, begun with unsealed, and a third that is cut off.
+#[test]
+fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_sealed() {
+    let versions: Vec<Vec<u8>> = (1..5_u8).map(|version| vec![version; 2000]).collect();
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    bench.write("model.bin", &versions[0]);
+    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    bench.write("model.bin", &versions[1]);
+    bench.resume();
+    // Some sectors of the next version are written out.
+    bench.write("model.bin", &[&versions[2][..512], &versions[1][512..]].concat());
+    assert_eq!(bench.resume().1.torn, ["model.bin"]);
+    assert!(fs::read(bench.at("model.bin")).unwrap() == versions[1]);
+
+    // The next version is cut off, and no part of the one before shows that.
+    bench.write("model.bin", &versions[2][..1000]);
+    let (sealer, found) = bench.resume();
+    assert_eq!(found.torn, [""; 0]);
+    sealer.clone().begin(&MountedDisk).unwrap();
+    let (mut sealer, _) = bench.resume();
+    assert!(sealer.roll_back(&MountedDisk, 1).unwrap().is_some());
+    assert!(fs::read(bench.at("model.bin")).unwrap() == versions[1]);
+}
+
 #[test]
 fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
     for given_up in ["", "step-", "step-0000"] {
