@@ -17,4 +17,4 @@ pub(crate) use happening::Happening;
 pub(crate) use happening::why;
 
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;

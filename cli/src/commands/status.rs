@@ -91,6 +91,7 @@ fn trial_json(trial: &Trial) -> Value {
         "attempts": trial.attempts.len(),
         "job": trial.job.to_string(),
         "reason": trial.reason.as_ref().map(ToString::to_string),
+        "notes": trial.workspace.iter().flat_map(|workspace| &workspace.notes).collect::<Vec<_>>(),
         "run_seconds": trial.run_seconds(),
         "metrics": trial.metrics,
     })
@@ -98,7 +99,7 @@ fn trial_json(trial: &Trial) -> Value {
 
 fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
     let metric = by.map_or("METRIC", |by| by.name.as_str());
-    let header = ["TRIAL", "STATE", "ATTEMPT", metric, "STEP", "ZONE", "INSTANCE", "REASON"].map(String::from);
+    let header = ["TRIAL", "STATE", "ATTEMPT", metric, "STEP", "ZONE", "INSTANCE", "NOTE"].map(String::from);
     let row = |trial: &&Trial| {
         let measured = by.and_then(|by| trial.metrics.get(&by.name));
         let attempt = trial.attempts.last_key_value();
@@ -113,13 +114,35 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
             measured.and_then(|metric| metric.step).map_or_else(String::new, |step| step.to_string()),
             of_attempt(|attempt| &attempt.zone),
             of_attempt(|attempt| &attempt.instance),
-            trial
-                .reason
-                .as_ref()
-                .filter(|_| trial.status == JobStatus::Failed)
-                .map(ToString::to_string)
-                .unwrap_or_default(),
+            note(trial),
         ]
     };
     std::iter::once(header.into()).chain(trials.iter().take(SHOWN_TRIALS).map(row)).collect()
+}
+
+/// Why a trial has failed, or else what its checkpoints went through last, such as a checkpoint that could not be loaded.
+fn note(trial: &Trial) -> String {
+    let reason = trial.reason.as_ref().filter(|_| trial.status == JobStatus::Failed).map(ToString::to_string);
+    let newest = || trial.workspace.as_ref().and_then(|workspace| workspace.notes.last().cloned());
+    reason.or_else(newest).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::samples::{attached, running};
+
+    #[test]
+    fn a_checkpoint_that_could_not_be_loaded_is_shown_until_the_trial_has_failed() {
+        let said = "attempt 2: epoch_3.pt could not be loaded (exit code 1); went back to epoch_2.pt";
+        let mut trial = running(0, "us-east-1a", 0);
+        assert_eq!(note(&trial), "");
+        let workspace = trial.workspace.insert(attached("us-east-1a"));
+        workspace.notes = vec!["started from snap-1".to_owned(), said.to_owned()];
+        assert_eq!(rows(&[&trial], None)[1].last().map(String::as_str), Some(said));
+        assert_eq!(trial_json(&trial)["notes"][1], said);
+        trial.status = JobStatus::Failed;
+        trial.reason = Some("exit code 1".to_owned().into());
+        assert_eq!(note(&trial), "exit code 1");
+    }
 }

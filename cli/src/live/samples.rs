@@ -39,7 +39,7 @@ pub(super) fn interrupted(zone: &str, from: i64, to: i64) -> Attempt {
 }
 
 /// A trial that runs since then.
-pub(super) fn running(index: u32, zone: &str, since: i64) -> Trial {
+pub(crate) fn running(index: u32, zone: &str, since: i64) -> Trial {
     let mut trial = trial(index, JobStatus::Running);
     *trial.attempt(1) = Attempt { stopped_at: None, reason: None, ..interrupted(zone, since, 0) };
     trial
@@ -71,7 +71,7 @@ fn place(attempt: u32, zone: &str) -> Place {
 }
 
 /// A workspace that an attempt has mounted.
-pub(super) fn attached(zone: &str) -> Workspace {
+pub(crate) fn attached(zone: &str) -> Workspace {
     let stage = Stage::Attached { to: place(1, zone), device: 0, mounted: true };
     Workspace { stage, ..detached(zone, zone) }
 }
