@@ -9,7 +9,7 @@ use crate::content::{has_content, hash};
 use crate::disk::{Disk, Stamp};
 use crate::files::newest_group;
 use crate::kept::{Kept, begun_path, kept_path, may_mix, restore, unfinished, versions};
-use crate::names::{checkpoint, file_name, is_log, is_numbered};
+use crate::names::{checkpoint, file_name, is_log, is_numbered, number};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::sealer::Sealer;
@@ -28,11 +28,7 @@ impl Sealer {
             files.iter().filter(|(path, file)| has_content(disk, &self.checkpoints.join(path), path, file.stamp.bytes));
         let group = newest_group(content.map(|(path, file)| (path.as_str(), file.stamp)), files.keys());
         let replaces = self.replaces(&group, files, now_ns);
-        // A part of a checkpoint that the training has removed is still one of it.
-        let is_of_group = |path: &String| group.iter().any(|member| checkpoint(member) == checkpoint(path));
-        let stays = |path: &String| !is_numbered(path) || !replaces || is_of_group(path);
-        let dropped: Vec<String> = self.record.kept.keys().filter(|path| !stays(path)).cloned().collect();
-        dropped.iter().for_each(|path| self.drop_kept(disk, path));
+        let mut added = Vec::new();
         for (path, sealed) in files {
             let is_wanted = if is_numbered(path) { replaces && group.contains(path) } else { !is_log(path) };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
@@ -42,10 +38,25 @@ impl Sealer {
             // A file that may be incomplete does not replace one that is not.
             let is_worse =
                 || self.record.kept.contains_key(path) && (sealed.doubtful || self.names_nothing(disk, path, files));
-            if is_wanted && !is_known && !is_worse() {
-                self.keep_one(disk, path, sealed);
+            if is_wanted && !is_known && !is_worse() && self.keep_one(disk, path, sealed) && is_numbered(path) {
+                added.push(path.clone());
             }
         }
+        if replaces {
+            self.drop_replaced(disk, &group, &added);
+        }
+    }
+
+    /// Drops the checkpoint that `group` replaces, if all of `group` is kept. If a part of it is not, as the training is
+    /// writing to it again, drops what was `added` of it.
+    fn drop_replaced(&mut self, disk: &dyn Disk, group: &BTreeSet<String>, added: &[String]) {
+        let is_whole = group.iter().all(|path| self.record.kept.contains_key(path));
+        // A part of a checkpoint that the training has removed is still one of it.
+        let is_of_group = |path: &String| group.iter().any(|member| checkpoint(member) == checkpoint(path));
+        let is_old = |path: &&String| is_numbered(path) && !is_of_group(path);
+        let old: Vec<String> = self.record.kept.keys().filter(is_old).cloned().collect();
+        let dropped = if is_whole || old.is_empty() { &old } else { added };
+        dropped.iter().for_each(|path| self.drop_kept(disk, path));
     }
 
     /// Keeps what was found sealed, and what is newer where nothing is kept in its place: whether it is complete shows
@@ -165,7 +176,8 @@ impl Sealer {
         }
     }
 
-    fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) {
+    /// Whether the file is kept now.
+    fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
         let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
         // What the runner itself has put in place has an inode of its own, which the record does not have.
         let is_other = |stamp: &Stamp| stamp.inode != sealed.stamp.inode;
@@ -175,10 +187,12 @@ impl Sealer {
         let target = kept_path(&self.own, path);
         let kept =
             if is_linked { self.link(disk, path, sealed, &target) } else { self.copy(disk, path, sealed, &target) };
-        if self.is_kept(path, kept) {
+        let is_kept = self.is_kept(path, kept);
+        if is_kept {
             self.record.kept.insert(path.to_owned(), sealed.clone());
             self.drop_begun(disk, path);
         }
+        is_kept
     }
 
     /// False where the file has changed.
@@ -213,11 +227,19 @@ impl Sealer {
         self.put(disk, &unfinished, target)
     }
 
-    /// Whether a copy of `path` may be made beside all others.
+    /// Whether a copy of `path` may be made beside all others, but those of the checkpoint that it replaces.
     fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
         let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
+        let is_other = |other: &str| checkpoint(other) != checkpoint(path);
+        let is_replaced = |other: &str| {
+            is_numbered(path)
+                && is_numbered(other)
+                && is_other(other)
+                && (checkpoint(path) != path || number(other) != number(path))
+        };
         let is_copy = |path: &str| inode(kept_path(&self.own, path)) != inode(self.checkpoints.join(path));
-        let others = self.record.kept.iter().filter(|(other, _)| *other != path && is_copy(other));
+        let others =
+            self.record.kept.iter().filter(|(other, _)| *other != path && is_copy(other) && !is_replaced(other));
         let all = others.map(|(_, kept)| kept).chain(self.record.begun.values());
         all.map(|kept| kept.stamp.bytes).sum::<u64>() + sealed.stamp.bytes <= MAX_BYTES
     }

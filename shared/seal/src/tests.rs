@@ -406,9 +406,9 @@ fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_seale
 
     // The next version is cut off, and no part of the one before shows that.
     bench.write("model.bin", &versions[2][..1000]);
-    let (sealer, found) = bench.resume();
+    let (mut sealer, found) = bench.resume();
     assert_eq!(found.torn, [""; 0]);
-    sealer.clone().begin(&MountedDisk).unwrap();
+    sealer.begin(&MountedDisk).unwrap();
     let (mut sealer, _) = bench.resume();
     assert!(sealer.roll_back(&MountedDisk, 1).unwrap().is_some());
     assert!(fs::read(bench.at("model.bin")).unwrap() == versions[1]);

@@ -158,8 +158,9 @@ impl Simulation {
         let is_new = sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
         if is_new {
             self.note(agent, &format!("seals {:?}, {:?} open", run.sealer.summary(), run.training.open_files()));
-            let written = self.with_files(agent, &run.volume, |files| files.written().clone())?;
-            self.watch.sealed_running(&self.chaos.habits, &agent.trial, &written);
+            let views = |files: &mut FileSystem| (files.written().clone(), files.seen().clone());
+            let (written, seen) = self.with_files(agent, &run.volume, views)?;
+            self.watch.sealed_running(&self.chaos.habits, &agent.trial, &written, &seen);
         }
         Ok(is_new)
     }

@@ -9,13 +9,14 @@ use crate::run::training::content::Loaded;
 use crate::run::training::load::{CHECKPOINTS, Start, is_pointer_cut, newest_whole, start};
 
 impl Watch {
-    /// The runner has sealed while the command runs: what is `written` out then survives the instance.
-    pub(in crate::run) fn sealed_running(&mut self, habits: &Habits, trial: &TrialRef, written: &View) {
-        if let Start::From(loaded) = start(habits, trial.index, written)
-            && loaded.is_intact
-        {
-            self.at_least(trial, loaded.step);
-        }
+    /// The runner has sealed while the command runs: what is `written` out then survives the instance. What the script
+    /// `sees` may be a save that writes over it.
+    pub(in crate::run) fn sealed_running(&mut self, habits: &Habits, trial: &TrialRef, written: &View, sees: &View) {
+        let step = |view| match start(habits, trial.index, view) {
+            Start::From(loaded) if loaded.is_intact => loaded.step,
+            Start::From(_) | Start::Fails | Start::Fresh => 0,
+        };
+        self.at_least(trial, step(written).min(step(sees)));
     }
 
     /// The command has ended and `left` this: the newest complete checkpoint of it is the next attempt's.
