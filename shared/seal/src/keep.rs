@@ -2,21 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use crate::aside::put_aside;
 use crate::content::{has_content, hash};
-use crate::disk::{Disk, Stamp};
+use crate::disk::Disk;
 use crate::files::newest_group;
-use crate::kept::{Kept, begun_path, kept_path, may_mix, restore, unfinished, versions};
-use crate::names::{checkpoint, file_name, is_log, is_numbered, number};
+use crate::kept::{Kept, begun_path, kept_path, may_mix, restore, versions};
+use crate::names::{checkpoint, file_name, is_log, is_numbered};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 
-/// The most that all copies may take up, where the file system cannot share blocks.
-const MAX_BYTES: u64 = 1 << 30;
 /// A checkpoint with fewer files than the one before counts as complete when nothing was written to it for so long.
 const COMPLETE_AFTER_NS: i64 = 300_000_000_000;
 
@@ -115,14 +112,6 @@ impl Sealer {
         }
     }
 
-    /// Whether a version of `path` is kept; says why not.
-    fn is_kept(&self, path: &str, kept: io::Result<bool>) -> bool {
-        kept.unwrap_or_else(|error| {
-            (self.say)(&format!("the sealed version of {path} is not kept: {error}"));
-            false
-        })
-    }
-
     /// Whether the checkpoint `group` of `files` takes the place of the one that is kept: it is newer, and complete as
     /// far as one can tell. It has all files that the kept one has, or nothing was written to it for some time.
     fn replaces(&self, group: &BTreeSet<String>, files: &Kept, now_ns: i64) -> bool {
@@ -151,115 +140,6 @@ impl Sealer {
     pub(crate) fn is_emptied(&self, path: &str, bytes: u64) -> bool {
         let had_content = |files: &Kept| files.get(path).is_some_and(|file| file.stamp.bytes > 0);
         bytes == 0 && (had_content(&self.record.files) || had_content(&self.record.kept))
-    }
-
-    /// Removes what a lost instance has left without a record of it.
-    pub(crate) fn forget_unknown(&self, disk: &dyn Disk) -> io::Result<()> {
-        for (folder, known) in
-            [(kept_path(&self.own, ""), &self.record.kept), (begun_path(&self.own, ""), &self.record.begun)]
-        {
-            for path in disk.files(&folder)?.into_keys().filter(|path| !known.contains_key(path)) {
-                self.forget(disk, &folder.join(path));
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn drop_kept(&mut self, disk: &dyn Disk, path: &str) {
-        self.record.kept.remove(path);
-        self.forget(disk, &kept_path(&self.own, path));
-    }
-
-    fn drop_begun(&mut self, disk: &dyn Disk, path: &str) {
-        if self.record.begun.remove(path).is_some() {
-            self.forget(disk, &begun_path(&self.own, path));
-        }
-    }
-
-    /// Whether the file is kept now.
-    fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
-        let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
-        // What the runner itself has put in place has an inode of its own, which the record does not have.
-        let is_other = |stamp: &Stamp| stamp.inode != sealed.stamp.inode;
-        let is_renamed =
-            before.is_some_and(|before| is_other(&before.stamp)) && self.first.get(path).is_none_or(is_other);
-        let is_linked = is_renamed || (is_numbered(path) && !self.has_room(disk, path, sealed));
-        let target = kept_path(&self.own, path);
-        let kept =
-            if is_linked { self.link(disk, path, sealed, &target) } else { self.copy(disk, path, sealed, &target) };
-        let is_kept = self.is_kept(path, kept);
-        if is_kept {
-            self.record.kept.insert(path.to_owned(), sealed.clone());
-            self.drop_begun(disk, path);
-        }
-        is_kept
-    }
-
-    /// False where the file has changed.
-    fn link(&self, disk: &dyn Disk, path: &str, sealed: &Sealed, target: &Path) -> io::Result<bool> {
-        if disk.stamp(&self.checkpoints.join(path))? != sealed.stamp {
-            return Ok(false);
-        }
-        let unfinished = unfinished(target);
-        self.forget(disk, &unfinished);
-        disk.hard_link(&self.checkpoints.join(path), &unfinished)?;
-        self.put(disk, &unfinished, target)
-    }
-
-    /// False where there is no room for it, and where the file changes meanwhile.
-    fn copy(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed, target: &Path) -> io::Result<bool> {
-        if !self.has_room(disk, path, sealed) {
-            let is_gone = |path: &&String| disk.stamp(&self.checkpoints.join(path)).is_err();
-            let gone: Vec<String> =
-                self.record.kept.keys().filter(|path| !is_numbered(path)).filter(is_gone).cloned().collect();
-            gone.iter().for_each(|path| self.drop_kept(disk, path));
-        }
-        if !self.has_room(disk, path, sealed) {
-            return Ok(false);
-        }
-        let (source, unfinished) = (self.checkpoints.join(path), unfinished(target));
-        self.forget(disk, &unfinished);
-        disk.copy(&source, &unfinished)?;
-        if disk.stamp(&source)? != sealed.stamp {
-            disk.remove_file(&unfinished)?;
-            return Ok(false);
-        }
-        self.put(disk, &unfinished, target)
-    }
-
-    /// Whether a copy of `path` may be made beside all others, but those of the checkpoint that it replaces.
-    fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
-        let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
-        let is_other = |other: &str| checkpoint(other) != checkpoint(path);
-        let is_replaced = |other: &str| {
-            is_numbered(path)
-                && is_numbered(other)
-                && is_other(other)
-                && (checkpoint(path) != path || number(other) != number(path))
-        };
-        let is_copy = |path: &str| inode(kept_path(&self.own, path)) != inode(self.checkpoints.join(path));
-        let others =
-            self.record.kept.iter().filter(|(other, _)| *other != path && is_copy(other) && !is_replaced(other));
-        let all = others.map(|(_, kept)| kept).chain(self.record.begun.values());
-        all.map(|kept| kept.stamp.bytes).sum::<u64>() + sealed.stamp.bytes <= MAX_BYTES
-    }
-
-    fn put(&self, disk: &dyn Disk, unfinished: &Path, target: &Path) -> io::Result<bool> {
-        disk.sync(unfinished)?;
-        // A rename onto another name of the same file leaves both (rename(2)).
-        self.forget(disk, target);
-        disk.rename(unfinished, target)?;
-        disk.sync(target)?;
-        Ok(true)
-    }
-
-    fn forget(&self, disk: &dyn Disk, path: &Path) {
-        match disk.remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                (self.say)(&format!("{} cannot be removed: {error}", path.display()));
-            }
-            Ok(()) | Err(_) => {}
-        }
     }
 
     /// Puts the newest version of `path` that the runner has, and that differs, in the place of the file, which goes aside.

@@ -7,6 +7,7 @@ mod aside;
 mod at_end;
 mod checkpoint_watch;
 mod content;
+mod copies;
 pub mod disk;
 mod files;
 mod judge;

@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
 
+mod kept;
+
 use std::collections::BTreeSet;
 use std::fs::{self, FileTimes, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -320,140 +321,6 @@ fn the_next_attempt_may_change_what_was_sealed_for_good() {
     bench.replace("last.bin", b"epoch 2, whole");
     let (_, found) = bench.resume();
     assert_eq!(found, Found { newest: Some("last.bin".into()), ..Found::default() });
-}
-
-#[test]
-fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
-    let (one, two, three) = (zip_of(b"1"), zip_of(b"2 and more"), zip_of(b"3"));
-    let mut bench = Bench::new(true);
-    let (mut sealer, _) = bench.resume();
-    for version in [&one, &two] {
-        bench.write("ckpt.pt", version);
-        assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
-    }
-    // Its instance is lost in the middle of the third version.
-    bench.write("ckpt.pt", &three[..50]);
-    let (_, found) = bench.resume();
-    let expected = Found { newest: Some("ckpt.pt".into()), torn: vec!["ckpt.pt".into()], ..Found::default() };
-    assert_eq!(found, expected);
-    assert!(fs::read(bench.at("ckpt.pt")).unwrap() == two);
-    assert_eq!(bench.resume().1, Found { torn: vec![], ..expected }, "once is enough");
-
-    // The version that is back is rewritten in place like any other.
-    let (mut sealer, _) = bench.resume();
-    let four = zip_of(b"4, longer than two");
-    bench.write("ckpt.pt", &four);
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
-    bench.write("ckpt.pt", &three[..50]);
-    bench.resume();
-    assert!(fs::read(bench.at("ckpt.pt")).unwrap() == four);
-
-    // The training fails on a newer version that looks whole.
-    bench.resume().0.begin(&MountedDisk).unwrap();
-    bench.write("ckpt.pt", &three);
-    let (mut sealer, _) = bench.resume();
-    let rollback = sealer.roll_back(&MountedDisk, 1).unwrap().unwrap();
-    assert_eq!(rollback.to_string(), "ckpt.pt could not be loaded (exit code 1); went back to its last sealed version");
-    assert!(fs::read(bench.at("ckpt.pt")).unwrap() == four);
-    assert_eq!(sealer.roll_back(&MountedDisk, 1).unwrap(), None, "once for a checkpoint");
-}
-
-#[test]
-fn a_checkpoint_that_is_written_again_under_its_name_goes_back_to_its_last_sealed_version() {
-    let mut bench = Bench::new(true);
-    let (mut sealer, _) = bench.resume();
-    let whole = zip_of(b"epoch 3");
-    bench.write("epoch_3.pt", &whole);
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
-    // At the stop signal, for too long.
-    bench.write("epoch_3.pt", &whole[..20]);
-    let (_, found) = bench.resume();
-    let name = "epoch_3.pt".to_owned();
-    assert_eq!(found, Found { newest: Some(name.clone()), torn: vec![name], ..Found::default() });
-    assert!(fs::read(bench.at("epoch_3.pt")).unwrap() == whole);
-}
-
-#[test]
-fn a_checkpoint_that_is_too_large_for_a_copy_is_kept_under_a_second_name() {
-    let mut bench = Bench::new(true);
-    let (mut sealer, _) = bench.resume();
-    let large = (1 << 30) + 1;
-    for (name, bytes, links) in [("step-1.bin", 9, Some(1)), ("step-2.bin", large, Some(2)), ("model.bin", large, None)]
-    {
-        bench.write(name, b"");
-        OpenOptions::new().write(true).open(bench.at(name)).unwrap().set_len(bytes).unwrap();
-        bench.touch(name);
-        assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
-        let kept = bench.folder.path().join(OWN).join("kept").join(name);
-        assert_eq!(fs::metadata(kept).ok().map(|kept| kept.nlink()), links, "{name}");
-    }
-}
-
-/// Versions of one file without a format: sealed, begun with unsealed, and a third that is cut off.
-#[test]
-fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_sealed() {
-    let versions: Vec<Vec<u8>> = (1..5_u8).map(|version| vec![version; 2000]).collect();
-    let mut bench = Bench::new(true);
-    let (mut sealer, _) = bench.resume();
-    bench.write("model.bin", &versions[0]);
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
-    bench.write("model.bin", &versions[1]);
-    bench.resume();
-    // Some sectors of the next version are written out.
-    bench.write("model.bin", &[&versions[2][..512], &versions[1][512..]].concat());
-    assert_eq!(bench.resume().1.torn, ["model.bin"]);
-    assert!(fs::read(bench.at("model.bin")).unwrap() == versions[1]);
-
-    // The next version is cut off, and no part of the one before shows that.
-    bench.write("model.bin", &versions[2][..1000]);
-    let (mut sealer, found) = bench.resume();
-    assert_eq!(found.torn, [""; 0]);
-    sealer.begin(&MountedDisk).unwrap();
-    let (mut sealer, _) = bench.resume();
-    assert!(sealer.roll_back(&MountedDisk, 1).unwrap().is_some());
-    assert!(fs::read(bench.at("model.bin")).unwrap() == versions[1]);
-}
-
-#[test]
-fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
-    for given_up in ["", "step-", "step-0000"] {
-        let mut bench = Bench::new(true);
-        let (mut sealer, _) = bench.resume();
-        bench.write("step-000010.pt", &zip_of(b"1"));
-        bench.write("latest", b"step-000010.pt");
-        assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
-        // The handler closes it in the middle, and begins another save, which is too slow.
-        bench.write("latest", given_up.as_bytes());
-        sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap();
-        sealer.finish(&MountedDisk, &AtEnd::new(BTreeSet::new(), NOW, true), &IN_TIME).unwrap();
-        let (_, found) = bench.resume();
-        assert_eq!(found.newest.as_deref(), Some("step-000010.pt"), "{given_up:?}");
-        assert_eq!(fs::read(bench.at("latest")).unwrap(), b"step-000010.pt", "{given_up:?}");
-    }
-}
-
-#[test]
-fn a_removed_checkpoint_is_back_where_the_newer_one_lacks_files() {
-    let mut bench = Bench::new(true);
-    let (mut sealer, _) = bench.resume();
-    for (name, content) in [("step-10/model.zip", &*zip_of(b"1")), ("step-10/COMPLETE", b"")] {
-        bench.write(name, content);
-    }
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
-    let modified = fs::metadata(bench.at("step-10/model.zip")).unwrap().modified().unwrap();
-    // The removal is written out, and the next mark is not.
-    fs::remove_dir_all(bench.at("step-10")).unwrap();
-    bench.write("step-20/model.zip", &zip_of(b"2"));
-    let (_, found) = bench.resume();
-    assert_eq!(found, Found { newest: Some("step-20".into()), ..Found::default() });
-    assert!(bench.at("step-10/COMPLETE").exists() && bench.at("step-20/model.zip").exists());
-    let back = fs::metadata(bench.at("step-10/model.zip")).unwrap().modified().unwrap();
-    assert_eq!(back, modified, "some scripts take the last by its time");
-
-    fs::remove_dir_all(bench.at("step-10")).unwrap();
-    bench.write("step-20/COMPLETE", b"");
-    bench.resume();
-    assert!(!bench.at("step-10").exists(), "the newer one is complete");
 }
 
 #[test]

@@ -1,0 +1,132 @@
+//! How the runner keeps a version of a file: as a copy, or under a second name. See [`kept`](crate::kept).
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, Stamp};
+use crate::kept::{begun_path, kept_path, unfinished};
+use crate::names::{checkpoint, is_numbered, number};
+use crate::record::Sealed;
+use crate::sealer::Sealer;
+
+/// The most that all copies may take up, where the file system cannot share blocks.
+const MAX_BYTES: u64 = 1 << 30;
+
+impl Sealer {
+    /// Whether a version of `path` is kept; says why not.
+    pub(crate) fn is_kept(&self, path: &str, kept: io::Result<bool>) -> bool {
+        kept.unwrap_or_else(|error| {
+            (self.say)(&format!("the sealed version of {path} is not kept: {error}"));
+            false
+        })
+    }
+
+    /// Removes what a lost instance has left without a record of it.
+    pub(crate) fn forget_unknown(&self, disk: &dyn Disk) -> io::Result<()> {
+        for (folder, known) in
+            [(kept_path(&self.own, ""), &self.record.kept), (begun_path(&self.own, ""), &self.record.begun)]
+        {
+            for path in disk.files(&folder)?.into_keys().filter(|path| !known.contains_key(path)) {
+                self.forget(disk, &folder.join(path));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn drop_kept(&mut self, disk: &dyn Disk, path: &str) {
+        self.record.kept.remove(path);
+        self.forget(disk, &kept_path(&self.own, path));
+    }
+
+    pub(crate) fn drop_begun(&mut self, disk: &dyn Disk, path: &str) {
+        if self.record.begun.remove(path).is_some() {
+            self.forget(disk, &begun_path(&self.own, path));
+        }
+    }
+
+    /// Whether the file is kept now.
+    pub(crate) fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
+        let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
+        // What the runner itself has put in place has an inode of its own, which the record does not have.
+        let is_other = |stamp: &Stamp| stamp.inode != sealed.stamp.inode;
+        let is_renamed =
+            before.is_some_and(|before| is_other(&before.stamp)) && self.first.get(path).is_none_or(is_other);
+        let is_linked = is_renamed || (is_numbered(path) && !self.has_room(disk, path, sealed));
+        let target = kept_path(&self.own, path);
+        let kept =
+            if is_linked { self.link(disk, path, sealed, &target) } else { self.copy(disk, path, sealed, &target) };
+        let is_kept = self.is_kept(path, kept);
+        if is_kept {
+            self.record.kept.insert(path.to_owned(), sealed.clone());
+            self.drop_begun(disk, path);
+        }
+        is_kept
+    }
+
+    /// False where the file has changed.
+    fn link(&self, disk: &dyn Disk, path: &str, sealed: &Sealed, target: &Path) -> io::Result<bool> {
+        if disk.stamp(&self.checkpoints.join(path))? != sealed.stamp {
+            return Ok(false);
+        }
+        let unfinished = unfinished(target);
+        self.forget(disk, &unfinished);
+        disk.hard_link(&self.checkpoints.join(path), &unfinished)?;
+        self.put(disk, &unfinished, target)
+    }
+
+    /// False where there is no room for it, and where the file changes meanwhile.
+    pub(crate) fn copy(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed, target: &Path) -> io::Result<bool> {
+        if !self.has_room(disk, path, sealed) {
+            let is_gone = |path: &&String| disk.stamp(&self.checkpoints.join(path)).is_err();
+            let gone: Vec<String> =
+                self.record.kept.keys().filter(|path| !is_numbered(path)).filter(is_gone).cloned().collect();
+            gone.iter().for_each(|path| self.drop_kept(disk, path));
+        }
+        if !self.has_room(disk, path, sealed) {
+            return Ok(false);
+        }
+        let (source, unfinished) = (self.checkpoints.join(path), unfinished(target));
+        self.forget(disk, &unfinished);
+        disk.copy(&source, &unfinished)?;
+        if disk.stamp(&source)? != sealed.stamp {
+            disk.remove_file(&unfinished)?;
+            return Ok(false);
+        }
+        self.put(disk, &unfinished, target)
+    }
+
+    /// Whether a copy of `path` may be made beside all others, but those of the checkpoint that it replaces.
+    fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
+        let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
+        let is_other = |other: &str| checkpoint(other) != checkpoint(path);
+        let is_replaced = |other: &str| {
+            is_numbered(path)
+                && is_numbered(other)
+                && is_other(other)
+                && (checkpoint(path) != path || number(other) != number(path))
+        };
+        let is_copy = |path: &str| inode(kept_path(&self.own, path)) != inode(self.checkpoints.join(path));
+        let others =
+            self.record.kept.iter().filter(|(other, _)| *other != path && is_copy(other) && !is_replaced(other));
+        let all = others.map(|(_, kept)| kept).chain(self.record.begun.values());
+        all.map(|kept| kept.stamp.bytes).sum::<u64>() + sealed.stamp.bytes <= MAX_BYTES
+    }
+
+    pub(crate) fn put(&self, disk: &dyn Disk, unfinished: &Path, target: &Path) -> io::Result<bool> {
+        disk.sync(unfinished)?;
+        // A rename onto another name of the same file leaves both (rename(2)).
+        self.forget(disk, target);
+        disk.rename(unfinished, target)?;
+        disk.sync(target)?;
+        Ok(true)
+    }
+
+    fn forget(&self, disk: &dyn Disk, path: &Path) {
+        match disk.remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                (self.say)(&format!("{} cannot be removed: {error}", path.display()));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
