@@ -42,9 +42,17 @@ pub(super) struct Training {
 /// What a training is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    Computing { since: Timestamp },
-    Saving { step: u32 },
-    Ended { code: i32 },
+    Computing {
+        since: Timestamp,
+    },
+    /// `at` is when it wrote last.
+    Saving {
+        step: u32,
+        at: Timestamp,
+    },
+    Ended {
+        code: i32,
+    },
 }
 
 impl Training {
@@ -68,10 +76,10 @@ impl Training {
                     let step = (self.step / STEPS + 1) * STEPS;
                     self.begin_save(files, step.min(self.total), done);
                 }
-                Phase::Saving { step } => match self.writes.front() {
-                    Some((at, _)) if *at > now => return,
-                    Some(_) => self.write_next(files),
-                    None => self.finish_save(step),
+                Phase::Saving { step, at } => match self.writes.front() {
+                    Some((next, _)) if *next > now => return,
+                    Some(_) => self.write_next(files, step),
+                    None => self.end_save(step, at),
                 },
             }
         }
@@ -87,10 +95,10 @@ impl Training {
         let between = self.habits.save / u32::try_from(writes.len()).unwrap_or(1);
         let times = (0..).map(|number| at + between * number);
         self.writes = times.zip(writes).collect();
-        self.phase = Phase::Saving { step };
+        self.phase = Phase::Saving { step, at };
     }
 
-    fn write_next(&mut self, files: &mut FileSystem) {
+    fn write_next(&mut self, files: &mut FileSystem, step: u32) {
         let Some((at, write)) = self.writes.pop_front() else { return };
         let now_ns = nanoseconds(at);
         match write {
@@ -108,21 +116,16 @@ impl Training {
                 files.remove(&path);
             }
         }
-        if self.writes.is_empty()
-            && let Phase::Saving { step } = self.phase
-        {
-            self.step = step;
-            self.phase = match self.ends_with {
-                Some(code) => Phase::Ended { code },
-                None if step >= self.total => Phase::Ended { code: 0 },
-                None => Phase::Computing { since: at },
-            };
-        }
+        self.phase = Phase::Saving { step, at };
     }
 
-    fn finish_save(&mut self, step: u32) {
+    fn end_save(&mut self, step: u32, at: Timestamp) {
         self.step = step;
-        self.phase = Phase::Ended { code: self.ends_with.unwrap_or(0) };
+        self.phase = match self.ends_with {
+            Some(code) => Phase::Ended { code },
+            None if step >= self.total => Phase::Ended { code: 0 },
+            None => Phase::Computing { since: at },
+        };
     }
 
     /// Whether the stop signal reaches a handler of its own.
@@ -140,7 +143,7 @@ impl Training {
         self.ends_with = Some(code);
         match self.phase {
             Phase::Ended { .. } => {}
-            Phase::Saving { step } if self.habits.abandons_save => {
+            Phase::Saving { step, .. } if self.habits.abandons_save => {
                 (self.writes, self.open) = (VecDeque::new(), None);
                 self.begin_save(files, (step + 1).min(self.total - 1).max(step), now);
             }
