@@ -50,8 +50,8 @@ impl Sealer {
             return Ok(None);
         }
         let to = if self.replace_with_kept(disk, newest)? {
-            if !self.record.kept.get(*newest).is_some_and(|kept| kept.doubtful) {
-                // It counts as the same checkpoint.
+            // It counts as the same checkpoint, unless there is still another one to go back to.
+            if checkpoints.len() == 1 && !self.record.kept.get(*newest).is_some_and(|kept| kept.doubtful) {
                 failed.1 = disk.stamp(&self.checkpoints.join(newest))?.modified_ns;
             }
             Some("its last sealed version".to_owned())
