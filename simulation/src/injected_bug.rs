@@ -99,7 +99,10 @@ impl InjectedBug {
                 &["what was sealed is held", "progress is not lost", "every trial has succeeded"]
             }
             Self::SealAsLast => &["no complete checkpoint is put aside"],
-            Self::OverlookHoles => &["a training goes on from what one save has written"],
+            // A pointer of zeros, too: its training fails, and a checkpoint is put aside.
+            Self::OverlookHoles => {
+                &["a training goes on from what one save has written", "no complete checkpoint is put aside"]
+            }
             Self::NeverRollBack => &["every trial has succeeded"],
             Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],
         }
