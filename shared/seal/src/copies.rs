@@ -95,7 +95,7 @@ impl Sealer {
         self.put(disk, &unfinished, target)
     }
 
-    /// Whether a copy of `path` may be made beside all others, but those of the checkpoint that it replaces.
+    /// Whether a copy of `path` may be made in addition to all others, but those of the checkpoint that it replaces.
     fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
         let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
         let is_other = |other: &str| checkpoint(other) != checkpoint(path);
