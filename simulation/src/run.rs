@@ -393,10 +393,11 @@ impl Simulation {
         Some(invoked.answer?.ok()?.reply)
     }
 
-    /// Keeps a line about an attempt.
-    fn note(&mut self, agent: &Agent, what: &str) {
-        let line = format!("{:.3} attempt {} of trial {}: {what}", self.harness.now, agent.attempt, agent.trial.index);
-        self.log.iter_mut().for_each(|log| log.push(line.clone()));
+    /// Keeps a line about an attempt, which is made only where lines are kept.
+    fn note(&mut self, agent: &Agent, what: impl FnOnce(&Habits) -> String) {
+        let Some(log) = &mut self.log else { return };
+        let (attempt, index, what) = (agent.attempt, agent.trial.index, what(&self.chaos.habits));
+        log.push(format!("{:.3} attempt {attempt} of trial {index}: {what}", self.harness.now));
     }
 
     fn is_settled(&self) -> bool {

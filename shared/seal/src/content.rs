@@ -38,8 +38,13 @@ pub(crate) fn has_content(disk: &dyn Disk, path: &Path, name: &str, bytes: u64) 
 
 /// Whether a file is a mark or a pointer: empty, or a short text. One that cannot be read is none.
 pub(crate) fn is_small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
-    bytes <= SMALL_BYTES
-        && read(disk, path).is_ok_and(|content| !content.contains(&0) && std::str::from_utf8(&content).is_ok())
+    small_text(disk, path, bytes).is_some()
+}
+
+/// The text of a mark or a pointer.
+pub(crate) fn small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> Option<String> {
+    let content = (bytes <= SMALL_BYTES).then(|| read(disk, path).ok())??;
+    String::from_utf8(content).ok().filter(|text| !text.contains('\0'))
 }
 
 /// All of a small file.

@@ -97,19 +97,21 @@ impl Sealer {
 
     /// Whether a copy of `path` may be made in addition to all others, but those of the checkpoint that it replaces.
     fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
-        let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
-        let is_other = |other: &str| checkpoint(other) != checkpoint(path);
         let is_replaced = |other: &str| {
             is_numbered(path)
                 && is_numbered(other)
-                && is_other(other)
+                && checkpoint(other) != checkpoint(path)
                 && (checkpoint(path) != path || number(other) != number(path))
         };
+        let others: Vec<_> =
+            self.record.kept.iter().filter(|(other, _)| *other != path && !is_replaced(other)).collect();
+        let begun: u64 = self.record.begun.values().map(|begun| begun.stamp.bytes).sum();
+        let fits = |kept: u64| kept + begun + sealed.stamp.bytes <= MAX_BYTES;
+        // Only what is a copy counts. To look at each takes time, where there are hundreds of files.
+        let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
         let is_copy = |path: &str| inode(kept_path(&self.own, path)) != inode(self.checkpoints.join(path));
-        let others =
-            self.record.kept.iter().filter(|(other, _)| *other != path && is_copy(other) && !is_replaced(other));
-        let all = others.map(|(_, kept)| kept).chain(self.record.begun.values());
-        all.map(|kept| kept.stamp.bytes).sum::<u64>() + sealed.stamp.bytes <= MAX_BYTES
+        fits(others.iter().map(|(_, kept)| kept.stamp.bytes).sum())
+            || fits(others.iter().filter(|(other, _)| is_copy(other)).map(|(_, kept)| kept.stamp.bytes).sum())
     }
 
     pub(crate) fn put(&self, disk: &dyn Disk, unfinished: &Path, target: &Path) -> io::Result<bool> {

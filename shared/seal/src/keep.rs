@@ -49,8 +49,8 @@ impl Sealer {
     fn drop_replaced(&mut self, disk: &dyn Disk, group: &BTreeSet<String>, added: &[String]) {
         let is_whole = group.iter().all(|path| self.record.kept.contains_key(path));
         // A part of a checkpoint that the training has removed is still one of it.
-        let is_of_group = |path: &String| group.iter().any(|member| checkpoint(member) == checkpoint(path));
-        let is_old = |path: &&String| is_numbered(path) && !is_of_group(path);
+        let names: BTreeSet<&str> = group.iter().map(|path| checkpoint(path)).collect();
+        let is_old = |path: &&String| is_numbered(path) && !names.contains(checkpoint(path));
         let old: Vec<String> = self.record.kept.keys().filter(is_old).cloned().collect();
         let dropped = if is_whole || old.is_empty() { &old } else { added };
         dropped.iter().for_each(|path| self.drop_kept(disk, path));
@@ -64,8 +64,8 @@ impl Sealer {
         let has_group = self.record.kept.keys().any(|path| is_numbered(path));
         let names: BTreeSet<String> = self.first.keys().map(|path| file_name(checkpoint(path)).to_owned()).collect();
         let is_pointer = |path: &str| {
-            let text = text(disk, &self.checkpoints.join(path)).filter(|_| !is_numbered(path));
-            text.is_some_and(|text| names_one(&text, &|word| names.contains(word)))
+            let text = || text(disk, &self.checkpoints.join(path));
+            !is_numbered(path) && text().is_some_and(|text| names_one(&text, &|word| names.contains(word)))
         };
         for (path, stamp) in &self.first {
             if let Some(sealed) = files.get(path).filter(|sealed| sealed.stamp == *stamp) {
@@ -128,10 +128,13 @@ impl Sealer {
     /// Whether the text at `path` names no checkpoint, though its kept version does: its writer has given it up, and it
     /// is closed. A pointer is written after its checkpoint.
     fn names_nothing(&self, disk: &dyn Disk, path: &str, files: &Kept) -> bool {
+        if is_numbered(path) {
+            return false;
+        }
         let names: BTreeSet<&str> = files.keys().map(|path| file_name(checkpoint(path))).collect();
         let shapes: BTreeSet<String> = names.iter().map(|name| shape(name)).collect();
-        let before = text(disk, &kept_path(&self.own, path)).filter(|_| !is_numbered(path));
-        before.is_some_and(|before| names_one(&before, &|word| shapes.contains(&shape(word))))
+        text(disk, &kept_path(&self.own, path))
+            .is_some_and(|before| names_one(&before, &|word| shapes.contains(&shape(word))))
             && text(disk, &self.checkpoints.join(path))
                 .is_some_and(|now| !names_one(&now, &|word| names.contains(word)))
     }
@@ -150,12 +153,10 @@ impl Sealer {
             return Ok(false);
         }
         let now = hash(disk, &file, disk.stamp(&file)?.bytes)?;
-        for (version, sealed) in versions {
-            if sealed.sha256 != now {
-                put_aside(disk, &self.checkpoints, &self.rolled_back(), path)?;
-                return restore(disk, &version, &file, sealed);
-            }
-        }
-        Ok(false)
+        let Some((version, sealed)) = versions.into_iter().find(|(_, sealed)| sealed.sha256 != now) else {
+            return Ok(false);
+        };
+        put_aside(disk, &self.checkpoints, &self.rolled_back(), path)?;
+        restore(disk, &version, &file, sealed)
     }
 }

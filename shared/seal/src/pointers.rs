@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use crate::aside::put_aside;
-use crate::content::{is_small_text, read};
+use crate::content::small_text;
 use crate::disk::Disk;
 use crate::kept::{Kept, kept_path, restore, unfinished};
 use crate::names::{checkpoint, file_name, is_numbered, is_pointer_name, number as number_of};
@@ -38,8 +38,11 @@ impl Pointers<'_> {
             }
         }
         for (path, stamp) in &files {
-            if !is_numbered(path) && is_small_text(self.disk, &self.checkpoints.join(path), stamp.bytes) {
-                self.repair_text(path, newest, &present, &is_gone)?;
+            if is_numbered(path) {
+                continue;
+            }
+            if let Some(text) = small_text(self.disk, &self.checkpoints.join(path), stamp.bytes) {
+                self.repair_text(path, &text, newest, &present, &is_gone)?;
             }
         }
         Ok(())
@@ -48,14 +51,14 @@ impl Pointers<'_> {
     fn repair_text(
         &self,
         path: &str,
+        now: &str,
         newest: &str,
         present: &BTreeSet<&str>,
         is_gone: &dyn Fn(&str) -> bool,
     ) -> io::Result<()> {
         let file = self.checkpoints.join(path);
-        let now = text(self.disk, &file).unwrap_or_default();
         let names_present = |text: &str| names_one(text, &|word| present.contains(word));
-        if names_present(&now) {
+        if names_present(now) {
             return Ok(());
         }
         let sealed = self.kept.get(path).and_then(|_| text(self.disk, &kept_path(self.own, path))).unwrap_or_default();
@@ -66,12 +69,12 @@ impl Pointers<'_> {
         }
         let gone = |text: &str| words(text).find(|word| is_gone(word) && is_name(text, word)).map(str::to_owned);
         // The end of the text was not written out.
-        let cut = words(&now).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
-        let named = [&now, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
-        match named.or_else(|| Some((&now, cut?.to_owned()))) {
+        let cut = words(now).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
+        let named = [now, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
+        match named.or_else(|| Some((now, cut?.to_owned()))) {
             Some((text, name)) => self.replace(&file, &text.replace(&name, file_name(newest))),
             // A script that finds no pointer starts from its beginning, and fails on one that names nothing.
-            None if self.names_nothing(path, &now, present) => put_aside(self.disk, self.checkpoints, self.aside, path),
+            None if self.names_nothing(path, now, present) => put_aside(self.disk, self.checkpoints, self.aside, path),
             None => Ok(()),
         }
     }
@@ -97,8 +100,7 @@ impl Pointers<'_> {
 
 /// A small text; `None` for all else.
 pub(crate) fn text(disk: &dyn Disk, file: &Path) -> Option<String> {
-    let bytes = disk.stamp(file).ok()?.bytes;
-    is_small_text(disk, file, bytes).then(|| String::from_utf8(read(disk, file).ok()?).ok())?
+    small_text(disk, file, disk.stamp(file).ok()?.bytes)
 }
 
 /// Whether a text names something that `is_checkpoint`.

@@ -29,6 +29,12 @@ impl<'a> SimulatedDisk<'a> {
         if fails { Err(io::Error::other("nothing is kept")) } else { Ok(()) }
     }
 
+    fn put(&self, file: &Path, content: &[u8], at_ns: i64) {
+        let mut files = self.files.borrow_mut();
+        files.open(name(file), Opened::Truncated, at_ns);
+        files.write(name(file), 0, content, at_ns);
+    }
+
     fn file(&self, path: &Path) -> io::Result<File> {
         let found = self.files.borrow().seen().files.get(name(path)).cloned();
         found.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -73,9 +79,7 @@ impl Disk for SimulatedDisk<'_> {
     }
 
     fn write(&self, file: &Path, content: &[u8]) -> io::Result<()> {
-        let mut files = self.files.borrow_mut();
-        files.open(name(file), Opened::Truncated, self.now_ns);
-        files.write(name(file), 0, content, self.now_ns);
+        self.put(file, content, self.now_ns);
         Ok(())
     }
 
@@ -96,9 +100,7 @@ impl Disk for SimulatedDisk<'_> {
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.check_keeping(to)?;
         let from = self.file(from)?;
-        let mut files = self.files.borrow_mut();
-        files.open(name(to), Opened::Truncated, from.modified_ns);
-        files.write(name(to), 0, &from.bytes, from.modified_ns);
+        self.put(to, &from.bytes, from.modified_ns);
         Ok(())
     }
 

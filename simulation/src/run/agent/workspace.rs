@@ -57,10 +57,8 @@ impl Simulation {
         let (sealer, found) = resumed.map_err(|error| format!("the workspace cannot be judged: {error}"))?;
         self.harness.cloud.world().set_mounted(&volume, true);
         let after = self.with_files(agent, &volume, |files| files.seen().clone())?;
-        self.note(
-            agent,
-            &format!("mounts {volume} with {}: {found:?}", listing(&self.chaos.habits, agent.trial.index, &before)),
-        );
+        let shown = |habits: &Habits| listing(habits, agent.trial.index, &before);
+        self.note(agent, |habits| format!("mounts {volume} with {}: {found:?}", shown(habits)));
         self.watch.mounted(&agent.trial, &agent.job, attempt);
         self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after);
         agent.doing = Doing::Mounting { volume, found, sealer };
@@ -100,7 +98,7 @@ impl Simulation {
         let begun = self.with_disk(agent, &volume, |disk| sealer.begin(disk))?;
         begun.map_err(|error| format!("not begun: {error}"))?;
         let start = self.with_files(agent, &volume, |files| load::start(&habits, index, files.seen()))?;
-        self.note(agent, &format!("starts: {start:?}"));
+        self.note(agent, |_| format!("starts: {start:?}"));
         let step = match start {
             Start::Fresh => 0,
             Start::From(loaded) => {
@@ -130,7 +128,7 @@ impl Simulation {
             if has_progress { Ok(None) } else { sealer.roll_back(disk, exit_code) }
         })?;
         let rollback = rollback.map_err(|error: std::io::Error| error.to_string())?;
-        self.note(agent, &format!("fails: {rollback:?}"));
+        self.note(agent, |_| format!("fails: {rollback:?}"));
         let after = self.with_files(agent, volume, |files| files.seen().clone())?;
         self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after);
         if rollback.is_none() {
@@ -157,7 +155,7 @@ impl Simulation {
         })?;
         let is_new = sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
         if is_new {
-            self.note(agent, &format!("seals {:?}, {:?} open", run.sealer.summary(), run.training.open_files()));
+            self.note(agent, |_| format!("seals {:?}, {:?} open", run.sealer.summary(), run.training.open_files()));
             let views = |files: &mut FileSystem| (files.written().clone(), files.seen().clone());
             let (written, seen) = self.with_files(agent, &run.volume, views)?;
             self.watch.sealed_running(&self.chaos.habits, &agent.trial, &written, &seen);
@@ -171,10 +169,8 @@ impl Simulation {
             Doing::Training(run) | Doing::Stopping(run, _) => self.harness.cloud.world().files_of_volume(&run.volume),
             _other => Default::default(),
         };
-        self.note(
-            agent,
-            &format!("is killed; written out: {}", listing(&self.chaos.habits, agent.trial.index, files.written())),
-        );
+        let shown = |habits: &Habits| listing(habits, agent.trial.index, files.written());
+        self.note(agent, |habits| format!("is killed; written out: {}", shown(habits)));
     }
 
     /// Seals everything, unmounts, and leaves the trial to the next attempt.
@@ -198,7 +194,7 @@ impl Simulation {
         })?;
         sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
         self.harness.cloud.world().set_mounted(volume, false);
-        self.note(agent, &format!("ends, killed {was_killed}, {open:?} open, and seals {:?}", sealer.summary()));
+        self.note(agent, |_| format!("ends, killed {was_killed}, {open:?} open, and seals {:?}", sealer.summary()));
         if has_time {
             self.watch.sealed_at_end(&self.chaos.habits, &agent.trial, &left);
         }
