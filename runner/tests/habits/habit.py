@@ -4,6 +4,7 @@ In the first attempt, where the variable HOLDING names a file, it stops at a kno
 file of epoch --cut. It makes that file there, or after epoch --ready where that is given.
 """
 import argparse
+import json
 import os
 import signal
 import sys
@@ -28,7 +29,29 @@ def on_signal(*_):
     stopped = True
 
 
+def is_sealed():
+    """Whether a running seal has taken in every file as it is. It leaves out what is open: the database."""
+    folder = Path(os.environ["SPOTSWEEP_CHECKPOINTS"]).resolve()
+    try:
+        sealed = json.loads((folder.parent / ".spotsweep/seal.json").read_text())["files"]
+    except FileNotFoundError:
+        return False
+    files = {path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
+    files -= {file.resolve() for file in Path("/proc/self/fd").iterdir()}
+    sealed_at = {path: sealed.get(str(path.relative_to(folder)), {}).get("modified_ns") for path in files}
+    return all(path.stat().st_mtime_ns == at for path, at in sealed_at.items())
+
+
+def wait_for_seal():
+    until = time.monotonic() + 60
+    while not is_sealed():
+        if time.monotonic() > until:
+            sys.exit("no seal within 60 seconds")
+        time.sleep(0.02)
+
+
 def hold():
+    wait_for_seal()
     Path(holding).touch()
     while not stopped:
         time.sleep(0.05)
@@ -42,7 +65,7 @@ class Writer:
         cut_epoch, nth, self.point = (options.cut if holding and options.cut else "-1:0:").split(":")
         self.cut = int(nth) if int(cut_epoch) == epoch else None
         if int(cut_epoch) in (epoch, epoch + 1):
-            time.sleep(1)  # Running seals take in the two versions before.
+            wait_for_seal()  # So that the two versions before are sealed.
 
     def is_cut_at(self, *points):
         return self.nth == self.cut and self.point in points

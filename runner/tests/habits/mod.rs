@@ -107,7 +107,7 @@ async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
         ("zip", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pt"], 2),
         // The grace is too short for it, with and without a handler.
         ("zip", &["--cut=3:0:half"], Notice(3), "2", &["epoch_3.pt"], 2),
-        ("new files", &["--hold=3", "--cut=4:0:half", "--saves-on-sigterm"], Notice(3), "3", &["epoch_4.pkl"], 2),
+        ("new files", &["--hold=3", "--cut=4:0:half", "--saves-on-sigterm"], Notice(6), "3", &["epoch_4.pkl"], 2),
         ("in place", &["--cut=3:0:half"], Lost, "2", &["ckpt.pkl"], 2),
         ("in place", &["--cut=3:0:half"], Notice(3), "2", &["ckpt.pkl"], 2),
         ("renamed", &["--cut=3:0:half"], Lost, "2", &[], 2),

@@ -10,23 +10,29 @@ use crate::disk::Disk;
 use crate::names::{is_log, is_pointer_name};
 
 const READ_BYTES: usize = 1024 * 1024;
-/// Endings of the names of files that hold weights or a state, and are never empty.
-const WEIGHTS: [&str; 15] = [
+/// Endings of the names of files that are never empty: they hold weights or a state, in a format that has at least a
+/// few bytes.
+const NEVER_EMPTY: [&str; 20] = [
     "bin",
     "ckpt",
+    "gguf",
     "h5",
     "hdf5",
     "joblib",
+    "json",
     "keras",
     "msgpack",
     "npy",
     "npz",
     "onnx",
+    "parquet",
     "pickle",
     "pkl",
     "pt",
     "pth",
     "safetensors",
+    "tar",
+    "zip",
 ];
 /// The longest pointer file: it names a checkpoint, or holds a counter.
 const SMALL_BYTES: u64 = 16 * 1024;
@@ -107,7 +113,7 @@ pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result
     if bytes == 0 {
         // An empty file of another name is a mark that its folder is complete.
         let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        return Ok(WEIGHTS.contains(&ending.as_str()) || is_pointer_name(&path.to_string_lossy()));
+        return Ok(NEVER_EMPTY.contains(&ending.as_str()) || is_pointer_name(&path.to_string_lossy()));
     }
     match completeness_by(path, &|path| disk.open(path)) {
         Ok(found) => Ok(found == Completeness::Torn),

@@ -227,13 +227,14 @@ fn what_is_gone_is_missed_only_where_nobody_could_remove_it() {
 fn unsealed_files_are_judged_by_themselves() {
     let zip = zip_of(&[7; 1000]);
     let torch_like = &zip[..zip.len() / 2];
-    let cases: [(&str, &[u8], bool); 8] = [
+    let cases: [(&str, &[u8], bool); 9] = [
         ("model.pt", &zip, false),
         ("model.pt", torch_like, true),
         ("model.bin", b"raw weights", false),
         // A log that begins as JSON does.
         ("output", b"[INFO] epoch 3", false),
         ("model.bin", b"", true),
+        ("state.json", b"", true),
         ("run/.is_checkpoint", b"", false),
         ("model.pt.77.part", b"", false),
         ("tmp-checkpoint-9/model.pt", b"", false),
