@@ -1,7 +1,9 @@
 //! Builds the functions and the runner as the running command was built.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::{fs, io};
 
 use tokio::process::Command;
 
@@ -9,22 +11,24 @@ use crate::checkout::Checkout;
 use crate::group::Group;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// `cargo build` of the whole workspace's binaries, and the folder they lie in; cargo's own output
+/// `cargo build` of the functions and the runner, and the folder they lie in; cargo's own output
 /// goes to standard error.
 ///
-/// Profile, target folder and selection are those of `cargo run` and of the tests: cargo picks the
-/// features of shared dependencies by what is selected, so any other selection would compile them
-/// a second time.
+/// Profile, target folder and selected packages are those of `cargo run` and of the tests: cargo picks the
+/// features of shared dependencies by the packages, so any other selection would compile them a second time.
 pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .args(["build", "--locked", "--workspace", "--bins", "--target-dir"])
+        .args(["build", "--locked", "--workspace", "--target-dir"])
         .arg(&checkout.target)
         .args(["--profile", checkout.profile()])
         .current_dir(&checkout.root)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
+    for binary in needed(checkout)? {
+        command.arg("--bin").arg(binary);
+    }
     // What `cargo run` tells this program about itself would have build scripts (ring's) run anew.
     for (name, _) in std::env::vars_os() {
         if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
@@ -38,4 +42,12 @@ pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
         return Ok(checkout.binaries.clone());
     }
     Err(Failure::new(format!("building the functions and the runner failed ({status}); cargo's messages are above")))
+}
+
+/// Each function is called as its folder is.
+fn needed(checkout: &Checkout) -> Result<Vec<OsString>, Failure> {
+    let folder = checkout.root.join("functions");
+    let entries = fs::read_dir(&folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.context(|| format!("cannot read {}", folder.display()))?;
+    Ok(entries.into_iter().map(|entry| entry.file_name()).chain(["spotsweep-runner".into()]).collect())
 }

@@ -4,6 +4,7 @@
 //! lends: the job role is one for all trials, so it can't tell whose outputs are whose.
 
 mod issued;
+mod roots;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +21,7 @@ use crate::claim::{Claims, INVOKE_TIMEOUT};
 use crate::exit::Failure;
 use crate::place;
 use issued::Issued;
-
-/// The roots that AWS endpoints chain to, as listed at
-/// <https://www.amazontrust.com/repository/>: a static binary works in any image, and many
-/// images carry no certificates.
-const AMAZON_ROOTS: &[u8] = include_bytes!("amazon-trust-services.pem");
+use roots::amazon_roots;
 
 /// IMDS answers in milliseconds or is not there.
 const IMDS_TIMEOUT: Duration = Duration::from_secs(1);
@@ -42,7 +39,7 @@ pub(crate) struct Clients {
 impl Clients {
     /// Region and credentials come from where AWS Batch puts them; nothing is called yet.
     pub(crate) async fn connect() -> Result<Self, Failure> {
-        let trust = TrustStore::default().with_pem_certificate(AMAZON_ROOTS);
+        let trust = TrustStore::default().with_pem_certificate(amazon_roots());
         let context = TlsContext::builder()
             .with_trust_store(trust)
             .build()

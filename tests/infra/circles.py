@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # What is built and what others wrote has no place in the graph.
 CRATES = sorted(
     path.parent for path in ROOT.glob("**/Cargo.toml")
-    if not {"target", "vendor"} & set(path.parts) and (path.parent / "src").is_dir()
+    if not {"target"} & set(path.parts) and (path.parent / "src").is_dir()
 )
 TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*mod \w+ \{")
 PATH = re.compile(r"(?<![:\w])\w+(?:::\w+)+")

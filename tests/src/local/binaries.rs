@@ -25,7 +25,7 @@ impl Binaries {
             let mut folders = program.ancestors().skip(1);
             let folder = folders.find(|folder| !folder.ends_with("deps")).expect("programs lie in a folder").to_owned();
             let target = folder.parent().expect("a profile lies in the target folder").to_owned();
-            // The same selection as `spotsweep local`: nothing is compiled twice.
+            // The same packages as for `spotsweep local`: nothing is compiled twice.
             let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
             // What cargo tells this test about its package, a build script (ring's) would take for a change.
             for (name, _) in std::env::vars_os() {
