@@ -198,7 +198,8 @@ async fn the_grace_is_cut_to_the_time_that_is_left() {
     world.announce(INTERRUPTION, &in_seconds(4));
     let outcome = world.outcome(runner).await;
     assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("the grace is over"), "{}", outcome.stderr);
+    // The grace is over, or what other programs write to the same disk takes its rest.
+    assert!(outcome.stderr.contains(": killing the command"), "{}", outcome.stderr);
     assert!(noticed.elapsed() < Duration::from_secs(5), "{:?}", noticed.elapsed());
     assert_eq!(world.invocations("release")[0]["seal"]["newest"], "daemon");
     let daemon = read(&world.path("volume/checkpoints/daemon")).trim().parse().ok().and_then(Pid::from_raw);
