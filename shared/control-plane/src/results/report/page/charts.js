@@ -58,26 +58,35 @@ const control = (shape, id, name, attributes, onKey) => {
 
 /**
  * Shows a tooltip for one datum of a chart: under the pointer, or by arrow keys one after another. `find` gives the place
- * of the datum under the pointer, `anchor` where a datum lies, `describe` its tooltip and `stress` a shape that stresses it.
+ * of the datum under the pointer, `anchor` where a datum lies, and `describe` its tooltip. The datum's shape is stressed: a
+ * `copy` of it that is drawn on top, or the one that has its place as `data-at`.
  */
-const explore = ({ container, above }, plot, name, { count, find, anchor, describe, stress }) => {
+const explore = ({ container, above }, plot, name, { count, find, anchor, describe, copy }) => {
   const hint = svg("g", { class: "stressed" });
   let current = 0;
+  const stress = (at) => {
+    hint.replaceChildren(...(copy && at !== undefined ? [copy(at)] : []));
+    above.querySelector(".pointed")?.classList.remove("pointed");
+    above.querySelector(`[data-at="${at}"]`)?.classList.add("pointed");
+  };
   const leave = () => {
-    hint.replaceChildren();
+    stress();
     hideTooltip();
   };
-  const show = (at, x, y) => {
-    hint.replaceChildren(...[stress(at)].filter(Boolean));
+  const show = (at, place, stays) => {
+    stress(at);
     const content = describe(at);
-    showTooltip(content, x, y);
+    showTooltip(content, place, stays);
     return tipText(content);
   };
   const step = (at) => {
     current = clamp(at, 0, count - 1);
-    const { left, top } = container.getBoundingClientRect();
     const [x, y] = anchor(current);
-    plot.setAttribute("aria-valuetext", show(current, left + x, top + y));
+    const place = () => {
+      const { left, top } = container.getBoundingClientRect();
+      return [left + x, top + y];
+    };
+    plot.setAttribute("aria-valuetext", show(current, place, true));
     plot.setAttribute("aria-valuenow", current + 1);
   };
   const onKey = (key) => {
@@ -93,7 +102,7 @@ const explore = ({ container, above }, plot, name, { count, find, anchor, descri
   above.addEventListener("pointermove", (event) => {
     const at = event.buttons === 0 ? find(event, ...placeIn(container, event)) : undefined;
     if (at === undefined) leave();
-    else show(at, event.clientX, event.clientY);
+    else show(at, () => [event.clientX, event.clientY], false);
   });
   above.addEventListener("pointerleave", leave);
   above.prepend(plot);
@@ -115,7 +124,6 @@ const followThePage = () => {
     clearTimeout(waiting);
     waiting = setTimeout(() => drawAgain(), 150);
   });
-  addEventListener("scroll", hideTooltip, { passive: true });
   addEventListener("beforeprint", () => {
     document.documentElement.dataset.print = "";
     drawAgain(PRINT_WIDTH_PX);

@@ -22,23 +22,22 @@ const costBar = ({ cost }, at, x, width, area, dollars) => {
 const costChart = (rows) => {
   const greatest = Math.max(...rows.map((row) => Math.max(paidFor(row), row.cost.on_demand)));
   const dollars = fittedEven([0, greatest], 6);
-  const trials = bandScale(rows.map(({ index }) => index));
-  trials.ticks = trials.ticks.map(({ value }) => ({ value, text: String(value) }));
+  const trials = bandScale(rows.map((_, at) => at));
+  trials.ticks = rows.map(({ index }, at) => ({ value: at, text: String(index) }));
   const paint = (layers, size) => {
     const area = plotArea(size, { left: 20 + labelsWidth(dollars.ticks, 120), right: 24, top: 34, bottom: 50 });
     const width = Math.min(26, trials.size * area.width * 0.7);
-    const x = (row) => area.x(trials.place(row.index));
+    const x = (at) => area.x(trials.place(at));
     layers.below.append(
       horizontalAxis(area, trials, { title: "trial", grid: false }),
       verticalAxis(area, dollars, { title: "USD" }),
     );
-    layers.above.append(...rows.map((row, at) => costBar(row, at, x(row), width, area, dollars)));
+    layers.above.append(...rows.map((row, at) => costBar(row, at, x(at), width, area, dollars)));
     explore(layers, box(area.left, area.top, area.width, area.height), "Trials, from the most expensive", {
       count: rows.length,
-      find: dataAt,
-      anchor: (at) => [x(rows[at]), area.y(dollars.place(paidFor(rows[at])))],
+      find: (_, place) => (place >= area.left && place <= area.right ? trials.value((place - area.left) / area.width) : undefined),
+      anchor: (at) => [x(at), area.y(dollars.place(paidFor(rows[at])))],
       describe: (at) => costTip(rows[at]),
-      stress: () => undefined,
     });
   };
   const name = `Cost of ${plural(rows.length, "trial")}, instances and EBS against on demand. The leaderboard and the table have the figures.`;

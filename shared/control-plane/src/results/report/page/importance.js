@@ -43,10 +43,9 @@ const importanceChart = (bars, metric) => {
     layers.above.append(...shapes);
     explore(layers, box(area.left, area.top, area.width, area.height), "Parameters, from the most important", {
       count: bars.length,
-      find: dataAt,
+      find: (_, x, y) => (y >= area.top && y <= area.bottom ? names.value((area.bottom - y) / area.height) : undefined),
       anchor: (at) => [area.x(bars[at].share), area.y(names.place(at))],
       describe: (at) => importanceTip(bars[at], metric),
-      stress: () => undefined,
     });
   };
   const name = `Importance of ${plural(report.importance.weights.length, "parameter")} for ${metric}. The table below has the figures.`;

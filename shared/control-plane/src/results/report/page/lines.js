@@ -105,7 +105,7 @@ const drawLines = (layers, area, name, lines, isChosen) => {
     },
     anchor: (place) => [...line(place).points.slice(-2)],
     describe: (place) => trialTip(line(place).row),
-    stress: (place) => lineShape(line(place), "hovered"),
+    copy: (place) => lineShape(line(place), "hovered"),
   });
   return shapes;
 };

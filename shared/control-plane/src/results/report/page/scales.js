@@ -51,9 +51,9 @@ const logBound = (value, round, base, isFine) => {
 
 const fittedLog = ([least, greatest], most, base) => {
   const isFine = base === 10 && greatest / least < 10;
-  let from = Math.max(logBound(least, Math.floor, base, isFine) || Number.MIN_VALUE, Number.MIN_VALUE);
-  let to = Math.min(logBound(greatest, Math.ceil, base, isFine), MAX);
-  if (from === to) [from, to] = [from / base, to * base];
+  // A bound beyond the smallest number is 0: the value itself then.
+  const from = logBound(least, Math.floor, base, isFine) || least;
+  const to = Math.min(logBound(greatest, Math.ceil, base, isFine) || greatest, MAX);
   const [low, high] = [Math.log(from), Math.log(to)];
   return {
     place: (value) => (Math.log(value) - low) / (high - low),
@@ -62,9 +62,9 @@ const fittedLog = ([least, greatest], most, base) => {
   };
 };
 
-/** A logarithmic scale where it is asked for and all values are positive, otherwise an even one. */
+/** A logarithmic scale where it is asked for and the values are positive and differ much, otherwise an even one. */
 const fittedScale = (extent, isLog, most, base = 10) =>
-  isLog && extent[0] > 0 ? fittedLog(extent, most, base) : fittedEven(extent, most);
+  isLog && isWide(extent, 2) ? fittedLog(extent, most, base) : fittedEven(extent, most);
 
 const timeScale = ([from, to], most) => evenScale(from, to, timeTicks(from, to, most));
 

@@ -56,7 +56,7 @@ const logTicks = (from, to, most, base) => {
   const every = Math.max(1, Math.ceil((last - first) / most));
   const values = range(first - (factors.length > 1 ? 1 : 0), last, every)
     .flatMap((at) => factors.map((factor) => factor * power(at)))
-    .filter((value) => value >= from * (1 - 1e-9) && value <= to * (1 + 1e-9));
+    .filter((value) => Number.isFinite(value) && value >= from * (1 - 1e-9) && value <= to * (1 + 1e-9));
   return values.length > 1 ? values.map((value) => ({ value, text: evenText(value, value * 1e-4) })) : evenTicks(from, to, most);
 };
 

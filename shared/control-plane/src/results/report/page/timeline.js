@@ -32,7 +32,7 @@ const timelineViews = (count, whole) => {
 };
 
 /** Dragging over a span of the plot zooms in on it; the wheel with Ctrl zooms where the pointer is; a double click goes back. */
-const zoomByPointer = ({ container, above }, area, plot, view, change) => {
+const zoomByPointer = ({ container, above }, area, view, change) => {
   const timeAt = (x) => view.shown[0] + clamp((x - area.left) / area.width, 0, 1) * (view.shown[1] - view.shown[0]);
   const isInside = (event) => {
     const [x, y] = placeIn(container, event);
@@ -40,7 +40,8 @@ const zoomByPointer = ({ container, above }, area, plot, view, change) => {
   };
   above.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || event.pointerType === "touch" || !isInside(event)) return;
-    plot.focus({ preventScroll: true });
+    // The keys of the slider then go on from here.
+    container.querySelector('[data-control="time"]').focus({ preventScroll: true });
     const from = placeIn(container, event)[0];
     const span = box(from, area.top, 0, area.height, { class: "span" });
     above.append(span);
@@ -117,9 +118,8 @@ const timelineChart = (rows, views, zones, changed) => {
       find: dataAt,
       anchor: (at) => [area.left + clamp((x(bars[at].start) + x(bars[at].stop)) / 2, 0, area.width), area.top + y(bars[at])],
       describe: (at) => attemptTip(bars[at]),
-      stress: () => undefined,
     });
-    zoomByPointer(layers, area, plot, views.time, change("time"));
+    zoomByPointer(layers, area, views.time, change("time"));
     timelineSliders(layers, size, area, views, change);
   };
   const { totals } = report;

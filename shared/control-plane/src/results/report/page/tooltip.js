@@ -28,8 +28,13 @@ const hideTooltip = () => {
   tooltip.hidden = true;
 };
 
-const showTooltip = (content, x, y) => {
+let onScroll = hideTooltip;
+addEventListener("scroll", () => onScroll(), { passive: true });
+
+/** `place` gives where in the window; it is asked again when the page is scrolled, if the tooltip `stays`. */
+const showTooltip = (content, place, stays) => {
   tooltip.replaceChildren(content);
   tooltip.hidden = false;
-  placeTooltip(x, y);
+  placeTooltip(...place());
+  onScroll = stays ? () => placeTooltip(...place()) : hideTooltip;
 };
