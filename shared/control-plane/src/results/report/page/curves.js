@@ -20,7 +20,7 @@ const curvesChart = (state, winner, good) => {
   const paint = (layers, size) => {
     const visible = visibleCurves(rows, state);
     const values = extentOfAll(visible, 1);
-    const vertical = fittedScale(values, state.log ?? isWide(values, 1000), 6);
+    const vertical = fittedScale(values, state.log ?? isWide(values, 1000), 8);
     const left = 20 + labelsWidth(vertical.ticks, 120);
     const area = plotArea(size, { left, right: 24, top: 34, bottom: 50 });
     const horizontal = fittedEven(extentOfAll(visible, 0), Math.max(2, Math.floor(area.width / 150)));

@@ -22,7 +22,7 @@ const pathThrough = (points) => {
       isDrawing = false;
       continue;
     }
-    const isAlone = !isDrawing && !(points[at + 3] === points[at + 3]);
+    const isAlone = !isDrawing && !Number.isFinite(points[at + 3]);
     path += `${isDrawing ? "L" : "M"}${tenth(points[at])} ${tenth(points[at + 1])}${isAlone ? "h0" : ""}`;
     isDrawing = true;
   }

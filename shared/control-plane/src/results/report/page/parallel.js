@@ -3,7 +3,7 @@ const MAX_AXES = 24;
 const NONE = "(none)";
 // Closer axes have their names at a slant.
 const CROWDED_PX = 120;
-const AXIS_TICKS = 6;
+const AXIS_TICKS = 8;
 // While a range is dragged, what lies below follows when the pointer rests.
 const REST_MS = 120;
 let clearRanges = () => {};
@@ -62,16 +62,24 @@ const axisName = (name, x, area, spacing, width) => {
   return label(name, { class: "name", transform: `translate(${tenth(x)} ${area.top - 12}) rotate(${-degrees})` }, most, 600);
 };
 
+/** A tick's text if it fits, or the same number with an exponent; a number is not cut, as it would be another one. */
+const tickText = ({ value, text }, kind, width) => {
+  if (kind === "category") return shortened(text, width) === "…" ? undefined : text;
+  return [text, value.toExponential().replace("e+", "e")].find((one) => textWidth(one) <= width);
+};
+
 const axisShape = ({ kind, scale }, x, area, spacing) => {
+  const width = Math.min(90, spacing - LABEL_GAP_PX - 3);
   const ticks = scale.ticks.map((tick) => ({ ...tick, at: area.y(scale.place(tick.value)), size: LINE_HEIGHT_PX }));
   return svg(
     "g",
     { class: `axis over ${kind}`, "aria-hidden": "true" },
     segment(x, area.top, x, area.bottom, "frame"),
-    apart(ticks, 0).flatMap(({ at, text }) => [
-      segment(x, at, x + TICK_PX, at, "frame"),
-      label(text, { x: tenth(x + LABEL_GAP_PX), y: tenth(at), dy: ".35em" }, Math.min(90, spacing - LABEL_GAP_PX - 3)),
-    ]),
+    apart(ticks, 0).flatMap((tick) => {
+      const text = tickText(tick, kind, width);
+      const mark = segment(x, tick.at, x + TICK_PX, tick.at, "frame");
+      return text === undefined ? [mark] : [mark, label(text, { x: tenth(x + LABEL_GAP_PX), y: tenth(tick.at), dy: ".35em" }, width)];
+    }),
   );
 };
 

@@ -53,8 +53,10 @@ const logTicks = (from, to, most, base) => {
   const [first, last] = [Math.ceil(exponent(from)), Math.floor(exponent(to))];
   const power = (at) => (base === 10 ? power10(at) : base ** at);
   const factors = base === 10 && exponent(to) - exponent(from) <= 2 ? [1, 2, 5] : [1];
-  const every = Math.max(1, Math.ceil((last - first) / most));
-  const values = range(first - (factors.length > 1 ? 1 : 0), last, every)
+  const every = last > first ? Math.max(1, evenStep(first, last, most)) : 1;
+  // One power more: 2 and 5 times it may lie within.
+  const start = factors.length > 1 ? first - 1 : Math.ceil(first / every) * every;
+  const values = range(start, last, every)
     .flatMap((at) => factors.map((factor) => factor * power(at)))
     .filter((value) => Number.isFinite(value) && value >= from * (1 - 1e-9) && value <= to * (1 + 1e-9));
   return values.length > 1 ? values.map((value) => ({ value, text: evenText(value, value * 1e-4) })) : evenTicks(from, to, most);
