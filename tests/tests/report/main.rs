@@ -89,7 +89,9 @@ fn corner(browser: &Browser, chart: &str) -> (i64, i64) {
          const {{ x, y }} = chart.getBoundingClientRect();
          return [Math.round(x), Math.round(y)]"
     );
-    serde_json::from_value(browser.run(&place)).unwrap()
+    let corner = serde_json::from_value(browser.run(&place)).unwrap();
+    browser.settle();
+    corner
 }
 
 /// Presses keys on a control of a chart (an axis, a slider, the plot), and gives back what it then says of itself.
@@ -341,6 +343,8 @@ fn nothing_that_a_person_wrote_becomes_markup() {
     let middle = "const { x, y, width } = document.getElementById('importance-chart').getBoundingClientRect();
         scrollBy(0, y - 200); return [Math.round(x + width / 4), 215]";
     let (x, y): (i64, i64) = serde_json::from_value(browser.run(middle)).unwrap();
+    // The page's scroll event hides a tooltip.
+    browser.settle();
     let mut described = Vec::new();
     for row in 0..6 {
         browser.hover((x, y + 30 * row));

@@ -10,8 +10,7 @@ const attemptLines = (attempt) => [
     (attempt.reason ? `: ${attempt.reason}` : ""),
 ];
 
-const attemptTip = ({ row, attempt }) =>
-  tip(`Trial ${row.index}, attempt ${attempt.number}`, ...attemptLines(attempt));
+const attemptTip = ({ row, attempt }) => tip(`Trial ${row.index}, attempt ${attempt.number}`, ...attemptLines(attempt));
 
 /** One datum an attempt: start, end, the trial's place, and the end of the attempt before. */
 const attemptBars = (rows) => {

@@ -6,7 +6,10 @@ const LINE_HEIGHT_PX = 14;
 /** The labels that can stand side by side: all, or every second one, and so on. Each has its place and size in pixels. */
 const apart = (labels, gap) => {
   const fits = (kept) =>
-    kept.every(({ at, size }, place) => place === 0 || Math.abs(at - kept[place - 1].at) >= (size + kept[place - 1].size) / 2 + gap);
+    kept.every(
+      ({ at, size }, place) =>
+        place === 0 || Math.abs(at - kept[place - 1].at) >= (size + kept[place - 1].size) / 2 + gap,
+    );
   for (let every = 1; every < labels.length; every++) {
     const kept = labels.filter((_, place) => place % every === 0);
     if (fits(kept)) return kept;
@@ -41,19 +44,27 @@ const verticalAxis = (area, scale, { title, grid = true, most = Infinity, marks 
     apart(ticks, 0).map(({ at, text }) =>
       label(text, { class: "end", x: tenth(area.left - LABEL_GAP_PX), y: tenth(at), dy: ".35em" }, most),
     ),
-    title ? label(title, { class: "muted", x: Math.max(4, tenth(area.left)), y: area.top - 14 }, area.width) : undefined,
+    title
+      ? label(title, { class: "muted", x: Math.max(4, tenth(area.left)), y: area.top - 14 }, area.width)
+      : undefined,
   );
 };
 
 const horizontalAxis = (area, scale, { title, grid = true }) => {
-  const ticks = scale.ticks.map((tick) => ({ ...tick, at: area.x(scale.place(tick.value)), size: textWidth(tick.text) }));
+  const ticks = scale.ticks.map((tick) => ({
+    ...tick,
+    at: area.x(scale.place(tick.value)),
+    size: textWidth(tick.text),
+  }));
   return svg(
     "g",
     { class: "axis", "aria-hidden": "true" },
     grid ? ticks.map(({ at }) => segment(at, area.top, at, area.bottom, "grid")) : [],
     ticks.map(({ at }) => segment(at, area.bottom, at, area.bottom + TICK_PX, "frame")),
     segment(area.left, area.bottom, area.right, area.bottom, "frame"),
-    apart(ticks, LABEL_GAP_PX).map(({ at, text }) => label(text, { class: "middle", x: tenth(at), y: area.bottom + 18 })),
+    apart(ticks, LABEL_GAP_PX).map(({ at, text }) =>
+      label(text, { class: "middle", x: tenth(at), y: area.bottom + 18 }),
+    ),
     title ? label(title, { class: "middle muted", x: tenth(area.x(0.5)), y: area.bottom + 35 }, area.width) : undefined,
   );
 };

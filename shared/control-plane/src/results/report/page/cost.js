@@ -35,7 +35,8 @@ const costChart = (rows) => {
     layers.above.append(...rows.map((row, at) => costBar(row, at, x(at), width, area, dollars)));
     explore(layers, box(area.left, area.top, area.width, area.height), "Trials, from the most expensive", {
       count: rows.length,
-      find: (_, place) => (place >= area.left && place <= area.right ? trials.value((place - area.left) / area.width) : undefined),
+      find: (_, place) =>
+        place >= area.left && place <= area.right ? trials.value((place - area.left) / area.width) : undefined,
       anchor: (at) => [x(at), area.y(dollars.place(paidFor(rows[at])))],
       describe: (at) => costTip(rows[at]),
     });

@@ -29,7 +29,11 @@ const curvesChart = (state, winner, good) => {
       verticalAxis(area, vertical, { title: report.metrics[state.metric] }),
     );
     const place = (value, at) => (at % 2 === 0 ? area.x(horizontal.place(value)) : area.y(vertical.place(value)));
-    const lines = visible.map(({ row, points }) => ({ row, look: lookOf(row, winner, good), points: points.map(place) }));
+    const lines = visible.map(({ row, points }) => ({
+      row,
+      look: lookOf(row, winner, good),
+      points: points.map(place),
+    }));
     const shapes = drawLines(layers, area, "Curves, from the best trial", lines, isChosen);
     follow = () => stepBack(layers, shapes, lines, leaderboard.chosen);
     follow();
@@ -76,9 +80,27 @@ const curvesControls = (metrics, state, draw) => {
   return make(
     "div",
     { class: "controls" },
-    choice("Metric", metrics, set((value) => { state.metric = Number(value); })),
-    choice("Trials", counts, set((value) => { state.most = Number(value); })),
-    choice("Scale", scales, set((value) => { state.log = value === "" ? undefined : value === "log"; })),
+    choice(
+      "Metric",
+      metrics,
+      set((value) => {
+        state.metric = Number(value);
+      }),
+    ),
+    choice(
+      "Trials",
+      counts,
+      set((value) => {
+        state.most = Number(value);
+      }),
+    ),
+    choice(
+      "Scale",
+      scales,
+      set((value) => {
+        state.log = value === "" ? undefined : value === "log";
+      }),
+    ),
   );
 };
 

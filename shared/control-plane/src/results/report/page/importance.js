@@ -36,7 +36,9 @@ const importanceChart = (bars, metric) => {
       return svg(
         "g",
         { "data-at": at },
-        box(area.left, y - height / 2, end - area.left, height, { class: weight.is_clear ? "bar clear" : "bar chance" }),
+        box(area.left, y - height / 2, end - area.left, height, {
+          class: weight.is_clear ? "bar clear" : "bar chance",
+        }),
         label(importanceNote(weight), { class: "note", x: tenth(end + 6), y: tenth(y), dy: ".35em" }),
       );
     });

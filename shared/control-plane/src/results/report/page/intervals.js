@@ -49,4 +49,15 @@ const rangeAfterKey = (chosen, key, { step, first }) => {
   if (key === "ArrowLeft") return high - low > step * 1.5 ? [low + step, high] : chosen;
   return low > 1e-9 ? [Math.max(0, low - step), high] : [low, Math.min(1, high + step)];
 };
-const RANGE_KEYS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End", "Escape", "Delete"];
+const RANGE_KEYS = [
+  "ArrowUp",
+  "ArrowDown",
+  "ArrowLeft",
+  "ArrowRight",
+  "PageUp",
+  "PageDown",
+  "Home",
+  "End",
+  "Escape",
+  "Delete",
+];

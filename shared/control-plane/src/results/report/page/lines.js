@@ -74,7 +74,9 @@ const nearestLine = (lines, x, y, isChosen) => {
 const lookOf = (row, winner, good) => {
   if (!report.ranking) return { kind: "unranked" };
   if (row === winner) return { kind: "winner" };
-  return row.metrics[0] === null ? { kind: "unknown" } : { kind: "", share: `${Math.round(100 * good(row.metrics[0]))}%` };
+  return row.metrics[0] === null
+    ? { kind: "unknown" }
+    : { kind: "", share: `${Math.round(100 * good(row.metrics[0]))}%` };
 };
 
 const lineShape = ({ points, look }, more = "") => {
@@ -87,7 +89,9 @@ const lineShape = ({ points, look }, more = "") => {
 /** Lets the lines that are not chosen step back. Without a choice all are as they were. */
 const stepBack = ({ container }, shapes, lines, chosen) => {
   container.classList.toggle("choosing", chosen !== undefined);
-  shapes.forEach((shape, at) => shape.classList.toggle("faint", chosen !== undefined && !chosen.has(lines[at].row.index)));
+  shapes.forEach((shape, at) =>
+    shape.classList.toggle("faint", chosen !== undefined && !chosen.has(lines[at].row.index)),
+  );
 };
 
 /** Lines that can be pointed at; gives back their shapes. */
@@ -104,6 +108,7 @@ const drawLines = (layers, area, name, lines, isChosen) => {
       return found === undefined ? undefined : lines.length - 1 - found;
     },
     anchor: (place) => [...line(place).points.slice(-2)],
+    isLeftOut: (place) => !isChosen(line(place).row),
     describe: (place) => trialTip(line(place).row),
     copy: (place) => lineShape(line(place), "hovered"),
   });

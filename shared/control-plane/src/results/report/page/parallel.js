@@ -1,9 +1,5 @@
 // Each trial a line over its parameters to its metric. Ranges on the axes choose trials everywhere.
 const MAX_AXES = 24;
-const NONE = "(none)";
-// Closer axes have their names at a slant.
-const CROWDED_PX = 120;
-const AXIS_TICKS = 8;
 // While a range is dragged, what lies below follows when the pointer rests.
 const REST_MS = 120;
 let clearRanges = () => {};
@@ -20,69 +16,6 @@ const axisColumns = () => {
     .sort((left, right) => left.at - right.at);
 };
 
-const parameterScale = (kind, values) => {
-  if (kind === "category") {
-    const names = [...new Set(values)];
-    return bandScale(names.sort((left, right) => left.localeCompare(right, "en", { numeric: true })));
-  }
-  const numbers = values.filter((value) => value !== null);
-  const [least, greatest] = extentOf(numbers);
-  // Whole numbers over a short range are mostly powers of two.
-  const isBinary = greatest / least < 100 && numbers.every(Number.isInteger);
-  return fittedScale([least, greatest], kind === "log", AXIS_TICKS, isBinary ? 2 : 10);
-};
-
-/** An axis for each column and one for the metric, each with its scale and every trial's place on it. */
-const parallelAxes = (columns, rows) => {
-  const axes = columns.map(({ name, kind, at }) => {
-    const value = kind === "category" ? (row) => row.parameters[at] ?? NONE : (row) => row.parameters[at];
-    return { name, kind, value, scale: parameterScale(kind, report.rows.map(value)) };
-  });
-  const metric = (row) => row.metrics[0];
-  const extent = extentOf(rows.map(metric));
-  axes.push({ name: report.metrics[0], kind: "metric", value: metric, scale: fittedScale(extent, isWide(extent, 1000), AXIS_TICKS) });
-  return axes.map((axis) => ({
-    ...axis,
-    places: Float64Array.from(rows, (row) => (axis.value(row) === null ? NaN : axis.scale.place(axis.value(row)))),
-  }));
-};
-
-const parallelMargins = (spacing) =>
-  spacing < CROWDED_PX
-    ? { left: 40, right: 110, top: spacing < 45 ? 120 : 88, bottom: 24 }
-    : { left: 75, right: 75, top: 44, bottom: 24 };
-
-/** The name of an axis over it; at a slant where axes are close. */
-const axisName = (name, x, area, spacing, width) => {
-  if (spacing >= CROWDED_PX)
-    return label(name, { class: "name middle", x: tenth(x), y: area.top - 15 }, Math.min(spacing - 12, 2 * Math.min(x, width - x)), 600);
-  const degrees = Math.max(22, 70 - spacing);
-  const [up, along] = [Math.sin((degrees * Math.PI) / 180), Math.cos((degrees * Math.PI) / 180)];
-  const most = Math.min((area.top - 24) / up, (width - x - 10) / along);
-  return label(name, { class: "name", transform: `translate(${tenth(x)} ${area.top - 12}) rotate(${-degrees})` }, most, 600);
-};
-
-/** A tick's text if it fits, or the same number with an exponent; a number is not cut, as it would be another one. */
-const tickText = ({ value, text }, kind, width) => {
-  if (kind === "category") return shortened(text, width) === "…" ? undefined : text;
-  return [text, value.toExponential().replace("e+", "e")].find((one) => textWidth(one) <= width);
-};
-
-const axisShape = ({ kind, scale }, x, area, spacing) => {
-  const width = Math.min(90, spacing - LABEL_GAP_PX - 3);
-  const ticks = scale.ticks.map((tick) => ({ ...tick, at: area.y(scale.place(tick.value)), size: LINE_HEIGHT_PX }));
-  return svg(
-    "g",
-    { class: `axis over ${kind}`, "aria-hidden": "true" },
-    segment(x, area.top, x, area.bottom, "frame"),
-    apart(ticks, 0).flatMap((tick) => {
-      const text = tickText(tick, kind, width);
-      const mark = segment(x, tick.at, x + TICK_PX, tick.at, "frame");
-      return text === undefined ? [mark] : [mark, label(text, { x: tenth(x + LABEL_GAP_PX), y: tenth(tick.at), dy: ".35em" }, width)];
-    }),
-  );
-};
-
 /** The indices of the trials inside of all ranges; undefined where there are none. */
 const chosenTrials = (rows, axes, ranges) => {
   if (ranges.size === 0) return undefined;
@@ -92,7 +25,8 @@ const chosenTrials = (rows, axes, ranges) => {
 
 /** Why there is nothing to draw; false where there is something. */
 const parallelObstacle = (rows, columns) => {
-  if (!report.ranking) return "No metric ranks these trials: name one in the sweep file, as metric: {name: …, goal: …}.";
+  if (!report.ranking)
+    return "No metric ranks these trials: name one in the sweep file, as metric: {name: …, goal: …}.";
   if (rows.length === 0) return `No trial has reported ${report.metrics[0]} yet.`;
   return columns.length === 0 && "All trials have the same parameters.";
 };
@@ -110,7 +44,9 @@ const parallelChart = (rows, columns, winner, good, choose) => {
     const lines = rows.map((row, line) => ({
       row,
       look: looks[line],
-      points: Float64Array.from({ length: 2 * xs.length }, (_, at) => at % 2 === 0 ? xs[at / 2] : area.y(axes[(at - 1) / 2].places[line])),
+      points: Float64Array.from({ length: 2 * xs.length }, (_, at) =>
+        at % 2 === 0 ? xs[at / 2] : area.y(axes[(at - 1) / 2].places[line]),
+      ),
     }));
     let chosen = chosenTrials(rows, axes, ranges);
     const shapes = drawLines(layers, area, "Trials, from the best", lines, (row) => !chosen || chosen.has(row.index));
@@ -121,9 +57,14 @@ const parallelChart = (rows, columns, winner, good, choose) => {
     };
     stepBack(layers, shapes, lines, chosen);
     const distance = area.width / columns.length;
-    axes.forEach((axis, at) => layers.above.append(axisShape(axis, xs[at], area, distance)));
-    axes.forEach((axis, at) => layers.above.append(axisName(axis.name, xs[at], area, spacing, size.width)));
-    axes.forEach((axis, at) => layers.above.append(axisControl(layers.container, area, xs[at], Math.min(28, distance * 0.7), axis, at, ranges, change)));
+    layers.above.append(
+      ...axes.map((axis, at) => axisShape(axis, xs[at], area, distance)),
+      ...axes.map((axis, at) => axisName(axis.name, xs[at], area, spacing, size.width)),
+      ...axes.map((axis, at) => {
+        const place = { area, x: xs[at], width: Math.min(28, distance * 0.7) };
+        return axisControl(layers.container, place, axis, at, ranges, change);
+      }),
+    );
   };
   return { ...chart("parallel-chart", name, () => 420, paint), ranges };
 };

@@ -21,7 +21,8 @@ const isWithin = (share, [low, high]) => share >= low - 1e-9 && share <= high + 
 
 const rangeText = (axis, chosen) => {
   if (!chosen) return "all values";
-  if (axis.kind !== "category") return `from ${shown(axis.scale.value(chosen[0]))} to ${shown(axis.scale.value(chosen[1]))}`;
+  if (axis.kind !== "category")
+    return `from ${shown(axis.scale.value(chosen[0]))} to ${shown(axis.scale.value(chosen[1]))}`;
   const names = axis.scale.ticks.map(({ value }) => value).filter((name) => isWithin(axis.scale.place(name), chosen));
   return names.join(", ") || "no value";
 };
@@ -30,7 +31,7 @@ const rangeText = (axis, chosen) => {
  * The control of one axis. `ranges` has the chosen range of each axis by its number; `change` is called after each change of it,
  * and with true after the last one of a drag.
  */
-const axisControl = (container, area, x, width, axis, at, ranges, change) => {
+const axisControl = (container, { area, x, width }, axis, at, ranges, change) => {
   const hit = box(x - width / 2, area.top - 4, width, area.height + 8);
   const bar = box(x - Math.min(RANGE_PX, width) / 2, 0, Math.min(RANGE_PX, width), 0, { class: "range" });
   const show = () => {
@@ -48,7 +49,8 @@ const axisControl = (container, area, x, width, axis, at, ranges, change) => {
   };
   const onKey = (key) => {
     const isMeant = RANGE_KEYS.includes(key);
-    const steps = axis.kind === "category" ? { step: axis.scale.size, first: axis.scale.size } : { step: 0.05, first: 0.5 };
+    const steps =
+      axis.kind === "category" ? { step: axis.scale.size, first: axis.scale.size } : { step: 0.05, first: 0.5 };
     if (isMeant) set(rangeAfterKey(ranges.get(at), key, steps), true);
     return isMeant;
   };
@@ -66,7 +68,13 @@ const axisControl = (container, area, x, width, axis, at, ranges, change) => {
       (now) => set(isClick(now) ? undefined : ranges.get(at), true),
     );
   });
-  control(hit, `axis-${at}`, `Range of ${axis.name}`, { "aria-orientation": "vertical", "aria-valuemin": 0, "aria-valuemax": 100 }, onKey);
+  control(
+    hit,
+    `axis-${at}`,
+    `Range of ${axis.name}`,
+    { "aria-orientation": "vertical", "aria-valuemin": 0, "aria-valuemax": 100 },
+    onKey,
+  );
   show();
   return svg("g", { class: "screen" }, bar, hit);
 };

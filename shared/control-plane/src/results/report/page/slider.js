@@ -24,7 +24,9 @@ const partOfThumb = (place, [from, to]) => {
 const slider = (container, track, { id, name, text }, view, change) => {
   const { x, y, length, isVertical } = track;
   const oriented = (from, to, attributes) =>
-    isVertical ? box(x, y + from, SLIDER_PX, to - from, attributes) : box(x + from, y, to - from, SLIDER_PX, attributes);
+    isVertical
+      ? box(x, y + from, SLIDER_PX, to - from, attributes)
+      : box(x + from, y, to - from, SLIDER_PX, attributes);
   const { shown, limits, sizes } = view;
   const thumb = thumbOf(shown, limits, length);
   const alongOf = (event) => placeIn(container, event)[isVertical ? 1 : 0] - (isVertical ? y : x);
@@ -32,6 +34,7 @@ const slider = (container, track, { id, name, text }, view, change) => {
   const hit = oriented(0, length, {
     pointerdown: (event) => {
       if (event.button !== 0) return;
+      hit.focus({ preventScroll: true });
       const from = alongOf(event);
       const part = partOfThumb(from, thumb);
       const isInside = from >= thumb[0] - 5 && from <= thumb[1] + 5;
@@ -48,17 +51,27 @@ const slider = (container, track, { id, name, text }, view, change) => {
       });
     },
     wheel: (event) => {
+      const by = Math.sign(event.deltaY) * view.step(shown[1] - shown[0]);
+      const next = movedInterval(shown, by, limits);
+      // At an end, and over a slider that lies across the page, the wheel scrolls the page.
+      if (!isVertical || next[0] === shown[0]) return;
       event.preventDefault();
-      change(movedInterval(shown, Math.sign(event.deltaY || event.deltaX) * view.step(shown[1] - shown[0]), limits));
+      change(next);
     },
   });
-  const values = { "aria-valuemin": limits[0], "aria-valuemax": limits[1], "aria-valuenow": shown[0], "aria-valuetext": text };
+  const values = {
+    "aria-valuemin": limits[0],
+    "aria-valuemax": limits[1],
+    "aria-valuenow": shown[0],
+    "aria-valuetext": text,
+  };
   control(hit, id, name, { "aria-orientation": isVertical ? "vertical" : "horizontal", ...values }, (key) => {
     const next = windowAfterKey(shown, key, view);
     if (next) change(next);
     return next !== undefined;
   });
-  const end = (place) => oriented(clamp(place - 1.5, 0, length - 3), clamp(place + 1.5, 3, length), { class: "thumb-end" });
+  const end = (place) =>
+    oriented(clamp(place - 1.5, 0, length - 3), clamp(place + 1.5, 3, length), { class: "thumb-end" });
   return svg(
     "g",
     { class: `slider screen ${isVertical ? "vertical" : "horizontal"}` },

@@ -6,8 +6,7 @@ const MAX_LABEL = 200;
 const labelFamily = getComputedStyle(document.body).fontFamily;
 const measure = document.createElement("canvas").getContext("2d");
 
-const svg = (tag, attributes = {}, ...children) =>
-  filled(document.createElementNS(SVG, tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) => filled(document.createElementNS(SVG, tag), attributes, children);
 
 /** Pixels to a tenth: shorter paths, and nothing that an eye can tell. */
 const tenth = (px) => Math.round(px * 10) / 10;
@@ -40,4 +39,10 @@ const segment = (x1, y1, x2, y2, className) =>
   svg("line", { x1: tenth(x1), y1: tenth(y1), x2: tenth(x2), y2: tenth(y2), class: className });
 
 const box = (x, y, width, height, attributes = {}) =>
-  svg("rect", { x: tenth(x), y: tenth(y), width: tenth(Math.max(0, width)), height: tenth(Math.max(0, height)), ...attributes });
+  svg("rect", {
+    x: tenth(x),
+    y: tenth(y),
+    width: tenth(Math.max(0, width)),
+    height: tenth(Math.max(0, height)),
+    ...attributes,
+  });

@@ -21,7 +21,7 @@ const power10 = (exponent) => Number(`1e${exponent}`);
 const exponentOf = (value) => Math.floor(Number(Math.log10(value).toFixed(9)));
 /** What sums of binary fractions leave in the last digits goes. */
 const tidy = (value) => Number(value.toPrecision(14));
-const range = (first, last, step = 1) =>
+const sequence = (first, last, step = 1) =>
   Array.from({ length: Math.max(0, Math.floor((last - first) / step) + 1) }, (_, at) => first + at * step);
 
 /** 1, 2 or 5 times a power of ten, so that at most so many steps lie between. */
@@ -35,13 +35,17 @@ const evenText = (value, step) => {
   if (value === 0) return "0";
   const size = Math.abs(value);
   const digits = Math.min(15, Math.max(1, 1 + exponentOf(size) - exponentOf(step)));
-  if (size >= 1e9 || size < 1e-4) return value.toExponential(digits - 1).replace(/(\.\d*?)0+e/, "$1e").replace(".e", "e");
+  if (size >= 1e9 || size < 1e-4)
+    return value
+      .toExponential(digits - 1)
+      .replace(/(\.\d*?)0+e/, "$1e")
+      .replace(".e", "e");
   return String(Number(value.toPrecision(digits)));
 };
 
 const evenTicks = (from, to, most) => {
   const step = evenStep(from, to, most);
-  return range(Math.ceil(from / step - 1e-9), Math.floor(to / step + 1e-9)).map((count) => {
+  return sequence(Math.ceil(from / step - 1e-9), Math.floor(to / step + 1e-9)).map((count) => {
     const value = tidy(count * step);
     return { value, text: evenText(value, step) };
   });
@@ -56,16 +60,20 @@ const logTicks = (from, to, most, base) => {
   const every = last > first ? Math.max(1, evenStep(first, last, most)) : 1;
   // One power more: 2 and 5 times it may lie within.
   const start = factors.length > 1 ? first - 1 : Math.ceil(first / every) * every;
-  const values = range(start, last, every)
+  const values = sequence(start, last, every)
     .flatMap((at) => factors.map((factor) => factor * power(at)))
     .filter((value) => Number.isFinite(value) && value >= from * (1 - 1e-9) && value <= to * (1 + 1e-9));
-  return values.length > 1 ? values.map((value) => ({ value, text: evenText(value, value * 1e-4) })) : evenTicks(from, to, most);
+  return values.length > 1
+    ? values.map((value) => ({ value, text: evenText(value, value * 1e-4) }))
+    : evenTicks(from, to, most);
 };
 
 /** The beginnings of months or years in UTC, so many months apart. */
 const monthTicks = (from, to, months) => {
   const year = new Date(from).getUTCFullYear();
-  const starts = range(0, (new Date(to).getUTCFullYear() - year + 1) * 12, months).map((month) => Date.UTC(year, month));
+  const starts = sequence(0, (new Date(to).getUTCFullYear() - year + 1) * 12, months).map((month) =>
+    Date.UTC(year, month),
+  );
   return starts.filter((value) => value >= from && value <= to);
 };
 
@@ -87,6 +95,8 @@ const timeTicks = (from, to, most) => {
   const values =
     step >= MONTH
       ? monthTicks(from, to, step >= YEAR ? 12 * years : step / MONTH)
-      : range(Math.ceil((from - offset) / step), Math.floor((to - offset) / step)).map((count) => offset + Math.round(count * step));
+      : sequence(Math.ceil((from - offset) / step), Math.floor((to - offset) / step)).map(
+          (count) => offset + Math.round(count * step),
+        );
   return values.map((value) => ({ value, text: timeText(value, step) }));
 };

@@ -1,10 +1,7 @@
 // Every attempt over time, a row a trial. Its rows can be scrolled and its time zoomed.
 const VISIBLE_ROWS = 40;
-const FEWEST_ROWS = 5;
-const MOST_ROWS = 200;
 const ROW_PX = 15;
 const SHORTEST_MS = 1_000;
-const SPAN_LEAST_PX = 5;
 
 const zoneNames = () =>
   [...new Set(report.rows.flatMap((row) => row.attempts.map((attempt) => attempt.zone)).filter(Boolean))].sort();
@@ -20,71 +17,6 @@ const wholeTime = (bars) => {
   const [first, last] = extentOf(bars.flatMap(({ start, stop }) => [start, stop]));
   const end = report.partial ? report.generated_ms : last;
   return [first, Math.max(end, first + SHORTEST_MS)];
-};
-
-/** The windows of rows and of time: what is shown, and within what. */
-const timelineViews = (count, whole) => {
-  const rows = [0, Math.min(VISIBLE_ROWS, count)];
-  return {
-    rows: { shown: rows, initial: rows, limits: [0, count], sizes: [FEWEST_ROWS, MOST_ROWS], step: () => 1 },
-    time: { shown: whole, initial: whole, limits: whole, sizes: [SHORTEST_MS, Infinity], step: (size) => size / 10 },
-  };
-};
-
-/** Dragging over a span of the plot zooms in on it; the wheel with Ctrl zooms where the pointer is; a double click goes back. */
-const zoomByPointer = ({ container, above }, area, view, change) => {
-  const timeAt = (x) => view.shown[0] + clamp((x - area.left) / area.width, 0, 1) * (view.shown[1] - view.shown[0]);
-  const isInside = (event) => {
-    const [x, y] = placeIn(container, event);
-    return x >= area.left && x <= area.right && y >= area.top && y <= area.bottom;
-  };
-  above.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || event.pointerType === "touch" || !isInside(event)) return;
-    // The keys of the slider then go on from here.
-    container.querySelector('[data-control="time"]').focus({ preventScroll: true });
-    const from = placeIn(container, event)[0];
-    const span = box(from, area.top, 0, area.height, { class: "span" });
-    above.append(span);
-    const ends = (now) => [from, clamp(placeIn(container, now)[0], area.left, area.right)].sort((left, right) => left - right);
-    const move = (now) => {
-      const [left, right] = ends(now);
-      span.setAttribute("x", tenth(left));
-      span.setAttribute("width", tenth(right - left));
-    };
-    drag(container, event, move, (now) => {
-      span.remove();
-      const [left, right] = ends(now);
-      if (now.type !== "pointerup" || right - left < SPAN_LEAST_PX) return;
-      const middle = (timeAt(left) + timeAt(right)) / 2;
-      const near = movedInterval([timeAt(left), timeAt(right)], 0, view.limits);
-      change(zoomedInterval(near, 1, middle, view.limits, view.sizes));
-    });
-  });
-  // The container, because the pointer is captured there; a property, because the container stays.
-  container.ondblclick = (event) => isInside(event) && change(view.initial);
-  above.addEventListener(
-    "wheel",
-    (event) => {
-      if (!event.ctrlKey || !isInside(event)) return;
-      event.preventDefault();
-      change(zoomedInterval(view.shown, 1.25 ** Math.sign(event.deltaY), timeAt(placeIn(container, event)[0]), view.limits, view.sizes));
-    },
-    { passive: false },
-  );
-};
-
-/** The sliders: for the rows where there are more than fit, and for the time. */
-const timelineSliders = (layers, size, area, views, change) => {
-  const { rows, time: span } = views;
-  const toRow = (row) => plural(Math.round(row), "row");
-  if (rows.limits[1] > VISIBLE_ROWS) {
-    const track = { x: size.width - SLIDER_PX - 8, y: area.top, length: area.height, isVertical: true };
-    const text = `${grouped(rows.shown[0] + 1)} to ${grouped(rows.shown[1])} of ${toRow(rows.limits[1])}`;
-    layers.above.append(slider(layers.container, track, { id: "rows", name: "Trials shown", text }, rows, change("rows")));
-  }
-  const track = { x: area.left, y: size.height - SLIDER_PX - 2, length: area.width, isVertical: false };
-  const text = `${time(span.shown[0])} to ${time(span.shown[1])}`;
-  layers.above.append(slider(layers.container, track, { id: "time", name: "Time shown", text }, span, change("time")));
 };
 
 /** The chart of these rows; `rows` gives them in their order, `changed` is called when the time is zoomed or whole again. */
@@ -116,7 +48,10 @@ const timelineChart = (rows, views, zones, changed) => {
     explore(layers, plot, "Attempts", {
       count: bars.length,
       find: dataAt,
-      anchor: (at) => [area.left + clamp((x(bars[at].start) + x(bars[at].stop)) / 2, 0, area.width), area.top + y(bars[at])],
+      anchor: (at) => [
+        area.left + clamp((x(bars[at].start) + x(bars[at].stop)) / 2, 0, area.width),
+        area.top + y(bars[at]),
+      ],
       describe: (at) => attemptTip(bars[at]),
     });
     zoomByPointer(layers, area, views.time, change("time"));
@@ -160,6 +95,7 @@ const drawTimeline = () => {
     return;
   }
   const zones = zoneNames();
+  const hasUnknown = bars.some(({ attempt }) => !attempt.zone);
   const isLong = withAttempts.length > VISIBLE_ROWS;
   let rows;
   const sort = (order) => {
@@ -168,9 +104,11 @@ const drawTimeline = () => {
   sort(isLong ? "interrupted" : "index");
   const views = timelineViews(withAttempts.length, wholeTime(bars));
   const whole = make("button", { type: "button", hidden: true, click: () => one.resetTime() }, "Show the whole time");
-  const one = timelineChart(() => rows, views, zones, () => {
-    whole.hidden = views.time.shown[0] === views.time.limits[0] && views.time.shown[1] === views.time.limits[1];
-  });
+  const changed = () => {
+    const { shown, limits } = views.time;
+    whole.hidden = shown[0] === limits[0] && shown[1] === limits[1];
+  };
+  const one = timelineChart(() => rows, views, zones, changed);
   const orders = [
     ["interrupted", "most interrupted first"],
     ["best", "best first"],
@@ -187,7 +125,7 @@ const drawTimeline = () => {
       "Drag over a span to zoom in on it, or turn the wheel with Ctrl; a double click shows the whole time again. By keyboard: Tab to a slider; arrows move it, + and − zoom, Escape shows all again.",
     ),
     make("div", { class: "controls" }, isLong ? choice("Order", orders, reorder) : "", whole),
-    timelineLegend(zones, bars.some(({ attempt }) => !attempt.zone)),
+    timelineLegend(zones, hasUnknown),
     one.container,
     alternative("Every attempt as a table", () => attemptsTable(withAttempts)),
     ...timelineNotes(),
