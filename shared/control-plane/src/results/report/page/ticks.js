@@ -45,7 +45,7 @@ const evenText = (value, step) => {
 
 const evenTicks = (from, to, most) => {
   const step = evenStep(from, to, most);
-  return sequence(Math.ceil(from / step - 1e-9), Math.floor(to / step + 1e-9)).map((count) => {
+  return sequence(Math.ceil(tidy(from / step)), Math.floor(tidy(to / step))).map((count) => {
     const value = tidy(count * step);
     return { value, text: evenText(value, step) };
   });
