@@ -47,19 +47,26 @@ const explore = ({ container, above }, plot, name, data) => {
   const { count, find, anchor, describe, copy, isLeftOut = () => false } = data;
   const hint = svg("g", { class: "stressed" });
   let current = 0;
+  let isByKey = false;
   const stress = (at) => {
     hint.replaceChildren(...(copy && at !== undefined ? [copy(at)] : []));
     above.querySelector(".pointed")?.classList.remove("pointed");
     above.querySelector(`[data-at="${at}"]`)?.classList.add("pointed");
   };
   const leave = () => {
+    isByKey = false;
     stress();
     hideTooltip();
   };
-  const show = (at, place, stays) => {
+  const pointerLeaves = () => {
+    if (!isByKey) stress();
+    hidePointed();
+  };
+  const show = (at, place, byKey) => {
+    isByKey = byKey;
     stress(at);
     const content = describe(at);
-    showTooltip(content, place, stays);
+    showTooltip(content, place, byKey);
     return tipText(content);
   };
   const step = (by) => {
@@ -89,10 +96,10 @@ const explore = ({ container, above }, plot, name, data) => {
   for (const kind of ["pointermove", "click"])
     above.addEventListener(kind, (event) => {
       const at = event.buttons === 0 ? find(event, ...placeIn(container, event)) : undefined;
-      if (at === undefined) leave();
+      if (at === undefined) pointerLeaves();
       else show(at, () => [event.clientX, event.clientY], false);
     });
-  above.addEventListener("pointerleave", leave);
+  above.addEventListener("pointerleave", pointerLeaves);
   above.prepend(plot);
   above.append(hint);
 };

@@ -25,11 +25,12 @@ const placeTooltip = (x, y) => {
   tooltip.style.top = `${clamp(beside(y, height, clientHeight), 4, Math.max(4, clientHeight - height - 4))}px`;
 };
 
+let onScroll;
 const hideTooltip = () => {
   tooltip.hidden = true;
+  onScroll = hideTooltip;
 };
-
-let onScroll = hideTooltip;
+hideTooltip();
 addEventListener("scroll", () => onScroll(), { passive: true });
 
 /** `place` gives where in the window; it is asked again when the page is scrolled, if the tooltip `stays`. */
@@ -39,3 +40,6 @@ const showTooltip = (content, place, stays) => {
   placeTooltip(...place());
   onScroll = stays ? () => placeTooltip(...place()) : hideTooltip;
 };
+
+/** Hides what the pointer has shown, and not what a key has: when a key scrolls the page, the pointer leaves what it was on. */
+const hidePointed = () => onScroll === hideTooltip && hideTooltip();
