@@ -114,7 +114,7 @@ def picture(report, target):
     """The report page as chromium shows it, without what is left out."""
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder, "report.html")
-        page.write_text(f"{report.read_text()}<style>{LEFT_OUT} {{ display: none }}</style>")
+        page.write_text(report.read_text().replace("</style>", f"{LEFT_OUT} {{ display: none }}</style>", 1))
         subprocess.run(
             ["chromium", "--headless=new", "--no-sandbox", "--hide-scrollbars", f"--user-data-dir={folder}/profile",
              "--virtual-time-budget=4000", "--window-size=1180,1330", f"--screenshot={target}", page.as_uri()],

@@ -14,8 +14,13 @@ use tempfile::TempDir;
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// For one answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How the protocol writes the Enter key.
+/// How the protocol writes keys.
 pub(crate) const ENTER: &str = "\u{E007}";
+pub(crate) const ESCAPE: &str = "\u{E00C}";
+pub(crate) const PAGE_DOWN: &str = "\u{E00F}";
+pub(crate) const END: &str = "\u{E010}";
+pub(crate) const ARROW_UP: &str = "\u{E013}";
+pub(crate) const ARROW_DOWN: &str = "\u{E015}";
 
 /// A browser with one window. Both processes are gone when this is dropped.
 pub(crate) struct Browser {
@@ -97,9 +102,21 @@ impl Browser {
 
     /// Drags from one place of the window to another.
     pub(crate) fn drag(&self, from: (i64, i64), to: (i64, i64)) {
-        let go = |(x, y): (i64, i64)| json!({ "type": "pointerMove", "duration": 50, "x": x, "y": y });
-        let actions =
-            json!([go(from), { "type": "pointerDown", "button": 0 }, go(to), { "type": "pointerUp", "button": 0 }]);
+        self.mouse(&[moved(from), pressed(), moved(to), released()]);
+    }
+
+    /// Moves the pointer to a place of the window, and waits until what that does is shown.
+    pub(crate) fn hover(&self, place: (i64, i64)) {
+        self.mouse(&[moved(place)]);
+        self.settle();
+    }
+
+    pub(crate) fn double_click(&self, place: (i64, i64)) {
+        self.mouse(&[moved(place), pressed(), released(), pressed(), released()]);
+        self.settle();
+    }
+
+    fn mouse(&self, actions: &[Value]) {
         self.tell("actions", &json!({ "actions": [{ "type": "pointer", "id": "mouse", "actions": actions }] }));
     }
 
@@ -162,6 +179,18 @@ impl Browser {
         answer.read_exact(&mut body)?;
         Ok(serde_json::from_slice::<Value>(&body)?["value"].take())
     }
+}
+
+fn moved((x, y): (i64, i64)) -> Value {
+    json!({ "type": "pointerMove", "duration": 50, "x": x, "y": y })
+}
+
+fn pressed() -> Value {
+    json!({ "type": "pointerDown", "button": 0 })
+}
+
+fn released() -> Value {
+    json!({ "type": "pointerUp", "button": 0 })
 }
 
 impl Drop for Browser {

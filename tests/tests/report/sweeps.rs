@@ -227,6 +227,24 @@ impl Synthetic {
         self
     }
 
+    /// As if its parameters were numbers of all sizes, one with a long name, and one that not all trials have.
+    pub(crate) fn with_odd_parameters(mut self) -> Self {
+        self.parameters.clear();
+        for index in self.trials.iter().map(|trial| trial.index) {
+            let mut parameters = json!({
+                "huge": if index % 2 == 0 { 1e300 } else { -1e300 },
+                "near": 1e6 + f64::from(index) * 1e-4,
+                "wide": 10_f64.powf(f64::from(index) * 25.0 - 300.0),
+                ("name".repeat(60)): index,
+            });
+            if index % 3 == 0 {
+                parameters["sometimes"] = json!(index);
+            }
+            writeln!(self.parameters, "{}", json!({ "index": index, "parameters": parameters })).unwrap();
+        }
+        self
+    }
+
     /// The page.
     pub(crate) fn page(&self) -> String {
         render(&Report::of(&Sources {

@@ -172,7 +172,7 @@ pub(super) struct CostTotals {
     pub(super) control_plane: Option<f64>,
     /// All of what was paid.
     pub(super) paid: f64,
-    /// Share of the on-demand price that was not paid; negative where spot was dearer.
+    /// Share of the on-demand price that was not paid; negative where spot was more expensive.
     pub(super) saving: Option<f64>,
 }
 

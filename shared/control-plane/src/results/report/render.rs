@@ -6,16 +6,28 @@ use super::model::Report;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-const LIBRARY: &str = include_str!("vendor/echarts.min.js");
 const SCRIPT: &str = concat!(
     "\"use strict\";(() => {\n",
     include_str!("page/dom.js"),
+    include_str!("page/scales.js"),
+    include_str!("page/ticks.js"),
+    include_str!("page/intervals.js"),
+    include_str!("page/svg.js"),
+    include_str!("page/tooltip.js"),
     include_str!("page/charts.js"),
+    include_str!("page/pointing.js"),
+    include_str!("page/axes.js"),
+    include_str!("page/lines.js"),
     include_str!("page/head.js"),
     include_str!("page/leaderboard.js"),
+    include_str!("page/ranges.js"),
+    include_str!("page/parallel-axes.js"),
     include_str!("page/parallel.js"),
     include_str!("page/curves.js"),
     include_str!("page/importance.js"),
+    include_str!("page/attempts.js"),
+    include_str!("page/slider.js"),
+    include_str!("page/timeline-zoom.js"),
     include_str!("page/timeline.js"),
     include_str!("page/cost.js"),
     include_str!("page/failures.js"),
@@ -28,16 +40,15 @@ const DIGITS: usize = 6;
 
 /// The page: HTML in UTF-8, complete in itself. The same report gives the same bytes.
 ///
-/// Its content security policy lets no address be asked and only the two scripts of this crate run: they carry a nonce
+/// Its content security policy lets no address be asked, and only this crate's script and style apply: they carry a nonce
 /// that is a hash over the data, so nothing in the data can know it.
 pub fn render(report: &Report) -> String {
     let data = escaped(&serde_json::to_string(report).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")));
     let nonce: String = Sha256::digest(&data).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let mut page = String::with_capacity(PAGE.len() + STYLE.len() + LIBRARY.len() + SCRIPT.len() + data.len() + 256);
+    let mut page = String::with_capacity(PAGE.len() + STYLE.len() + SCRIPT.len() + data.len() + 256);
     for part in PAGE.split("%%") {
         page.push_str(match part {
             "STYLE" => STYLE,
-            "LIBRARY" => LIBRARY,
             "SCRIPT" => SCRIPT,
             "DATA" => &data,
             "NONCE" => &nonce,

@@ -1,17 +1,67 @@
 // What was paid, and what the same hours would have cost on demand.
 const MAX_COST_BARS = 30;
 
-const drawCost = () => {
-  const made = section("cost", "Costs and savings");
-  const { cost } = report;
-  if (!cost) {
-    made.append(make("p", { class: "muted" }, "Not priced: no price is known for this sweep's attempts."));
-    return;
-  }
-  const priced = report.rows.filter((row) => row.cost);
-  const dearest = [...priced]
-    .sort((left, right) => right.cost.spot + right.cost.storage - left.cost.spot - left.cost.storage)
-    .slice(0, MAX_COST_BARS);
+const paidFor = ({ cost }) => cost.spot + cost.storage;
+
+const costTip = ({ index, cost }) =>
+  tip(`Trial ${index}`, `instances ${usd(cost.spot)}`, `EBS ${usd(cost.storage)}`, `on demand ${usd(cost.on_demand)}`);
+
+/** A trial's stacked bar with the mark of what it would have cost on demand. */
+const costBar = ({ cost }, at, x, width, area, dollars) => {
+  const y = (value) => area.y(dollars.place(value));
+  const part = (from, to, className) => box(x - width / 2, y(to), width, y(from) - y(to), { class: className });
+  return svg(
+    "g",
+    { "data-at": at },
+    part(0, cost.spot, "spot"),
+    part(cost.spot, paidFor({ cost }), "storage"),
+    segment(x - width * 0.65, y(cost.on_demand), x + width * 0.65, y(cost.on_demand), "on-demand"),
+  );
+};
+
+const costChart = (rows) => {
+  const greatest = Math.max(...rows.map((row) => Math.max(paidFor(row), row.cost.on_demand)));
+  const dollars = fittedEven([0, greatest], 6);
+  const trials = bandScale(rows.map((_, at) => at));
+  trials.ticks = rows.map(({ index }, at) => ({ value: at, text: String(index) }));
+  const paint = (layers, size) => {
+    const area = plotArea(size, { left: 20 + labelsWidth(dollars.ticks, 120), right: 24, top: 34, bottom: 50 });
+    const width = Math.min(26, trials.size * area.width * 0.7);
+    const x = (at) => area.x(trials.place(at));
+    layers.below.append(
+      horizontalAxis(area, trials, { title: "trial", grid: false }),
+      verticalAxis(area, dollars, { title: "USD" }),
+    );
+    layers.above.append(...rows.map((row, at) => costBar(row, at, x(at), width, area, dollars)));
+    explore(layers, box(area.left, area.top, area.width, area.height), "Trials, from the most expensive", {
+      count: rows.length,
+      find: (_, place) =>
+        place >= area.left && place <= area.right ? trials.value((place - area.left) / area.width) : undefined,
+      anchor: (at) => [x(at), area.y(dollars.place(paidFor(rows[at])))],
+      describe: (at) => costTip(rows[at]),
+    });
+  };
+  const name = `Cost of ${plural(rows.length, "trial")}, instances and EBS against on demand. The leaderboard and the table have the figures.`;
+  return chart("cost-chart", name, () => 320, paint);
+};
+
+const costTable = (rows) =>
+  table(
+    "Costs by trial",
+    ["trial", "instances", "EBS", "paid", "on demand", "saving"],
+    rows.map(({ index, cost }) => [
+      String(index),
+      usd(cost.spot),
+      usd(cost.storage),
+      usd(paidFor({ cost })),
+      usd(cost.on_demand),
+      cost.on_demand > 0 ? percent(1 - paidFor({ cost }) / cost.on_demand) : "–",
+    ]),
+    ["number", "number", "number", "number", "number", "number"],
+  );
+
+/** What the sweep cost in all, in words and as a table. */
+const costSummary = (cost) => {
   const parts = [
     ["Instances", cost.spot],
     ["EBS", cost.storage],
@@ -20,7 +70,7 @@ const drawCost = () => {
     ["The same hours on demand", cost.on_demand],
   ];
   const saved = cost.on_demand - cost.paid;
-  made.append(
+  return [
     make(
       "p",
       {},
@@ -43,67 +93,23 @@ const drawCost = () => {
       parts.map(([name, value]) => [name, value === null ? "not priced" : usd(value)]),
       ["", "number"],
     ),
-  );
-  const option = (colours) => {
-    const series = (name, part, color) => ({
-      type: "bar",
-      stack: "paid",
-      name,
-      barMaxWidth: 26,
-      itemStyle: { color },
-      data: dearest.map((row) => row.cost[part]),
-    });
-    return {
-      grid: { left: 8, right: 24, top: 30, bottom: 30, containLabel: true },
-      xAxis: axis(colours, {
-        type: "category",
-        data: dearest.map((row) => String(row.index)),
-        name: "trial",
-        nameLocation: "middle",
-        nameGap: 26,
-        splitLine: { show: false },
-      }),
-      yAxis: axis(colours, { type: "value", name: "USD", axisLabel: { formatter: number } }),
-      tooltip: {
-        formatter: ({ dataIndex }) => {
-          const row = dearest[dataIndex];
-          return tip(
-            `Trial ${row.index}`,
-            `instances ${usd(row.cost.spot)}`,
-            `EBS ${usd(row.cost.storage)}`,
-            `on demand ${usd(row.cost.on_demand)}`,
-          );
-        },
-      },
-      series: [
-        series("spot", "spot", colours.zones[0]),
-        series("storage", "storage", colours.zones[1]),
-        {
-          type: "custom",
-          name: "on demand",
-          encode: { x: 0, y: 1 },
-          data: dearest.map((row, at) => [at, row.cost.on_demand]),
-          renderItem: (_, api) => {
-            const [x, y] = api.coord([api.value(0), api.value(1)]);
-            const half = Math.min(17, api.size([1, 0])[0] * 0.45);
-            return {
-              type: "line",
-              shape: { x1: x - half, y1: y, x2: x + half, y2: y },
-              style: { stroke: colours.text, lineWidth: 2.5 },
-            };
-          },
-        },
-      ],
-    };
-  };
-  const one = chart(
-    "cost-chart",
-    `Cost of ${plural(dearest.length, "trial")}, instances and EBS against on demand. The leaderboard and the table have the figures.`,
-    () => 300,
-    option,
-  );
+  ];
+};
+
+const drawCost = () => {
+  const made = section("cost", "Costs and savings");
+  const { cost } = report;
+  if (!cost) {
+    made.append(make("p", { class: "muted" }, "Not priced: no price is known for this sweep's attempts."));
+    return;
+  }
+  const priced = report.rows.filter((row) => row.cost);
+  made.append(...costSummary(cost));
+  if (priced.length === 0) return;
+  const expensive = [...priced].sort((left, right) => paidFor(right) - paidFor(left)).slice(0, MAX_COST_BARS);
+  const one = costChart(expensive);
   made.append(
-    make("h3", {}, dearest.length < priced.length ? `The ${dearest.length} dearest trials` : "By trial"),
+    make("h3", {}, expensive.length < priced.length ? `The ${expensive.length} most expensive trials` : "By trial"),
     make(
       "ul",
       { class: "legend" },
@@ -111,22 +117,8 @@ const drawCost = () => {
       make("li", {}, swatch("var(--zone-1)"), "EBS"),
       make("li", {}, "━ on demand"),
     ),
-    one.holder,
-    alternative("Costs as a table", () =>
-      table(
-        "Costs by trial",
-        ["trial", "instances", "EBS", "paid", "on demand", "saving"],
-        priced.map(({ index, cost: own }) => [
-          String(index),
-          usd(own.spot),
-          usd(own.storage),
-          usd(own.spot + own.storage),
-          usd(own.on_demand),
-          own.on_demand > 0 ? percent(1 - (own.spot + own.storage) / own.on_demand) : "–",
-        ]),
-        ["number", "number", "number", "number", "number", "number"],
-      ),
-    ),
+    one.container,
+    alternative("Costs as a table", () => costTable(priced)),
   );
   return () => one.draw();
 };

@@ -1,9 +1,8 @@
 // Elements, numbers and times. Text from outside becomes text nodes here, and nothing else.
 const report = JSON.parse(document.getElementById("data").textContent);
 
-/** An element; what is not an element among its children becomes text. */
-const make = (tag, attributes = {}, ...children) => {
-  const element = document.createElement(tag);
+/** The element with attributes, listeners and children; what is not an element among the children becomes text. */
+const filled = (element, attributes, children) => {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
     else if (value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
@@ -11,6 +10,7 @@ const make = (tag, attributes = {}, ...children) => {
   element.append(...children.flat().filter((child) => child !== undefined && child !== null));
   return element;
 };
+const make = (tag, attributes = {}, ...children) => filled(document.createElement(tag), attributes, children);
 
 const plural = (count, one, many = `${one}s`) => `${grouped(count)} ${count === 1 ? one : many}`;
 const grouped = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");

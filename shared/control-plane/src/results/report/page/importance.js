@@ -5,6 +5,72 @@ const direction = ({ rho }) =>
   rho === null ? "–" : Math.abs(rho) < 0.2 ? "in no single direction" : rho > 0 ? "rises with it" : "falls with it";
 const verdict = (weight) => (weight.is_clear ? "clear" : "may be chance");
 
+const importanceNote = (weight) =>
+  `${weight.share.toFixed(2)} · ${!weight.is_clear ? "may be chance" : weight.rho === null ? "by category" : direction(weight)}`;
+
+const importanceTip = (weight, metric) =>
+  tip(
+    weight.name,
+    `explains ${percent(weight.share)} of the ranks' variance (p = ${number(weight.p)})`,
+    `${plural(weight.trials, "trial")} in ${weight.groups} groups, ${verdict(weight)}`,
+    weight.rho === null ? undefined : `Spearman's ρ = ${weight.rho.toFixed(2)}: ${metric} ${direction(weight)}`,
+  );
+
+const importanceChart = (bars, metric) => {
+  // The most important on top.
+  const names = bandScale(bars.map((_, at) => bars.length - 1 - at));
+  names.ticks = names.ticks.map(({ value }) => ({ value, text: bars[value].name }));
+  const notes = Math.max(...bars.map((weight) => textWidth(importanceNote(weight))));
+  const paint = (layers, size) => {
+    const most = Math.min(240, size.width / 4);
+    const left = 16 + labelsWidth(names.ticks, most);
+    const area = plotArea(size, { left, right: Math.max(24, notes), top: 6, bottom: 50 });
+    const shares = fittedEven([0, 1], 5);
+    const height = Math.min(18, names.size * area.height * 0.7);
+    layers.below.append(
+      horizontalAxis(area, shares, { title: `share of the rank variance of ${metric}` }),
+      verticalAxis(area, names, { grid: false, marks: false, most }),
+    );
+    const shapes = bars.map((weight, at) => {
+      const [end, y] = [Math.max(area.x(weight.share), area.left + 2), area.y(names.place(at))];
+      return svg(
+        "g",
+        { "data-at": at },
+        box(area.left, y - height / 2, end - area.left, height, {
+          class: weight.is_clear ? "bar clear" : "bar chance",
+        }),
+        label(importanceNote(weight), { class: "note", x: tenth(end + 6), y: tenth(y), dy: ".35em" }),
+      );
+    });
+    layers.above.append(...shapes);
+    explore(layers, box(area.left, area.top, area.width, area.height), "Parameters, from the most important", {
+      count: bars.length,
+      find: (_, x, y) => (y >= area.top && y <= area.bottom ? names.value((area.bottom - y) / area.height) : undefined),
+      anchor: (at) => [area.x(bars[at].share), area.y(names.place(at))],
+      describe: (at) => importanceTip(bars[at], metric),
+    });
+  };
+  const name = `Importance of ${plural(report.importance.weights.length, "parameter")} for ${metric}. The table below has the figures.`;
+  return chart("importance-chart", name, () => 60 + 30 * bars.length, paint);
+};
+
+const importanceTable = () =>
+  table(
+    "Parameter importance",
+    ["parameter", "share", "p", "verdict", "ρ", "direction", "trials", "groups"],
+    report.importance.weights.map((weight) => [
+      weight.name,
+      weight.share.toFixed(3),
+      number(weight.p),
+      verdict(weight),
+      weight.rho === null ? "–" : weight.rho.toFixed(3),
+      direction(weight),
+      String(weight.trials),
+      String(weight.groups),
+    ]),
+    ["wrap", "number", "number", "", "number", "", "number", "number"],
+  );
+
 const drawImportance = () => {
   const made = section("importance", "Parameter importance");
   const { importance } = report;
@@ -21,65 +87,7 @@ const drawImportance = () => {
     return;
   }
   const metric = report.ranking.metric;
-  const bars = importance.weights.slice(0, MAX_BARS).reverse();
-  const note = (weight) =>
-    `${weight.share.toFixed(2)} · ${!weight.is_clear ? "may be chance" : weight.rho === null ? "by category" : direction(weight)}`;
-  const option = (colours, width) => ({
-    grid: { left: 8, right: 150, top: 6, bottom: 34, containLabel: true },
-    xAxis: axis(colours, {
-      type: "value",
-      min: 0,
-      max: 1,
-      name: `share of the rank variance of ${metric}`,
-      nameLocation: "middle",
-      nameGap: 26,
-    }),
-    yAxis: axis(colours, {
-      type: "category",
-      data: bars.map(({ name }) => name),
-      splitLine: { show: false },
-      axisTick: { show: false },
-      axisLabel: { width: Math.min(220, width / 4), overflow: "truncate", interval: 0 },
-    }),
-    tooltip: {
-      formatter: ({ dataIndex }) => {
-        const weight = bars[dataIndex];
-        return tip(
-          weight.name,
-          `explains ${percent(weight.share)} of the ranks' variance (p = ${number(weight.p)})`,
-          `${plural(weight.trials, "trial")} in ${weight.groups} groups, ${verdict(weight)}`,
-          weight.rho === null ? undefined : `Spearman's ρ = ${weight.rho.toFixed(2)}: ${metric} ${direction(weight)}`,
-        );
-      },
-    },
-    series: [
-      {
-        type: "bar",
-        barMaxWidth: 18,
-        barMinHeight: 2,
-        data: bars.map((weight) => ({
-          value: weight.share,
-          itemStyle: weight.is_clear
-            ? { color: colours.accent }
-            : { color: colours.worst, borderColor: colours.muted, borderType: "dashed", borderWidth: 1 },
-        })),
-        label: {
-          show: true,
-          position: "right",
-          color: colours.text,
-          textBorderColor: colours.surface,
-          textBorderWidth: 2,
-          formatter: ({ dataIndex }) => note(bars[dataIndex]),
-        },
-      },
-    ],
-  });
-  const one = chart(
-    "importance-chart",
-    `Importance of ${plural(importance.weights.length, "parameter")} for ${metric}. The table below has the figures.`,
-    () => 50 + 30 * bars.length,
-    option,
-  );
+  const one = importanceChart(importance.weights.slice(0, MAX_BARS), metric);
   made.append(
     make(
       "p",
@@ -89,24 +97,8 @@ const drawImportance = () => {
     importance.few
       ? make("p", { class: "notice" }, `Only ${plural(importance.trials, "trial")}: take this as a hint.`)
       : "",
-    one.holder,
-    alternative("Importance as a table", () =>
-      table(
-        "Parameter importance",
-        ["parameter", "share", "p", "verdict", "ρ", "direction", "trials", "groups"],
-        importance.weights.map((weight) => [
-          weight.name,
-          weight.share.toFixed(3),
-          number(weight.p),
-          verdict(weight),
-          weight.rho === null ? "–" : weight.rho.toFixed(3),
-          direction(weight),
-          String(weight.trials),
-          String(weight.groups),
-        ]),
-        ["wrap", "number", "number", "", "number", "", "number", "number"],
-      ),
-    ),
+    one.container,
+    alternative("Importance as a table", importanceTable),
     make(
       "p",
       { class: "muted" },

@@ -91,7 +91,7 @@ const drawLeaderboard = () => {
     },
     "Show all",
   );
-  const clear = make("button", { type: "button", click: () => clearBrush() }, "Show trials outside the brush too");
+  const clear = make("button", { type: "button", click: () => clearRanges() }, "Show trials outside the ranges too");
   const headers = columns.map((column, at) =>
     make(
       "th",

@@ -32,7 +32,7 @@ const next = () => {
     draw();
     setTimeout(next);
   } else {
-    // For whoever waits for the page: a test, a program that prints it.
+    // A test waits for this, or a program that prints the page.
     document.documentElement.dataset.ready = String(Math.round(performance.now()));
   }
 };
