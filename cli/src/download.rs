@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_s3::Client;
+use aws_sdk_s3::types::EncodingType;
+use percent_encoding::percent_decode_str;
 use tokio::task::JoinSet;
 
 use crate::out;
@@ -50,11 +52,12 @@ pub(crate) enum Arrival {
 /// would lie outside the folder is passed over, and said so.
 pub(crate) async fn list(client: &Client, bucket: &str, prefix: &str, above: &str) -> Result<Vec<Object>, Failure> {
     let cannot_list = || format!("cannot list s3://{bucket}/{prefix}");
-    let mut pages = client.list_objects_v2().bucket(bucket).prefix(prefix).into_paginator().send();
+    let request = client.list_objects_v2().bucket(bucket).prefix(prefix).encoding_type(EncodingType::Url);
+    let mut pages = request.into_paginator().send();
     let mut objects = Vec::new();
     while let Some(page) = pages.next().await {
         for object in page.context(cannot_list)?.contents.unwrap_or_default() {
-            let key = object.key.unwrap_or_default();
+            let key = decoded(&object.key.unwrap_or_default());
             let Some(path) = key.strip_prefix(above).and_then(safe_path) else {
                 out::note(format_args!("not copied: the key {key:?} is no file name here"));
                 continue;
@@ -65,6 +68,12 @@ pub(crate) async fn list(client: &Client, bucket: &str, prefix: &str, above: &st
         }
     }
     Ok(objects)
+}
+
+/// A key of a list with `EncodingType=url`: XML cannot hold every character that a key may have. The service model does
+/// not say how a space is encoded; boto3 decodes as forms do (botocore's `unquote_plus`).
+pub(crate) fn decoded(key: &str) -> String {
+    percent_decode_str(&key.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 /// Fetches objects into the folder and tells of each. When it is stopped by a signal, or one fails, nothing half

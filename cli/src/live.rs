@@ -13,8 +13,6 @@ pub(crate) mod screen;
 mod spark;
 
 pub(crate) use happening::Happening;
-#[cfg(feature = "local")]
-pub(crate) use happening::why;
 
 #[cfg(test)]
 pub(crate) mod samples;

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use spotsweep_control_plane::results::ranking::best;
 use spotsweep_control_plane::sweep::Ranking;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
@@ -31,7 +32,7 @@ pub(crate) struct Figures {
     pub(crate) failed: u64,
     /// Instances by zone and state.
     pub(crate) instances: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Metric name, its best value so far, and the trial that has it.
+    /// Metric name, its best value among the trials that have succeeded, and the trial that has it.
     pub(crate) best: Option<(String, f64, u32)>,
 }
 
@@ -49,17 +50,12 @@ impl Figures {
             succeeded,
             failed,
             instances: BTreeMap::new(),
-            best: ranking.and_then(|ranking| best(trials, ranking)),
+            best: ranking.and_then(|by| {
+                let (trial, value) = best(by, trials)?;
+                Some((by.name.clone(), value, trial.index))
+            }),
         }
     }
-}
-
-/// The leading trial by its newest value of the metric.
-fn best(trials: &[Trial], ranking: &Ranking) -> Option<(String, f64, u32)> {
-    let value = |trial: &Trial| trial.metrics.get(&ranking.name).map(|metric| (metric.last, trial.index));
-    let ahead = |a: f64, b: f64| if ranking.maximize { b.total_cmp(&a) } else { a.total_cmp(&b) };
-    let leader = trials.iter().filter_map(value).min_by(|(a, i), (b, j)| ahead(*a, *b).then(i.cmp(j)));
-    leader.map(|(value, index)| (ranking.name.clone(), value, index))
 }
 
 impl Figures {
@@ -200,6 +196,7 @@ mod tests {
     use spotsweep_protocol::ids::{JobId, SweepId};
 
     use super::*;
+    use spotsweep_control_plane::sweep::Over;
 
     fn trial(index: u32, status: JobStatus, accuracy: Option<f64>) -> Trial {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("job:{index}")));
@@ -218,15 +215,14 @@ mod tests {
             trial(2, JobStatus::Runnable, None),
             trial(3, JobStatus::Failed, Some(f64::NEG_INFINITY)),
         ];
-        let ranking = |maximize| Ranking { name: "accuracy".into(), maximize };
-        let mut figures = Figures::of(6, &trials, Some(&ranking(true)));
+        let ranking = Ranking { name: "accuracy".into(), maximize: true, over: Over::Last };
+        let mut figures = Figures::of(6, &trials, Some(&ranking));
         figures.instances.entry("us-east-1a".into()).or_default().insert("running".into(), 2);
         assert_eq!(
             figures.to_string(),
             "6 trials: 3 waiting, 1 running, 1 succeeded, 1 failed | instances: us-east-1a 2 running \
-             | best accuracy 0.7500 (trial 1)"
+             | best accuracy 0.5000 (trial 0)"
         );
-        assert_eq!(Figures::of(6, &trials, Some(&ranking(false))).best.map(|(_, _, index)| index), Some(3));
         assert_eq!(Figures::of(6, &[], None).to_string(), "6 trials: 6 waiting");
     }
 }

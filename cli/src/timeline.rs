@@ -72,7 +72,7 @@ impl History {
         };
         lay_out(&self.attempts());
         lay_out(&rows(&self.told()));
-        for note in self.trial.workspace.iter().flat_map(|workspace| &workspace.notes) {
+        for note in self.trial.notes() {
             text.push_str(&format!("note: {note}\n"));
         }
         text

@@ -16,6 +16,7 @@ use crate::claim::{Answer, Claims};
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
+use crate::error_line::error_in;
 use crate::exit::Failure;
 use crate::leave::{close, release};
 use crate::log::say;
@@ -144,14 +145,14 @@ impl Attempt<'_> {
     /// Runs the command to its end, while its output, metrics, checkpoints and outputs are looked after.
     async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
         let Self { config, claims, signals, notices, workspace } = self;
-        let Ready { command, variables, hidden, place, uploader, mut sealer } = ready;
+        let Ready { command, variables, hidden, place, uploader, metric, mut sealer } = ready;
         if let Some(sealer) = &mut sealer {
             sealer.begin(&MountedDisk).map_err(|source| Failure::System("write to the workspace", source))?;
         }
         let (started, started_at) = (Instant::now(), SystemTime::now());
         let (user, folder) = (config.user.as_ref(), place.code.as_deref());
         let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
-        let (recording, figures) = Recording::start(stdout, stderr, &place)?;
+        let (recording, figures) = Recording::start(stdout, stderr, &place, metric)?;
         let uploading = uploader.run(config.upload_every);
         let sealing = sealer.map(|sealer| Sealing::start(sealer, config.seal_every));
 
@@ -264,6 +265,7 @@ impl Attempt<'_> {
         let Trained { ended, seconds, recorded, place, uploading: (uploading, stop_uploading), .. } = trained;
         // Fails only where the background upload is gone, which the line after tells.
         let _ = stop_uploading.send(());
+        let error = (ended.code != 0).then(|| error_in(&recorded.log)).flatten();
         let collected = match uploading.await {
             Ok(uploader) => uploader.finish(recorded.log, place.metrics_record()).await,
             Err(broken) => Err(UploadError::Broken(broken)),
@@ -271,7 +273,7 @@ impl Attempt<'_> {
         if let Some(workspace) = workspace {
             close(workspace, None, Instant::now() + UNHURRIED).await;
         }
-        conclude(&self.claims, &ended, &recorded.figures, collected, seconds).await
+        conclude(&self.claims, &ended, &recorded.figures, collected, seconds, error).await
     }
 }
 
@@ -288,6 +290,7 @@ async fn conclude(
     figures: &Figures,
     collected: Result<Outputs, UploadError>,
     seconds: f64,
+    error: Option<String>,
 ) -> Result<u8, Failure> {
     let (outputs, failure) = match collected {
         Ok(outputs) => (outputs, None),
@@ -298,11 +301,12 @@ async fn conclude(
         Some(failure) if ended.code == 0 => i32::from(failure.code()),
         Some(_) | None => ended.code,
     };
+    let error = error.or_else(|| failure.as_ref().map(|failure| chain(failure)));
     say(&format!(
         "the command ended with code {} after {seconds:.1} s; {} files, {} bytes collected",
         ended.code, outputs.files, outputs.bytes
     ));
-    match claims.end(code, figures.metrics(), outputs, seconds).await {
+    match claims.end(code, figures.metrics(), outputs, seconds, error).await {
         Ok(Answer::Accepted) => {}
         // Either a newer attempt has the trial, and then nobody asks for our exit code, or this
         // end was heard before and its answer lost; the command's code is right in both cases.

@@ -153,9 +153,10 @@ impl Claims {
         metrics: BTreeMap<String, Metric>,
         outputs: Outputs,
         seconds: f64,
+        error: Option<String>,
     ) -> Result<Answer, CallError> {
         let sequence = self.next_sequence();
-        let request = Request::End { sequence, exit_code, metrics, outputs, seconds };
+        let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error };
         self.answer(self.call_patiently(request).await?)
     }
 

@@ -21,6 +21,7 @@ use crate::parameters;
 use crate::place;
 use crate::surroundings;
 use crate::upload::{Filter, Uploader};
+use crate::wandb;
 use crate::workplace::Workplace;
 use crate::workspace::{POINT, Workspace};
 
@@ -32,6 +33,8 @@ pub(crate) struct Ready {
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) place: Workplace,
     pub(crate) uploader: Uploader,
+    /// The metric that the sweep file names.
+    pub(crate) metric: Option<String>,
     /// Absent without a workspace.
     pub(crate) sealer: Option<Sealer>,
 }
@@ -64,7 +67,7 @@ pub(crate) async fn prepare(
     let (command, variables) = words(command, &place, &trial, config, clients.region())?;
     let uploader = Uploader::new(s3, grant.outputs, place.output.clone(), filter);
     let hidden = gpus::of_others(config, &|name| std::env::var(name).ok());
-    Ok(Ready { command, variables, hidden, place, uploader, sealer })
+    Ok(Ready { command, variables, hidden, place, uploader, metric: grant.metric, sealer })
 }
 
 fn announce(config: &Config, trial: &TrialLine) {
@@ -131,6 +134,9 @@ fn words(
         let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         variables.extend(surroundings::identity(user, &passwd, &home, &inherited));
     }
+    let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, home)| home.clone());
+    let home = home.or_else(|| inherited("HOME")).map(PathBuf::from);
+    variables.extend(wandb::variables(&place.wandb_parameters(), home.as_deref(), &inherited));
     let variable = |name: &str| {
         let own = variables.iter().rev().find(|(key, _)| key == name);
         own.map(|(_, value)| value.clone()).or_else(|| inherited(name))

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
+use spotsweep_protocol::number::to_json;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -55,12 +56,13 @@ impl Recording {
         stdout: ChildStdout,
         stderr: ChildStderr,
         place: &Workplace,
+        metric: Option<String>,
     ) -> Result<(Self, watch::Receiver<Figures>), Failure> {
         let before = place.kept_log().and_then(|path| std::fs::read(path).ok());
         let tail = Arc::new(Mutex::new(before.map(Tail::after).unwrap_or_default()));
         let (lines, received) = mpsc::channel(LINES_IN_FLIGHT);
         let (stop_file, stopped) = oneshot::channel();
-        let (publisher, figures) = watch::channel(Figures::default());
+        let (publisher, figures) = watch::channel(Figures::new(metric.clone()));
         let path = place.metrics_record();
         let (record, record_bytes) = go_on(&path).map_err(|source| Failure::Prepare { path, source })?;
         let out = Pump { onward: own_stream(std::io::stdout())?, tail: Arc::clone(&tail), lines: Some(lines.clone()) };
@@ -70,7 +72,7 @@ impl Recording {
             pumps: [tokio::spawn(out.run(stdout)), tokio::spawn(err.run(stderr))],
             file: tokio::spawn(follow(place.metrics(), lines, stopped)),
             stop_file,
-            recorder: tokio::spawn(Recorder::new(record, record_bytes, publisher).run(received)),
+            recorder: tokio::spawn(Recorder::new(record, record_bytes, publisher, metric).run(received)),
             figures: figures.clone(),
         };
         Ok((recording, figures))
@@ -116,23 +118,25 @@ struct Recorder {
     record: File,
     record_bytes: u64,
     figures: watch::Sender<Figures>,
+    /// The metric that the sweep file names.
+    metric: Option<String>,
     complained: BTreeSet<&'static str>,
 }
 
 impl Recorder {
-    fn new(record: File, record_bytes: u64, figures: watch::Sender<Figures>) -> Self {
-        Self { record, record_bytes, figures, complained: BTreeSet::new() }
+    fn new(record: File, record_bytes: u64, figures: watch::Sender<Figures>, metric: Option<String>) -> Self {
+        Self { record, record_bytes, figures, metric, complained: BTreeSet::new() }
     }
 
     async fn run(mut self, mut lines: mpsc::Receiver<String>) {
         while let Some(line) = lines.recv().await {
-            self.take(&parse(&line));
+            self.take(&parse(&line, self.metric.as_deref()));
         }
     }
 
     fn take(&mut self, line: &Line) {
-        if let Some(name) = line.not_finite.first() {
-            self.complain("NaN and infinite values are kept out of the metrics", name);
+        if let Some((name, value)) = line.values.iter().find(|(_, value)| !value.is_finite()) {
+            self.complain("the training has printed a value that is not finite", &format!("{name}={value}"));
         }
         if line.values.is_empty() {
             return;
@@ -154,7 +158,7 @@ impl Recorder {
     fn write_down(&mut self, line: &Line) {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let metrics: serde_json::Map<_, _> =
-            line.values.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+            line.values.iter().map(|(name, value)| (name.clone(), to_json(*value))).collect();
         let text = format!("{}\n", json!({"time": since_epoch.as_secs_f64(), "step": line.step, "metrics": metrics}));
         if self.record_bytes + text.len() as u64 > MAX_RECORD_BYTES {
             self.complain("metrics.jsonl is full; the figures go on", "64 MiB");

@@ -2,7 +2,9 @@
 //! everything at its end.
 
 mod filter;
+mod left_out;
 mod multipart;
+mod names;
 mod scan;
 
 use std::collections::BTreeMap;
@@ -32,6 +34,8 @@ const QUIET: Duration = Duration::from_secs(5);
 /// Rounds at the end, on top of the SDK's own retries.
 const FINAL_ROUNDS: u32 = 3;
 const FINAL_PAUSE: Duration = Duration::from_secs(1);
+/// Files that are left out and named to the control plane.
+const MOST_LEFT_OUT: usize = 5;
 /// The runner's own objects; a file of the command's with such a name goes below [`OWN`].
 const LOG: &str = "train.log";
 const METRICS: &str = "metrics.jsonl";
@@ -42,8 +46,6 @@ const OWN: &str = "own/";
 pub(crate) enum UploadError {
     #[error("listing the output folder failed")]
     List(#[source] std::io::Error),
-    #[error("the name of {0:?} is not UTF-8, as S3 keys must be; rename it")]
-    Name(PathBuf),
     #[error("{action} {key} failed")]
     Send {
         action: &'static str,
@@ -83,11 +85,13 @@ pub(crate) struct Uploader {
     filter: Filter,
     /// By key, as of the last upload.
     arrived: BTreeMap<String, Stamp>,
+    /// Files whose names no key can hold, with the reasons.
+    left_out: BTreeMap<String, String>,
 }
 
 impl Uploader {
     pub(crate) fn new(s3: Client, destination: Prefix, folder: PathBuf, filter: Filter) -> Self {
-        Self { s3, destination, folder, filter, arrived: BTreeMap::new() }
+        Self { s3, destination, folder, filter, arrived: BTreeMap::new(), left_out: BTreeMap::new() }
     }
 
     /// Uploads in the background, a scan every `every`, until told to stop; then comes back.
@@ -122,13 +126,18 @@ impl Uploader {
         let log = self.put_own(LOG, log).await;
         outcome.and(record).and(log)?;
         let bytes = self.arrived.values().map(|stamp| stamp.bytes).sum();
-        Ok(Outputs { files: self.arrived.len() as u64, bytes })
+        Ok(Outputs { files: self.arrived.len() as u64, bytes, left_out: self.left_out() })
     }
 
     /// Uploads what is due; without `quiet`, everything that differs from what has arrived.
     async fn round(&mut self, quiet: Option<Duration>) -> Result<(), UploadError> {
         let (folder, filter) = (self.folder.clone(), self.filter.clone());
-        let (found, mut failures) = tokio::task::spawn_blocking(move || scan(&folder, &filter)).await?;
+        let (mut found, mut failures) = tokio::task::spawn_blocking(move || scan(&folder, &filter)).await?;
+        let left_out = left_out::take_out(&mut found, &self.destination.prefix);
+        for (name, why) in left_out.iter().filter(|(name, _)| !self.left_out.contains_key(*name)) {
+            say(&format!("output {name:?} is left out: {why}"));
+        }
+        self.left_out = left_out;
         let resting = quiet.map(|quiet| (SystemTime::now(), quiet));
         let mut waiting = due(found, &self.arrived, resting).into_iter();
         let mut underway = JoinSet::new();
@@ -153,6 +162,13 @@ impl Uploader {
             Some(only) if count == 1 => Err(only),
             Some(first) => Err(UploadError::Several { count: count - 1, first: Box::new(first) }),
         }
+    }
+
+    /// The first of them, as the control plane keeps them.
+    fn left_out(&self) -> Vec<String> {
+        let more = self.left_out.len().saturating_sub(MOST_LEFT_OUT);
+        let named = self.left_out.iter().take(MOST_LEFT_OUT).map(|(name, why)| format!("{name:?}: {why}"));
+        named.chain((more > 0).then(|| format!("{more} more: see train.log"))).collect()
     }
 
     async fn put_own(&mut self, name: &str, content: Vec<u8>) -> Result<(), UploadError> {

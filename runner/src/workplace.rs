@@ -14,6 +14,7 @@ use crate::exit::Failure;
 use crate::gpus;
 use crate::log::say;
 use crate::user::User;
+use crate::wandb;
 use crate::workspace::POINT;
 
 /// The runner's own record of every metric line.
@@ -68,6 +69,8 @@ impl Workplace {
         }
         let parameters = Value::Object(trial.parameters.clone()).to_string();
         prepared(&place.parameters(), fs::write(place.parameters(), parameters))?;
+        let of_wandb = wandb::parameters_file(&trial.parameters);
+        prepared(&place.wandb_parameters(), fs::write(place.wandb_parameters(), of_wandb))?;
         prepared(&place.metrics(), fs::write(place.metrics(), ""))?;
         for folder in [&place.output, &place.checkpoints, &place.datasets] {
             prepared(folder, fs::create_dir_all(folder))?;
@@ -84,6 +87,11 @@ impl Workplace {
     /// The trial's parameters as one JSON object.
     pub(crate) fn parameters(&self) -> PathBuf {
         self.scratch.path().join("parameters.json")
+    }
+
+    /// The same for `wandb.config`.
+    pub(crate) fn wandb_parameters(&self) -> PathBuf {
+        self.scratch.path().join("wandb-parameters.yaml")
     }
 
     /// The file that the command may append metrics to.

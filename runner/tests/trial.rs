@@ -73,7 +73,7 @@ async fn a_trial_is_claimed_trained_and_collected() {
         assert!(line.as_object_mut().unwrap().remove("time").is_some_and(|time| time.as_f64() > Some(1.7e9)));
     }
     let expected = [
-        json!({"step": 1.0, "metrics": {"acc": 0.9}}),
+        json!({"step": 1.0, "metrics": {"acc": 0.9, "loss": "NaN"}}),
         json!({"step": 2.0, "metrics": {"acc": 0.5}}),
         json!({"step": 3.0, "metrics": {"val/loss": 0.25}}),
     ];
@@ -83,6 +83,7 @@ async fn a_trial_is_claimed_trained_and_collected() {
     let end = ends.last().unwrap();
     assert_eq!(ends.len(), 2, "the lost end was repeated");
     let metrics = json!({"acc": {"last": 0.5, "step": 2.0, "min": 0.5, "max": 0.9},
+                         "loss": {"last": "NaN", "step": 1.0, "min": "NaN", "max": "NaN"},
                          "val/loss": {"last": 0.25, "step": 3.0, "min": 0.25, "max": 0.25}});
     assert_eq!((&end["exit_code"], &end["metrics"]), (&json!(0), &metrics));
     let bytes: usize = world.seen(|seen| seen.objects.values().map(Vec::len).sum());

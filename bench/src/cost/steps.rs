@@ -135,7 +135,7 @@ impl Stage {
     async fn end(&mut self, mut agent: Agent) {
         let (sequence, metrics) = (agent.next_sequence(), self.metrics(&agent));
         let (outputs, seconds) = (Outputs::default(), self.plan.training.as_secs_f64());
-        match self.ask(&agent, Request::End { sequence, exit_code: 0, metrics, outputs, seconds }).await {
+        match self.ask(&agent, Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error: None }).await {
             None => self.go_on_after(agent, PAUSE),
             Some(_) => self.exit(&agent, 0),
         }

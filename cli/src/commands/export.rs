@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value};
-use spotsweep_control_plane::results::leaderboard::ranking;
+use spotsweep_control_plane::results::ranking::ranking;
 use spotsweep_control_plane::sweep::{Plan, Ranking, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::TrialLine;

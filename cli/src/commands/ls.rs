@@ -49,6 +49,7 @@ pub(crate) fn line(sweep: &Sweep) -> Value {
         "uploaded_at": sweep.upload.uploaded_at.to_string(),
         "usd": sweep.spent.map(|spent| spent.usd),
         "on_demand_usd": sweep.spent.map(|spent| spent.on_demand_usd),
+        "warnings": sweep.warnings,
         "stopped": sweep.stopped.as_ref().map(ToString::to_string),
     })
 }

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
-use spotsweep_control_plane::results::leaderboard::{ranked, ranking};
-use spotsweep_control_plane::trial::JobStatus;
+use spotsweep_control_plane::results::ranking;
 
 use crate::download::{Arrival, Object, Present, fetch, list};
 use crate::progress::Transfer;
@@ -124,13 +123,11 @@ async fn objects(found: &Found, args: &Pull) -> Result<Vec<Object>, Failure> {
 /// The trial that ranks first of those that have succeeded.
 async fn best(found: &Found) -> Result<u32, Failure> {
     let trials = found.trials().await?;
-    let by = ranking(found.plan()?, &trials);
-    let first = ranked(by.as_ref(), &trials).into_iter().next();
-    let measured = first.filter(|trial| trial.status == JobStatus::Succeeded);
-    let measured = measured.filter(|trial| by.as_ref().is_some_and(|by| trial.metrics.contains_key(&by.name)));
-    let best = measured.ok_or_else(|| {
+    let by = ranking::ranking(found.plan()?, &trials);
+    let found = by.as_ref().and_then(|by| ranking::best(by, &trials));
+    let (best, _) = found.ok_or_else(|| {
         let metric = by.as_ref().map_or("any of the usual metrics", |by| by.name.as_str());
-        Failure::new(format!("there is no best trial: none has succeeded and reported {metric}"))
+        Failure::new(format!("there is no best trial: none has succeeded with a finite value of {metric}"))
     })?;
     out::note(format_args!("trial {} is the best", best.index));
     Ok(best.index)

@@ -5,12 +5,14 @@ mod file;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
+use aws_sdk_s3::types::EncodingType;
 use serde_json::Value;
 use spotsweep_control_plane::sweep::upload::Upload;
 use spotsweep_control_plane::trial::JobStatus;
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_sweep_file::MAX_FILE_BYTES;
 
+use crate::download::decoded;
 use crate::dropped::{Answer, Dropped, problems, upload_to};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
@@ -146,11 +148,12 @@ fn parameters(lines: &[u8], indices: &BTreeSet<u32>) -> Result<Vec<TrialLine>, F
 async fn free_upload(found: &Found) -> Result<Upload, Failure> {
     let prefix = format!("{}-retry-", stem(&found.sweep.upload.key));
     let cannot_list = || format!("cannot list s3://{}/{prefix}", found.bucket());
-    let mut pages = found.s3().list_objects_v2().bucket(found.bucket()).prefix(&prefix).into_paginator().send();
+    let request = found.s3().list_objects_v2().bucket(found.bucket()).prefix(&prefix).encoding_type(EncodingType::Url);
+    let mut pages = request.into_paginator().send();
     let mut highest = 0;
     while let Some(page) = pages.next().await {
         let page = page.context(cannot_list)?;
-        let keys = page.contents().iter().filter_map(|object| object.key());
+        let keys = page.contents().iter().filter_map(|object| object.key()).map(decoded);
         highest = keys.filter_map(|key| number(key.strip_prefix(&prefix)?)).fold(highest, u32::max);
     }
     Ok(upload_to(found.bucket(), format!("{prefix}{}.yaml", highest.saturating_add(1))))

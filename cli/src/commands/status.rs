@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use spotsweep_control_plane::results::leaderboard::{ranked, ranking};
+use spotsweep_control_plane::results::diagnosis::{reason, why};
+use spotsweep_control_plane::results::ranking::{ranked, ranking};
 use spotsweep_control_plane::sweep::spent::dollars;
 use spotsweep_control_plane::sweep::{Ranking, Sweep};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
@@ -52,6 +53,9 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
             if let Some(stopped) = &sweep.stopped {
                 writeln!(to, "no further attempt starts: {stopped}")?;
             }
+            for warning in &sweep.warnings {
+                writeln!(to, "warning: {warning}")?;
+            }
             writeln!(to)?;
             show::table(to, &rows)
         })?;
@@ -90,8 +94,8 @@ fn trial_json(trial: &Trial) -> Value {
         "status": show::state(trial.status),
         "attempts": trial.attempts.len(),
         "job": trial.job.to_string(),
-        "reason": trial.reason.as_ref().map(ToString::to_string),
-        "notes": trial.workspace.iter().flat_map(|workspace| &workspace.notes).collect::<Vec<_>>(),
+        "reason": reason(trial),
+        "notes": trial.notes(),
         "run_seconds": trial.run_seconds(),
         "metrics": trial.metrics,
     })
@@ -122,9 +126,7 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
 
 /// Why a trial has failed, or else what its checkpoints went through last, such as a checkpoint that could not be loaded.
 fn note(trial: &Trial) -> String {
-    let reason = trial.reason.as_ref().filter(|_| trial.status == JobStatus::Failed).map(ToString::to_string);
-    let newest = || trial.workspace.as_ref().and_then(|workspace| workspace.notes.last().cloned());
-    reason.or_else(newest).unwrap_or_default()
+    if trial.status == JobStatus::Failed { why(trial) } else { trial.notes().pop().unwrap_or_default() }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
 use spotsweep_control_plane::workspace::{Stage, Workspace};
 
@@ -226,16 +227,6 @@ fn end(trial: &Trial) -> What {
         What::Succeeded { attempts, run_seconds: trial.run_seconds(), metric: None, value: None, best: false }
     } else {
         What::Failed { attempts, reason: why(trial) }
-    }
-}
-
-/// Why a trial has failed. The exit code says more than Batch's reason, which is the same for all of them.
-pub(crate) fn why(trial: &Trial) -> String {
-    let exit_code = trial.attempts.values().next_back().and_then(|attempt| attempt.exit_code);
-    let reason = trial.reason.as_ref().map_or_else(|| "no reason given".to_owned(), ToString::to_string);
-    match exit_code {
-        Some(code) => format!("{reason}, exit code {code}"),
-        None => reason,
     }
 }
 

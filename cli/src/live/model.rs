@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep_control_plane::results::leaderboard::ranking;
+use spotsweep_control_plane::results::ranking::{ranked_value, ranking};
 use spotsweep_control_plane::sweep::Ranking;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
@@ -218,7 +218,7 @@ fn news(before: Option<&Look>, after: &Look) -> Vec<Happening> {
 
 fn value_of(trials: &[Trial], index: u32, by: &Ranking) -> Option<f64> {
     let place = trials.binary_search_by_key(&index, |trial| trial.index).ok()?;
-    trials.get(place)?.metrics.get(&by.name).map(|metric| metric.last)
+    ranked_value(by, trials.get(place)?)
 }
 
 fn is_better(by: &Ranking, value: f64, than: f64) -> bool {
@@ -338,15 +338,14 @@ mod tests {
     }
 
     #[test]
-    fn a_running_trials_value_counts_as_it_comes() {
+    fn a_trial_is_the_best_once_it_has_succeeded() {
         let mut trial = running(0, "a", 1);
-        trial.metrics = succeeded(0, 0, 1, 0.5).metrics;
-        let (mut model, _) = Model::new(look(5, 1, vec![trial.clone()]));
-        model.take(look(9, 1, vec![trial.clone()]));
         trial.metrics = succeeded(0, 0, 1, 0.75).metrics;
-        model.take(look(12, 1, vec![trial]));
-        assert_eq!(model.best, [(at(5), 0.5), (at(12), 0.75)]);
-        assert_eq!(model.json()["best"]["value"], 0.75);
+        let (mut model, _) = Model::new(look(5, 1, vec![trial]));
+        assert_eq!((model.best.as_slice(), &model.json()["best"]), (&[] as &[_], &Value::Null));
+        model.take(look(12, 1, vec![succeeded(0, 1, 12, 0.5)]));
+        assert_eq!(model.best, [(at(12), 0.5)]);
+        assert_eq!(model.json()["best"]["value"], 0.5);
     }
 
     #[test]

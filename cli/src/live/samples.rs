@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use spotsweep_control_plane::sweep::upload::Upload;
-use spotsweep_control_plane::sweep::{Plan, Ranking, Stage as SweepStage, Sweep};
+use spotsweep_control_plane::sweep::{Over, Plan, Ranking, Stage as SweepStage, Sweep};
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
 use spotsweep_control_plane::workspace::{
     Initialized, Origin, Place, Snapshot, SnapshotState, Stage, Volume, VolumeState, Workspace,
@@ -131,7 +131,7 @@ pub(super) fn sweep(trials: u32, stage: SweepStage) -> Sweep {
             .collect::<Vec<_>>(),
     }))
     .unwrap_or_else(|error| unreachable!("a plan: {error}"));
-    let metric = Some(Ranking { name: "accuracy".to_owned(), maximize: true });
+    let metric = Some(Ranking { name: "accuracy".to_owned(), maximize: true, over: Over::Last });
     Sweep { id: id(), stage, plan: Some(Plan { metric, ..plan }), ..Sweep::new(upload) }
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::names::key_name;
 use super::{Filter, LOG, METRICS, OWN, UploadError};
 
 /// Tells one content of a file from another without reading it.
@@ -63,13 +64,9 @@ pub(super) fn scan(folder: &Path, filter: &Filter) -> (Vec<Found>, Vec<UploadErr
                 folders.push(path);
                 continue;
             }
-            match path.strip_prefix(&root).ok().and_then(Path::to_str) {
-                Some(name) if !filter.admits(name) => {}
-                Some(name) => {
-                    let name = own_name(name);
-                    found.push(Found { name, path, stamp: Stamp::of(&metadata) });
-                }
-                None => failures.push(UploadError::Name(path)),
+            let name = path.strip_prefix(&root).map(key_name).unwrap_or_default();
+            if filter.admits(&name) {
+                found.push(Found { name: own_name(&name), path, stamp: Stamp::of(&metadata) });
             }
         }
     }

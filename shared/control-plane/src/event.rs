@@ -156,6 +156,8 @@ pub enum Ending {
         exit_code: i32,
         /// What was uploaded.
         outputs: Outputs,
+        /// What the command's output gives as the reason of a failure.
+        error: Option<String>,
         /// Its wall time.
         seconds: f64,
     },

@@ -5,4 +5,6 @@ pub mod cost;
 pub mod diagnosis;
 pub mod inputs;
 pub mod leaderboard;
+pub mod ranking;
 pub mod report;
+mod warnings;

@@ -61,6 +61,9 @@ pub struct Sweep {
     /// What it has cost, as of the last look at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
+    /// What a person should know before trusting its results, as of the last look at them: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Why no further attempt starts, once its budget is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StopReason>,
@@ -190,6 +193,20 @@ pub struct Ranking {
     pub name: String,
     /// Whether larger is better.
     pub maximize: bool,
+    /// Which of a trial's values counts.
+    #[serde(default)]
+    pub over: Over,
+}
+
+/// Which of the values that a trial reports counts as its result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Over {
+    /// The newest: the one that the collected model has.
+    #[default]
+    Last,
+    /// The best of all, for trials that keep their best checkpoint.
+    Best,
 }
 
 impl Plan {
@@ -234,6 +251,7 @@ impl Sweep {
             failure: None,
             plan: None,
             spent: None,
+            warnings: Vec::new(),
             stopped: None,
         }
     }

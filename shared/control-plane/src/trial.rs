@@ -196,6 +196,9 @@ pub struct End {
     pub outputs: Outputs,
     /// Wall time of the training command.
     pub seconds: f64,
+    /// What its output gives as the reason of a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// One trial: one parameter set, one array index.
@@ -334,10 +337,15 @@ impl Trial {
     /// Merges an attempt's figures: the newest report gives `last`, all give `min` and `max`.
     pub fn report(&mut self, metrics: &BTreeMap<String, Metric>) {
         for (name, seen) in metrics {
-            let held = self.metrics.entry(name.clone()).or_insert(*seen);
-            *held =
-                Metric { last: seen.last, step: seen.step, min: held.min.min(seen.min), max: held.max.max(seen.max) };
+            self.metrics.entry(name.clone()).and_modify(|held| *held = held.and(*seen)).or_insert(*seen);
         }
+    }
+
+    /// What was not as usual with its workspace and its outputs: a sentence each, the newest last.
+    pub fn notes(&self) -> Vec<String> {
+        let of_workspace = self.workspace.iter().flat_map(|workspace| &workspace.notes).cloned();
+        let left_out = self.end.iter().flat_map(|end| &end.outputs.left_out);
+        of_workspace.chain(left_out.map(|output| format!("output not collected: {output}"))).collect()
     }
 
     /// When the last attempt's container ended.

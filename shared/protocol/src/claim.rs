@@ -86,6 +86,9 @@ pub enum Request {
         outputs: Outputs,
         /// Wall time of the training command.
         seconds: f64,
+        /// What its output gives as the reason of a failure: one line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
     },
 }
 
@@ -183,23 +186,44 @@ impl Found {
 /// One metric's figures over an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// The newest value.
+    /// The newest value. NaN or infinite where the training has diverged.
+    #[serde(with = "crate::number")]
     pub last: f64,
     /// The step (`step=` or `epoch=` on the same line) of the newest value.
+    #[serde(with = "crate::number::optional", default)]
     pub step: Option<f64>,
-    /// The smallest value seen.
+    /// The smallest finite value seen; NaN where there is none.
+    #[serde(with = "crate::number")]
     pub min: f64,
-    /// The largest value seen.
+    /// The largest finite value seen; NaN where there is none.
+    #[serde(with = "crate::number")]
     pub max: f64,
 }
 
+impl Metric {
+    /// The figures of one value alone.
+    pub fn of(value: f64, step: Option<f64>) -> Self {
+        let bound = if value.is_finite() { value } else { f64::NAN };
+        Self { last: value, step, min: bound, max: bound }
+    }
+
+    /// These figures and those of a `newer` report. NaN gives way to a bound (`f64::min`).
+    #[must_use]
+    pub fn and(self, newer: Self) -> Self {
+        Self { last: newer.last, step: newer.step, min: self.min.min(newer.min), max: self.max.max(newer.max) }
+    }
+}
+
 /// What an attempt has uploaded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outputs {
     /// Number of objects.
     pub files: u64,
     /// Their size in bytes.
     pub bytes: u64,
+    /// Files whose names no key can hold, with the reasons: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// The answer to a [`ClaimRequest`].
@@ -269,6 +293,9 @@ pub struct Grant {
     /// Training code to fetch before the command runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeGrant>,
+    /// The metric that the sweep file names: its name may have characters that other names do not have in text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
 }
 
 /// An attached volume.

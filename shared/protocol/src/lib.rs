@@ -7,5 +7,6 @@ pub mod command_line;
 pub mod failure;
 pub mod functions;
 pub mod ids;
+pub mod number;
 mod python;
 pub mod stop;

@@ -218,7 +218,7 @@ impl Simulation {
     fn end(&mut self, agent: &mut Agent, step: u32, exit_code: i32) -> Next {
         let (sequence, metrics) = (agent.next_sequence(), metrics(step));
         let (outputs, seconds) = (Outputs::default(), f64::from(step / STEPS) * self.epoch.as_secs_f64());
-        match self.ask(agent, Request::End { sequence, exit_code, metrics, outputs, seconds }) {
+        match self.ask(agent, Request::End { sequence, exit_code, metrics, outputs, seconds, error: None }) {
             None => Next::After(PAUSE),
             Some(_) => Next::Exit(exit_code),
         }

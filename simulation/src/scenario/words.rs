@@ -110,7 +110,7 @@ fn asked(words: &[&str]) -> Result<Ask, String> {
         }
         ["finishes", "with", code] => {
             let exit_code = code.parse().map_err(|_| "which exit code?")?;
-            report(None, Some(Ending::Finished { exit_code, outputs: Outputs::default(), seconds: 1.0 }))
+            report(None, Some(Ending::Finished { exit_code, outputs: Outputs::default(), seconds: 1.0, error: None }))
         }
         _ => return Err("an attempt does not do that".into()),
     })

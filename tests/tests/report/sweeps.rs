@@ -12,7 +12,7 @@ use spotsweep_control_plane::results::diagnosis::Diagnosis;
 use spotsweep_control_plane::results::report::curves::{self, Curve};
 use spotsweep_control_plane::results::report::{Report, Sources, render};
 use spotsweep_control_plane::sweep::upload::Upload;
-use spotsweep_control_plane::sweep::{Plan, Ranking, Stage, Sweep};
+use spotsweep_control_plane::sweep::{Over, Plan, Ranking, Stage, Sweep};
 use spotsweep_control_plane::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Trial};
 use spotsweep_protocol::claim::Metric;
 use spotsweep_protocol::ids::JobId;
@@ -78,7 +78,7 @@ impl Shape {
         let mut sweep = Sweep::new(upload);
         sweep.enter(if self.running_from < self.trials { Stage::Running } else { Stage::Settled });
         let plan = json!({ "trials": self.trials, "queue": "q", "definition": "train:3", "attempts": 50, "parts": [] });
-        let metric = Some(Ranking { name: format!("val_loss{}", self.text), maximize: false });
+        let metric = Some(Ranking { name: format!("val_loss{}", self.text), maximize: false, over: Over::Last });
         let mut rolled = Synthetic {
             plan: Plan { metric, ..serde_json::from_value(plan).unwrap() },
             trials: Vec::new(),
@@ -257,6 +257,7 @@ impl Synthetic {
             costs: &self.costs,
             control_plane_usd: (!self.costs.is_empty()).then_some(0.02),
             diagnoses: &self.diagnoses,
+            warnings: &[],
             now: at(30_000),
         }))
     }

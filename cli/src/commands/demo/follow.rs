@@ -6,13 +6,13 @@ use std::time::Duration;
 use aws_sdk_s3::Client;
 use serde_json::Value;
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::results::leaderboard::ranking;
+use spotsweep_control_plane::results::diagnosis::why;
+use spotsweep_control_plane::results::ranking::ranking;
 use spotsweep_control_plane::sweep::Plan;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 use spotsweep_protocol::ids::SweepId;
 use tokio::time::{Instant, sleep};
 
-use crate::live::why;
 use crate::progress::{Figures, Progress};
 use spotsweep_local_stack::deploy::BUCKET;
 use spotsweep_local_stack::reclaims::{Reclaims, Wish};

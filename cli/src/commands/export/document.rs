@@ -1,6 +1,7 @@
 //! A sweep as one JSON document.
 
 use serde_json::{Value, json};
+use spotsweep_control_plane::results::diagnosis::reason;
 use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
@@ -18,7 +19,7 @@ pub(super) fn of(records: &Records<'_>) -> Result<Value, Failure> {
         Ok(json!({
             "index": index,
             "status": show::state(status),
-            "reason": trial.and_then(|trial| trial.reason.as_ref()).map(ToString::to_string),
+            "reason": trial.and_then(reason),
             "parameters": parameters,
             "metrics": trial.map(|trial| json!(trial.metrics)).unwrap_or_else(|| json!({})),
             "attempts": trial.map(timeline::attempts).unwrap_or_default(),

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use spotsweep_control_plane::results::leaderboard::ranked;
+use spotsweep_control_plane::results::diagnosis::why;
+use spotsweep_control_plane::results::ranking::{ranked, ranked_value};
 use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 use tokio::task::JoinSet;
@@ -69,8 +70,9 @@ async fn fill(
 ) -> Result<(), Failure> {
     let cannot_write = || format!("cannot write {}", folder.display());
     put(&folder.join("meta.yaml"), &yaml(&experiment_meta(records.sweep))).context(cannot_write)?;
-    let ranks: BTreeMap<u32, usize> =
-        (1..).zip(ranked(records.by.as_ref(), records.trials)).map(|(rank, trial)| (trial.index, rank)).collect();
+    let has_rank = |trial: &Trial| records.by.as_ref().is_some_and(|by| ranked_value(by, trial).is_some());
+    let order = ranked(records.by.as_ref(), records.trials).into_iter().filter(|trial| has_rank(trial));
+    let ranks: BTreeMap<u32, usize> = (1..).zip(order).map(|(rank, trial)| (trial.index, rank)).collect();
     for each in records.each() {
         let (index, parameters, trial) = each?;
         let run = folder.join(run_id(records.sweep, index));
@@ -146,10 +148,7 @@ fn run_files(
         ("spotsweep.attempts", attempts.to_string()),
         ("spotsweep.status", show::state(trial.map_or(JobStatus::Submitted, |trial| trial.status)).to_owned()),
         ("spotsweep.rank", rank.map(|rank| rank.to_string()).unwrap_or_default()),
-        (
-            "spotsweep.reason",
-            failure.and_then(|trial| trial.reason.as_ref()).map(ToString::to_string).unwrap_or_default(),
-        ),
+        ("spotsweep.reason", failure.map(why).unwrap_or_default()),
     ];
     tags.iter()
         .filter(|(_, value)| !value.is_empty())

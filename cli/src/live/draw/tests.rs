@@ -48,7 +48,7 @@ best accuracy 0.5000 (trial 0)                      ▅▅▅▅▅▅▅▅▅�
 20 trials wait for an instance while 2 run or start
 ── what happened ───────────────────────────────────────────────────────────────
     1:30  the sweep is running
-    1:30  trial 2 failed after 0 attempts: no reason given
+    1:30  trial 2 failed after 0 attempts: no reason was given
     1:10  trial 3 is interrupted in us-east-1c: attempt 1: Host EC2 (instance i-
     1:06  trial 1 runs in us-east-1a on i-us-east-1a
     1:05  trial 0 succeeded after 60.0 s, accuracy 0.5000, the best so far

@@ -80,13 +80,14 @@ pub(super) fn gathered(view: &View, gathered: &ReportInputs, context: Context<'_
     };
     let reached = sweep.over_budget(Some(&spent), context.now).filter(|_| !is_settling && sweep.stopped.is_none());
     let notification = reached.map(|reached| Notification::over_budget(sweep, &reached, &spent));
+    let warnings = results.warnings.clone();
     let publish = Command::PublishResults {
         sweep: sweep.id.clone(),
         bucket: sweep.upload.bucket.clone(),
         results: Box::new(results),
     };
     let due = if is_settling { context.lease_ends() } else { *due };
-    let sweep = Sweep { spent: Some(spent), ..sweep.clone() };
+    let sweep = Sweep { spent: Some(spent), warnings, ..sweep.clone() };
     let decision = Decision::advance(format!("{:.4} USD so far", spent.usd)).sweep(sweep, due);
     decision.then_all(notification.map(Command::Notify).into_iter().collect()).then(publish)
 }

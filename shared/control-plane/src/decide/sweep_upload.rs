@@ -19,7 +19,7 @@ use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::target::Target;
 use crate::sweep::upload::Upload;
-use crate::sweep::{Plan, Prepared, Ranking, Stage, Sweep};
+use crate::sweep::{Over, Plan, Prepared, Ranking, Stage, Sweep};
 use crate::workspace::{Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::Run;
@@ -52,8 +52,7 @@ pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> De
 /// Reads the file, or refuses it unread.
 pub(super) fn first_command(sweep: &Sweep) -> Command {
     let upload = &sweep.upload;
-    if !upload.key_is_plain() {
-        let message = format!("the key {:?} has characters outside of A-Z a-z 0-9 / _ . - or a \"..\"", upload.key);
+    if let Some(message) = upload.key_problem() {
         let help = "rename the file, for example to sweeps/my-sweep.yaml, and drop it again";
         return reject(sweep, vec![whole_file(upload, message, help)]);
     }
@@ -183,7 +182,7 @@ fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<Workspa
 }
 
 fn ranking(metric: &sweep_file::MetricGoal) -> Ranking {
-    Ranking { name: metric.name.clone(), maximize: metric.goal == Goal::Maximize }
+    Ranking { name: metric.name.clone(), maximize: metric.goal == Goal::Maximize, over: Over::default() }
 }
 
 /// The file's wishes in Batch's words: `resourceRequirements`, memory in MiB.

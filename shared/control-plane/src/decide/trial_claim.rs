@@ -169,8 +169,9 @@ impl Asker<'_> {
                 let fact = Fact::Released { attempt, seal, rollback: rollback.clone() };
                 (Some(fact), format!("attempt {attempt} {why} and leaves"))
             }
-            Some(Ending::Finished { exit_code, outputs, seconds }) => {
-                self.trial.end = Some(End { attempt, exit_code: *exit_code, outputs: *outputs, seconds: *seconds });
+            Some(Ending::Finished { exit_code, outputs, seconds, error }) => {
+                let (outputs, error) = (outputs.clone(), error.clone());
+                self.trial.end = Some(End { attempt, exit_code: *exit_code, outputs, seconds: *seconds, error });
                 (Some(Fact::Finished { attempt }), format!("attempt {attempt} ended with exit code {exit_code}"))
             }
         };
@@ -267,6 +268,7 @@ pub(super) fn granted(
         patterns: plan.patterns.clone(),
         workspace,
         code: plan.code.clone(),
+        metric: plan.metric.as_ref().map(|by| by.name.clone()),
     };
     Decision::advance("granted").reply(Reply::Granted(grant))
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Ask, Ending, Event, ParseError, TrialRequest};
-use spotsweep_protocol::claim::{ClaimRequest, Metric, Request};
+use spotsweep_protocol::claim::{ClaimRequest, Request};
 use spotsweep_protocol::ids::{JobId, SweepId};
 
 const KIND: &str = "trial-claim";
@@ -31,19 +31,15 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
         Request::Release { sequence, metrics, seal, rollback } => {
             Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released { rollback }) }
         }
-        Request::End { sequence, exit_code, metrics, outputs, seconds } => {
-            let ended = Ending::Finished { exit_code, outputs, seconds };
+        Request::End { sequence, exit_code, metrics, outputs, seconds, error } => {
+            let ended = Ending::Finished { exit_code, outputs, seconds, error };
             Ask::Report { sequence, metrics, seal: None, ended: Some(ended) }
         }
     };
-    if let Ask::Report { metrics, .. } = &ask {
-        if metrics.len() > MAX_METRICS || metrics.keys().any(|name| name.len() > MAX_METRIC_NAME) {
-            return Err(wrong(format!("more than {MAX_METRICS} metrics, or a name over {MAX_METRIC_NAME} bytes")));
-        }
-        let is_finite = |metric: &Metric| [metric.last, metric.min, metric.max].iter().all(|value| value.is_finite());
-        if let Some((name, _)) = metrics.iter().find(|(_, metric)| !is_finite(metric)) {
-            return Err(wrong(format!("metric {name:?} is not finite")));
-        }
+    if let Ask::Report { metrics, .. } = &ask
+        && (metrics.len() > MAX_METRICS || metrics.keys().any(|name| name.len() > MAX_METRIC_NAME))
+    {
+        return Err(wrong(format!("more than {MAX_METRICS} metrics, or a name over {MAX_METRIC_NAME} bytes")));
     }
     let job = JobId::from(found.job);
     Ok(Event::TrialRequested(TrialRequest { sweep, index: found.index, job, attempt: found.attempt, ask }))

@@ -4,8 +4,7 @@
 //! [ECS stopped-task codes](https://docs.aws.amazon.com/AmazonECS/latest/developerguide/stopped-task-error-codes.html))
 //! and the end of the trial's log are held against the table below; the first line that fits counts.
 
-use crate::sweep::Plan;
-use crate::trial::{MAX_FALSE_STARTS, Reason, Trial};
+use crate::trial::{JobStatus, MAX_FALSE_STARTS, Reason, Trial};
 use spotsweep_protocol::stop::StopReason;
 
 /// Why a trial failed, as far as its end tells.
@@ -108,16 +107,42 @@ const TABLE: [Line; 10] = [
     ),
 ];
 
+/// Why a trial failed, in one text for every place that says so, whether its log is at hand or not.
+pub fn why(trial: &Trial) -> String {
+    diagnose(trial, Vec::new()).cause_of(trial)
+}
+
+/// Why a failed trial failed; of another one what Batch says, if anything.
+pub fn reason(trial: &Trial) -> Option<String> {
+    let of_batch = || trial.reason.as_ref().map(ToString::to_string);
+    if trial.status == JobStatus::Failed { Some(why(trial)) } else { of_batch() }
+}
+
 /// The diagnosis of a failed trial.
-pub fn diagnose(trial: &Trial, plan: &Plan, log_lines: Vec<String>) -> Diagnosis {
+pub fn diagnose(trial: &Trial, log_lines: Vec<String>) -> Diagnosis {
     let found = |(cause, advice): (String, &str)| (Some(cause), Some(advice.to_owned()));
+    let error = trial.end.as_ref().and_then(|end| end.error.as_deref());
     let (cause, advice) = stopped(trial)
-        .or_else(|| known(trial, &log_lines))
-        .or_else(|| worn_out(trial, plan))
+        .or_else(|| known(trial, &log_lines, error))
+        .or_else(|| worn_out(trial))
         .or_else(|| never_started(trial))
-        .or_else(|| exited(trial, &log_lines))
+        .or_else(|| exited(trial, &log_lines, error))
         .map_or((None, None), found);
     Diagnosis { cause, advice, log_lines }
+}
+
+impl Diagnosis {
+    /// The cause, else the exit code, else Batch's words: of a failed command they say no more than that its container
+    /// has ended.
+    pub fn cause_of(&self, trial: &Trial) -> String {
+        let last = trial.attempts.values().next_back();
+        let exit_code = last.and_then(|attempt| attempt.exit_code).filter(|code| *code != 0);
+        let reason =
+            last.and_then(|attempt| attempt.reason.as_ref()).or(trial.reason.as_ref()).map(ToString::to_string);
+        let by_code = || exit_code.map(|code| format!("exit code {code}"));
+        let by_batch = || reason.filter(|reason| !reason.is_empty());
+        self.cause.clone().or_else(by_code).or_else(by_batch).unwrap_or_else(|| "no reason was given".to_owned())
+    }
 }
 
 /// Where spotsweep itself stopped it.
@@ -154,11 +179,11 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
 }
 
 /// By the table.
-fn known(trial: &Trial, log: &[String]) -> Option<(String, &'static str)> {
+fn known(trial: &Trial, log: &[String], error: Option<&str>) -> Option<(String, &'static str)> {
     let last = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
     let reasons = [last, trial.reason.as_ref()].map(|reason| reason.map(Reason::of_batch));
     let in_reason = |text: &&str| reasons.iter().flatten().any(|reason| reason.contains(*text));
-    let in_log = |text: &&str| log.iter().any(|line| line.contains(*text));
+    let in_log = |text: &&str| log.iter().map(String::as_str).chain(error).any(|line| line.contains(*text));
     let (_, _, cause, advice) = TABLE.iter().find(|(place, texts, _, _)| match place {
         In::Reason => texts.iter().any(in_reason),
         In::Log => texts.iter().any(in_log),
@@ -178,19 +203,22 @@ fn never_started(trial: &Trial) -> Option<(String, &'static str)> {
     })
 }
 
-fn worn_out(trial: &Trial, plan: &Plan) -> Option<(String, &'static str)> {
+/// A trial fails with an interruption only when no attempt is left.
+fn worn_out(trial: &Trial) -> Option<(String, &'static str)> {
     let last = trial.attempts.get(&trial.ended)?;
     let tried = trial.ended_attempts().count();
-    (last.was_interrupted() && tried >= usize::from(plan.attempts)).then(|| {
+    last.was_interrupted().then(|| {
         let cause = format!("interrupted {tried} times, as often as `attempts` allows");
         (cause, "raise `attempts`, or give the queue more instance types and zones")
     })
 }
 
-/// By the exit code, with the log's last word: the last line of a Python traceback is its exception.
-fn exited(trial: &Trial, log: &[String]) -> Option<(String, &'static str)> {
+/// By the exit code, with the error that the runner found in the output, else with the log's last line: that of a Python
+/// traceback is its exception.
+fn exited(trial: &Trial, log: &[String], error: Option<&str>) -> Option<(String, &'static str)> {
     let code = trial.attempts.values().next_back()?.exit_code.filter(|code| *code != 0)?;
-    let word = log.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty());
+    let last_line = || log.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty());
+    let word = error.or_else(last_line);
     let told = word.map(|word| format!(": {word}")).unwrap_or_default();
     Some(match code {
         126 | 127 => (
@@ -210,7 +238,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::trial::{INTERRUPTED_EXIT_CODE, JobStatus};
+    use crate::trial::{End, INTERRUPTED_EXIT_CODE, JobStatus};
+    use spotsweep_protocol::claim::Outputs;
     use spotsweep_protocol::ids::{JobId, SweepId};
 
     fn failed(exit_code: Option<i32>, reason: &str) -> Trial {
@@ -225,8 +254,6 @@ mod tests {
     /// Exit code, Batch's words, the log's last lines, a piece of the cause that follows.
     #[test]
     fn each_kind_of_end_is_told_apart() {
-        let plan = r#"{"trials": 2, "queue": "q", "definition": "d:1", "attempts": 1, "parts": []}"#;
-        let plan: Plan = serde_json::from_str(plan).unwrap();
         let usual = "Essential container in task exited";
         let ends = [
             (Some(137), "OutOfMemoryError: Container killed due to memory usage", "epoch 3", "more than it was given"),
@@ -247,11 +274,19 @@ mod tests {
         ];
         for (code, reason, log, wanted) in ends {
             let lines = log.lines().map(str::to_owned).collect();
-            let diagnosis = diagnose(&failed(code, reason), &plan, lines);
+            let diagnosis = diagnose(&failed(code, reason), lines);
             let cause = diagnosis.cause.unwrap_or_default();
             assert!(cause.contains(wanted), "{reason} {log}: {cause}");
             assert!(diagnosis.advice.is_some_and(|advice| !advice.is_empty()), "{cause} without a next step");
         }
-        assert_eq!(diagnose(&failed(None, ""), &plan, vec![]), Diagnosis::default(), "nothing told, nothing said");
+        assert_eq!(diagnose(&failed(None, ""), vec![]), Diagnosis::default(), "nothing told, nothing said");
+
+        let mut trial = failed(Some(1), usual);
+        assert_eq!(why(&trial), "exit code 1");
+        let error = Some("ZeroDivisionError: division by zero".to_owned());
+        trial.end = Some(End { attempt: 1, exit_code: 1, outputs: Outputs::default(), seconds: 1.0, error });
+        assert_eq!(why(&trial), "exit code 1: ZeroDivisionError: division by zero");
+        let with_log = diagnose(&trial, vec!["ZeroDivisionError: division by zero".to_owned(), "bye".to_owned()]);
+        assert_eq!(with_log.cause_of(&trial), why(&trial), "with the log and without");
     }
 }

@@ -7,9 +7,11 @@ use serde_json::json;
 
 use crate::results::cost::{self, Cost, Pool, Prices};
 use crate::results::diagnosis::{Diagnosis, diagnose};
-use crate::results::leaderboard::{leaderboard_csv, ranked, ranking, summary_json};
+use crate::results::leaderboard::{leaderboard_csv, summary_json};
+use crate::results::ranking::{ranked, ranking};
 use crate::results::report::curves::Curve;
 use crate::results::report::{MAX_FAILURES, MAX_LOG_LINES, MAX_ROWS, Report, Sources};
+use crate::results::warnings::{searched, warnings};
 use crate::sweep::spent::Spent;
 use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Sweep};
@@ -61,6 +63,8 @@ pub struct Results {
     pub report: Report,
     /// `summary.json`, one line; only of a sweep that has ended.
     pub summary: Option<String>,
+    /// What a person should know before trusting them.
+    pub warnings: Vec<String>,
 }
 
 impl Wanted {
@@ -76,7 +80,7 @@ impl Wanted {
             // An attempt uploads its record of metrics when it ends.
             curves: best.filter(|trial| trial.end.is_some()).map(|trial| trial.index).collect(),
             metrics: Report::charted(plan, trials),
-            logs: failed.take(MAX_FAILURES).map(|trial| trial.index).collect(),
+            logs: failed.take(MAX_FAILURES).map(|trial| trial.index).chain(searched(plan, trials)).collect(),
             pools,
             since,
         }
@@ -103,9 +107,10 @@ impl ReportInputs {
             .filter(|trial| trial.status == JobStatus::Failed)
             .map(|trial| {
                 let log = self.logs.get(&trial.index).cloned().unwrap_or_default();
-                (trial.index, diagnose(trial, plan, log))
+                (trial.index, diagnose(trial, log))
             })
             .collect();
+        let warnings = warnings(plan, trials, &self.logs);
         let report = Report::of(&Sources {
             sweep,
             plan,
@@ -116,13 +121,17 @@ impl ReportInputs {
             costs: &costs,
             control_plane_usd: Some(spent.control_plane_usd),
             diagnoses: &diagnoses,
+            warnings: &warnings,
             now,
         });
         let results = Results {
             leaderboard: leaderboard_csv(plan, trials, &self.parameters, &costs, &diagnoses)?,
             costs: costs_json(sweep, &costs, &spent, now),
             report,
-            summary: has_ended.then(|| summary_json(sweep, plan, trials, &self.parameters, &spent)).transpose()?,
+            summary: has_ended
+                .then(|| summary_json(sweep, plan, trials, &self.parameters, &spent, &warnings))
+                .transpose()?,
+            warnings,
         };
         Ok((results, spent))
     }

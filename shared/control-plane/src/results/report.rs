@@ -3,14 +3,14 @@
 //! ```text
 //! Sources (records, trials.jsonl, curves, costs, logs) → Report::of → Report → render → one file
 //! ```
-//! The page needs no network: style, script, chart library and data are inside it, so that it works from a disk, from
+//! The page needs no network: style, scripts and data are inside it, so that it works from a disk, from
 //! a presigned link and as an attachment. Everything here is pure; time passes in. Whatever a person wrote (parameter
 //! names, log lines, the sweep file) reaches the page as JSON only, and there as text only.
 //!
 //! A sweep may have a million trials, a page not: the constants below bound what it takes in, and the page says
 //! what it leaves out and where that lies.
 //!
-//! [`render`] is the only user of the chart library (0.6 MB): a binary that does not refer to it does not hold it.
+//! [`render`] is the only user of the page's scripts: a binary that does not refer to it does not hold them.
 
 mod attempts;
 mod columns;
@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 pub use model::Report;
+pub(super) use render::cut;
 pub use render::render;
 
 use crate::results::cost::Cost;
@@ -73,6 +74,8 @@ pub struct Sources<'a> {
     pub control_plane_usd: Option<f64>,
     /// By failed trial.
     pub diagnoses: &'a BTreeMap<u32, Diagnosis>,
+    /// What a person should know before trusting the results.
+    pub warnings: &'a [String],
     /// When the page is made.
     pub now: Timestamp,
 }

@@ -7,6 +7,9 @@ use spotsweep_protocol::ids::SweepId;
 
 /// Where sweep files are dropped.
 pub const DROP_PREFIX: &str = "sweeps/";
+const REJECTED: &str = ".rejected.json";
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
+const MAX_KEY_BYTES: usize = 1024;
 
 /// One version of one dropped object, as S3's event tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,11 +41,22 @@ impl Upload {
         key.starts_with(DROP_PREFIX) && (key.ends_with(".yaml") || key.ends_with(".yml"))
     }
 
-    /// Whether the key can be trusted. Sources conflict on how EventBridge encodes S3 keys
-    /// (fact 16), so only characters that no encoding touches are taken, and no `..`.
-    pub fn key_is_plain(&self) -> bool {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/_.-".contains(&byte);
-        self.key.bytes().all(plain) && !self.key.contains("..") && !self.key.contains("//") && self.key.len() <= 900
+    /// Why the key is not taken; `None` for one that is. Sources conflict on how EventBridge encodes S3 keys (fact 16),
+    /// so only characters that no encoding touches are taken, and no `..`.
+    pub fn key_problem(&self) -> Option<String> {
+        let key = &self.key;
+        let bytes = key.len();
+        if bytes + REJECTED.len() > MAX_KEY_BYTES {
+            return Some(format!(
+                "the key has {bytes} bytes, and with {REJECTED} it would have more than S3's {MAX_KEY_BYTES}"
+            ));
+        }
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/_.-".contains(letter);
+        if let Some(letter) = key.chars().find(|letter| !is_plain(*letter)) {
+            return Some(format!("the key {key:?} has {letter:?}, and only A-Z a-z 0-9 / _ . - are taken"));
+        }
+        let part = ["..", "//"].into_iter().find(|part| key.contains(part))?;
+        Some(format!("the key {key:?} has {part:?}"))
     }
 
     /// Where the answer to an accepted file lies: `<key>.plan.json`.
@@ -50,20 +64,22 @@ impl Upload {
         format!("{}.plan.json", self.key)
     }
 
-    /// Where the answer to a rejected file lies: `<key>.rejected.json`, with `_` for each
-    /// character of the key that cannot be trusted.
+    /// Where the answer to a rejected file lies: `<key>.rejected.json`. Where that is more than a key may have, the end of
+    /// the key gives way to the sweep's id.
     pub fn rejected_key(&self) -> String {
-        let safe = |letter: char| if letter.is_ascii_alphanumeric() || "/_.-".contains(letter) { letter } else { '_' };
-        let mut key: String = self.key.chars().take(900).map(safe).collect();
-        while key.contains("..") {
-            key = key.replace("..", "_");
+        if self.key.len() + REJECTED.len() <= MAX_KEY_BYTES {
+            return format!("{}{REJECTED}", self.key);
         }
-        format!("{key}.rejected.json")
+        let own = self.sweep();
+        let room = MAX_KEY_BYTES - REJECTED.len() - own.as_str().len() - 1;
+        format!("{}-{own}{REJECTED}", &self.key[..self.key.floor_char_boundary(room)])
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn upload(key: &str) -> Upload {
@@ -84,16 +100,40 @@ mod tests {
             assert!(dropped.is_sweep_file());
             assert!(!upload(&dropped.plan_key()).is_sweep_file());
             assert!(!upload(&dropped.rejected_key()).is_sweep_file());
-            assert!(upload(&dropped.rejected_key()).key_is_plain(), "{}", dropped.rejected_key());
         }
     }
 
     #[test]
-    fn keys_that_encodings_disagree_on_are_not_plain() {
-        for key in ["sweeps/a b.yaml", "sweeps/a+b.yaml", "sweeps/a%20b.yaml", "sweeps/../b.yaml", "sweeps/é.yaml"] {
-            assert!(!upload(key).key_is_plain(), "{key}");
+    fn every_key_has_an_answer_of_its_own() {
+        let long = format!("sweeps/{}.yaml", "M".repeat(1_000));
+        let longer = format!("sweeps/{}é.yaml", "M".repeat(1_000));
+        let keys = ["sweeps/c d.yaml", "sweeps/c_d.yaml", "sweeps/é.yaml", "sweeps/😀.yaml", &long, &longer];
+        let answers: BTreeSet<String> = keys.iter().map(|key| upload(key).rejected_key()).collect();
+        assert_eq!(answers.len(), keys.len());
+        assert!(answers.contains("sweeps/c d.yaml.rejected.json"), "{answers:?}");
+        assert!(
+            answers.iter().all(|answer| answer.len() <= MAX_KEY_BYTES && answer.ends_with(REJECTED)),
+            "{answers:?}"
+        );
+    }
+
+    #[test]
+    fn a_key_that_is_not_taken_has_its_reason() {
+        let long = format!("sweeps/{} .yaml", "M".repeat(1_000));
+        let cases = [
+            ("sweeps/a b.yaml", "' '"),
+            ("sweeps/a+b.yaml", "'+'"),
+            ("sweeps/a%20b.yaml", "'%'"),
+            ("sweeps/é.yaml", "'é'"),
+            ("sweeps/../b.yaml", "\"..\""),
+            ("sweeps//b.yaml", "\"//\""),
+            (&long, "1013 bytes"),
+        ];
+        for (key, part) in cases {
+            let problem = upload(key).key_problem();
+            assert!(problem.as_ref().is_some_and(|problem| problem.contains(part)), "{problem:?} lacks {part}");
         }
-        assert!(upload("sweeps/team_1/a-b.v2.yaml").key_is_plain());
+        assert_eq!(upload("sweeps/team_1/a-b.v2.yaml").key_problem(), None);
         assert!(!upload("results/a.yaml").is_sweep_file());
     }
 }

@@ -99,7 +99,8 @@ impl Stage<'_> {
 
     pub(super) async fn tell_end(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (sequence, metrics, seconds) = (agent.next_sequence(), metrics(), self.total_seconds());
-        let request = Request::End { sequence, exit_code: 0, metrics, outputs: Outputs::default(), seconds };
+        let outputs = Outputs::default();
+        let request = Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error: None };
         Ok(self.ask(agent, request).await?.map_or(Next::After(PAUSE), |_| Next::Exit(0)))
     }
 

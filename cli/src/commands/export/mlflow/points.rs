@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::Deserialize;
 use spotsweep_protocol::claim::Metric;
+use spotsweep_protocol::number::Number;
 
 /// One value of a metric; shown as a line of MLflow's file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,7 +35,7 @@ impl fmt::Display for Point {
 struct Line {
     time: f64,
     step: Option<f64>,
-    metrics: BTreeMap<String, f64>,
+    metrics: BTreeMap<String, Number>,
 }
 
 /// Every metric's values in order. Values without a step are counted, as MLflow wants whole numbers; so are those of a
@@ -44,7 +45,7 @@ pub(super) fn read(jsonl: &[u8]) -> BTreeMap<String, Vec<Point>> {
     let mut all: BTreeMap<String, Vec<(i64, f64, Option<f64>)>> = BTreeMap::new();
     for line in jsonl.split(|byte| *byte == b'\n') {
         let Ok(Line { time, step, metrics }) = serde_json::from_slice(line) else { continue };
-        for (name, value) in metrics {
+        for (name, Number(value)) in metrics {
             all.entry(name).or_default().push(((time * 1_000.0) as i64, value, step));
         }
     }
@@ -73,11 +74,13 @@ mod tests {
             "\n",
             r#"{"time":1732233603,"step":2,"metrics":{"loss":0.25}}"#,
             "\n",
+            r#"{"time":1732233604,"step":3,"metrics":{"loss":"NaN"}}"#,
+            "\n",
             r#"{"time":17322336"#,
         );
         let points = read(record.as_bytes());
         let shown = |name: &str| points[name].iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(shown("loss"), ["1732233600250 0.5 1", "1732233603000 0.25 2"]);
+        assert_eq!(shown("loss"), ["1732233600250 0.5 1", "1732233603000 0.25 2", "1732233604000 NaN 3"]);
         assert_eq!(shown("lr"), ["1732233600250 0.1 1", "1732233601000 0.0000001 2"], "1.5 is no step of MLflow's");
         assert_eq!(shown("acc"), ["1732233602000 1 1"]);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use spotsweep_protocol::number::Number;
 
 /// Points that a curve keeps while it is read; it may hold twice as many for a moment.
 const KEPT_POINTS: usize = 1_000;
@@ -62,7 +63,7 @@ impl Curve {
 #[derive(Deserialize)]
 struct Line {
     step: Option<f64>,
-    metrics: BTreeMap<String, f64>,
+    metrics: BTreeMap<String, Number>,
 }
 
 /// Reads a trial's `metrics.jsonl`. Metrics that nobody wants, and lines that are not whole, are passed over: the record
@@ -71,7 +72,7 @@ pub fn read(jsonl: &[u8], wanted: &[String]) -> BTreeMap<String, Curve> {
     let mut curves: BTreeMap<String, Curve> = BTreeMap::new();
     for line in jsonl.split(|byte| *byte == b'\n') {
         let Ok(line) = serde_json::from_slice::<Line>(line) else { continue };
-        for (name, value) in line.metrics.into_iter().filter(|(name, _)| wanted.contains(name)) {
+        for (name, Number(value)) in line.metrics.into_iter().filter(|(name, _)| wanted.contains(name)) {
             curves.entry(name).or_default().push(line.step, value);
         }
     }

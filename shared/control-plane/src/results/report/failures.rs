@@ -20,7 +20,7 @@ pub(super) fn failures(sources: &Sources<'_>) -> Failures {
     let diagnosis = |trial: &Trial| sources.diagnoses.get(&trial.index).unwrap_or(&unknown);
     let mut causes: BTreeMap<String, Cause> = BTreeMap::new();
     for trial in &failed {
-        let cause = cause(trial, diagnosis(trial));
+        let cause = cut(&diagnosis(trial).cause_of(trial), MAX_CAUSE);
         let group = causes.entry(cause.clone()).or_insert_with(|| Cause {
             cause,
             advice: diagnosis(trial).advice.clone(),
@@ -43,29 +43,11 @@ fn failure(trial: &Trial, diagnosis: &Diagnosis) -> Failure {
     let skipped = diagnosis.log_lines.len().saturating_sub(MAX_LOG_LINES);
     Failure {
         index: trial.index,
-        cause: cause(trial, diagnosis),
+        cause: cut(&diagnosis.cause_of(trial), MAX_CAUSE),
         exit_code: exit_code(trial),
         attempts: trial.attempts.len(),
         log_lines: diagnosis.log_lines.iter().skip(skipped).map(|line| cut(line, MAX_LINE)).collect(),
     }
-}
-
-/// The diagnosis where there is one, else Batch's words, with the exit code: a failed command's reason says no more than
-/// that its container has ended.
-fn cause(trial: &Trial, diagnosis: &Diagnosis) -> String {
-    let last = trial.attempts.values().next_back();
-    let reason = last.and_then(|attempt| attempt.reason.as_ref()).or(trial.reason.as_ref());
-    let words = diagnosis.cause.clone().or_else(|| reason.map(ToString::to_string));
-    let words = words.filter(|words| !words.is_empty());
-    cut(
-        &match (words, exit_code(trial)) {
-            (Some(words), Some(code)) if diagnosis.cause.is_none() => format!("{words} (exit code {code})"),
-            (Some(words), _) => words,
-            (None, Some(code)) => format!("exit code {code}"),
-            (None, None) => "no reason was given".to_owned(),
-        },
-        MAX_CAUSE,
-    )
 }
 
 fn exit_code(trial: &Trial) -> Option<i32> {

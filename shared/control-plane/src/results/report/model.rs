@@ -20,6 +20,8 @@ pub struct Report {
     pub(super) counts: Counts,
     pub(super) totals: Totals,
     pub(super) ranking: Option<RankedBy>,
+    /// What a person should know before trusting the results.
+    pub(super) warnings: Vec<String>,
     /// Parameters that differ between trials, in the file's order.
     pub(super) columns: Vec<Column>,
     /// Parameters that are the same in all trials.
@@ -92,9 +94,13 @@ pub(super) struct Constant {
 /// One trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
-    pub(super) rank: usize,
+    /// Of those that succeeded with a finite value of the metric that ranks.
+    pub(super) rank: Option<usize>,
     pub(super) index: u32,
     pub(super) status: Standing,
+    /// The newest value of the metric that ranks, where it is NaN or infinite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) diverged: Option<String>,
     /// By metric, as in [`Report::metrics`].
     pub(super) metrics: Vec<Option<f64>>,
     /// By parameter, as in [`Report::columns`]: a number, a text, or null where the trial has none.

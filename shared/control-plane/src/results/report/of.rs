@@ -13,9 +13,9 @@ use super::{
     MAX_CHARTED_METRICS, MAX_COLUMNS, MAX_FAILURES, MAX_FILE_BYTES, MAX_POINTS, MAX_ROWS, MAX_SAMPLE, Sources,
 };
 use super::{attempts, cost, curves, failures};
-use crate::results::leaderboard::{ranked, ranking};
+use crate::results::ranking::{Score, ranked, ranked_value, ranking, score};
 use crate::sweep::{Plan, Ranking};
-use crate::trial::{JobStatus, Trial};
+use crate::trial::Trial;
 use spotsweep_protocol::claim::TrialLine;
 
 /// Metrics in the table; a trial may have 100.
@@ -46,7 +46,10 @@ impl Report {
         let importance = by.as_ref().map(|by| importance(by, &all_columns, &sample, &parameters));
         let columns = kept(&all_columns, importance.as_ref());
         let counts = counts(plan, trials);
-        let row = |(rank, trial): (usize, &&Trial)| row(rank, trial, &metrics, &columns, &parameters, sources);
+        let row = |(place, trial): (usize, &&Trial)| Row {
+            rank: rank(by.as_ref(), place, trial),
+            ..row(trial, by.as_ref(), &metrics, &columns, &parameters, sources)
+        };
         Self {
             sweep: sweep.id.to_string(),
             file: sweep.upload.key.clone(),
@@ -61,6 +64,7 @@ impl Report {
             cost: cost::totals(sources),
             failures: failures::failures(sources),
             source: sources.file.map(|text| cut(text, MAX_FILE_BYTES)),
+            warnings: sources.warnings.to_vec(),
             omitted: omitted(sources, &counts, &all_columns, &metrics),
             ranking: by.map(|by| RankedBy { metric: by.name, maximize: by.maximize, stated: plan.metric.is_some() }),
             version: env!("CARGO_PKG_VERSION"),
@@ -96,11 +100,7 @@ fn parameters(lines: &[u8], ranked: &[&Trial], sample: &[&Trial]) -> Parameters 
 }
 
 fn importance(by: &Ranking, columns: &[Column], sample: &[&Trial], parameters: &Parameters) -> Importance {
-    let reached = |trial: &&Trial| {
-        let value = trial.metrics.get(&by.name)?.last;
-        let parameters = parameters.get(&trial.index)?;
-        (trial.status == JobStatus::Succeeded && value.is_finite()).then_some((parameters, value))
-    };
+    let reached = |trial: &&Trial| Some((parameters.get(&trial.index)?, ranked_value(by, trial)?));
     let reached: Vec<_> = sample.iter().filter_map(reached).collect();
     let observed: Vec<_> = columns.iter().map(|column| (column.name.clone(), observed(column, &reached))).collect();
     weigh(reached.len(), &observed)
@@ -144,18 +144,30 @@ fn totals(trials: &[Trial], now: Timestamp) -> Totals {
     totals
 }
 
+fn rank(by: Option<&Ranking>, place: usize, trial: &Trial) -> Option<usize> {
+    by.and_then(|by| ranked_value(by, trial)).map(|_| place)
+}
+
 fn row(
-    rank: usize,
     trial: &Trial,
+    by: Option<&Ranking>,
     metrics: &[String],
     columns: &[Column],
     parameters: &Parameters,
     sources: &Sources<'_>,
 ) -> Row {
     let bars = attempts::bars(trial, sources.now);
-    let value = |name: &String| trial.metrics.get(name).map(|metric| metric.last).filter(|value| value.is_finite());
+    let last = |name: &String| trial.metrics.get(name).map(|metric| metric.last).filter(|value| value.is_finite());
+    let value = |name: &String| match by.filter(|by| by.name == *name).map(|by| score(by, trial)) {
+        Some(Score::Value(value)) => Some(value),
+        Some(Score::Diverged | Score::Missing) => None,
+        None => last(name),
+    };
+    let diverged =
+        by.filter(|by| score(by, trial) == Score::Diverged).map(|by| trial.metrics[&by.name].last.to_string());
     Row {
-        rank,
+        rank: None,
+        diverged,
         index: trial.index,
         status: attempts::standing(trial),
         metrics: metrics.iter().take(MAX_METRICS).map(value).collect(),
@@ -163,7 +175,7 @@ fn row(
         seconds: rounded(trial.run_seconds()),
         interruptions: bars.iter().filter(|bar| bar.ending == Ending::Interrupted).count(),
         attempts: bars,
-        notes: trial.workspace.iter().flat_map(|workspace| &workspace.notes).map(|note| cut(note, 200)).collect(),
+        notes: trial.notes().iter().map(|note| cut(note, 200)).collect(),
         cost: sources.costs.get(&trial.index).map(cost::of_trial),
     }
 }

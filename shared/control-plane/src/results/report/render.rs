@@ -76,7 +76,7 @@ fn escaped(json: &str) -> String {
 }
 
 /// The text, or its beginning where it is longer than so many bytes.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(in crate::results) fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::sweep::upload::Upload;
-use crate::sweep::{Ranking, Stage};
+use crate::sweep::{Over, Ranking, Stage};
 use crate::trial::{Attempt, JobStatus};
 use spotsweep_protocol::claim::Metric;
 use spotsweep_protocol::ids::JobId;
@@ -30,7 +30,7 @@ fn sweep() -> Sweep {
 }
 
 fn plan(trials: u32) -> Plan {
-    let metric = Some(Ranking { name: "loss".into(), maximize: false });
+    let metric = Some(Ranking { name: "loss".into(), maximize: false, over: Over::Last });
     let plan = json!({ "trials": trials, "queue": "q", "definition": "d:1", "attempts": 10, "parts": [] });
     Plan { metric, ..serde_json::from_value(plan).unwrap() }
 }
@@ -102,6 +102,7 @@ fn a_page_says_what_the_records_say() {
         costs: &costs,
         control_plane_usd: Some(0.25),
         diagnoses: &diagnoses,
+        warnings: &[],
         now: at(200).unwrap(),
     };
     let (page, data) = page(&sources);
@@ -130,7 +131,7 @@ fn a_page_says_what_the_records_say() {
     assert_eq!((&data["cost"]["paid"], &data["cost"]["saving"]), (&json!(2.0), &json!(0.6)));
     assert_eq!(data["cost"]["priced_trials"], 2);
     let cause = &data["failures"]["causes"][0];
-    assert_eq!(cause["cause"], "Essential container in task exited (exit code 1)");
+    assert_eq!(cause["cause"], "exit code 1");
     assert_eq!((&cause["advice"], &cause["indices"]), (&json!("mend it"), &json!([1])));
     let log = data["failures"]["trials"][0]["log_lines"].as_array().unwrap();
     assert_eq!((log.len(), log[0].as_str().unwrap().starts_with("line 10 ")), (MAX_LOG_LINES, true));
@@ -139,6 +140,37 @@ fn a_page_says_what_the_records_say() {
     assert_eq!(page.matches("<script").count(), 2);
     assert_eq!(page.matches("</script").count(), 2);
     assert_eq!(page, render(&Report::of(&sources)), "the same report, the same bytes");
+}
+
+#[test]
+fn a_trial_that_diverged_has_no_rank_and_says_so() {
+    let (sweep, plan, parameters) = (sweep(), plan(3), lines());
+    let ended = |index, loss| trial(index, JobStatus::Succeeded, loss, vec![attempt(0, Some(9), "a", Some(0))]);
+    let trials = [ended(0, None), ended(1, Some(f64::NAN)), ended(2, Some(0.5))];
+    let warnings = ["1 of 3 trials diverged".to_owned()];
+    let none = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let sources = Sources {
+        sweep: &sweep,
+        plan: &plan,
+        trials: &trials,
+        parameters: &parameters,
+        file: None,
+        curves: &none.0,
+        costs: &none.1,
+        control_plane_usd: None,
+        diagnoses: &none.2,
+        warnings: &warnings,
+        now: at(200).unwrap(),
+    };
+    let (_, data) = page(&sources);
+    let row = |at: usize| {
+        let row = &data["rows"][at];
+        json!([row["index"], row["rank"], row["metrics"][0], row["diverged"]])
+    };
+    assert_eq!(row(0), json!([2, 1, 0.5, null]));
+    assert_eq!(row(1), json!([1, null, null, "NaN"]));
+    assert_eq!(row(2), json!([0, null, null, null]));
+    assert_eq!(data["warnings"], json!(warnings));
 }
 
 #[test]
@@ -167,6 +199,7 @@ fn a_million_trials_make_a_bounded_page() {
         costs: &none.1,
         control_plane_usd: None,
         diagnoses: &none.2,
+        warnings: &[],
         now: at(200).unwrap(),
     };
     let (page, data) = page(&sources);

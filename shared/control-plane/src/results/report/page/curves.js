@@ -7,9 +7,9 @@ const everySecond = (points, from) => points.filter((_, at) => at % 2 === from);
 /** The curves of a metric, of the best so many trials, the best last. */
 const visibleCurves = (rows, { metric, most }) =>
   report.curves
-    .filter((curve) => curve.metric === metric && rows.get(curve.index).rank <= most)
+    .filter((curve) => curve.metric === metric && rows.get(curve.index).place <= most)
     .map((curve) => ({ ...curve, row: rows.get(curve.index) }))
-    .sort((left, right) => right.row.rank - left.row.rank);
+    .sort((left, right) => right.row.place - left.row.place);
 
 const extentOfAll = (lines, from) => extentOf(lines.flatMap(({ points }) => extentOf(everySecond(points, from))));
 

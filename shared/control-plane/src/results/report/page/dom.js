@@ -1,5 +1,9 @@
 // Elements, numbers and times. Text from outside becomes text nodes here, and nothing else.
 const report = JSON.parse(document.getElementById("data").textContent);
+// Rows come from the best to the worst; not every one has a rank.
+report.rows.forEach((row, at) => {
+  row.place = at + 1;
+});
 
 /** The element with attributes, listeners and children; what is not an element among the children becomes text. */
 const filled = (element, attributes, children) => {

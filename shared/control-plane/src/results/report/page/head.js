@@ -21,8 +21,7 @@ const pairs = (entries) =>
 
 const best = () => {
   const first = report.rows[0];
-  const value = report.ranking && first?.status === "succeeded" ? first.metrics[0] : null;
-  return value === null || value === undefined ? undefined : { row: first, value };
+  return first?.rank === 1 ? { row: first, value: first.metrics[0] } : undefined;
 };
 
 const parametersOf = (row) =>
@@ -91,6 +90,7 @@ const drawHead = () => {
       ),
     );
   }
+  report.warnings.forEach((text) => head.append(make("p", { class: "notice" }, `Warning: ${text}.`)));
   head.append(
     make(
       "dl",
@@ -100,7 +100,7 @@ const drawHead = () => {
         : tile(
             "Best",
             "none yet",
-            ranking ? `no trial has succeeded with ${ranking.metric}` : "no metric was named or reported",
+            ranking ? `no trial has succeeded with a finite ${ranking.metric}` : "no metric was named or reported",
           ),
       trialsTile(),
       tile(

@@ -3,6 +3,8 @@ const PAGE_ROWS = 100;
 // Paper is narrow, and cannot be scrolled.
 const PAPER = { rows: 25, metrics: 2, parameters: 4 };
 
+const statusOf = (row) => (row.diverged ? `${row.status}, diverged: ${row.diverged}` : row.status);
+
 const boardColumns = () => {
   const weights = (report.importance?.weights ?? []).map(({ name }) => name);
   const order = report.columns
@@ -14,8 +16,8 @@ const boardColumns = () => {
     plain("trial", "number", (row) => row.index),
     plain("rank", "number", (row) => row.rank),
     {
-      ...plain("status", "text", (row) => row.status),
-      text: (row) => make("span", { class: `status ${row.status}` }, row.status),
+      ...plain("status", "text", statusOf),
+      text: (row) => make("span", { class: `status ${row.diverged ? "failed" : row.status}` }, statusOf(row)),
     },
     ...report.metrics.map((name, at) => ({
       ...plain(name, "number", (row) => row.metrics[at]),
@@ -135,7 +137,7 @@ const drawLeaderboard = () => {
       state.words.every((word) => texts[at].includes(word));
     const rows = report.rows
       .filter(fits)
-      .sort((left, right) => compared(value(left), value(right), state.direction) || left.rank - right.rank);
+      .sort((left, right) => compared(value(left), value(right), state.direction));
     const visible = rows.slice(0, state.rows);
     body.replaceChildren(...visible.map(line));
     headers.forEach((header, at) => {

@@ -8,7 +8,7 @@ const zoneNames = () =>
 
 const timelineOrders = {
   interrupted: (left, right) => right.interruptions - left.interruptions || left.index - right.index,
-  best: (left, right) => left.rank - right.rank,
+  best: (left, right) => left.place - right.place,
   index: (left, right) => left.index - right.index,
 };
 

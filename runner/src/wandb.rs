@@ -1,0 +1,111 @@
+//! What W&B's agent gives to a script that it runs: the parameters for `wandb.config`.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+const FILE: &str = "WANDB_SWEEP_PARAM_PATH";
+const MODE: &str = "WANDB_MODE";
+/// Any of them is a key, or a choice of the job's own.
+const KEYS: [&str; 3] = ["WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", MODE];
+
+/// The file that `wandb.init` reads in place of the script's own defaults, as W&B's agent writes it
+/// (wandb 0.31.0, `wandb/agents/pyagent.py` and `wandb/sdk/lib/config_util.py`).
+pub(crate) fn parameters_file(parameters: &Map<String, Value>) -> String {
+    let line = |(name, value): (&String, &Value)| format!("{}: {{value: {}}}\n", quoted(name), yaml(value));
+    format!("wandb_version: 1\n\n{}", parameters.iter().map(line).collect::<String>())
+}
+
+/// The variables that lead there. Without a key, W&B would ask for one and fail: runs stay on this machine then.
+pub(crate) fn variables(
+    file: &Path,
+    home: Option<&Path>,
+    inherited: &dyn Fn(&str) -> Option<String>,
+) -> Vec<(String, String)> {
+    let is_set = |name: &&str| inherited(name).is_some_and(|value| !value.is_empty());
+    // `wandb login` leaves its key there.
+    let netrc = home.and_then(|home| fs::read_to_string(home.join(".netrc")).ok());
+    let has_key = KEYS.iter().any(is_set) || netrc.is_some_and(|netrc| netrc.contains("wandb"));
+    let mut variables = vec![(FILE.to_owned(), file.to_string_lossy().into_owned())];
+    variables.extend((!has_key).then(|| (MODE.to_owned(), "offline".to_owned())));
+    variables
+}
+
+/// A value in YAML's flow style, as PyYAML reads it.
+fn yaml(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Bool(_) => value.to_string(),
+        Value::Number(number) => with_point(&number.to_string()),
+        Value::String(text) => quoted(text),
+        Value::Array(values) => format!("[{}]", values.iter().map(yaml).collect::<Vec<_>>().join(", ")),
+        Value::Object(entries) => {
+            let entries: Vec<String> =
+                entries.iter().map(|(name, value)| format!("{}: {}", quoted(name), yaml(value))).collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+    }
+}
+
+/// PyYAML takes `1e-7` for a text: a number with an exponent needs a point, and the exponent a sign.
+fn with_point(number: &str) -> String {
+    let Some((mantissa, exponent)) = number.split_once(['e', 'E']) else { return number.to_owned() };
+    let point = if mantissa.contains('.') { "" } else { ".0" };
+    let sign = if exponent.starts_with(['+', '-']) { "" } else { "+" };
+    format!("{mantissa}{point}e{sign}{exponent}")
+}
+
+/// JSON's quotes and escapes are YAML's (YAML 1.1, section 5.6), but for what only JSON leaves as it is.
+fn quoted(text: &str) -> String {
+    let json = Value::from(text).to_string();
+    json.chars().map(|c| if is_plain(c) { c.to_string() } else { escaped(c) }).collect()
+}
+
+/// What PyYAML's reader takes (`Reader.NON_PRINTABLE`), less the line breaks that it would fold.
+fn is_plain(c: char) -> bool {
+    matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}'
+        | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+fn escaped(c: char) -> String {
+    format!("\\U{:08x}", u32::from(c))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_what_pyyaml_reads() {
+        let parameters = json!({
+            "lr": 1e-7, "big": 1e20, "x": -2.5e-300, "n": 3, "flag": true, "none": null, "text": "1e-3: {a} #\u{85}\u{7f}é",
+            "list": [1, 0.5, "b"], "model": {"depth": 2, "a b": "yes"},
+        });
+        let expected = concat!(
+            "wandb_version: 1\n\n\"lr\": {value: 1.0e-7}\n\"big\": {value: 1.0e+20}\n\"x\": {value: -2.5e-300}\n",
+            "\"n\": {value: 3}\n\"flag\": {value: true}\n\"none\": {value: null}\n",
+            "\"text\": {value: \"1e-3: {a} #\\U00000085\\U0000007fé\"}\n\"list\": {value: [1, 0.5, \"b\"]}\n",
+            "\"model\": {value: {\"depth\": 2, \"a b\": \"yes\"}}\n",
+        );
+        assert_eq!(parameters_file(parameters.as_object().unwrap()), expected);
+    }
+
+    #[test]
+    fn without_a_key_runs_stay_on_this_machine() {
+        let home = tempfile::tempdir().unwrap();
+        let mode = |own: &[&str]| {
+            let inherited = |wanted: &str| own.contains(&wanted).then(|| "x".to_owned());
+            let found = variables(Path::new("/p"), Some(home.path()), &inherited);
+            assert_eq!(found[0], (FILE.to_owned(), "/p".to_owned()));
+            found.get(1).map(|(name, value)| format!("{name}={value}"))
+        };
+        assert_eq!(mode(&["HOME"]).as_deref(), Some("WANDB_MODE=offline"));
+        assert_eq!(mode(&["WANDB_API_KEY"]), None);
+        assert_eq!(mode(&["WANDB_MODE"]), None);
+        fs::write(home.path().join(".netrc"), "machine api.wandb.ai\n  login user\n").unwrap();
+        assert_eq!(mode(&[]), None);
+    }
+}

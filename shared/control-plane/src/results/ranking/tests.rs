@@ -1,0 +1,60 @@
+use spotsweep_protocol::claim::Metric;
+use spotsweep_protocol::ids::{JobId, SweepId};
+
+use super::*;
+
+/// Status, the newest, smallest and largest loss.
+type Row = (JobStatus, Option<(f64, f64, f64)>);
+
+fn trials(rows: &[Row]) -> Vec<Trial> {
+    let trial = |(index, (status, loss)): (u32, &Row)| {
+        let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("j:{index}")));
+        trial.status = *status;
+        let metric = |(last, min, max)| Metric { last, step: None, min, max };
+        trial.metrics.extend(loss.map(|loss| ("loss".to_owned(), metric(loss))));
+        trial
+    };
+    (0..).zip(rows).map(trial).collect()
+}
+
+#[test]
+fn only_trials_that_succeeded_with_a_finite_value_have_a_rank() {
+    use JobStatus::{Failed, Running, Succeeded};
+    let trials = trials(&[
+        (Succeeded, None),
+        (Succeeded, Some((f64::NAN, 0.001, 0.5))),
+        (Failed, Some((0.01, 0.01, 0.02))),
+        (Running, Some((0.02, 0.02, 0.03))),
+        (Succeeded, Some((0.5, 0.1, 0.9))),
+        (Succeeded, Some((0.4, 0.3, 1.5))),
+        (Failed, Some((f64::INFINITY, 1.0, 2.0))),
+        (Failed, None),
+        (Succeeded, Some((f64::NEG_INFINITY, f64::NAN, f64::NAN))),
+    ]);
+    let cases = [
+        (false, Over::Last, [5, 4, 1, 8, 2, 3, 6, 0, 7], 0.4),
+        (true, Over::Last, [4, 5, 1, 8, 3, 2, 6, 0, 7], 0.5),
+        (false, Over::Best, [4, 5, 1, 8, 2, 3, 6, 0, 7], 0.1),
+        (true, Over::Best, [5, 4, 1, 8, 3, 2, 6, 0, 7], 1.5),
+    ];
+    for (maximize, over, order, value) in cases {
+        let by = Ranking { name: "loss".to_owned(), maximize, over };
+        let found: Vec<u32> = ranked(Some(&by), &trials).iter().map(|trial| trial.index).collect();
+        assert_eq!(found, order, "{by:?}");
+        assert_eq!(best(&by, &trials).map(|(trial, value)| (trial.index, value)), Some((order[0], value)), "{by:?}");
+        let with_rank = trials.iter().filter(|trial| ranked_value(&by, trial).is_some()).count();
+        assert_eq!(with_rank, 2);
+    }
+}
+
+#[test]
+fn without_a_trial_that_has_a_rank_none_is_the_best() {
+    let by = Ranking { name: "loss".to_owned(), maximize: false, over: Over::Last };
+    let trials = trials(&[
+        (JobStatus::Succeeded, None),
+        (JobStatus::Succeeded, Some((f64::NAN, 0.1, 0.1))),
+        (JobStatus::Failed, Some((0.1, 0.1, 0.1))),
+    ]);
+    assert_eq!(best(&by, &trials), None);
+    assert_eq!(best(&by, &[]), None);
+}
