@@ -136,7 +136,7 @@ async fn put(stack: &Stack, key: &str, content: Vec<u8>) -> String {
 
 /// The problems in the answer beside a file, each of them whole.
 async fn rejection(stack: &Stack, key: &str) -> Vec<Value> {
-    let answer_key = format!("{}.rejected.json", key.replace(' ', "_").replace("..", "_"));
+    let answer_key = format!("{key}.rejected.json");
     let s3 = s3(&stack.config());
     let object = eventually(&answer_key, PATIENCE, async || {
         s3.get_object().bucket(&stack.bucket).key(&answer_key).send().await.ok()

@@ -149,3 +149,23 @@ pub(super) fn number(value: impl std::fmt::Display) -> AttributeValue {
 pub(super) fn sortable(time: Timestamp) -> String {
     format!("{time:.3}")
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use spotsweep_protocol::claim::Metric;
+
+    use super::*;
+
+    #[test]
+    fn every_value_of_a_metric_comes_back_and_only_storable_ones_are_numbers() {
+        for (value, is_number) in [(0.1, true), (-3.0, true), (1e125, true), (1e200, false), (f64::NAN, false)] {
+            let stored = attribute(&Metric { last: value, step: Some(value), min: value, max: value }).unwrap();
+            for (name, part) in stored.as_m().unwrap() {
+                assert_eq!(part.is_n(), is_number, "{name} of {value}");
+            }
+            let found: Metric = record(Row::from([(RECORD.to_owned(), stored)])).unwrap();
+            assert!(found.last.total_cmp(&value).is_eq() && found.step.unwrap().total_cmp(&value).is_eq(), "{found:?}");
+        }
+    }
+}
