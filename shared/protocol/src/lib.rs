@@ -7,5 +7,5 @@ pub mod command_line;
 pub mod failure;
 pub mod functions;
 pub mod ids;
-mod python;
+pub mod python;
 pub mod stop;
