@@ -56,7 +56,7 @@ fn a_valid_file_is_counted() {
     let output = run(&["validate", path.to_str().unwrap(), "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let verdict: Value = serde_json::from_str(stdout(&output)).unwrap();
-    assert_eq!(verdict, json!({ "valid": true, "trials": 6, "problems": [] }));
+    assert_eq!(verdict, json!({ "valid": true, "trials": 6, "problems": [], "warnings": [] }));
     let output = run(&["validate", path.to_str().unwrap()]);
     assert!(stdout(&output).ends_with("grid.yaml: valid, 6 trials\n"), "{}", stdout(&output));
 }
