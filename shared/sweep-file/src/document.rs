@@ -146,6 +146,9 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
         return None;
     }
     let program = fields.text("program", report);
+    if let (Some(node), true) = (fields.get("program"), program.is_some_and(|program| program.contains("${"))) {
+        report.add(node.place, "`program` has a macro, which is filled in only in `command`", "write the file's name");
+    }
     let context = Context { program, parameters: parameter_names(fields) };
     let mut settings = own.map(|own| settings::read(own, &context, Role::Own, report)).unwrap_or_default();
     let role = if own.is_some_and(|own| own.has("command")) { Role::Unused } else { Role::Wandb };

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::{Parser, ScanError, StrInput};
 
-/// Bytes that may be scanned to find all such lines: each is found by one more look at the file.
-const MAX_SCANNED_BYTES: usize = 16 << 20;
+/// Bytes that may be scanned to find all such lines, about a fifth of a second: each list takes one more look at the file.
+const MAX_SCANNED_BYTES: usize = 4 << 20;
 /// Lines that are found in any file, however large.
 const MIN_SCANS: usize = 4;
 /// Blanks that a line gets first. Twice as many follow while it is refused.
@@ -31,21 +31,26 @@ pub(crate) fn is_outdented(error: &ScanError) -> bool {
 
 /// The text with enough blanks before such lines, as far as they can be found in bounded time.
 pub(crate) fn indented(text: &str) -> (String, Blanks) {
-    let (mut text, mut blanks) = (text.to_owned(), Blanks::new());
-    for _ in 0..(MAX_SCANNED_BYTES / text.len().max(1)).max(MIN_SCANS) {
-        let Some(error) = first_error(&text).filter(is_outdented) else { break };
-        let line = u32::try_from(error.marker().line()).unwrap_or(u32::MAX);
-        let lines = if error.info().contains("quoted") {
-            let start = start_of(&text, line) + byte_of_column(&text, line, error.marker().col());
-            continued_lines(&text[start..], line)
-        } else {
-            vec![line]
-        };
-        if lines.is_empty() || !lines.iter().all(|line| indent(&mut text, *line, &mut blanks)) {
-            break;
+    let mut best = (text.to_owned(), Blanks::new());
+    let mut error = first_error(text);
+    let mut rest = MAX_SCANNED_BYTES.max(MIN_SCANS * text.len());
+    while let Some(found) = error.take().filter(is_outdented) {
+        let lines = lines_of(&best.0, &found);
+        // The lines below are likely to be of the same list. One that is not has an error of its own then.
+        let more: Vec<u32> = lines.iter().copied().chain(similar_lines(&best.0, lines.last().copied())).collect();
+        for (chosen, is_sure) in [(&more, more.len() == lines.len()), (&lines, true)] {
+            let Some(next) = with_blanks(&best, chosen) else { continue };
+            let Some(left) = rest.checked_sub(next.0.len()) else { return best };
+            rest = left;
+            let after = first_error(&next.0);
+            let is_beyond = |error: &ScanError| chosen.last().is_some_and(|last| line_of(error) > *last);
+            if is_sure || after.as_ref().is_none_or(is_beyond) {
+                (best, error) = (next, after);
+                break;
+            }
         }
     }
-    (text, blanks)
+    best
 }
 
 fn first_error(text: &str) -> Option<ScanError> {
@@ -53,16 +58,53 @@ fn first_error(text: &str) -> Option<ScanError> {
     std::iter::from_fn(|| parser.next_event()).find_map(Result::err)
 }
 
-/// Puts blanks before a line; false if it has as many as it may have.
-fn indent(text: &mut String, line: u32, blanks: &mut Blanks) -> bool {
-    let known = blanks.entry(line).or_insert(0);
-    let more = (*known).max(FIRST_BLANKS);
-    if *known + more > MAX_BLANKS {
-        return false;
+fn line_of(error: &ScanError) -> u32 {
+    u32::try_from(error.marker().line()).unwrap_or(u32::MAX)
+}
+
+/// The lines that the error is about: that of a token, or those that go on with a quoted text.
+fn lines_of(text: &str, error: &ScanError) -> Vec<u32> {
+    let line = line_of(error);
+    if !error.info().contains("quoted") {
+        return vec![line];
     }
-    *known += more;
-    text.insert_str(start_of(text, line), &" ".repeat(more as usize));
-    true
+    let rest = &text[start_of(text, line)..];
+    let column: usize = rest.chars().take(error.marker().col()).map(char::len_utf8).sum();
+    continued_lines(&rest[column..], line)
+}
+
+/// The lines right below `last` that begin as parts of a list or mapping in brackets do, until one closes it.
+fn similar_lines(text: &str, last: Option<u32>) -> impl Iterator<Item = u32> {
+    let first = last.map_or(u32::MAX, |last| last.saturating_add(1));
+    let rest = if last.is_some() { &text[start_of(text, first)..] } else { "" };
+    let begins_so = |line: &&str| line.trim_start_matches(' ').starts_with(['"', '\'', '[', '{', ']', '}', ',']);
+    let is_end = |line: &str| line.trim_start_matches(' ').starts_with([']', '}']);
+    let count = rest.split('\n').take_while(begins_so).count();
+    let until_end = rest.split('\n').take(count).position(is_end).map_or(count, |index| index + 1);
+    (first..).take(if rest.contains('\r') { 0 } else { until_end })
+}
+
+/// The text with more blanks before each of `lines`; `None` where a line has as many as it may have, or there is none.
+fn with_blanks((text, blanks): &(String, Blanks), lines: &[u32]) -> Option<(String, Blanks)> {
+    let (mut indented, mut blanks) = (String::with_capacity(text.len()), blanks.clone());
+    let (first, last) = (*lines.first()?, *lines.last()?);
+    let start = start_of(text, first);
+    indented.push_str(&text[..start]);
+    let mut rest = &text[start..];
+    for line in first..=last {
+        let known = blanks.entry(line).or_insert(0);
+        let more = (*known).max(FIRST_BLANKS);
+        *known += more;
+        if *known > MAX_BLANKS {
+            return None;
+        }
+        indented.push_str(&" ".repeat(more as usize));
+        let (this, next) = rest.split_at(start_of(rest, 2));
+        indented.push_str(this);
+        rest = next;
+    }
+    indented.push_str(rest);
+    Some((indented, blanks))
 }
 
 /// Where a line begins, in bytes. Lines end as YAML's do: a lone carriage return counts.
@@ -75,10 +117,6 @@ fn start_of(text: &str, line: u32) -> usize {
     });
     let mut starts = std::iter::once(0).chain(ends.map(|(index, _)| index + 1));
     starts.nth((line as usize).saturating_sub(1)).unwrap_or(text.len())
-}
-
-fn byte_of_column(text: &str, line: u32, column: usize) -> usize {
-    text[start_of(text, line)..].chars().take(column).map(char::len_utf8).sum()
 }
 
 /// The further lines of the quoted text at the start of `rest`, which begins in `line`.

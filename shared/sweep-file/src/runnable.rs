@@ -78,6 +78,14 @@ pub(crate) fn check(
     if let (true, Some(program)) = (is_wandbs, program) {
         warn_about_unused(elements, node.place, program, report);
     }
+    warn_about_path(elements, nodes, program, report);
+    for (index, (element, node)) in elements.iter().zip(nodes).enumerate() {
+        if is_for_a_shell(element) && !is_shell_script(elements, index) {
+            let message = format!("`{element}` means something to a shell only, and the command is run without one");
+            let help = "run a script, or write `bash`, `-c` and the whole command as one element";
+            report.warn(node.place, message, help);
+        }
+    }
 }
 
 /// What is wrong with a first element that cannot be a program.
@@ -90,6 +98,12 @@ fn bad_start(first: &str) -> Option<String> {
     }
     if is_arguments(first) {
         return Some(format!("the command begins with `{first}`, which becomes arguments, and not with a program"));
+    }
+    if ["cd", "source", "export", "set", "."].contains(&first) {
+        return Some(format!("the command begins with `{first}`, which only a shell knows"));
+    }
+    if is_variable(first) {
+        return Some(format!("the command begins with the variable `{first}`, which needs `${{env}}` before it"));
     }
     let words: Vec<&str> = first.split_whitespace().collect();
     (words.len() > 1 && runs_others(words[0])).then(|| {
@@ -115,6 +129,33 @@ fn is_runnable(element: &str) -> bool {
     let is_number = element.parse::<f64>().is_ok();
     let is_argument = element.trim().is_empty() || element.starts_with('-') || is_assignment || is_macro || is_number;
     !(is_argument || runs_others(element) || SUBCOMMANDS.contains(&element))
+}
+
+/// Whether the element sets a variable, if `env` or a shell reads it.
+fn is_variable(element: &str) -> bool {
+    element.split_once('=').is_some_and(|(name, _)| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// Whether a shell would do something with the element, and a program gets it as it is.
+fn is_for_a_shell(element: &str) -> bool {
+    ["&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1"].contains(&element)
+        || element.starts_with("~/")
+        || element.contains("$(")
+}
+
+/// A script without a folder and an interpreter before it is looked for like a program that is installed.
+fn warn_about_path(elements: &[String], nodes: &[Node], program: Option<&str>, report: &mut Report<'_>) {
+    let is_env = |element: &String| element == "${env}" || file_name(element) == "env" || is_variable(element);
+    let Some((element, node)) = elements.iter().zip(nodes).find(|(element, _)| !is_env(element)) else { return };
+    let named = if element == "${program}" { program.unwrap_or("") } else { element };
+    if named.contains('/') || ![".py", ".sh"].iter().any(|ending| named.ends_with(ending)) {
+        return;
+    }
+    let message = format!("`{named}` has no interpreter before it, and is looked for in the folders of PATH only");
+    report.warn(node.place, message, format!("write `${{interpreter}}` or `bash` before it, or `./{named}`"));
 }
 
 fn file_name(path: &str) -> &str {
