@@ -44,6 +44,9 @@ pub(crate) fn resolve_tagged(tag: &str, text: &str) -> Result<Scalar, Refusal> {
     };
     match (tag, &resolved) {
         ("null", Scalar::Null) | ("bool", Scalar::Bool(_)) => Ok(resolved),
+        ("bool", Scalar::Text { text, .. }) if wandb_bool(text).is_some() => {
+            Ok(wandb_bool(text).map_or(Scalar::Null, Scalar::Bool))
+        }
         ("int", Scalar::Number(number)) if !number.is_f64() => Ok(resolved),
         ("float", Scalar::Number(number)) => {
             Ok(number.as_f64().and_then(Number::from_f64).map_or(Scalar::Null, Scalar::Number))
