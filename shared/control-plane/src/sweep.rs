@@ -158,8 +158,8 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     /// What the file's author should know, from its reading.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<Warning>,
+    #[serde(default, skip_serializing_if = "<[Warning]>::is_empty")]
+    pub warnings: Box<[Warning]>,
     /// The array jobs.
     pub parts: Vec<Part>,
 }

@@ -123,20 +123,28 @@ fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
     }
 }
 
-/// The names that a command's macros may take for parameters.
-fn parameter_names(fields: Fields<'_>) -> HashSet<&str> {
-    fn entries(node: &Node) -> &[Entry] {
-        match &node.kind {
-            Kind::Mapping(entries) => entries,
-            Kind::Scalar(_) | Kind::List(_) => &[],
-        }
+/// The names that a command's macros may take for parameters, those of groups as `group.name`.
+fn parameter_names(fields: Fields<'_>) -> HashSet<String> {
+    let mut names = HashSet::new();
+    fields.get("parameters").into_iter().for_each(|node| add_names(node, "", &mut names));
+    if let Some(Kind::List(trials)) = fields.get("trials").map(|node| &node.kind) {
+        trials.iter().take(NAMED_TRIALS).for_each(|trial| add_names(trial, "", &mut names));
     }
-    let trials = match fields.get("trials").map(|node| &node.kind) {
-        Some(Kind::List(nodes)) => nodes.as_slice(),
-        Some(_) | None => &[],
-    };
-    let described = fields.get("parameters").into_iter();
-    described.chain(trials.iter().take(NAMED_TRIALS)).flat_map(entries).map(|entry| entry.key.as_str()).collect()
+    names
+}
+
+/// Adds the names of a trial or of `parameters`, where a group's own are one level below.
+fn add_names(node: &Node, group: &str, names: &mut HashSet<String>) {
+    let Kind::Mapping(entries) = &node.kind else { return };
+    for Entry { key, value, .. } in entries {
+        let name = format!("{group}{key}");
+        let inner = match &value.kind {
+            Kind::Mapping(inner) => inner.iter().find(|entry| entry.key == "parameters").map(|entry| &entry.value),
+            Kind::Scalar(_) | Kind::List(_) => None,
+        };
+        add_names(inner.unwrap_or(value), &format!("{name}."), names);
+        names.insert(name);
+    }
 }
 
 fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Report<'_>) -> Option<SweepFile> {

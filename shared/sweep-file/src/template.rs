@@ -28,7 +28,7 @@ pub(crate) struct Context<'c> {
     /// The file's `program`.
     pub(crate) program: Option<&'c str>,
     /// The names of parameters, where they are known.
-    pub(crate) parameters: HashSet<&'c str>,
+    pub(crate) parameters: HashSet<String>,
 }
 
 /// Which of a file's commands is read.

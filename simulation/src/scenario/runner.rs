@@ -129,7 +129,7 @@ fn sweep(origin: Origin, now: Timestamp) -> Result<Sweep, String> {
         metric: None,
         budget: None,
         topic: None,
-        warnings: Vec::new(),
+        warnings: Box::default(),
         parts: vec![Part { trials: 1, job: Some(JOB.into()), ended: None }],
     });
     Ok(sweep)
