@@ -1,6 +1,6 @@
 """Compares what `cases.json` says of W&B with W&B's own release: its agent's commands, its macros, its readings.
 
-The crate `sweep-file` holds itself against the same file (`shared/sweep-file/tests/wandb.rs`). So a change in W&B fails
+The crate `sweep-file` is compared with the same file (`shared/sweep-file/tests/wandb.rs`). So a change in W&B fails
 here, and a change in the crate fails there. `UPDATE_EXPECTED=1` writes what W&B does now; read the difference.
 
 It needs wandb and PyYAML, and no network, account or service.

@@ -1,7 +1,7 @@
 //! What a scalar means: the YAML 1.2 core schema, with the numbers that W&B reads by YAML 1.1.
 //!
-//! W&B reads files with PyYAML, whose rules are those of YAML 1.1. Where the two read different numbers, a file says
-//! something else than its author thinks on one of the sides, and the scalar is refused.
+//! W&B reads files with PyYAML, whose rules are those of YAML 1.1. Where the two read different numbers, the scalar is
+//! refused, because one of the readings is not what its author means.
 
 use serde_json::Number;
 
