@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use spotsweep_sweep_file::{MAX_FILE_BYTES, Problem, SweepFile, parse};
+use spotsweep_sweep_file::{MAX_FILE_BYTES, Problem, SweepFile, Warning, parse};
 
 use crate::out;
 use spotsweep_protocol::failure::Failure;
@@ -23,6 +23,13 @@ pub(crate) fn read(path: &Path, version: &str) -> Result<Result<SweepFile, Vec<P
     }
     File::open(path).map_err(unreadable)?.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
     Ok(parse(&path.display().to_string(), version, &bytes))
+}
+
+/// Shows what is to be known of a valid file.
+pub(crate) fn warn(warnings: &[Warning]) {
+    for warning in warnings {
+        out::note(format_args!("{warning}\n"));
+    }
 }
 
 /// Shows the problems to a person.

@@ -56,9 +56,23 @@ fn a_valid_file_is_counted() {
     let output = run(&["validate", path.to_str().unwrap(), "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let verdict: Value = serde_json::from_str(stdout(&output)).unwrap();
-    assert_eq!(verdict, json!({ "valid": true, "trials": 6, "problems": [] }));
+    assert_eq!(verdict, json!({ "valid": true, "trials": 6, "problems": [], "warnings": [] }));
     let output = run(&["validate", path.to_str().unwrap()]);
     assert!(stdout(&output).ends_with("grid.yaml: valid, 6 trials\n"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_valid_files_warnings_are_shown() {
+    let files = Files::new();
+    let path = files.write("random.yaml", "comment: x\nmethod: random\nparameters: {lr: {min: 0.0, max: 1.0}}\n");
+    let output = run(&["validate", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).ends_with("random.yaml: valid, 30 trials\n"), "{}", stdout(&output));
+    assert!(stderr(&output).starts_with("warning: the sweep file has no key `comment`"), "{}", stderr(&output));
+    let output = run(&["validate", path.to_str().unwrap(), "--json"]);
+    let verdict: Value = serde_json::from_str(stdout(&output)).unwrap();
+    let lines: Vec<&Value> = verdict["warnings"].as_array().unwrap().iter().map(|warning| &warning["line"]).collect();
+    assert_eq!((verdict["valid"].as_bool(), lines), (Some(true), vec![&json!(1), &json!(2)]));
 }
 
 #[test]

@@ -35,9 +35,12 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     if args.file == Path::new("-") {
         return Err(Failure::usage("submit takes a file: its name becomes the sweep's"));
     }
-    if let Err(problems) = sweep_file::read(&args.file, "")? {
-        sweep_file::explain(&problems);
-        return Ok(ExitCode::from(FAILED));
+    match sweep_file::read(&args.file, "")? {
+        Ok(file) => sweep_file::warn(&file.warnings),
+        Err(problems) => {
+            sweep_file::explain(&problems);
+            return Ok(ExitCode::from(FAILED));
+        }
     }
     let target = target::bucket(args.bucket).await?;
     let answer = async {

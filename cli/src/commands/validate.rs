@@ -29,10 +29,13 @@ pub(crate) fn run(args: &Validate) -> Result<ExitCode, Failure> {
     let read = sweep_file::read(&args.file, "")?;
     let trials = read.as_ref().map_or(0, |file| file.trial_count());
     let problems = read.as_ref().err().map_or(&[][..], Vec::as_slice);
+    let warnings = read.as_ref().map_or(&[][..], |file| file.warnings.as_slice());
     if args.json {
-        let verdict = json!({ "valid": problems.is_empty(), "trials": trials, "problems": problems });
+        let is_valid = problems.is_empty();
+        let verdict = json!({ "valid": is_valid, "trials": trials, "problems": problems, "warnings": warnings });
         out::results(|to| writeln!(to, "{verdict}"))?;
     } else if problems.is_empty() {
+        sweep_file::warn(warnings);
         out::results(|to| writeln!(to, "{}: valid, {trials} trials", args.file.display()))?;
     } else {
         sweep_file::explain(problems);

@@ -38,7 +38,7 @@ use crate::workspace::WorkspacePlan;
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_sweep_file::{Budget, SweepFile};
+use spotsweep_sweep_file::{Budget, SweepFile, Warning};
 
 /// One dropped file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -160,6 +160,9 @@ pub struct Plan {
     /// ARN of the SNS topic that hears of the sweep's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
+    /// What the file's author should know, from its reading.
+    #[serde(default, skip_serializing_if = "<[Warning]>::is_empty")]
+    pub warnings: Box<[Warning]>,
     /// The array jobs.
     pub parts: Vec<Part>,
 }

@@ -8,5 +8,5 @@ pub mod failure;
 pub mod functions;
 pub mod ids;
 pub mod number;
-mod python;
+pub mod python;
 pub mod stop;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Number, Value};
 
 /// `str(value)`: texts as they are, `True`, `None`, `1e-05`, `[1, 'a']`.
-pub(crate) fn display(value: &Value) -> String {
+pub fn display(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => repr(value),
@@ -68,6 +68,37 @@ fn text_repr(text: &str) -> String {
     written
 }
 
+/// `json.dumps(value)`: a space after `,` and `:`, floats as `repr` writes them, nothing beyond ASCII.
+pub fn dumps(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Bool(_) => value.to_string(),
+        Value::Number(number) => number_repr(number),
+        Value::String(text) => ascii_json(text),
+        Value::Array(values) => format!("[{}]", values.iter().map(dumps).collect::<Vec<_>>().join(", ")),
+        Value::Object(entries) => {
+            let pairs: Vec<String> =
+                entries.iter().map(|(key, value)| format!("{}: {}", ascii_json(key), dumps(value))).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+    }
+}
+
+fn ascii_json(text: &str) -> String {
+    let mut written = String::new();
+    for c in Value::from(text).to_string().chars() {
+        // U+007F is ASCII, and Python escapes it all the same.
+        if c.is_ascii() && c != '\u{7f}' {
+            written.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a String cannot fail.
+            let _ = write!(written, "\\u{unit:04x}");
+        }
+    }
+    written
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +126,21 @@ mod tests {
         ];
         for (value, expected) in cases {
             assert_eq!(display(&value), expected, "{value}");
+        }
+    }
+
+    /// Expected texts from CPython 3.12.
+    #[test]
+    fn json_reads_as_python_writes_it() {
+        let cases = [
+            (
+                json!({"lr": 1e-5, "on": true, "none": null, "w": [1, 2.0, []]}),
+                r#"{"lr": 1e-05, "on": true, "none": null, "w": [1, 2.0, []]}"#,
+            ),
+            (json!("é이\u{1f600}\u{1}\u{7f}\"\n"), "\"\\u00e9\\uc774\\ud83d\\ude00\\u0001\\u007f\\\"\\n\""),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(dumps(&value), expected, "{value}");
         }
     }
 }

@@ -6,12 +6,15 @@ use serde_json::{Map, Value};
 
 use super::conditions::{Directory, MAX_NAMES, alternatives};
 use super::fields::Fields;
+use super::names::{Variables, check_name};
+use super::node::warn_about_value;
 use super::parameters::{self, Method};
 use super::plan::{Candidates, ListPattern, Plan, Shuffle, seed};
-use super::problem::{Place, Report, nearest};
+use super::problem::{Place, Report, near_miss, nearest};
 use super::size::{self, Limits};
 use super::tree::{self, Kind, Node};
 use super::values::canonical;
+use super::{Defaults, MAX_TRIALS};
 
 /// Top-level keys of a W&B config.
 pub(crate) const WANDB_KEYS: [&str; 19] = [
@@ -128,6 +131,7 @@ pub(crate) fn list_plan(
         return None;
     }
     let mut trials: Vec<Map<String, Value>> = Vec::with_capacity(nodes.len());
+    let mut variables = Variables::default();
     for (index, node) in nodes.iter().enumerate() {
         let Kind::Mapping(entries) = &node.kind else {
             let message = format!("trial {index} must be a mapping of parameters, and this is {}", node.describe());
@@ -139,7 +143,10 @@ pub(crate) fn list_plan(
             continue;
         };
         for entry in entries {
-            parameters::check_name(&entry.key, entry.key_place, report);
+            check_name(&entry.key, entry.key_place, report);
+            warn_about_value(&entry.value, report);
+            let path = std::slice::from_ref(&entry.key);
+            variables.add(path, &entry.value.to_json(), entry.key_place, report);
         }
         trials.push(tree::to_json_map(entries));
     }
@@ -193,7 +200,12 @@ fn shuffle(sampling: &Sampling<'_>, points: u64) -> Option<Shuffle> {
     sampling.shuffled.then(|| Shuffle::new(points, sampling.seed))
 }
 
-pub(crate) fn wandb(fields: Fields<'_>, mut sampling: Sampling<'_>, report: &mut Report<'_>) -> Option<Plan> {
+pub(crate) fn wandb(
+    fields: Fields<'_>,
+    mut sampling: Sampling<'_>,
+    defaults: &Defaults,
+    report: &mut Report<'_>,
+) -> Option<Plan> {
     for (key, why, help) in REFUSED {
         if let Some(entry) = fields.entry(key) {
             report.add(entry.key_place, why, help);
@@ -234,18 +246,20 @@ pub(crate) fn wandb(fields: Fields<'_>, mut sampling: Sampling<'_>, report: &mut
             size::plan(Candidates::Grid(space), &limits, shuffle(&sampling, points.unwrap_or(u64::MAX)), report)
         }
         Method::Random => {
-            if sampling.cap.is_none() {
-                report.add(
-                    fields.get("method").map_or(place, |node| node.place),
-                    "random search does not say how many trials to draw",
-                    "add `run_cap: 20` at the top level, or `spotsweep: {trials: 20}`",
-                );
-                return None;
-            }
-            let limits = Limits { points: None, cap: sampling.cap, place };
+            let cap = sampling.cap.unwrap_or_else(|| default_cap(fields, defaults, report));
+            let limits = Limits { points: None, cap: Some(cap), place };
             size::plan(Candidates::Random { space, seed: sampling.seed }, &limits, None, report)
         }
     }
+}
+
+/// The number of random trials where the file has none: W&B draws until it is stopped, and a sweep here has an end.
+fn default_cap(fields: Fields<'_>, defaults: &Defaults, report: &mut Report<'_>) -> u64 {
+    let trials = defaults.trials.clamp(1, MAX_TRIALS);
+    let place = fields.get("method").map_or(fields.place(), |node| node.place);
+    let message = format!("random search without `run_cap`: {trials} trials, the deployment's default");
+    report.warn(place, message, format!("set the number, for example `run_cap: {trials}` at the top level"));
+    trials
 }
 
 fn controller(node: &Node, report: &mut Report<'_>) {
@@ -269,7 +283,7 @@ fn method(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Method> {
     let Some(node) = fields.get("method") else {
         // A misspelt one is reported as an unknown key already.
         let is_unknown = |key: &str| !WANDB_KEYS.contains(&key);
-        if fields.entries().iter().any(|entry| is_unknown(&entry.key) && nearest(&entry.key, ["method"]).is_some()) {
+        if fields.entries().iter().any(|entry| is_unknown(&entry.key) && near_miss(&entry.key, ["method"]).is_some()) {
             return None;
         }
         let help = "add `method: grid` or `method: random` above `parameters`, or list the trials under `trials:`";

@@ -1,7 +1,7 @@
 //! Resolves what `when`, `exclude` and `first` say about parameters.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -20,14 +20,21 @@ pub(crate) const MAX_NAMES: usize = 100;
 pub(crate) struct Directory<'d> {
     dimensions: &'d [Dimension],
     by_name: HashMap<String, usize>,
+    /// Names that two parameters have: `a.b`, and `b` in the group `a`.
+    ambiguous: HashSet<String>,
     by_value: Vec<OnceCell<HashMap<String, Vec<u64>>>>,
 }
 
 impl<'d> Directory<'d> {
     pub(crate) fn new(dimensions: &'d [Dimension]) -> Self {
-        let by_name =
-            dimensions.iter().enumerate().map(|(index, dimension)| (dimension.path.join("."), index)).collect();
-        Self { dimensions, by_name, by_value: vec![OnceCell::new(); dimensions.len()] }
+        let (mut by_name, mut ambiguous) = (HashMap::new(), HashSet::new());
+        for (index, dimension) in dimensions.iter().enumerate() {
+            let name = dimension.path.join(".");
+            if by_name.insert(name.clone(), index).is_some() {
+                ambiguous.insert(name);
+            }
+        }
+        Self { dimensions, by_name, ambiguous, by_value: vec![OnceCell::new(); dimensions.len()] }
     }
 
     /// `{optimizer: sgd, batch_size: [32, 64]}`: every named parameter has (one of) the named values.
@@ -64,6 +71,11 @@ impl<'d> Directory<'d> {
             report.add(entry.key_place, format!("{what} names the unknown parameter `{}`", entry.key), help);
             return None;
         };
+        if self.ambiguous.contains(&entry.key) {
+            let message = format!("{what} names `{}`, which is a parameter, and one of a group too", entry.key);
+            report.add(entry.key_place, message, "rename one of the two");
+            return None;
+        }
         let Values::Counted(distribution) = &self.dimensions[dimension].values else {
             let message = format!("{what} cannot name `{}`, whose values cannot be listed", entry.key);
             report.add(

@@ -1,20 +1,31 @@
 //! Reads a whole sweep file: which of the forms it has, and its top level.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
 use super::fields::Fields;
 use super::parameters::{self, Method};
-use super::problem::{Place, Problem, Report, nearest};
+use super::problem::{Place, Problem, Report, near_miss, nearest};
 use super::scalar::Scalar;
+use super::template::{self, Context, Role};
 use super::tree::{self, Entry, Kind, Node, Parsed};
-use super::{Goal, MetricGoal, Settings, SweepFile, settings, template};
+use super::{Defaults, Goal, MetricGoal, Settings, SweepFile, settings};
 
 /// Top-level keys of a plain list that is wrapped in a mapping.
 pub(crate) const LIST_KEYS: [&str; 7] = ["trials", "metric", "spotsweep", "program", "command", "name", "description"];
 
-/// Reads the file. Where problems remain, the report has them and the result must not be used.
-pub(crate) fn read(text: &str, version: &str, report: &mut Report<'_>) -> Option<SweepFile> {
+/// Settings that files of others may have at the top level, where they mean something else.
+const OTHERS_KEYS: [&str; 2] = ["tags", "seed"];
+
+/// Keys at the top level that are unknown and looked at: whoever has more has another format.
+const MAX_UNKNOWN: usize = 100;
+
+/// Trials whose names are known to a command's messages.
+const NAMED_TRIALS: usize = 100;
+
+/// Reads the file. Where problems remain, the report has them and the result must not be used. The warnings stay in
+/// the report.
+pub(crate) fn read(text: &str, version: &str, defaults: &Defaults, report: &mut Report<'_>) -> Option<SweepFile> {
     let root = match tree::parse(text, report) {
         Parsed::Whole(Some(root)) => root,
         Parsed::Whole(None) => {
@@ -40,9 +51,10 @@ pub(crate) fn read(text: &str, version: &str, report: &mut Report<'_>) -> Option
         Kind::List(nodes) => {
             let plan = list_plan(nodes, &Sampling::default(), root.place, report)?;
             let places = BTreeMap::from([(String::new(), report.locate(root.place, "", ""))]);
-            Some(SweepFile { settings: Settings::default(), metric: None, name: None, plan, places })
+            let (settings, warnings) = (Settings::default(), Vec::new());
+            Some(SweepFile { settings, metric: None, name: None, warnings, plan, places })
         }
-        Kind::Mapping(_) => read_mapping(&root, version, report),
+        Kind::Mapping(_) => read_mapping(&root, version, defaults, report),
     }
 }
 
@@ -53,14 +65,15 @@ fn empty(report: &mut Report<'_>) {
 
 /// Checks the entries of a file that breaks off below them, each by itself: what they refer to may stand further below.
 fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
-    let root = Node { place: Place::START, kind: Kind::Mapping(entries) };
+    let root = Node { place: Place::START, kind: Kind::Mapping(entries), text_to_wandb: None };
     let Some((fields, own)) = top_level(&root, report) else { return };
     // As if there were a `program` and a `method`.
+    let context = Context { program: Some(""), ..Context::default() };
     if let Some(own) = own {
-        settings::read(own, Some(""), report);
+        settings::read(own, &context, Role::Unused, report);
         Sampling::read(own, "", report);
     }
-    fields.get("command").and_then(|node| template::read(node, Some(""), report));
+    fields.get("command").and_then(|node| template::read(node, &context, Role::Unused, report));
     fields.get("metric").and_then(|node| metric(node, report));
     fields.get("parameters").and_then(|node| parameters::read(node, Method::Random, report));
 }
@@ -69,7 +82,8 @@ fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
 fn top_level<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<(Fields<'n>, Option<Fields<'n>>)> {
     let is_list = Fields::any(root, "the sweep file", report)?.has("trials");
     let keys = if is_list { LIST_KEYS.as_slice() } else { WANDB_KEYS.as_slice() };
-    let fields = Fields::known(root, "the sweep file", keys, report)?;
+    let fields = Fields::any(root, "the sweep file", report)?;
+    unknown_keys(fields, keys, report);
     let own = fields.get("spotsweep").and_then(|node| {
         let keys: Vec<&str> = settings::KEYS.iter().chain(&SAMPLING_KEYS).copied().collect();
         Fields::known(node, "`spotsweep`", &keys, report)
@@ -77,28 +91,93 @@ fn top_level<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<(Fields<'n>,
     Some((fields, own))
 }
 
-fn read_mapping(root: &Node, version: &str, report: &mut Report<'_>) -> Option<SweepFile> {
+/// W&B warns about keys of others and goes on. A slip in a key of the file's own would cost GPU hours.
+fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
+    let is_unknown = |entry: &&Entry| !keys.contains(&entry.key.as_str());
+    let all_keys = || WANDB_KEYS.into_iter().chain(LIST_KEYS);
+    for (number, entry) in fields.entries().iter().filter(is_unknown).enumerate() {
+        let (key, place) = (entry.key.as_str(), entry.key_place);
+        let message = format!("the sweep file has no key `{key}`");
+        if number >= MAX_UNKNOWN {
+            let help = "a sweep file is a list of trials or a W&B sweep config";
+            report.add(place, format!("the sweep file has more than {MAX_UNKNOWN} unknown keys"), help);
+            return;
+        }
+        let is_setting = settings::KEYS.iter().chain(&SAMPLING_KEYS).any(|known| *known == key);
+        if let Some(near) = near_miss(key, all_keys()) {
+            let help = if near == key {
+                format!("the keys here are: {}", keys.join(", "))
+            } else {
+                format!("did you mean `{near}`?")
+            };
+            report.add(place, message, help);
+        } else if is_setting && !OTHERS_KEYS.contains(&key) {
+            report.add(place, message, "move it under `spotsweep:`, or delete it");
+        } else {
+            report.warn(
+                place,
+                format!("{message}, and ignores it, as W&B does"),
+                "delete the line, or put `#` before it",
+            );
+        }
+    }
+}
+
+/// The names that a command's macros may take for parameters, those of groups as `group.name`.
+fn parameter_names(fields: Fields<'_>) -> HashSet<String> {
+    let mut names = HashSet::new();
+    fields.get("parameters").into_iter().for_each(|node| add_names(node, "", &mut names));
+    if let Some(Kind::List(trials)) = fields.get("trials").map(|node| &node.kind) {
+        trials.iter().take(NAMED_TRIALS).for_each(|trial| add_names(trial, "", &mut names));
+    }
+    names
+}
+
+/// Adds the names of a trial or of `parameters`, where a group's own are one level below.
+fn add_names(node: &Node, group: &str, names: &mut HashSet<String>) {
+    let Kind::Mapping(entries) = &node.kind else { return };
+    for Entry { key, value, .. } in entries {
+        let name = format!("{group}{key}");
+        let inner = match &value.kind {
+            Kind::Mapping(inner) => inner.iter().find(|entry| entry.key == "parameters").map(|entry| &entry.value),
+            Kind::Scalar(_) | Kind::List(_) => None,
+        };
+        add_names(inner.unwrap_or(value), &format!("{name}."), names);
+        names.insert(name);
+    }
+}
+
+fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Report<'_>) -> Option<SweepFile> {
     let (fields, own) = top_level(root, report)?;
     if fields.entries().is_empty() {
         empty(report);
         return None;
     }
     let program = fields.text("program", report);
-    let mut settings = own.map(|own| settings::read(own, program, report)).unwrap_or_default();
-    let wandb_command = fields.get("command").and_then(|node| template::read(node, program, report));
+    if let (Some(node), true) = (fields.get("program"), program.is_some_and(|program| program.contains("${"))) {
+        report.add(node.place, "`program` has a macro, which is filled in only in `command`", "write the file's name");
+    }
+    let context = Context { program, parameters: parameter_names(fields) };
+    let mut settings = own.map(|own| settings::read(own, &context, Role::Own, report)).unwrap_or_default();
+    let role = if own.is_some_and(|own| own.has("command")) { Role::Unused } else { Role::Wandb };
+    let wandb_command = fields.get("command").and_then(|node| template::read(node, &context, role, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
     let metric = fields.get("metric").and_then(|node| metric(node, report));
     for label in ["description", "project", "entity", "apiVersion", "kind"] {
         fields.text(label, report);
     }
     let sampling = own.map(|own| Sampling::read(own, version, report)).unwrap_or_else(|| Sampling::unset(version));
-    let plan =
-        if fields.has("trials") { wrapped_list(fields, &sampling, report) } else { wandb(fields, sampling, report) };
+    let plan = if fields.has("trials") {
+        wrapped_list(fields, &sampling, report)
+    } else {
+        wandb(fields, sampling, defaults, report)
+    };
     if let (Some(own), Some(plan)) = (own, &plan) {
         settings::check_trials(own, plan.count, report);
     }
     let name = fields.text("name", report).map(str::to_owned);
-    Some(SweepFile { settings, metric, name, plan: plan?, places: places(fields, own, root.place, report) })
+    let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());
+    Some(SweepFile { settings, metric, name, warnings, plan, places })
 }
 
 /// Where each setting stands, for problems that are found later.

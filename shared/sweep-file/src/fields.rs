@@ -139,8 +139,11 @@ pub(crate) fn written(node: &Node, what: &str, report: &mut Report<'_>) -> Optio
     }
 }
 
-/// Reports that `node` is not `wanted`, with the likeliest slip as the help.
+/// Reports that `node` is not `wanted`, with the likeliest slip as the help. What is refused already is no mismatch.
 pub(crate) fn mismatch(node: &Node, what: &str, wanted: &str, report: &mut Report<'_>) {
+    if report.has_problem_at(node.place) {
+        return;
+    }
     let help = match (&node.kind, wanted) {
         (Kind::Scalar(Scalar::Text { plain: false, text }), "a number" | "a whole number")
             if text.parse::<f64>().is_ok() =>

@@ -3,7 +3,7 @@
 //! Two forms, both described in `docs/sweep-file.md`: a plain list of parameter mappings, one per trial, and a W&B
 //! sweep config with `method: grid` or `random`. Either may have a `spotsweep:` mapping with everything else.
 //!
-//! [`parse`] reports every problem at once, each with its place and how to mend it. A valid file is a [`SweepFile`],
+//! [`parse`] reports every problem at once, each with its place and how to fix it. A valid file is a [`SweepFile`],
 //! which never holds the expanded trials: [`SweepFile::trials`] computes them one by one.
 
 use std::collections::BTreeMap;
@@ -15,6 +15,9 @@ mod conditions;
 mod distribution;
 mod document;
 mod fields;
+mod layout;
+mod names;
+mod node;
 mod parameter;
 mod parameters;
 mod plan;
@@ -22,6 +25,7 @@ mod problem;
 mod quantity;
 #[cfg(test)]
 mod reference;
+mod runnable;
 mod scalar;
 pub mod schema;
 mod settings;
@@ -33,7 +37,7 @@ mod tree;
 pub mod trials;
 mod values;
 
-pub use problem::Problem;
+pub use problem::{Problem, Warning};
 pub use settings::{
     Budget, Code, InitializationRate, Notifications, Outputs, Resources, Settings, Workspace, initialization_rate,
 };
@@ -57,6 +61,8 @@ pub struct SweepFile {
     pub metric: Option<MetricGoal>,
     /// A name for people, from `name`.
     pub name: Option<String>,
+    /// What the author should know of a file that is valid, from top to bottom: at most 21.
+    pub warnings: Vec<Warning>,
     plan: plan::Plan,
     /// An unfinished problem at each setting's place; that of the file as a whole under the empty name.
     places: BTreeMap<String, Problem>,
@@ -80,16 +86,41 @@ pub enum Goal {
     Maximize,
 }
 
+/// What a deployment decides where a file does not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Defaults {
+    /// Trials of a random search without `run_cap`. Counts as 1 if it is 0, and as [`MAX_TRIALS`] beyond that.
+    pub trials: u64,
+}
+
+impl Default for Defaults {
+    /// 30 trials: enough to see which parameters matter, and cheap if the file should have had a number.
+    fn default() -> Self {
+        Self { trials: 30 }
+    }
+}
+
+/// Parses and checks a sweep file, with the [`Defaults`] of a deployment that sets none.
+///
+/// # Errors
+/// As [`parse_with`].
+pub fn parse(name: &str, version: &str, bytes: &[u8]) -> Result<SweepFile, Vec<Problem>> {
+    parse_with(name, version, bytes, &Defaults::default())
+}
+
 /// Parses and checks a sweep file.
 ///
 /// `name` is for messages (file name or key). `version` seeds random sampling when the file fixes no seed: the same
-/// version gives the same trials. All problems are reported at once, from top to bottom.
-pub fn parse(name: &str, version: &str, bytes: &[u8]) -> Result<SweepFile, Vec<Problem>> {
+/// version gives the same trials. What a valid file should be looked at for is in [`SweepFile::warnings`].
+///
+/// # Errors
+/// Everything that is wrong with the file, from top to bottom.
+pub fn parse_with(name: &str, version: &str, bytes: &[u8], defaults: &Defaults) -> Result<SweepFile, Vec<Problem>> {
     let text = source::decode(name, bytes).map_err(|problem| vec![*problem])?;
     let mut report = Report::new(name, text);
-    let file = document::read(text, version, &mut report);
+    let file = document::read(text, version, defaults, &mut report);
     match file {
-        Some(file) if report.is_empty() => Ok(file),
+        Some(file) if report.is_empty() => Ok(SweepFile { warnings: report.into_warnings(), ..file }),
         Some(_) | None => Err(report.into_problems()),
     }
 }

@@ -1,10 +1,12 @@
 //! One entry of `parameters`: which distribution it means, as W&B infers it.
 
 use serde_json::Value;
+use spotsweep_protocol::python::display;
 
 use super::distribution::{Curve, Distribution, SMALLEST_PROBABILITY, Step};
 use super::fields::{Fields, mismatch};
-use super::problem::{Place, Report, nearest};
+use super::node::warn_about_value;
+use super::problem::{Report, nearest};
 use super::scalar::Scalar;
 use super::tree::{Entry, Kind, Node};
 
@@ -33,7 +35,7 @@ const fn inferred(form: Form) -> Form {
 }
 
 /// Every distribution. Parsing, messages and the JSON Schema all read this table.
-pub(crate) const FORMS: [Form; 15] = [
+pub(crate) const FORMS: [Form; 18] = [
     inferred(form("constant", &["value"], &[], "One value for all trials.")),
     inferred(form("categorical", &["values"], &[], "One of the values, each as likely as the others.")),
     inferred(form(
@@ -57,6 +59,14 @@ pub(crate) const FORMS: [Form; 15] = [
         &["min", "max"],
         &["q"],
         "As log_uniform_values, rounded to multiples of q (default 1).",
+    ),
+    form("log_uniform", &["min", "max"], &[], "Deprecated: as log_uniform_values, with exponents of e as min and max."),
+    form("inv_log_uniform", &["min", "max"], &[], "Deprecated: as log_uniform, from e^-max to e^-min."),
+    form(
+        "q_log_uniform",
+        &["min", "max"],
+        &["q"],
+        "Deprecated: as log_uniform, rounded to multiples of q (default 1).",
     ),
     form("normal", &[], &["mu", "sigma"], "Normal with mean mu (default 0) and standard deviation sigma (default 1)."),
     form("q_normal", &[], &["mu", "sigma", "q"], "As normal, rounded to multiples of q (default 1)."),
@@ -83,28 +93,8 @@ const KEYS: [&str; 13] = [
     "when",
 ];
 
-/// Forms that W&B has deprecated: their min and max are exponents.
-const DEPRECATED: [(&str, &str); 3] = [
-    ("log_uniform", "log_uniform_values"),
-    ("inv_log_uniform", "inv_log_uniform_values"),
-    ("q_log_uniform", "q_log_uniform_values"),
-];
-
-/// Longest name of a parameter. It becomes an argument and an environment variable.
-const MAX_NAME_CHARS: usize = 128;
-
 /// How far probabilities may be from adding up to 1: W&B's `numpy.isclose`, so that 0.33333 three times will do.
 const SUM_TOLERANCE: f64 = 1.001e-5;
-
-/// Checks a parameter's name as W&B does: `^[A-Za-z_][A-Za-z0-9_.-]*$`.
-pub(crate) fn check_name(name: &str, place: Place, report: &mut Report<'_>) {
-    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let goes_well = name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
-    if !starts_well || !goes_well || name.len() > MAX_NAME_CHARS {
-        let message = "this is not a usable parameter name".to_owned();
-        report.add(place, message, "use a letter or `_`, then letters, digits, `_`, `.` or `-`, at most 128 in all");
-    }
-}
 
 /// Reads the distribution of one parameter, which is not a group of nested ones.
 pub(crate) fn read(entry: &Entry, report: &mut Report<'_>) -> Option<Distribution> {
@@ -182,11 +172,6 @@ fn form_of(name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Option<&'
 }
 
 fn unknown_form(name: &str, written: &str, node: &Node, report: &mut Report<'_>) {
-    if let Some((_, new)) = DEPRECATED.iter().find(|(old, _)| *old == written) {
-        let message = format!("parameter `{name}` uses {written}, where min and max are exponents of e");
-        report.add(node.place, message, format!("use {new}, and write the limits themselves into min and max"));
-        return;
-    }
     let help = match nearest(written, FORMS.iter().map(|form| form.name)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("choose one of {}", FORMS.map(|form| form.name).join(", ")),
@@ -196,7 +181,11 @@ fn unknown_form(name: &str, written: &str, node: &Node, report: &mut Report<'_>)
 
 fn build(form: &str, name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Option<Distribution> {
     match form {
-        "constant" => return Some(Distribution::Constant(fields.get("value")?.to_json())),
+        "constant" => {
+            let node = fields.get("value")?;
+            warn_about_value(node, report);
+            return Some(Distribution::Constant(node.to_json()));
+        }
         "categorical" => return Some(Distribution::Choice { values: values(fields, report)?, cumulated: None }),
         "categorical_w_probabilities" => return weighted(name, fields, report),
         "int_uniform" => {
@@ -213,6 +202,7 @@ fn build(form: &str, name: &str, fields: Fields<'_>, report: &mut Report<'_>) ->
     let curve = match smooth {
         "uniform" => uniform(name, fields, report),
         "log_uniform_values" | "inv_log_uniform_values" => log_uniform(name, fields, report),
+        "log_uniform" | "inv_log_uniform" => exponential(form, name, fields, report),
         "normal" => bell(fields, report).map(|(mu, sigma)| Curve::Normal { mu, sigma }),
         "log_normal" => bell(fields, report).map(|(mu, sigma)| Curve::LogNormal { mu, sigma }),
         "beta" => beta(fields, report),
@@ -229,7 +219,10 @@ fn build(form: &str, name: &str, fields: Fields<'_>, report: &mut Report<'_>) ->
 fn values(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Value>> {
     let node = fields.get("values")?;
     match &node.kind {
-        Kind::List(nodes) if !nodes.is_empty() => Some(nodes.iter().map(Node::to_json).collect()),
+        Kind::List(nodes) if !nodes.is_empty() => {
+            warn_about_value(node, report);
+            Some(nodes.iter().map(Node::to_json).collect())
+        }
         Kind::List(_) => {
             report.add(node.place, "`values` is empty", "list at least one value");
             None
@@ -318,6 +311,29 @@ fn log_uniform(name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Optio
         return None;
     }
     Some(Curve::LogUniform { min, max })
+}
+
+/// W&B's older forms: min and max are exponents of e, and negated by the inverse one.
+fn exponential(form: &str, name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Option<Curve> {
+    let (min, max) = limits(name, fields, report)?;
+    let (first, last) = if form == "inv_log_uniform" { (-max, -min) } else { (min, max) };
+    let (least, greatest) = (first.exp(), last.exp());
+    let place = fields.get("distribution").map_or(fields.place(), |node| node.place);
+    let new = format!("{form}_values");
+    if !(least.is_normal() && greatest.is_finite()) {
+        let message =
+            format!("parameter `{name}`: the limits of {form} are e^{first} and e^{last}, beyond all numbers");
+        report.add(place, message, format!("write {new}, and the limits themselves as min and max"));
+        return None;
+    }
+    let short = |value: f64| display(&format!("{value:.5e}").parse::<f64>().unwrap_or(value).into());
+    let message = format!(
+        "{form} takes exponents of e, and W&B has deprecated it: `{name}` is drawn from {} to {}",
+        short(least),
+        short(greatest)
+    );
+    report.warn(place, message, format!("write {new}, and the limits themselves as min and max"));
+    Some(Curve::LogUniform { min: least, max: greatest })
 }
 
 fn bell(fields: Fields<'_>, report: &mut Report<'_>) -> Option<(f64, f64)> {

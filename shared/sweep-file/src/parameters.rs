@@ -1,10 +1,12 @@
 //! Reads `parameters` and `when` into dimensions.
 
+use serde_json::Value;
+
 use super::conditions::Directory;
 use super::distribution::{Curve, Distribution};
 use super::fields::Fields;
+use super::names::{Variables, check_name};
 use super::parameter;
-pub(crate) use super::parameter::check_name;
 use super::problem::{Place, Report};
 use super::space::{Condition, Dimension, Space, Values};
 use super::tree::{Entry, Kind, Node};
@@ -47,6 +49,7 @@ pub(crate) fn read(node: &Node, method: Method, report: &mut Report<'_>) -> Opti
         report.add(node.place, message, "pass constants in a file of your own");
         return None;
     }
+    warn_about_variables(&leaves, report);
     let dimensions: Vec<Dimension> = leaves.iter().filter_map(|leaf| dimension(leaf, method, report)).collect();
     if dimensions.len() < leaves.len() {
         return None;
@@ -100,6 +103,24 @@ fn collect<'n>(
             );
         }
         collect(fields.entries(), &path, &when, leaves, report);
+    }
+}
+
+/// Each of a parameter's values that is a mapping has variables of its own.
+fn warn_about_variables(leaves: &[Leaf<'_>], report: &mut Report<'_>) {
+    let mut variables = Variables::default();
+    for leaf in leaves {
+        let values = match &leaf.distribution {
+            Distribution::Constant(value) => std::slice::from_ref(value),
+            Distribution::Choice { values, .. } => values,
+            Distribution::Integers { .. } | Distribution::Real { .. } => &[],
+        };
+        if !values.iter().all(Value::is_object) || values.is_empty() {
+            variables.add(&leaf.path, &Value::Null, leaf.place, report);
+        }
+        for value in values.iter().filter(|value| value.is_object()) {
+            variables.add(&leaf.path, value, leaf.place, report);
+        }
     }
 }
 

@@ -1,11 +1,14 @@
-//! What is wrong with a sweep file, where, and how to mend it.
+//! What is wrong with a sweep file, where, and how to fix it.
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Problems reported for one file; whoever has more has one cause, and the rest is noise.
 const MAX_PROBLEMS: usize = 100;
+
+/// Warnings kept for one file. They are stored with the sweep's plan.
+const MAX_WARNINGS: usize = 20;
 
 /// Characters of a line that a problem quotes. A file may be one line of megabytes.
 const MAX_TEXT_CHARS: u32 = 160;
@@ -17,7 +20,7 @@ const LEAD_CHARS: u32 = 40;
 const CUT: char = '…';
 
 /// One problem in a sweep file, as a person reads it and as `.rejected.json` carries it.
-#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// File name or object key.
     pub file: String,
@@ -32,30 +35,45 @@ pub struct Problem {
     pub width: u32,
     /// What is wrong.
     pub message: String,
-    /// How to mend it.
+    /// How to fix it.
     pub help: String,
 }
 
+/// Something in a valid file that its author should know. It has a problem's place and text, and the sweep runs.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[serde(transparent)]
+pub struct Warning(pub Problem);
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, "error")
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, "warning")
+    }
+}
+
+impl Problem {
+    fn write(&self, f: &mut fmt::Formatter<'_>, severity: &str) -> fmt::Result {
         let Self { file, line, column, text, width, message, help } = self;
         if *line == 0 {
-            return write!(f, "error: {message}\n --> {file}\n  = help: {help}");
+            return write!(f, "{severity}: {message}\n --> {file}\n  = help: {help}");
         }
         let number = line.to_string();
         let gutter = " ".repeat(number.len());
         // Tabs stay tabs, so that the marks stand under the text on any terminal.
         let indent: String = text.chars().take(self.offset()).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        writeln!(f, "error: {message}")?;
+        writeln!(f, "{severity}: {message}")?;
         writeln!(f, "{gutter}--> {file}:{line}:{column}")?;
         writeln!(f, "{gutter} |")?;
         writeln!(f, "{number} | {text}")?;
         writeln!(f, "{gutter} | {indent}{}", "^".repeat(*width as usize))?;
         write!(f, "{gutter} = help: {help}")
     }
-}
 
-impl Problem {
     /// Characters of `text` before the part to underline.
     fn offset(&self) -> usize {
         let before = self.column.saturating_sub(1);
@@ -86,11 +104,14 @@ pub(crate) struct Report<'a> {
     lines: Vec<&'a str>,
     problems: Vec<Problem>,
     suppressed: u64,
+    warnings: Vec<Problem>,
+    suppressed_warnings: u64,
 }
 
 impl<'a> Report<'a> {
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
-        Self { file, lines: lines(text), problems: Vec::new(), suppressed: 0 }
+        let (problems, warnings) = (Vec::new(), Vec::new());
+        Self { file, lines: lines(text), problems, suppressed: 0, warnings, suppressed_warnings: 0 }
     }
 
     pub(crate) fn add(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
@@ -104,18 +125,28 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Drops everything, for a file that is read once more from its start.
+    pub(crate) fn forget(&mut self) {
+        *self = Self { lines: std::mem::take(&mut self.lines), ..Self::new(self.file, "") };
+    }
+
+    /// Something that the file's author should know, and that is no problem.
+    pub(crate) fn warn(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
+        if self.warnings.len() >= MAX_WARNINGS {
+            self.suppressed_warnings += 1;
+            return;
+        }
+        let warning = self.locate(place, message, help);
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
     /// A problem that is not (yet) one of the file's.
     pub(crate) fn locate(&self, place: Place, message: impl Into<String>, help: impl Into<String>) -> Problem {
         let (text, width) = self.excerpt(place);
-        Problem {
-            file: self.file.to_owned(),
-            line: place.line,
-            column: place.column,
-            text,
-            width,
-            message: message.into(),
-            help: help.into(),
-        }
+        let (message, help) = (visible(message.into()), visible(help.into()));
+        Problem { file: self.file.to_owned(), line: place.line, column: place.column, text, width, message, help }
     }
 
     /// The characters at `place`, as the person wrote them.
@@ -129,6 +160,10 @@ impl<'a> Report<'a> {
         self.problems.len() >= MAX_PROBLEMS
     }
 
+    pub(crate) fn has_problem_at(&self, place: Place) -> bool {
+        self.problems.iter().any(|problem| (problem.line, problem.column) == (place.line, place.column))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }
@@ -138,10 +173,21 @@ impl<'a> Report<'a> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         if self.suppressed > 0 {
             let message = format!("{} more problems are not shown", self.suppressed);
-            let last = self.locate(Place::START, message, "mend the problems above first");
+            let last = self.locate(Place::START, message, "fix the problems above first");
             self.problems.push(last);
         }
         self.problems
+    }
+
+    /// All warnings from top to bottom, the number left out stated in a last one.
+    pub(crate) fn into_warnings(mut self) -> Vec<Warning> {
+        self.warnings.sort_by_key(|warning| (warning.line, warning.column));
+        if self.suppressed_warnings > 0 {
+            let message = format!("{} more warnings are not shown", self.suppressed_warnings);
+            let last = self.locate(Place::START, message, "look at the warnings above first");
+            self.warnings.push(last);
+        }
+        self.warnings.into_iter().map(Warning).collect()
     }
 
     fn line(&self, number: u32) -> &'a str {
@@ -166,6 +212,15 @@ impl<'a> Report<'a> {
     }
 }
 
+/// Control characters as escapes: a name in quotes may have some that a terminal would follow.
+fn visible(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
+}
+
 /// Splits at every line break that YAML 1.2 knows, a lone carriage return included.
 fn lines(text: &str) -> Vec<&str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r')).collect()
@@ -184,6 +239,19 @@ pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'
         .filter(|candidate| candidate.len().abs_diff(written.len()) <= reach(candidate))
         .map(|candidate| (strsim::damerau_levenshtein(&written, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= reach(candidate) && *distance < candidate.len().min(written.len()))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// For keys that may be others' own: the candidate that was surely meant, one slip away or two in a long word.
+pub(crate) fn near_miss<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let written = written.to_lowercase();
+    let reach = |candidate: &str| if candidate.len() >= 9 { 2 } else { 1 };
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len().abs_diff(written.len()) <= reach(candidate))
+        .map(|candidate| (strsim::damerau_levenshtein(&written, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= reach(candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }

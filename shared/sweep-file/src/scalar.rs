@@ -1,4 +1,7 @@
-//! What a scalar means: the YAML 1.2 core schema, and nothing of YAML 1.1.
+//! What a scalar means: the YAML 1.2 core schema, with the numbers that W&B reads by YAML 1.1.
+//!
+//! W&B reads files with PyYAML, whose rules are those of YAML 1.1. Where the two read different numbers, the scalar is
+//! refused, because one of the readings is not what its author means.
 
 use serde_json::Number;
 
@@ -41,6 +44,9 @@ pub(crate) fn resolve_tagged(tag: &str, text: &str) -> Result<Scalar, Refusal> {
     };
     match (tag, &resolved) {
         ("null", Scalar::Null) | ("bool", Scalar::Bool(_)) => Ok(resolved),
+        ("bool", Scalar::Text { text, .. }) if wandb_bool(text).is_some() => {
+            Ok(wandb_bool(text).map_or(Scalar::Null, Scalar::Bool))
+        }
         ("int", Scalar::Number(number)) if !number.is_f64() => Ok(resolved),
         ("float", Scalar::Number(number)) => {
             Ok(number.as_f64().and_then(Number::from_f64).map_or(Scalar::Null, Scalar::Number))
@@ -57,27 +63,117 @@ pub(crate) fn unknown_tag(tag: &str) -> Refusal {
     )
 }
 
+/// What PyYAML reads in the place of a word that YAML 1.2 takes as a text.
+pub(crate) fn wandb_bool(text: &str) -> Option<bool> {
+    match text {
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether PyYAML reads a plain number as a text: it wants a point and a sign in the exponent, and none before a point.
+pub(crate) fn is_text_to_wandb(scalar: &Scalar, text: &str) -> bool {
+    let Scalar::Number(number) = scalar else { return false };
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "+"));
+    number.is_f64()
+        && (!mantissa.contains('.')
+            || !exponent.starts_with(['+', '-'])
+            || mantissa.starts_with("+.")
+            || mantissa.starts_with("-."))
+}
+
 /// `None` where `text` does not look like a number at all.
 fn number(text: &str) -> Option<Result<Number, Refusal>> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (sign, unsigned) = text.split_at(usize::from(text.starts_with(['+', '-'])));
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
         return Some(Err(not_finite(text)));
     }
-    if !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(integer(text, text, 10));
+    if let Some(refusal) = read_differently(sign, unsigned) {
+        return Some(Err(refusal));
     }
-    for (prefix, radix) in [("0o", 8), ("0x", 16)] {
-        if let Some(digits) = text.strip_prefix(prefix)
-            && !digits.is_empty()
-            && digits.chars().all(|digit| digit.is_digit(radix))
+    for (prefix, radix) in [("0b", 2), ("0x", 16)] {
+        if let Some(digits) = unsigned.strip_prefix(prefix)
+            && digits.chars().any(|c| c.is_digit(radix))
+            && digits.chars().all(|c| c.is_digit(radix) || c == '_')
         {
-            return Some(integer(text, digits, radix));
+            return Some(integer(text, &format!("{sign}{}", without_underscores(digits)), radix));
         }
     }
-    is_float(unsigned).then(|| {
-        let parsed: Option<f64> = text.parse().ok();
+    if is_digits(unsigned, true) {
+        // `0_8` is no octal number to PyYAML, and so a text.
+        let is_text = unsigned.starts_with('0') && unsigned.contains('_') && !is_octal(&without_underscores(unsigned));
+        return (!is_text).then(|| integer(text, &without_underscores(text), 10));
+    }
+    is_float(sign, unsigned).then(|| {
+        let parsed: Option<f64> = without_underscores(text).parse().ok();
         parsed.and_then(Number::from_f64).ok_or_else(|| not_finite(text))
     })
+}
+
+/// What to do about a number that is one value to W&B and another in YAML 1.2.
+fn read_differently(sign: &str, unsigned: &str) -> Option<Refusal> {
+    let text = format!("{sign}{unsigned}");
+    let quotes = "put it in quotes to pass it on as text";
+    if let Some(value) = base_60(unsigned) {
+        let message = format!("`{text}` is {sign}{value} to W&B, which reads it in base 60, and a text in YAML 1.2");
+        return Some((message, format!("write {sign}{value}, or {quotes}")));
+    }
+    if let Some(digits) = text.strip_prefix("0o").filter(|digits| is_octal(digits)) {
+        let value = u64::from_str_radix(digits, 8).map_or_else(|_| "a number".to_owned(), |value| value.to_string());
+        let message = format!("`{text}` is {value} in YAML 1.2, and a text to W&B");
+        return Some((message, format!("write {value}, or {quotes}")));
+    }
+    let rest = unsigned.strip_prefix('0').filter(|rest| !rest.is_empty())?;
+    let (is_underscored, digits) = (rest.contains('_'), without_underscores(unsigned));
+    let decimal = digits.trim_start_matches('0');
+    if is_octal(&digits) && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_') {
+        let octal =
+            u64::from_str_radix(&digits, 8).map_or_else(|_| "another number".to_owned(), |value| value.to_string());
+        if octal == decimal || decimal.is_empty() {
+            return None;
+        }
+        let other = if is_underscored { "a text".to_owned() } else { format!("{sign}{decimal}") };
+        let message =
+            format!("`{text}` is {sign}{octal} to W&B, where a leading 0 means octal, and {other} in YAML 1.2");
+        return Some((message, format!("write {sign}{octal} or {sign}{decimal}, or {quotes}")));
+    }
+    (!is_underscored && rest.bytes().all(|byte| byte.is_ascii_digit())).then(|| {
+        let message = format!("`{text}` is {sign}{decimal} in YAML 1.2, and a text to W&B");
+        (message, format!("write {sign}{decimal}, or {quotes}"))
+    })
+}
+
+fn is_octal(digits: &str) -> bool {
+    !digits.is_empty() && digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte))
+}
+
+/// `1:30` and `1:30.5`: what YAML 1.1 makes of them.
+fn base_60(unsigned: &str) -> Option<f64> {
+    let (whole, fraction) = unsigned.split_once('.').map_or((unsigned, None), |(whole, part)| (whole, Some(part)));
+    let (first, rest) = whole.split_once(':')?;
+    let starts_well = !first.starts_with('0') || fraction.is_some();
+    let is_below_60 = |part: &str| is_digits(part, false) && (part.len() == 1 || part.len() == 2 && part < "6");
+    if !starts_well || !is_digits(first, true) || !rest.split(':').all(is_below_60) {
+        return None;
+    }
+    let fraction = fraction.unwrap_or("");
+    if !fraction.is_empty() && !fraction.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_') {
+        return None;
+    }
+    let digit = |part: &str| without_underscores(part).parse::<f64>().unwrap_or(0.0);
+    let value = rest.split(':').fold(digit(first), |sum, part| sum * 60.0 + digit(part));
+    Some(value + digit(&format!("0.{fraction}")))
+}
+
+fn without_underscores(text: &str) -> String {
+    text.replace('_', "")
+}
+
+/// Digits, and underscores after the first one where they may be there.
+fn is_digits(text: &str, may_have_underscores: bool) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || may_have_underscores && byte == b'_')
 }
 
 fn integer(text: &str, digits: &str, radix: u32) -> Result<Number, Refusal> {
@@ -94,16 +190,27 @@ fn not_finite(text: &str) -> Refusal {
     )
 }
 
-/// `(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
-fn is_float(unsigned: &str) -> bool {
+/// YAML 1.2's `(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, and with underscores the floats of PyYAML.
+fn is_float(sign: &str, unsigned: &str) -> bool {
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
         None => (unsigned, None),
     };
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let has_digits = !whole.is_empty() || !fraction.is_empty();
-    has_digits && digits(whole) && digits(fraction) && exponent.is_none_or(|part| !part.is_empty() && digits(part))
+    let digits = |part: &str| is_digits(part, false);
+    let power = exponent.map(|exponent| exponent.strip_prefix(['+', '-']).unwrap_or(exponent));
+    if power.is_some_and(|power| !digits(power)) {
+        return false;
+    }
+    if !mantissa.contains('_') {
+        let has_digits = !whole.is_empty() || !fraction.is_empty();
+        return has_digits && (whole.is_empty() || digits(whole)) && (fraction.is_empty() || digits(fraction));
+    }
+    let is_wandbs = mantissa.contains('.') && exponent.is_none_or(|exponent| exponent.starts_with(['+', '-']));
+    let underscored = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let starts_well =
+        if whole.is_empty() { sign.is_empty() && is_digits(fraction, true) } else { is_digits(whole, true) };
+    is_wandbs && starts_well && underscored(fraction)
 }
 
 #[cfg(test)]
@@ -122,15 +229,31 @@ mod tests {
             ("1", "1"),
             ("+7", "7"),
             ("-0", "0"),
-            ("010", "10"),
-            ("0o10", "8"),
+            ("007", "7"),
             ("0xff", "255"),
+            ("-0x1F", "-31"),
+            ("0x1_F", "31"),
+            ("0b101", "5"),
+            ("1_000", "1000"),
+            ("-1_000_", "-1000"),
+            ("1_000.5", "1000.5"),
+            ("1_0.2_5e+1", "102.5"),
+            ("0_7", "7"),
             ("18446744073709551615", "18446744073709551615"),
             ("-9223372036854775808", "-9223372036854775808"),
             ("yes", "text"),
             ("on", "text"),
-            ("1_000", "text"),
-            ("12:30", "text"),
+            ("_1", "text"),
+            ("1_000e3", "text"),
+            ("1_0.5e3", "text"),
+            ("-.5_0", "text"),
+            ("0_8", "text"),
+            ("0x_", "text"),
+            ("0:30", "text"),
+            ("1:75", "text"),
+            ("1:300", "text"),
+            ("12:30pm", "text"),
+            ("train:3", "text"),
             ("1e", "text"),
             (".", "text"),
             ("-", "text"),
@@ -149,6 +272,46 @@ mod tests {
                 other @ Scalar::Text { .. } => format!("{other:?}"),
             };
             assert_eq!(resolved, expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_is_one_value_to_wandb_and_another_in_yaml_1_2_is_refused() {
+        let cases = [
+            ("010", "write 8 or 10"),
+            ("-017", "write -15 or -17"),
+            ("0_17", "write 15 or 17"),
+            ("08", "write 8"),
+            ("0o17", "write 15"),
+            ("1:30", "write 90"),
+            ("-1:30", "write -90"),
+            ("12:30:45", "write 45045"),
+            ("0:30.5", "write 30.5"),
+            ("1_0:05", "write 605"),
+        ];
+        for (written, expected) in cases {
+            let (message, help) = resolve_plain(written).unwrap_err();
+            assert!(message.contains(written) && help.starts_with(&format!("{expected}, or put")), "{written}: {help}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_texts_to_wandb_are_known() {
+        let cases = [
+            ("1e-3", true),
+            ("1.5e3", true),
+            ("-.5", true),
+            ("1E5", true),
+            ("1.5e+3", false),
+            ("1.", false),
+            (".5", false),
+            ("-0.5", false),
+            ("7", false),
+            ("0x1e3", false),
+            ("text", false),
+        ];
+        for (written, expected) in cases {
+            assert_eq!(is_text_to_wandb(&resolve_plain(written).unwrap(), written), expected, "{written}");
         }
     }
 

@@ -1,13 +1,15 @@
 //! The sweep file's JSON Schema, for editors that complete and check while one types.
 //!
 //! Generated from what parsing uses: the [`Settings`] types, the table of distributions, the lists of keys. It cannot
-//! say everything that [`super::parse`] checks, and never refuses a file that is valid.
+//! say everything that [`super::parse`] checks. It refuses no file that is valid, but for what W&B reads as a number or
+//! boolean and editors as a text (`run_cap: 1_000`).
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::choice::WANDB_KEYS;
 use super::document::LIST_KEYS;
+use super::names::MAX_NAME_CHARS;
 use super::parameter::{FORMS, Form};
 use super::{MAX_TRIALS, Settings};
 use spotsweep_protocol::command_line::MACROS;
@@ -91,7 +93,6 @@ fn form(description: &str, keys: &[&str], required: &[&str]) -> Value {
         "description": description,
         "required": required,
         "properties": properties,
-        "additionalProperties": false,
     })
 }
 
@@ -104,7 +105,7 @@ fn top_level(key: &str) -> Option<Value> {
         "spotsweep" => Some(json!({"$ref": "#/$defs/spotsweep"})),
         "method" => Some(json!({"enum": ["grid", "random"], "description": "All combinations, or random draws."})),
         "run_cap" => Some(
-            json!({"type": "integer", "minimum": 1, "maximum": MAX_TRIALS, "description": "Most trials to run; random search needs it."}),
+            json!({"type": "integer", "minimum": 1, "maximum": MAX_TRIALS, "description": "Most trials to run. Random search has the deployment's default number without it."}),
         ),
         "metric" => Some(json!({
             "type": "object",
@@ -122,7 +123,7 @@ fn top_level(key: &str) -> Option<Value> {
         "command" => Some(json!({
             "type": "array",
             "minItems": 1,
-            "items": {"type": ["string", "number", "boolean"]},
+            "items": {"not": {"type": ["array", "object"]}},
             "description": format!("Command of a trial. Macros: {}, ${{envvar:NAME}}.", MACROS.join(" ")),
         })),
         "name" => text("The sweep's name for people."),
@@ -157,7 +158,7 @@ fn parameters() -> Value {
     json!({
         "type": "object",
         "minProperties": 1,
-        "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$", "maxLength": 128},
+        "propertyNames": {"pattern": "^[^=\\x00-\\x1f\\x7f-\\x9f]+$", "maxLength": MAX_NAME_CHARS},
         "additionalProperties": {"$ref": "#/$defs/parameter"},
     })
 }
@@ -201,7 +202,7 @@ fn distribution_key(key: &str, form: &str) -> Value {
         "values" => json!({"type": "array", "minItems": 1}),
         "probabilities" => json!({"type": "array", "minItems": 1, "items": {"type": "number", "minimum": 0}}),
         "min" | "max" if form == "int_uniform" => json!({"type": "integer"}),
-        "min" if form.contains("log_uniform") => json!({"type": "number", "exclusiveMinimum": 0}),
+        "min" if form.ends_with("log_uniform_values") => json!({"type": "number", "exclusiveMinimum": 0}),
         "q" | "sigma" => json!({"type": "number", "exclusiveMinimum": 0, "default": 1}),
         "a" | "b" => json!({"type": "number", "minimum": 0.001, "maximum": 10_000, "default": 1}),
         _ => json!({"type": "number"}),

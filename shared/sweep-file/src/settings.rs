@@ -9,7 +9,7 @@ use super::fields::{Fields, text, texts, written};
 use super::problem::Report;
 use super::quantity::{mebibytes, seconds};
 use super::scalar::Scalar;
-use super::template;
+use super::template::{self, Context, Role};
 use super::tree::{Kind, Node};
 
 mod workspace;
@@ -149,14 +149,14 @@ pub(crate) const KEYS: [&str; 12] = [
 const MAX_ATTEMPTS: i64 = 100;
 
 /// Reads the settings out of the `spotsweep:` mapping. Problems go to the report.
-pub(crate) fn read(fields: Fields<'_>, program: Option<&str>, report: &mut Report<'_>) -> Settings {
+pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report: &mut Report<'_>) -> Settings {
     let narrow = |value: i64| u8::try_from(value).ok();
     Settings {
         job_definition: aws_name(fields, "job_definition", report),
         queue: aws_name(fields, "queue", report),
         attempts: fields.integer("attempts", 1..=MAX_ATTEMPTS, report).and_then(narrow),
         timeout_seconds: fields.get("timeout").and_then(|node| timeout(node, report)),
-        command: fields.get("command").and_then(|node| template::read(node, program, report)),
+        command: fields.get("command").and_then(|node| template::read(node, context, role, report)),
         resources: fields.get("resources").and_then(|node| resources(node, report)),
         workspace: fields.get("workspace").and_then(|node| workspace::read(node, report)),
         code: fields.get("code").and_then(|node| code(node, report)),

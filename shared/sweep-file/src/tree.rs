@@ -5,10 +5,12 @@
 use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
-use serde_json::{Map, Value};
 
+use super::layout::{self, Blanks};
+use super::node::weight;
+pub(crate) use super::node::{Entry, Kind, Node, to_json_map};
 use super::problem::{Place, Report};
-use super::scalar::{Scalar, resolve_plain, resolve_tagged, unknown_tag};
+use super::scalar::{Scalar, is_text_to_wandb, resolve_plain, resolve_tagged, unknown_tag};
 
 /// Nesting of lists and mappings.
 const MAX_DEPTH: usize = 64;
@@ -16,58 +18,6 @@ const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1_000_000;
 /// Text that aliases may repeat, in bytes.
 const MAX_ALIAS_BYTES: usize = 1 << 20;
-
-/// Part of the file.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) place: Place,
-    pub(crate) kind: Kind,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    Scalar(Scalar),
-    List(Vec<Node>),
-    Mapping(Vec<Entry>),
-}
-
-/// One `key: value`.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_place: Place,
-    pub(crate) value: Node,
-}
-
-impl Node {
-    /// How messages call this node.
-    pub(crate) fn describe(&self) -> String {
-        match &self.kind {
-            Kind::Scalar(Scalar::Null) => "nothing".to_owned(),
-            Kind::Scalar(Scalar::Bool(value)) => format!("the boolean {value}"),
-            Kind::Scalar(Scalar::Number(number)) => format!("the number {number}"),
-            Kind::Scalar(Scalar::Text { text, .. }) if text.chars().count() <= 40 => format!("the text `{text}`"),
-            Kind::Scalar(Scalar::Text { .. }) => "a long text".to_owned(),
-            Kind::List(_) => "a list".to_owned(),
-            Kind::Mapping(_) => "a mapping".to_owned(),
-        }
-    }
-
-    pub(crate) fn to_json(&self) -> Value {
-        match &self.kind {
-            Kind::Scalar(Scalar::Null) => Value::Null,
-            Kind::Scalar(Scalar::Bool(value)) => Value::Bool(*value),
-            Kind::Scalar(Scalar::Number(number)) => Value::Number(number.clone()),
-            Kind::Scalar(Scalar::Text { text, .. }) => Value::String(text.clone()),
-            Kind::List(nodes) => Value::Array(nodes.iter().map(Self::to_json).collect()),
-            Kind::Mapping(entries) => Value::Object(to_json_map(entries)),
-        }
-    }
-}
-
-pub(crate) fn to_json_map(entries: &[Entry]) -> Map<String, Value> {
-    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
-}
 
 /// What could be parsed of a file.
 pub(crate) enum Parsed {
@@ -79,17 +29,36 @@ pub(crate) enum Parsed {
 
 /// Parses one YAML document.
 pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Parsed {
-    let mut builder = Builder { report, stack: Vec::new(), root: None, anchors: HashMap::new(), nodes: 0, aliased: 0 };
+    if let Some(parsed) = build(text, None, report) {
+        return parsed;
+    }
+    report.forget();
+    let (text, blanks) = layout::indented(text);
+    build(&text, Some(&blanks), report).unwrap_or_else(|| Parsed::Broken(Vec::new()))
+}
+
+/// Builds the tree. `None` for a line that is too far left in brackets or quotes, if no line has got `blanks` yet.
+fn build(text: &str, blanks: Option<&Blanks>, report: &mut Report<'_>) -> Option<Parsed> {
+    let (stack, root, anchors) = (Vec::new(), None, HashMap::new());
+    let mut builder = Builder { report, blanks, stack, root, anchors, nodes: 0, aliased: 0 };
     match builder.run(text) {
-        Ok(()) => Parsed::Whole(builder.root),
-        Err(Stop) => Parsed::Broken(builder.complete_entries()),
+        Ok(()) => Some(Parsed::Whole(builder.root)),
+        Err(Stop::Outdented) => None,
+        Err(Stop::Reported) => Some(Parsed::Broken(builder.complete_entries())),
     }
 }
 
-/// The report has the reason.
-struct Stop;
+/// Why the tree is not complete.
+enum Stop {
+    /// The report has the reason.
+    Reported,
+    /// A line is too far left, and blanks before it would do.
+    Outdented,
+}
 
 struct Builder<'r, 'a> {
+    /// Blanks that lines have got, and that places must not have.
+    blanks: Option<&'r Blanks>,
     report: &'r mut Report<'a>,
     stack: Vec<Frame>,
     root: Option<Node>,
@@ -130,8 +99,8 @@ impl Builder<'_, '_> {
                     if documents > 1 =>
                 {
                     let help = "keep one sweep per file; delete the `---` line or split the file";
-                    self.report.add(place(&span), "a second YAML document starts here", help);
-                    return Err(Stop);
+                    self.report.add(self.place(&span), "a second YAML document starts here", help);
+                    return Err(Stop::Reported);
                 }
                 Event::Scalar(text, style, anchor, tag) => {
                     let node = self.scalar(&text, style, tag.as_deref(), &span);
@@ -172,13 +141,14 @@ impl Builder<'_, '_> {
     }
 
     fn syntax_error(&mut self, error: &ScanError) -> Stop {
-        let column = u32::try_from(error.marker().col()).unwrap_or(u32::MAX - 1) + 1;
-        let line = u32::try_from(error.marker().line()).unwrap_or(u32::MAX).max(1);
+        if self.blanks.is_none() && layout::is_outdented(error) {
+            return Stop::Outdented;
+        }
         let info = error.info();
-        let place = Place { line, column, width: 1 };
+        let place = Place { width: 1, ..self.place(&Span::empty(*error.marker())) };
         if info.contains("recursion limit") {
             self.report.add(place, too_deep(), "flatten the structure");
-            return Stop;
+            return Stop::Reported;
         }
         let help = if info.contains("tab") {
             "indent with spaces; YAML does not allow tabs"
@@ -191,11 +161,11 @@ impl Builder<'_, '_> {
         };
         let help = format!("{help}; what stands below is looked at after that");
         self.report.add(place, format!("not valid YAML: {info}"), help);
-        Stop
+        Stop::Reported
     }
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: &Span) -> Node {
-        let place = place(span);
+        let place = self.place(span);
         let resolved = match tag {
             Some(tag) if tag.is_yaml_core_schema() => resolve_tagged(&tag.suffix, text),
             Some(tag) => Err(unknown_tag(&tag.to_string())),
@@ -207,20 +177,46 @@ impl Builder<'_, '_> {
             self.report.add(place, "this text has the character U+0000", help);
         }
         let scalar = resolved.unwrap_or_else(|(message, help)| {
+            if self.is_in_tags() {
+                return Scalar::Text { text: text.to_owned(), plain: true };
+            }
             self.report.add(place, message, help);
             Scalar::Null
         });
-        Node { place, kind: Kind::Scalar(scalar) }
+        let text_to_wandb = (tag.is_none() && is_text_to_wandb(&scalar, text)).then(|| text.into());
+        Node { place, kind: Kind::Scalar(scalar), text_to_wandb }
+    }
+
+    /// Whether the next value is one of `spotsweep: {tags: …}`: it is what is written, whatever that looks like.
+    fn is_in_tags(&self) -> bool {
+        let is_at = |depth: usize, name: &str| match self.stack.get(depth) {
+            Some(Frame { open: Open::Mapping { key: Some(Key::Named(key, _)), .. }, .. }) => key == name,
+            Some(_) | None => false,
+        };
+        is_at(0, "spotsweep") && is_at(1, "tags")
     }
 
     fn alias(&mut self, anchor: usize, span: &Span) -> Result<(), Stop> {
         let Some(node) = self.anchors.get(&anchor).cloned() else {
             let help = "an anchor can be used after its value is complete; write the value out";
-            self.report.add(place(span), "this alias stands inside the value that it refers to", help);
-            return Err(Stop);
+            self.report.add(self.place(span), "this alias stands inside the value that it refers to", help);
+            return Err(Stop::Reported);
         };
-        self.copied(&node, place(span))?;
+        self.copied(&node, self.place(span))?;
         self.finish(node, 0)
+    }
+
+    /// Where `span` is in the file, without the blanks that its line has got.
+    fn place(&self, span: &Span) -> Place {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX - 1);
+        let width = if span.start.line() == span.end.line() {
+            count(span.end.col().saturating_sub(span.start.col()))
+        } else {
+            u32::MAX
+        };
+        let line = count(span.start.line()).max(1);
+        let added = self.blanks.and_then(|blanks| blanks.get(&line)).copied().unwrap_or(0);
+        Place { line, column: count(span.start.col()).saturating_sub(added) + 1, width: width.max(1) }
     }
 
     /// Counts what a copy adds beyond the node itself.
@@ -234,13 +230,13 @@ impl Builder<'_, '_> {
                 MAX_ALIAS_BYTES >> 20
             );
             self.report.add(place, message, "write the values out, or sweep over them with `parameters`");
-            return Err(Stop);
+            return Err(Stop::Reported);
         }
         Ok(())
     }
 
     fn open(&mut self, span: &Span, anchor: usize, tag: Option<&Tag>, own: &str, open: Open) -> Result<(), Stop> {
-        let place = place(span);
+        let place = self.place(span);
         if let Some(tag) = tag
             && !(tag.is_yaml_core_schema() && tag.suffix == own)
         {
@@ -249,7 +245,7 @@ impl Builder<'_, '_> {
         }
         if self.stack.len() >= MAX_DEPTH {
             self.report.add(place, too_deep(), "flatten the structure");
-            return Err(Stop);
+            return Err(Stop::Reported);
         }
         self.stack.push(Frame { place, anchor, open });
         Ok(())
@@ -258,7 +254,7 @@ impl Builder<'_, '_> {
     fn close(&mut self, span: &Span) -> Result<(), Stop> {
         let Some(frame) = self.stack.pop() else { return Ok(()) };
         let mut place = frame.place;
-        let end = self::place(span);
+        let end = self.place(span);
         if end.line == place.line {
             place.width = (end.column + end.width).saturating_sub(place.column).max(1);
         }
@@ -266,7 +262,7 @@ impl Builder<'_, '_> {
             Open::List(nodes) => Kind::List(nodes),
             Open::Mapping { entries, merged, .. } => Kind::Mapping(self.merge(entries, merged)),
         };
-        self.finish(Node { place, kind }, frame.anchor)
+        self.finish(Node { place, kind, text_to_wandb: None }, frame.anchor)
     }
 
     /// Own keys win over merged ones, earlier merges over later ones (<https://yaml.org/type/merge.html>).
@@ -302,7 +298,7 @@ impl Builder<'_, '_> {
                 message,
                 "describe the trials with `method` and `parameters` instead of listing them",
             );
-            return Err(Stop);
+            return Err(Stop::Reported);
         }
         if anchor != 0 {
             self.copied(&node, node.place)?;
@@ -328,7 +324,13 @@ impl Builder<'_, '_> {
 fn key(node: &Node, lines: &mut HashMap<String, u32>, report: &mut Report<'_>) -> Key {
     let name = match &node.kind {
         Kind::Scalar(Scalar::Text { text, plain: true }) if text == "<<" => return Key::Merge,
-        Kind::Scalar(Scalar::Text { text, .. }) => text.clone(),
+        Kind::Scalar(Scalar::Text { text, .. }) => {
+            if let Some(value) = node.wandb_bool() {
+                let message = format!("the key `{text}` is a text here, and `{value}` to W&B");
+                report.warn(node.place, message, "put it in quotes");
+            }
+            text.clone()
+        }
         Kind::Scalar(Scalar::Bool(_) | Scalar::Number(_)) => report.written(node.place),
         Kind::Scalar(Scalar::Null) | Kind::List(_) | Kind::Mapping(_) => {
             report.add(
@@ -350,27 +352,4 @@ fn key(node: &Node, lines: &mut HashMap<String, u32>, report: &mut Report<'_>) -
 
 fn too_deep() -> String {
     format!("lists and mappings are nested deeper than {MAX_DEPTH} levels, the most a sweep file may have")
-}
-
-/// Nodes and bytes of text in a subtree.
-fn weight(node: &Node) -> (usize, usize) {
-    let sum = |(nodes, bytes), (more_nodes, more_bytes)| (nodes + more_nodes, bytes + more_bytes);
-    match &node.kind {
-        Kind::Scalar(Scalar::Text { text, .. }) => (1, text.len()),
-        Kind::Scalar(Scalar::Null | Scalar::Bool(_) | Scalar::Number(_)) => (1, 0),
-        Kind::List(nodes) => nodes.iter().map(weight).fold((1, 0), sum),
-        Kind::Mapping(entries) => {
-            entries.iter().map(|entry| sum(weight(&entry.value), (0, entry.key.len()))).fold((1, 0), sum)
-        }
-    }
-}
-
-fn place(span: &Span) -> Place {
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX - 1);
-    let width = if span.start.line() == span.end.line() {
-        count(span.end.col().saturating_sub(span.start.col()))
-    } else {
-        u32::MAX
-    };
-    Place { line: count(span.start.line()).max(1), column: count(span.start.col()) + 1, width: width.max(1) }
 }

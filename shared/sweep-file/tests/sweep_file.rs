@@ -1,4 +1,5 @@
-//! Sweep files as data: each `tests/sweeps/good/*.yaml` with its trials beside it, each `bad/*.yaml` with its problems.
+//! Sweep files as data: each `tests/sweeps/good/*.yaml` with its trials beside it, and its warnings if it has any. Each
+//! `bad/*.yaml` with its problems.
 //!
 //! `UPDATE_EXPECTED=1 cargo test --workspace --test sweep_file` writes what stands beside them; read the difference.
 
@@ -8,7 +9,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use spotsweep_sweep_file::{MAX_FILE_BYTES, MAX_TRIALS, Problem, parse};
+use spotsweep_protocol::command_line::expand;
+use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, MAX_TRIALS, Problem, SweepFile, parse, parse_with};
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweeps").join(folder);
@@ -42,9 +44,51 @@ fn good_files_have_their_trials_and_settings() {
         for trial in file.trials() {
             writeln!(actual, "{}", serde_json::to_string(&trial).unwrap()).unwrap();
         }
+        if let Some(arguments) = first_command(&file) {
+            writeln!(actual, "{arguments}").unwrap();
+        }
         assert_eq!(file.trials().count() as u64, file.trial_count(), "{}", path.display());
         check(&path, "trials", &actual);
+        let warnings: String = file.warnings.iter().map(|warning| format!("{warning}\n\n")).collect();
+        if warnings.is_empty() {
+            assert!(!path.with_extension("warnings").exists(), "{} has no warnings", path.display());
+        } else {
+            check(&path, "warnings", &warnings);
+        }
     }
+}
+
+/// What the first trial runs, as JSON. Every variable has a value.
+fn first_command(file: &SweepFile) -> Option<String> {
+    let (template, parameters) = (file.settings.command.as_ref()?, file.trials().next()?);
+    let command = expand(template, &parameters, &|name| Some(format!("<{name}>")), "<parameters.json>").unwrap();
+    Some(serde_json::to_string(&command).unwrap())
+}
+
+#[test]
+fn a_random_search_without_a_number_has_the_deployments() {
+    let text = b"method: random\nparameters: {lr: {min: 0.0, max: 1.0}}\n";
+    let file = |trials| parse_with("f", "v", text, &Defaults { trials }).unwrap();
+    assert_eq!(parse("f", "v", text).unwrap().trial_count(), 30);
+    for (trials, expected) in [(7, 7), (0, 1), (u64::MAX, MAX_TRIALS)] {
+        let file = file(trials);
+        assert_eq!(file.trial_count(), expected);
+        assert!(file.warnings[0].to_string().contains(&format!("{expected} trials, the deployment's default")));
+    }
+    assert!(file(7).trials().zip(file(9).trials()).all(|(short, long)| short == long));
+    let capped = b"method: random\nrun_cap: 3\nparameters: {lr: {min: 0.0, max: 1.0}}\n";
+    let capped = parse_with("f", "v", capped, &Defaults { trials: 7 }).unwrap();
+    assert_eq!((capped.trial_count(), capped.warnings.len()), (3, 0));
+}
+
+/// They are stored with the plan, so there are few of them however long the file is.
+#[test]
+fn warnings_are_counted_beyond_the_first_twenty() {
+    let file = parse("f", "v", "- {x: yes}\n".repeat(100).as_bytes()).unwrap();
+    assert_eq!(file.warnings.len(), 21);
+    assert_eq!(file.warnings[20].0.message, "80 more warnings are not shown");
+    let json = serde_json::to_string(&file.warnings[0]).unwrap();
+    assert!(json.starts_with(r#"{"file":"f","line":1,"column":7,"#), "{json}");
 }
 
 fn render(problems: &[Problem]) -> String {

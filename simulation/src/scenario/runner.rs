@@ -129,6 +129,7 @@ fn sweep(origin: Origin, now: Timestamp) -> Result<Sweep, String> {
         metric: None,
         budget: None,
         topic: None,
+        warnings: Box::default(),
         parts: vec![Part { trials: 1, job: Some(JOB.into()), ended: None }],
     });
     Ok(sweep)

@@ -153,6 +153,7 @@ fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Proble
         metric: file.metric.as_ref().map(ranking),
         budget: settings.budget,
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
+        warnings: file.warnings.clone().into(),
         parts: Plan::cut(trials),
     };
     if problems.is_empty() { Ok(Prepared { file: Arc::new(file), plan }) } else { Err(problems) }

@@ -23,6 +23,7 @@ pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
         "job_definition": plan.definition,
         "queue": plan.queue,
         "workspace": plan.workspace.as_ref().map(workspace),
+        "warnings": plan.warnings,
         "jobs": (0..).zip(&plan.parts).map(job).collect::<Vec<_>>(),
         "results": format!("s3://{}/{}", upload.bucket, sweep.results_prefix()),
     })

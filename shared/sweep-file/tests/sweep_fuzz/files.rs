@@ -9,7 +9,7 @@ use super::MAX_BYTES;
 
 /// Pieces that sweep files are made of, and some that they are not.
 #[rustfmt::skip]
-const PIECES: [&str; 88] = [
+const PIECES: [&str; 98] = [
     "method: ", "grid", "random", "bayes", "parameters:", "run_cap: ", "metric: ", "spotsweep:", "trials:",
     "values: ", "value: ", "min: ", "max: ", "q: ", "mu: ", "sigma: ", "a: ", "b: ", "distribution: ", "uniform",
     "q_uniform", "normal", "log_normal", "beta", "q_beta", "int_uniform", "log_uniform_values", "categorical",
@@ -18,6 +18,7 @@ const PIECES: [&str; 88] = [
     "code: ", "lr", "units", "\n", "\n  ", "\n    ", "\n- ", "- ", ": ", ", ", "[", "]", "{", "}",
     "\"", "'", "|", ">", "&a ", "*a", "<<: ", "!!str ", "!x ", "? ", "# ", "---\n", "...\n", "%YAML", "1", "0", "-1",
     "0.1", "1e-4", "1e308", ".inf", "true", "~", "9223372036854775807", "\t", "\r\n", "é", "\u{feff}", "\0", "이",
+    "1_000", "010", "1:30", "yes", "log_uniform", "${lr}", "${args_append_hydra}", "\n]", "\n}", "comment: ",
 ];
 
 fn piece() -> BoxedStrategy<Vec<u8>> {

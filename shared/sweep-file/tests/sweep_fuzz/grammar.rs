@@ -5,7 +5,7 @@ use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
 
 /// Few names, so that conditions, exclusions and duplicates meet.
-const NAMES: [&str; 6] = ["lr", "units", "optimizer", "group", "Ω", "a.b"];
+const NAMES: [&str; 8] = ["lr", "units", "optimizer", "group", "Ω", "a.b", "++lr", "a=b"];
 
 type Json = BoxedStrategy<Value>;
 
@@ -109,8 +109,17 @@ fn with(key: &'static str, value: Json, to: Json) -> Json {
 fn parameter() -> Json {
     let limits = (-20_i64..20, 1_i64..40).prop_map(|(min, more)| json!({"min": min, "max": min + more}));
     let real = (0.001..1.0, 0.001..100.0).prop_map(|(min, more): (f64, f64)| json!({"min": min, "max": min + more}));
-    let curves = &["uniform", "q_uniform", "log_uniform_values", "q_log_uniform_values", "inv_log_uniform_values"];
-    let bells = &["normal", "q_normal", "log_normal", "q_log_normal", "beta", "q_beta", "log_uniform", "unifrm"];
+    let curves = &[
+        "uniform",
+        "q_uniform",
+        "log_uniform_values",
+        "q_log_uniform_values",
+        "inv_log_uniform_values",
+        "log_uniform",
+        "inv_log_uniform",
+        "q_log_uniform",
+    ];
+    let bells = &["normal", "q_normal", "log_normal", "q_log_normal", "beta", "q_beta", "unifrm"];
     let shape = some_of(vec![("mu", number()), ("sigma", number()), ("q", number()), ("a", number()), ("b", number())]);
     let weights = prop::collection::vec(scalar(), 2..5).prop_map(|values| {
         let share = 1.0 / values.len() as f64;

@@ -1,0 +1,98 @@
+//! The parts of a parsed sweep file, each with the place where it was written.
+
+use serde_json::{Map, Value};
+
+use super::problem::{Place, Report};
+use super::scalar::{Scalar, wandb_bool};
+
+/// Part of the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) place: Place,
+    pub(crate) kind: Kind,
+    /// Of a number, the text that PyYAML reads in its place: `1e-3`. W&B sends a parameter's value on without quotes, so
+    /// that it becomes a number again, and gives the text to a command.
+    pub(crate) text_to_wandb: Option<Box<str>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Scalar(Scalar),
+    List(Vec<Node>),
+    Mapping(Vec<Entry>),
+}
+
+/// One `key: value`.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_place: Place,
+    pub(crate) value: Node,
+}
+
+impl Node {
+    /// How messages call this node.
+    pub(crate) fn describe(&self) -> String {
+        match &self.kind {
+            Kind::Scalar(Scalar::Null) => "nothing".to_owned(),
+            Kind::Scalar(Scalar::Bool(value)) => format!("the boolean {value}"),
+            Kind::Scalar(Scalar::Number(number)) => format!("the number {number}"),
+            Kind::Scalar(Scalar::Text { text, .. }) if text.chars().count() <= 40 => format!("the text `{text}`"),
+            Kind::Scalar(Scalar::Text { .. }) => "a long text".to_owned(),
+            Kind::List(_) => "a list".to_owned(),
+            Kind::Mapping(_) => "a mapping".to_owned(),
+        }
+    }
+
+    /// The boolean that W&B and this crate read in a value's place, where YAML 1.2 reads a text: `yes`.
+    pub(crate) fn wandb_bool(&self) -> Option<bool> {
+        match &self.kind {
+            Kind::Scalar(Scalar::Text { text, plain: true }) => wandb_bool(text),
+            Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => None,
+        }
+    }
+
+    /// The node as a parameter's value.
+    pub(crate) fn to_json(&self) -> Value {
+        match &self.kind {
+            Kind::Scalar(_) if self.wandb_bool().is_some() => self.wandb_bool().map_or(Value::Null, Value::Bool),
+            Kind::Scalar(Scalar::Null) => Value::Null,
+            Kind::Scalar(Scalar::Bool(value)) => Value::Bool(*value),
+            Kind::Scalar(Scalar::Number(number)) => Value::Number(number.clone()),
+            Kind::Scalar(Scalar::Text { text, .. }) => Value::String(text.clone()),
+            Kind::List(nodes) => Value::Array(nodes.iter().map(Self::to_json).collect()),
+            Kind::Mapping(entries) => Value::Object(to_json_map(entries)),
+        }
+    }
+}
+
+pub(crate) fn to_json_map(entries: &[Entry]) -> Map<String, Value> {
+    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
+}
+
+/// Nodes and bytes of text in a subtree.
+pub(crate) fn weight(node: &Node) -> (usize, usize) {
+    let sum = |(nodes, bytes), (more_nodes, more_bytes)| (nodes + more_nodes, bytes + more_bytes);
+    match &node.kind {
+        Kind::Scalar(Scalar::Text { text, .. }) => (1, text.len()),
+        Kind::Scalar(Scalar::Null | Scalar::Bool(_) | Scalar::Number(_)) => (1, 0),
+        Kind::List(nodes) => nodes.iter().map(weight).fold((1, 0), sum),
+        Kind::Mapping(entries) => {
+            entries.iter().map(|entry| sum(weight(&entry.value), (0, entry.key.len()))).fold((1, 0), sum)
+        }
+    }
+}
+
+/// Warns about words in a parameter's value that are booleans to W&B and texts in YAML 1.2.
+pub(crate) fn warn_about_value(node: &Node, report: &mut Report<'_>) {
+    match &node.kind {
+        Kind::Scalar(scalar) => {
+            if let (Some(value), Scalar::Text { text, .. }) = (node.wandb_bool(), scalar) {
+                let message = format!("`{text}` is the boolean {value}, as it is to W&B");
+                report.warn(node.place, message, format!("write {value}, or put it in quotes for the text"));
+            }
+        }
+        Kind::List(nodes) => nodes.iter().for_each(|node| warn_about_value(node, report)),
+        Kind::Mapping(entries) => entries.iter().for_each(|entry| warn_about_value(&entry.value, report)),
+    }
+}
