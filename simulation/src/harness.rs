@@ -10,6 +10,7 @@ use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_control_plane::sweep::notification::{Notification, SOURCE};
+use spotsweep_sweep_file::Defaults;
 use spotsweep_world::{AttemptKey, Effect, Settings as WorldSettings, Timings, World};
 
 use crate::calls::Calls;
@@ -99,6 +100,7 @@ impl Harness {
             job_definition: Some("train".into()),
             claim_function: "trial-claim".into(),
             trial_role: "trial".into(),
+            defaults: Defaults::default(),
             workspace_gib: account.workspace_gib,
             initialization_rate: None,
             poll: account.poll,

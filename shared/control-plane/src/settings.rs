@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spotsweep_sweep_file::initialization_rate;
+use spotsweep_sweep_file::{Defaults, initialization_rate};
 
 /// A deployment's names and times.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Settings {
     /// How long one invocation may hold a record's pending command before another takes over.
     /// Longer than any function's timeout, and than ListJobs takes to show a new job.
     pub lease: Duration,
+    /// What a sweep file does not say.
+    pub defaults: Defaults,
     /// GiB of a trial's volume, where the file does not say; 0 gives volumes only to sweeps that ask for one.
     pub workspace_gib: u32,
     /// MiB/s at which a volume loads its snapshot, where the file does not say; absent for EC2's own rate.
@@ -45,7 +47,7 @@ pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15 * 60);
 
 impl Settings {
     /// Reads `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
-    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_INITIALIZATION_RATE`, `SPOTSWEEP_POLL_MS`,
+    /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_DEFAULT_TRIALS`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_INITIALIZATION_RATE`, `SPOTSWEEP_POLL_MS`,
     /// `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
     ///
     /// # Errors
@@ -64,12 +66,14 @@ impl Settings {
             |name: &str, otherwise: Duration| number(name, "seconds", otherwise.as_secs()).map(Duration::from_secs);
         let poll_ms = u64::try_from(POLL.as_millis()).unwrap_or(u64::MAX);
         let rate = number("SPOTSWEEP_INITIALIZATION_RATE", "MiB/s", 0)?;
+        let trials = number("SPOTSWEEP_DEFAULT_TRIALS", "trials", Defaults::default().trials)?;
         let gib = number("SPOTSWEEP_WORKSPACE_GIB", "GiB", u64::from(WORKSPACE_GIB))?;
         Ok(Self {
             queue: text("SPOTSWEEP_QUEUE"),
             job_definition: text("SPOTSWEEP_JOB_DEFINITION"),
             claim_function: wanted("SPOTSWEEP_CLAIM_FUNCTION")?,
             trial_role: wanted("SPOTSWEEP_TRIAL_ROLE")?,
+            defaults: Defaults { trials },
             workspace_gib: u32::try_from(gib).map_err(|_| format!("SPOTSWEEP_WORKSPACE_GIB is {gib}, too large"))?,
             initialization_rate: initialization_rate(rate).ok_or_else(|| {
                 format!("SPOTSWEEP_INITIALIZATION_RATE is {rate}; set it to 0 or to 100 to 300 MiB/s")

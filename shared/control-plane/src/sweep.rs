@@ -38,6 +38,7 @@ use crate::workspace::WorkspacePlan;
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use spotsweep_protocol::stop::StopReason;
+pub use spotsweep_sweep_file::Over;
 use spotsweep_sweep_file::{Budget, SweepFile, Warning};
 
 /// One dropped file.
@@ -199,17 +200,6 @@ pub struct Ranking {
     /// Which of a trial's values counts.
     #[serde(default)]
     pub over: Over,
-}
-
-/// Which of the values that a trial reports counts as its result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Over {
-    /// The newest: the one that the collected model has.
-    #[default]
-    Last,
-    /// The best of all, for trials that keep their best checkpoint.
-    Best,
 }
 
 impl Plan {

@@ -9,7 +9,7 @@ use super::problem::{Place, Problem, Report, near_miss, nearest};
 use super::scalar::Scalar;
 use super::template::{self, Context, Role};
 use super::tree::{self, Entry, Kind, Node, Parsed};
-use super::{Defaults, Goal, MetricGoal, Settings, SweepFile, settings};
+use super::{Defaults, Goal, MetricGoal, Over, Settings, SweepFile, settings};
 
 /// Top-level keys of a plain list that is wrapped in a mapping.
 pub(crate) const LIST_KEYS: [&str; 7] = ["trials", "metric", "spotsweep", "program", "command", "name", "description"];
@@ -192,7 +192,7 @@ fn places(fields: Fields<'_>, own: Option<Fields<'_>>, root: Place, report: &Rep
 }
 
 fn metric(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
-    let keys = ["name", "goal", "target", "impute", "impute_while_running"];
+    let keys = ["name", "goal", "over", "target", "impute", "impute_while_running"];
     let fields = Fields::known(node, "`metric`", &keys, report)?;
     if let Some(entry) = fields.entry("target") {
         let help = "delete it; every trial then runs to its end";
@@ -218,5 +218,15 @@ fn metric(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
             return None;
         }
     };
-    Some(MetricGoal { name: fields.text("name", report)?.to_owned(), goal })
+    let over = match fields.text("over", report) {
+        None | Some("last") => Over::Last,
+        Some("best") => Over::Best,
+        Some(other) => {
+            let place = fields.get("over").map_or(node.place, |node| node.place);
+            let help = "write last (the newest value of each trial) or best (its best value)";
+            report.add(place, format!("`over` is neither last nor best: {other}"), help);
+            return None;
+        }
+    };
+    Some(MetricGoal { name: fields.text("name", report)?.to_owned(), goal, over })
 }

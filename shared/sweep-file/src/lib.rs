@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 mod choice;
@@ -75,6 +76,19 @@ pub struct MetricGoal {
     pub name: String,
     /// Which way is better.
     pub goal: Goal,
+    /// Which of a trial's values counts.
+    pub over: Over,
+}
+
+/// Which of the values that a trial reports counts as its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Over {
+    /// The newest, as W&B's summary has it: the one that the collected model has.
+    #[default]
+    Last,
+    /// The best of all, for trials that keep their best checkpoint.
+    Best,
 }
 
 /// Which way a metric is better.

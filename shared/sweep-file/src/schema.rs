@@ -114,6 +114,7 @@ fn top_level(key: &str) -> Option<Value> {
             "properties": {
                 "name": {"type": "string", "description": "Name as the training code reports it."},
                 "goal": {"enum": ["minimize", "maximize"], "default": "minimize"},
+                "over": {"enum": ["last", "best"], "default": "last", "description": "Which of a trial's values counts."},
                 "impute": {"type": "string"},
                 "impute_while_running": {"type": "string"},
             },

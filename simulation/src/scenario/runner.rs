@@ -10,6 +10,7 @@ use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
 use spotsweep_control_plane::workspace::{Call, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_sweep_file::Defaults;
 
 use super::words::{self, JOB};
 
@@ -39,6 +40,7 @@ impl ScenarioRunner {
             job_definition: None,
             claim_function: "trial-claim".into(),
             trial_role: "trial".into(),
+            defaults: Defaults::default(),
             workspace_gib: 20,
             initialization_rate: None,
             poll: POLL,

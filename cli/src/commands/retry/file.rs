@@ -13,12 +13,12 @@ pub(super) fn text(original: &SweepFile, trials: &[TrialLine], comment: &str) ->
     if let Some(name) = &original.name {
         text.push_str(&format!("name: {}\n", json!(name)));
     }
-    if let Some(MetricGoal { name, goal }) = &original.metric {
+    if let Some(MetricGoal { name, goal, over }) = &original.metric {
         let goal = match goal {
             Goal::Minimize => "minimize",
             Goal::Maximize => "maximize",
         };
-        text.push_str(&format!("metric: {}\n", json!({ "name": name, "goal": goal })));
+        text.push_str(&format!("metric: {}\n", json!({ "name": name, "goal": goal, "over": over })));
     }
     let settings = settings(&original.settings);
     if !settings.is_empty() {

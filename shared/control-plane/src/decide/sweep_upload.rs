@@ -19,7 +19,7 @@ use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::target::Target;
 use crate::sweep::upload::Upload;
-use crate::sweep::{Over, Plan, Prepared, Ranking, Stage, Sweep};
+use crate::sweep::{Plan, Prepared, Ranking, Stage, Sweep};
 use crate::workspace::{Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::Run;
@@ -110,8 +110,8 @@ pub fn too_large(upload: &Upload, size: u64) -> Problem {
 pub(super) fn read(view: &View, bytes: &[u8], context: Context<'_>) -> Decision {
     reading(view, |sweep| {
         let upload = &sweep.upload;
-        let prepared =
-            sweep_file::parse(&upload.key, &upload.fingerprint, bytes).and_then(|file| prepare(file, context));
+        let prepared = sweep_file::parse_with(&upload.key, &upload.fingerprint, bytes, &context.settings.defaults)
+            .and_then(|file| prepare(file, context));
         match prepared {
             Ok(prepared) => Decision::advance(format!("{} trials, checking where they run", prepared.plan.trials))
                 .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared }),
@@ -183,7 +183,7 @@ fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<Workspa
 }
 
 fn ranking(metric: &sweep_file::MetricGoal) -> Ranking {
-    Ranking { name: metric.name.clone(), maximize: metric.goal == Goal::Maximize, over: Over::default() }
+    Ranking { name: metric.name.clone(), maximize: metric.goal == Goal::Maximize, over: metric.over }
 }
 
 /// The file's wishes in Batch's words: `resourceRequirements`, memory in MiB.
