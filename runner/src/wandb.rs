@@ -74,23 +74,14 @@ fn escaped(c: char) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
+    /// `tests/wandb` gives the same file to wandb.
     #[test]
-    fn values_are_what_pyyaml_reads() {
-        let parameters = json!({
-            "lr": 1e-7, "big": 1e20, "x": -2.5e-300, "n": 3, "flag": true, "none": null, "text": "1e-3: {a} #\u{85}\u{7f}é",
-            "list": [1, 0.5, "b"], "model": {"depth": 2, "a b": "yes"},
-        });
-        let expected = concat!(
-            "wandb_version: 1\n\n\"lr\": {value: 1.0e-7}\n\"big\": {value: 1.0e+20}\n\"x\": {value: -2.5e-300}\n",
-            "\"n\": {value: 3}\n\"flag\": {value: true}\n\"none\": {value: null}\n",
-            "\"text\": {value: \"1e-3: {a} #\\U00000085\\U0000007fé\"}\n\"list\": {value: [1, 0.5, \"b\"]}\n",
-            "\"model\": {value: {\"depth\": 2, \"a b\": \"yes\"}}\n",
-        );
-        assert_eq!(parameters_file(parameters.as_object().unwrap()), expected);
+    fn the_file_is_the_one_that_wandb_reads() {
+        let parameters = include_str!("../../tests/wandb/parameters.json");
+        let parameters: Map<String, Value> = serde_json::from_str(parameters).unwrap();
+        assert_eq!(parameters_file(&parameters), include_str!("../../tests/wandb/parameters.yaml"));
     }
 
     #[test]

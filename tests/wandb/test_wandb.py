@@ -19,6 +19,7 @@ from unittest import mock
 import yaml
 from wandb import wandb_agent
 from wandb.sdk.launch.sweeps import utils
+from wandb.sdk.lib import config_util
 
 CASES = pathlib.Path(__file__).with_name("cases.json")
 JSON_FILE = "<parameters.json>"
@@ -88,6 +89,11 @@ class Wandb(unittest.TestCase):
             with self.subTest(case["written"]):
                 found = reading(case["written"])
                 self.assertEqual((type(found), found), (type(case["wandb"]), case["wandb"]))
+
+    def test_wandbs_config_reads_the_parameters_of_the_runner(self):
+        """`runner/src/wandb.rs` writes the file."""
+        found = config_util.dict_from_config_file(str(CASES.with_name("parameters.yaml")))
+        self.assertEqual(repr(found), repr(json.loads(CASES.with_name("parameters.json").read_text())))
 
 
 if __name__ == "__main__":
