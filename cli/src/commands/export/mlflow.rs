@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::results::ranking::{ranked, ranked_value};
+use spotsweep_control_plane::results::ranking::{has_rank, ranked};
 use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 use tokio::task::JoinSet;
@@ -70,8 +70,8 @@ async fn fill(
 ) -> Result<(), Failure> {
     let cannot_write = || format!("cannot write {}", folder.display());
     put(&folder.join("meta.yaml"), &yaml(&experiment_meta(records.sweep))).context(cannot_write)?;
-    let has_rank = |trial: &Trial| records.by.as_ref().is_some_and(|by| ranked_value(by, trial).is_some());
-    let order = ranked(records.by.as_ref(), records.trials).into_iter().filter(|trial| has_rank(trial));
+    let by = records.by.as_ref();
+    let order = ranked(by, records.trials).into_iter().filter(|trial| has_rank(by, trial));
     let ranks: BTreeMap<u32, usize> = (1..).zip(order).map(|(rank, trial)| (trial.index, rank)).collect();
     for each in records.each() {
         let (index, parameters, trial) = each?;

@@ -279,7 +279,7 @@ mod tests {
             assert!(cause.contains(wanted), "{reason} {log}: {cause}");
             assert!(diagnosis.advice.is_some_and(|advice| !advice.is_empty()), "{cause} without a next step");
         }
-        assert_eq!(diagnose(&failed(None, ""), vec![]), Diagnosis::default(), "nothing told, nothing said");
+        assert_eq!(diagnose(&failed(None, ""), vec![]), Diagnosis::default(), "no end, no cause");
 
         let mut trial = failed(Some(1), usual);
         assert_eq!(why(&trial), "exit code 1");

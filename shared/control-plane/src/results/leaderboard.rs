@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::results::cost::Cost;
 use crate::results::diagnosis::Diagnosis;
-use crate::results::ranking::{best, ranked, ranked_value, ranking};
+use crate::results::ranking::{best, has_rank, ranked, ranking};
 use crate::sweep::spent::Spent;
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{JobStatus, Trial};
@@ -39,8 +39,7 @@ pub fn leaderboard_csv(
     header.extend(["attempts", "run_seconds", "usd", "reason"].map(str::to_owned));
     table.write_record(&header)?;
     for (rank, trial) in (1..).zip(ranked(by.as_ref(), trials)) {
-        let has_rank = by.as_ref().is_some_and(|by| ranked_value(by, trial).is_some());
-        let rank = if has_rank { i32::to_string(&rank) } else { String::new() };
+        let rank = if has_rank(by.as_ref(), trial) { i32::to_string(&rank) } else { String::new() };
         let line = lines.get(trial.index as usize).and_then(Option::as_ref);
         let mut row = vec![rank, trial.index.to_string(), format!("{:?}", trial.status).to_lowercase()];
         row.extend(

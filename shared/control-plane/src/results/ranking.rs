@@ -4,6 +4,8 @@
 //! Only a trial that succeeded with a finite value of the metric has a rank and can be the best. A trial whose newest
 //! value is NaN or infinite has diverged, whatever it had before.
 
+use std::cmp::Ordering;
+
 use crate::sweep::{Over, Plan, Ranking};
 use crate::trial::{JobStatus, Trial};
 
@@ -56,9 +58,14 @@ pub fn ranked_value(by: &Ranking, trial: &Trial) -> Option<f64> {
     }
 }
 
+/// Whether the trial has a rank.
+pub fn has_rank(by: Option<&Ranking>, trial: &Trial) -> bool {
+    by.is_some_and(|by| ranked_value(by, trial).is_some())
+}
+
 /// The best trial and its value.
 pub fn best<'a>(by: &Ranking, trials: &'a [Trial]) -> Option<(&'a Trial, f64)> {
-    let first = ranked(Some(by), trials).into_iter().next()?;
+    let first = trials.iter().min_by(|left, right| order(Some(by), left, right))?;
     Some((first, ranked_value(by, first)?))
 }
 
@@ -66,11 +73,13 @@ pub fn best<'a>(by: &Ranking, trials: &'a [Trial]) -> Option<(&'a Trial, f64)> {
 /// and at last those without it. Equal ones by index.
 pub fn ranked<'a>(by: Option<&Ranking>, trials: &'a [Trial]) -> Vec<&'a Trial> {
     let mut ranked: Vec<&Trial> = trials.iter().collect();
-    ranked.sort_by(|left, right| {
-        let ((group, value), (other_group, other_value)) = (place(by, left), place(by, right));
-        group.cmp(&other_group).then(value.total_cmp(&other_value)).then(left.index.cmp(&right.index))
-    });
+    ranked.sort_by(|left, right| order(by, left, right));
     ranked
+}
+
+fn order(by: Option<&Ranking>, left: &Trial, right: &Trial) -> Ordering {
+    let ((group, value), (other_group, other_value)) = (place(by, left), place(by, right));
+    group.cmp(&other_group).then(value.total_cmp(&other_value)).then(left.index.cmp(&right.index))
 }
 
 /// The group that a trial is in, and its value there, smaller ones first.

@@ -13,7 +13,7 @@ use super::{
     MAX_CHARTED_METRICS, MAX_COLUMNS, MAX_FAILURES, MAX_FILE_BYTES, MAX_POINTS, MAX_ROWS, MAX_SAMPLE, Sources,
 };
 use super::{attempts, cost, curves, failures};
-use crate::results::ranking::{Score, ranked, ranked_value, ranking, score};
+use crate::results::ranking::{Score, has_rank, ranked, ranked_value, ranking, score};
 use crate::sweep::{Plan, Ranking};
 use crate::trial::Trial;
 use spotsweep_protocol::claim::TrialLine;
@@ -145,7 +145,7 @@ fn totals(trials: &[Trial], now: Timestamp) -> Totals {
 }
 
 fn rank(by: Option<&Ranking>, place: usize, trial: &Trial) -> Option<usize> {
-    by.and_then(|by| ranked_value(by, trial)).map(|_| place)
+    has_rank(by, trial).then_some(place)
 }
 
 fn row(

@@ -71,7 +71,7 @@ const tickText = ({ value, text }, kind, width) => {
 };
 
 const axisShape = ({ kind, scale }, x, area, spacing) => {
-  // Beside the last axis, the metric's, there is space.
+  // There is space next to the last axis, the one of the metric.
   const width = kind === "metric" ? 90 : Math.min(90, spacing - LABEL_GAP_PX - 3);
   const ticks = scale.ticks.map((tick) => ({ ...tick, at: area.y(scale.place(tick.value)), size: LINE_HEIGHT_PX }));
   return svg(

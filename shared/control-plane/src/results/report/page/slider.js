@@ -38,7 +38,7 @@ const slider = (container, track, { id, name, text }, view, change) => {
       const from = alongOf(event);
       const part = partOfThumb(from, thumb);
       const isInside = from >= thumb[0] - 5 && from <= thumb[1] + 5;
-      // Beside the thumb: the window is moved there at once.
+      // A press next to the thumb moves the window there at once.
       const start = isInside ? shown : movedInterval(shown, valueOf(from) - (shown[0] + shown[1]) / 2, limits);
       if (!isInside) change(start);
       drag(container, event, (now) => {

@@ -18,11 +18,11 @@ document.body.append(tooltip);
 /** At a place of the window: to the right and below of it, or on the other side where there is no space. */
 const placeTooltip = (x, y) => {
   const { width, height } = tooltip.getBoundingClientRect();
-  const beside = (place, size, end) =>
+  const nextTo = (place, size, end) =>
     place + TOOLTIP_GAP_PX + size <= end ? place + TOOLTIP_GAP_PX : place - TOOLTIP_GAP_PX - size;
   const { clientWidth, clientHeight } = document.documentElement;
-  tooltip.style.left = `${clamp(beside(x, width, clientWidth), 4, Math.max(4, clientWidth - width - 4))}px`;
-  tooltip.style.top = `${clamp(beside(y, height, clientHeight), 4, Math.max(4, clientHeight - height - 4))}px`;
+  tooltip.style.left = `${clamp(nextTo(x, width, clientWidth), 4, Math.max(4, clientWidth - width - 4))}px`;
+  tooltip.style.top = `${clamp(nextTo(y, height, clientHeight), 4, Math.max(4, clientHeight - height - 4))}px`;
 };
 
 let onScroll;
