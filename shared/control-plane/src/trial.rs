@@ -13,6 +13,7 @@
 
 mod reason;
 mod retry;
+mod standing;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ pub use retry::{RetryOn, RetryRule, retry_rules};
 use spotsweep_protocol::claim::{Market, Metric, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::stop::StopReason;
+pub use standing::Standing;
 
 /// Most attempts that Batch makes of one job (fact 18).
 pub const JOB_ATTEMPTS: u32 = 10;
@@ -304,9 +306,9 @@ impl Trial {
         self.status.is_terminal()
     }
 
-    /// Whether no volume or snapshot is left of it.
+    /// Whether no volume or snapshot is left of it but what is kept on purpose.
     pub fn is_clean(&self) -> bool {
-        self.workspace.as_ref().is_none_or(Workspace::is_gone)
+        self.workspace.as_ref().is_none_or(Workspace::is_clean)
     }
 
     /// The attempts that have ended, oldest first. Their numbers have gaps where a round ended early.
@@ -345,7 +347,17 @@ impl Trial {
     pub fn notes(&self) -> Vec<String> {
         let of_workspace = self.workspace.iter().flat_map(|workspace| &workspace.notes).cloned();
         let left_out = self.end.iter().flat_map(|end| &end.outputs.left_out);
-        of_workspace.chain(left_out.map(|output| format!("output not collected: {output}"))).collect()
+        let left_out = left_out.map(|output| format!("output not collected: {output}"));
+        of_workspace.chain(left_out).chain(self.kept_note()).collect()
+    }
+
+    /// What is kept of it after its end.
+    pub fn kept_note(&self) -> Option<String> {
+        let kept = self.workspace.as_ref()?.kept()?;
+        Some(match kept.snapshot {
+            Some(snapshot) => format!("workspace kept until {} as {snapshot}", kept.until),
+            None => format!("workspace kept until {}, not saved in a snapshot yet", kept.until),
+        })
     }
 
     /// When the last attempt's container ended.

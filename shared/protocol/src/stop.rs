@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 const PREFIX: &str = "spotsweep: ";
 const BUDGET: &str = "budget reached: ";
 const CANCELLED: &str = "cancelled by ";
+const DISCARDED: &str = "cancelled, with its checkpoints, by ";
 const NEVER_STARTS: (&str, &str) = ("its container could not be started ", " times in a row");
 const WITHDRAWN: &str = "a later part of the sweep was refused";
 
@@ -47,6 +48,9 @@ pub enum StopReason {
     Cancelled {
         /// The user's name.
         by: String,
+        /// Whether nothing of the trial is to be kept.
+        #[serde(default)]
+        discard: bool,
     },
     /// The job's container does not start.
     NeverStarts {
@@ -87,7 +91,10 @@ impl StopReason {
             return Some(Self::Budget { reached: reached.to_owned() });
         }
         if let Some(by) = reason.strip_prefix(CANCELLED) {
-            return Some(Self::Cancelled { by: by.to_owned() });
+            return Some(Self::Cancelled { by: by.to_owned(), discard: false });
+        }
+        if let Some(by) = reason.strip_prefix(DISCARDED) {
+            return Some(Self::Cancelled { by: by.to_owned(), discard: true });
         }
         let (before, after) = NEVER_STARTS;
         if let Some(starts) = reason.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)) {
@@ -105,7 +112,7 @@ impl fmt::Display for StopReason {
             Self::NotClaimed { attempt } => write!(to, "attempt {attempt} does not have the trial"),
             Self::NotFound { what } => write!(to, "there is no {what}"),
             Self::Budget { reached } => write!(to, "{BUDGET}{reached}"),
-            Self::Cancelled { by } => write!(to, "{CANCELLED}{by}"),
+            Self::Cancelled { by, discard } => write!(to, "{}{by}", if *discard { DISCARDED } else { CANCELLED }),
             Self::NeverStarts { starts } => write!(to, "{}{starts}{}", NEVER_STARTS.0, NEVER_STARTS.1),
             Self::Workspace { cause } => write!(to, "EC2 refuses the workspace: {cause}"),
             Self::JobLost => to.write_str("AWS Batch does not know this job any more"),
@@ -127,7 +134,8 @@ mod tests {
     fn what_batch_is_given_is_read_back() {
         let given = [
             StopReason::Budget { reached: "10 USD: 10.02 USD so far".into() },
-            StopReason::Cancelled { by: "jo@host: again".into() },
+            StopReason::Cancelled { by: "jo@host: again".into(), discard: false },
+            StopReason::Cancelled { by: "jo".into(), discard: true },
             StopReason::NeverStarts { starts: 5 },
             StopReason::Withdrawn,
         ];

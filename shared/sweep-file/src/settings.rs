@@ -14,7 +14,7 @@ use super::tree::{Kind, Node};
 
 mod workspace;
 
-pub use workspace::{InitializationRate, Workspace, initialization_rate};
+pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_rate};
 
 use workspace::WorkspaceSchema;
 
