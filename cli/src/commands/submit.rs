@@ -19,7 +19,8 @@ Without --bucket the local stack is used where one is running.
 
 Examples:
   spotsweep submit sweep.yaml
-  spotsweep submit sweep.yaml --bucket my-sweeps")]
+  spotsweep submit sweep.yaml --bucket my-sweeps
+  spotsweep submit sweep.yaml --trials 20       20 trials, whatever `run_cap` says")]
 pub(crate) struct Submit {
     /// The sweep file
     #[arg(value_name = "FILE")]
@@ -27,6 +28,9 @@ pub(crate) struct Submit {
     /// The control plane's bucket
     #[arg(long, env = "SPOTSWEEP_BUCKET", value_name = "BUCKET")]
     pub(crate) bucket: Option<String>,
+    /// Number of trials of a random search, or the most of a grid, in place of the file's `run_cap`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) trials: Option<u64>,
     /// Print the plan as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -37,7 +41,13 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     if args.file == Path::new("-") {
         return Err(Failure::usage("submit takes a file: its name becomes the sweep's"));
     }
-    let shown = match sweep_file::read(&args.file, "")? {
+    let shown = match sweep_file::read_with(&args.file, "", args.trials)? {
+        Ok(file) if args.trials.is_some_and(|most| file.trial_count() > most) => {
+            let count = file.trial_count();
+            return Err(Failure::usage(format!(
+                "--trials limits a grid or a random search; the file lists its {count} trials: shorten the list"
+            )));
+        }
         Ok(file) => file.warnings,
         Err(problems) => {
             sweep_file::explain(&problems);
@@ -47,7 +57,8 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     sweep_file::warn(&shown);
     let target = target::bucket(args.bucket).await?;
     let answer = async {
-        let dropped = Dropped::put(spotsweep_aws::path_style_s3(&target.config), &target.name, &args.file).await?;
+        let dropped =
+            Dropped::put(spotsweep_aws::path_style_s3(&target.config), &target.name, &args.file, args.trials).await?;
         out::note(format_args!("uploaded to s3://{}, waiting for the plan …", target.name));
         dropped.answer().await
     };
@@ -89,7 +100,7 @@ mod tests {
         let text = b"method: random\nprogram: train.py\nparameters: {lr: {min: 0.1, max: 0.2}}\n";
         let shown = spotsweep_sweep_file::parse("a.yaml", "", text).unwrap().warnings;
         assert!(!shown.is_empty());
-        let defaults = spotsweep_sweep_file::Defaults { trials: 7 };
+        let defaults = spotsweep_sweep_file::Defaults { trials: 7, ..Default::default() };
         let planned = spotsweep_sweep_file::parse_with("sweeps/a.yaml", "v", text, &defaults).unwrap().warnings;
         assert!(further(&json!({ "warnings": shown }), &shown).is_empty());
         assert_eq!(further(&json!({ "warnings": planned }), &shown).len(), 1);
