@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
-use super::fields::Fields;
+use super::fields::{Fields, written};
 use super::parameters::{self, Method};
 use super::problem::{Place, Problem, Report, near_miss, nearest};
 use super::scalar::Scalar;
@@ -163,9 +163,6 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     let wandb_command = fields.get("command").and_then(|node| template::read(node, &context, role, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
     let metric = fields.get("metric").and_then(|node| metric(node, report));
-    for label in ["description", "project", "entity", "apiVersion", "kind"] {
-        fields.text(label, report);
-    }
     let sampling = own.map(|own| Sampling::read(own, version, report)).unwrap_or_else(|| Sampling::unset(version));
     let plan = if fields.has("trials") {
         wrapped_list(fields, &sampling, report)
@@ -175,9 +172,17 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     if let (Some(own), Some(plan)) = (own, &plan) {
         settings::check_trials(own, plan.count, report);
     }
-    let name = fields.text("name", report).map(str::to_owned);
+    let name = fields.get("name").and_then(|node| name(node, report));
     let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());
     Some(SweepFile { settings, metric, name, warnings, plan, places })
+}
+
+/// The sweep's name for people. It changes no trial, so any scalar will do, and one without a value is no name.
+fn name(node: &Node, report: &mut Report<'_>) -> Option<String> {
+    if matches!(node.kind, Kind::Scalar(Scalar::Null)) {
+        return None;
+    }
+    written(node, "name", report).filter(|name| !name.trim().is_empty())
 }
 
 /// Where each setting stands, for problems that are found later.

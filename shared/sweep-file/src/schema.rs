@@ -127,8 +127,10 @@ fn top_level(key: &str) -> Option<Value> {
             "items": {"not": {"type": ["array", "object"]}},
             "description": format!("Command of a trial. Macros: {}, ${{envvar:NAME}}.", MACROS.join(" ")),
         })),
-        "name" => text("The sweep's name for people."),
-        "description" | "project" | "entity" | "apiVersion" | "kind" => text("For W&B; has no effect here."),
+        "name" => Some(json!({"not": {"type": ["array", "object"]}, "description": "The sweep's name for people."})),
+        "description" | "project" | "entity" | "apiVersion" | "kind" => {
+            Some(json!({"description": "For W&B; has no effect here."}))
+        }
         "controller" => Some(json!({"type": "object", "properties": {"type": {"const": "cloud"}}})),
         _ => None,
     }

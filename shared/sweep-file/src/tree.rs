@@ -12,6 +12,8 @@ pub(crate) use super::node::{Entry, Kind, Node, to_json_map};
 use super::problem::{Place, Report};
 use super::scalar::{Scalar, is_text_to_wandb, resolve_plain, resolve_tagged, unknown_tag};
 
+/// Top-level keys for people. They are texts, whatever their values look like.
+const LABELS: [&str; 6] = ["name", "description", "project", "entity", "apiVersion", "kind"];
 /// Nesting of lists and mappings.
 const MAX_DEPTH: usize = 64;
 /// Scalars, lists and mappings, after aliases are expanded. With what is made of it, a node costs up to 360 bytes.
@@ -177,7 +179,7 @@ impl Builder<'_, '_> {
             self.report.add(place, "this text has the character U+0000", help);
         }
         let scalar = resolved.unwrap_or_else(|(message, help)| {
-            if self.is_in_tags() {
+            if self.is_as_written() {
                 return Scalar::Text { text: text.to_owned(), plain: true };
             }
             self.report.add(place, message, help);
@@ -187,13 +189,16 @@ impl Builder<'_, '_> {
         Node { place, kind: Kind::Scalar(scalar), text_to_wandb }
     }
 
-    /// Whether the next value is one of `spotsweep: {tags: …}`: it is what is written, whatever that looks like.
-    fn is_in_tags(&self) -> bool {
-        let is_at = |depth: usize, name: &str| match self.stack.get(depth) {
-            Some(Frame { open: Open::Mapping { key: Some(Key::Named(key, _)), .. }, .. }) => key == name,
+    /// Whether the next value is a label or one of `spotsweep: {tags: …}`: it is what is written, whatever that looks
+    /// like.
+    fn is_as_written(&self) -> bool {
+        let is_at = |depth: usize, names: &[&str]| match self.stack.get(depth) {
+            Some(Frame { open: Open::Mapping { key: Some(Key::Named(key, _)), .. }, .. }) => {
+                names.contains(&key.as_str())
+            }
             Some(_) | None => false,
         };
-        is_at(0, "spotsweep") && is_at(1, "tags")
+        is_at(0, &LABELS) || is_at(0, &["spotsweep"]) && is_at(1, &["tags"])
     }
 
     fn alias(&mut self, anchor: usize, span: &Span) -> Result<(), Stop> {
