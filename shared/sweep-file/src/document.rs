@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
-use super::fields::{Fields, written};
+use super::fields::{Fields, text, written};
 use super::parameters::{self, Method};
 use super::problem::{Place, Problem, Report, near_miss, nearest};
 use super::scalar::Scalar;
@@ -17,6 +17,13 @@ pub(crate) const LIST_KEYS: [&str; 7] = ["trials", "metric", "spotsweep", "progr
 /// Settings that files of others may have at the top level, where they mean something else.
 const OTHERS_KEYS: [&str; 2] = ["tags", "seed"];
 
+/// Settings at the top level that are absent to W&B's engine and agent if they are null.
+const ABSENT_IF_NULL: [&str; 9] =
+    ["run_cap", "metric", "command", "controller", "early_terminate", "metrics", "scheduler", "job", "image_uri"];
+
+/// The same under `metric`.
+const ABSENT_IN_METRIC: [&str; 3] = ["name", "goal", "target"];
+
 /// Keys at the top level that are unknown and looked at: whoever has more has another format.
 const MAX_UNKNOWN: usize = 100;
 
@@ -27,7 +34,7 @@ const NAMED_TRIALS: usize = 100;
 /// the report.
 pub(crate) fn read(text: &str, version: &str, defaults: &Defaults, report: &mut Report<'_>) -> Option<SweepFile> {
     let root = match tree::parse(text, report) {
-        Parsed::Whole(Some(root)) => root,
+        Parsed::Whole(Some(root)) => without_absent(root),
         Parsed::Whole(None) => {
             empty(report);
             return None;
@@ -63,9 +70,28 @@ fn empty(report: &mut Report<'_>) {
     report.add(Place::START, "the file is empty: it has no trials", help);
 }
 
+/// Drops the entries that are as good as absent. To W&B's agent an empty `command` is one too.
+fn without_absent(mut root: Node) -> Node {
+    let Kind::Mapping(entries) = &mut root.kind else { return root };
+    let is_empty = |node: &Node| match &node.kind {
+        Kind::List(nodes) => nodes.is_empty(),
+        Kind::Scalar(_) | Kind::Mapping(_) => node.is_null(),
+    };
+    entries.retain(|Entry { key, value, .. }| {
+        let is_absent = if key == "command" { is_empty(value) } else { value.is_null() };
+        !(is_absent && ABSENT_IF_NULL.contains(&key.as_str()))
+    });
+    for metric in entries.iter_mut().filter(|entry| entry.key == "metric") {
+        if let Kind::Mapping(inner) = &mut metric.value.kind {
+            inner.retain(|entry| !(entry.value.is_null() && ABSENT_IN_METRIC.contains(&entry.key.as_str())));
+        }
+    }
+    root
+}
+
 /// Checks the entries of a file that breaks off below them, each by itself: what they refer to may stand further below.
 fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
-    let root = Node { place: Place::START, kind: Kind::Mapping(entries), text_to_wandb: None };
+    let root = without_absent(Node { place: Place::START, kind: Kind::Mapping(entries), text_to_wandb: None });
     let Some((fields, own)) = top_level(&root, report) else { return };
     // As if there were a `program` and a `method`.
     let context = Context { program: Some(""), ..Context::default() };
@@ -153,10 +179,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
         empty(report);
         return None;
     }
-    let program = fields.text("program", report);
-    if let (Some(node), true) = (fields.get("program"), program.is_some_and(|program| program.contains("${"))) {
-        report.add(node.place, "`program` has a macro, which is filled in only in `command`", "write the file's name");
-    }
+    let program = program(fields, own, report);
     let context = Context { program, parameters: parameter_names(fields) };
     let mut settings = own.map(|own| settings::read(own, &context, Role::Own, report)).unwrap_or_default();
     let role = if own.is_some_and(|own| own.has("command")) { Role::Unused } else { Role::Wandb };
@@ -177,12 +200,27 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     Some(SweepFile { settings, metric, name, warnings, plan, places })
 }
 
-/// The sweep's name for people. It changes no trial, so any scalar will do, and one without a value is no name.
-fn name(node: &Node, report: &mut Report<'_>) -> Option<String> {
-    if matches!(node.kind, Kind::Scalar(Scalar::Null)) {
+/// The script, if it has a value. Without one there must be a command, which then runs something else.
+fn program<'n>(fields: Fields<'n>, own: Option<Fields<'_>>, report: &mut Report<'_>) -> Option<&'n str> {
+    let node = fields.get("program")?;
+    let has_command = fields.has("command") || own.is_some_and(|own| own.has("command"));
+    if node.is_blank() && !has_command {
+        let help = "write the script's name, for example `program: train.py`, or delete the line to run the job definition's command";
+        report.add(node.place, "`program` has no value, and there is no `command`", help);
+    }
+    if node.is_blank() {
         return None;
     }
-    written(node, "name", report).filter(|name| !name.trim().is_empty())
+    let program = text(node, "program", report)?;
+    if program.contains("${") {
+        report.add(node.place, "`program` has a macro, which is filled in only in `command`", "write the file's name");
+    }
+    Some(program)
+}
+
+/// The sweep's name for people. It changes no trial, so any scalar will do, and one without a value is no name.
+fn name(node: &Node, report: &mut Report<'_>) -> Option<String> {
+    if node.is_blank() { None } else { written(node, "name", report) }
 }
 
 /// Where each setting stands, for problems that are found later.

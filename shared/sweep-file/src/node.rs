@@ -44,6 +44,18 @@ impl Node {
         }
     }
 
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.kind, Kind::Scalar(Scalar::Null))
+    }
+
+    /// Whether there is no value, or a text without a visible character.
+    pub(crate) fn is_blank(&self) -> bool {
+        match &self.kind {
+            Kind::Scalar(Scalar::Text { text, .. }) => text.trim().is_empty(),
+            Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => self.is_null(),
+        }
+    }
+
     /// The boolean that W&B and this crate read in a value's place, where YAML 1.2 reads a text: `yes`.
     pub(crate) fn wandb_bool(&self) -> Option<bool> {
         match &self.kind {
