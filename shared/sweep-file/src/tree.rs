@@ -78,11 +78,19 @@ struct Frame {
 
 enum Open {
     List(Vec<Node>),
-    Mapping { entries: Vec<Entry>, lines: HashMap<String, u32>, merged: Vec<Node>, key: Option<Key> },
+    /// `known` has the index in `entries` of each key that has been seen.
+    Mapping {
+        entries: Vec<Entry>,
+        known: HashMap<String, usize>,
+        merged: Vec<Node>,
+        key: Option<Key>,
+    },
 }
 
 enum Key {
     Named(String, Place),
+    /// It is there already, as the entry with this index.
+    Repeated(usize, Place),
     /// `<<`: YAML 1.1's merge key, which sweep files in the field use.
     Merge,
     /// Reported already; its value is dropped.
@@ -113,13 +121,13 @@ impl Builder<'_, '_> {
                     self.open(&span, anchor, tag.as_deref(), "seq", Open::List(Vec::new()))?;
                 }
                 Event::MappingStart(anchor, tag) => {
-                    let (entries, lines, merged) = (Vec::new(), HashMap::new(), Vec::new());
+                    let (entries, known, merged) = (Vec::new(), HashMap::new(), Vec::new());
                     self.open(
                         &span,
                         anchor,
                         tag.as_deref(),
                         "map",
-                        Open::Mapping { entries, lines, merged, key: None },
+                        Open::Mapping { entries, known, merged, key: None },
                     )?;
                 }
                 Event::SequenceEnd | Event::MappingEnd => self.close(&span)?,
@@ -315,9 +323,13 @@ impl Builder<'_, '_> {
         };
         match &mut frame.open {
             Open::List(nodes) => nodes.push(node),
-            Open::Mapping { entries, merged, key: slot, lines } => match slot.take() {
-                None => *slot = Some(key(&node, lines, self.report)),
-                Some(Key::Named(key, key_place)) => entries.push(Entry { key, key_place, value: node }),
+            Open::Mapping { entries, merged, key: slot, known } => match slot.take() {
+                None => *slot = Some(key(&node, known, self.report)),
+                Some(Key::Named(key, key_place)) => {
+                    known.insert(key.clone(), entries.len());
+                    entries.push(Entry { key, key_place, value: node });
+                }
+                Some(Key::Repeated(index, place)) => repeated(&entries[index], &node, place, self.report),
                 Some(Key::Merge) => merged.push(node),
                 Some(Key::Unusable) => {}
             },
@@ -326,7 +338,7 @@ impl Builder<'_, '_> {
     }
 }
 
-fn key(node: &Node, lines: &mut HashMap<String, u32>, report: &mut Report<'_>) -> Key {
+fn key(node: &Node, known: &HashMap<String, usize>, report: &mut Report<'_>) -> Key {
     let name = match &node.kind {
         Kind::Scalar(Scalar::Text { text, plain: true }) if text == "<<" => return Key::Merge,
         Kind::Scalar(Scalar::Text { text, .. }) => {
@@ -346,13 +358,23 @@ fn key(node: &Node, lines: &mut HashMap<String, u32>, report: &mut Report<'_>) -
             return Key::Unusable;
         }
     };
-    if let Some(line) = lines.get(&name) {
-        let message = format!("the key `{name}` is here a second time; it stands on line {line} already");
-        report.add(node.place, message, "keep one of the two");
-        return Key::Unusable;
+    match known.get(&name) {
+        Some(index) => Key::Repeated(*index, node.place),
+        None => Key::Named(name, node.place),
     }
-    lines.insert(name.clone(), node.place.line);
-    Key::Named(name, node.place)
+}
+
+/// A key's second value, which W&B takes. It must be the first one.
+fn repeated(first: &Entry, second: &Node, place: Place, report: &mut Report<'_>) {
+    let Entry { key, key_place, value } = first;
+    let line = key_place.line;
+    if value.is_same(second) {
+        let message = format!("the key `{key}` is here again, with the same value as on line {line}");
+        report.warn(place, message, "delete one of the two");
+    } else {
+        let message = format!("the key `{key}` is here again, with another value than on line {line}");
+        report.add(place, message, "keep one of the two");
+    }
 }
 
 fn too_deep() -> String {
