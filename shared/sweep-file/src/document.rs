@@ -9,7 +9,7 @@ use super::problem::{Place, Problem, Report, near_miss, nearest};
 use super::scalar::Scalar;
 use super::template::{self, Context, Role};
 use super::tree::{self, Entry, Kind, Node, Parsed};
-use super::{Defaults, Goal, MetricGoal, Over, Settings, SweepFile, settings};
+use super::{Defaults, Goal, MAX_TRIALS, MetricGoal, Over, Settings, SweepFile, settings};
 
 /// Top-level keys of a plain list that is wrapped in a mapping.
 pub(crate) const LIST_KEYS: [&str; 7] = ["trials", "metric", "spotsweep", "program", "command", "name", "description"];
@@ -23,6 +23,10 @@ const ABSENT_IF_NULL: [&str; 9] =
 
 /// The same under `metric`.
 const ABSENT_IN_METRIC: [&str; 3] = ["name", "goal", "target"];
+
+/// Words of keys that limit the trials to other programs: `max_runs`, `n_trials`, `trial_count`.
+const AMOUNTS: [&str; 10] = ["max", "maximum", "num", "n", "number", "numberof", "total", "count", "limit", "budget"];
+const TRIALS: [&str; 6] = ["run", "runs", "trial", "trials", "experiment", "experiments"];
 
 /// Keys at the top level that are unknown and looked at: whoever has more has another format.
 const MAX_UNKNOWN: usize = 100;
@@ -138,15 +142,56 @@ fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
             };
             report.add(place, message, help);
         } else if is_setting && !OTHERS_KEYS.contains(&key) {
-            report.add(place, message, "move it under `spotsweep:`, or delete it");
+            report.add(place, message, moved(entry));
         } else {
-            report.warn(
-                place,
-                format!("{message}, and ignores it, as W&B does"),
-                "delete the line, or put `#` before it",
-            );
+            let help = limit_help(fields, entry).unwrap_or_else(|| "delete the line, or put `#` before it".to_owned());
+            report.warn(place, format!("{message}, and ignores it, as W&B does"), help);
         }
     }
+}
+
+/// Where one of spotsweep's own settings belongs. Others' `budget` is a number.
+fn moved(entry: &Entry) -> String {
+    match &entry.value.kind {
+        Kind::Scalar(Scalar::Number(number)) if entry.key == "budget" => format!(
+            "to limit the cost in dollars write `spotsweep: {{budget: {{max_usd: {number}}}}}`, to limit the number of trials `spotsweep: {{trials: …}}`; or delete it"
+        ),
+        Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => "move it under `spotsweep:`, or delete it".to_owned(),
+    }
+}
+
+/// The help for a key that looks like a limit of the trials, in a file that has none: ignoring that costs money.
+fn limit_help(fields: Fields<'_>, entry: &Entry) -> Option<String> {
+    let is_capped = match fields.get("spotsweep").map(|node| &node.kind) {
+        Some(Kind::Mapping(own)) => own.iter().any(|entry| entry.key == "trials"),
+        Some(Kind::Scalar(_) | Kind::List(_)) | None => false,
+    };
+    if !is_like_a_limit(&entry.key) || is_capped || fields.has("run_cap") {
+        return None;
+    }
+    let limit = match &entry.value.kind {
+        Kind::Scalar(Scalar::Number(number)) => number.as_f64(),
+        Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => None,
+    };
+    let limit = limit.filter(|limit| limit.fract() == 0.0 && (1.0..=MAX_TRIALS as f64).contains(limit));
+    let written = match (limit, fields.has("trials")) {
+        (Some(limit), true) => format!("`spotsweep: {{trials: {limit}}}`"),
+        (Some(limit), false) => format!("`run_cap: {limit}`"),
+        (None, true) => "`spotsweep: {trials: …}` with a number".to_owned(),
+        (None, false) => "`run_cap:` and a number".to_owned(),
+    };
+    Some(format!(
+        "W&B and spotsweep have no such key: to limit the number of trials write {written}, else delete the line"
+    ))
+}
+
+/// Whether the key is a limit of runs to other programs: `max_runs`, `count`.
+fn is_like_a_limit(key: &str) -> bool {
+    let key: String = key.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
+    let is_amount = |word: &str| AMOUNTS.contains(&word);
+    let is_of_trials =
+        |word: &&str| key.strip_prefix(word).is_some_and(is_amount) || key.strip_suffix(word).is_some_and(is_amount);
+    ["count", "runs"].contains(&key.as_str()) || TRIALS.iter().any(is_of_trials)
 }
 
 /// The names that a command's macros may take for parameters, those of groups as `group.name`.
