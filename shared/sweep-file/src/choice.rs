@@ -221,7 +221,7 @@ pub(crate) fn wandb(
         let message = format!("`run_cap` is {run_cap}, and `spotsweep: {{trials: {own}}}` says otherwise");
         report.add(node.place, message, "keep one of the two");
     }
-    sampling.cap = sampling.cap.or(run_cap);
+    sampling.cap = defaults.run_cap.or(sampling.cap).or(run_cap);
     let method = method(fields, report);
     let Some(entry) = fields.entry("parameters") else {
         if method.is_some() {

@@ -10,9 +10,11 @@ mod deployed;
 mod example;
 mod executor;
 mod history;
+mod kept;
 mod kill;
 mod reclaims;
 mod redrive;
+mod submit;
 mod telemetry;
 mod watch;
 
