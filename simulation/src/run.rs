@@ -35,8 +35,8 @@ pub use watch::{BY_HAND, Resume, Watch};
 /// How often the schedule fires.
 pub const RECONCILE: Duration = Duration::from_secs(300);
 
-/// A run that takes longer than this has come to a stop.
-const LONGEST: Duration = Duration::from_secs(14 * 86_400);
+/// A run that takes longer than this has come to a stop. What is kept for a retry is kept for 14 days.
+const LONGEST: Duration = Duration::from_secs(15 * 86_400);
 
 /// Happenings of one run: a bound, not a tuning.
 const MOST_HAPPENINGS: usize = 2_000_000;

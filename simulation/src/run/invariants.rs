@@ -182,7 +182,10 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
     // Clocks are off by some seconds.
     let now = run.harness.now + Duration::from_secs(60);
     let is_stopped = sweeps.iter().any(|sweep| sweep.stopped.is_some() || sweep.over_budget(None, now).is_some());
-    let has_failed = |trial: &Trial| run.chaos.fails == Some(trial.index) && trial.standing() == Standing::Failed;
+    let exit_code = |trial: &Trial| trial.attempts.values().next_back().and_then(|attempt| attempt.exit_code);
+    let has_failed = |trial: &Trial| {
+        run.chaos.fails == Some(trial.index) && trial.standing() == Standing::Failed && exit_code(trial) == Some(1)
+    };
     let is_open =
         |trial: &&Trial| trial.status != JobStatus::Succeeded && !is_refused(run, trial) && !has_failed(trial);
     match trials.iter().filter(|_| !is_stopped).find(is_open) {
