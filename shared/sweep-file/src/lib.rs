@@ -40,7 +40,8 @@ mod values;
 
 pub use problem::{Problem, Warning};
 pub use settings::{
-    Budget, Code, InitializationRate, Notifications, Outputs, Resources, Settings, Workspace, initialization_rate,
+    Budget, Code, InitializationRate, Notifications, Outputs, Resources, Settings, Stalled, Workspace,
+    initialization_rate,
 };
 
 use problem::Report;
