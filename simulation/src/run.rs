@@ -45,7 +45,10 @@ const MOST_HAPPENINGS: usize = 2_000_000;
 /// Lambda's retries of an asynchronous invocation (fact 34).
 const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
 
-/// Of sweeps with a budget.
+/// How long a training may hang, where some do.
+const STALLED: &str = "10m";
+
+/// Of sweeps with a budget, and of those whose trainings may hang.
 const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:sweeps";
 
 /// What happens at some time.
@@ -129,9 +132,12 @@ impl Simulation {
     /// The same with some of it changed.
     pub fn mixed(seed: u64, mixture: &Mixture) -> Self {
         let mut file: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
-        if let Some((limit, value)) = mixture.budget {
-            let settings = format!("{{budget: {{{limit}: {value}}}, notifications: {{topic: \"{TOPIC}\"}}}}");
-            file = format!("trials:\n{file}spotsweep: {settings}\n");
+        let mut settings = Vec::new();
+        settings.extend(mixture.budget.map(|(limit, value)| format!("budget: {{{limit}: {value}}}")));
+        settings.extend((mixture.chaos.hangs > 0.0).then(|| format!("stalled: {STALLED}")));
+        if !settings.is_empty() {
+            settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
+            file = format!("trials:\n{file}spotsweep: {{{}}}\n", settings.join(", "));
         }
         Self::mixed_with(seed, mixture, &file)
     }

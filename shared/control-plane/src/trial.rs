@@ -13,6 +13,7 @@
 
 mod reason;
 mod retry;
+mod stall;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ pub use retry::{RetryOn, RetryRule, retry_rules};
 use spotsweep_protocol::claim::{Market, Metric, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::stop::StopReason;
+pub use stall::Stall;
 
 /// Most attempts that Batch makes of one job (fact 18).
 pub const JOB_ATTEMPTS: u32 = 10;
@@ -234,6 +236,9 @@ pub struct Trial {
     /// The newest attempt's end, as the runner told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+    /// The newest attempt's stall; absent where its newest report has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Stall>,
     /// The trial's volume, from the first place on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
@@ -255,6 +260,7 @@ impl Trial {
             claimed_by: None,
             metrics: BTreeMap::new(),
             end: None,
+            stall: None,
             workspace: None,
         }
     }
@@ -341,11 +347,12 @@ impl Trial {
         }
     }
 
-    /// What was not as usual with its workspace and its outputs: a sentence each, the newest last.
+    /// What was not as usual with its workspace and its outputs, and last a stall: a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let of_workspace = self.workspace.iter().flat_map(|workspace| &workspace.notes).cloned();
         let left_out = self.end.iter().flat_map(|end| &end.outputs.left_out);
-        of_workspace.chain(left_out.map(|output| format!("output not collected: {output}"))).collect()
+        let left_out = left_out.map(|output| format!("output not collected: {output}"));
+        of_workspace.chain(left_out).chain(self.stall_note()).collect()
     }
 
     /// When the last attempt's container ended.

@@ -86,6 +86,8 @@ pub struct Chaos {
     pub habits: Habits,
     /// Last seals for which there is not enough time.
     pub slow_seals: f64,
+    /// Attempts whose training hangs after its first checkpoint.
+    pub hangs: f64,
     /// Events that arrive an hour late.
     pub hour_late: f64,
     /// Longest time by which an answer of a describe call lags behind.
@@ -124,6 +126,7 @@ impl Chaos {
             silent: 0.0,
             habits: Habits::PLAIN,
             slow_seals: 0.0,
+            hangs: 0.0,
             hour_late: 0.0,
             lag: Duration::ZERO,
             most_reclaims: 0,
@@ -158,6 +161,7 @@ impl Chaos {
             silent: 0.05,
             habits: Habits { on_signal: OnSignal::ExitsZero, ..Habits::PLAIN },
             slow_seals: 0.1,
+            hangs: 0.1,
             hour_late: 0.05,
             lag: Duration::from_secs(5),
             most_reclaims: 40,
@@ -193,6 +197,7 @@ impl Chaos {
             silent: share(0.4),
             habits: Habits::PLAIN,
             slow_seals: share(0.4),
+            hangs: 0.0,
             hour_late: share(0.2),
             lag: Duration::from_secs(8).mul_f64(share(1.0)),
             most_reclaims: 8,
@@ -248,7 +253,7 @@ impl Mixture {
         let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
         let chaos = Chaos::mixed(&mut rng);
         let mut upto = |most: u32| rng.next_u32() % (most + 1);
-        Self {
+        let mut mixture = Self {
             chaos,
             zones: 1 + upto(2),
             // One trial, two or three: most defects need no more.
@@ -264,7 +269,12 @@ impl Mixture {
                 1 => Some(("max_usd", 0.004)),
                 _most => None,
             },
+        };
+        // A training that hangs in every fourth sweep, in a quarter or a half of its attempts.
+        if upto(3) == 0 {
+            mixture.chaos.hangs = f64::from(1 + upto(1)) / 4.0;
         }
+        mixture
     }
 }
 

@@ -10,5 +10,6 @@ mod permissions;
 mod replay;
 mod scenarios;
 mod seeds;
+mod stalls;
 mod submission;
 mod workspaces;

@@ -54,6 +54,7 @@ fn used() -> Used {
         if seed < 8 {
             look(&mut adopting(seed), &mut used);
             look(&mut over_budget(seed), &mut used);
+            look(&mut hanging(seed), &mut used);
         }
     }
     withdrawn(&mut used);
@@ -141,6 +142,13 @@ fn adopting(seed: u64) -> Simulation {
 /// A sweep that has spent more than it may before its last trial has begun.
 fn over_budget(seed: u64) -> Simulation {
     let mixture = Mixture { budget: Some(("max_usd", 0.0001)), trials: 3, epochs: 30, ..Mixture::of_seed(seed) };
+    Simulation::mixed(seed, &mixture)
+}
+
+/// A sweep whose trainings hang in every attempt.
+fn hanging(seed: u64) -> Simulation {
+    let mut mixture = Mixture { budget: None, trials: 2, epochs: 5, ..Mixture::of_seed(seed) };
+    mixture.chaos.hangs = 1.0;
     Simulation::mixed(seed, &mixture)
 }
 

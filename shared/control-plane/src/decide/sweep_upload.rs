@@ -23,9 +23,10 @@ use crate::sweep::{Plan, Prepared, Ranking, Stage, Sweep};
 use crate::workspace::{Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::Run;
+use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::{
-    self as sweep_file, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, SweepFile, Workspace,
+    self as sweep_file, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, Stalled, SweepFile, Workspace,
 };
 
 /// Attempts of a trial, where the file does not say: five rounds of Batch's ten. A trial that is reclaimed so often
@@ -140,6 +141,7 @@ fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Proble
         definition,
         attempts: settings.attempts.unwrap_or(ATTEMPTS),
         timeout_seconds: settings.timeout_seconds,
+        stalls: stalls(settings.stalled),
         command: settings.command.clone(),
         resources: settings.resources.map(requirements).unwrap_or_default(),
         tags: settings.tags.clone(),
@@ -179,6 +181,18 @@ fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<Workspa
             let (volume, zone, name) = (volume.clone(), String::new(), String::new());
             plan(None, Origin::Adopted { volume, zone, name }, *initialization_rate)
         }
+    }
+}
+
+fn stalls(wanted: Option<Stalled>) -> StallRule {
+    match wanted {
+        None => StallRule::default(),
+        Some(Stalled::Off) => StallRule::OFF,
+        Some(Stalled::After { seconds }) => StallRule {
+            warn_seconds: Some(seconds.min(StallRule::WARN_SECONDS)),
+            end_seconds: Some(seconds),
+            is_last: false,
+        },
     }
 }
 

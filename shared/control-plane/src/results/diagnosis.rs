@@ -154,6 +154,11 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
             ("stopped: the sweep's budget was reached", "raise `budget` in the sweep file and run `spotsweep retry`")
         }
         StopReason::Cancelled { .. } => ("cancelled by hand", "`spotsweep retry` runs it again"),
+        StopReason::Stalled { .. } => (
+            "",
+            "look for what it waits for: the end of its log has a stack dump, where the script registers \
+             `faulthandler` for SIGUSR1; raise `stalled` in the sweep file if it only computes for so long",
+        ),
         StopReason::Workspace { .. } => (
             "",
             "fix what EC2 names (a permission of the control plane's roles, the KMS key, or the snapshot that \
