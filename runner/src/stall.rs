@@ -127,6 +127,10 @@ mod tests {
     const RULE: StallRule = StallRule { warn_seconds: Some(600), end_seconds: Some(1200), is_last: false };
     const SIGNS: Signs = Signs { bytes: 7, files: Some(Files { count: 1, bytes: 9, newest_ns: 5 }) };
 
+    type Looks = Box<dyn Fn(u64) -> (Signs, Gpu)>;
+    /// What the training does, its rule, what is seen of it, and what follows when.
+    type Case = (&'static str, StallRule, Looks, &'static [(u64, Step)]);
+
     /// Looks every ten seconds; the second of each step that is not `Nothing`.
     fn steps(rule: StallRule, look: impl Fn(u64) -> (Signs, Gpu)) -> Vec<(u64, Step)> {
         let mut stall = Stall::new(rule, SIGNS, Duration::ZERO).unwrap();
@@ -147,11 +151,10 @@ mod tests {
         let printed = |bytes| Signs { bytes, ..SIGNS };
         let written = |newest_ns| Signs { files: Some(Files { newest_ns, ..Files::default() }), ..SIGNS };
         let unread = Signs { files: None, ..SIGNS };
-        let both = [(600, Step::Warn), (1200, Step::End)];
-        type Looks = Box<dyn Fn(u64) -> (Signs, Gpu)>;
-        let cases: [(&str, StallRule, Looks, &[(u64, Step)]); 13] = [
-            ("silence", RULE, Box::new(|_| (SIGNS, Gpu::Absent)), &both),
-            ("silence, and an idle GPU", RULE, Box::new(|_| (SIGNS, Gpu::Idle)), &both),
+        let both: &[(u64, Step)] = &[(600, Step::Warn), (1200, Step::End)];
+        let cases: [Case; 13] = [
+            ("silence", RULE, Box::new(|_| (SIGNS, Gpu::Absent)), both),
+            ("silence, and an idle GPU", RULE, Box::new(|_| (SIGNS, Gpu::Idle)), both),
             ("output now and then", RULE, Box::new(move |at| (printed(at / 500), Gpu::Idle)), &[]),
             ("checkpoints now and then", RULE, Box::new(move |at| (written((at / 500).cast_signed()), Gpu::Idle)), &[]),
             (

@@ -9,6 +9,7 @@ use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
 
 /// What one step decides.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a few at a time")]
 pub enum Input {
     /// From outside.
     Event(Event),

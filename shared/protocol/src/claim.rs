@@ -239,6 +239,7 @@ pub struct Outputs {
 /// The answer to a [`ClaimRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(clippy::large_enum_variant, reason = "one at a time, and not kept")]
 pub enum Reply {
     /// The trial is this attempt's, and so is its workspace: attached to the instance, ready to mount.
     Granted(Grant),

@@ -85,10 +85,8 @@ impl Scene {
         let request = self.request(Ask::Report { sequence, metrics, seal: None, ended, stalled_seconds });
         let decision = self.take(Event::TrialRequested(request));
         assert!(matches!(decision.reply, Some(Reply::Accepted {})), "{:?}", decision.reply);
-        decision.commands.into_iter().find_map(|command| match command {
-            Command::Notify(notification) => Some(notification),
-            _other => None,
-        })
+        let notification = |command| if let Command::Notify(said) = command { Some(said) } else { None };
+        decision.commands.into_iter().find_map(notification)
     }
 
     /// The attempt has ended with this code, as Batch reports it.
