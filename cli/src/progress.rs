@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use spotsweep_control_plane::results::ranking::best;
 use spotsweep_control_plane::sweep::Ranking;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{Standing, Trial};
 
 use crate::out;
 
@@ -30,6 +30,8 @@ pub(crate) struct Figures {
     pub(crate) succeeded: u64,
     /// Trials that have failed for good.
     pub(crate) failed: u64,
+    /// Trials that a person cancelled.
+    pub(crate) cancelled: u64,
     /// Instances by zone and state.
     pub(crate) instances: BTreeMap<String, BTreeMap<String, u64>>,
     /// Metric name, its best value among the trials that have succeeded, and the trial that has it.
@@ -39,16 +41,18 @@ pub(crate) struct Figures {
 impl Figures {
     /// Counts trials; those without a record have had no event yet, so they wait.
     pub(crate) fn of(total: u64, trials: &[Trial], ranking: Option<&Ranking>) -> Self {
-        let count = |wanted: &[JobStatus]| trials.iter().filter(|trial| wanted.contains(&trial.status)).count() as u64;
-        let (starting, running) = (count(&[JobStatus::Starting]), count(&[JobStatus::Running]));
-        let (succeeded, failed) = (count(&[JobStatus::Succeeded]), count(&[JobStatus::Failed]));
+        let count = |wanted| trials.iter().filter(|trial| trial.standing() == wanted).count() as u64;
+        let (starting, running) = (count(Standing::Starting), count(Standing::Running));
+        let (succeeded, failed) = (count(Standing::Succeeded), count(Standing::Failed));
+        let cancelled = count(Standing::Cancelled);
         Self {
             trials: total,
-            waiting: total.saturating_sub(starting + running + succeeded + failed),
+            waiting: total.saturating_sub(starting + running + succeeded + failed + cancelled),
             starting,
             running,
             succeeded,
             failed,
+            cancelled,
             instances: BTreeMap::new(),
             best: ranking.and_then(|by| {
                 let (trial, value) = best(by, trials)?;
@@ -60,7 +64,7 @@ impl Figures {
 
 impl Figures {
     fn ended(&self) -> u64 {
-        self.succeeded + self.failed
+        self.succeeded + self.failed + self.cancelled
     }
 
     /// Counts by state, instances by zone, and the best trial: one sentence each.
@@ -71,6 +75,7 @@ impl Figures {
             (self.running, "running"),
             (self.succeeded, "succeeded"),
             (self.failed, "failed"),
+            (self.cancelled, "cancelled"),
         ];
         let counts: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}")).collect();
@@ -197,6 +202,7 @@ mod tests {
 
     use super::*;
     use spotsweep_control_plane::sweep::Over;
+    use spotsweep_control_plane::trial::JobStatus;
 
     fn trial(index: u32, status: JobStatus, accuracy: Option<f64>) -> Trial {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("job:{index}")));

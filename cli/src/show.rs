@@ -3,20 +3,14 @@
 use std::io::{self, Write};
 
 use serde_json::Value;
-use spotsweep_control_plane::trial::JobStatus;
+use spotsweep_control_plane::trial::{Standing, Trial};
 
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// Batch's state, as a person says it.
-pub(crate) fn state(status: JobStatus) -> &'static str {
-    match status {
-        JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => "waiting",
-        JobStatus::Starting => "starting",
-        JobStatus::Running => "running",
-        JobStatus::Succeeded => "succeeded",
-        JobStatus::Failed => "failed",
-    }
+/// Where a trial stands; one without a record has had no event yet, so it waits.
+pub(crate) fn standing(trial: Option<&Trial>) -> Standing {
+    trial.map_or(Standing::Waiting, Trial::standing)
 }
 
 /// A value as a cell: strings bare, everything else as JSON.

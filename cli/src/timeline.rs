@@ -51,7 +51,7 @@ impl History {
         json!({
             "sweep": self.trial.sweep.as_str(),
             "trial": self.trial.index,
-            "status": show::state(self.trial.status),
+            "status": self.trial.standing().name(),
             "attempts": attempts(&self.trial),
             "workspace": self.trial.workspace.as_ref().map(|workspace| json!({
                 "stage": workspace.stage.name(), "zone": workspace.volume.zone,
@@ -79,12 +79,12 @@ impl History {
     }
 
     fn headline(&self) -> String {
-        let Trial { sweep, index, status, attempts, .. } = &self.trial;
+        let Trial { sweep, index, attempts, .. } = &self.trial;
         let plural = if attempts.len() == 1 { "" } else { "s" };
         let mut zones: Vec<&str> = attempts.values().filter_map(|attempt| attempt.zone.as_deref()).collect();
         zones.dedup();
         let zones = if zones.is_empty() { String::new() } else { format!(", {}", zones.join(" → ")) };
-        let (count, state, seconds) = (attempts.len(), show::state(*status), self.trial.run_seconds());
+        let (count, state, seconds) = (attempts.len(), self.trial.standing().name(), self.trial.run_seconds());
         format!("trial {index} of {sweep}: {state}, {count} attempt{plural}{zones}, {seconds:.1} s in containers\n\n")
     }
 

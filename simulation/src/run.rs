@@ -3,8 +3,10 @@
 
 mod agent;
 mod chaos;
+mod delivery;
 mod disk;
 mod invariants;
+mod kept;
 mod rng;
 mod training;
 mod watch;
@@ -17,15 +19,12 @@ use serde_json::Value;
 use spotsweep_control_plane::input::Input;
 use spotsweep_control_plane::sweep::Stage;
 use spotsweep_control_plane::workspace::SWEEP_TAG;
-use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::Reply;
 use spotsweep_world::Timings;
 use spotsweep_world::ebs::{CreateVolume, Tags};
 use spotsweep_world::{AttemptKey, Effect, Start};
 
 use crate::harness::{Account, Harness};
 use crate::injected_bug::InjectedBug;
-use crate::invocation::Invoked;
 use agent::Agent;
 pub use chaos::{Chaos, Mixture};
 pub use invariants::INVARIANTS;
@@ -41,9 +40,6 @@ const LONGEST: Duration = Duration::from_secs(14 * 86_400);
 
 /// Happenings of one run: a bound, not a tuning.
 const MOST_HAPPENINGS: usize = 2_000_000;
-
-/// Lambda's retries of an asynchronous invocation (fact 34).
-const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
 
 /// How long a training may hang, where some do.
 const STALLED: &str = "10m";
@@ -131,15 +127,16 @@ impl Simulation {
 
     /// The same with some of it changed.
     pub fn mixed(seed: u64, mixture: &Mixture) -> Self {
-        let mut file: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
-        let mut settings = Vec::new();
+        let trials: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
+        let (failed, succeeded) = mixture.keep;
+        let mut settings = vec![format!("workspace: {{keep_failed: {failed}, keep_succeeded: {succeeded}}}")];
         settings.extend(mixture.budget.map(|(limit, value)| format!("budget: {{{limit}: {value}}}")));
         settings.extend((mixture.chaos.hangs > 0.0).then(|| format!("stalled: {STALLED}")));
-        if !settings.is_empty() {
+        if settings.len() > 1 {
             settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
-            file = format!("trials:\n{file}spotsweep: {{{}}}\n", settings.join(", "));
         }
-        Self::mixed_with(seed, mixture, &file)
+        let settings = settings.join(", ");
+        Self::mixed_with(seed, mixture, &format!("trials:\n{trials}spotsweep: {{{settings}}}\n"))
     }
 
     /// The same with a sweep file of one's own.
@@ -185,7 +182,8 @@ impl Simulation {
     /// What is wrong: which invariant does not hold, and why.
     pub fn run(&mut self) -> Result<(), String> {
         self.run_until(Self::is_settled)?;
-        self.check(|invariant| invariant.at_the_end)
+        self.check(|invariant| invariant.at_the_end)?;
+        self.outlast_what_is_kept()
     }
 
     /// Runs until something holds.
@@ -335,75 +333,6 @@ impl Simulation {
         self.at(wait, Happening::Step(key.clone()));
         self.agents.insert(key, agent);
         self.notices_are_out();
-    }
-
-    fn deliver(&mut self, event: Value, tries: usize) {
-        let (event, answer) = self.invoke(event);
-        if answer.is_none() {
-            self.retry(event, tries);
-        }
-    }
-
-    /// Lambda's retries of an asynchronous invocation that failed. After the last one the event lies in the dead-letter
-    /// queue. A dropped file is nowhere else then: an alarm goes off, and a person redrives it once all is well. What
-    /// is on record already needs nobody.
-    fn retry(&mut self, event: Value, tries: usize) {
-        if let Some(wait) = RETRIES.get(tries) {
-            self.at(*wait, Happening::Deliver { event, tries: tries + 1 });
-        } else if event["source"] == "aws.s3" {
-            let wait = self.chaos.ends_after.saturating_sub(self.elapsed());
-            self.at(wait, Happening::Deliver { event, tries: 0 });
-        }
-    }
-
-    /// One invocation, perhaps with another one beside it; the event again, and the reply where it answered.
-    fn invoke(&mut self, event: Value) -> (Value, Option<Option<Reply>>) {
-        let mut together = vec![(event, self.mishap())];
-        let mut tries = 0;
-        if let Some((beside, tried)) = self.companion() {
-            together.push((beside, self.mishap()));
-            tries = tried;
-        }
-        let Self { harness, rng, .. } = self;
-        let mut invoked = harness.invoke_all(&together, |among| rng.choose(among));
-        if let Some((last, (beside, _))) = (together.len() > 1).then(|| invoked.pop().zip(together.pop())).flatten()
-            && self.came_to(&beside, last).is_none()
-        {
-            self.retry(beside, tries);
-        }
-        let (event, _) = together.swap_remove(0);
-        let reply = invoked.pop().and_then(|first| self.came_to(&event, first));
-        (event, reply)
-    }
-
-    /// Looks at how an invocation went; its reply where it answered.
-    fn came_to(&mut self, event: &Value, invoked: Invoked) -> Option<Option<Reply>> {
-        // The point at which it died counts too: it is behind the run.
-        self.passed += invoked.passed + usize::from(invoked.answer.is_none());
-        self.watch.invoked(&self.harness, event, &invoked);
-        if let Some(inputs) = &mut self.inputs {
-            let now = self.harness.now;
-            inputs.extend(self.harness.store.decision_log.take().into_iter().map(|event| (now, event)));
-        }
-        if let Some(log) = &mut self.log {
-            let what = event["detail-type"].as_str().or(event["request"].as_str()).unwrap_or("?");
-            let of = event["index"].as_u64().or(event["detail"]["arrayProperties"]["index"].as_u64());
-            let of = of.map(|index| format!(" of trial {index}")).unwrap_or_default();
-            let outcome = match &invoked.answer {
-                None => format!("died at fault point {}", invoked.passed),
-                Some(Ok(report)) => report.steps.join("; "),
-                Some(Err(error)) => format!("failed: {}", chain(error)),
-            };
-            log.push(format!("{:.3} {what}{of}: {outcome}", self.harness.now));
-        }
-        Some(invoked.answer?.ok()?.reply)
-    }
-
-    /// Keeps a line about an attempt, which is made only where lines are kept.
-    fn note(&mut self, agent: &Agent, what: impl FnOnce(&Habits) -> String) {
-        let Some(log) = &mut self.log else { return };
-        let (attempt, index, what) = (agent.attempt, agent.trial.index, what(&self.chaos.habits));
-        log.push(format!("{:.3} attempt {attempt} of trial {index}: {what}", self.harness.now));
     }
 
     fn is_settled(&self) -> bool {

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
 use crate::target::Table;
-use crate::{out, show, sweeps};
+use crate::{out, sweeps};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
 
 /// Between two looks.
@@ -31,14 +31,16 @@ const LONGEST_NAME: usize = 64;
 /// `spotsweep cancel`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Trials that run get SIGTERM and 30 seconds; those that wait never start. What they have collected by then stays. Their \
-volumes and snapshots are deleted, and the sweep settles, with the trials as failed and the reason \"cancelled \
-by <you>\"; no checkpoint of them is kept. It needs batch:TerminateJob.
+Trials that run get SIGTERM and 30 seconds; those that wait never start. What they have collected by then stays. The \
+sweep settles, with these trials as cancelled by you. Their workspaces are kept for as long as `keep_failed` in the \
+sweep file says, three days by default: `spotsweep retry SWEEP --cancelled --continue` goes on from their last \
+checkpoints. With --delete nothing is kept. It needs batch:TerminateJob.
 
 Examples:
   spotsweep cancel digits-1a2b3c4d5e6f          every trial that has not ended
   spotsweep cancel digits-1a2b3c4d5e6f 3 7      two of them; the others go on
-  spotsweep cancel digits-1a2b3c4d5e6f --wait   and wait until nothing is left of it
+  spotsweep cancel digits-1a2b3c4d5e6f --delete and keep no checkpoint of them
+  spotsweep cancel digits-1a2b3c4d5e6f --wait   and wait until the sweep has settled
 
 Exit codes: 0 nothing of it goes on, 1 something may, 2 wrong usage.")]
 pub(crate) struct Cancel {
@@ -48,7 +50,10 @@ pub(crate) struct Cancel {
     /// Only these trials, by their index from 0
     #[arg(value_name = "INDEX")]
     indices: Vec<u32>,
-    /// Wait until all have ended and nothing is left of them
+    /// Delete the trials' volumes and snapshots at once, and keep no checkpoint for `retry --continue`
+    #[arg(long)]
+    delete: bool,
+    /// Wait until all have ended and nothing is left of them but what is kept
     #[arg(long)]
     wait: bool,
     /// Print what was ended as one line of JSON
@@ -87,7 +92,7 @@ async fn cancel(args: Cancel) -> Result<ExitCode, Failure> {
         true => whole(found.plan()?, &trials),
         false => some(found.plan()?, &trials, found.indices(&args.indices)?),
     };
-    end(&found, &ends).await?;
+    end(&found, &ends, args.delete).await?;
     tell(args.json, &found.sweep, &ends)?;
     if !ends.unknown.is_empty() {
         let (unknown, sweep) = (&ends.unknown, &found.sweep.id);
@@ -110,7 +115,7 @@ pub(super) async fn whole_sweep(mut found: Found) -> Result<(), Failure> {
     submitted(&mut found).await?;
     if let Some(plan) = &found.sweep.plan {
         let ends = whole(plan, &found.trials().await?);
-        end(&found, &ends).await?;
+        end(&found, &ends, true).await?;
     }
     wait(found, &[]).await
 }
@@ -161,7 +166,7 @@ fn some(plan: &Plan, trials: &[Trial], indices: impl IntoIterator<Item = u32>) -
     let mut ends = Ends::default();
     for index in indices {
         match known.get(&index) {
-            Some(trial) if trial.is_over() => ends.over.push((index, show::state(trial.status))),
+            Some(trial) if trial.is_over() => ends.over.push((index, trial.standing().name())),
             Some(trial) if trial.resubmitting => ends.unknown.push(index),
             Some(trial) => ends.jobs.push((trial.job.to_string(), (index, index))),
             None => ends.jobs.extend(plan.job_of(index).map(|job| (job.to_string(), (index, index)))),
@@ -171,9 +176,9 @@ fn some(plan: &Plan, trials: &[Trial], indices: impl IntoIterator<Item = u32>) -
 }
 
 /// Batch takes TerminateJob for a job that has ended, too, and does nothing.
-async fn end(found: &Found, ends: &Ends) -> Result<(), Failure> {
+async fn end(found: &Found, ends: &Ends, discard: bool) -> Result<(), Failure> {
     let client = aws_sdk_batch::Client::new(&found.target.batch);
-    let reason = StopReason::Cancelled { by: user() }.for_batch();
+    let reason = StopReason::Cancelled { by: user(), discard }.for_batch();
     for (job, trials) in &ends.jobs {
         let ended = client.terminate_job().job_id(job).reason(&reason).send().await;
         ended.context(|| format!("cannot end job {job} of {}; what comes after it goes on", names(*trials)))?;
@@ -228,7 +233,7 @@ async fn wait(mut found: Found, indices: &[u32]) -> Result<(), Failure> {
             found.trials().await?.iter().filter(is_gone).count() == found.indices(indices)?.len()
         };
         if is_done {
-            out::note(format_args!("all have ended, and nothing is left of them"));
+            out::note(format_args!("all have ended, and nothing is left of them but what `workspace` keeps"));
             return Ok(());
         }
         if Instant::now() >= deadline {

@@ -75,6 +75,9 @@ fn totals(spent: &Spent) -> Vec<Vec<String>> {
         ("in all", dollars(spent.usd)),
         ("on demand", dollars(spent.on_demand_usd)),
     ];
+    if spent.kept_usd > 0.0 {
+        rows.insert(2, ("of it, kept workspaces", dollars(spent.kept_usd)));
+    }
     if spent.initialization_usd > 0.0 {
         rows.insert(2, ("of it, initialization rates", dollars(spent.initialization_usd)));
     }

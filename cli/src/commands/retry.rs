@@ -1,15 +1,17 @@
 //! `spotsweep retry`: trials once more, as a new sweep of their own.
 
+mod continued;
 mod file;
+mod parameters;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use aws_sdk_s3::types::EncodingType;
+use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_control_plane::sweep::upload::Upload;
-use spotsweep_control_plane::trial::JobStatus;
-use spotsweep_protocol::claim::TrialLine;
+use spotsweep_control_plane::trial::Standing;
 use spotsweep_sweep_file::MAX_FILE_BYTES;
 
 use crate::download::decoded;
@@ -23,13 +25,20 @@ use spotsweep_protocol::failure::{Context, FAILED, Failure};
 /// `spotsweep retry`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A trial that has ended keeps no workspace: no checkpoint of it is left. So a retry is a new sweep, which trains these \
-parameters from the beginning and has results of its own. Its file, sweeps/<name>-retry-<N>.yaml, lists the trials' \
-parameters, with the settings and the metric of the file that the sweep came from, in the version that was dropped.
+A retry is a new sweep, which trains these parameters from the beginning and has results of its own. Its file, \
+sweeps/<name>-retry-<N>.yaml, lists the trials' parameters, with the settings and the metric of the file that the sweep \
+came from, in the version that was dropped.
+
+With --continue each trial starts from the checkpoints of the one that it repeats. They are there for as long as \
+`workspace: {keep_failed: …}` says, three days by default; of trials that succeeded, only where the file says \
+`keep_succeeded`. `status` shows until when.
 
 Examples:
   spotsweep retry digits-1a2b3c4d5e6f             the trials that have failed
+  spotsweep retry digits-1a2b3c4d5e6f --cancelled the trials that were cancelled
   spotsweep retry digits-1a2b3c4d5e6f 3 7         these two, however they ended
+  spotsweep retry digits-1a2b3c4d5e6f --continue  the trials that have failed, from their last checkpoints
+  spotsweep retry digits-1a2b3c4d5e6f 5 --continue --set epochs=50   train one for longer
   spotsweep retry digits-1a2b3c4d5e6f --dry-run   print the file instead of dropping it")]
 pub(crate) struct Retry {
     /// The sweep's id, as `ls` and `submit` print it
@@ -38,9 +47,18 @@ pub(crate) struct Retry {
     /// These trials, by their index from 0 [default: those that have failed]
     #[arg(value_name = "INDEX")]
     indices: Vec<u32>,
-    /// The trials that have failed, beside those that are named
+    /// The trials that have failed, and those that are named
     #[arg(long)]
     failed: bool,
+    /// The trials that were cancelled, and those that are named
+    #[arg(long)]
+    cancelled: bool,
+    /// Start from the last checkpoints of these trials, which their kept workspaces have
+    #[arg(long = "continue")]
+    goes_on: bool,
+    /// Give a parameter of all these trials another value; can be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<parameters::Set>,
     /// Print the new sweep file and drop nothing
     #[arg(long)]
     dry_run: bool,
@@ -57,9 +75,9 @@ pub(super) async fn run(args: Retry) -> Result<ExitCode, Failure> {
 }
 
 async fn retry(args: Retry) -> Result<ExitCode, Failure> {
-    let found = sweeps::find(args.table, &args.sweep).await?;
-    let indices = wanted(&found, &args.indices, args.failed).await?;
-    let text = text(&found, &indices).await?;
+    let found = sweeps::find(args.table.clone(), &args.sweep).await?;
+    let indices = wanted(&found, &args).await?;
+    let text = text(&found, &indices, &args).await?;
     if args.dry_run {
         out::results(|to| to.write_all(text.as_bytes()))?;
         return Ok(ExitCode::SUCCESS);
@@ -88,23 +106,32 @@ async fn retry(args: Retry) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn wanted(found: &Found, named: &[u32], failed: bool) -> Result<BTreeSet<u32>, Failure> {
-    let mut wanted = found.indices(named)?;
-    if failed || named.is_empty() {
+async fn wanted(found: &Found, args: &Retry) -> Result<BTreeSet<u32>, Failure> {
+    let mut wanted = found.indices(&args.indices)?;
+    let is_by_default = args.indices.is_empty() && !args.cancelled;
+    let standings = [(args.failed || is_by_default, Standing::Failed), (args.cancelled, Standing::Cancelled)];
+    let standings: Vec<Standing> = standings.into_iter().filter_map(|(is_on, it)| is_on.then_some(it)).collect();
+    let mut cancelled = 0;
+    if !standings.is_empty() {
         let trials = found.trials().await?;
-        wanted.extend(trials.iter().filter(|trial| trial.status == JobStatus::Failed).map(|trial| trial.index));
+        cancelled = trials.iter().filter(|trial| trial.standing() == Standing::Cancelled).count();
+        wanted.extend(trials.iter().filter(|trial| standings.contains(&trial.standing())).map(|trial| trial.index));
     }
-    if wanted.is_empty() {
-        let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
-        return Err(Failure::new(format!(
-            "no trial of {sweep}, which is {stage}, has failed: name trials by their index"
-        )));
+    if !wanted.is_empty() {
+        return Ok(wanted);
     }
-    Ok(wanted)
+    let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
+    let names: Vec<&str> = standings.into_iter().map(Standing::name).collect();
+    let those = match cancelled {
+        0 => String::new(),
+        count => format!("; {count} were cancelled: --cancelled retries those"),
+    };
+    let names = names.join(" or ");
+    Err(Failure::new(format!("no trial of {sweep}, which is {stage}, is {names}: name trials by their index{those}")))
 }
 
 /// The new sweep file.
-async fn text(found: &Found, indices: &BTreeSet<u32>) -> Result<String, Failure> {
+async fn text(found: &Found, indices: &BTreeSet<u32>, args: &Retry) -> Result<String, Failure> {
     let Upload { key, version_id, fingerprint, .. } = &found.sweep.upload;
     let original = found.read_version(key, version_id.clone()).await?.ok_or_else(|| {
         let version = version_id.as_ref().map(|version| format!(" in version {version}")).unwrap_or_default();
@@ -117,10 +144,17 @@ async fn text(found: &Found, indices: &BTreeSet<u32>) -> Result<String, Failure>
     })?;
     let unreadable =
         || Failure::new(format!("{key} is no sweep file of this version any more; drop it again to be told why"));
-    let file = spotsweep_sweep_file::parse(key, fingerprint, &original).map_err(|_| unreadable())?;
-    let lines = parameters(&found.parameters().await?, indices)?;
+    let mut file = spotsweep_sweep_file::parse(key, fingerprint, &original).map_err(|_| unreadable())?;
+    let mut lines = parameters::read(&found.parameters().await?, indices)?;
+    parameters::set(&mut lines, &args.set)?;
     let id = &found.sweep.id;
-    let text = file::text(&file, &lines, &format!("Trials of {id} once more: spotsweep retry {id}"));
+    let mut comment = format!("Trials of {id} once more: spotsweep retry {id}");
+    if args.goes_on {
+        let (plan, trials) = (found.plan()?, found.trials().await?);
+        file.settings = continued::start(&file.settings, plan, &trials, indices, Timestamp::now())?;
+        comment.push_str(" --continue");
+    }
+    let text = file::text(&file, &lines, &comment);
     if text.len() as u64 > MAX_FILE_BYTES {
         let (count, limit) = (indices.len(), MAX_FILE_BYTES >> 20);
         return Err(Failure::new(format!("{count} trials make a file of over {limit} MiB: name some by their index")));
@@ -134,14 +168,6 @@ async fn text(found: &Found, indices: &BTreeSet<u32>) -> Result<String, Failure>
             Err(Failure::new("the new file would be rejected, see above: a defect, please report it"))
         }
     }
-}
-
-/// The trials' lines of `trials.jsonl`.
-fn parameters(lines: &[u8], indices: &BTreeSet<u32>) -> Result<Vec<TrialLine>, Failure> {
-    let lines = (0..).zip(lines.split(|byte| *byte == b'\n')).filter(|(index, _)| indices.contains(index));
-    let lines: Result<Vec<TrialLine>, _> = lines.map(|(_, line)| serde_json::from_slice(line)).collect();
-    let lines = lines.context(|| "trials.jsonl is not what sweep-upload has written")?;
-    if lines.len() == indices.len() { Ok(lines) } else { Err(Failure::new("trials.jsonl ends before its last trial")) }
 }
 
 /// The first key of `<name>-retry-<N>.yaml` that nothing lies under yet.

@@ -48,7 +48,10 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
             writeln!(to, "{}", Figures::of(total, &trials, by.as_ref()))?;
             if let Some(spent) = sweep.spent {
                 let (paid, on_demand) = (dollars(spent.usd), dollars(spent.on_demand_usd));
-                writeln!(to, "{paid} so far, {on_demand} on demand")?;
+                let kept = spent.kept_usd;
+                let kept =
+                    if kept > 0.0 { format!(", {} of it for kept workspaces", dollars(kept)) } else { String::new() };
+                writeln!(to, "{paid} so far, {on_demand} on demand{kept}")?;
             }
             if let Some(stopped) = &sweep.stopped {
                 writeln!(to, "no further attempt starts: {stopped}")?;
@@ -78,6 +81,7 @@ fn as_json(sweep: &Sweep, trials: &[Trial], by: Option<&Ranking>) -> Value {
         "running": figures.running,
         "succeeded": figures.succeeded,
         "failed": figures.failed,
+        "cancelled": figures.cancelled,
         "best": best,
         "each": trials.iter().map(trial_json).collect::<Vec<_>>(),
     });
@@ -91,7 +95,7 @@ fn as_json(sweep: &Sweep, trials: &[Trial], by: Option<&Ranking>) -> Value {
 fn trial_json(trial: &Trial) -> Value {
     json!({
         "index": trial.index,
-        "status": show::state(trial.status),
+        "status": trial.standing().name(),
         "attempts": trial.attempts.len(),
         "job": trial.job.to_string(),
         "reason": reason(trial),
@@ -112,7 +116,7 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
         };
         vec![
             trial.index.to_string(),
-            show::state(trial.status).to_owned(),
+            trial.standing().name().to_owned(),
             attempt.map_or_else(String::new, |(number, _)| number.to_string()),
             measured.map_or_else(String::new, |metric| format!("{:.5}", metric.last)),
             measured.and_then(|metric| metric.step).map_or_else(String::new, |step| step.to_string()),
@@ -126,7 +130,11 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
 
 /// Why a trial has failed, or else what its checkpoints went through last, such as a checkpoint that could not be loaded.
 fn note(trial: &Trial) -> String {
-    if trial.status == JobStatus::Failed { why(trial) } else { trial.notes().pop().unwrap_or_default() }
+    if trial.status != JobStatus::Failed {
+        return trial.notes().pop().unwrap_or_default();
+    }
+    let kept = trial.kept_note().map(|kept| format!("; {kept}")).unwrap_or_default();
+    why(trial) + &kept
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! All trials as a block of cells.
 
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{self, Trial};
 
 /// How a trial stands. Where one cell stands for several trials, the last of these among them is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,23 +15,33 @@ pub(crate) enum Standing {
     Running,
     /// It was interrupted, and waits to go on.
     Interrupted,
+    /// A person cancelled it.
+    Cancelled,
     /// Failed for good.
     Failed,
 }
 
 impl Standing {
     /// All of them, as the legend has them: what needs a look stands where nothing is cut off.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Failed, Self::Interrupted, Self::Running, Self::Starting, Self::Waiting, Self::Succeeded];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Failed,
+        Self::Cancelled,
+        Self::Interrupted,
+        Self::Running,
+        Self::Starting,
+        Self::Waiting,
+        Self::Succeeded,
+    ];
 
     fn of(trial: &Trial) -> Self {
-        match trial.status {
-            JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable if trial.ended > 0 => Self::Interrupted,
-            JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => Self::Waiting,
-            JobStatus::Starting => Self::Starting,
-            JobStatus::Running => Self::Running,
-            JobStatus::Succeeded => Self::Succeeded,
-            JobStatus::Failed => Self::Failed,
+        match trial.standing() {
+            trial::Standing::Waiting if trial.ended > 0 => Self::Interrupted,
+            trial::Standing::Waiting => Self::Waiting,
+            trial::Standing::Starting => Self::Starting,
+            trial::Standing::Running => Self::Running,
+            trial::Standing::Succeeded => Self::Succeeded,
+            trial::Standing::Failed => Self::Failed,
+            trial::Standing::Cancelled => Self::Cancelled,
         }
     }
 
@@ -44,6 +54,7 @@ impl Standing {
             Self::Interrupted => "↻",
             Self::Succeeded => "■",
             Self::Failed => "✗",
+            Self::Cancelled => "–",
         }
     }
 
@@ -56,6 +67,7 @@ impl Standing {
             Self::Interrupted => "interrupted",
             Self::Succeeded => "done",
             Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -81,6 +93,7 @@ pub(super) fn cells(standings: &[Standing], most: usize) -> (Vec<Standing>, usiz
 mod tests {
     use super::*;
     use crate::live::samples::trial;
+    use spotsweep_control_plane::trial::JobStatus;
 
     #[test]
     fn a_cell_shows_what_needs_a_look() {

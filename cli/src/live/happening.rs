@@ -63,6 +63,8 @@ pub(crate) enum What {
     Succeeded { attempts: usize, run_seconds: f64, metric: Option<String>, value: Option<f64>, best: bool },
     /// It has failed for good.
     Failed { attempts: usize, reason: String },
+    /// A person has cancelled it.
+    Cancelled { attempts: usize, by: String },
 }
 
 impl Happening {
@@ -112,6 +114,10 @@ impl What {
             Self::Failed { attempts, reason } => {
                 let plural = if *attempts == 1 { "" } else { "s" };
                 format!("failed after {attempts} attempt{plural}: {reason}")
+            }
+            Self::Cancelled { attempts, by } => {
+                let plural = if *attempts == 1 { "" } else { "s" };
+                format!("cancelled after {attempts} attempt{plural} by {by}")
             }
         }
     }
@@ -226,6 +232,7 @@ fn way(workspace: &Workspace) -> Option<(String, String)> {
             | Stage::Attached { .. }
             | Stage::Detaching { .. }
             | Stage::Detached
+            | Stage::Kept { .. }
             | Stage::Disposing
             | Stage::Gone,
             _,
@@ -247,11 +254,13 @@ pub(super) fn is_mounted(workspace: &Workspace) -> bool {
 
 fn end(trial: &Trial) -> What {
     let attempts = trial.attempts.len();
-    if trial.status == JobStatus::Succeeded {
+    match (trial.status, trial.cancelled_by()) {
         // Metric and rank are the sweep's to know.
-        What::Succeeded { attempts, run_seconds: trial.run_seconds(), metric: None, value: None, best: false }
-    } else {
-        What::Failed { attempts, reason: why(trial) }
+        (JobStatus::Succeeded, _) => {
+            What::Succeeded { attempts, run_seconds: trial.run_seconds(), metric: None, value: None, best: false }
+        }
+        (_, Some(by)) => What::Cancelled { attempts, by: by.to_owned() },
+        (_, None) => What::Failed { attempts, reason: why(trial) },
     }
 }
 

@@ -167,7 +167,7 @@ impl Model {
 
     /// One frame, for machines.
     pub(crate) fn json(&self) -> Value {
-        let Figures { trials, waiting, starting, running, succeeded, failed, best, .. } = &self.figures;
+        let Figures { trials, waiting, starting, running, succeeded, failed, cancelled, best, .. } = &self.figures;
         let best =
             best.as_ref().map(|(metric, value, trial)| json!({ "trial": trial, "metric": metric, "value": value }));
         let zone = |(name, zone): (&String, &Zone)| {
@@ -188,6 +188,7 @@ impl Model {
             "running": running,
             "succeeded": succeeded,
             "failed": failed,
+            "cancelled": cancelled,
             "zones": self.zones.iter().map(zone).collect::<serde_json::Map<_, _>>(),
             "best": best,
             "attempts": attempts,

@@ -36,7 +36,7 @@ use spotsweep_control_plane::input::{About, Subject};
 use spotsweep_control_plane::metrics::{Metric, Telemetry};
 use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Record, Store, Versioned, View};
 use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::TrialRef;
+use spotsweep_control_plane::workspace::{LONGEST_KEPT_DAYS, TrialRef};
 use spotsweep_protocol::ids::SweepId;
 
 pub(super) use rows::{CLOSED, INDEX, META, SHARDS, field, partition, text, trial_key};
@@ -188,8 +188,10 @@ impl DynamoStore {
         }
     }
 
+    /// Nothing goes while something is kept that it leads to.
     fn expires(&self, now: Timestamp) -> AttributeValue {
-        number(now.as_second().saturating_add(i64::from(self.retention_days) * 86_400))
+        let days = i64::from(self.retention_days).max(LONGEST_KEPT_DAYS);
+        number(now.as_second().saturating_add(days * 86_400))
     }
 
     /// What one change writes.

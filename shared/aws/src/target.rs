@@ -1,5 +1,6 @@
 //! What a sweep names in AWS, looked up before anything is submitted.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 
 use aws_config::SdkConfig;
@@ -19,6 +20,11 @@ use spotsweep_control_plane::sweep::target::{
 };
 use spotsweep_control_plane::workspace::SWEEP_TAG;
 use spotsweep_protocol::ids::SweepId;
+
+/// Values of one filter (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html>).
+const FILTER_VALUES: usize = 200;
+
+const INCOMPLETE: &str = "a snapshot without state or size";
 
 type Found<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -90,6 +96,7 @@ async fn base(client: &aws_sdk_ec2::Client, query: Option<BaseQuery>) -> Found<B
     Ok(match query {
         None => Base::NotAsked,
         Some(BaseQuery::Snapshot(id)) => Base::Snapshot(snapshot(client, &id).await?),
+        Some(BaseQuery::Snapshots(ids)) => Base::Snapshots(snapshots(client, ids).await?),
         Some(BaseQuery::Volumes { filter, value }) => {
             let filter = Filter::builder().name(filter).values(value).build();
             let found = client.describe_volumes().filters(filter).into_paginator().items().send();
@@ -106,11 +113,28 @@ async fn snapshot(client: &aws_sdk_ec2::Client, id: &str) -> Found<Option<BaseSn
         Err(Failure::Refused { code, .. }) if BaseQuery::is_no_snapshot(&code) => None,
         Err(failure) => return Err(failure.into()),
     };
-    let base = |found: Snapshot| {
-        let size_gib = found.volume_size.and_then(|size| u32::try_from(size).ok())?;
-        Some(BaseSnapshot { state: found.state.as_ref().map(SnapshotState::as_str)?.to_owned(), size_gib })
-    };
-    found.map(|found| base(found).ok_or_else(|| "a snapshot without state or size".into())).transpose()
+    found.map(|found| base_snapshot(&found).ok_or_else(|| INCOMPLETE.into())).transpose()
+}
+
+/// By a filter, because one id that is not there makes DescribeSnapshots refuse all of them.
+async fn snapshots(client: &aws_sdk_ec2::Client, mut ids: Vec<String>) -> Found<BTreeMap<String, BaseSnapshot>> {
+    ids.sort_unstable();
+    ids.dedup();
+    let mut bases = BTreeMap::new();
+    for some in ids.chunks(FILTER_VALUES) {
+        let filter = Filter::builder().name("snapshot-id").set_values(Some(some.to_vec())).build();
+        let found = client.describe_snapshots().filters(filter).into_paginator().items().send();
+        for found in found.collect::<Result<Vec<Snapshot>, _>>().await? {
+            let base = base_snapshot(&found).ok_or(INCOMPLETE)?;
+            bases.extend(found.snapshot_id.map(|id| (id, base)));
+        }
+    }
+    Ok(bases)
+}
+
+fn base_snapshot(found: &Snapshot) -> Option<BaseSnapshot> {
+    let size_gib = found.volume_size.and_then(|size| u32::try_from(size).ok())?;
+    Some(BaseSnapshot { state: found.state.as_ref().map(SnapshotState::as_str)?.to_owned(), size_gib })
 }
 
 fn volume(found: &Volume) -> Option<BaseVolume> {

@@ -143,6 +143,7 @@ fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decisi
     match followup {
         Followup::SweepOverdue(_) => reconcile::overdue(view, context),
         Followup::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
+        Followup::Resource(id, fact) => workspace::told(view, id, fact),
         Followup::PartEnded(job) => batch_job_state::part(view, job, context),
         Followup::TrialsChecked(sweep) => sweep_settled::settling(view, sweep, true),
         Followup::TryFailed { error, .. } => sweep_upload::failed(view, error),

@@ -26,6 +26,8 @@ pub enum Followup {
     SweepOverdue(SweepId),
     /// Something has become known of a trial's workspace.
     Workspace(TrialRef, Fact),
+    /// Something has become known of an instance, volume or snapshot.
+    Resource(String, Fact),
     /// A part has ended, as its only job or as Batch's silence says.
     PartEnded(PartJob),
     /// Batch has been asked about every trial of a settling sweep that is not terminal.
@@ -141,6 +143,7 @@ fn of_followup(followup: &Followup) -> About {
     match followup {
         Followup::SweepOverdue(sweep) => About::sweep("sweep-overdue", sweep),
         Followup::Workspace(trial, fact) => of_fact(trial, fact),
+        Followup::Resource(id, fact) => About::new(fact.name(), Subject::Resource(id.clone())),
         Followup::PartEnded(job) => About::sweep("part-ended", &job.sweep),
         Followup::TrialsChecked(sweep) => About::new("trials-checked", Subject::Settlement(sweep.clone())),
         Followup::TryFailed { sweep, .. } => About::sweep("try-failed", sweep),
@@ -191,6 +194,7 @@ fn of_fact(trial: &TrialRef, fact: &Fact) -> About {
         | Fact::Refused(_)
         | Fact::Snapshot { .. }
         | Fact::SnapshotNotFound { .. }
+        | Fact::Continued { .. }
         | Fact::Deleted(_)
         | Fact::Missing(_)
         | Fact::Due => None,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::input::{About, Input, Subject};
 use crate::store::{Change, Record, View};
 use crate::sweep::Sweep;
-use crate::trial::{Attempt, JobStatus, Trial};
+use crate::trial::{Attempt, Standing, Trial};
 use crate::workspace::{Stage, Workspace};
 
 /// A figure.
@@ -26,8 +26,10 @@ pub struct Metric {
 pub enum Name {
     /// Trials that have ended well.
     TrialsSucceeded,
-    /// Trials that have ended otherwise.
+    /// Trials that have ended otherwise, except for those that a person cancelled.
     TrialsFailed,
+    /// Trials that a person cancelled.
+    TrialsCancelled,
     /// Attempts that have ended because their instance was taken ([`Attempt::was_interrupted`]).
     Interruptions,
     /// Workspaces whose copy in another zone was mounted and verified.
@@ -49,6 +51,7 @@ impl Name {
         match self {
             Self::TrialsSucceeded => "TrialsSucceeded",
             Self::TrialsFailed => "TrialsFailed",
+            Self::TrialsCancelled => "TrialsCancelled",
             Self::Interruptions => "Interruptions",
             Self::Migrations => "Migrations",
             Self::SecondsLost => "SecondsLost",
@@ -61,7 +64,11 @@ impl Name {
     /// Its unit, one of [CloudWatch's](https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html).
     pub fn unit(self) -> &'static str {
         match self {
-            Self::TrialsSucceeded | Self::TrialsFailed | Self::Interruptions | Self::Migrations => "Count",
+            Self::TrialsSucceeded
+            | Self::TrialsFailed
+            | Self::TrialsCancelled
+            | Self::Interruptions
+            | Self::Migrations => "Count",
             Self::SecondsLost | Self::OldestOpenSeconds => "Seconds",
             Self::Usd | Self::OnDemandUsd => "None",
         }
@@ -97,9 +104,10 @@ pub fn measure(view: &View, about: &About, change: Option<&Change>, now: Timesta
     figures.into_iter().filter(|(_, value)| *value > 0.0).map(|(name, value)| Metric { name, value }).collect()
 }
 
-fn of_trial(before: Option<&Trial>, after: &Trial) -> [(Name, f64); 5] {
+fn of_trial(before: Option<&Trial>, after: &Trial) -> [(Name, f64); 6] {
     let count = |happened: bool| f64::from(u8::from(happened));
     let has_ended = after.is_over() && !before.is_some_and(Trial::is_over);
+    let ended_as = |standing| count(has_ended && after.standing() == standing);
     let has_migrated = before.and_then(|before| before.workspace.as_ref()).is_some_and(|before| {
         after.workspace.as_ref().is_some_and(|after| is_mounted(after) && !is_mounted(before) && is_copy(before))
     });
@@ -110,8 +118,9 @@ fn of_trial(before: Option<&Trial>, after: &Trial) -> [(Name, f64); 5] {
         seconds_lost += lost_after(after, number) - before.map_or(0.0, |before| lost_after(before, number));
     }
     [
-        (Name::TrialsSucceeded, count(has_ended && after.status == JobStatus::Succeeded)),
-        (Name::TrialsFailed, count(has_ended && after.status != JobStatus::Succeeded)),
+        (Name::TrialsSucceeded, ended_as(Standing::Succeeded)),
+        (Name::TrialsFailed, ended_as(Standing::Failed)),
+        (Name::TrialsCancelled, ended_as(Standing::Cancelled)),
         (Name::Interruptions, interruptions),
         (Name::Migrations, count(has_migrated)),
         (Name::SecondsLost, seconds_lost),

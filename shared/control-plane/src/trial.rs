@@ -14,6 +14,7 @@
 mod reason;
 mod retry;
 mod stall;
+mod standing;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,7 @@ use spotsweep_protocol::claim::{Market, Metric, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::stop::StopReason;
 pub use stall::Stall;
+pub use standing::Standing;
 
 /// Most attempts that Batch makes of one job (fact 18).
 pub const JOB_ATTEMPTS: u32 = 10;
@@ -310,9 +312,9 @@ impl Trial {
         self.status.is_terminal()
     }
 
-    /// Whether no volume or snapshot is left of it.
+    /// Whether no volume or snapshot is left of it but what is kept on purpose.
     pub fn is_clean(&self) -> bool {
-        self.workspace.as_ref().is_none_or(Workspace::is_gone)
+        self.workspace.as_ref().is_none_or(Workspace::is_clean)
     }
 
     /// The attempts that have ended, oldest first. Their numbers have gaps where a round ended early.
@@ -352,7 +354,16 @@ impl Trial {
         let of_workspace = self.workspace.iter().flat_map(|workspace| &workspace.notes).cloned();
         let left_out = self.end.iter().flat_map(|end| &end.outputs.left_out);
         let left_out = left_out.map(|output| format!("output not collected: {output}"));
-        of_workspace.chain(left_out).chain(self.stall_note()).collect()
+        of_workspace.chain(left_out).chain(self.kept_note()).chain(self.stall_note()).collect()
+    }
+
+    /// What is kept of it after its end.
+    pub fn kept_note(&self) -> Option<String> {
+        let kept = self.workspace.as_ref()?.kept()?;
+        Some(match kept.snapshot {
+            Some(snapshot) => format!("workspace kept until {} as {snapshot}", kept.until),
+            None => format!("workspace kept until {}, not saved in a snapshot yet", kept.until),
+        })
     }
 
     /// When the last attempt's container ended.

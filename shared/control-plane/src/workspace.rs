@@ -24,7 +24,9 @@
 //! AwaitingSnapshot--wanted in its own zone--------> Detached          none
 //! AwaitingSnapshot--notice------------------------> Detached          none: the next attempt says where
 //! any             --volume lost-------------------> Creating          CreateVolume (source, newest snapshot, base)
+//! any             --trial terminal, to be kept----> Kept{until}       DetachVolume, CreateSnapshot (final), DeleteVolume
 //! any             --trial terminal----------------> Disposing         DetachVolume, DeleteVolume, DeleteSnapshot
+//! Kept            --its time has passed-----------> Disposing         DeleteSnapshot
 //! Disposing       --all deleted-------------------> Gone              none
 //! ```
 //! The record is level-triggered: an event only enters a fact, and [`Workspace::advance`] then goes through the table as far as
@@ -37,6 +39,7 @@ mod advance;
 mod apply;
 mod facts;
 mod fall_back;
+mod keep;
 mod refusals;
 mod snapshots;
 
@@ -52,6 +55,7 @@ use spotsweep_protocol::ids::SweepId;
 pub use actions::{Call, EC2_TRIES, NewVolume, detach_pauses, device};
 pub(crate) use advance::Surroundings;
 pub use facts::{Fact, Refusal, RefusalKind, SnapshotState, VolumeState};
+pub use keep::{Keep, Kept, LONGEST_KEPT_DAYS};
 pub use refusals::{is_denied, is_of_key};
 
 /// The tag of everything that is made for a sweep. The roles in `infra/control-plane.yaml` reach only what carries it.
@@ -83,8 +87,11 @@ impl std::fmt::Display for TrialRef {
 pub struct WorkspacePlan {
     /// GiB; a volume from a snapshot is at least as large as that.
     pub size_gib: u32,
-    /// What it starts from.
+    /// What they start from.
     pub origin: Origin,
+    /// For how long they are kept after their trials' ends.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep: Keep,
     /// MiB/s at which a volume loads its snapshot, 100 to 300; absent for EC2's own rate, which is free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization_rate: Option<u32>,
@@ -100,6 +107,11 @@ pub enum Origin {
     Snapshot {
         /// `snap-…`
         snapshot: String,
+    },
+    /// A snapshot for each trial of the sweep, by index. Each trial's own volume starts from one [`Origin::Snapshot`].
+    Snapshots {
+        /// `snap-…`
+        snapshots: Vec<String>,
     },
     /// A volume that somebody made by hand and that stays theirs.
     Adopted {
@@ -193,6 +205,13 @@ pub enum Stage {
     Detached,
     /// It is wanted in another zone, and its snapshot is not complete.
     AwaitingSnapshot,
+    /// The trial is over, and what it has trained is kept in a snapshot.
+    Kept {
+        /// Since when.
+        since: Timestamp,
+        /// When the snapshot is deleted.
+        until: Timestamp,
+    },
     /// The trial is over: everything is being deleted.
     Disposing,
     /// Nothing is left of it.
@@ -209,6 +228,7 @@ impl Stage {
             Self::Detaching { .. } => "detaching",
             Self::Detached => "detached",
             Self::AwaitingSnapshot => "awaiting-snapshot",
+            Self::Kept { .. } => "kept",
             Self::Disposing => "disposing",
             Self::Gone => "gone",
         }
@@ -296,17 +316,18 @@ const MAX_NOTES: usize = 20;
 
 impl Workspace {
     /// A workspace that its first attempt has just asked for.
-    pub fn new(plan: &WorkspacePlan, wanted: Place, now: Timestamp) -> Self {
-        let adopted = matches!(plan.origin, Origin::Adopted { .. });
-        let (id, zone) = match &plan.origin {
+    pub fn new(plan: &WorkspacePlan, index: u32, wanted: Place, now: Timestamp) -> Self {
+        let origin = plan.origin_of(index);
+        let adopted = matches!(origin, Origin::Adopted { .. });
+        let (id, zone) = match &origin {
             Origin::Adopted { volume, zone, .. } => (Some(volume.clone()), zone.clone()),
-            Origin::Blank | Origin::Snapshot { .. } => (None, wanted.zone.clone()),
+            Origin::Blank | Origin::Snapshot { .. } | Origin::Snapshots { .. } => (None, wanted.zone.clone()),
         };
         let volume = Volume {
             operation: u32::from(!adopted),
             id,
             zone,
-            origin: plan.origin.clone(),
+            origin,
             state: if adopted { VolumeState::Unknown } else { VolumeState::Asked },
             used: adopted,
             saved_by: None,
@@ -349,7 +370,7 @@ impl Workspace {
     /// Whether something is under way, so that it is looked after soon.
     pub fn is_moving(&self) -> bool {
         let settled = match &self.stage {
-            Stage::Attached { .. } | Stage::Gone => true,
+            Stage::Attached { .. } | Stage::Kept { .. } | Stage::Gone => true,
             Stage::Detached => self.wanted.is_none(),
             Stage::Creating
             | Stage::Attaching { .. }
@@ -359,6 +380,11 @@ impl Workspace {
         };
         let is_clean = self.pending_deletes.is_empty() && self.unanswered.is_empty();
         !settled || !is_clean || self.snapshots.values().any(|snapshot| snapshot.state.is_open())
+    }
+
+    /// Whether nothing of it is left but what is kept on purpose.
+    pub fn is_clean(&self) -> bool {
+        matches!(self.stage, Stage::Gone | Stage::Kept { .. })
     }
 
     /// Whether nothing of it is left.

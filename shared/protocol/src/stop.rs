@@ -11,6 +11,7 @@ use crate::stall::{NO_SIGN, span};
 const PREFIX: &str = "spotsweep: ";
 const BUDGET: &str = "budget reached: ";
 const CANCELLED: &str = "cancelled by ";
+const DISCARDED: &str = "cancelled, with its checkpoints, by ";
 const NEVER_STARTS: (&str, &str) = ("its container could not be started ", " times in a row");
 const STALLED: &str = "stalled: ";
 const WITHDRAWN: &str = "a later part of the sweep was refused";
@@ -55,6 +56,9 @@ pub enum StopReason {
     Cancelled {
         /// The user's name.
         by: String,
+        /// Whether nothing of the trial is to be kept.
+        #[serde(default)]
+        discard: bool,
     },
     /// The job's container does not start.
     NeverStarts {
@@ -95,7 +99,10 @@ impl StopReason {
             return Some(Self::Budget { reached: reached.to_owned() });
         }
         if let Some(by) = reason.strip_prefix(CANCELLED) {
-            return Some(Self::Cancelled { by: by.to_owned() });
+            return Some(Self::Cancelled { by: by.to_owned(), discard: false });
+        }
+        if let Some(by) = reason.strip_prefix(DISCARDED) {
+            return Some(Self::Cancelled { by: by.to_owned(), discard: true });
         }
         let (before, after) = NEVER_STARTS;
         if let Some(starts) = reason.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)) {
@@ -114,7 +121,7 @@ impl fmt::Display for StopReason {
             Self::NotFound { what } => write!(to, "there is no {what}"),
             Self::Stalled { seconds } => write!(to, "{STALLED}{NO_SIGN} for {}", span(*seconds)),
             Self::Budget { reached } => write!(to, "{BUDGET}{reached}"),
-            Self::Cancelled { by } => write!(to, "{CANCELLED}{by}"),
+            Self::Cancelled { by, discard } => write!(to, "{}{by}", if *discard { DISCARDED } else { CANCELLED }),
             Self::NeverStarts { starts } => write!(to, "{}{starts}{}", NEVER_STARTS.0, NEVER_STARTS.1),
             Self::Workspace { cause } => write!(to, "EC2 refuses the workspace: {cause}"),
             Self::JobLost => to.write_str("AWS Batch does not know this job any more"),
@@ -136,7 +143,8 @@ mod tests {
     fn what_batch_is_given_is_read_back() {
         let given = [
             StopReason::Budget { reached: "10 USD: 10.02 USD so far".into() },
-            StopReason::Cancelled { by: "jo@host: again".into() },
+            StopReason::Cancelled { by: "jo@host: again".into(), discard: false },
+            StopReason::Cancelled { by: "jo".into(), discard: true },
             StopReason::NeverStarts { starts: 5 },
             StopReason::Withdrawn,
         ];

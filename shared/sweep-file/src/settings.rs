@@ -16,7 +16,7 @@ mod stalled;
 mod workspace;
 
 pub use stalled::Stalled;
-pub use workspace::{InitializationRate, Workspace, initialization_rate};
+pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_rate};
 
 use stalled::StalledSchema;
 use workspace::WorkspaceSchema;

@@ -1,5 +1,7 @@
 //! What a sweep names in AWS, with the calls that the AWS executor makes.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::Prepared;
@@ -51,6 +53,19 @@ impl Cloud {
                     Err(error) if BaseQuery::is_no_snapshot(error.code) => Ok(Base::Snapshot(None)),
                     Err(error) => Err(error.into()),
                 }
+            }
+            Some(BaseQuery::Snapshots(ids)) => {
+                let mut found = BTreeMap::new();
+                for some in ids.chunks(200) {
+                    let filter = Filter { name: "snapshot-id".to_owned(), values: some.to_vec() };
+                    let wanted = Selection { filters: vec![filter], ..Selection::default() };
+                    let some = self.ec2("DescribeSnapshots", |world| {
+                        let (found, _) = world.describe_snapshots(&wanted)?;
+                        Ok(found.into_iter().map(|found| (found.id.clone(), snapshot(found))).collect::<Vec<_>>())
+                    });
+                    found.extend(some.await??);
+                }
+                Ok(Base::Snapshots(found))
             }
             Some(BaseQuery::Volumes { filter, value }) => {
                 let wanted = Selection { filters: vec![Filter::new(filter, value)], ..Selection::default() };

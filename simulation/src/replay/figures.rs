@@ -192,6 +192,7 @@ fn told(outcomes: &[Outcome]) -> Option<Spent> {
             on_demand_usd: sum.on_demand_usd + told.on_demand_usd,
             storage_usd: sum.storage_usd + told.storage_usd,
             initialization_usd: sum.initialization_usd + told.initialization_usd,
+            kept_usd: sum.kept_usd + told.kept_usd,
             control_plane_usd: sum.control_plane_usd + told.control_plane_usd,
             unpriced_seconds: sum.unpriced_seconds + told.unpriced_seconds,
         })

@@ -84,6 +84,8 @@ pub struct Chaos {
     pub silent: f64,
     /// How the training script saves.
     pub habits: Habits,
+    /// The trial whose script ends with an error after its last step.
+    pub fails: Option<u32>,
     /// Last seals for which there is not enough time.
     pub slow_seals: f64,
     /// Attempts whose training hangs after its first checkpoint.
@@ -125,6 +127,7 @@ impl Chaos {
             unplaced: false,
             silent: 0.0,
             habits: Habits::PLAIN,
+            fails: None,
             slow_seals: 0.0,
             hangs: 0.0,
             hour_late: 0.0,
@@ -160,6 +163,7 @@ impl Chaos {
             unplaced: true,
             silent: 0.05,
             habits: Habits { on_signal: OnSignal::ExitsZero, ..Habits::PLAIN },
+            fails: None,
             slow_seals: 0.1,
             hangs: 0.1,
             hour_late: 0.05,
@@ -196,6 +200,7 @@ impl Chaos {
             unplaced: share(1.0) >= 0.5,
             silent: share(0.4),
             habits: Habits::PLAIN,
+            fails: None,
             slow_seals: share(0.4),
             hangs: 0.0,
             hour_late: share(0.2),
@@ -224,6 +229,9 @@ impl Chaos {
     }
 }
 
+/// `keep_failed` and `keep_succeeded` of seeds.
+const KEPT: [(&str, &str); 4] = [("20m", "0"), ("1m", "0"), ("0", "0"), ("1h", "20m")];
+
 /// What a seed makes of a run: how large it is, and what goes wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
@@ -245,16 +253,18 @@ pub struct Mixture {
     pub visible_after_seconds: u32,
     /// Name and value of the limit that the sweep file sets, if any.
     pub budget: Option<(&'static str, f64)>,
+    /// `keep_failed` and `keep_succeeded` of the sweep file.
+    pub keep: (&'static str, &'static str),
 }
 
 impl Mixture {
     /// Decided by the seed alone.
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
-        let chaos = Chaos::mixed(&mut rng);
+        let mut chaos = Chaos::mixed(&mut rng);
         let mut upto = |most: u32| rng.next_u32() % (most + 1);
-        let mut mixture = Self {
-            chaos,
+        let mixture = Self {
+            chaos: Chaos::none(),
             zones: 1 + upto(2),
             // One trial, two or three: most defects need no more.
             trials: 1 + upto(3).saturating_sub(1),
@@ -269,12 +279,12 @@ impl Mixture {
                 1 => Some(("max_usd", 0.004)),
                 _most => None,
             },
+            keep: KEPT[0],
         };
-        // A training that hangs in every fourth sweep, in a quarter or a half of its attempts.
-        if upto(3) == 0 {
-            mixture.chaos.hangs = f64::from(1 + upto(1)) / 4.0;
-        }
-        mixture
+        chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
+        let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
+        chaos.hangs = if upto(3) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
+        Self { chaos, keep: kept, ..mixture }
     }
 }
 

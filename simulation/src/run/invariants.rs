@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use spotsweep_control_plane::settings::LONGEST_BACKOFF;
-use spotsweep_control_plane::trial::{Attempt, JobStatus, Reason, Trial};
+use spotsweep_control_plane::trial::{Attempt, JobStatus, Reason, Standing, Trial};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_world::World;
 use spotsweep_world::ebs::VolumeState;
@@ -12,7 +12,7 @@ use spotsweep_world::ebs::VolumeState;
 use super::training::STEPS;
 use super::training::load::newest_whole;
 use super::watch::Seen;
-use super::{BY_HAND, RECONCILE, Simulation};
+use super::{RECONCILE, Simulation};
 
 /// Calls that one occasion costs at most: an attempt goes from claim to release with about forty, all else with fewer.
 const CALLS_PER_OCCASION: u64 = 40;
@@ -54,7 +54,7 @@ pub const INVARIANTS: &[Invariant] = &[
     always("one file, one submission", one_submission),
     finally("nothing is left over", nothing_left),
     finally(
-        "every trial has succeeded, or the budget is reached, or its first volume is refused for good, or it hangs",
+        "every trial has succeeded, or its script has failed or hangs, or the budget is reached, or its first volume is refused for good",
         all_succeeded,
     ),
     always("nothing stands still for longer than the reconcile period", goes_on),
@@ -195,8 +195,7 @@ fn one_submission(run: &Simulation) -> Result<(), String> {
 
 /// Invariant 4.
 fn nothing_left(run: &Simulation) -> Result<(), String> {
-    let mut left = run.harness.cloud.world().leftovers();
-    left.volumes.retain(|volume| volume.tags.get("Name").map(String::as_str) != Some(BY_HAND));
+    let left = run.left_over();
     if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
 }
 
@@ -205,7 +204,9 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
     // Clocks are off by some seconds.
     let now = run.harness.now + Duration::from_secs(60);
     let is_stopped = sweeps.iter().any(|sweep| sweep.stopped.is_some() || sweep.over_budget(None, now).is_some());
-    let is_open = |trial: &&Trial| trial.status != JobStatus::Succeeded && !is_refused(run, trial) && !has_hung(trial);
+    let has_failed = |trial: &Trial| run.chaos.fails == Some(trial.index) && trial.standing() == Standing::Failed;
+    let may_end = |trial: &Trial| is_refused(run, trial) || has_failed(trial) || has_hung(trial);
+    let is_open = |trial: &&Trial| trial.status != JobStatus::Succeeded && !may_end(trial);
     match trials.iter().filter(|_| !is_stopped).find(is_open) {
         Some(trial) => Err(format!("trial {} has not: {:?} {:?}", trial.index, trial.status, trial.reason)),
         None => Ok(()),
@@ -217,7 +218,8 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
 fn goes_on(run: &Simulation) -> Result<(), String> {
     let training = run.epoch * run.epochs;
     let until = run.chaos.ends_after + training * 2 + RECONCILE * 2 + LONGEST_BACKOFF + Duration::from_secs(1800);
-    if run.elapsed() <= until {
+    // What is kept is there for longer.
+    if run.elapsed() <= until || run.is_settled() {
         return Ok(());
     }
     Err(format!("not settled after {:?}: {}", run.elapsed(), run.watch.open(&run.harness)))

@@ -7,7 +7,7 @@ use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_control_plane::store::{History, Versioned, View};
 use spotsweep_control_plane::sweep::upload::Upload;
 use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
-use spotsweep_control_plane::workspace::{Call, Origin, WorkspacePlan};
+use spotsweep_control_plane::workspace::{Call, Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::Defaults;
@@ -23,8 +23,11 @@ pub(super) struct ScenarioRunner {
 }
 
 impl ScenarioRunner {
-    /// `a trial`, `a trial from snap-…`, `a trial that adopts vol-… in ZONE`.
+    /// `a trial`, `a trial from snap-…`, `a trial that adopts vol-… in ZONE`; with `, kept for SECONDS` after its end.
     pub(super) fn given(text: &str) -> Result<Self, String> {
+        let (text, kept) = text.split_once(", kept for ").unwrap_or((text, "0"));
+        let seconds = kept.trim_end_matches('s').parse().map_err(|_| "kept for how many seconds?")?;
+        let keep = Keep { failed_seconds: seconds, succeeded_seconds: 0 };
         let words: Vec<&str> = text.split_whitespace().collect();
         let origin = match words.as_slice() {
             ["a", "trial"] => Origin::Blank,
@@ -47,7 +50,7 @@ impl ScenarioRunner {
             lease: LEASE,
             recheck: RECHECK,
         };
-        let record = sweep(origin, now)?;
+        let record = sweep(origin, keep, now)?;
         let sweep = record.id.clone();
         let view = View {
             sweep: Some(Versioned { record, version: 1, due: None, recent: History::new() }),
@@ -105,13 +108,14 @@ impl ScenarioRunner {
             | Stage::Detaching { .. }
             | Stage::Detached
             | Stage::AwaitingSnapshot
+            | Stage::Kept { .. }
             | Stage::Disposing
             | Stage::Gone) => format!("{} {volume} in {zone}", stage.name()),
         }
     }
 }
 
-fn sweep(origin: Origin, now: Timestamp) -> Result<Sweep, String> {
+fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
     let upload = serde_json::json!({ "bucket": "b", "key": "sweeps/s.yaml", "fingerprint": "v", "uploaded_at": now });
     let upload: Upload = serde_json::from_value(upload).map_err(|error| error.to_string())?;
     let mut sweep = Sweep::new(upload);
@@ -126,7 +130,7 @@ fn sweep(origin: Origin, now: Timestamp) -> Result<Sweep, String> {
         command: None,
         resources: Default::default(),
         tags: Default::default(),
-        workspace: Some(WorkspacePlan { size_gib: 20, origin, initialization_rate: None }),
+        workspace: Some(WorkspacePlan { size_gib: 20, origin, keep, initialization_rate: None }),
         code: None,
         patterns: Default::default(),
         metric: None,

@@ -133,6 +133,7 @@ impl Timeline {
             Fact::Missing(id) => format!("missing {}", self.name(id, "vol")),
             Fact::Deleted(id) => format!("deleted {}", self.name(id, "vol")),
             Fact::Due => "due".into(),
+            Fact::Continued { .. } => "continued".into(),
             Fact::Refused(refusal) => match &refusal.kind {
                 RefusalKind::Volume { operation } => format!("refused volume {operation} {}", refusal.code),
                 RefusalKind::Snapshot { operation } => format!("refused snapshot {operation} {}", refusal.code),

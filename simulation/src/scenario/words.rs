@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
+
 use spotsweep_control_plane::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
 use spotsweep_control_plane::input::Input;
 use spotsweep_control_plane::outcome::Outcome;
@@ -59,6 +61,10 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
         ["missing", id] => fact(Fact::Missing((*id).into())),
         ["deleted", id] => fact(Fact::Deleted((*id).into())),
         ["due"] => fact(Fact::Due),
+        ["continued", "until", seconds] => {
+            let until = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000 + i64::from(number(seconds)?));
+            fact(Fact::Continued { until })
+        }
         ["refused", "volume", operation, code] => {
             refused(trial, RefusalKind::Volume { operation: number(operation)? }, code)
         }

@@ -114,7 +114,8 @@ fn worn_out_last(used: &mut Used) {
 
 /// No container of a trial starts: its job is ended, long before Batch gives it up.
 fn never_starts(seed: u64, used: &mut Used) {
-    let mixture = Mixture { budget: None, failing_starts: 100, ..Mixture::of_seed(seed) };
+    let mut mixture = Mixture { budget: None, failing_starts: 100, ..Mixture::of_seed(seed) };
+    mixture.chaos.fails = None;
     let mut simulation = Simulation::mixed(seed, &mixture);
     simulation.watch.used = Some(BTreeSet::new());
     let problem = simulation.run().unwrap_err();

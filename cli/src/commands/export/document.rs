@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use spotsweep_control_plane::results::diagnosis::reason;
 use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::Trial;
 
 use super::{Each, Records};
 use crate::{show, timeline};
@@ -15,10 +15,9 @@ pub(super) fn of(records: &Records<'_>) -> Result<Value, Failure> {
     let outputs = |index| format!("s3://{}/{}", upload.bucket, id.trial_prefix(index));
     let trial = |each: Result<Each<'_>, Failure>| {
         let (index, parameters, trial) = each?;
-        let status = trial.map_or(JobStatus::Submitted, |trial| trial.status);
         Ok(json!({
             "index": index,
-            "status": show::state(status),
+            "status": show::standing(trial).name(),
             "reason": trial.and_then(reason),
             "parameters": parameters,
             "metrics": trial.map(|trial| json!(trial.metrics)).unwrap_or_else(|| json!({})),

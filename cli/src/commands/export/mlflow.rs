@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::results::ranking::{has_rank, ranked};
 use spotsweep_control_plane::sweep::Sweep;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{JobStatus, Standing, Trial};
 use tokio::task::JoinSet;
 
 use super::Records;
@@ -146,7 +146,7 @@ fn run_files(
         ("spotsweep.sweep", sweep.id.to_string()),
         ("spotsweep.trial", index.to_string()),
         ("spotsweep.attempts", attempts.to_string()),
-        ("spotsweep.status", show::state(trial.map_or(JobStatus::Submitted, |trial| trial.status)).to_owned()),
+        ("spotsweep.status", show::standing(trial).name().to_owned()),
         ("spotsweep.rank", rank.map(|rank| rank.to_string()).unwrap_or_default()),
         ("spotsweep.reason", failure.map(why).unwrap_or_default()),
     ];
@@ -173,19 +173,20 @@ fn run_meta(sweep: &Sweep, index: u32, trial: Option<&Trial>) -> [(&'static str,
         ("source_type", json!(LOCAL_SOURCE)),
         ("source_version", json!("")),
         ("start_time", json!(millis(started.unwrap_or(sweep.upload.uploaded_at)))),
-        ("status", json!(status(trial.map_or(JobStatus::Submitted, |trial| trial.status)))),
+        ("status", json!(status(show::standing(trial)))),
         ("tags", json!([])),
         ("user_id", json!("spotsweep")),
     ]
 }
 
 /// MLflow's numbers (`RunStatus` in mlflow.protos).
-fn status(status: JobStatus) -> u32 {
-    match status {
-        JobStatus::Running => 1,
-        JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable | JobStatus::Starting => 2,
-        JobStatus::Succeeded => 3,
-        JobStatus::Failed => 4,
+fn status(standing: Standing) -> u32 {
+    match standing {
+        Standing::Running => 1,
+        Standing::Waiting | Standing::Starting => 2,
+        Standing::Succeeded => 3,
+        Standing::Failed => 4,
+        Standing::Cancelled => 5,
     }
 }
 

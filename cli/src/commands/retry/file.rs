@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_sweep_file::{
-    Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Resources, Settings, Stalled,
+    Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Resources, Settings, Stalled, Start,
     SweepFile, Workspace,
 };
 
@@ -96,9 +96,16 @@ fn settings(settings: &Settings) -> Map<String, Value> {
 fn workspace_value(workspace: &Workspace) -> Value {
     match workspace {
         Workspace::Off => json!("off"),
-        Workspace::Volume { size_gib, snapshot, initialization_rate } => {
+        Workspace::Volume { size_gib, start, initialization_rate, keep } => {
             let size = size_gib.map(|gib| format!("{gib}GiB"));
-            present([("size", json!(size)), ("snapshot", json!(snapshot)), rate(*initialization_rate)])
+            let from = match start {
+                Start::Blank => ("snapshot", Value::Null),
+                Start::Snapshot(snapshot) => ("snapshot", json!(snapshot)),
+                Start::Snapshots(snapshots) => ("snapshots", json!(snapshots)),
+            };
+            let failed = ("keep_failed", json!(keep.failed_seconds));
+            let succeeded = ("keep_succeeded", json!(keep.succeeded_seconds));
+            present([("size", json!(size)), from, rate(*initialization_rate), failed, succeeded])
         }
         Workspace::Adopted { volume, initialization_rate } => {
             present([("volume", json!(volume)), rate(*initialization_rate)])
@@ -141,7 +148,7 @@ spotsweep:
   timeout: 90m
   stalled: 30m
   resources: {vcpus: 4, memory: 16GiB, gpus: 1}
-  workspace: {size: 100GiB, snapshot: snap-0123456789abcdef0}
+  workspace: {size: 100GiB, snapshot: snap-0123456789abcdef0, keep_failed: 12h, keep_succeeded: 0}
   code: {git: "https://github.com/me/train.git", ref: v1.2}
   outputs: {include: ["model/*.pt"], exclude: [tmp/**, "*.log"]}
   notifications: {topic: "arn:aws:sns:us-east-1:123456789012:done"}
@@ -163,6 +170,7 @@ spotsweep:
             settings("workspace: off"),
             settings("stalled: off"),
             settings("workspace: {}"),
+            settings("workspace: {snapshots: [snap-0a], keep_failed: 0}"),
             settings("workspace: {volume: my-volume}"),
             settings("resources: {}, outputs: {}, code: {git: a}, budget: {max_usd: 1}"),
         ];

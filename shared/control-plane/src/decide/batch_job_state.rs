@@ -8,7 +8,7 @@ use crate::input::Followup;
 use crate::store::{Versioned, View};
 use crate::sweep::{Plan, Stage, Sweep};
 use crate::trial::{JobStatus, MAX_FALSE_STARTS, Observation, Trial};
-use crate::workspace::Fact;
+use crate::workspace::{Fact, Workspace};
 use spotsweep_protocol::ids::{DescribedJob, JobId};
 use spotsweep_protocol::stop::StopReason;
 
@@ -154,7 +154,7 @@ pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> 
         return Decision::ignore("no such sweep here");
     };
     let held = view.trial.as_ref().map(|held| &held.record);
-    if held.is_some_and(|trial| trial.is_over() && trial.is_clean()) {
+    if held.is_some_and(|trial| trial.is_over() && trial.workspace.as_ref().is_none_or(Workspace::is_gone)) {
         return Decision::ignore("the trial has ended");
     }
     let mut trial = held.cloned().unwrap_or_else(|| Trial::new(job.sweep.clone(), index, job.job.clone()));

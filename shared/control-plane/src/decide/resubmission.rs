@@ -7,17 +7,15 @@ use super::{Context, Decision, submission, workspace};
 use crate::command::Command;
 use crate::store::{Versioned, View};
 use crate::sweep::{Plan, Sweep};
-use crate::trial::{JobStatus, Observation, Reason, Trial};
+use crate::trial::{JobStatus, Observation, Trial};
 use spotsweep_protocol::ids::{JobId, JobName, Run};
 use spotsweep_protocol::stop::StopReason;
 
 /// Whether another round is due.
 pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {
     let tried = trial.ended_attempts().count();
-    let stopped = trial.reason.as_ref().and_then(Reason::stopped);
-    let is_cancelled = matches!(stopped, Some(StopReason::Cancelled { .. }));
     let goes_on = trial.is_worn_out() && !seen.was_stopped && tried < usize::from(plan.attempts);
-    goes_on && sweep.stopped.is_none() && !is_cancelled
+    goes_on && sweep.stopped.is_none() && trial.cancelled_by().is_none()
 }
 
 /// Enters the next round; the trial is open again.

@@ -9,6 +9,20 @@ use crate::store::{Versioned, View};
 use crate::sweep::notification::{Notification, StalledAttempt};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{Stall, Trial};
+use spotsweep_protocol::stall::StallRule;
+use spotsweep_sweep_file::Stalled;
+
+/// What the sweep file wants.
+pub(super) fn rule(wanted: Option<Stalled>) -> StallRule {
+    match wanted {
+        None => StallRule::default(),
+        Some(Stalled::Off) => StallRule::OFF,
+        Some(Stalled::After { seconds }) => {
+            let warn_seconds = seconds.min(StallRule::WARN_SECONDS);
+            StallRule { warn_seconds: Some(warn_seconds), end_seconds: Some(seconds), is_last: false }
+        }
+    }
+}
 
 /// The notification of a stall that a runner reports; none where people know of it.
 pub(super) fn notify(

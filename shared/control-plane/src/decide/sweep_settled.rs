@@ -165,7 +165,7 @@ mod tests {
         trial.status = JobStatus::Succeeded;
         let wanted: WorkspacePlan = sweep.plan.clone().unwrap().workspace.unwrap();
         let place = Place { attempt: 1, instance: "i-1".into(), zone: "a".into() };
-        let volume = Workspace::new(&wanted, place, now);
+        let volume = Workspace::new(&wanted, 0, place, now);
 
         let input = Outcome::ReportInputs { sweep: sweep.id.clone(), gathered: Default::default() }.into();
         let settings = Settings::from_variables(|name| {

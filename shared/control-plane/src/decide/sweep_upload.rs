@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::{Context, Decision, submission, target};
+use super::{Context, Decision, stall, submission, target};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::settings::WORKSPACE_GIB;
@@ -20,18 +20,23 @@ use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::target::Target;
 use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Prepared, Ranking, Stage, Sweep};
-use crate::workspace::{Origin, WorkspacePlan};
+use crate::workspace::{Fact, Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::Run;
-use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::{
-    self as sweep_file, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, Stalled, SweepFile, Workspace,
+    self as sweep_file, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, Start, SweepFile, Workspace,
 };
 
 /// Attempts of a trial, where the file does not say: five rounds of Batch's ten. A trial that is reclaimed so often
 /// in spite of keeping its progress is somewhere it should not be.
 const ATTEMPTS: u8 = 50;
+
+/// For how long the workspace of a trial that failed is kept, where the file does not say: a weekend is in it.
+const KEEP_FAILED_SECONDS: u32 = 3 * 86_400;
+
+/// How long trials that continue others may wait for capacity before what they start from is deleted.
+const CONTINUED: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
     if !upload.is_sweep_file() {
@@ -141,7 +146,7 @@ fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Proble
         definition,
         attempts: settings.attempts.unwrap_or(ATTEMPTS),
         timeout_seconds: settings.timeout_seconds,
-        stalls: stalls(settings.stalled),
+        stalls: stall::rule(settings.stalled),
         command: settings.command.clone(),
         resources: settings.resources.map(requirements).unwrap_or_default(),
         tags: settings.tags.clone(),
@@ -164,35 +169,35 @@ fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Proble
 /// The volumes of a sweep; a volume or snapshot that the file names is looked up with the target.
 fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<WorkspacePlan> {
     let size = context.settings.workspace_gib;
-    let plan = |size_gib: Option<u32>, origin, rate: Option<InitializationRate>| {
+    let plan = |size_gib: Option<u32>, origin, rate: Option<InitializationRate>, keep| {
         let size_gib = size_gib.unwrap_or(if size > 0 { size } else { WORKSPACE_GIB });
         let initialization_rate = rate.unwrap_or(context.settings.initialization_rate);
-        Some(WorkspacePlan { size_gib, origin, initialization_rate })
+        Some(WorkspacePlan { size_gib, origin, keep, initialization_rate })
     };
     match wanted {
         None if size == 0 => None,
-        None => plan(None, Origin::Blank, None),
+        None => plan(None, Origin::Blank, None, kept(sweep_file::Keep::default())),
         Some(Workspace::Off) => None,
-        Some(Workspace::Volume { size_gib, snapshot, initialization_rate }) => {
-            let from = |snapshot: &String| Origin::Snapshot { snapshot: snapshot.clone() };
-            plan(*size_gib, snapshot.as_ref().map_or(Origin::Blank, from), *initialization_rate)
+        Some(Workspace::Volume { size_gib, start, initialization_rate, keep }) => {
+            let origin = match start {
+                Start::Blank => Origin::Blank,
+                Start::Snapshot(snapshot) => Origin::Snapshot { snapshot: snapshot.clone() },
+                Start::Snapshots(snapshots) => Origin::Snapshots { snapshots: snapshots.clone() },
+            };
+            plan(*size_gib, origin, *initialization_rate, kept(*keep))
         }
+        // It stays anyway.
         Some(Workspace::Adopted { volume, initialization_rate }) => {
             let (volume, zone, name) = (volume.clone(), String::new(), String::new());
-            plan(None, Origin::Adopted { volume, zone, name }, *initialization_rate)
+            plan(None, Origin::Adopted { volume, zone, name }, *initialization_rate, Keep::default())
         }
     }
 }
 
-fn stalls(wanted: Option<Stalled>) -> StallRule {
-    match wanted {
-        None => StallRule::default(),
-        Some(Stalled::Off) => StallRule::OFF,
-        Some(Stalled::After { seconds }) => StallRule {
-            warn_seconds: Some(seconds.min(StallRule::WARN_SECONDS)),
-            end_seconds: Some(seconds),
-            is_last: false,
-        },
+fn kept(wanted: sweep_file::Keep) -> Keep {
+    Keep {
+        failed_seconds: wanted.failed_seconds.unwrap_or(KEEP_FAILED_SECONDS),
+        succeeded_seconds: wanted.succeeded_seconds.unwrap_or(0),
     }
 }
 
@@ -227,8 +232,18 @@ pub(super) fn stored(view: &View, prepared: &Prepared, context: Context<'_>) -> 
     reading(view, |sweep| {
         let mut sweep = sweep.clone();
         sweep.plan = Some(prepared.plan.clone());
-        submit(sweep, 0, None, context)
+        continued(&prepared.plan, context).into_iter().fold(submit(sweep, 0, None, context), Decision::next)
     })
+}
+
+/// What is kept of the trials that these go on from has to be there until they have started.
+fn continued(plan: &Plan, context: Context<'_>) -> Vec<Followup> {
+    let Some(Origin::Snapshots { snapshots }) = plan.workspace.as_ref().map(|workspace| &workspace.origin) else {
+        return Vec::new();
+    };
+    let Ok(until) = context.now.checked_add(CONTINUED) else { return Vec::new() };
+    let fact = |snapshot: &String| Followup::Resource(snapshot.clone(), Fact::Continued { until });
+    snapshots.iter().map(fact).collect()
 }
 
 /// What only a sweep in `Reading` does.

@@ -4,9 +4,11 @@
 //! tag [`SWEEP_TAG`]. With that tag its owner agrees that it is attached, and that it moves: the copy in another zone
 //! takes its place, and once the copy is verified the original is deleted. The roles reach no volume without the tag.
 
+use std::collections::BTreeMap;
+
 use crate::sweep::Prepared;
 use crate::sweep::target::{Base, BaseSnapshot, BaseVolume, Definition, Queue, Target, is_volume_id};
-use crate::workspace::{Origin, SWEEP_TAG, WorkspacePlan};
+use crate::workspace::{Keep, Origin, SWEEP_TAG, WorkspacePlan};
 use spotsweep_sweep_file::Problem;
 
 /// Why something cannot be used, and how to fix it.
@@ -70,7 +72,9 @@ fn workspace(wanted: &WorkspacePlan, found: &Base) -> Result<WorkspacePlan, Refu
     match (&wanted.origin, found) {
         (Origin::Snapshot { snapshot }, Base::Snapshot(found)) => from_snapshot(found.as_ref(), snapshot, wanted),
         (Origin::Adopted { volume, .. }, Base::Volumes(found)) => adopt(found, volume, wanted.initialization_rate),
+        (Origin::Snapshots { snapshots }, Base::Snapshots(found)) => from_snapshots(found, snapshots, wanted),
         (Origin::Blank, _) => Ok(wanted.clone()),
+        (Origin::Snapshots { .. }, _) => refuse("the snapshots were not looked up", "upload the file again"),
         (Origin::Snapshot { snapshot: named } | Origin::Adopted { volume: named, .. }, _) => {
             refuse(format!("{named} was not looked up"), "upload the file again")
         }
@@ -92,6 +96,15 @@ fn from_snapshot(found: Option<&BaseSnapshot>, id: &str, wanted: &WorkspacePlan)
     }
     // No volume is smaller than its snapshot's: the plan says what will be made.
     Ok(WorkspacePlan { size_gib: wanted.size_gib.max(found.size_gib), ..wanted.clone() })
+}
+
+/// Each trial's own.
+fn from_snapshots(
+    found: &BTreeMap<String, BaseSnapshot>,
+    ids: &[String],
+    wanted: &WorkspacePlan,
+) -> Result<WorkspacePlan, Refused> {
+    ids.iter().try_fold(wanted.clone(), |plan, id| from_snapshot(found.get(id), id, &plan))
 }
 
 /// Neither none nor several may pass: that is how the reference script lost its fleet (facts, last part).
@@ -137,7 +150,7 @@ fn adopt(found: &[BaseVolume], wanted: &str, initialization_rate: Option<u32>) -
     }
     let name = volume.name.clone().unwrap_or_default();
     let origin = Origin::Adopted { volume: id.clone(), zone: volume.zone.clone(), name };
-    Ok(WorkspacePlan { size_gib: volume.size_gib, origin, initialization_rate })
+    Ok(WorkspacePlan { size_gib: volume.size_gib, origin, keep: Keep::default(), initialization_rate })
 }
 
 fn describe(volume: &BaseVolume) -> String {
@@ -170,7 +183,7 @@ mod tests {
         let free = |id| volume(id, "available", true, None);
         let named = |id, name: &str| BaseVolume { name: Some(name.into()), ..free(id) };
         let origin = Origin::Adopted { volume: "vol-1a".into(), zone: "us-east-1b".into(), name: "data".into() };
-        let plan = WorkspacePlan { size_gib: 70, origin, initialization_rate: Some(200) };
+        let plan = WorkspacePlan { size_gib: 70, origin, keep: Keep::default(), initialization_rate: Some(200) };
         // As DescribeVolumes shows them: with a deleted one, and one that only a wildcard fits.
         let shown = [volume("vol-0", "deleting", true, None), free("vol-1a"), named("vol-2b", "data-2")];
         assert_eq!(adopt(&shown, "data", Some(200)), Ok(plan));
@@ -195,7 +208,8 @@ mod tests {
     #[test]
     fn a_base_snapshot_must_be_completed() {
         let origin = || Origin::Snapshot { snapshot: "snap-1".into() };
-        let wanted = |size_gib| WorkspacePlan { size_gib, origin: origin(), initialization_rate: Some(300) };
+        let keep = Keep::default();
+        let wanted = |size_gib| WorkspacePlan { size_gib, origin: origin(), keep, initialization_rate: Some(300) };
         let snapshot = |state: &str| BaseSnapshot { state: state.into(), size_gib: 50 };
         for (asked, made) in [(20, 50), (50, 50), (80, 80)] {
             let found = workspace(&wanted(asked), &Base::Snapshot(Some(snapshot("completed"))));

@@ -68,13 +68,15 @@ pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     let Some(wanted) = &plan.workspace else { return Vec::new() };
     let (is_over, ended) = (trial.is_over(), trial.ended);
     let lease_ended = context.lease_ended();
-    let around = Surroundings { index: trial.index, plan: wanted, ended, is_over, now: context.now, lease_ended };
+    let keeps_until = wanted.keeps_until(trial, context.now);
+    let now = context.now;
+    let around = Surroundings { index: trial.index, plan: wanted, ended, is_over, keeps_until, now, lease_ended };
     let before = trial.workspace.clone();
     if let (None, Fact::Wanted(place)) = (&trial.workspace, fact)
         && !is_over
         && place.attempt > ended
     {
-        trial.workspace = Some(Workspace::new(wanted, place.clone(), context.now));
+        trial.workspace = Some(Workspace::new(wanted, trial.index, place.clone(), now));
     }
     let of = trial.of();
     let Some(workspace) = &mut trial.workspace else { return Vec::new() };
@@ -101,12 +103,15 @@ pub(super) fn changed(
     decision
 }
 
-/// When to look after a trial: soon while its workspace moves, never once all is done.
+/// When to look after a trial: soon while its workspace moves, when what is kept of it is to be deleted, and never once
+/// all is done.
 pub(super) fn due(trial: &Trial, context: Context<'_>) -> Option<Timestamp> {
     let is_moving = trial.resubmitting || trial.workspace.as_ref().is_some_and(Workspace::is_moving);
+    let kept = trial.workspace.as_ref().and_then(Workspace::kept);
     let due = match (trial.is_over() && trial.is_clean(), is_moving) {
-        (true, _) => None,
-        (false, true) => context.lease_ends(),
+        (true, _) if kept.is_none() => None,
+        (_, true) => context.lease_ends(),
+        (true, false) => kept.map(|kept| kept.until),
         (false, false) => context.recheck_at(),
     };
     due.map(next_minute)
@@ -140,6 +145,7 @@ pub(super) fn summary(before: Option<&Workspace>, trial: &Trial) -> String {
                 let wanted = now.wanted.as_ref().map_or("?", |place| place.zone.as_str());
                 format!("wanted in {wanted}, waiting for the snapshot of {volume} in {zone}")
             }
+            Stage::Kept { until, .. } => format!("the workspace is kept until {until}"),
             Stage::Disposing => "deleting the workspace".to_owned(),
             Stage::Gone => "nothing is left of the workspace".to_owned(),
         });

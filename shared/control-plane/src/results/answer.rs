@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::results::cost::INITIALIZATION_USD;
+use crate::results::cost::{INITIALIZATION_USD, most_kept_usd};
 use crate::sweep::upload::Upload;
 use crate::sweep::{Part, Plan};
-use crate::workspace::WorkspacePlan;
+use crate::workspace::{Keep, WorkspacePlan};
 use spotsweep_protocol::ids::{JobName, Run, SweepId};
 use spotsweep_sweep_file::Problem;
 
@@ -29,9 +29,15 @@ pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
     })
 }
 
-/// Each trial's volume; a rate that is billed comes with its price.
+/// Each trial's volume; a rate that is billed comes with its price, and what is kept with the most that it costs a trial.
 fn workspace(plan: &WorkspacePlan) -> Value {
-    let mut found = json!({ "size_gib": plan.size_gib });
+    let Keep { failed_seconds, succeeded_seconds } = plan.keep;
+    let kept = |seconds| json!({ "seconds": seconds, "usd_at_most": most_kept_usd(plan.size_gib, seconds) });
+    let mut found = json!({
+        "size_gib": plan.size_gib,
+        "keep_failed": kept(failed_seconds),
+        "keep_succeeded": kept(succeeded_seconds),
+    });
     if let Some(rate) = plan.initialization_rate {
         found["initialization_rate"] = json!(rate);
         found["initialization_usd_per_gib"] = json!(INITIALIZATION_USD);

@@ -16,6 +16,7 @@ pub use prices::{Pool, Prices, SpotPrice, pools};
 use crate::sweep::Plan;
 use crate::sweep::spent::Spent;
 use crate::trial::Trial;
+use crate::workspace::Workspace;
 use spotsweep_protocol::claim::Market;
 
 /// gp3 and snapshots, USD per GiB and month of 730 hours (fact 31).
@@ -43,6 +44,8 @@ pub struct Cost {
     pub storage_usd: f64,
     /// Of [`Cost::storage_usd`], what volumes were loaded at a rate for.
     pub initialization_usd: f64,
+    /// Of [`Cost::storage_usd`], the snapshot that is kept after the trial's end, for the whole time.
+    pub kept_usd: f64,
     /// Seconds of attempts whose price is not known: in none of the other figures.
     pub unpriced_seconds: f64,
 }
@@ -84,7 +87,8 @@ pub fn costs(plan: &Plan, trials: &[Trial], prices: &Prices, now: Timestamp) -> 
             let snapshots = sealed_gib(trial) * SNAPSHOT_USD * saved_hours(trial, now);
             let cost = costs.entry(trial.index).or_default();
             cost.initialization_usd = initialized_gib(trial) * INITIALIZATION_USD;
-            cost.storage_usd = (volume + snapshots) / HOURS_A_MONTH + cost.initialization_usd;
+            cost.kept_usd = sealed_gib(trial) * SNAPSHOT_USD * kept_hours(trial) / HOURS_A_MONTH;
+            cost.storage_usd = (volume + snapshots) / HOURS_A_MONTH + cost.initialization_usd + cost.kept_usd;
         }
     }
     costs
@@ -101,6 +105,7 @@ pub fn spent(trials: &[Trial], costs: &BTreeMap<u32, Cost>) -> Spent {
         spent.on_demand_usd += cost.on_demand_usd;
         spent.storage_usd += cost.storage_usd;
         spent.initialization_usd += cost.initialization_usd;
+        spent.kept_usd += cost.kept_usd;
         spent.unpriced_seconds += cost.unpriced_seconds;
     }
     spent.usd += spent.storage_usd + spent.control_plane_usd;
@@ -158,6 +163,18 @@ fn held_hours(trial: &Trial, now: Timestamp) -> f64 {
 fn saved_hours(trial: &Trial, now: Timestamp) -> f64 {
     let interrupted = trial.attempts.values().filter(|attempt| attempt.was_interrupted());
     hours_since(interrupted.filter_map(|attempt| attempt.stopped_at).min(), trial, now)
+}
+
+/// From its end until what is kept of it is deleted.
+fn kept_hours(trial: &Trial) -> f64 {
+    let until = trial.workspace.as_ref().and_then(Workspace::kept).map(|kept| kept.until);
+    let ended = trial.stopped_at().filter(|_| trial.is_over());
+    ended.zip(until).map_or(0.0, |(ended, until)| until.duration_since(ended).as_secs_f64().max(0.0) / 3600.0)
+}
+
+/// The most that the snapshot of one trial's whole volume costs in so many seconds, in USD.
+pub fn most_kept_usd(size_gib: u32, seconds: u32) -> f64 {
+    f64::from(size_gib) * SNAPSHOT_USD * f64::from(seconds) / 3600.0 / HOURS_A_MONTH
 }
 
 fn hours_since(from: Option<Timestamp>, trial: &Trial, now: Timestamp) -> f64 {

@@ -153,11 +153,12 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
         StopReason::Budget { .. } => {
             ("stopped: the sweep's budget was reached", "raise `budget` in the sweep file and run `spotsweep retry`")
         }
-        StopReason::Cancelled { .. } => ("cancelled by hand", "`spotsweep retry` runs it again"),
+        StopReason::Cancelled { .. } => ("", "`spotsweep retry --cancelled` runs it again"),
         StopReason::Stalled { .. } => (
             "",
-            "look for what it waits for: the end of its log has a stack dump, where the script registers \
-             `faulthandler` for SIGUSR1; raise `stalled` in the sweep file if it only computes for so long",
+            "look for what it waits for: its log ends with a stack dump, where the script registers `faulthandler` for \
+             SIGUSR1; raise `stalled` if it only computes for so long; `spotsweep retry --continue` goes on from its \
+             checkpoint",
         ),
         StopReason::Workspace { .. } => (
             "",
@@ -274,7 +275,7 @@ mod tests {
             (Some(INTERRUPTED_EXIT_CODE), usual, "", "interrupted 1 times"),
             (None, "Host EC2 (instance i-1) terminated.", "", "interrupted 1 times"),
             (Some(3), usual, "ValueError: lr must be positive\n\n", "exit code 3: ValueError: lr must be positive"),
-            (None, "spotsweep: cancelled by somebody", "", "cancelled by hand"),
+            (None, "spotsweep: cancelled by somebody", "", "cancelled by somebody"),
             (None, "spotsweep: budget reached: 5 USD", "", "budget was reached"),
         ];
         for (code, reason, log, wanted) in ends {

@@ -15,7 +15,7 @@ use crate::results::warnings::{searched, warnings};
 use crate::sweep::spent::Spent;
 use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Sweep};
-use crate::trial::{JobStatus, Trial};
+use crate::trial::{Standing, Trial};
 use spotsweep_protocol::ids::SweepId;
 
 /// What has to be read.
@@ -72,7 +72,7 @@ impl Wanted {
     pub fn of(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Self {
         let by = ranking(plan, trials);
         let best = ranked(by.as_ref(), trials).into_iter().take(MAX_ROWS);
-        let failed = trials.iter().filter(|trial| trial.status == JobStatus::Failed);
+        let failed = trials.iter().filter(|trial| trial.standing() == Standing::Failed);
         let (pools, since) = cost::pools(trials);
         Self {
             sweep: sweep.id.clone(),
@@ -104,7 +104,7 @@ impl ReportInputs {
         let spent = cost::spent(trials, &costs).or_known(sweep.spent);
         let diagnoses: BTreeMap<u32, Diagnosis> = trials
             .iter()
-            .filter(|trial| trial.status == JobStatus::Failed)
+            .filter(|trial| matches!(trial.standing(), Standing::Failed | Standing::Cancelled))
             .map(|trial| {
                 let log = self.logs.get(&trial.index).cloned().unwrap_or_default();
                 (trial.index, diagnose(trial, log))

@@ -10,7 +10,7 @@ use crate::results::diagnosis::Diagnosis;
 use crate::results::ranking::{best, has_rank, ranked, ranking};
 use crate::sweep::spent::Spent;
 use crate::sweep::{Plan, Sweep};
-use crate::trial::{JobStatus, Trial};
+use crate::trial::{Standing, Trial};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::number::to_json;
 
@@ -41,7 +41,7 @@ pub fn leaderboard_csv(
     for (rank, trial) in (1..).zip(ranked(by.as_ref(), trials)) {
         let rank = if has_rank(by.as_ref(), trial) { i32::to_string(&rank) } else { String::new() };
         let line = lines.get(trial.index as usize).and_then(Option::as_ref);
-        let mut row = vec![rank, trial.index.to_string(), format!("{:?}", trial.status).to_lowercase()];
+        let mut row = vec![rank, trial.index.to_string(), trial.standing().name().to_owned()];
         row.extend(
             metrics.iter().map(|name| trial.metrics.get(*name).map_or(String::new(), |metric| metric.last.to_string())),
         );
@@ -71,7 +71,7 @@ pub fn summary_json(
     warnings: &[String],
 ) -> Result<String, csv::Error> {
     let by = ranking(plan, trials);
-    let count = |status| trials.iter().filter(|trial| trial.status == status).count();
+    let count = |standing| trials.iter().filter(|trial| trial.standing() == standing).count();
     let attempts = || trials.iter().flat_map(|trial| trial.attempts.values());
     let ended: Option<Timestamp> = trials.iter().filter_map(Trial::stopped_at).max();
     let best = by.as_ref().and_then(|by| {
@@ -84,8 +84,9 @@ pub fn summary_json(
         "sweep": sweep.id.as_str(),
         "file": sweep.upload.key,
         "trials": plan.trials,
-        "succeeded": count(JobStatus::Succeeded),
-        "failed": count(JobStatus::Failed),
+        "succeeded": count(Standing::Succeeded),
+        "failed": count(Standing::Failed),
+        "cancelled": count(Standing::Cancelled),
         "best": best,
         "ranking": by.map(|by| json!({
             "metric": by.name,
@@ -103,6 +104,7 @@ pub fn summary_json(
             "on_demand_usd": spent.on_demand_usd,
             "storage_usd": spent.storage_usd,
             "initialization_usd": spent.initialization_usd,
+            "kept_usd": spent.kept_usd,
             "control_plane_usd": spent.control_plane_usd,
             "unpriced_seconds": spent.unpriced_seconds,
             "saving": spent.saving(),

@@ -93,8 +93,10 @@ impl Notification {
     /// Which trial came out best, what it cost, and where everything is. From `summary.json`.
     pub fn settled(sweep: &Sweep, summary: &str) -> Self {
         let summary: Value = serde_json::from_str(summary).unwrap_or_default();
+        let cancelled = summary["cancelled"].as_u64().filter(|count| *count > 0);
+        let cancelled = cancelled.map(|count| format!(", {count} cancelled")).unwrap_or_default();
         let mut lines = vec![format!(
-            "{}: {} of {} trials succeeded, {} failed",
+            "{}: {} of {} trials succeeded, {} failed{cancelled}",
             sweep.upload.key, summary["succeeded"], summary["trials"], summary["failed"]
         )];
         let best = &summary["best"];

@@ -14,6 +14,9 @@ pub struct Spent {
     /// Of [`Spent::storage_usd`], initialization rates.
     #[serde(default)]
     pub initialization_usd: f64,
+    /// Of [`Spent::storage_usd`], snapshots that are kept after their trials' ends, for the whole time.
+    #[serde(default)]
+    pub kept_usd: f64,
     /// Of [`Spent::usd`], functions and table: estimated from the number and length of attempts.
     pub control_plane_usd: f64,
     /// Seconds of attempts whose price is not known.

@@ -1,5 +1,7 @@
 //! What a sweep names in AWS: what is looked up, and what AWS shows of it. The rules are in `decide/target.rs`.
 
+use std::collections::BTreeMap;
+
 use crate::sweep::Plan;
 use crate::workspace::Origin;
 
@@ -25,6 +27,8 @@ pub enum DefinitionQuery {
 pub enum BaseQuery {
     /// DescribeSnapshots by id.
     Snapshot(String),
+    /// DescribeSnapshots by ids, those that are there.
+    Snapshots(Vec<String>),
     /// DescribeVolumes with one filter.
     Volumes {
         /// The filter's name.
@@ -71,6 +75,8 @@ pub enum Base {
     NotAsked,
     /// The snapshot, where this account may use one of that id.
     Snapshot(Option<BaseSnapshot>),
+    /// Those of the snapshots that this account may use, by id.
+    Snapshots(BTreeMap<String, BaseSnapshot>),
     /// All volumes that the filter finds.
     Volumes(Vec<BaseVolume>),
 }
@@ -121,6 +127,7 @@ impl BaseQuery {
         match &plan.workspace.as_ref()?.origin {
             Origin::Blank => None,
             Origin::Snapshot { snapshot } => Some(Self::Snapshot(snapshot.clone())),
+            Origin::Snapshots { snapshots } => Some(Self::Snapshots(snapshots.clone())),
             Origin::Adopted { volume, .. } => {
                 let filter = if is_volume_id(volume) { "volume-id" } else { "tag:Name" };
                 Some(Self::Volumes { filter, value: literal(volume) })

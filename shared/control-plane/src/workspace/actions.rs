@@ -206,6 +206,7 @@ impl Workspace {
                 | Stage::Detaching { .. }
                 | Stage::Detached
                 | Stage::AwaitingSnapshot
+                | Stage::Kept { .. }
                 | Stage::Gone => vec![],
             };
         };
@@ -231,18 +232,18 @@ impl Workspace {
                     (_, false) => vec![Call::AwaitDetached(volume.clone())],
                 }
             }
-            Stage::Detached | Stage::AwaitingSnapshot | Stage::Disposing | Stage::Gone => vec![],
+            Stage::Detached | Stage::AwaitingSnapshot | Stage::Kept { .. } | Stage::Disposing | Stage::Gone => vec![],
         }
     }
 
     fn new_volume(&self, plan: &WorkspacePlan) -> NewVolume {
         let snapshot = match &self.volume.origin {
             Origin::Snapshot { snapshot } => Some(snapshot.clone()),
-            Origin::Blank | Origin::Adopted { .. } => None,
+            Origin::Blank | Origin::Snapshots { .. } | Origin::Adopted { .. } => None,
         };
         let name = match &plan.origin {
             Origin::Adopted { name, .. } => Some(name.clone()),
-            Origin::Blank | Origin::Snapshot { .. } => None,
+            Origin::Blank | Origin::Snapshot { .. } | Origin::Snapshots { .. } => None,
         };
         NewVolume {
             operation: self.volume.operation,

@@ -19,6 +19,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) ended: u32,
     /// Whether the trial is terminal.
     pub(crate) is_over: bool,
+    /// Until when its workspace is kept; `None` where it goes with the trial.
+    pub(crate) keeps_until: Option<Timestamp>,
     /// Now.
     pub(crate) now: Timestamp,
     /// A lease ago.
@@ -42,6 +44,7 @@ impl Workspace {
             Stage::Detaching { .. } => self.leave_detaching(around),
             Stage::Detached => self.leave_detached(around),
             Stage::AwaitingSnapshot => self.leave_awaiting(around),
+            Stage::Kept { until, .. } => self.leave_kept(until, around),
             Stage::Disposing => self.leave_disposing(),
             Stage::Gone => None,
         }
@@ -49,7 +52,7 @@ impl Workspace {
 
     fn leave_creating(&mut self, around: Surroundings<'_>) -> Option<Stage> {
         if around.is_over {
-            return Some(self.dispose(around.now));
+            return Some(self.end(around));
         }
         // Its answer is waited for: a volume that is given up without it has to be looked for. A refusal is an answer, if
         // not to all calls that were made.
@@ -103,12 +106,12 @@ impl Workspace {
 
     fn leave_detaching(&mut self, around: Surroundings<'_>) -> Option<Stage> {
         match &self.volume.state {
-            VolumeState::Available if around.is_over => Some(self.dispose(around.now)),
+            VolumeState::Available if around.is_over => Some(self.end(around)),
             VolumeState::Available => {
                 self.snapshot_final(around.now);
                 Some(Stage::Detached)
             }
-            VolumeState::Error | VolumeState::Absent if around.is_over => Some(self.dispose(around.now)),
+            VolumeState::Error | VolumeState::Absent if around.is_over => Some(self.end(around)),
             VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
             VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating | VolumeState::InUse { .. } => None,
         }
@@ -116,7 +119,7 @@ impl Workspace {
 
     fn leave_detached(&mut self, around: Surroundings<'_>) -> Option<Stage> {
         if around.is_over {
-            return Some(self.dispose(around.now));
+            return Some(self.end(around));
         }
         let to = self.worth_it().filter(|place| place.attempt > around.ended && self.can_be_had())?.clone();
         if to.zone == self.volume.zone {
@@ -142,8 +145,8 @@ impl Workspace {
         (are_known && self.pending_deletes.is_empty()).then_some(Stage::Gone)
     }
 
-    /// The trial is over: everything goes, but for a volume that is its user's.
-    fn dispose(&mut self, now: Timestamp) -> Stage {
+    /// Everything goes, but for a volume that is its user's.
+    pub(super) fn dispose(&mut self, now: Timestamp) -> Stage {
         if let Some(source) = self.source.take() {
             // Of the user's volume and a copy that nobody has verified, the user's stays.
             let other = if self.user_owned { std::mem::replace(&mut self.volume, source) } else { source };

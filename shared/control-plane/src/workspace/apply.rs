@@ -13,6 +13,8 @@ impl Workspace {
     pub(crate) fn apply(&mut self, fact: &Fact, around: Surroundings<'_>) -> Vec<Call> {
         let mut calls = Vec::new();
         match fact {
+            // What is left to do is not for the function of notices, which may only take snapshots.
+            Fact::Noticed { .. } if around.is_over => return calls,
             Fact::Wanted(place) => self.want(place),
             Fact::Noticed { instance, kind: NoticeKind::Interruption } => {
                 self.notice(instance, around.now);
@@ -58,6 +60,7 @@ impl Workspace {
             Fact::SnapshotNotFound { operation } => {
                 self.snapshot_not_found(*operation, around);
             }
+            Fact::Continued { until } => self.keep_longer(*until),
             Fact::Deleted(id) => self.deleted(id),
             Fact::Missing(id) => {
                 if *self.missing.entry(id.clone()).or_insert(around.now) <= around.lease_ended {
@@ -78,6 +81,7 @@ impl Workspace {
             | Stage::Detaching { .. }
             | Stage::Detached
             | Stage::AwaitingSnapshot
+            | Stage::Kept { .. }
             | Stage::Disposing
             | Stage::Gone => None,
         }

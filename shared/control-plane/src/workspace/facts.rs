@@ -1,5 +1,6 @@
 //! What can become known of a workspace.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Place;
@@ -95,6 +96,11 @@ pub enum Fact {
         /// The operation.
         operation: u32,
     },
+    /// A sweep whose trials continue this one has been accepted.
+    Continued {
+        /// Until when its trials may still need what is kept.
+        until: Timestamp,
+    },
     /// A volume or snapshot is deleted.
     Deleted(String),
     /// EC2 does not find a volume or snapshot: it is gone, or so new that not every server knows it yet
@@ -123,6 +129,7 @@ impl Fact {
             Self::Refused(_) => "workspace-refused",
             Self::Snapshot { .. } => "snapshot-seen",
             Self::SnapshotNotFound { .. } => "snapshot-not-found",
+            Self::Continued { .. } => "workspace-continued",
             Self::Deleted(_) => "resource-deleted",
             Self::Missing(_) => "resource-missing",
             Self::Due => "workspace-due",

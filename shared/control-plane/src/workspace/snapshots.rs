@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Snapshot, SnapshotState, Stage, Surroundings, VolumeState, Workspace};
 
 /// Final snapshots of one volume that may fail before the attempt that waits for them is told to leave.
-const MAX_FINAL_TRIES: usize = 3;
+pub(super) const MAX_FINAL_TRIES: usize = 3;
 
 impl Workspace {
     /// A notice is out: what is on the volume now is saved now, so that the final snapshot has little left to copy
@@ -100,10 +100,7 @@ impl Workspace {
     }
 
     fn after_failed_snapshot(&mut self, now: Timestamp) -> Option<Stage> {
-        let volume = self.volume.id.as_deref();
-        let of_volume = |snapshot: &&Snapshot| Some(snapshot.volume.as_str()) == volume;
-        let failed = |snapshot: &&Snapshot| snapshot.state == SnapshotState::Failed && snapshot.early.is_none();
-        if self.snapshots.values().filter(of_volume).filter(failed).count() < MAX_FINAL_TRIES {
+        if self.failed_final_snapshots() < MAX_FINAL_TRIES {
             self.volume.saved_by = None;
             self.snapshot_final(now);
             return None;
@@ -118,6 +115,14 @@ impl Workspace {
         self.snapshots.retain(|_, snapshot| snapshot.state != SnapshotState::Failed);
         self.volume.saved_by = None;
         Some(Stage::Detached)
+    }
+
+    /// Final snapshots of the present volume that have failed.
+    pub(super) fn failed_final_snapshots(&self) -> usize {
+        let volume = self.volume.id.as_deref();
+        let of_volume = |snapshot: &&Snapshot| Some(snapshot.volume.as_str()) == volume;
+        let failed = |snapshot: &&Snapshot| snapshot.state == SnapshotState::Failed && snapshot.early.is_none();
+        self.snapshots.values().filter(of_volume).filter(failed).count()
     }
 
     pub(super) fn newest_completed(&self) -> Option<String> {

@@ -4,11 +4,12 @@ use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 
-use super::super::fields::{Fields, mismatch};
+use super::super::fields::{Fields, mismatch, texts, written};
 use super::super::problem::Report;
+use super::super::quantity::seconds;
 use super::super::scalar::Scalar;
 use super::super::tree::{Kind, Node};
-use super::size;
+use super::{Quantity, size};
 
 /// The trial's EBS volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +20,12 @@ pub enum Workspace {
     Volume {
         /// In GiB.
         size_gib: Option<u32>,
-        /// Snapshot that the volume starts from, `snap-…`.
-        snapshot: Option<String>,
+        /// What the volume starts from.
+        start: Start,
         /// See [`InitializationRate`].
         initialization_rate: Option<InitializationRate>,
+        /// For how long it is kept after the trial's end.
+        keep: Keep,
     },
     /// A volume that somebody made by hand. Only a sweep of one trial has this: a volume is one trial's at a time.
     Adopted {
@@ -31,6 +34,27 @@ pub enum Workspace {
         /// Of the copies that a move to another zone makes; see [`InitializationRate`].
         initialization_rate: Option<InitializationRate>,
     },
+}
+
+/// What new volumes start from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Nothing.
+    Blank,
+    /// One snapshot for all trials, `snap-…`.
+    Snapshot(String),
+    /// A snapshot for each trial, by index.
+    Snapshots(Vec<String>),
+}
+
+/// For how long a volume's snapshot is kept after its trial's end, in seconds; 0 keeps nothing, and absent is up to the
+/// deployment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Of a trial that failed or was cancelled.
+    pub failed_seconds: Option<u32>,
+    /// Of a trial that succeeded.
+    pub succeeded_seconds: Option<u32>,
 }
 
 /// MiB/s at which a volume that is made from a snapshot loads its data; `None` is EC2's own rate, which is free.
@@ -71,6 +95,13 @@ pub(super) struct VolumeSchema {
     size: Option<String>,
     /// `snap-…` to start from.
     snapshot: Option<String>,
+    /// `snap-…` to start from, one for each trial, in their order. `spotsweep retry --continue` writes it.
+    snapshots: Option<Vec<String>>,
+    /// How long a snapshot of a trial that failed or was cancelled is kept for `retry --continue`: seconds, or for
+    /// example `12h`, `3d`; 0 keeps nothing. Three days if absent.
+    keep_failed: Option<Quantity>,
+    /// The same for a trial that succeeded. Nothing is kept if absent.
+    keep_succeeded: Option<Quantity>,
     /// MiB/s at which a volume loads its snapshot, at a price per GiB: 100 to 300; 0 for EC2's own, free rate.
     #[schemars(range(min = 0, max = 300))]
     initialization_rate: Option<u32>,
@@ -88,6 +119,18 @@ pub(super) struct AdoptedSchema {
     initialization_rate: Option<u32>,
 }
 
+const KEYS: [&str; 7] =
+    ["size", "snapshot", "snapshots", "volume", "initialization_rate", "keep_failed", "keep_succeeded"];
+
+/// Of these, what a volume that exists does not take.
+const OF_NEW: [&str; 5] = ["size", "snapshot", "snapshots", "keep_failed", "keep_succeeded"];
+
+/// In seconds.
+const LONGEST_KEEP: u32 = 30 * 86_400;
+
+/// Trials that each have a snapshot of their own: the ids stay in the sweep's record, and a record is written whole.
+const MAX_SNAPSHOTS: usize = 500;
+
 /// A gp3 volume's largest size.
 const MAX_WORKSPACE_GIB: u64 = 65_536;
 
@@ -103,24 +146,55 @@ pub(super) fn read(node: &Node, report: &mut Report<'_>) -> Option<Workspace> {
         }
         Kind::List(_) | Kind::Mapping(_) => {}
     }
-    let fields = Fields::known(node, "`workspace`", &["size", "snapshot", "volume", "initialization_rate"], report)?;
+    let fields = Fields::known(node, "`workspace`", &KEYS, report)?;
     let mib = fields.get("size").and_then(|node| size(node, "size", 1024..=MAX_WORKSPACE_GIB * 1024, report));
-    let snapshot = fields.text("snapshot", report);
-    if let (Some(id), Some(node)) = (snapshot, fields.get("snapshot"))
-        && !id.strip_prefix("snap-").is_some_and(|hex| !hex.is_empty() && hex.bytes().all(|c| c.is_ascii_hexdigit()))
-    {
-        report.add(
-            node.place,
-            format!("`{id}` is not a snapshot id"),
-            "write the id, for example snap-0123456789abcdef0",
-        );
-    }
+    let start = start(fields, report);
     let initialization_rate = rate(fields, report);
     if fields.has("volume") {
         return adopted(fields, initialization_rate, report);
     }
-    let (size_gib, snapshot) = (mib.map(|mib| mib.div_ceil(1024)), snapshot.map(str::to_owned));
-    Some(Workspace::Volume { size_gib, snapshot, initialization_rate })
+    let size_gib = mib.map(|mib| mib.div_ceil(1024));
+    let mut kept = |key| fields.get(key).and_then(|node| kept_seconds(node, key, report));
+    let keep = Keep { failed_seconds: kept("keep_failed"), succeeded_seconds: kept("keep_succeeded") };
+    Some(Workspace::Volume { size_gib, start, initialization_rate, keep })
+}
+
+fn start(fields: Fields<'_>, report: &mut Report<'_>) -> Start {
+    if let (Some(_), Some(node)) = (fields.get("snapshot"), fields.get("snapshots")) {
+        report.add(
+            node.place,
+            "`snapshot` is one for all trials, and `snapshots` has one for each",
+            "keep one of the two",
+        );
+    }
+    if let Some(id) = fields.text("snapshot", report) {
+        if let Some(node) = fields.get("snapshot") {
+            check_snapshot(id, node, report);
+        }
+        return Start::Snapshot(id.to_owned());
+    }
+    let Some(node) = fields.get("snapshots") else { return Start::Blank };
+    let ids = texts(node, "snapshots", report).unwrap_or_default();
+    ids.iter().for_each(|id| check_snapshot(id, node, report));
+    Start::Snapshots(ids)
+}
+
+fn check_snapshot(id: &str, node: &Node, report: &mut Report<'_>) {
+    let hex = id.strip_prefix("snap-").unwrap_or_default();
+    if hex.is_empty() || !hex.bytes().all(|c| c.is_ascii_hexdigit()) {
+        let help = "write the id, for example snap-0123456789abcdef0";
+        report.add(node.place, format!("`{id}` is not a snapshot id"), help);
+    }
+}
+
+fn kept_seconds(node: &Node, key: &str, report: &mut Report<'_>) -> Option<u32> {
+    let written = written(node, key, report)?;
+    let valid = seconds(&written).and_then(|seconds| u32::try_from(seconds).ok()).filter(|held| *held <= LONGEST_KEEP);
+    if valid.is_none() {
+        let help = "write at most 30 days, for example 12h or 3d, or 0 to keep nothing";
+        report.add(node.place, format!("`{key}` is not a time for which a workspace is kept: {written}"), help);
+    }
+    valid
 }
 
 fn rate(fields: Fields<'_>, report: &mut Report<'_>) -> Option<InitializationRate> {
@@ -140,7 +214,7 @@ fn adopted(
     initialization_rate: Option<InitializationRate>,
     report: &mut Report<'_>,
 ) -> Option<Workspace> {
-    for entry in fields.entries().iter().filter(|entry| ["size", "snapshot"].contains(&entry.key.as_str())) {
+    for entry in fields.entries().iter().filter(|entry| OF_NEW.contains(&entry.key.as_str())) {
         let message = format!("`{}` describes a new volume, and `volume` names one that exists", entry.key);
         report.add(entry.key_place, message, "keep one of the two");
     }
@@ -153,12 +227,25 @@ fn adopted(
     Some(Workspace::Adopted { volume: volume.to_owned(), initialization_rate })
 }
 
-/// A volume is attached to one instance at a time, so a sweep that adopts one has one trial.
+/// A volume is attached to one instance at a time, so a sweep that adopts one has one trial. Of snapshots there is one
+/// for each trial.
 pub(super) fn check_trials(node: &Node, trials: u64, report: &mut Report<'_>) {
-    if let Kind::Mapping(entries) = &node.kind
-        && let Some(entry) = entries.iter().find(|entry| entry.key == "volume")
-        && trials > 1
+    let Kind::Mapping(entries) = &node.kind else { return };
+    let of_key = |key| entries.iter().find(|entry| entry.key == key);
+    if let Some(entry) = of_key("snapshots")
+        && let Kind::List(list) = &entry.value.kind
     {
+        let count = list.len();
+        if count as u64 != trials {
+            let message = format!("`snapshots` has {count} snapshots, and the sweep has {trials} trials");
+            report.add(entry.value.place, message, "list one for each trial, in the order of the trials");
+        }
+        if count > MAX_SNAPSHOTS {
+            let message = format!("`snapshots` has {count} snapshots, and at most {MAX_SNAPSHOTS} are possible");
+            report.add(entry.value.place, message, "divide the trials among several files");
+        }
+    }
+    if let Some(entry) = of_key("volume").filter(|_| trials > 1) {
         let message = format!("`volume` is one volume, and the sweep has {trials} trials that would need it at once");
         let help = "keep one trial, or make a snapshot of the volume and write `snapshot: snap-…` instead: each trial then gets a copy";
         report.add(entry.value.place, message, help);

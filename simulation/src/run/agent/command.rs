@@ -78,6 +78,7 @@ impl Simulation {
 
     /// The command has ended by itself, unasked.
     fn ended(&mut self, agent: &mut Agent, run: Run, exit_code: i32) -> Result<Next, String> {
+        let exit_code = if self.chaos.fails == Some(agent.trial.index) { exit_code.max(1) } else { exit_code };
         if exit_code != 0 {
             return self.failed(agent, &run.volume, run.sealer, exit_code);
         }

@@ -134,7 +134,11 @@ impl Simulation {
         let rollback = rollback.map_err(|error: std::io::Error| error.to_string())?;
         self.note(agent, |_| format!("fails: {rollback:?}"));
         let after = self.with_files(agent, volume, |files| files.seen().clone())?;
-        self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after);
+        // A script that fails whatever it starts from makes a good checkpoint look bad.
+        match self.chaos.fails == Some(agent.trial.index) && rollback.is_some() {
+            true => self.watch.made_look_bad(&agent.trial),
+            false => self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after),
+        }
         if rollback.is_none() {
             self.harness.cloud.world().set_mounted(volume, false);
             agent.doing = Doing::Ending { step: 0, exit_code };

@@ -47,6 +47,11 @@ impl Watch {
         }
     }
 
+    /// A good checkpoint was put aside because the script fails whatever it starts from: the trial may start before it.
+    pub(in crate::run) fn made_look_bad(&mut self, trial: &TrialRef) {
+        self.sealed.remove(trial);
+    }
+
     /// A training starts from a checkpoint.
     pub(in crate::run) fn loaded(&mut self, trial: &TrialRef, loaded: Loaded) {
         if !loaded.is_intact {

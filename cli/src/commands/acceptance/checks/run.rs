@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use spotsweep_control_plane::sweep::spent::Spent;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{Standing, Trial};
 
 use super::super::access::Tried;
 use super::super::estimate::Estimate;
@@ -48,10 +48,11 @@ pub(in super::super) fn judge(facts: &Facts, recording: &[Recorded]) -> Vec<Chec
 fn success(facts: &Facts) -> Check {
     let case = |index: u32| {
         let trial = facts.trials.iter().find(|trial| trial.index == index);
-        let (status, model) = (trial.map(|trial| trial.status), facts.models.get(&index).map(|model| model.trim()));
+        let (standing, model) =
+            (trial.map(|trial| trial.standing()), facts.models.get(&index).map(|model| model.trim()));
         let expected = sweep::model(index, facts.pace);
-        let is_right = status == Some(JobStatus::Succeeded) && model.map(str::to_owned) == expected;
-        let (name, expected) = (status.map_or("never started", crate::show::state), expected.unwrap_or_default());
+        let is_right = standing == Some(Standing::Succeeded) && model.map(str::to_owned) == expected;
+        let (name, expected) = (standing.map_or("never started", Standing::name), expected.unwrap_or_default());
         let text = format!("trial {index} {name}, with model {}, undisturbed {expected}", model.unwrap_or("none"));
         if is_right { Ok(text) } else { Err(text) }
     };

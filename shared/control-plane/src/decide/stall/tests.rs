@@ -7,8 +7,10 @@ use serde_json::json;
 use spotsweep_protocol::claim::{ByteRange, Outputs, Prefix, Reply};
 use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::stall::StallRule;
+use spotsweep_sweep_file::Stalled;
 
 use crate::command::Command;
+use crate::decide::stall::rule;
 use crate::decide::{Decision, decide};
 use crate::event::{Ask, Ending, Event, TrialRequest};
 use crate::input::Input;
@@ -143,6 +145,16 @@ fn the_third_stall_fails_the_trial() {
     scene.ends(124);
     scene.trial().status = JobStatus::Failed;
     assert_eq!(why(scene.trial()), "stalled: no output, metric, checkpoint or GPU activity for 30 min");
+}
+
+#[test]
+fn a_limit_is_warned_of_after_an_hour_at_most() {
+    let of = |seconds| {
+        let rule = rule(Some(Stalled::After { seconds }));
+        (rule.warn_seconds, rule.end_seconds)
+    };
+    assert_eq!([of(1800), of(7200)], [(Some(1800), Some(1800)), (Some(3600), Some(7200))]);
+    assert_eq!([rule(None), rule(Some(Stalled::Off))], [StallRule::default(), StallRule::OFF]);
 }
 
 #[test]

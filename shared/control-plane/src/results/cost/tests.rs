@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::trial::JobStatus;
-use crate::workspace::{Fact, Origin, Place, Surroundings, Workspace, WorkspacePlan};
+use crate::workspace::{Fact, Keep, Origin, Place, Surroundings, Workspace, WorkspacePlan};
 use spotsweep_protocol::claim::Seal;
 use spotsweep_protocol::ids::{JobId, SweepId};
 
@@ -17,7 +17,12 @@ fn at(second: i64) -> Timestamp {
 fn plan(gib: Option<u32>) -> Plan {
     let text = r#"{"trials": 2, "queue": "q", "definition": "d:1", "attempts": 10, "parts": []}"#;
     let mut plan: Plan = serde_json::from_str(text).unwrap();
-    plan.workspace = gib.map(|size_gib| WorkspacePlan { size_gib, origin: Origin::Blank, initialization_rate: None });
+    plan.workspace = gib.map(|size_gib| WorkspacePlan {
+        size_gib,
+        origin: Origin::Blank,
+        keep: Keep::default(),
+        initialization_rate: None,
+    });
     plan
 }
 
@@ -69,7 +74,7 @@ fn what_was_sealed_is_kept_in_snapshots_from_the_first_interruption_on() {
     let mut trial = trial(0, JobStatus::Succeeded, &[("i-1", "b", 0, Some(1800)), ("i-2", "b", 2400, Some(5400))]);
     trial.attempt(1).exit_code = Some(crate::trial::INTERRUPTED_EXIT_CODE);
     let place = Place { attempt: 2, zone: "b".into(), instance: "i-2".into() };
-    let mut workspace = Workspace::new(plan(Some(10)).workspace.as_ref().unwrap(), place, at(0));
+    let mut workspace = Workspace::new(plan(Some(10)).workspace.as_ref().unwrap(), 0, place, at(0));
     workspace.seal = Some(Seal { files: 1, bytes: 2 << 30, newest: None });
     trial.workspace = Some(workspace);
     let cost = costs(&plan(Some(10)), &[trial], &prices(), at(9999))[&0];
@@ -84,9 +89,9 @@ fn an_initialization_rate_costs_what_it_has_loaded() {
     let plan = plan(Some(73));
     let without = costs(&plan, std::slice::from_ref(&trial), &prices(), at(9999))[&0];
     let wanted = plan.workspace.as_ref().unwrap();
-    let mut workspace = Workspace::new(wanted, place, at(0));
+    let mut workspace = Workspace::new(wanted, 0, place, at(0));
     let (now, lease_ended) = (at(0), at(0));
-    let around = Surroundings { index: 0, plan: wanted, ended: 0, is_over: false, now, lease_ended };
+    let around = Surroundings { index: 0, plan: wanted, ended: 0, is_over: false, keeps_until: None, now, lease_ended };
     for (operation, bytes) in [(1, 3 << 29), (3, 1 << 29), (3, 1 << 29)] {
         workspace.apply(&Fact::RateTaken { operation, bytes }, around);
     }

@@ -2,23 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::model::{AttemptBar, Ending, Standing};
+use super::model::{AttemptBar, Ending};
 use super::render::cut;
-use crate::trial::{Attempt, JobStatus, Trial};
+use crate::trial::{Attempt, Trial};
 
 /// Characters of Batch's reason.
 const MAX_REASON: usize = 200;
-
-/// Where a trial stands.
-pub(super) fn standing(trial: &Trial) -> Standing {
-    match trial.status {
-        JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => Standing::Waiting,
-        JobStatus::Starting => Standing::Starting,
-        JobStatus::Running => Standing::Running,
-        JobStatus::Succeeded => Standing::Succeeded,
-        JobStatus::Failed => Standing::Failed,
-    }
-}
 
 /// The attempts in order. One that still runs ends, for the eye, at `now`.
 pub(super) fn bars(trial: &Trial, now: Timestamp) -> Vec<AttemptBar> {

@@ -6,7 +6,7 @@ use super::model::{Cause, Failure, Failures};
 use super::render::cut;
 use super::{MAX_FAILURES, MAX_LOG_LINES, Sources};
 use crate::results::diagnosis::Diagnosis;
-use crate::trial::{JobStatus, Trial};
+use crate::trial::{Standing, Trial};
 
 /// Causes listed, and trials named with each.
 const MAX_CAUSES: usize = 20;
@@ -15,7 +15,7 @@ const MAX_LINE: usize = 400;
 const MAX_CAUSE: usize = 300;
 
 pub(super) fn failures(sources: &Sources<'_>) -> Failures {
-    let failed: Vec<&Trial> = sources.trials.iter().filter(|trial| trial.status == JobStatus::Failed).collect();
+    let failed: Vec<&Trial> = sources.trials.iter().filter(|trial| trial.standing() == Standing::Failed).collect();
     let unknown = Diagnosis::default();
     let diagnosis = |trial: &Trial| sources.diagnoses.get(&trial.index).unwrap_or(&unknown);
     let mut causes: BTreeMap<String, Cause> = BTreeMap::new();

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::importance::Importance;
+use crate::trial::Standing;
 
 /// One page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,8 +47,16 @@ pub(super) struct Counts {
     pub(super) trials: usize,
     pub(super) succeeded: usize,
     pub(super) failed: usize,
+    pub(super) cancelled: usize,
     pub(super) running: usize,
     pub(super) waiting: usize,
+}
+
+impl Counts {
+    /// Trials that have ended for good.
+    pub(super) fn ended(&self) -> usize {
+        self.succeeded + self.failed + self.cancelled
+    }
 }
 
 /// Over all trials, shown or not.
@@ -98,6 +107,9 @@ pub(super) struct Row {
     pub(super) rank: Option<usize>,
     pub(super) index: u32,
     pub(super) status: Standing,
+    /// Who cancelled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cancelled_by: Option<String>,
     /// The newest value of the metric that ranks, where it is NaN or infinite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) diverged: Option<String>,
@@ -113,17 +125,6 @@ pub(super) struct Row {
     pub(super) notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<TrialCost>,
-}
-
-/// Where a trial stands, in words that people use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Standing {
-    Waiting,
-    Starting,
-    Running,
-    Succeeded,
-    Failed,
 }
 
 /// One attempt in the timeline.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::columns::{cell, columns, flat, observed};
 use super::importance::{Importance, weigh};
-use super::model::{Column, Counts, CurveLine, Ending, RankedBy, Report, Row, Standing, Totals};
+use super::model::{Column, Counts, CurveLine, Ending, RankedBy, Report, Row, Totals};
 use super::render::{cut, rounded};
 use super::{
     MAX_CHARTED_METRICS, MAX_COLUMNS, MAX_FAILURES, MAX_FILE_BYTES, MAX_POINTS, MAX_ROWS, MAX_SAMPLE, Sources,
@@ -15,7 +15,7 @@ use super::{
 use super::{attempts, cost, curves, failures};
 use crate::results::ranking::{Score, has_rank, ranked, ranked_value, ranking, score};
 use crate::sweep::{Plan, Ranking};
-use crate::trial::Trial;
+use crate::trial::{Standing, Trial};
 use spotsweep_protocol::claim::TrialLine;
 
 /// Metrics in the table; a trial may have 100.
@@ -55,7 +55,7 @@ impl Report {
             file: sweep.upload.key.clone(),
             results: format!("s3://{}/{}", sweep.upload.bucket, sweep.id.results_prefix()),
             stage: sweep.stage.name(),
-            partial: counts.succeeded + counts.failed < counts.trials,
+            partial: counts.ended() < counts.trials,
             uploaded_ms: sweep.upload.uploaded_at.as_millisecond(),
             generated_ms: sources.now.as_millisecond(),
             ended_ms: trials.iter().filter_map(Trial::stopped_at).max().map(Timestamp::as_millisecond),
@@ -120,15 +120,16 @@ fn kept(columns: &[Column], importance: Option<&Importance>) -> Vec<Column> {
 fn counts(plan: &Plan, trials: &[Trial]) -> Counts {
     let mut counts = Counts { trials: plan.trials as usize, ..Counts::default() };
     for trial in trials {
-        match attempts::standing(trial) {
+        match trial.standing() {
             Standing::Waiting => {}
             Standing::Starting | Standing::Running => counts.running += 1,
             Standing::Succeeded => counts.succeeded += 1,
             Standing::Failed => counts.failed += 1,
+            Standing::Cancelled => counts.cancelled += 1,
         }
     }
     // A trial without a record waits for its first place.
-    counts.waiting = counts.trials.saturating_sub(counts.running + counts.succeeded + counts.failed);
+    counts.waiting = counts.trials.saturating_sub(counts.running + counts.ended());
     counts
 }
 
@@ -169,7 +170,8 @@ fn row(
         rank: None,
         diverged,
         index: trial.index,
-        status: attempts::standing(trial),
+        status: trial.standing(),
+        cancelled_by: trial.cancelled_by().map(|by| cut(by, 200)),
         metrics: metrics.iter().take(MAX_METRICS).map(value).collect(),
         parameters: columns.iter().map(|column| cell(column, parameters.get(&trial.index))).collect(),
         seconds: rounded(trial.run_seconds()),

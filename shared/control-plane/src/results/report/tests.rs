@@ -49,17 +49,21 @@ fn trial(index: u32, status: JobStatus, loss: Option<f64>, attempts: Vec<Attempt
     trial
 }
 
-/// Trial 0 moves zones after a reclaim and wins, trial 1 fails, trial 2 runs after an interruption, trials 3 and 4 wait.
+/// Trial 0 moves zones after a reclaim and wins, trial 1 fails, trial 2 runs after an interruption, trial 3 is cancelled,
+/// and trial 4 waits.
 fn trials() -> Vec<Trial> {
     let reclaimed =
         Attempt { reason: Some("Host EC2 (instance i-1) terminated.".into()), ..attempt(10, Some(40), "a", None) };
     let failed =
         Attempt { reason: Some("Essential container in task exited".into()), ..attempt(10, Some(15), "a", Some(1)) };
     let noticed = attempt(10, Some(30), "a", Some(75));
+    let mut cancelled = trial(3, JobStatus::Failed, None, vec![]);
+    cancelled.reason = Some("spotsweep: cancelled by jo".into());
     vec![
         trial(0, JobStatus::Succeeded, Some(0.25), vec![reclaimed, attempt(60, Some(100), "c", Some(0))]),
         trial(1, JobStatus::Failed, None, vec![failed]),
         trial(2, JobStatus::Running, Some(0.125), vec![noticed, attempt(50, None, "a", None)]),
+        cancelled,
     ]
 }
 
@@ -107,11 +111,14 @@ fn a_page_says_what_the_records_say() {
     };
     let (page, data) = page(&sources);
 
-    assert_eq!(data["counts"], json!({ "trials": 5, "succeeded": 1, "failed": 1, "running": 1, "waiting": 2 }));
+    let counts = json!({ "trials": 5, "succeeded": 1, "failed": 1, "cancelled": 1, "running": 1, "waiting": 1 });
+    assert_eq!(data["counts"], counts);
+    assert_eq!((&data["rows"][3]["status"], &data["rows"][3]["cancelled_by"]), (&json!("cancelled"), &json!("jo")));
+    assert_eq!(data["failures"]["causes"].as_array().unwrap().len(), 1, "a cancellation is no failure");
     assert_eq!(data["totals"], json!({ "attempts": 5, "interruptions": 2, "zone_moves": 1, "run_seconds": 95.0 }));
     assert_eq!(data["partial"], true);
     let order: Vec<_> = data["rows"].as_array().unwrap().iter().map(|row| row["index"].as_u64().unwrap()).collect();
-    assert_eq!(order, [0, 2, 1], "the one that succeeded first, though another has a smaller loss by now");
+    assert_eq!(order, [0, 2, 1, 3], "the one that succeeded first, though another has a smaller loss by now");
     let columns = json!([
         { "name": "lr", "kind": "log" }, { "name": "net.kind", "kind": "category" }, { "name": HOSTILE, "kind": "linear" },
     ]);

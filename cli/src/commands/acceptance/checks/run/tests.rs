@@ -6,6 +6,7 @@ use spotsweep_protocol::ids::{JobId, SweepId};
 
 use super::super::Verdict;
 use super::*;
+use spotsweep_control_plane::trial::JobStatus;
 
 const BEGIN: i64 = 1_795_262_400;
 

@@ -34,6 +34,7 @@ const trialsTile = () => {
   const parts = [
     ["succeeded", "--good"],
     ["failed", "--bad"],
+    ["cancelled", "--muted"],
     ["running", "--accent"],
     ["waiting", "--line"],
   ].filter(([name]) => counts[name] > 0);
@@ -81,7 +82,7 @@ const drawHead = () => {
     ),
   );
   if (report.partial) {
-    const ended = counts.succeeded + counts.failed;
+    const ended = counts.succeeded + counts.failed + counts.cancelled;
     head.append(
       make(
         "p",

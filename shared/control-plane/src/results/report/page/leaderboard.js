@@ -3,7 +3,10 @@ const PAGE_ROWS = 100;
 // Paper is narrow, and cannot be scrolled.
 const PAPER = { rows: 25, metrics: 2, parameters: 4 };
 
-const statusOf = (row) => (row.diverged ? `${row.status}, diverged: ${row.diverged}` : row.status);
+const statusOf = (row) => {
+  if (row.cancelled_by) return `cancelled by ${row.cancelled_by}`;
+  return row.diverged ? `${row.status}, diverged: ${row.diverged}` : row.status;
+};
 
 const boardColumns = () => {
   const weights = (report.importance?.weights ?? []).map(({ name }) => name);

@@ -1,0 +1,92 @@
+//! Where a trial stands, in the words of every page and command.
+
+use serde::Serialize;
+
+use super::{JobStatus, Reason, Trial};
+use spotsweep_protocol::stop::StopReason;
+
+/// Where a trial stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// No attempt is under way; another one starts.
+    Waiting,
+    /// An attempt has its instance; its container does not run yet.
+    Starting,
+    /// An attempt's container runs.
+    Running,
+    /// The training ended with exit code 0.
+    Succeeded,
+    /// It ended otherwise, and is not tried again.
+    Failed,
+    /// A person ended it with `spotsweep cancel`.
+    Cancelled,
+}
+
+impl Standing {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl Trial {
+    /// Where it stands.
+    pub fn standing(&self) -> Standing {
+        match self.status {
+            JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => Standing::Waiting,
+            JobStatus::Starting => Standing::Starting,
+            JobStatus::Running => Standing::Running,
+            JobStatus::Succeeded => Standing::Succeeded,
+            JobStatus::Failed if self.cancelled_by().is_some() => Standing::Cancelled,
+            JobStatus::Failed => Standing::Failed,
+        }
+    }
+
+    /// The name of the person who cancelled it. Batch keeps the name with the job: a terminated job has the reason that
+    /// TerminateJob was given (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJob.html>).
+    pub fn cancelled_by(&self) -> Option<&str> {
+        match self.reason.as_ref().and_then(Reason::stopped) {
+            Some(StopReason::Cancelled { by, .. }) => Some(by),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Whether the person who cancelled it wants nothing of it to be kept.
+    pub fn is_discarded(&self) -> bool {
+        let reason = self.reason.as_ref().and_then(Reason::stopped);
+        matches!(reason, Some(StopReason::Cancelled { discard: true, .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spotsweep_protocol::ids::{JobId, SweepId};
+
+    #[test]
+    fn only_a_cancellation_is_cancelled() {
+        let cancelled = StopReason::Cancelled { by: "jo".to_owned(), discard: false }.for_batch();
+        let cases = [
+            (JobStatus::Failed, cancelled.as_str(), Standing::Cancelled),
+            (JobStatus::Failed, "Essential container in task exited", Standing::Failed),
+            (JobStatus::Failed, "spotsweep: budget reached: 5 USD", Standing::Failed),
+            (JobStatus::Failed, "cancelled by jo", Standing::Failed),
+            (JobStatus::Running, cancelled.as_str(), Standing::Running),
+            (JobStatus::Succeeded, cancelled.as_str(), Standing::Succeeded),
+            (JobStatus::Runnable, "", Standing::Waiting),
+        ];
+        for (status, reason, expected) in cases {
+            let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
+            (trial.status, trial.reason) = (status, Some(reason.into()));
+            assert_eq!(trial.standing(), expected, "{status:?} {reason}");
+        }
+    }
+}

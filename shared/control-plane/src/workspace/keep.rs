@@ -1,0 +1,147 @@
+//! What is kept of a trial that has ended: one snapshot of its workspace, from which `spotsweep retry --continue` goes
+//! on. A snapshot costs less than a volume, and holds for each zone (fact 31).
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::snapshots::MAX_FINAL_TRIES;
+use super::{Origin, SnapshotState, Stage, Surroundings, VolumeState, Workspace, WorkspacePlan};
+use crate::stored::is_default;
+use crate::trial::{Standing, Trial};
+
+/// The longest that anything is kept: as long as the sweep's own record is there at least, without which no function
+/// would delete it.
+const LONGEST: SignedDuration = SignedDuration::from_hours(LONGEST_KEPT_DAYS * 24);
+
+/// [`LONGEST`] in days: the longest time that a sweep file can state, and what a continuation adds.
+pub const LONGEST_KEPT_DAYS: i64 = 45;
+
+/// For how long workspaces are kept after their trials' ends, in seconds; 0 deletes them at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keep {
+    /// Of trials that failed or were cancelled.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failed_seconds: u32,
+    /// Of trials that succeeded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub succeeded_seconds: u32,
+}
+
+/// What is kept of a trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept<'a> {
+    /// `snap-…`, once it is complete.
+    pub snapshot: Option<&'a str>,
+    /// When it is deleted.
+    pub until: Timestamp,
+}
+
+impl WorkspacePlan {
+    /// Until when the workspace of a trial that ends now is kept; `None` where it is deleted at once.
+    pub fn keeps_until(&self, trial: &Trial, now: Timestamp) -> Option<Timestamp> {
+        let seconds = match trial.standing() {
+            Standing::Waiting | Standing::Starting | Standing::Running => 0,
+            Standing::Succeeded => self.keep.succeeded_seconds,
+            Standing::Cancelled if trial.is_discarded() => 0,
+            Standing::Failed | Standing::Cancelled => self.keep.failed_seconds,
+        };
+        let until = now.checked_add(SignedDuration::from_secs(seconds.into())).ok();
+        until.filter(|_| seconds > 0)
+    }
+
+    /// What the volume of a trial starts from.
+    pub fn origin_of(&self, index: u32) -> Origin {
+        match &self.origin {
+            Origin::Snapshots { snapshots } => {
+                let own = usize::try_from(index).ok().and_then(|index| snapshots.get(index));
+                own.map_or(Origin::Blank, |snapshot| Origin::Snapshot { snapshot: snapshot.clone() })
+            }
+            other @ (Origin::Blank | Origin::Snapshot { .. } | Origin::Adopted { .. }) => other.clone(),
+        }
+    }
+}
+
+impl Workspace {
+    /// What is kept of the trial after its end.
+    pub fn kept(&self) -> Option<Kept<'_>> {
+        let Stage::Kept { until, .. } = self.stage else { return None };
+        let is_saved = |snapshot: &&super::Snapshot| snapshot.state == SnapshotState::Completed && self.is_saved();
+        let snapshot = self.snapshots.values().rfind(is_saved).and_then(|snapshot| snapshot.id.as_deref());
+        Some(Kept { snapshot, until })
+    }
+
+    /// The trial is over: what it has trained is kept for a while, or all of its workspace goes.
+    pub(super) fn end(&mut self, around: Surroundings<'_>) -> Stage {
+        let has_trained = self.volume.used || self.source.is_some() || self.newest_completed().is_some();
+        match around.keeps_until.filter(|_| has_trained && !self.user_owned) {
+            Some(until) => {
+                // An unverified copy goes: its source has the same bytes.
+                self.return_to_source(around.now);
+                self.finished = false;
+                Stage::Kept { since: around.now, until }
+            }
+            None => self.dispose(around.now),
+        }
+    }
+
+    /// Saves the volume in a snapshot, then deletes the volume; and at the time, the snapshot.
+    pub(super) fn leave_kept(&mut self, until: Timestamp, around: Surroundings<'_>) -> Option<Stage> {
+        if around.now >= until {
+            return Some(self.dispose(around.now));
+        }
+        if self.is_saved() {
+            self.discard_superseded();
+            self.give_volume_up(around.now);
+            return None;
+        }
+        let state = self.volume.saved_by.and_then(|operation| self.snapshots.get(&operation)).map(|held| held.state);
+        match state {
+            Some(SnapshotState::Asked | SnapshotState::Pending | SnapshotState::Completed) => {}
+            Some(SnapshotState::Failed) | None if self.is_volume_lost() => {
+                self.note("the volume is lost, and no snapshot of it is complete: nothing is kept of the workspace");
+                return Some(self.dispose(around.now));
+            }
+            Some(SnapshotState::Failed) | None if self.failed_final_snapshots() < MAX_FINAL_TRIES => {
+                self.volume.saved_by = None;
+                self.snapshot_final(around.now);
+            }
+            // The volume itself is kept.
+            Some(SnapshotState::Failed) | None => {}
+        }
+        None
+    }
+
+    /// A sweep whose file continues this trial has been accepted: what is kept has to be there when its trials start.
+    pub(super) fn keep_longer(&mut self, wanted: Timestamp) {
+        if let Stage::Kept { since, until } = &mut self.stage {
+            let longest = since.checked_add(LONGEST).unwrap_or(*until);
+            *until = wanted.min(longest).max(*until);
+        }
+    }
+
+    /// Whether a completed snapshot holds all that is left of the workspace.
+    fn is_saved(&self) -> bool {
+        let by = self.volume.saved_by.and_then(|operation| self.snapshots.get(&operation));
+        let is_complete = by.is_some_and(|snapshot| snapshot.state == SnapshotState::Completed);
+        is_complete || (self.is_volume_lost() && self.newest_completed().is_some())
+    }
+
+    /// Whether the volume has no bytes of the training: it is gone, or was never mounted.
+    fn is_volume_lost(&self) -> bool {
+        matches!(self.volume.state, VolumeState::Error | VolumeState::Absent) || !self.volume.used
+    }
+
+    fn give_volume_up(&mut self, now: Timestamp) {
+        match &self.volume.id {
+            Some(id) if self.volume.state != VolumeState::Absent => {
+                self.pending_deletes.insert(id.clone());
+            }
+            Some(_) => {}
+            None if self.volume.state != VolumeState::Absent => {
+                self.discard(self.volume.clone(), now);
+                self.volume.state = VolumeState::Absent;
+            }
+            None => {}
+        }
+    }
+}

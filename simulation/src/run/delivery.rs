@@ -1,0 +1,85 @@
+//! Events and requests on their way to a function: retried, doubled up with others, and what came of them.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Reply;
+
+use super::agent::Agent;
+use super::{Habits, Happening, Simulation};
+use crate::invocation::Invoked;
+
+/// Lambda's retries of an asynchronous invocation (fact 34).
+const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
+
+impl Simulation {
+    pub(super) fn deliver(&mut self, event: Value, tries: usize) {
+        let (event, answer) = self.invoke(event);
+        if answer.is_none() {
+            self.retry(event, tries);
+        }
+    }
+
+    /// Lambda's retries of an asynchronous invocation that failed. After the last one the event lies in the dead-letter
+    /// queue. A dropped file is nowhere else then: an alarm goes off, and a person redrives it once all is well. What
+    /// is on record already needs nobody.
+    fn retry(&mut self, event: Value, tries: usize) {
+        if let Some(wait) = RETRIES.get(tries) {
+            self.at(*wait, Happening::Deliver { event, tries: tries + 1 });
+        } else if event["source"] == "aws.s3" {
+            let wait = self.chaos.ends_after.saturating_sub(self.elapsed());
+            self.at(wait, Happening::Deliver { event, tries: 0 });
+        }
+    }
+
+    /// One invocation, perhaps with another one beside it; the event again, and the reply where it answered.
+    pub(super) fn invoke(&mut self, event: Value) -> (Value, Option<Option<Reply>>) {
+        let mut together = vec![(event, self.mishap())];
+        let mut tries = 0;
+        if let Some((beside, tried)) = self.companion() {
+            together.push((beside, self.mishap()));
+            tries = tried;
+        }
+        let Self { harness, rng, .. } = self;
+        let mut invoked = harness.invoke_all(&together, |among| rng.choose(among));
+        if let Some((last, (beside, _))) = (together.len() > 1).then(|| invoked.pop().zip(together.pop())).flatten()
+            && self.came_to(&beside, last).is_none()
+        {
+            self.retry(beside, tries);
+        }
+        let (event, _) = together.swap_remove(0);
+        let reply = invoked.pop().and_then(|first| self.came_to(&event, first));
+        (event, reply)
+    }
+
+    /// Looks at how an invocation went; its reply where it answered.
+    fn came_to(&mut self, event: &Value, invoked: Invoked) -> Option<Option<Reply>> {
+        // The point at which it died counts too: it is behind the run.
+        self.passed += invoked.passed + usize::from(invoked.answer.is_none());
+        self.watch.invoked(&self.harness, event, &invoked);
+        if let Some(inputs) = &mut self.inputs {
+            let now = self.harness.now;
+            inputs.extend(self.harness.store.decision_log.take().into_iter().map(|event| (now, event)));
+        }
+        if let Some(log) = &mut self.log {
+            let what = event["detail-type"].as_str().or(event["request"].as_str()).unwrap_or("?");
+            let of = event["index"].as_u64().or(event["detail"]["arrayProperties"]["index"].as_u64());
+            let of = of.map(|index| format!(" of trial {index}")).unwrap_or_default();
+            let outcome = match &invoked.answer {
+                None => format!("died at fault point {}", invoked.passed),
+                Some(Ok(report)) => report.steps.join("; "),
+                Some(Err(error)) => format!("failed: {}", chain(error)),
+            };
+            log.push(format!("{:.3} {what}{of}: {outcome}", self.harness.now));
+        }
+        Some(invoked.answer?.ok()?.reply)
+    }
+
+    /// Keeps a line about an attempt, which is made only where lines are kept.
+    pub(super) fn note(&mut self, agent: &Agent, what: impl FnOnce(&Habits) -> String) {
+        let Some(log) = &mut self.log else { return };
+        let (attempt, index, what) = (agent.attempt, agent.trial.index, what(&self.chaos.habits));
+        log.push(format!("{:.3} attempt {attempt} of trial {index}: {what}", self.harness.now));
+    }
+}

@@ -1,0 +1,69 @@
+//! What is kept of trials that have ended: it has their newest checkpoints, and it goes when its time has passed.
+
+use std::collections::BTreeMap;
+
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_control_plane::workspace::{OPERATION_TAG, SWEEP_TAG, TRIAL_TAG, Workspace};
+use spotsweep_world::ebs::Leftovers;
+
+use super::training::load::newest_whole;
+use super::{BY_HAND, Simulation};
+
+impl Simulation {
+    /// Runs on until everything that was kept is deleted.
+    pub(super) fn outlast_what_is_kept(&mut self) -> Result<(), String> {
+        let mut held = Ok(());
+        self.harness.store.each_trial(|trial| {
+            if held.is_ok() {
+                held = self.is_kept_whole(trial);
+            }
+        });
+        held?;
+        self.run_until(|run| {
+            let mut is_gone = true;
+            run.harness.store.each_trial(|trial| is_gone &= trial.workspace.as_ref().is_none_or(Workspace::is_gone));
+            is_gone
+        })?;
+        let left = self.left_over();
+        if left.is_empty() { Ok(()) } else { Err(format!("after all that was kept has gone: {left:?}")) }
+    }
+
+    /// What is there that no trial keeps.
+    pub(super) fn left_over(&self) -> Leftovers {
+        let mut left = self.harness.cloud.world().leftovers();
+        left.volumes.retain(|volume| volume.tags.get("Name").map(String::as_str) != Some(BY_HAND));
+        self.harness.store.each_trial(|trial| {
+            let Some(workspace) = trial.workspace.as_ref().filter(|workspace| workspace.kept().is_some()) else {
+                return;
+            };
+            let is_held =
+                |id: &String| workspace.resources().any(|held| held == id) || workspace.pending_deletes.contains(id);
+            // Its id is not known before CreateSnapshot has answered, or its tag is looked up.
+            let of = trial.of();
+            let is_asked = |tags: &BTreeMap<String, String>| {
+                let tag = |name: &str| tags.get(name).map(String::as_str).unwrap_or_default();
+                let operation = tag(OPERATION_TAG).rsplit('/').next().and_then(|number| number.parse().ok());
+                tag(SWEEP_TAG) == of.sweep.as_str()
+                    && tag(TRIAL_TAG) == of.index.to_string()
+                    && operation.is_some_and(|operation: u32| workspace.snapshots.contains_key(&operation))
+            };
+            left.volumes.retain(|volume| !is_held(&volume.id) && workspace.unanswered.is_empty());
+            left.attachments.retain(|attachment| !is_held(&attachment.volume));
+            left.snapshots.retain(|snapshot| !is_held(&snapshot.id) && !is_asked(&snapshot.tags));
+        });
+        left
+    }
+
+    /// A retry is to start from what was sealed last.
+    fn is_kept_whole(&self, trial: &Trial) -> Result<(), String> {
+        let snapshot = trial.workspace.as_ref().and_then(Workspace::kept).and_then(|kept| kept.snapshot);
+        let Some(snapshot) = snapshot else { return Ok(()) };
+        let files = self.harness.cloud.world().files_of_snapshot(snapshot);
+        let (held, sealed) =
+            (newest_whole(&self.chaos.habits, trial.index, files.written(), ""), self.watch.sealed(&trial.of()));
+        match held.unwrap_or(0) < sealed {
+            true => Err(format!("{}: {snapshot} holds step {held:?}, and {sealed} was sealed", trial.of())),
+            false => Ok(()),
+        }
+    }
+}
