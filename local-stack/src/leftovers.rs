@@ -34,6 +34,12 @@ impl Leftovers {
         found
     }
 
+    /// The same without snapshots that are kept on purpose.
+    pub fn without(mut self, kept: &BTreeSet<&str>) -> Self {
+        self.snapshots.retain(|snapshot| !kept.contains(snapshot.as_str()));
+        self
+    }
+
     /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
         self.volumes.is_empty() && self.snapshots.is_empty() && self.attachments.is_empty()

@@ -1,4 +1,4 @@
-"""Runs ministack, tied to the command that started it, with five things mended.
+"""Runs ministack, tied to the command that started it, with six things mended.
 
 Its EventBridge calls a function once and ignores failures; AWS hands the event to Lambda's
 asynchronous queue, with its retries and its on-failure destination.
@@ -7,6 +7,9 @@ It enforces IAM (AUTH=true), and knows two things less than AWS about a request.
 here, and the bucket's policy refuses whatever comes without; and it does not tell a policy the
 source of the events that are put. Nor does it fill the variables in a statement's resources
 (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html).
+
+Its S3 takes a key of any length; AWS's takes 1 024 bytes of UTF-8
+(https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html).
 
 Its CloudFormation does not have AWS::FIS::ExperimentTemplate. The emulator serves FIS, so templates
 are made there.
@@ -27,10 +30,14 @@ import ministack.core.iam_evaluator as iam_evaluator
 import ministack.services.cloudformation.provisioners as provisioners
 import ministack.services.eventbridge as eventbridge
 import ministack.services.lambda_svc as lambda_svc
+import ministack.services.s3 as s3
 import ministack.services.sts as sts
 
 # ministack's, unless it is told another.
 ACCOUNT = "000000000000"
+
+# Of an object's key.
+MOST_KEY_BYTES = 1024
 
 
 def follow_parent():
@@ -50,6 +57,7 @@ def to_lambda(arn, payload):
 pin_request_origin = ministack.app.pin_request_origin
 request_tag_context = iam_actions.request_tag_context
 first_match = iam_evaluator._first_match
+dispatch_s3 = s3._dispatch
 
 
 def as_over_tls(address, _is_secure):
@@ -82,6 +90,13 @@ def first_match_of_filled(context, statements, effect):
 
     filling = (dataclasses.replace(one, resources=fill(one.resources), not_resources=fill(one.not_resources)) for one in statements)
     return first_match(context, list(filling), effect)
+
+
+def with_short_keys(method, bucket, key, *request):
+    """Answers a request for an object as S3 does where its key is too long."""
+    if len(key.encode(errors="surrogateescape")) > MOST_KEY_BYTES:
+        return s3._error("KeyTooLongError", "Your key is too long", 400)
+    return dispatch_s3(method, bucket, key, *request)
 
 
 def give_jobs_their_role():
@@ -126,6 +141,7 @@ eventbridge._dispatch_to_lambda = to_lambda
 ministack.app.pin_request_origin = as_over_tls
 iam_actions.request_tag_context = request_context
 iam_evaluator._first_match = first_match_of_filled
+s3._dispatch = with_short_keys
 provisioners._RESOURCE_HANDLERS["AWS::FIS::ExperimentTemplate"] = {"create": create_experiment_template, "delete": delete_experiment_template}
 give_jobs_their_role()
 ministack.app.main()

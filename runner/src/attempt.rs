@@ -290,7 +290,7 @@ impl Attempt<'_> {
 
     /// Uploads what the command leaves, and tells the end.
     async fn collect(&self, trained: Trained, workspace: Option<Workspace>) -> Result<u8, Failure> {
-        let Trained { ended, seconds, recorded, place, uploading: (uploading, stop_uploading), .. } = trained;
+        let Trained { ended, seconds, recorded, place, sealer, uploading: (uploading, stop_uploading), .. } = trained;
         // Fails only where the background upload is gone, which the line after tells.
         let _ = stop_uploading.send(());
         let stalled = ended.stalled_seconds().map(|seconds| StopReason::Stalled { seconds }.to_string());
@@ -300,7 +300,9 @@ impl Attempt<'_> {
             Err(broken) => Err(UploadError::Broken(broken)),
         };
         if let Some(workspace) = workspace {
-            close(workspace, None, Instant::now() + UNHURRIED).await;
+            // A retry may go on from what a failed command leaves.
+            let sealer = sealer.filter(|_| ended.code != 0);
+            close(workspace, sealer, Instant::now() + UNHURRIED).await;
         }
         conclude(&self.claims, &ended, &recorded.figures, collected, seconds, error).await
     }

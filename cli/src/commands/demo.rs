@@ -181,7 +181,7 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
     let Watched { sweep, mut summary, failures, reclaims } = watch(stack, &plan, args.timeout, wish).await?;
     let folder = results_folder(&args.results)?.join(sweep.as_str());
     copy::copy(&s3, BUCKET, &sweep.results_prefix(), &folder).await?;
-    let leftovers = cleaned_up(stack).await;
+    let leftovers = cleaned_up(stack, &sweep).await?;
     if let Some(fields) = summary.as_object_mut() {
         // The bucket goes with the stack: the summary names the place that stays.
         fields.insert("outputs".to_owned(), Value::from(folder.display().to_string()));
@@ -194,13 +194,16 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
     Ok(Some(Collected { summary, folder, failures, leftovers }))
 }
 
-/// What is not cleaned up, after what is being deleted has had its time.
-async fn cleaned_up(stack: &Stack) -> Leftovers {
+/// What is not cleaned up, after what is being deleted has had its time, and no trial keeps.
+async fn cleaned_up(stack: &Stack, sweep: &SweepId) -> Result<Leftovers, Failure> {
+    let reader = Reader::new(stack.config(), stack.table().to_owned());
     let deadline = Instant::now() + CLEAN_UP_DEADLINE;
     loop {
-        let leftovers = stack.leftovers();
+        let trials = reader.trials(sweep).await.context(|| format!("cannot read the trials of {sweep}"))?;
+        let kept = trials.iter().filter_map(|trial| trial.workspace.as_ref()?.kept()?.snapshot);
+        let leftovers = stack.leftovers().without(&kept.collect());
         if leftovers.is_empty() || Instant::now() >= deadline {
-            return leftovers;
+            return Ok(leftovers);
         }
         sleep(Duration::from_millis(100)).await;
     }

@@ -153,6 +153,19 @@ async fn seals_go_along_with_the_reports() {
     assert_eq!(world.invocations("release")[0]["seal"], sealed);
 }
 
+/// A retry may go on from it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_failed_command_leaves_is_sealed() {
+    let world = World::start(generous, well).await;
+    world.attach_folder("volume");
+    let script = r#"echo 1234 > "$SPOTSWEEP_CHECKPOINTS/only"; echo 'ValueError: nan' >&2; exit 3"#;
+    let outcome = world.run(&[], &["sh", "-c", script]).await;
+    assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
+    assert_eq!(world.kinds(), ["claim", "access", "mounted", "end"]);
+    let seal: Value = serde_json::from_str(&read(&world.path("volume/.spotsweep/seal.json"))).unwrap();
+    assert_eq!((&seal["final"], &seal["files"]["only"]["bytes"]), (&json!(true), &json!(5)));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_marker_says_that_a_command_has_finished_within_its_grace() {
     let saves = r#"trap 'echo half > "$SPOTSWEEP_OUTPUT/model"; CODE' USR1"#;

@@ -38,42 +38,42 @@ parameters: {n: {min: 1, max: 70}}
 "#;
 
 /// What a command did.
-struct Run {
+pub(super) struct Run {
     code: i32,
-    out: String,
-    notes: String,
+    pub(super) out: String,
+    pub(super) notes: String,
 }
 
 impl Run {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| unreachable!("{error}: {} {}", self.out, self.notes))
     }
 
     /// Asserts how it ended, and that it has told people so.
-    fn said(self, code: i32, part: &str) -> Self {
+    pub(super) fn said(self, code: i32, part: &str) -> Self {
         assert_eq!(self.code, code, "{} {}", self.out, self.notes);
         assert!(self.notes.contains(part), "no {part:?}: {} {}", self.out, self.notes);
         self
     }
 }
 
-async fn run(stack: &Stack, arguments: &[&str]) -> Run {
+pub(super) async fn run(stack: &Stack, arguments: &[&str]) -> Run {
     let run = stack.command(arguments).await;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Run { code: run.status.code().unwrap(), out: text(run.stdout), notes: text(run.stderr) }
 }
 
-async fn submit(stack: &Stack, name: &str, text: &str) -> String {
+pub(super) async fn submit(stack: &Stack, name: &str, text: &str) -> String {
     let file = stack.subfolder("files").join(format!("{name}.yaml"));
     fs::write(&file, text).unwrap();
     run(stack, &["submit", file.to_str().unwrap()]).await.said(0, "submitted").out.trim().to_owned()
 }
 
-async fn status(stack: &Stack, sweep: &str) -> Value {
+pub(super) async fn status(stack: &Stack, sweep: &str) -> Value {
     run(stack, &["status", sweep, "--json"]).await.said(0, "").json()
 }
 
-async fn settled(stack: &Stack, sweep: &str) -> Value {
+pub(super) async fn settled(stack: &Stack, sweep: &str) -> Value {
     let stage = async || Some(status(stack, sweep).await).filter(|status| status["stage"] == "settled");
     eventually("the sweep settles", PATIENCE, stage).await
 }
@@ -277,13 +277,13 @@ async fn cancel(stack: &Stack) {
     run(stack, &["report", &sweep]).await.said(1, "has no report yet");
     run(stack, &["export", &sweep, "--format", "csv"]).await.said(1, "has no leaderboard yet");
     run(stack, &["logs", &sweep, "69"]).await.said(1, "has not started yet");
-    run(stack, &["retry", &sweep]).await.said(1, "has failed: name trials by their index");
+    run(stack, &["retry", &sweep]).await.said(1, "is failed: name trials by their index");
     let volumes = async || leftovers(stack).await["volumes"].as_array().unwrap().len();
     assert!(volumes().await > 0, "a running trial has a volume");
 
     // One that runs and one that waits; the others go on.
     run(stack, &["cancel", &sweep, "70"]).await.said(2, "has no trial 70");
-    let two = run(stack, &["cancel", &sweep, &running, "68", "--wait", "--json"])
+    let two = run(stack, &["cancel", &sweep, &running, "68", "--delete", "--wait", "--json"])
         .await
         .said(0, "nothing is left of them")
         .json();
@@ -291,17 +291,21 @@ async fn cancel(stack: &Stack) {
     let document = run(stack, &["export", &sweep, "--format", "json"]).await.json();
     for index in [running.parse::<usize>().unwrap(), 68] {
         let trial = &document["trials"][index];
-        assert_eq!(trial["status"], "failed", "{trial}");
-        assert!(trial["reason"].as_str().unwrap().starts_with("cancelled by "), "{trial}");
+        assert_eq!(trial["status"], "cancelled", "{trial}");
+        assert!(trial["reason"].as_str().unwrap().starts_with("cancelled, with its checkpoints, by "), "{trial}");
     }
     assert_eq!(status(stack, &sweep).await["stage"], "running");
     let again = run(stack, &["cancel", &sweep, &running]).await.said(0, "").out;
-    assert_eq!(again, format!("trial {running} has ended already: failed\n"));
+    assert_eq!(again, format!("trial {running} has ended already: cancelled\n"));
 
-    let whole = run(stack, &["cancel", &sweep, "--wait"]).await.said(0, "nothing is left of them").out;
+    let whole = run(stack, &["cancel", &sweep, "--delete", "--wait"]).await.said(0, "nothing is left of them").out;
     assert!(whole.starts_with("cancelled trials 0 to 69: job "), "{whole}");
     let ended = status(stack, &sweep).await;
-    assert_eq!((&ended["stage"], &ended["failed"]), (&json!("settled"), &json!(70)), "{ended}");
+    assert_eq!(
+        (&ended["stage"], &ended["cancelled"], &ended["failed"]),
+        (&json!("settled"), &json!(70), &json!(0)),
+        "{ended}"
+    );
     let left = leftovers(stack).await;
     for what in ["volumes", "snapshots", "attachments"] {
         assert_eq!(left[what], json!([]), "{what}");
@@ -361,7 +365,7 @@ async fn object(stack: &Stack, key: &str) -> Vec<u8> {
     object.body.collect().await.unwrap().to_vec()
 }
 
-async fn leftovers(stack: &Stack) -> Value {
+pub(super) async fn leftovers(stack: &Stack) -> Value {
     get_json(&format!("{}/_emulator/state", stack.emulator)).await["leftovers"].clone()
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use aws_sdk_cloudformation::types::{Capability, Parameter, TemplateStage};
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
+use aws_sdk_s3::error::ProvideErrorMetadata;
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::sweep::Stage;
@@ -38,6 +39,7 @@ const RULES: [(&str, &str, u32); 6] = [
 async fn every_resource_is_what_the_template_says() {
     let stack = Stack::start("deployed").await;
     read_bucket(&stack).await;
+    put_odd_keys(&stack).await;
     read_table(&stack).await;
     let outputs = outputs(&stack).await;
     let failed = read_queue(&stack, &outputs["FailedEvents"]).await;
@@ -65,6 +67,19 @@ async fn every_resource_is_what_the_template_says() {
         read_function(&stack, name, failed["QueueArn"].as_str().unwrap()).await;
     }
     stack.stop().await;
+}
+
+/// S3 takes keys of up to 1 024 bytes with any character
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>), and so does the local stack.
+async fn put_odd_keys(stack: &Stack) {
+    let put = async |key: String| {
+        let put = s3(&stack.config()).put_object().bucket(&stack.bucket).key(key).body(b"x".to_vec().into());
+        put.send().await.map_err(|error| error.code().unwrap_or_default().to_owned())
+    };
+    for (name, taken) in [("\n", true), ("\u{1}", true), (&"a".repeat(1022), true), (&"a".repeat(1023), false)] {
+        let put = put(format!("x/{name}")).await.map(drop);
+        assert_eq!(put, if taken { Ok(()) } else { Err("KeyTooLongError".to_owned()) }, "{name:?}");
+    }
 }
 
 async fn read_bucket(stack: &Stack) {

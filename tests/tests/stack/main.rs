@@ -10,6 +10,7 @@ mod deployed;
 mod example;
 mod executor;
 mod history;
+mod kept;
 mod kill;
 mod reclaims;
 mod redrive;
