@@ -19,7 +19,7 @@ pub(crate) struct News {
     pub(crate) figures: watch::Receiver<Figures>,
     /// Absent without a workspace.
     pub(crate) seal: Option<watch::Receiver<Option<Seal>>>,
-    /// The training's last sign of life, while it is stalled. A change of it is reported by whoever finds it.
+    /// The training's last sign of life, while it is stalled. The look that finds a change reports it.
     pub(crate) last_sign: watch::Receiver<Option<Instant>>,
 }
 

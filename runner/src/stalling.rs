@@ -21,7 +21,7 @@ use crate::stall::{Files, Gpu, Signs, Stall, Step};
 use crate::stop::Stop;
 use crate::workplace::Workplace;
 
-/// What a look needs, and whom it is reported to.
+/// What a look needs, and how a stall is reported.
 pub(crate) struct Stalling<'a> {
     config: &'a Config,
     claims: &'a Claims,
@@ -36,8 +36,8 @@ pub(crate) struct Stalling<'a> {
 }
 
 impl<'a> Stalling<'a> {
-    /// A look-out by `rule`. `news` is what each report has; the time of the last sign goes to `last_sign` while the
-    /// training is stalled.
+    /// Looks by `rule`. `news` is what each report has. The time of the last sign goes to `last_sign` while the training
+    /// is stalled.
     pub(crate) fn new(
         (config, claims): (&'a Config, &'a Claims),
         rule: StallRule,
