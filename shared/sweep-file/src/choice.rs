@@ -290,6 +290,10 @@ fn method(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Method> {
         report.add(fields.place(), "the sweep file has no `method`", help);
         return None;
     };
+    if node.is_null() {
+        report.add(node.place, "`method` has no value", "write `method: grid` or `method: random`");
+        return None;
+    }
     match fields.text("method", report)? {
         "grid" => Some(Method::Grid),
         "random" => Some(Method::Random),

@@ -160,6 +160,16 @@ fn problems_found_later_point_at_their_setting() {
     assert_eq!(file.problem_at("job_definition", "none", "name one").line, 1);
 }
 
+#[test]
+fn a_name_is_the_text_that_is_written() {
+    let cases = [("2024", Some("2024")), ("1.10", Some("1.10")), ("010", Some("010")), ("12:30", Some("12:30"))];
+    let words = [("true", Some("true")), ("yes", Some("yes")), ("~", None), ("''", None), ("", None)];
+    for (written, expected) in cases.into_iter().chain(words) {
+        let text = format!("name: {written}\ntrials: [{{lr: 1}}]\n");
+        assert_eq!(parse("f", "v", text.as_bytes()).unwrap().name.as_deref(), expected, "{written}");
+    }
+}
+
 /// Every YAML example of the page is a valid file with as many trials as its first line says.
 #[test]
 fn the_documentations_examples_hold() {
