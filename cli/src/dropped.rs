@@ -1,12 +1,13 @@
 //! Dropping a sweep file into the bucket, and the answer that comes to lie beside it.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use serde_json::Value;
-use spotsweep_control_plane::sweep::upload::{DROP_PREFIX, Upload};
+use spotsweep_control_plane::sweep::upload::{DROP_PREFIX, RUN_CAP_METADATA, Upload};
 use spotsweep_sweep_file::Problem;
 use tokio::time::{Instant, sleep};
 
@@ -40,21 +41,28 @@ pub(crate) enum Answer {
 
 impl Dropped {
     /// Puts the file to `sweeps/<file name>`, and nothing else.
-    pub(crate) async fn put(client: Client, bucket: &str, file: &Path) -> Result<Self, Failure> {
+    /// `run_cap` is a number of trials in place of the file's own.
+    pub(crate) async fn put(client: Client, bucket: &str, file: &Path, run_cap: Option<u64>) -> Result<Self, Failure> {
         let upload = upload(bucket, file)?;
         let unreadable = || Failure::usage(format!("cannot read {}", file.display()));
         let body = ByteStream::from_path(file).await.map_err(|error| unreadable().caused_by(error))?;
-        Self::put_body(client, upload, body).await
+        Self::put_body(client, upload, body, run_cap).await
     }
 
     /// Puts a sweep file's text.
-    pub(crate) async fn put_body(client: Client, upload: Upload, body: ByteStream) -> Result<Self, Failure> {
+    pub(crate) async fn put_body(
+        client: Client,
+        upload: Upload,
+        body: ByteStream,
+        run_cap: Option<u64>,
+    ) -> Result<Self, Failure> {
         let mut dropped = Self { client, upload, etag: None, stale: Vec::new() };
         for key in dropped.answers() {
             dropped.stale.extend(dropped.mark(&key).await?);
         }
         let Upload { bucket, key, .. } = &dropped.upload;
-        let put = dropped.client.put_object().bucket(bucket).key(key).body(body).send().await;
+        let metadata = run_cap.map(|run_cap| HashMap::from([(RUN_CAP_METADATA.to_owned(), run_cap.to_string())]));
+        let put = dropped.client.put_object().bucket(bucket).key(key).body(body).set_metadata(metadata).send().await;
         let put = put.context(|| format!("cannot put {key} into the bucket {bucket}"))?;
         dropped.upload.version_id = put.version_id;
         dropped.etag = put.e_tag.map(|etag| etag.trim_matches('"').to_owned());

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use spotsweep_sweep_file::{MAX_FILE_BYTES, Problem, SweepFile, Warning, parse};
+use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, SweepFile, Warning, parse_with};
 
 use crate::out;
 use spotsweep_protocol::failure::Failure;
@@ -14,15 +14,25 @@ use spotsweep_protocol::failure::Failure;
 ///
 /// One byte more than allowed is read, so that the library itself refuses what is too large.
 pub(crate) fn read(path: &Path, version: &str) -> Result<Result<SweepFile, Vec<Problem>>, Failure> {
+    read_with(path, version, None)
+}
+
+/// The same with a number of trials in place of the file's own.
+pub(crate) fn read_with(
+    path: &Path,
+    version: &str,
+    run_cap: Option<u64>,
+) -> Result<Result<SweepFile, Vec<Problem>>, Failure> {
+    let defaults = Defaults { run_cap, ..Defaults::default() };
     let unreadable = |error: io::Error| Failure::usage(format!("cannot read {}", path.display())).caused_by(error);
     let mut bytes = Vec::new();
     let limit = MAX_FILE_BYTES + 1;
     if path == Path::new("-") {
         io::stdin().take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
-        return Ok(parse("<stdin>", version, &bytes));
+        return Ok(parse_with("<stdin>", version, &bytes, &defaults));
     }
     File::open(path).map_err(unreadable)?.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(parse(&path.display().to_string(), version, &bytes))
+    Ok(parse_with(&path.display().to_string(), version, &bytes, &defaults))
 }
 
 /// Shows what is to be known of a valid file.

@@ -160,7 +160,7 @@ impl Cloud {
         match command {
             Command::ReadUpload { sweep, upload } => {
                 let bytes = self.get_object(&upload.key).await?.ok_or("NoSuchKey")?;
-                Ok(vec![Outcome::UploadRead { sweep, bytes }])
+                Ok(vec![Outcome::UploadRead { sweep, bytes, run_cap: None }])
             }
             Command::CheckTarget { sweep, prepared } => self.check_target(sweep, prepared).await,
             Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,

@@ -112,8 +112,7 @@ impl Simulation {
             log: None,
             inputs: None,
         };
-        let dropped = simulation.harness.put("sim.yaml", file);
-        simulation.at(Duration::ZERO, Happening::Deliver { event: dropped, tries: 0 });
+        simulation.drop_file("sim.yaml", file);
         simulation.at(RECONCILE, Happening::Tick);
         simulation.at(simulation.chaos.ends_after, Happening::Calm);
         simulation.begin_trouble();
@@ -174,6 +173,12 @@ impl Simulation {
         };
         self.harness.cloud.world().create_volume(request).expect("the emulator makes a volume");
         self.harness.pass(Duration::from_secs(120));
+    }
+
+    /// Drops another sweep file.
+    pub fn drop_file(&mut self, name: &str, file: &str) {
+        let dropped = self.harness.put(name, file);
+        self.at(Duration::ZERO, Happening::Deliver { event: dropped, tries: 0 });
     }
 
     /// Runs until the sweep is settled and nothing is left, or until something is wrong.

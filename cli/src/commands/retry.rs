@@ -84,7 +84,7 @@ async fn retry(args: Retry) -> Result<ExitCode, Failure> {
     }
     let upload = free_upload(&found).await?;
     let key = upload.key.clone();
-    let dropped = Dropped::put_body(found.s3(), upload, text.into_bytes().into()).await?;
+    let dropped = Dropped::put_body(found.s3(), upload, text.into_bytes().into(), None).await?;
     let (count, plural) = (indices.len(), if indices.len() == 1 { "" } else { "s" });
     out::note(format_args!(
         "{count} trial{plural} of {} as s3://{}/{key}, waiting for the plan …",

@@ -8,6 +8,7 @@ use spotsweep_control_plane::results::ranking::{ranked, ranking};
 use spotsweep_control_plane::sweep::spent::dollars;
 use spotsweep_control_plane::sweep::{Ranking, Sweep};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_sweep_file::Warning;
 
 use crate::commands::ls;
 use crate::progress::Figures;
@@ -56,6 +57,9 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
             if let Some(stopped) = &sweep.stopped {
                 writeln!(to, "no further attempt starts: {stopped}")?;
             }
+            for Warning(problem) in sweep.plan.iter().flat_map(|plan| &plan.warnings) {
+                writeln!(to, "warning: line {} of the file: {}", problem.line, problem.message)?;
+            }
             for warning in &sweep.warnings {
                 writeln!(to, "warning: {warning}")?;
             }
@@ -83,6 +87,7 @@ fn as_json(sweep: &Sweep, trials: &[Trial], by: Option<&Ranking>) -> Value {
         "failed": figures.failed,
         "cancelled": figures.cancelled,
         "best": best,
+        "file_warnings": sweep.plan.as_ref().map(|plan| &plan.warnings),
         "each": trials.iter().map(trial_json).collect::<Vec<_>>(),
     });
     let mut status = ls::line(sweep);

@@ -12,7 +12,7 @@ use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::sweep_upload::{too_large, whole_file};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
-use spotsweep_control_plane::sweep::upload::Upload;
+use spotsweep_control_plane::sweep::upload::{RUN_CAP_METADATA, Upload};
 use spotsweep_control_plane::sweep::{Plan, Prepared};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::trials;
@@ -54,8 +54,9 @@ async fn read(client: &Client, sweep: SweepId, upload: Upload) -> Executed {
     if size > MAX_FILE_BYTES {
         return Ok(vec![Outcome::UploadUnreadable { sweep, problem: too_large(&upload, size) }]);
     }
+    let run_cap = object.metadata().and_then(|metadata| metadata.get(RUN_CAP_METADATA)).cloned();
     let bytes = bytes(object).await?;
-    Ok(vec![Outcome::UploadRead { sweep, bytes }])
+    Ok(vec![Outcome::UploadRead { sweep, bytes, run_cap }])
 }
 
 /// Streams the trials out: memory stays flat however many there are.

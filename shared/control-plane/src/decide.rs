@@ -98,7 +98,7 @@ fn of_event(view: &View, event: &Event, context: Context<'_>) -> Decision {
 
 fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision {
     match outcome {
-        Outcome::UploadRead { bytes, .. } => sweep_upload::read(view, bytes, context),
+        Outcome::UploadRead { bytes, run_cap, .. } => sweep_upload::read(view, bytes, run_cap.as_deref(), context),
         Outcome::UploadUnreadable { problem, .. } => sweep_upload::unreadable(view, problem),
         Outcome::TargetChecked { prepared, target, .. } => sweep_upload::checked(view, prepared, target),
         Outcome::TrialsStored { prepared, .. } => sweep_upload::stored(view, prepared, context),

@@ -37,6 +37,8 @@ pub enum Outcome {
         sweep: SweepId,
         /// The file.
         bytes: Vec<u8>,
+        /// Value of the object's metadata [`RUN_CAP_METADATA`](crate::sweep::upload::RUN_CAP_METADATA).
+        run_cap: Option<String>,
     },
     /// Of [`Command::ReadUpload`]: the file can't be read, and never will be.
     UploadUnreadable {

@@ -73,7 +73,7 @@ impl Settings {
             job_definition: text("SPOTSWEEP_JOB_DEFINITION"),
             claim_function: wanted("SPOTSWEEP_CLAIM_FUNCTION")?,
             trial_role: wanted("SPOTSWEEP_TRIAL_ROLE")?,
-            defaults: Defaults { trials },
+            defaults: Defaults { run_cap: None, trials },
             workspace_gib: u32::try_from(gib).map_err(|_| format!("SPOTSWEEP_WORKSPACE_GIB is {gib}, too large"))?,
             initialization_rate: initialization_rate(rate).ok_or_else(|| {
                 format!("SPOTSWEEP_INITIALIZATION_RATE is {rate}; set it to 0 or to 100 to 300 MiB/s")

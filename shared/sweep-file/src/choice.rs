@@ -221,7 +221,7 @@ pub(crate) fn wandb(
         let message = format!("`run_cap` is {run_cap}, and `spotsweep: {{trials: {own}}}` says otherwise");
         report.add(node.place, message, "keep one of the two");
     }
-    sampling.cap = sampling.cap.or(run_cap);
+    sampling.cap = defaults.run_cap.or(sampling.cap).or(run_cap);
     let method = method(fields, report);
     let Some(entry) = fields.entry("parameters") else {
         if method.is_some() {
@@ -290,6 +290,10 @@ fn method(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Method> {
         report.add(fields.place(), "the sweep file has no `method`", help);
         return None;
     };
+    if node.is_null() {
+        report.add(node.place, "`method` has no value", "write `method: grid` or `method: random`");
+        return None;
+    }
     match fields.text("method", report)? {
         "grid" => Some(Method::Grid),
         "random" => Some(Method::Random),

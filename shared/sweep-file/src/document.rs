@@ -3,19 +3,30 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
-use super::fields::Fields;
+use super::fields::{Fields, text, written};
 use super::parameters::{self, Method};
 use super::problem::{Place, Problem, Report, near_miss, nearest};
 use super::scalar::Scalar;
 use super::template::{self, Context, Role};
 use super::tree::{self, Entry, Kind, Node, Parsed};
-use super::{Defaults, Goal, MetricGoal, Over, Settings, SweepFile, settings};
+use super::{Defaults, Goal, MAX_TRIALS, MetricGoal, Over, Settings, SweepFile, settings};
 
 /// Top-level keys of a plain list that is wrapped in a mapping.
 pub(crate) const LIST_KEYS: [&str; 7] = ["trials", "metric", "spotsweep", "program", "command", "name", "description"];
 
 /// Settings that files of others may have at the top level, where they mean something else.
 const OTHERS_KEYS: [&str; 2] = ["tags", "seed"];
+
+/// Settings at the top level that are absent to W&B's engine and agent if they are null.
+const ABSENT_IF_NULL: [&str; 9] =
+    ["run_cap", "metric", "command", "controller", "early_terminate", "metrics", "scheduler", "job", "image_uri"];
+
+/// The same under `metric`.
+const ABSENT_IN_METRIC: [&str; 3] = ["name", "goal", "target"];
+
+/// Words of keys that limit the trials to other programs: `max_runs`, `n_trials`, `trial_count`.
+const AMOUNTS: [&str; 10] = ["max", "maximum", "num", "n", "number", "numberof", "total", "count", "limit", "budget"];
+const TRIALS: [&str; 6] = ["run", "runs", "trial", "trials", "experiment", "experiments"];
 
 /// Keys at the top level that are unknown and looked at: whoever has more has another format.
 const MAX_UNKNOWN: usize = 100;
@@ -27,7 +38,7 @@ const NAMED_TRIALS: usize = 100;
 /// the report.
 pub(crate) fn read(text: &str, version: &str, defaults: &Defaults, report: &mut Report<'_>) -> Option<SweepFile> {
     let root = match tree::parse(text, report) {
-        Parsed::Whole(Some(root)) => root,
+        Parsed::Whole(Some(root)) => without_absent(root),
         Parsed::Whole(None) => {
             empty(report);
             return None;
@@ -63,9 +74,28 @@ fn empty(report: &mut Report<'_>) {
     report.add(Place::START, "the file is empty: it has no trials", help);
 }
 
+/// Drops the entries that are as good as absent. To W&B's agent an empty `command` is one too.
+fn without_absent(mut root: Node) -> Node {
+    let Kind::Mapping(entries) = &mut root.kind else { return root };
+    let is_empty = |node: &Node| match &node.kind {
+        Kind::List(nodes) => nodes.is_empty(),
+        Kind::Scalar(_) | Kind::Mapping(_) => node.is_null(),
+    };
+    entries.retain(|Entry { key, value, .. }| {
+        let is_absent = if key == "command" { is_empty(value) } else { value.is_null() };
+        !(is_absent && ABSENT_IF_NULL.contains(&key.as_str()))
+    });
+    for metric in entries.iter_mut().filter(|entry| entry.key == "metric") {
+        if let Kind::Mapping(inner) = &mut metric.value.kind {
+            inner.retain(|entry| !(entry.value.is_null() && ABSENT_IN_METRIC.contains(&entry.key.as_str())));
+        }
+    }
+    root
+}
+
 /// Checks the entries of a file that breaks off below them, each by itself: what they refer to may stand further below.
 fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
-    let root = Node { place: Place::START, kind: Kind::Mapping(entries), text_to_wandb: None };
+    let root = without_absent(Node { place: Place::START, kind: Kind::Mapping(entries), text_to_wandb: None });
     let Some((fields, own)) = top_level(&root, report) else { return };
     // As if there were a `program` and a `method`.
     let context = Context { program: Some(""), ..Context::default() };
@@ -112,15 +142,56 @@ fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
             };
             report.add(place, message, help);
         } else if is_setting && !OTHERS_KEYS.contains(&key) {
-            report.add(place, message, "move it under `spotsweep:`, or delete it");
+            report.add(place, message, moved(entry));
         } else {
-            report.warn(
-                place,
-                format!("{message}, and ignores it, as W&B does"),
-                "delete the line, or put `#` before it",
-            );
+            let help = limit_help(fields, entry).unwrap_or_else(|| "delete the line, or put `#` before it".to_owned());
+            report.warn(place, format!("{message}, and ignores it, as W&B does"), help);
         }
     }
+}
+
+/// Where one of spotsweep's own settings belongs. Others' `budget` is a number.
+fn moved(entry: &Entry) -> String {
+    match &entry.value.kind {
+        Kind::Scalar(Scalar::Number(number)) if entry.key == "budget" => format!(
+            "to limit the cost in dollars write `spotsweep: {{budget: {{max_usd: {number}}}}}`, to limit the number of trials `spotsweep: {{trials: …}}`; or delete it"
+        ),
+        Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => "move it under `spotsweep:`, or delete it".to_owned(),
+    }
+}
+
+/// The help for a key that looks like a limit of the trials, in a file that has none: ignoring that costs money.
+fn limit_help(fields: Fields<'_>, entry: &Entry) -> Option<String> {
+    let is_capped = match fields.get("spotsweep").map(|node| &node.kind) {
+        Some(Kind::Mapping(own)) => own.iter().any(|entry| entry.key == "trials"),
+        Some(Kind::Scalar(_) | Kind::List(_)) | None => false,
+    };
+    if !is_like_a_limit(&entry.key) || is_capped || fields.has("run_cap") {
+        return None;
+    }
+    let limit = match &entry.value.kind {
+        Kind::Scalar(Scalar::Number(number)) => number.as_f64(),
+        Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => None,
+    };
+    let limit = limit.filter(|limit| limit.fract() == 0.0 && (1.0..=MAX_TRIALS as f64).contains(limit));
+    let written = match (limit, fields.has("trials")) {
+        (Some(limit), true) => format!("`spotsweep: {{trials: {limit}}}`"),
+        (Some(limit), false) => format!("`run_cap: {limit}`"),
+        (None, true) => "`spotsweep: {trials: …}` with a number".to_owned(),
+        (None, false) => "`run_cap:` and a number".to_owned(),
+    };
+    Some(format!(
+        "W&B and spotsweep have no such key: to limit the number of trials write {written}, else delete the line"
+    ))
+}
+
+/// Whether the key is a limit of runs to other programs: `max_runs`, `count`.
+fn is_like_a_limit(key: &str) -> bool {
+    let key: String = key.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
+    let is_amount = |word: &str| AMOUNTS.contains(&word);
+    let is_of_trials =
+        |word: &&str| key.strip_prefix(word).is_some_and(is_amount) || key.strip_suffix(word).is_some_and(is_amount);
+    ["count", "runs"].contains(&key.as_str()) || TRIALS.iter().any(is_of_trials)
 }
 
 /// The names that a command's macros may take for parameters, those of groups as `group.name`.
@@ -153,19 +224,13 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
         empty(report);
         return None;
     }
-    let program = fields.text("program", report);
-    if let (Some(node), true) = (fields.get("program"), program.is_some_and(|program| program.contains("${"))) {
-        report.add(node.place, "`program` has a macro, which is filled in only in `command`", "write the file's name");
-    }
+    let program = program(fields, own, report);
     let context = Context { program, parameters: parameter_names(fields) };
     let mut settings = own.map(|own| settings::read(own, &context, Role::Own, report)).unwrap_or_default();
     let role = if own.is_some_and(|own| own.has("command")) { Role::Unused } else { Role::Wandb };
     let wandb_command = fields.get("command").and_then(|node| template::read(node, &context, role, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
     let metric = fields.get("metric").and_then(|node| metric(node, report));
-    for label in ["description", "project", "entity", "apiVersion", "kind"] {
-        fields.text(label, report);
-    }
     let sampling = own.map(|own| Sampling::read(own, version, report)).unwrap_or_else(|| Sampling::unset(version));
     let plan = if fields.has("trials") {
         wrapped_list(fields, &sampling, report)
@@ -175,9 +240,32 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     if let (Some(own), Some(plan)) = (own, &plan) {
         settings::check_trials(own, plan.count, report);
     }
-    let name = fields.text("name", report).map(str::to_owned);
+    let name = fields.get("name").and_then(|node| name(node, report));
     let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());
     Some(SweepFile { settings, metric, name, warnings, plan, places })
+}
+
+/// The script, if it has a value. Without one there must be a command, which then runs something else.
+fn program<'n>(fields: Fields<'n>, own: Option<Fields<'_>>, report: &mut Report<'_>) -> Option<&'n str> {
+    let node = fields.get("program")?;
+    let has_command = fields.has("command") || own.is_some_and(|own| own.has("command"));
+    if node.is_blank() && !has_command {
+        let help = "write the script's name, for example `program: train.py`, or delete the line to run the job definition's command";
+        report.add(node.place, "`program` has no value, and there is no `command`", help);
+    }
+    if node.is_blank() {
+        return None;
+    }
+    let program = text(node, "program", report)?;
+    if program.contains("${") {
+        report.add(node.place, "`program` has a macro, which is filled in only in `command`", "write the file's name");
+    }
+    Some(program)
+}
+
+/// The sweep's name for people. It changes no trial, so any scalar will do, and one without a value is no name.
+fn name(node: &Node, report: &mut Report<'_>) -> Option<String> {
+    if node.is_blank() { None } else { written(node, "name", report) }
 }
 
 /// Where each setting stands, for problems that are found later.

@@ -6,6 +6,9 @@ use super::problem::{Place, Report, nearest};
 use super::scalar::Scalar;
 use super::tree::{Entry, Kind, Node};
 
+/// Whole numbers below it are exact as a 64-bit float: 2^53.
+const EXACT_BELOW: f64 = (1_u64 << 53) as f64;
+
 /// The entries of a mapping whose keys were checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'n> {
@@ -68,6 +71,19 @@ impl<'n> Fields<'n> {
         integer(self.get(key)?, key, range, report)
     }
 
+    /// As [`Self::integer`], without a point or an exponent: W&B takes no others as limits of whole numbers.
+    pub(crate) fn plain_integer(&self, key: &str, report: &mut Report<'_>) -> Option<i64> {
+        let node = self.get(key)?;
+        if let Kind::Scalar(Scalar::Number(number)) = &node.kind
+            && number.is_f64()
+        {
+            let message = format!("`{key}` must be a whole number, and this is {number}");
+            report.add(node.place, message, "write it without a decimal point or exponent");
+            return None;
+        }
+        integer(node, key, i64::MIN..=i64::MAX, report)
+    }
+
     /// A finite number, whole or not.
     pub(crate) fn number(&self, key: &str, report: &mut Report<'_>) -> Option<f64> {
         let node = self.get(key)?;
@@ -93,24 +109,29 @@ pub(crate) fn text<'n>(node: &'n Node, what: &str, report: &mut Report<'_>) -> O
     }
 }
 
+/// A whole number, which may be written with a point or an exponent: `10.0` is one to JSON Schema.
 pub(crate) fn integer(node: &Node, what: &str, range: RangeInclusive<i64>, report: &mut Report<'_>) -> Option<i64> {
     let Kind::Scalar(Scalar::Number(number)) = &node.kind else {
         mismatch(node, what, "a whole number", report);
         return None;
     };
-    let whole = number.as_i64();
-    if number.is_f64() {
-        report.add(
-            node.place,
-            format!("`{what}` must be a whole number, and this is {number}"),
-            "write it without a decimal point or exponent",
-        );
+    let real = number.as_f64().filter(|_| number.is_f64());
+    if real.is_some_and(|real| real.fract() != 0.0) {
+        let message = format!("`{what}` must be a whole number, and this is {number}");
+        report.add(node.place, message, "write it without a fraction");
         return None;
     }
+    let whole = real.filter(|real| real.abs() < EXACT_BELOW).map(|real| real as i64).or(number.as_i64());
     let found = whole.filter(|value| range.contains(value));
     if found.is_none() {
         let (first, last) = range.into_inner();
-        let help = if last == i64::MAX { format!("write {first} or more") } else { format!("write {first} to {last}") };
+        let help = if last < i64::MAX {
+            format!("write {first} to {last}")
+        } else if number.as_f64().is_some_and(|number| number > 1.0) {
+            "write a smaller number".to_owned()
+        } else {
+            format!("write {first} or more")
+        };
         report.add(node.place, format!("`{what}` is out of range: {number}"), help);
     }
     found

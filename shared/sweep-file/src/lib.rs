@@ -101,9 +101,11 @@ pub enum Goal {
     Maximize,
 }
 
-/// What a deployment decides where a file does not.
+/// What is decided outside of the file: where it says nothing, or in place of what it says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Defaults {
+    /// In place of the file's `run_cap`, at least 1: `submit --trials`. A list of trials has no such limit.
+    pub run_cap: Option<u64>,
     /// Trials of a random search without `run_cap`. Counts as 1 if it is 0, and as [`MAX_TRIALS`] beyond that.
     pub trials: u64,
 }
@@ -111,7 +113,7 @@ pub struct Defaults {
 impl Default for Defaults {
     /// 30 trials: enough to see which parameters matter, and cheap if the file should have had a number.
     fn default() -> Self {
-        Self { trials: 30 }
+        Self { run_cap: None, trials: 30 }
     }
 }
 

@@ -44,11 +44,44 @@ impl Node {
         }
     }
 
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.kind, Kind::Scalar(Scalar::Null))
+    }
+
+    /// Whether there is no value, or a text without a visible character.
+    pub(crate) fn is_blank(&self) -> bool {
+        match &self.kind {
+            Kind::Scalar(Scalar::Text { text, .. }) => text.trim().is_empty(),
+            Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => self.is_null(),
+        }
+    }
+
     /// The boolean that W&B and this crate read in a value's place, where YAML 1.2 reads a text: `yes`.
     pub(crate) fn wandb_bool(&self) -> Option<bool> {
         match &self.kind {
             Kind::Scalar(Scalar::Text { text, plain: true }) => wandb_bool(text),
             Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => None,
+        }
+    }
+
+    /// Whether the other node has the same value, here and to W&B, wherever it stands.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Scalar(Scalar::Text { text, .. }), Kind::Scalar(Scalar::Text { text: other_text, .. })) => {
+                text == other_text && self.wandb_bool() == other.wandb_bool()
+            }
+            (Kind::Scalar(scalar), Kind::Scalar(other_scalar)) => {
+                scalar == other_scalar && self.text_to_wandb == other.text_to_wandb
+            }
+            (Kind::List(nodes), Kind::List(others)) => {
+                nodes.len() == others.len() && nodes.iter().zip(others).all(|(node, other)| node.is_same(other))
+            }
+            (Kind::Mapping(entries), Kind::Mapping(others)) => {
+                let is_same =
+                    |(entry, other): (&Entry, &Entry)| entry.key == other.key && entry.value.is_same(&other.value);
+                entries.len() == others.len() && entries.iter().zip(others).all(is_same)
+            }
+            (Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_), _) => false,
         }
     }
 

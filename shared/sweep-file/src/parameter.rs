@@ -189,7 +189,7 @@ fn build(form: &str, name: &str, fields: Fields<'_>, report: &mut Report<'_>) ->
         "categorical" => return Some(Distribution::Choice { values: values(fields, report)?, cumulated: None }),
         "categorical_w_probabilities" => return weighted(name, fields, report),
         "int_uniform" => {
-            let mut limit = |key| fields.integer(key, i64::MIN..=i64::MAX, report);
+            let mut limit = |key| fields.plain_integer(key, report);
             let (min, max) = (limit("min"), limit("max"));
             return ordered(name, min?, max?, fields, report).map(|(min, max)| Distribution::Integers { min, max });
         }

@@ -12,6 +12,8 @@ pub(crate) use super::node::{Entry, Kind, Node, to_json_map};
 use super::problem::{Place, Report};
 use super::scalar::{Scalar, is_text_to_wandb, resolve_plain, resolve_tagged, unknown_tag};
 
+/// Top-level keys for people. They are texts, whatever their values look like.
+const LABELS: [&str; 6] = ["name", "description", "project", "entity", "apiVersion", "kind"];
 /// Nesting of lists and mappings.
 const MAX_DEPTH: usize = 64;
 /// Scalars, lists and mappings, after aliases are expanded. With what is made of it, a node costs up to 360 bytes.
@@ -76,11 +78,19 @@ struct Frame {
 
 enum Open {
     List(Vec<Node>),
-    Mapping { entries: Vec<Entry>, lines: HashMap<String, u32>, merged: Vec<Node>, key: Option<Key> },
+    /// `known` has the index in `entries` of each key that has been seen.
+    Mapping {
+        entries: Vec<Entry>,
+        known: HashMap<String, usize>,
+        merged: Vec<Node>,
+        key: Option<Key>,
+    },
 }
 
 enum Key {
     Named(String, Place),
+    /// It is there already, as the entry with this index.
+    Repeated(usize, Place),
     /// `<<`: YAML 1.1's merge key, which sweep files in the field use.
     Merge,
     /// Reported already; its value is dropped.
@@ -111,13 +121,13 @@ impl Builder<'_, '_> {
                     self.open(&span, anchor, tag.as_deref(), "seq", Open::List(Vec::new()))?;
                 }
                 Event::MappingStart(anchor, tag) => {
-                    let (entries, lines, merged) = (Vec::new(), HashMap::new(), Vec::new());
+                    let (entries, known, merged) = (Vec::new(), HashMap::new(), Vec::new());
                     self.open(
                         &span,
                         anchor,
                         tag.as_deref(),
                         "map",
-                        Open::Mapping { entries, lines, merged, key: None },
+                        Open::Mapping { entries, known, merged, key: None },
                     )?;
                 }
                 Event::SequenceEnd | Event::MappingEnd => self.close(&span)?,
@@ -177,7 +187,7 @@ impl Builder<'_, '_> {
             self.report.add(place, "this text has the character U+0000", help);
         }
         let scalar = resolved.unwrap_or_else(|(message, help)| {
-            if self.is_in_tags() {
+            if self.is_as_written() {
                 return Scalar::Text { text: text.to_owned(), plain: true };
             }
             self.report.add(place, message, help);
@@ -187,13 +197,16 @@ impl Builder<'_, '_> {
         Node { place, kind: Kind::Scalar(scalar), text_to_wandb }
     }
 
-    /// Whether the next value is one of `spotsweep: {tags: …}`: it is what is written, whatever that looks like.
-    fn is_in_tags(&self) -> bool {
-        let is_at = |depth: usize, name: &str| match self.stack.get(depth) {
-            Some(Frame { open: Open::Mapping { key: Some(Key::Named(key, _)), .. }, .. }) => key == name,
+    /// Whether the next value is a label or one of `spotsweep: {tags: …}`: it is what is written, whatever that looks
+    /// like.
+    fn is_as_written(&self) -> bool {
+        let is_at = |depth: usize, names: &[&str]| match self.stack.get(depth) {
+            Some(Frame { open: Open::Mapping { key: Some(Key::Named(key, _)), .. }, .. }) => {
+                names.contains(&key.as_str())
+            }
             Some(_) | None => false,
         };
-        is_at(0, "spotsweep") && is_at(1, "tags")
+        is_at(0, &LABELS) || is_at(0, &["spotsweep"]) && is_at(1, &["tags"])
     }
 
     fn alias(&mut self, anchor: usize, span: &Span) -> Result<(), Stop> {
@@ -310,9 +323,13 @@ impl Builder<'_, '_> {
         };
         match &mut frame.open {
             Open::List(nodes) => nodes.push(node),
-            Open::Mapping { entries, merged, key: slot, lines } => match slot.take() {
-                None => *slot = Some(key(&node, lines, self.report)),
-                Some(Key::Named(key, key_place)) => entries.push(Entry { key, key_place, value: node }),
+            Open::Mapping { entries, merged, key: slot, known } => match slot.take() {
+                None => *slot = Some(key(&node, known, self.report)),
+                Some(Key::Named(key, key_place)) => {
+                    known.insert(key.clone(), entries.len());
+                    entries.push(Entry { key, key_place, value: node });
+                }
+                Some(Key::Repeated(index, place)) => repeated(&entries[index], &node, place, self.report),
                 Some(Key::Merge) => merged.push(node),
                 Some(Key::Unusable) => {}
             },
@@ -321,7 +338,7 @@ impl Builder<'_, '_> {
     }
 }
 
-fn key(node: &Node, lines: &mut HashMap<String, u32>, report: &mut Report<'_>) -> Key {
+fn key(node: &Node, known: &HashMap<String, usize>, report: &mut Report<'_>) -> Key {
     let name = match &node.kind {
         Kind::Scalar(Scalar::Text { text, plain: true }) if text == "<<" => return Key::Merge,
         Kind::Scalar(Scalar::Text { text, .. }) => {
@@ -341,13 +358,23 @@ fn key(node: &Node, lines: &mut HashMap<String, u32>, report: &mut Report<'_>) -
             return Key::Unusable;
         }
     };
-    if let Some(line) = lines.get(&name) {
-        let message = format!("the key `{name}` is here a second time; it stands on line {line} already");
-        report.add(node.place, message, "keep one of the two");
-        return Key::Unusable;
+    match known.get(&name) {
+        Some(index) => Key::Repeated(*index, node.place),
+        None => Key::Named(name, node.place),
     }
-    lines.insert(name.clone(), node.place.line);
-    Key::Named(name, node.place)
+}
+
+/// A key's second value, which W&B takes. It must be the first one.
+fn repeated(first: &Entry, second: &Node, place: Place, report: &mut Report<'_>) {
+    let Entry { key, key_place, value } = first;
+    let line = key_place.line;
+    if value.is_same(second) {
+        let message = format!("the key `{key}` is here again, with the same value as on line {line}");
+        report.warn(place, message, "delete one of the two");
+    } else {
+        let message = format!("the key `{key}` is here again, with another value than on line {line}");
+        report.add(place, message, "keep one of the two");
+    }
 }
 
 fn too_deep() -> String {

@@ -68,7 +68,7 @@ fn first_command(file: &SweepFile) -> Option<String> {
 #[test]
 fn a_random_search_without_a_number_has_the_deployments() {
     let text = b"method: random\nparameters: {lr: {min: 0.0, max: 1.0}}\n";
-    let file = |trials| parse_with("f", "v", text, &Defaults { trials }).unwrap();
+    let file = |trials| parse_with("f", "v", text, &Defaults { trials, ..Defaults::default() }).unwrap();
     assert_eq!(parse("f", "v", text).unwrap().trial_count(), 30);
     for (trials, expected) in [(7, 7), (0, 1), (u64::MAX, MAX_TRIALS)] {
         let file = file(trials);
@@ -77,8 +77,25 @@ fn a_random_search_without_a_number_has_the_deployments() {
     }
     assert!(file(7).trials().zip(file(9).trials()).all(|(short, long)| short == long));
     let capped = b"method: random\nrun_cap: 3\nparameters: {lr: {min: 0.0, max: 1.0}}\n";
-    let capped = parse_with("f", "v", capped, &Defaults { trials: 7 }).unwrap();
+    let capped = parse_with("f", "v", capped, &Defaults { trials: 7, ..Defaults::default() }).unwrap();
     assert_eq!((capped.trial_count(), capped.warnings.len()), (3, 0));
+}
+
+#[test]
+fn a_number_from_outside_goes_before_the_files_own() {
+    let count = |text: &str, run_cap| {
+        let defaults = Defaults { run_cap: Some(run_cap), ..Defaults::default() };
+        let file = parse_with("f", "v", text.as_bytes(), &defaults).unwrap();
+        assert_eq!(file.warnings, []);
+        file.trial_count()
+    };
+    let random = "method: random\nparameters: {lr: {min: 0.0, max: 1.0}}\n";
+    assert_eq!(count(random, 4), 4);
+    assert_eq!(count(&format!("run_cap: 9\n{random}"), 4), 4);
+    assert_eq!(count(&format!("run_cap: 2\n{random}"), 4), 4);
+    let grid = "method: grid\nparameters: {lr: {values: [1, 2, 3]}}\n";
+    assert_eq!((count(grid, 2), count(grid, 7)), (2, 3));
+    assert_eq!(count("- {lr: 1}\n- {lr: 2}\n", 1), 2, "a list has no such limit");
 }
 
 /// They are stored with the plan, so there are few of them however long the file is.
@@ -141,6 +158,16 @@ fn problems_found_later_point_at_their_setting() {
         "error: there is no such queue\n --> f.yaml:3:10\n  |\n3 |   queue: gpu\n  |          ^^^\n  = help: make it"
     );
     assert_eq!(file.problem_at("job_definition", "none", "name one").line, 1);
+}
+
+#[test]
+fn a_name_is_the_text_that_is_written() {
+    let cases = [("2024", Some("2024")), ("1.10", Some("1.10")), ("010", Some("010")), ("12:30", Some("12:30"))];
+    let words = [("true", Some("true")), ("yes", Some("yes")), ("~", None), ("''", None), ("", None)];
+    for (written, expected) in cases.into_iter().chain(words) {
+        let text = format!("name: {written}\ntrials: [{{lr: 1}}]\n");
+        assert_eq!(parse("f", "v", text.as_bytes()).unwrap().name.as_deref(), expected, "{written}");
+    }
 }
 
 /// Every YAML example of the page is a valid file with as many trials as its first line says.

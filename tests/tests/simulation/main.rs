@@ -4,6 +4,7 @@
 mod budget;
 mod defects;
 mod events;
+mod kept;
 mod mass_interruption;
 mod order;
 mod permissions;

@@ -14,6 +14,8 @@ use spotsweep_simulation::invocation::{InvocationFault, Invoked};
 use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
 
+use crate::kept;
+
 /// What functions need beside the calls that they make in a simulation: function, or any; action; why.
 const BEYOND: [(&str, &str, &str); 9] = [
     ("", "logs:CreateLogStream", "Lambda writes the log"),
@@ -59,6 +61,7 @@ fn used() -> Used {
     }
     withdrawn(&mut used);
     worn_out_last(&mut used);
+    continued(&mut used);
     (0..6).for_each(|seed| never_starts(seed, &mut used));
     used
 }
@@ -109,6 +112,16 @@ fn worn_out_last(used: &mut Used) {
         for event in harness.announced() {
             add(used, "sweep-settled", &harness.invoke(&event));
         }
+    }
+}
+
+/// A sweep goes on from what is kept of another one's trial.
+fn continued(used: &mut Used) {
+    let mut simulation = kept::failed();
+    simulation.watch.used = Some(BTreeSet::new());
+    kept::go_on(&mut simulation);
+    for (function, call) in simulation.watch.used.take().unwrap() {
+        used.entry(function).or_default().insert(call);
     }
 }
 

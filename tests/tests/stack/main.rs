@@ -14,6 +14,7 @@ mod kept;
 mod kill;
 mod reclaims;
 mod redrive;
+mod submit;
 mod telemetry;
 mod watch;
 

@@ -60,6 +60,7 @@ impl<'a> Course<'a> {
             spotsweep_aws::path_style_s3(&subject.target.config),
             upload,
             ByteStream::from(file.into_bytes()),
+            None,
         )
         .await?;
         let plan = match dropped.answer().await? {

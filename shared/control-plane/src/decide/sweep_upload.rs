@@ -18,14 +18,15 @@ use crate::settings::WORKSPACE_GIB;
 use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::target::Target;
-use crate::sweep::upload::Upload;
+use crate::sweep::upload::{RUN_CAP_METADATA, Upload};
 use crate::sweep::{Plan, Prepared, Ranking, Stage, Sweep};
 use crate::workspace::{Fact, Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::{
-    self as sweep_file, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, Start, SweepFile, Workspace,
+    self as sweep_file, Defaults, Goal, InitializationRate, MAX_FILE_BYTES, Problem, Resources, Start, SweepFile,
+    Workspace,
 };
 
 /// Attempts of a trial, where the file does not say: five rounds of Batch's ten. A trial that is reclaimed so often
@@ -113,17 +114,32 @@ pub fn too_large(upload: &Upload, size: u64) -> Problem {
     whole_file(upload, message, "describe the trials with `parameters` instead of listing them, or use several files")
 }
 
-pub(super) fn read(view: &View, bytes: &[u8], context: Context<'_>) -> Decision {
+pub(super) fn read(view: &View, bytes: &[u8], run_cap: Option<&str>, context: Context<'_>) -> Decision {
     reading(view, |sweep| {
         let upload = &sweep.upload;
-        let prepared = sweep_file::parse_with(&upload.key, &upload.fingerprint, bytes, &context.settings.defaults)
-            .and_then(|file| prepare(file, context));
+        let prepared = limit(upload, run_cap).and_then(|run_cap| {
+            let defaults = Defaults { run_cap, ..context.settings.defaults };
+            let file = sweep_file::parse_with(&upload.key, &upload.fingerprint, bytes, &defaults)?;
+            prepare(file, context)
+        });
         match prepared {
             Ok(prepared) => Decision::advance(format!("{} trials, checking where they run", prepared.plan.trials))
                 .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared }),
             Err(problems) => Decision::advance(format!("{} problems", problems.len())).then(reject(sweep, problems)),
         }
     })
+}
+
+/// The number of trials that the object's metadata gives.
+fn limit(upload: &Upload, run_cap: Option<&str>) -> Result<Option<u64>, Vec<Problem>> {
+    let Some(written) = run_cap else { return Ok(None) };
+    match written.parse() {
+        Ok(0) | Err(_) => {
+            let message = format!("the object's metadata `{RUN_CAP_METADATA}` is no number of trials: {written:?}");
+            Err(vec![whole_file(upload, message, "drop the file with `spotsweep submit --trials 20`, or without it")])
+        }
+        Ok(run_cap) => Ok(Some(run_cap)),
+    }
 }
 
 fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Problem>> {

@@ -68,7 +68,7 @@ pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     let Some(wanted) = &plan.workspace else { return Vec::new() };
     let (is_over, ended) = (trial.is_over(), trial.ended);
     let lease_ended = context.lease_ended();
-    let keeps_until = wanted.keeps_until(trial, context.now);
+    let keeps_until = trial.keeps_until(wanted.keep, context.now);
     let now = context.now;
     let around = Surroundings { index: trial.index, plan: wanted, ended, is_over, keeps_until, now, lease_ended };
     let before = trial.workspace.clone();

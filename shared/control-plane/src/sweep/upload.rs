@@ -7,6 +7,9 @@ use spotsweep_protocol::ids::SweepId;
 
 /// Where sweep files are dropped.
 pub const DROP_PREFIX: &str = "sweeps/";
+/// The object's own metadata with the number of trials in place of the file's `run_cap`
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html>: `x-amz-meta-…`).
+pub const RUN_CAP_METADATA: &str = "spotsweep-run-cap";
 const REJECTED: &str = ".rejected.json";
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
 const MAX_KEY_BYTES: usize = 1024;

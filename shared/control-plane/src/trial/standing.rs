@@ -1,8 +1,10 @@
 //! Where a trial stands, in the words of every page and command.
 
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{JobStatus, Reason, Trial};
+use crate::workspace::Keep;
 use spotsweep_protocol::stop::StopReason;
 
 /// Where a trial stands.
@@ -57,6 +59,18 @@ impl Trial {
             Some(StopReason::Cancelled { by, .. }) => Some(by),
             Some(_) | None => None,
         }
+    }
+
+    /// Until when its workspace is kept, if it ends now; `None` where the workspace is deleted at once.
+    pub fn keeps_until(&self, keep: Keep, now: Timestamp) -> Option<Timestamp> {
+        let seconds = match self.standing() {
+            Standing::Waiting | Standing::Starting | Standing::Running => 0,
+            Standing::Succeeded => keep.succeeded_seconds,
+            Standing::Cancelled if self.is_discarded() => 0,
+            Standing::Failed | Standing::Cancelled => keep.failed_seconds,
+        };
+        let until = now.checked_add(SignedDuration::from_secs(seconds.into())).ok();
+        until.filter(|_| seconds > 0)
     }
 
     /// Whether the person who cancelled it wants nothing of it to be kept.

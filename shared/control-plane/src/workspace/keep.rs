@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::snapshots::MAX_FINAL_TRIES;
 use super::{Origin, SnapshotState, Stage, Surroundings, VolumeState, Workspace, WorkspacePlan};
 use crate::stored::is_default;
-use crate::trial::{Standing, Trial};
 
 /// The longest that anything is kept: as long as the sweep's own record is there at least, without which no function
 /// would delete it.
@@ -37,18 +36,6 @@ pub struct Kept<'a> {
 }
 
 impl WorkspacePlan {
-    /// Until when the workspace of a trial that ends now is kept; `None` where it is deleted at once.
-    pub fn keeps_until(&self, trial: &Trial, now: Timestamp) -> Option<Timestamp> {
-        let seconds = match trial.standing() {
-            Standing::Waiting | Standing::Starting | Standing::Running => 0,
-            Standing::Succeeded => self.keep.succeeded_seconds,
-            Standing::Cancelled if trial.is_discarded() => 0,
-            Standing::Failed | Standing::Cancelled => self.keep.failed_seconds,
-        };
-        let until = now.checked_add(SignedDuration::from_secs(seconds.into())).ok();
-        until.filter(|_| seconds > 0)
-    }
-
     /// What the volume of a trial starts from.
     pub fn origin_of(&self, index: u32) -> Origin {
         match &self.origin {
