@@ -5,19 +5,20 @@ use std::time::{Duration, SystemTime};
 
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{Outputs, Rollback};
+use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::disk::MountedDisk;
 use spotsweep_seal::{AtEnd, Sealer};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::child::{Child, Ended};
-use crate::claim::{Answer, Claims};
+use crate::claim::{Answer, Claims, End, Handover};
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
 use crate::error_line::error_in;
-use crate::exit::Failure;
+use crate::exit::{Failure, STALLED};
 use crate::leave::{close, release};
 use crate::log::say;
 use crate::metrics::Figures;
@@ -28,6 +29,7 @@ use crate::record::{Recorded, Recording};
 use crate::reports::{self, News};
 use crate::sealing::{Sealing, now_ns};
 use crate::signals::Signals;
+use crate::stalling::Stalling;
 use crate::stop::{Cause, Stop, interruption};
 use crate::upload::{UploadError, Uploader};
 use crate::workplace::Workplace;
@@ -112,6 +114,8 @@ impl Attempt<'_> {
             stop = interruption(signals, Some(notices), config) => match stop.cause {
                 Cause::Interrupted(reason) => Err((Failure::Interrupted(reason), stop.deadline)),
                 Cause::Fenced(reason) => Err((Failure::Refused(reason), stop.deadline)),
+                // Only a command stalls.
+                Cause::Stalled { seconds, .. } => Err((Failure::stalled(seconds), stop.deadline)),
             }
         }
     }
@@ -137,7 +141,7 @@ impl Attempt<'_> {
             close(workspace, None, deadline).await;
         }
         if let Failure::Interrupted(_) = failure {
-            release(&self.claims, &Figures::default(), None, None, deadline).await;
+            release(&self.claims, &Figures::default(), Handover::default(), deadline).await;
         }
         failure
     }
@@ -145,7 +149,7 @@ impl Attempt<'_> {
     /// Runs the command to its end, while its output, metrics, checkpoints and outputs are looked after.
     async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
         let Self { config, claims, signals, notices, workspace } = self;
-        let Ready { command, variables, hidden, place, uploader, metric, mut sealer } = ready;
+        let Ready { command, variables, hidden, place, uploader, metric, stalls, mut sealer } = ready;
         if let Some(sealer) = &mut sealer {
             sealer.begin(&MountedDisk).map_err(|source| Failure::System("write to the workspace", source))?;
         }
@@ -157,7 +161,10 @@ impl Attempt<'_> {
         let sealing = sealer.map(|sealer| Sealing::start(sealer, config.seal_every));
 
         let (fence, fenced) = oneshot::channel();
-        let news = News { figures, seal: sealing.as_ref().map(|sealing| sealing.newest.clone()) };
+        let (stalled, last_sign) = watch::channel(None);
+        let news = News { figures, seal: sealing.as_ref().map(|sealing| sealing.newest.clone()), last_sign };
+        let heard = Arc::clone(&recording.heard);
+        let stalling = Stalling::new((config, claims), stalls, &place, heard, (news.clone(), stalled));
         let reporting = async {
             reports::report(claims, news, config.report_every, fence).await;
             std::future::pending().await
@@ -168,6 +175,7 @@ impl Attempt<'_> {
             tokio::select! {
                 stop = interruption(signals, notices, config) => stop,
                 Ok(reason) = fenced => Stop::fenced(reason, config),
+                stop = stalling.end() => stop,
             }
         };
         let ended = tokio::select! {
@@ -201,13 +209,22 @@ impl Attempt<'_> {
             // An exit code proves nothing after a stop signal: a script that saves its half-trained model and exits
             // with 0 is not at its end (fact 37). One that is, resumes in the next attempt and ends at once.
             Some(Stop { cause: Cause::Interrupted(reason), deadline, .. }) if !is_finished => {
-                match workspace {
-                    Some(workspace) => self.leave(trained, workspace, None, deadline).await,
-                    None => self.leave_nothing(trained, deadline).await,
-                }
+                self.leave_to_the_next(trained, workspace, deadline).await;
                 Err(Failure::Interrupted(reason))
             }
-            Some(Stop { cause: Cause::Interrupted(_), .. }) => self.collect(trained, workspace).await,
+            Some(Stop { cause: Cause::Stalled { seconds, is_last }, deadline, .. }) if !is_finished => {
+                if is_last {
+                    // Its own code proves nothing, and must not be the one that starts another attempt.
+                    let ended = Ended { code: STALLED.into(), ..trained.ended };
+                    return self.collect(Trained { ended, ..trained }, workspace).await;
+                }
+                self.leave_to_the_next(trained, workspace, deadline).await;
+                Err(Failure::stalled(seconds))
+            }
+            Some(Stop { cause: Cause::Interrupted(_) | Cause::Stalled { .. }, .. }) => {
+                let ended = Ended { stop: None, ..trained.ended };
+                self.collect(Trained { ended, ..trained }, workspace).await
+            }
             None => self.conclude_by_itself(trained, workspace).await,
         }
     }
@@ -232,6 +249,14 @@ impl Attempt<'_> {
         }
     }
 
+    /// Leaves the trial to the next attempt.
+    async fn leave_to_the_next(&self, trained: Trained, workspace: Option<Workspace>, deadline: Instant) {
+        match workspace {
+            Some(workspace) => self.leave(trained, workspace, None, deadline).await,
+            None => self.leave_nothing(trained, deadline).await,
+        }
+    }
+
     /// Leaves the trial, with its workspace, to the next attempt.
     async fn leave(&self, trained: Trained, workspace: Workspace, rollback: Option<Rollback>, deadline: Instant) {
         // What it has put into its storage folder is on the workspace: the last attempt uploads it.
@@ -239,13 +264,15 @@ impl Attempt<'_> {
         if let Some(Err(error)) = trained.place.kept_log().map(|path| std::fs::write(path, &trained.recorded.log)) {
             say(&format!("the log is not kept for the next attempt: {error}"));
         }
+        let stalled_seconds = trained.ended.stalled_seconds();
         let seal = close(workspace, trained.sealer, deadline).await;
-        release(&self.claims, &trained.recorded.figures, seal, rollback, deadline).await;
+        let left = Handover { seal, rollback, stalled_seconds };
+        release(&self.claims, &trained.recorded.figures, left, deadline).await;
     }
 
     /// Without a workspace the next attempt starts from nothing. What there is goes to S3, for a person to look at.
     async fn leave_nothing(&self, trained: Trained, deadline: Instant) {
-        let Trained { recorded, place, uploading: (uploading, stop_uploading), .. } = trained;
+        let Trained { ended, recorded, place, uploading: (uploading, stop_uploading), .. } = trained;
         // Fails only where the background upload is gone, which the next lines report.
         let _ = stop_uploading.send(());
         let collecting = async {
@@ -257,7 +284,8 @@ impl Attempt<'_> {
             Ok(Err(error)) => say(&format!("what the command leaves is not uploaded: {}", chain(&error))),
             Err(_elapsed) => say("no time left to upload what the command leaves"),
         }
-        release(&self.claims, &recorded.figures, None, None, deadline).await;
+        let left = Handover { stalled_seconds: ended.stalled_seconds(), ..Handover::default() };
+        release(&self.claims, &recorded.figures, left, deadline).await;
     }
 
     /// Uploads what the command leaves, and tells the end.
@@ -265,7 +293,8 @@ impl Attempt<'_> {
         let Trained { ended, seconds, recorded, place, sealer, uploading: (uploading, stop_uploading), .. } = trained;
         // Fails only where the background upload is gone, which the line after tells.
         let _ = stop_uploading.send(());
-        let error = (ended.code != 0).then(|| error_in(&recorded.log)).flatten();
+        let stalled = ended.stalled_seconds().map(|seconds| StopReason::Stalled { seconds }.to_string());
+        let error = stalled.or_else(|| (ended.code != 0).then(|| error_in(&recorded.log)).flatten());
         let collected = match uploading.await {
             Ok(uploader) => uploader.finish(recorded.log, place.metrics_record()).await,
             Err(broken) => Err(UploadError::Broken(broken)),
@@ -308,7 +337,8 @@ async fn conclude(
         "the command ended with code {} after {seconds:.1} s; {} files, {} bytes collected",
         ended.code, outputs.files, outputs.bytes
     ));
-    match claims.end(code, figures.metrics(), outputs, seconds, error).await {
+    let end = End { exit_code: code, outputs, seconds, error, stalled_seconds: ended.stalled_seconds() };
+    match claims.end(figures.metrics(), end).await {
         Ok(Answer::Accepted) => {}
         // Either a newer attempt has the trial, and then nobody asks for our exit code, or this
         // end was heard before and its answer lost; the command's code is right in both cases.

@@ -8,17 +8,19 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{self, SignalKind, signal};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::descendants;
 use crate::exit::Failure;
 use crate::launch;
 use crate::log::say;
+use crate::stack_dump;
 use crate::stop::Stop;
 use crate::stopping::{Step, Stopping, TICK};
 use crate::user::User;
@@ -45,6 +47,11 @@ impl Ended {
     /// Whether a signal has ended it.
     pub(crate) fn was_killed(&self) -> bool {
         self.code > 128
+    }
+
+    /// Seconds without a sign of life, where it was ended for that.
+    pub(crate) fn stalled_seconds(&self) -> Option<u64> {
+        self.stop.as_ref().and_then(Stop::stalled_seconds)
     }
 }
 
@@ -100,8 +107,13 @@ impl Child {
         stop: Stop,
         checkpoints: Option<&Path>,
     ) -> Result<(i32, Option<Stop>, BTreeSet<PathBuf>), Failure> {
+        let root = self.pid.as_raw_nonzero().get();
+        let dumps = stop.wants_stacks() && stack_dump::take(root);
+        if dumps {
+            self.wait_for(stack_dump::LIMIT).await?;
+        }
         say(&format!("stopping the command with signal {}, {:.1?} of grace", stop.signal.as_raw(), stop.grace));
-        let mut stopping = Stopping::new(&stop, self.pid.as_raw_nonzero().get(), checkpoints);
+        let mut stopping = Stopping::new(&stop, root, checkpoints);
         loop {
             self.reap()?;
             match stopping.step(self.code.is_some()) {
@@ -118,7 +130,7 @@ impl Child {
                 }
             }
         }
-        let finished = !stopping.has_signalled() && self.code == Some(0);
+        let finished = !dumps && !stopping.has_signalled() && self.code == Some(0);
         let open = stopping.into_open_files();
         let code = self.wait().await?;
         Ok((code, (!finished).then_some(stop), open))
@@ -131,6 +143,14 @@ impl Child {
                 return Ok(code);
             }
             self.changes.recv().await;
+        }
+    }
+
+    /// Waits for its end, for so long at most.
+    async fn wait_for(&mut self, limit: Duration) -> Result<(), Failure> {
+        match timeout(limit, self.wait()).await {
+            Ok(ended) => ended.map(|_code| ()),
+            Err(_elapsed) => Ok(()),
         }
     }
 

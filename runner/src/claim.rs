@@ -31,6 +31,32 @@ pub(crate) enum Answer {
     Refused(StopReason),
 }
 
+/// What an attempt leaves to the next one.
+#[derive(Debug, Default)]
+pub(crate) struct Handover {
+    /// The last seal, if it holds.
+    pub(crate) seal: Option<Seal>,
+    /// The checkpoint that was put aside.
+    pub(crate) rollback: Option<Rollback>,
+    /// Seconds without a sign of life, where the attempt was ended for that.
+    pub(crate) stalled_seconds: Option<u64>,
+}
+
+/// How an attempt has ended its trial.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// The job's.
+    pub(crate) exit_code: i32,
+    /// What was uploaded.
+    pub(crate) outputs: Outputs,
+    /// Wall time of the command.
+    pub(crate) seconds: f64,
+    /// The reason of a failure.
+    pub(crate) error: Option<String>,
+    /// Seconds without a sign of life, where the command was ended for that.
+    pub(crate) stalled_seconds: Option<u64>,
+}
+
 /// One attempt's line to `trial-claim`.
 #[derive(Debug)]
 pub(crate) struct Claims {
@@ -130,33 +156,36 @@ impl Claims {
         &self,
         metrics: BTreeMap<String, Metric>,
         seal: Option<Seal>,
+        stalled_seconds: Option<u64>,
     ) -> Result<Answer, CallError> {
-        let request = Request::Report { sequence: self.next_sequence(), metrics, seal };
+        let request = Request::Report { sequence: self.next_sequence(), metrics, seal, stalled_seconds };
         self.answer(self.call(request).await?)
     }
 
-    /// Gives the trial back, for the configured patience.
-    pub(crate) async fn release(
+    /// The same, for the configured patience: nothing else makes up for it where the training is silent.
+    pub(crate) async fn report_patiently(
         &self,
         metrics: BTreeMap<String, Metric>,
         seal: Option<Seal>,
-        rollback: Option<Rollback>,
+        stalled_seconds: Option<u64>,
     ) -> Result<Answer, CallError> {
-        let request = Request::Release { sequence: self.next_sequence(), metrics, seal, rollback };
+        let request = Request::Report { sequence: self.next_sequence(), metrics, seal, stalled_seconds };
+        self.answer(self.call_patiently(request).await?)
+    }
+
+    /// Gives the trial back, for the configured patience.
+    pub(crate) async fn release(&self, metrics: BTreeMap<String, Metric>, left: Handover) -> Result<Answer, CallError> {
+        let Handover { seal, rollback, stalled_seconds } = left;
+        let sequence = self.next_sequence();
+        let request = Request::Release { sequence, metrics, seal, rollback, stalled_seconds };
         self.answer(self.call_patiently(request).await?)
     }
 
     /// Tells that the attempt is over, again and again for the configured patience.
-    pub(crate) async fn end(
-        &self,
-        exit_code: i32,
-        metrics: BTreeMap<String, Metric>,
-        outputs: Outputs,
-        seconds: f64,
-        error: Option<String>,
-    ) -> Result<Answer, CallError> {
+    pub(crate) async fn end(&self, metrics: BTreeMap<String, Metric>, end: End) -> Result<Answer, CallError> {
+        let End { exit_code, outputs, seconds, error, stalled_seconds } = end;
         let sequence = self.next_sequence();
-        let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error };
+        let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds };
         self.answer(self.call_patiently(request).await?)
     }
 

@@ -24,6 +24,8 @@ const UNAVAILABLE: u8 = 76;
 const REFUSED: u8 = 77;
 /// The environment or the command is wrong (`EX_CONFIG`).
 const CONFIGURATION: u8 = 78;
+/// The training was ended because it showed no sign of life, and the trial with it. As timeout(1) has it.
+pub(crate) const STALLED: u8 = 124;
 /// As shells say it: the command exists and cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
 /// As shells say it: no such command.
@@ -109,6 +111,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The attempt was ended because its training showed no sign of life for so many seconds; the trial goes on.
+    pub(crate) fn stalled(seconds: u64) -> Self {
+        Self::Interrupted(StopReason::Stalled { seconds }.to_string())
+    }
+
     /// The exit code that tells this failure.
     pub(crate) fn code(&self) -> u8 {
         match self {

@@ -25,8 +25,13 @@ pub(crate) fn variable(inherited: Inherited<'_>) -> Option<(String, String)> {
 }
 
 /// The UUIDs, separated by commas. `all` and `none` are NVIDIA's words for images, and assign nothing.
-fn assigned(inherited: Inherited<'_>) -> Option<String> {
+pub(crate) fn assigned(inherited: Inherited<'_>) -> Option<String> {
     inherited("NVIDIA_VISIBLE_DEVICES").filter(|gpus| gpus.starts_with("GPU-"))
+}
+
+/// Whether the container was given GPUs, by UUID or as `all`.
+pub(crate) fn is_given(inherited: Inherited<'_>) -> bool {
+    inherited("NVIDIA_VISIBLE_DEVICES").is_some_and(|gpus| !["", "none", "void"].contains(&gpus.as_str()))
 }
 
 /// The device files of GPUs that are other trials', in `/dev` and where the job mounts the host's.

@@ -4,12 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::{Rollback, Seal};
+use spotsweep_protocol::claim::Seal;
 use spotsweep_seal::disk::MountedDisk;
 use spotsweep_seal::{AtEnd, Sealer};
 use tokio::time::{Instant, timeout_at};
 
-use crate::claim::{Answer, Claims};
+use crate::claim::{Answer, Claims, Handover};
 use crate::log::say;
 use crate::metrics::Figures;
 use crate::workspace::Workspace;
@@ -66,15 +66,9 @@ async fn seal(workspace: &Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: 
 }
 
 /// Gives the trial back.
-pub(crate) async fn release(
-    claims: &Claims,
-    figures: &Figures,
-    seal: Option<Seal>,
-    rollback: Option<Rollback>,
-    deadline: Instant,
-) {
+pub(crate) async fn release(claims: &Claims, figures: &Figures, left: Handover, deadline: Instant) {
     let limit = deadline.max(Instant::now() + LAST_WORD);
-    match timeout_at(limit, claims.release(figures.metrics(), seal, rollback)).await {
+    match timeout_at(limit, claims.release(figures.metrics(), left)).await {
         Ok(Ok(Answer::Accepted)) => {}
         Ok(Ok(Answer::Refused(reason))) => say(&format!("the release was not taken: {reason}")),
         Ok(Err(error)) => say(&format!("the release could not be told: {}", chain(&error))),

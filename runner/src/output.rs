@@ -1,5 +1,6 @@
 //! The command's output on its way: passed on unchanged, its end kept, its lines handed over.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -88,6 +89,8 @@ pub(crate) struct Pump<W> {
     pub(crate) tail: Arc<Mutex<Tail>>,
     /// Who looks for metrics; `None` for stderr.
     pub(crate) lines: Option<mpsc::Sender<String>>,
+    /// Bytes of all streams so far.
+    pub(crate) heard: Arc<AtomicU64>,
 }
 
 impl<W: AsyncWrite + Unpin> Pump<W> {
@@ -99,7 +102,10 @@ impl<W: AsyncWrite + Unpin> Pump<W> {
         loop {
             match source.read(&mut buffer).await {
                 Ok(0) | Err(_) => break,
-                Ok(count) => self.hand_on(splitter.push(&buffer[..count])).await,
+                Ok(count) => {
+                    self.heard.fetch_add(count as u64, Ordering::Relaxed);
+                    self.hand_on(splitter.push(&buffer[..count])).await;
+                }
             }
         }
         self.hand_on(splitter.finish()).await;

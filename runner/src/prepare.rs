@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use spotsweep_protocol::claim::{Found, Grant, TrialLine};
 use spotsweep_protocol::command_line::expand;
+use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::disk::MountedDisk;
 use spotsweep_seal::{OWN, Sealer};
 use tokio::time;
@@ -35,6 +36,8 @@ pub(crate) struct Ready {
     pub(crate) uploader: Uploader,
     /// The metric that the sweep file names.
     pub(crate) metric: Option<String>,
+    /// What is done where the command hangs.
+    pub(crate) stalls: StallRule,
     /// Absent without a workspace.
     pub(crate) sealer: Option<Sealer>,
 }
@@ -67,7 +70,7 @@ pub(crate) async fn prepare(
     let (command, variables) = words(command, &place, &trial, config, clients.region())?;
     let uploader = Uploader::new(s3, grant.outputs, place.output.clone(), filter);
     let hidden = gpus::of_others(config, &|name| std::env::var(name).ok());
-    Ok(Ready { command, variables, hidden, place, uploader, metric: grant.metric, sealer })
+    Ok(Ready { command, variables, hidden, place, uploader, metric: grant.metric, stalls: grant.stalls, sealer })
 }
 
 fn announce(config: &Config, trial: &TrialLine) {

@@ -74,6 +74,8 @@ pub(crate) struct Process {
     pub(crate) parent: i32,
     /// Signals with a handler, and those that a thread takes by sigwait(3): bit 0 is signal 1.
     handled: u64,
+    /// Signals with a handler alone.
+    caught: u64,
     /// Whether its main thread waits for the end of a child.
     pub(crate) waits: bool,
     /// The program's name; for a launcher that is a Python program, the launcher's.
@@ -83,8 +85,12 @@ pub(crate) struct Process {
 impl Process {
     /// Whether it reacts to `signal` in a way of its own.
     pub(crate) fn handles(&self, signal: Signal) -> bool {
-        let bit = u32::try_from(signal.as_raw() - 1).unwrap_or(u32::MAX);
-        self.handled.checked_shr(bit).unwrap_or(0) & 1 == 1
+        has(self.handled, signal)
+    }
+
+    /// Whether it has a handler for `signal`, so that the signal cannot end it without its doing.
+    pub(crate) fn catches(&self, signal: Signal) -> bool {
+        has(self.caught, signal)
     }
 
     /// Whether it is a shell.
@@ -96,6 +102,12 @@ impl Process {
     pub(crate) fn is_forwarder(&self) -> bool {
         FORWARDERS.contains(&self.program.as_str()) || PYTHON_LAUNCHERS.contains(&self.program.as_str())
     }
+}
+
+/// Whether a mask has the signal: bit 0 is signal 1.
+fn has(mask: u64, signal: Signal) -> bool {
+    let bit = u32::try_from(signal.as_raw() - 1).unwrap_or(u32::MAX);
+    mask.checked_shr(bit).unwrap_or(0) & 1 == 1
 }
 
 /// Every living process of the machine or the container.
@@ -158,8 +170,9 @@ fn read(pid: i32) -> Option<Process> {
     let program = executable.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap_or(stat.name);
     let program = python_launcher(&file("cmdline").unwrap_or_default()).unwrap_or(program);
     // A signal that is blocked and ignored has no taker.
-    let handled = mask("SigCgt:") | (mask("SigBlk:") & !mask("SigIgn:"));
-    Some(Process { id: stat.id, parent: stat.parent, handled, waits, program })
+    let caught = mask("SigCgt:");
+    let handled = caught | (mask("SigBlk:") & !mask("SigIgn:"));
+    Some(Process { id: stat.id, parent: stat.parent, handled, caught, waits, program })
 }
 
 /// The launcher that a command line starts: `python -m torch.distributed.run …`, `python /usr/bin/torchrun …`. Options
@@ -203,7 +216,7 @@ impl Stat {
 #[cfg(test)]
 pub(crate) fn made_up(pid: i32, parent: i32, program: &str, handled: &[Signal], waits: bool) -> Process {
     let handled = handled.iter().map(|signal| 1 << (signal.as_raw() - 1)).sum();
-    Process { id: Id { pid, started: 1 }, parent, handled, waits, program: program.to_owned() }
+    Process { id: Id { pid, started: 1 }, parent, handled, caught: handled, waits, program: program.to_owned() }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -40,6 +41,8 @@ pub(crate) struct Recording {
     stop_file: oneshot::Sender<()>,
     recorder: JoinHandle<()>,
     figures: watch::Receiver<Figures>,
+    /// Bytes of output, and of the file of metrics, so far.
+    pub(crate) heard: Arc<AtomicU64>,
 }
 
 /// What is left of the output when the command has ended.
@@ -65,15 +68,18 @@ impl Recording {
         let (publisher, figures) = watch::channel(Figures::new(metric.clone()));
         let path = place.metrics_record();
         let (record, record_bytes) = go_on(&path).map_err(|source| Failure::Prepare { path, source })?;
-        let out = Pump { onward: own_stream(std::io::stdout())?, tail: Arc::clone(&tail), lines: Some(lines.clone()) };
-        let err = Pump { onward: own_stream(std::io::stderr())?, tail: Arc::clone(&tail), lines: None };
+        let heard = Arc::new(AtomicU64::new(0));
+        let pump = |onward, lines| Pump { onward, tail: Arc::clone(&tail), lines, heard: Arc::clone(&heard) };
+        let out = pump(own_stream(std::io::stdout())?, Some(lines.clone()));
+        let err = pump(own_stream(std::io::stderr())?, None);
         let recording = Self {
-            tail,
+            tail: Arc::clone(&tail),
             pumps: [tokio::spawn(out.run(stdout)), tokio::spawn(err.run(stderr))],
-            file: tokio::spawn(follow(place.metrics(), lines, stopped)),
+            file: tokio::spawn(follow(place.metrics(), lines, Arc::clone(&heard), stopped)),
             stop_file,
             recorder: tokio::spawn(Recorder::new(record, record_bytes, publisher, metric).run(received)),
             figures: figures.clone(),
+            heard: Arc::clone(&heard),
         };
         Ok((recording, figures))
     }
@@ -179,13 +185,14 @@ impl Recorder {
 }
 
 /// Hands over the lines that the command appends to its metrics file, until `stop`.
-async fn follow(path: PathBuf, lines: mpsc::Sender<String>, mut stop: oneshot::Receiver<()>) {
+async fn follow(path: PathBuf, lines: mpsc::Sender<String>, heard: Arc<AtomicU64>, mut stop: oneshot::Receiver<()>) {
     let mut splitter = Splitter::default();
     let mut offset = 0;
     let mut last_look = false;
     loop {
         let (bytes, next) = read_from(&path, offset).unwrap_or((Vec::new(), offset));
         offset = next;
+        heard.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let end_of_file = bytes.is_empty();
         let (_, found) = if end_of_file && last_look { splitter.finish() } else { splitter.push(&bytes) };
         for line in found {

@@ -14,10 +14,13 @@ use crate::log::say;
 use crate::metrics::Figures;
 
 /// What changes while the command runs.
+#[derive(Clone)]
 pub(crate) struct News {
     pub(crate) figures: watch::Receiver<Figures>,
     /// Absent without a workspace.
     pub(crate) seal: Option<watch::Receiver<Option<Seal>>>,
+    /// The training's last sign of life, while it is stalled. The look that finds a change reports it.
+    pub(crate) last_sign: watch::Receiver<Option<Instant>>,
 }
 
 impl News {
@@ -32,9 +35,11 @@ impl News {
         }
     }
 
-    fn take(&mut self) -> (Figures, Option<Seal>) {
+    /// The figures, the newest seal, and for how many seconds the training is stalled.
+    pub(crate) fn take(&mut self) -> (Figures, Option<Seal>, Option<u64>) {
         let seal = self.seal.as_mut().and_then(|seal| seal.borrow_and_update().clone());
-        (self.figures.borrow_and_update().clone(), seal)
+        let stalled_seconds = self.last_sign.borrow().map(|since| since.elapsed().as_secs());
+        (self.figures.borrow_and_update().clone(), seal, stalled_seconds)
     }
 }
 
@@ -52,8 +57,8 @@ fn pause(every: Duration, elapsed: Duration) -> Duration {
 pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, fence: oneshot::Sender<StopReason>) {
     let began = Instant::now();
     while news.changed().await {
-        let (figures, seal) = news.take();
-        match claims.report(figures.metrics(), seal).await {
+        let (figures, seal, stalled_seconds) = news.take();
+        match claims.report(figures.metrics(), seal, stalled_seconds).await {
             Ok(Answer::Accepted) => {}
             Ok(Answer::Refused(reason)) => {
                 let _ = fence.send(reason);

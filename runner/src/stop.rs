@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::config::Config;
 use crate::notices::{Interruption, Notices};
 use crate::signals::Signals;
+use crate::stack_dump;
 
 /// ECS kills a container so long after SIGTERM unless told otherwise (`ECS_CONTAINER_STOP_TIMEOUT`).
 const AFTER_SIGNAL: Duration = Duration::from_secs(30);
@@ -20,6 +21,9 @@ const LEAST: Duration = Duration::from_secs(1);
 /// The most that is set aside of a notice for sealing, unmounting and the release. Writing out comes on top.
 const CLOSING: Duration = Duration::from_secs(12);
 
+/// How much longer the end of an attempt may take where nothing presses.
+const UNHURRIED: Duration = Duration::from_secs(60);
+
 /// Why the command is stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cause {
@@ -27,6 +31,13 @@ pub(crate) enum Cause {
     Interrupted(String),
     /// `trial-claim` refused a report: the trial is another attempt's.
     Fenced(StopReason),
+    /// It has shown no sign of life for too long.
+    Stalled {
+        /// Seconds since the last sign.
+        seconds: u64,
+        /// Whether the trial ends with the attempt.
+        is_last: bool,
+    },
 }
 
 /// A request to stop the command.
@@ -44,6 +55,25 @@ impl Stop {
     /// The trial is another attempt's.
     pub(crate) fn fenced(reason: StopReason, config: &Config) -> Self {
         Self::after_signal(Cause::Fenced(reason), config.stop_signal, config)
+    }
+
+    /// A stall: nothing presses.
+    pub(crate) fn stalled(seconds: u64, is_last: bool, config: &Config) -> Self {
+        let stop = Self::after_signal(Cause::Stalled { seconds, is_last }, config.stop_signal, config);
+        Self { deadline: stop.deadline + UNHURRIED, ..stop }
+    }
+
+    /// Whether the command's processes are to dump their stacks first. Not where the signal for that asks them to stop.
+    pub(crate) fn wants_stacks(&self) -> bool {
+        matches!(self.cause, Cause::Stalled { .. }) && self.signal != stack_dump::SIGNAL
+    }
+
+    /// Seconds without a sign of life, where it is for that.
+    pub(crate) fn stalled_seconds(&self) -> Option<u64> {
+        match self.cause {
+            Cause::Stalled { seconds, .. } => Some(seconds),
+            Cause::Interrupted(_) | Cause::Fenced(_) => None,
+        }
     }
 
     /// Whether it takes all that is left of the grace, after `elapsed` of it, to write out what the kernel still holds.

@@ -8,6 +8,7 @@ mod habits;
 mod packages;
 mod privileges;
 mod rollback;
+mod stalls;
 mod trees;
 mod workspace;
 mod world;

@@ -41,7 +41,10 @@ const LONGEST: Duration = Duration::from_secs(15 * 86_400);
 /// Happenings of one run: a bound, not a tuning.
 const MOST_HAPPENINGS: usize = 2_000_000;
 
-/// Of sweeps with a budget.
+/// How long a training may hang, where some do.
+const STALLED: &str = "10m";
+
+/// Of sweeps with a budget, and of those whose trainings may hang.
 const TOPIC: &str = "arn:aws:sns:us-east-1:000000000000:sweeps";
 
 /// What happens at some time.
@@ -124,12 +127,14 @@ impl Simulation {
     /// The same with some of it changed.
     pub fn mixed(seed: u64, mixture: &Mixture) -> Self {
         let trials: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
-        let budget = mixture
-            .budget
-            .map(|(limit, value)| format!(", budget: {{{limit}: {value}}}, notifications: {{topic: \"{TOPIC}\"}}"));
         let (failed, succeeded) = mixture.keep;
-        let kept = format!("workspace: {{keep_failed: {failed}, keep_succeeded: {succeeded}}}");
-        let settings = kept + &budget.unwrap_or_default();
+        let mut settings = vec![format!("workspace: {{keep_failed: {failed}, keep_succeeded: {succeeded}}}")];
+        settings.extend(mixture.budget.map(|(limit, value)| format!("budget: {{{limit}: {value}}}")));
+        settings.extend((mixture.chaos.hangs > 0.0).then(|| format!("stalled: {STALLED}")));
+        if settings.len() > 1 {
+            settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
+        }
+        let settings = settings.join(", ");
         Self::mixed_with(seed, mixture, &format!("trials:\n{trials}spotsweep: {{{settings}}}\n"))
     }
 

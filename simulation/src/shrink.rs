@@ -73,7 +73,7 @@ impl Search {
 
     /// Leaves out whole kinds of trouble, and makes the sweep smaller.
     fn simplify(&mut self) {
-        let simpler: [fn(&mut Mixture); 26] = [
+        let simpler: [fn(&mut Mixture); 27] = [
             |mixture| mixture.trials = 1,
             |mixture| mixture.epochs = 2,
             |mixture| mixture.failing_volumes = 0,
@@ -96,6 +96,7 @@ impl Search {
             |mixture| mixture.chaos.unplaced = false,
             |mixture| mixture.chaos.silent = 0.0,
             |mixture| mixture.chaos.slow_seals = 0.0,
+            |mixture| mixture.chaos.hangs = 0.0,
             |mixture| mixture.chaos.habits.on_signal = OnSignal::Saves,
             |mixture| mixture.chaos.habits = Habits::PLAIN,
             |mixture| mixture.chaos.hour_late = 0.0,

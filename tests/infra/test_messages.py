@@ -23,7 +23,7 @@ TEMPLATES = ("operations.yaml", "slack.yaml")
 
 def kinds():
     """The detail types that are for people."""
-    texts = dict(re.findall(r'Self::(\w+) => "(Sweep [\w ]+)"', NOTIFICATION))
+    texts = dict(re.findall(r'Self::(\w+)(?:\(_\))? => "((?:Sweep|Trial) [\w ]+)"', NOTIFICATION))
     return sorted(text for kind, text in texts.items() if kind not in ("Settling", "Running"))
 
 
@@ -117,7 +117,7 @@ class Messages(unittest.TestCase):
                     self.assertEqual(used, set(target["InputTransformer"]["InputPathsMap"]), name)
 
     def test_each_kind_of_announcement_is_sent_whole(self):
-        self.assertEqual(len(kinds()), 3)
+        self.assertEqual(len(kinds()), 4)
         for kind in kinds():
             for how, quoted in QUOTED.items():
                 with self.subTest(kind, how=how):

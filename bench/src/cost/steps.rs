@@ -107,7 +107,7 @@ impl Stage {
         agent.sealed = if is_new { agent.trained } else { agent.sealed };
         let metrics = self.metrics(&agent);
         // A lost report is made up for by the next one.
-        self.ask(&agent, Request::Report { sequence, metrics, seal }).await;
+        self.ask(&agent, Request::Report { sequence, metrics, seal, stalled_seconds: None }).await;
         self.train_on(agent);
     }
 
@@ -126,7 +126,10 @@ impl Stage {
     async fn leave(&mut self, mut agent: Agent) {
         self.unmount(&agent);
         let (sequence, metrics, seal) = (agent.next_sequence(), self.metrics(&agent), Some(self.seal(&agent)));
-        match self.ask(&agent, Request::Release { sequence, metrics, seal, rollback: None }).await {
+        match self
+            .ask(&agent, Request::Release { sequence, metrics, seal, rollback: None, stalled_seconds: None })
+            .await
+        {
             None => self.go_on_after(agent, PAUSE),
             Some(_) => self.exit(&agent, INTERRUPTED_EXIT_CODE),
         }
@@ -135,7 +138,13 @@ impl Stage {
     async fn end(&mut self, mut agent: Agent) {
         let (sequence, metrics) = (agent.next_sequence(), self.metrics(&agent));
         let (outputs, seconds) = (Outputs::default(), self.plan.training.as_secs_f64());
-        match self.ask(&agent, Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error: None }).await {
+        match self
+            .ask(
+                &agent,
+                Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error: None, stalled_seconds: None },
+            )
+            .await
+        {
             None => self.go_on_after(agent, PAUSE),
             Some(_) => self.exit(&agent, 0),
         }

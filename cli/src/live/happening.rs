@@ -6,8 +6,9 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
+use spotsweep_control_plane::trial::{Attempt, JobStatus, Stall, Trial};
 use spotsweep_control_plane::workspace::{Stage, Workspace};
+use spotsweep_protocol::stall::NO_SIGN;
 
 /// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,6 +51,10 @@ pub(crate) enum What {
     Migrated { from_zone: String, to_zone: String },
     /// Something was not as usual with its workspace, and another way was taken.
     FellBack { note: String },
+    /// The training has shown no sign of life since then.
+    Stalled { attempt: u32, since: Timestamp },
+    /// A training that was stalled shows signs of life again.
+    GoesOn { attempt: u32 },
     /// The attempt can't have its workspace.
     Refused { reason: String },
     /// Batch's attempts are used up: the trial goes on as a job of its own.
@@ -94,6 +99,10 @@ impl What {
                 format!("has its workspace in {to_zone}, verified; it was in {from_zone}")
             }
             Self::FellBack { note } => format!("falls back: {note}"),
+            Self::Stalled { attempt, since } => {
+                format!("is stalled: attempt {attempt}: {NO_SIGN} since {}", since.strftime("%F %H:%M UTC"))
+            }
+            Self::GoesOn { attempt } => format!("goes on: attempt {attempt} is not stalled any more"),
             Self::Refused { reason } => format!("can't have its workspace: {reason}"),
             Self::Resubmitted { round } => format!("goes on as a job of its own: round {round}"),
             Self::Succeeded { attempts, run_seconds, metric, value, best } => {
@@ -130,6 +139,7 @@ pub(super) fn between(before: Option<&Trial>, after: &Trial, now: Timestamp) -> 
     if let Some(workspace) = &after.workspace {
         news.extend(of_workspace(before.and_then(|before| before.workspace.as_ref()), workspace, now));
     }
+    news.extend(of_stall(before.and_then(Trial::stalled), after).map(|what| (now, what)));
     if after.is_over() && !before.is_some_and(Trial::is_over) {
         news.push((after.stopped_at().unwrap_or(now), end(after)));
     }
@@ -161,6 +171,21 @@ fn of_attempt(
         news.push((attempt.stopped_at.unwrap_or(now), What::Interrupted { attempt: number, zone, reason }));
     }
     news
+}
+
+/// A stall that is new, or that has ended while its attempt goes on.
+fn of_stall(before: Option<Stall>, after: &Trial) -> Option<What> {
+    match (before, after.stalled()) {
+        (before, Some(stall)) if before != Some(stall) => {
+            Some(What::Stalled { attempt: stall.attempt, since: stall.since })
+        }
+        (Some(Stall { attempt, .. }), None) => {
+            let has_ended = after.is_over() || after.ended >= attempt;
+            let is_given_up = after.attempts.get(&attempt).is_some_and(Attempt::has_stalled);
+            (!has_ended && !is_given_up).then_some(What::GoesOn { attempt })
+        }
+        (_, Some(_)) | (None, None) => None,
+    }
 }
 
 /// The last attempt before that one whose container ran: others were taken while they started, and changed nothing.
@@ -242,6 +267,8 @@ fn end(trial: &Trial) -> What {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spotsweep_protocol::stop::StopReason;
+
     use crate::live::samples::{at, attached, detached, interrupted, trial};
 
     fn told(before: Option<&Trial>, after: &Trial) -> Vec<String> {
@@ -297,6 +324,19 @@ mod tests {
         for at in ["10 ", "20 ", "27 ", "40 "] {
             assert!(late.iter().any(|line| line.starts_with(at)), "{at}: {late:?}");
         }
+    }
+
+    #[test]
+    fn a_stall_is_told_when_it_begins_and_when_the_training_goes_on() {
+        let running = trial(3, JobStatus::Running);
+        let stalled = Trial { stall: Some(Stall { attempt: 1, since: at(60) }), ..running.clone() };
+        let begins = ["99 trial 3 is stalled: attempt 1: no output, metric, checkpoint or GPU activity since \
+            1970-01-01 00:01 UTC"];
+        assert_eq!(told(Some(&running), &stalled), begins);
+        assert_eq!(told(Some(&stalled), &running), ["99 trial 3 goes on: attempt 1 is not stalled any more"]);
+        let mut ended = running;
+        ended.attempt(1).reason = Some(StopReason::Stalled { seconds: 1800 }.into());
+        assert!(told(Some(&stalled), &ended).is_empty());
     }
 
     #[test]

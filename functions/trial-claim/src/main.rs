@@ -1,13 +1,13 @@
-//! Invoked by the runner: claim a trial, reach its bucket, report metrics, end.
+//! Invoked by the runner: claim a trial, reach its bucket, report metrics and stalls, end.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::Value;
-use spotsweep_aws::{Deployment, access, ebs, lines, log_to_stdout};
+use spotsweep_aws::{Deployment, access, bus_and_topics, ebs, lines, log_to_stdout};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     log_to_stdout();
     let deployment = Deployment::from_env()?; // misconfiguration fails the cold start
-    let deployment = &deployment.reaching(lines).reaching(access).reaching(ebs);
+    let deployment = &deployment.reaching(lines).reaching(access).reaching(ebs).reaching(bus_and_topics);
     run(service_fn(move |raw: LambdaEvent<Value>| deployment.respond(raw.payload))).await
 }

@@ -9,6 +9,7 @@ mod ebs_state;
 mod reconcile;
 mod resubmission;
 mod spot_interruption;
+mod stall;
 mod submission;
 mod sweep_settled;
 pub mod sweep_upload;
@@ -128,11 +129,12 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::ReportInputs { gathered, .. } => sweep_settled::gathered(view, gathered, context),
         Outcome::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
         Outcome::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
-        Outcome::Notified(notification) => match notification.kind {
+        Outcome::Notified(notification) => match &notification.kind {
             Kind::Settling | Kind::Running => Decision::ignore("sweep-settled takes it from here"),
             Kind::Settled => sweep_settled::settled(view),
             Kind::OverBudget => sweep_settled::stopped(view, context),
             Kind::Rejected => sweep_upload::rejection_announced(view),
+            Kind::Stalled(attempt) => stall::announced(view, attempt, context),
         },
     }
 }

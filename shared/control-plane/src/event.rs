@@ -139,6 +139,8 @@ pub enum Ask {
         seal: Option<Seal>,
         /// How the attempt ended, once it has.
         ended: Option<Ending>,
+        /// Seconds without a sign of life, where the training is stalled, or was ended for that.
+        stalled_seconds: Option<u64>,
     },
 }
 

@@ -2,12 +2,14 @@
 
 use crate::event::{Ask, Ending, Event, Job, PartJob, TrialJob, TrialRequest};
 use crate::outcome::Outcome;
+use crate::sweep::notification::{Kind, Notification};
 use crate::trial::{JOB_ATTEMPTS, JobStatus};
 use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
 
 /// What one step decides.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a few at a time")]
 pub enum Input {
     /// From outside.
     Event(Event),
@@ -119,6 +121,9 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::JobsTerminated(sweep) => About::sweep("jobs-terminated", sweep),
         Outcome::PlanWritten(sweep) => About::sweep("plan-written", sweep),
         Outcome::RejectionWritten { sweep, .. } => About::sweep("rejection-written", sweep),
+        Outcome::Notified(Notification { sweep, kind: Kind::Stalled(of), .. }) => {
+            About { attempt: Some(of.attempt), ..About::trial("notified", sweep, of.index) }
+        }
         Outcome::Notified(notification) => About::sweep("notified", &notification.sweep),
         Outcome::ReportInputs { sweep, .. } => About::new("gathered", Subject::Settlement(sweep.clone())),
         Outcome::ResultsPublished { sweep, .. } => About::sweep("results-published", sweep),

@@ -37,6 +37,7 @@ use crate::trial::JobStatus;
 use crate::workspace::WorkspacePlan;
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
+use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 pub use spotsweep_sweep_file::Over;
 use spotsweep_sweep_file::{Budget, SweepFile, Warning};
@@ -134,6 +135,9 @@ pub struct Plan {
     /// Batch's attempt timeout in seconds, at least 60 (fact 18).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
+    /// What is done about a training that hangs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stalls: StallRule,
     /// The container's command, with its macros; the job definition's own where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,

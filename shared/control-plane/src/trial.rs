@@ -13,6 +13,7 @@
 
 mod reason;
 mod retry;
+mod stall;
 mod standing;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub use retry::{RetryOn, RetryRule, retry_rules};
 use spotsweep_protocol::claim::{Market, Metric, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::stop::StopReason;
+pub use stall::Stall;
 pub use standing::Standing;
 
 /// Most attempts that Batch makes of one job (fact 18).
@@ -236,6 +238,9 @@ pub struct Trial {
     /// The newest attempt's end, as the runner told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+    /// The newest attempt's stall; absent where its newest report has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Stall>,
     /// The trial's volume, from the first place on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
@@ -257,6 +262,7 @@ impl Trial {
             claimed_by: None,
             metrics: BTreeMap::new(),
             end: None,
+            stall: None,
             workspace: None,
         }
     }
@@ -343,12 +349,12 @@ impl Trial {
         }
     }
 
-    /// What was not as usual with its workspace and its outputs: a sentence each, the newest last.
+    /// What was not as usual with its workspace and its outputs, and last a stall: a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let of_workspace = self.workspace.iter().flat_map(|workspace| &workspace.notes).cloned();
         let left_out = self.end.iter().flat_map(|end| &end.outputs.left_out);
         let left_out = left_out.map(|output| format!("output not collected: {output}"));
-        of_workspace.chain(left_out).chain(self.kept_note()).collect()
+        of_workspace.chain(left_out).chain(self.kept_note()).chain(self.stall_note()).collect()
     }
 
     /// What is kept of it after its end.

@@ -8,6 +8,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::stall::StallRule;
 use crate::stop::StopReason;
 
 /// One request of an attempt. Unknown fields are tolerated, so an older function serves a newer runner.
@@ -59,6 +60,9 @@ pub enum Request {
         /// The newest seal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seal: Option<Seal>,
+        /// Seconds since the training has last shown a sign of life, where it is stalled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stalled_seconds: Option<u64>,
     },
     /// The attempt gives the trial back: the training command has stopped, everything is on disk and sealed,
     /// the workspace is unmounted. Another attempt is to go on.
@@ -72,6 +76,9 @@ pub enum Request {
         /// The checkpoint that was put aside, where the training failed on it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rollback: Option<Rollback>,
+        /// Seconds without a sign of life, where the attempt was ended for that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stalled_seconds: Option<u64>,
     },
     /// The training command has ended, everything is uploaded, the workspace is unmounted.
     End {
@@ -89,6 +96,9 @@ pub enum Request {
         /// What its output gives as the reason of a failure: one line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// Seconds without a sign of life, where the training was ended for that, and the trial with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stalled_seconds: Option<u64>,
     },
 }
 
@@ -229,6 +239,7 @@ pub struct Outputs {
 /// The answer to a [`ClaimRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(clippy::large_enum_variant, reason = "one at a time, and not kept")]
 pub enum Reply {
     /// The trial is this attempt's, and so is its workspace: attached to the instance, ready to mount.
     Granted(Grant),
@@ -296,6 +307,9 @@ pub struct Grant {
     /// The metric that the sweep file names: its name may have characters that other names do not have in text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
+    /// What is done about a training that hangs.
+    #[serde(default)]
+    pub stalls: StallRule,
 }
 
 /// An attached volume.

@@ -9,4 +9,5 @@ pub mod functions;
 pub mod ids;
 pub mod number;
 pub mod python;
+pub mod stall;
 pub mod stop;

@@ -5,12 +5,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stall::{NO_SIGN, span};
+
 /// Before each reason that Batch is given: its `statusReason` has no type.
 const PREFIX: &str = "spotsweep: ";
 const BUDGET: &str = "budget reached: ";
 const CANCELLED: &str = "cancelled by ";
 const DISCARDED: &str = "cancelled, with its checkpoints, by ";
 const NEVER_STARTS: (&str, &str) = ("its container could not be started ", " times in a row");
+const STALLED: &str = "stalled: ";
 const WITHDRAWN: &str = "a later part of the sweep was refused";
 
 /// Why spotsweep stops an attempt, a trial or a sweep.
@@ -38,6 +41,11 @@ pub enum StopReason {
     NotFound {
         /// What there is not.
         what: String,
+    },
+    /// The training has shown no sign of life for too long.
+    Stalled {
+        /// Seconds since the last sign.
+        seconds: u64,
     },
     /// The sweep's budget is reached.
     Budget {
@@ -111,6 +119,7 @@ impl fmt::Display for StopReason {
             Self::AttemptEnded { attempt } => write!(to, "Batch has ended attempt {attempt} of this trial"),
             Self::NotClaimed { attempt } => write!(to, "attempt {attempt} does not have the trial"),
             Self::NotFound { what } => write!(to, "there is no {what}"),
+            Self::Stalled { seconds } => write!(to, "{STALLED}{NO_SIGN} for {}", span(*seconds)),
             Self::Budget { reached } => write!(to, "{BUDGET}{reached}"),
             Self::Cancelled { by, discard } => write!(to, "{}{by}", if *discard { DISCARDED } else { CANCELLED }),
             Self::NeverStarts { starts } => write!(to, "{}{starts}{}", NEVER_STARTS.0, NEVER_STARTS.1),
@@ -144,6 +153,14 @@ mod tests {
         }
         for foreign in ["", "Host EC2 (instance i-1) terminated.", "cancelled by Jo", "spotsweep: later words"] {
             assert_eq!(StopReason::of_batch(foreign), None);
+        }
+    }
+
+    #[test]
+    fn a_stall_says_what_was_missing_and_for_how_long() {
+        for (seconds, time) in [(59, "59 s"), (1800, "30 min"), (3725, "1 h 02 min"), (90_000, "25 h 00 min")] {
+            let expected = format!("stalled: no output, metric, checkpoint or GPU activity for {time}");
+            assert_eq!(StopReason::Stalled { seconds }.to_string(), expected);
         }
     }
 

@@ -40,7 +40,7 @@ mod values;
 
 pub use problem::{Problem, Warning};
 pub use settings::{
-    Budget, Code, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Start, Workspace,
+    Budget, Code, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled, Start, Workspace,
     initialization_rate,
 };
 

@@ -12,10 +12,13 @@ use super::scalar::Scalar;
 use super::template::{self, Context, Role};
 use super::tree::{Kind, Node};
 
+mod stalled;
 mod workspace;
 
+pub use stalled::Stalled;
 pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_rate};
 
+use stalled::StalledSchema;
 use workspace::WorkspaceSchema;
 
 /// Where and how the trials run. Whatever is absent is up to the deployment.
@@ -33,6 +36,10 @@ pub struct Settings {
     /// Time one attempt may run: seconds, or for example `90m`, `2h`, `1d`. At least 60 seconds.
     #[schemars(rename = "timeout", with = "Option<Quantity>")]
     pub timeout_seconds: Option<u32>,
+    /// How long a training may show no output, metric, checkpoint and GPU activity before its attempt is ended: seconds,
+    /// or for example `30m`, `2h`. At least 60 seconds. Or `off`. Without it there is a warning after an hour, and no end.
+    #[schemars(with = "Option<StalledSchema>")]
+    pub stalled: Option<Stalled>,
     /// Command of the container, with W&B's macros. Goes before `program` and the W&B `command`.
     #[schemars(with = "Option<Vec<Written>>")]
     pub command: Option<Vec<String>>,
@@ -129,11 +136,12 @@ enum Written {
 }
 
 /// Keys that [`Settings`] takes; those of the sampling itself are in [`super::space`].
-pub(crate) const KEYS: [&str; 12] = [
+pub(crate) const KEYS: [&str; 13] = [
     "job_definition",
     "queue",
     "attempts",
     "timeout",
+    "stalled",
     "command",
     "resources",
     "workspace",
@@ -156,6 +164,7 @@ pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report
         queue: aws_name(fields, "queue", report),
         attempts: fields.integer("attempts", 1..=MAX_ATTEMPTS, report).and_then(narrow),
         timeout_seconds: fields.get("timeout").and_then(|node| timeout(node, report)),
+        stalled: fields.get("stalled").and_then(|node| stalled::read(node, report)),
         command: fields.get("command").and_then(|node| template::read(node, context, role, report)),
         resources: fields.get("resources").and_then(|node| resources(node, report)),
         workspace: fields.get("workspace").and_then(|node| workspace::read(node, report)),

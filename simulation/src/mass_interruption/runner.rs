@@ -96,7 +96,17 @@ impl Runner {
     async fn leave(&self, volume: &str) {
         self.scene.harness.cloud.world().set_mounted(volume, false);
         let seal = Some(Seal { files: 1, bytes: 1, newest: Some("newest".to_owned()) });
-        if self.ask(Request::Release { sequence: 1, metrics: BTreeMap::new(), seal, rollback: None }).await.is_some() {
+        if self
+            .ask(Request::Release {
+                sequence: 1,
+                metrics: BTreeMap::new(),
+                seal,
+                rollback: None,
+                stalled_seconds: None,
+            })
+            .await
+            .is_some()
+        {
             let now = self.scene.clock.now();
             self.scene.harness.cloud.world().job_exited(&self.key, INTERRUPTED_EXIT_CODE, now);
         }

@@ -14,6 +14,7 @@ use spotsweep_protocol::claim::{
     ClaimRequest, Found, Machine, Market, Metric, Outputs, Reply, Request, Rollback, Seal,
 };
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::Sealer;
 use spotsweep_world::{AttemptKey, Start};
@@ -47,6 +48,8 @@ pub(super) struct Agent {
     sequence: u64,
     /// Whether its metadata service is silent.
     pub(super) is_blind: bool,
+    /// Seconds without a sign of life, where its training was ended for that.
+    stalled_seconds: Option<u64>,
     /// Since when its claims are not answered.
     unanswered_since: Option<Timestamp>,
     doing: Doing,
@@ -58,7 +61,7 @@ enum Doing {
     Starting,
     AwaitingEnd,
     Claiming,
-    Mounting { volume: String, found: Found, sealer: Sealer },
+    Mounting { volume: String, found: Found, sealer: Sealer, stalls: StallRule },
     Training(Box<Run>),
     Stopping(Box<Run>, Stopping),
     Leaving { step: u32, seal: Option<Seal>, rollback: Option<Rollback> },
@@ -73,6 +76,8 @@ struct Run {
     training: Training,
     /// When files are sealed next.
     seal_at: Timestamp,
+    /// What is done where the training hangs.
+    stalls: StallRule,
 }
 
 impl Agent {
@@ -89,6 +94,7 @@ impl Agent {
             started: now,
             sequence: 0,
             is_blind: false,
+            stalled_seconds: None,
             unanswered_since: None,
             doing: Doing::Starting,
         })
@@ -113,7 +119,9 @@ impl Simulation {
             Doing::Starting => self.begin(&mut agent)?,
             Doing::AwaitingEnd => Next::Never,
             Doing::Claiming => self.claim(&mut agent)?,
-            Doing::Mounting { volume, found, sealer } => self.mount(&mut agent, volume, found, sealer)?,
+            Doing::Mounting { volume, found, sealer, stalls } => {
+                self.mount(&mut agent, volume, (found, sealer, stalls))?
+            }
             Doing::Training(run) => self.train(&mut agent, *run)?,
             Doing::Stopping(run, stopping) => self.stop(&mut agent, *run, stopping)?,
             Doing::Leaving { step, seal, rollback } => self.leave(&mut agent, step, seal, rollback),
@@ -150,7 +158,7 @@ impl Simulation {
             None if since.is_some_and(|since| self.harness.now - PATIENCE > since) => Next::Exit(INTERRUPTED_EXIT_CODE),
             None => Next::After(PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => match self.taken_unasked(agent) {
-                Some(volume) => self.take(agent, volume)?,
+                Some(volume) => self.take(agent, volume, StallRule::OFF)?,
                 None => {
                     self.watch.waits += 1;
                     Next::After(Duration::from_millis(retry_after_ms.max(1)))
@@ -170,10 +178,11 @@ impl Simulation {
                 Next::Exit(INTERRUPTED_EXIT_CODE)
             }
             Some(Reply::Granted(grant)) => {
+                let stalls = grant.stalls;
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
                 match self.ask(agent, Request::Access) {
                     None => Next::After(PAUSE),
-                    Some(Reply::Access(_)) => self.take(agent, volume)?,
+                    Some(Reply::Access(_)) => self.take(agent, volume, stalls)?,
                     // A newer attempt has come in between.
                     Some(_refused) => Next::Exit(REFUSED),
                 }
@@ -208,8 +217,8 @@ impl Simulation {
     }
 
     fn leave(&mut self, agent: &mut Agent, step: u32, seal: Option<Seal>, rollback: Option<Rollback>) -> Next {
-        let (sequence, metrics) = (agent.next_sequence(), metrics(step));
-        match self.ask(agent, Request::Release { sequence, metrics, seal, rollback }) {
+        let (sequence, metrics, stalled_seconds) = (agent.next_sequence(), metrics(step), agent.stalled_seconds);
+        match self.ask(agent, Request::Release { sequence, metrics, seal, rollback, stalled_seconds }) {
             None => Next::After(PAUSE),
             Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),
         }
@@ -218,7 +227,9 @@ impl Simulation {
     fn end(&mut self, agent: &mut Agent, step: u32, exit_code: i32) -> Next {
         let (sequence, metrics) = (agent.next_sequence(), metrics(step));
         let (outputs, seconds) = (Outputs::default(), f64::from(step / STEPS) * self.epoch.as_secs_f64());
-        match self.ask(agent, Request::End { sequence, exit_code, metrics, outputs, seconds, error: None }) {
+        let (error, stalled_seconds) = (None, agent.stalled_seconds);
+        let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds };
+        match self.ask(agent, request) {
             None => Next::After(PAUSE),
             Some(_) => Next::Exit(exit_code),
         }

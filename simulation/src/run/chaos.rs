@@ -88,6 +88,8 @@ pub struct Chaos {
     pub fails: Option<u32>,
     /// Last seals for which there is not enough time.
     pub slow_seals: f64,
+    /// Attempts whose training hangs after its first checkpoint.
+    pub hangs: f64,
     /// Events that arrive an hour late.
     pub hour_late: f64,
     /// Longest time by which an answer of a describe call lags behind.
@@ -127,6 +129,7 @@ impl Chaos {
             habits: Habits::PLAIN,
             fails: None,
             slow_seals: 0.0,
+            hangs: 0.0,
             hour_late: 0.0,
             lag: Duration::ZERO,
             most_reclaims: 0,
@@ -162,6 +165,7 @@ impl Chaos {
             habits: Habits { on_signal: OnSignal::ExitsZero, ..Habits::PLAIN },
             fails: None,
             slow_seals: 0.1,
+            hangs: 0.1,
             hour_late: 0.05,
             lag: Duration::from_secs(5),
             most_reclaims: 40,
@@ -198,6 +202,7 @@ impl Chaos {
             habits: Habits::PLAIN,
             fails: None,
             slow_seals: share(0.4),
+            hangs: 0.0,
             hour_late: share(0.2),
             lag: Duration::from_secs(8).mul_f64(share(1.0)),
             most_reclaims: 8,
@@ -278,6 +283,7 @@ impl Mixture {
         };
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
         let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
+        chaos.hangs = if upto(3) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
         Self { chaos, keep: kept, ..mixture }
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use spotsweep_control_plane::settings::LONGEST_BACKOFF;
-use spotsweep_control_plane::trial::{JobStatus, Reason, Standing, Trial};
+use spotsweep_control_plane::trial::{Attempt, JobStatus, Reason, Standing, Trial};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_world::World;
 use spotsweep_world::ebs::VolumeState;
@@ -47,13 +47,14 @@ pub const INVARIANTS: &[Invariant] = &[
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
     always("nothing is attached to an instance that is known to be under notice", nothing_attached_under_notice),
     always("a refusal that lasts costs a trial that has not trained no further attempt", lasting_refusal_costs_none),
+    always("a trial that hangs is interrupted twice at most, and then it fails", hangs_end),
     always("a trial that has succeeded has trained to its end", success_is_whole),
     always("nothing illegal is decided", nothing_illegal),
     always("each function does only what its role allows", within_roles),
     always("one file, one submission", one_submission),
     finally("nothing is left over", nothing_left),
     finally(
-        "every trial has succeeded, or its script has failed, or the budget is reached, or its first volume is refused for good",
+        "every trial has succeeded, or its script has failed or hangs, or the budget is reached, or its first volume is refused for good",
         all_succeeded,
     ),
     always("nothing stands still for longer than the reconcile period", goes_on),
@@ -157,6 +158,27 @@ fn is_refused(run: &Simulation, trial: &Trial) -> bool {
     trial.status == JobStatus::Failed && lasts && is_told && run.watch.sealed(&trial.of()) == 0
 }
 
+/// Whether a trial failed because its training hung a third time.
+fn has_hung(trial: &Trial) -> bool {
+    let last = trial.attempts.values().next_back();
+    trial.status == JobStatus::Failed && stalls(trial) == 3 && last.is_some_and(Attempt::has_stalled)
+}
+
+fn stalls(trial: &Trial) -> usize {
+    trial.attempts.values().filter(|attempt| attempt.has_stalled()).count()
+}
+
+fn hangs_end(run: &Simulation) -> Result<(), String> {
+    let mut result = Ok(());
+    run.harness.store.each_trial(|trial| {
+        let stalls = stalls(trial);
+        if stalls > 3 || (stalls == 3 && trial.status == JobStatus::Succeeded) {
+            result = Err(format!("{} has gone on after {stalls} stalls: {:?}", trial.of(), trial.status));
+        }
+    });
+    result
+}
+
 fn nothing_illegal(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Illegal)
 }
@@ -186,8 +208,8 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
     let has_failed = |trial: &Trial| {
         run.chaos.fails == Some(trial.index) && trial.standing() == Standing::Failed && exit_code(trial) == Some(1)
     };
-    let is_open =
-        |trial: &&Trial| trial.status != JobStatus::Succeeded && !is_refused(run, trial) && !has_failed(trial);
+    let may_end = |trial: &Trial| is_refused(run, trial) || has_failed(trial) || has_hung(trial);
+    let is_open = |trial: &&Trial| trial.status != JobStatus::Succeeded && !may_end(trial);
     match trials.iter().filter(|_| !is_stopped).find(is_open) {
         Some(trial) => Err(format!("trial {} has not: {:?} {:?}", trial.index, trial.status, trial.reason)),
         None => Ok(()),

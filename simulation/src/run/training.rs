@@ -37,6 +37,8 @@ pub(super) struct Training {
     open: Option<String>,
     /// The exit code with which it ends after the save that is under way.
     ends_with: Option<i32>,
+    /// Whether it hangs after its next save, unless that is its last.
+    hangs: bool,
 }
 
 /// What a training is at.
@@ -50,6 +52,10 @@ enum Phase {
         step: u32,
         at: Timestamp,
     },
+    /// It waits for something that never comes, and does not react to a signal.
+    Hanging {
+        since: Timestamp,
+    },
     Ended {
         code: i32,
     },
@@ -60,14 +66,38 @@ impl Training {
     pub(super) fn start(habits: Habits, trial: u32, step: u32, epochs: u32, epoch: Duration, now: Timestamp) -> Self {
         let total = epochs * STEPS;
         let phase = if step >= total { Phase::Ended { code: 0 } } else { Phase::Computing { since: now } };
-        Self { habits, trial, total, epoch, step, phase, writes: VecDeque::new(), open: None, ends_with: None }
+        Self {
+            habits,
+            trial,
+            total,
+            epoch,
+            step,
+            phase,
+            writes: VecDeque::new(),
+            open: None,
+            ends_with: None,
+            hangs: false,
+        }
+    }
+
+    /// Has it hang after its next save.
+    pub(super) fn hang(&mut self) {
+        self.hangs = true;
+    }
+
+    /// Since when it hangs.
+    pub(super) fn hangs_since(&self) -> Option<Timestamp> {
+        match self.phase {
+            Phase::Hanging { since } => Some(since),
+            Phase::Computing { .. } | Phase::Saving { .. } | Phase::Ended { .. } => None,
+        }
     }
 
     /// Does what it does until `now`.
     pub(super) fn advance(&mut self, files: &mut FileSystem, now: Timestamp) {
         loop {
             match self.phase {
-                Phase::Ended { .. } => return,
+                Phase::Ended { .. } | Phase::Hanging { .. } => return,
                 Phase::Computing { since } => {
                     let done = since + self.until_next_epoch();
                     if done > now {
@@ -124,6 +154,7 @@ impl Training {
         self.phase = match self.ends_with {
             Some(code) => Phase::Ended { code },
             None if step >= self.total => Phase::Ended { code: 0 },
+            None if self.hangs => Phase::Hanging { since: at },
             None => Phase::Computing { since: at },
         };
     }
@@ -142,7 +173,7 @@ impl Training {
         };
         self.ends_with = Some(code);
         match self.phase {
-            Phase::Ended { .. } => {}
+            Phase::Ended { .. } | Phase::Hanging { .. } => {}
             Phase::Saving { step, .. } if self.habits.abandons_save => {
                 (self.writes, self.open) = (VecDeque::new(), None);
                 self.begin_save(files, (step + 1).min(self.total - 1).max(step), now);
@@ -166,7 +197,7 @@ impl Training {
     pub(super) fn ended(&self) -> Option<i32> {
         match self.phase {
             Phase::Ended { code } => Some(code),
-            Phase::Computing { .. } | Phase::Saving { .. } => None,
+            Phase::Computing { .. } | Phase::Saving { .. } | Phase::Hanging { .. } => None,
         }
     }
 
@@ -178,7 +209,7 @@ impl Training {
     /// When it does something next.
     pub(super) fn next_at(&self) -> Option<Timestamp> {
         match self.phase {
-            Phase::Ended { .. } => None,
+            Phase::Ended { .. } | Phase::Hanging { .. } => None,
             Phase::Computing { since } => Some(since + self.until_next_epoch()),
             Phase::Saving { .. } => self.writes.front().map(|(at, _)| *at),
         }

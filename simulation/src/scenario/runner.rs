@@ -126,6 +126,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         definition: "d:1".into(),
         attempts: 50,
         timeout_seconds: None,
+        stalls: Default::default(),
         command: None,
         resources: Default::default(),
         tags: Default::default(),

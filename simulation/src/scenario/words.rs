@@ -87,7 +87,8 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
 }
 
 fn asked(words: &[&str]) -> Result<Ask, String> {
-    let report = |seal, ended| Ask::Report { sequence: 1000, metrics: BTreeMap::new(), seal, ended };
+    let report =
+        |seal, ended| Ask::Report { sequence: 1000, metrics: BTreeMap::new(), seal, ended, stalled_seconds: None };
     Ok(match words {
         ["claims", "on", instance, "in", zone] => {
             let (instance, zone) = (Some((*instance).into()), Some((*zone).into()));

@@ -11,5 +11,6 @@ mod permissions;
 mod replay;
 mod scenarios;
 mod seeds;
+mod stalls;
 mod submission;
 mod workspaces;

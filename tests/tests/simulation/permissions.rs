@@ -56,6 +56,7 @@ fn used() -> Used {
         if seed < 8 {
             look(&mut adopting(seed), &mut used);
             look(&mut over_budget(seed), &mut used);
+            look(&mut hanging(seed), &mut used);
         }
     }
     withdrawn(&mut used);
@@ -126,7 +127,8 @@ fn continued(used: &mut Used) {
 
 /// No container of a trial starts: its job is ended, long before Batch gives it up.
 fn never_starts(seed: u64, used: &mut Used) {
-    let mixture = Mixture { budget: None, failing_starts: 100, ..Mixture::of_seed(seed) };
+    let mut mixture = Mixture { budget: None, failing_starts: 100, ..Mixture::of_seed(seed) };
+    mixture.chaos.fails = None;
     let mut simulation = Simulation::mixed(seed, &mixture);
     simulation.watch.used = Some(BTreeSet::new());
     let problem = simulation.run().unwrap_err();
@@ -154,6 +156,13 @@ fn adopting(seed: u64) -> Simulation {
 /// A sweep that has spent more than it may before its last trial has begun.
 fn over_budget(seed: u64) -> Simulation {
     let mixture = Mixture { budget: Some(("max_usd", 0.0001)), trials: 3, epochs: 30, ..Mixture::of_seed(seed) };
+    Simulation::mixed(seed, &mixture)
+}
+
+/// A sweep whose trainings hang in every attempt.
+fn hanging(seed: u64) -> Simulation {
+    let mut mixture = Mixture { budget: None, trials: 2, epochs: 5, ..Mixture::of_seed(seed) };
+    mixture.chaos.hangs = 1.0;
     Simulation::mixed(seed, &mixture)
 }
 

@@ -87,7 +87,7 @@ async fn report(course: &Course, store: &Unpublished, table: &Table, ceilings: &
         let figure = Metric { last: 0.25, step: Some(12.0), min: 0.125, max: 2.25 };
         let metrics = ["accuracy", "loss"].map(|name| (name.to_owned(), figure)).into();
         let seal = Some(Seal { files: 1, bytes: 1 << 30, newest: Some("epoch-000012.pt".to_owned()) });
-        let request = Request::Report { sequence, metrics, seal };
+        let request = Request::Report { sequence, metrics, seal, stalled_seconds: None };
         let (sweep, job) = (course.sweep.id.to_string(), course.sweep.plan.as_ref().unwrap().job_of(7).unwrap());
         json!(ClaimRequest { sweep, index: 7, job: job.to_string(), attempt: 1, request })
     };

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_sweep_file::{
-    Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Resources, Settings, Start, SweepFile,
-    Workspace,
+    Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Resources, Settings, Stalled, Start,
+    SweepFile, Workspace,
 };
 
 /// The file's text: a list of trials with the original's settings, metric and name. It is YAML that could be JSON.
@@ -39,6 +39,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         queue,
         attempts,
         timeout_seconds,
+        stalled,
         command,
         resources,
         workspace,
@@ -53,6 +54,13 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         ("queue", queue.as_ref().map(|name| json!(name))),
         ("attempts", attempts.map(Value::from)),
         ("timeout", timeout_seconds.map(Value::from)),
+        (
+            "stalled",
+            stalled.map(|stalled| match stalled {
+                Stalled::Off => json!("off"),
+                Stalled::After { seconds } => json!(seconds),
+            }),
+        ),
         ("command", command.as_ref().map(|command| json!(command))),
         (
             "resources",
@@ -138,6 +146,7 @@ spotsweep:
   queue: gpu
   attempts: 7
   timeout: 90m
+  stalled: 30m
   resources: {vcpus: 4, memory: 16GiB, gpus: 1}
   workspace: {size: 100GiB, snapshot: snap-0123456789abcdef0, keep_failed: 12h, keep_succeeded: 0}
   code: {git: "https://github.com/me/train.git", ref: v1.2}
@@ -159,6 +168,7 @@ spotsweep:
             "- {lr: 0.1, units: 64}\n- {lr: 1e-2}\n".to_owned(),
             "program: train.py\nmethod: grid\nparameters: {lr: {values: [1, 2]}}\n".to_owned(),
             settings("workspace: off"),
+            settings("stalled: off"),
             settings("workspace: {}"),
             settings("workspace: {snapshots: [snap-0a], keep_failed: 0}"),
             settings("workspace: {volume: my-volume}"),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Context, Decision, submission, target};
+use super::{Context, Decision, stall, submission, target};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::settings::WORKSPACE_GIB;
@@ -162,6 +162,7 @@ fn prepare(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Proble
         definition,
         attempts: settings.attempts.unwrap_or(ATTEMPTS),
         timeout_seconds: settings.timeout_seconds,
+        stalls: stall::rule(settings.stalled),
         command: settings.command.clone(),
         resources: settings.resources.map(requirements).unwrap_or_default(),
         tags: settings.tags.clone(),

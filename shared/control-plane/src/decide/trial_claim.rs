@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Context, Decision, workspace};
+use super::{Context, Decision, stall, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::store::{Versioned, View};
@@ -42,8 +42,8 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
         Ask::Access => asker.requests_credentials(),
         Ask::Mounted { volume, found } => asker.has_mounted(volume, found),
         Ask::Notice(kind) => asker.receives_notice(*kind),
-        Ask::Report { sequence, metrics, seal, ended } => {
-            asker.reports(*sequence, metrics, seal.clone(), ended.as_ref())
+        Ask::Report { sequence, metrics, seal, ended, stalled_seconds } => {
+            asker.reports(*sequence, metrics, seal.clone(), ended.as_ref(), *stalled_seconds)
         }
     }
 }
@@ -82,6 +82,7 @@ impl Asker<'_> {
             return self.stops(attempt, reason);
         }
         self.trial.claimed_by = Some(attempt);
+        self.trial.stall = None;
         let record = self.trial.attempt(attempt);
         record.instance = machine.instance.clone().or(record.instance.take());
         record.zone = machine.zone.clone().or(record.zone.take());
@@ -151,6 +152,7 @@ impl Asker<'_> {
         metrics: &BTreeMap<String, Metric>,
         seal: Option<Seal>,
         ended: Option<&Ending>,
+        stalled_seconds: Option<u64>,
     ) -> Decision {
         let attempt = self.request.attempt;
         let record = self.trial.attempt(attempt);
@@ -159,13 +161,18 @@ impl Asker<'_> {
         }
         record.sequence = Some(sequence);
         self.trial.report(metrics);
+        let notify = self.has_stalled(sequence, ended.is_some(), stalled_seconds);
         let (fact, what) = match ended {
             None => {
                 (seal.map(|seal| Fact::Sealed { attempt, seal }), format!("report {sequence} of attempt {attempt}"))
             }
             Some(Ending::Released { rollback }) => {
-                // The workspace's note says which checkpoint.
-                let why = if rollback.is_some() { "goes back one checkpoint" } else { "was interrupted" };
+                let why = match (rollback, stalled_seconds) {
+                    // The workspace's note says which checkpoint.
+                    (Some(_), _) => "goes back one checkpoint",
+                    (None, Some(_)) => "is ended, as it is stalled,",
+                    (None, None) => "was interrupted",
+                };
                 let fact = Fact::Released { attempt, seal, rollback: rollback.clone() };
                 (Some(fact), format!("attempt {attempt} {why} and leaves"))
             }
@@ -176,11 +183,24 @@ impl Asker<'_> {
             }
         };
         let calls = fact.map(|fact| self.apply(&fact)).unwrap_or_default();
-        let stands = self.held.is_some_and(|held| held.state() == self.trial.state());
+        let stands = self.held.is_some_and(|held| held.state() == self.trial.state() && held.stall == self.trial.stall);
         let (due, context) = (self.due, self.context);
-        let figures_only = ended.is_none() && calls.is_empty() && stands;
-        let decision = self.write(what).then_all(calls).reply(Reply::Accepted {});
+        let figures_only = ended.is_none() && calls.is_empty() && notify.is_none() && stands;
+        let decision =
+            self.write(what).then_all(calls).then_all(notify.into_iter().collect()).reply(Reply::Accepted {});
         if figures_only { decision.figures_only(due, context) } else { decision }
+    }
+
+    /// Takes in whether the training is stalled, or was ended for that; the notification of a stall that is new.
+    fn has_stalled(&mut self, sequence: u64, is_end: bool, stalled_seconds: Option<u64>) -> Option<Command> {
+        let Some(seconds) = stalled_seconds.filter(|_| !is_end) else {
+            self.trial.stall = None;
+            let record = self.trial.attempt(self.request.attempt);
+            let reason = stalled_seconds.map(|seconds| StopReason::Stalled { seconds }.into());
+            record.reason = record.reason.take().max(reason);
+            return None;
+        };
+        stall::notify((self.sweep, self.plan), &self.trial, self.request, (sequence, seconds), self.context)
     }
 
     fn apply(&mut self, fact: &Fact) -> Vec<Command> {
@@ -269,6 +289,7 @@ pub(super) fn granted(
         workspace,
         code: plan.code.clone(),
         metric: plan.metric.as_ref().map(|by| by.name.clone()),
+        stalls: trial.stall_rule(plan.stalls),
     };
     Decision::advance("granted").reply(Reply::Granted(grant))
 }

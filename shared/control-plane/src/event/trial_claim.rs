@@ -27,13 +27,15 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
         Request::Access => Ask::Access,
         Request::Mounted { volume, found, .. } => Ask::Mounted { volume, found },
         Request::Notice { kind } => Ask::Notice(kind),
-        Request::Report { sequence, metrics, seal } => Ask::Report { sequence, metrics, seal, ended: None },
-        Request::Release { sequence, metrics, seal, rollback } => {
-            Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released { rollback }) }
+        Request::Report { sequence, metrics, seal, stalled_seconds } => {
+            Ask::Report { sequence, metrics, seal, ended: None, stalled_seconds }
         }
-        Request::End { sequence, exit_code, metrics, outputs, seconds, error } => {
+        Request::Release { sequence, metrics, seal, rollback, stalled_seconds } => {
+            Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released { rollback }), stalled_seconds }
+        }
+        Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds } => {
             let ended = Ending::Finished { exit_code, outputs, seconds, error };
-            Ask::Report { sequence, metrics, seal: None, ended: Some(ended) }
+            Ask::Report { sequence, metrics, seal: None, ended: Some(ended), stalled_seconds }
         }
     };
     if let Ask::Report { metrics, .. } = &ask

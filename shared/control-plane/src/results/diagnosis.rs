@@ -154,6 +154,12 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
             ("stopped: the sweep's budget was reached", "raise `budget` in the sweep file and run `spotsweep retry`")
         }
         StopReason::Cancelled { .. } => ("", "`spotsweep retry --cancelled` runs it again"),
+        StopReason::Stalled { .. } => (
+            "",
+            "look for what it waits for: its log ends with a stack dump, where the script registers `faulthandler` for \
+             SIGUSR1; raise `stalled` if it only computes for so long; `spotsweep retry --continue` goes on from its \
+             checkpoint",
+        ),
         StopReason::Workspace { .. } => (
             "",
             "fix what EC2 names (a permission of the control plane's roles, the KMS key, or the snapshot that \

@@ -4,11 +4,13 @@
 //! rule for them: `infra/operations.yaml` sends them to an SNS topic, `infra/slack.yaml` to a webhook. All are said at
 //! least once: what follows is committed only after it was said.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::sweep::Sweep;
 use crate::sweep::spent::{Spent, dollars};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::stall::{NO_SIGN, StallRule, span};
 use spotsweep_sweep_file::Problem;
 
 /// EventBridge source of this product's own events.
@@ -17,7 +19,7 @@ pub const SOURCE: &str = "spotsweep";
 /// Problems of a rejected file that a message names; the rest is in the answer beside the file.
 const MAX_PROBLEMS: usize = 5;
 
-/// What has happened to a sweep.
+/// What has happened to a sweep, or to one of its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Every part has ended: results are to be collected.
@@ -30,6 +32,21 @@ pub enum Kind {
     Rejected,
     /// Its budget is reached: no further attempt starts.
     OverBudget,
+    /// The training of a trial shows no sign of life.
+    Stalled(StalledAttempt),
+}
+
+/// Which attempt is stalled, and which of its reports says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StalledAttempt {
+    /// The trial's index within the sweep, from 0.
+    pub index: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// The report's number within the attempt.
+    pub sequence: u64,
+    /// The training's last sign of life.
+    pub since: Timestamp,
 }
 
 impl Kind {
@@ -41,6 +58,7 @@ impl Kind {
             Self::Settled => "Sweep Settled",
             Self::Rejected => "Sweep Rejected",
             Self::OverBudget => "Sweep Over Budget",
+            Self::Stalled(_) => "Trial Stalled",
         }
     }
 }
@@ -123,9 +141,24 @@ impl Notification {
         Self::to_people(sweep, Kind::OverBudget, lines.join("\n"))
     }
 
-    /// The event's detail.
+    /// For how long the training of a trial has shown no sign of life, in seconds, and what follows by the trial's rule.
+    pub fn stalled(sweep: &Sweep, of: StalledAttempt, seconds: u64, rule: StallRule) -> Self {
+        let StalledAttempt { index, attempt, .. } = of;
+        let lines = [
+            format!("{}: trial {index} is stalled: {NO_SIGN} for {}", sweep.upload.key, span(seconds)),
+            what_follows(attempt, rule),
+            format!("spotsweep logs {} {index}", sweep.id),
+        ];
+        Self::to_people(sweep, Kind::Stalled(of), lines.join("\n"))
+    }
+
+    /// The event's detail; that of a trial's event has the trial's index too.
     pub fn detail(&self) -> Value {
-        json!({ "sweep": self.sweep.as_str(), "file": self.file, "message": self.message })
+        let mut detail = json!({ "sweep": self.sweep.as_str(), "file": self.file, "message": self.message });
+        if let Kind::Stalled(of) = self.kind {
+            detail["trial"] = of.index.into();
+        }
+        detail
     }
 
     /// One line for a mail: SNS takes up to 99 ASCII characters
@@ -133,5 +166,17 @@ impl Notification {
     pub fn subject(&self) -> String {
         let line = format!("{}: {}", self.kind.detail_type(), self.file);
         line.chars().filter(|letter| letter.is_ascii() && !letter.is_ascii_control()).take(99).collect()
+    }
+}
+
+fn what_follows(attempt: u32, rule: StallRule) -> String {
+    match rule.end_seconds.map(|seconds| span(seconds.into())) {
+        None => "it goes on running; `stalled: 2h` in a sweep file ends such an attempt after that time".to_owned(),
+        Some(limit) if rule.is_last => {
+            format!("the trial fails after {limit} without a sign: earlier attempts have ended in the same way")
+        }
+        Some(limit) => {
+            format!("attempt {attempt} is ended after {limit} without a sign; the next one goes on from its checkpoint")
+        }
     }
 }

@@ -9,12 +9,12 @@ use super::MAX_BYTES;
 
 /// Pieces that sweep files are made of, and some that they are not.
 #[rustfmt::skip]
-const PIECES: [&str; 98] = [
+const PIECES: [&str; 99] = [
     "method: ", "grid", "random", "bayes", "parameters:", "run_cap: ", "metric: ", "spotsweep:", "trials:",
     "values: ", "value: ", "min: ", "max: ", "q: ", "mu: ", "sigma: ", "a: ", "b: ", "distribution: ", "uniform",
     "q_uniform", "normal", "log_normal", "beta", "q_beta", "int_uniform", "log_uniform_values", "categorical",
     "probabilities: ", "when: ", "exclude: ", "first: ", "order: shuffled", "seed: ", "command: ", "${args}",
-    "${envvar:", "program: ", "workspace: ", "volume: ", "snapshot: snap-", "size: ", "attempts: ", "timeout: ",
+    "${envvar:", "program: ", "workspace: ", "volume: ", "snapshot: snap-", "size: ", "attempts: ", "timeout: ", "stalled: ",
     "code: ", "lr", "units", "\n", "\n  ", "\n    ", "\n- ", "- ", ": ", ", ", "[", "]", "{", "}",
     "\"", "'", "|", ">", "&a ", "*a", "<<: ", "!!str ", "!x ", "? ", "# ", "---\n", "...\n", "%YAML", "1", "0", "-1",
     "0.1", "1e-4", "1e308", ".inf", "true", "~", "9223372036854775807", "\t", "\r\n", "é", "\u{feff}", "\0", "이",

@@ -75,7 +75,7 @@ impl Stage<'_> {
         if self.policy == Policy::Spotsweep {
             let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
             // A lost report is made up for by the next one.
-            self.ask(agent, Request::Report { sequence, metrics, seal }).await?;
+            self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None }).await?;
         }
         Ok(())
     }
@@ -93,14 +93,17 @@ impl Stage<'_> {
             self.harness.cloud.world().set_mounted(volume, false);
         }
         let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
-        let answer = self.ask(agent, Request::Release { sequence, metrics, seal, rollback: None }).await?;
+        let answer = self
+            .ask(agent, Request::Release { sequence, metrics, seal, rollback: None, stalled_seconds: None })
+            .await?;
         Ok(answer.map_or(Next::After(PAUSE), |_| Next::Exit(INTERRUPTED_EXIT_CODE)))
     }
 
     pub(super) async fn tell_end(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (sequence, metrics, seconds) = (agent.next_sequence(), metrics(), self.total_seconds());
         let outputs = Outputs::default();
-        let request = Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error: None };
+        let request =
+            Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error: None, stalled_seconds: None };
         Ok(self.ask(agent, request).await?.map_or(Next::After(PAUSE), |_| Next::Exit(0)))
     }
 

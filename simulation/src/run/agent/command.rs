@@ -8,7 +8,7 @@ use spotsweep_protocol::claim::{Reply, Request};
 use spotsweep_seal::{CHECKPOINTS, CheckpointWatch};
 
 use super::workspace::SEAL_EVERY;
-use super::{Agent, Doing, Next, REFUSED, Run};
+use super::{Agent, Doing, Next, PATIENCE, PAUSE, REFUSED, Run};
 use crate::injected_bug::InjectedBug;
 use crate::run::Simulation;
 use crate::run::disk::SimulatedDisk;
@@ -20,12 +20,25 @@ const GRACE: Duration = Duration::from_secs(108);
 /// How soon the runner looks again for a checkpoint that is complete. Really it looks ten times a second.
 const LOOK: Duration = Duration::from_secs(3);
 
+/// The runner's exit code where a stall has ended the trial.
+const STALLED: i32 = 124;
+
 /// A stop that is under way.
 #[derive(Debug, Clone)]
 pub(super) struct Stopping {
     since: Timestamp,
     /// Absent where the command has got the signal.
     watch: Option<CheckpointWatch>,
+}
+
+/// Since when the training has shown no sign of life, where the runner ends it for that.
+fn stalled_since(run: &Run) -> Option<Timestamp> {
+    run.training.hangs_since().filter(|_| run.stalls.end_seconds.is_some())
+}
+
+/// How long a training may show no sign of life.
+fn limit(run: &Run) -> Duration {
+    Duration::from_secs(run.stalls.end_seconds.unwrap_or(u32::MAX).into())
 }
 
 impl Simulation {
@@ -35,15 +48,21 @@ impl Simulation {
         if let Some(code) = run.training.ended() {
             return self.ended(agent, run, code);
         }
+        if let Some(since) = stalled_since(&run).filter(|since| *since + limit(&run) <= now) {
+            return self.stalls(agent, run, since);
+        }
         if self.seal_when_due(agent, &mut run)? {
             let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
             let seal = run.sealer.summary();
             // A lost report is made up for by the next one.
-            if let Some(Reply::Refused { .. }) = self.ask(agent, Request::Report { sequence, metrics, seal }) {
+            if let Some(Reply::Refused { .. }) =
+                self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None })
+            {
                 return Ok(Next::Exit(REFUSED));
             }
         }
-        let next = run.training.next_at().map_or(run.seal_at, |next| next.min(run.seal_at));
+        let stalled = stalled_since(&run).map(|since| since + limit(&run));
+        let next = [run.training.next_at(), stalled].into_iter().flatten().fold(run.seal_at, Timestamp::min);
         agent.doing = Doing::Training(Box::new(run));
         Ok(Next::At(next))
     }
@@ -67,6 +86,24 @@ impl Simulation {
         self.watch.finished(&agent.trial, run.training.step);
         agent.doing = Doing::Ending { step: run.training.step, exit_code };
         Ok(Next::After(Duration::from_secs(1)))
+    }
+
+    /// The training has shown no sign of life for too long: the runner reports that first, and then ends the attempt.
+    fn stalls(&mut self, agent: &mut Agent, run: Run, since: Timestamp) -> Result<Next, String> {
+        let silent = Duration::try_from(self.harness.now.duration_since(since)).unwrap_or_default();
+        let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
+        let (seal, stalled_seconds) = (run.sealer.summary(), Some(silent.as_secs()));
+        match self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds }) {
+            None if silent < limit(&run) + PATIENCE => {
+                agent.doing = Doing::Training(Box::new(run));
+                return Ok(Next::After(PAUSE));
+            }
+            Some(Reply::Refused { .. }) => return Ok(Next::Exit(REFUSED)),
+            Some(_) | None => {}
+        }
+        agent.stalled_seconds = stalled_seconds;
+        agent.doing = self.ask_to_stop(agent, run)?;
+        Ok(Next::After(Duration::ZERO))
     }
 
     /// The runner has seen a notice.
@@ -102,6 +139,11 @@ impl Simulation {
                 return self.ended(agent, run, 0);
             }
             return self.close(agent, &run.volume, run.sealer, &[], code > 128, None, run.training.step);
+        }
+        if since >= GRACE && agent.stalled_seconds.is_some() && run.stalls.is_last {
+            self.harness.cloud.world().set_mounted(&run.volume, false);
+            agent.doing = Doing::Ending { step: run.training.step, exit_code: STALLED };
+            return Ok(Next::After(Duration::from_secs(1)));
         }
         if since >= GRACE || complete.is_some() {
             let open: Vec<PathBuf> = open.into_iter().chain(run.training.open_files()).collect();

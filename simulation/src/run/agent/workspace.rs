@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{Found, Reply, Request, Rollback};
+use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::disk::Disk;
 use spotsweep_seal::{AtEnd, QUIET, Sealer};
 use spotsweep_world::ebs::{FileSystem, View};
@@ -44,7 +45,7 @@ impl Simulation {
     }
 
     /// The attempt takes its workspace, and judges what lies on it.
-    pub(super) fn take(&mut self, agent: &mut Agent, volume: String) -> Result<Next, String> {
+    pub(super) fn take(&mut self, agent: &mut Agent, volume: String, stalls: StallRule) -> Result<Next, String> {
         let before = self.with_files(agent, &volume, |files| files.seen().clone());
         let attempt = agent.attempt;
         let resumed =
@@ -61,7 +62,7 @@ impl Simulation {
         self.note(agent, |habits| format!("mounts {volume} with {}: {found:?}", shown(habits)));
         self.watch.mounted(&agent.trial, &agent.job, attempt);
         self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after);
-        agent.doing = Doing::Mounting { volume, found, sealer };
+        agent.doing = Doing::Mounting { volume, found, sealer, stalls };
         Ok(Next::After(Duration::ZERO))
     }
 
@@ -70,14 +71,13 @@ impl Simulation {
         &mut self,
         agent: &mut Agent,
         volume: String,
-        found: Found,
-        sealer: Sealer,
+        (found, sealer, stalls): (Found, Sealer, StallRule),
     ) -> Result<Next, String> {
         let seconds = self.harness.now.duration_since(agent.started).as_secs_f64();
         self.watch.verify(&agent.trial, &volume);
         match self.ask(agent, Request::Mounted { volume: volume.clone(), found, seconds }) {
             None => Ok(Next::After(PAUSE)),
-            Some(Reply::Accepted {}) => self.start_command(agent, volume, sealer, seconds),
+            Some(Reply::Accepted {}) => self.start_command(agent, volume, (sealer, stalls), seconds),
             Some(reply) => {
                 self.harness.cloud.world().set_mounted(&volume, false);
                 self.watch.stopped(&agent.trial);
@@ -91,7 +91,7 @@ impl Simulation {
         &mut self,
         agent: &mut Agent,
         volume: String,
-        mut sealer: Sealer,
+        (mut sealer, stalls): (Sealer, StallRule),
         seconds: f64,
     ) -> Result<Next, String> {
         let (index, habits, now) = (agent.trial.index, self.chaos.habits, self.harness.now);
@@ -108,8 +108,12 @@ impl Simulation {
             Start::Fails => return self.failed(agent, &volume, sealer, 1),
         };
         self.watch.resumed(&agent.trial, agent.attempt, &agent.zone, step, seconds);
-        let training = Training::start(habits, index, step, self.epochs, self.epoch, now);
-        agent.doing = Doing::Training(Box::new(Run { volume, sealer, training, seal_at: now + SEAL_EVERY }));
+        let mut training = Training::start(habits, index, step, self.epochs, self.epoch, now);
+        if self.rng.strikes(self.chaos.hangs) {
+            training.hang();
+        }
+        let run = Run { volume, sealer, training, seal_at: now + SEAL_EVERY, stalls };
+        agent.doing = Doing::Training(Box::new(run));
         Ok(Next::After(Duration::ZERO))
     }
 

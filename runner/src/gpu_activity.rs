@@ -1,0 +1,136 @@
+//! What `nvidia-smi` says of the training's GPUs.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use crate::config::Config;
+use crate::gpus;
+use crate::stall::Gpu;
+
+const PROGRAM: &str = "nvidia-smi";
+/// The share of the last sample period, a second at most, in which a kernel ran (`nvidia-smi --help-query-gpu`).
+const ARGUMENTS: [&str; 2] = ["--query-gpu=uuid,utilization.gpu", "--format=csv,noheader,nounits"];
+/// The device that each use of a GPU opens.
+const CONTROL: &str = "dev/nvidiactl";
+/// How long it may take: some seconds where no other program holds the driver.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How long its end may take after its output.
+const END_LIMIT: Duration = Duration::from_secs(1);
+/// A machine has sixteen GPUs at most, with a line of 50 bytes each.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// Asks `nvidia-smi`, one process at a time.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    /// UUIDs of the container's GPUs; empty where all that there are may be used.
+    assigned: Vec<String>,
+    has_gpu: bool,
+    /// Whether the container was given GPUs, so that a training may use one although there is no program to ask.
+    is_given: bool,
+    /// A process that has not answered, and may not be possible to kill.
+    stuck: Option<Child>,
+}
+
+impl Activity {
+    /// For the GPUs of this container.
+    pub(crate) fn new(config: &Config) -> Self {
+        let inherited = |name: &str| std::env::var(name).ok();
+        let given = gpus::assigned(&inherited);
+        let assigned: Vec<String> =
+            given.iter().flat_map(|all| all.split(',')).map(|uuid| uuid.trim().to_owned()).collect();
+        let is_given = gpus::is_given(&inherited);
+        let has_device = config.root.join(CONTROL).exists() || Path::new("/").join(CONTROL).exists();
+        Self { has_gpu: has_device || !assigned.is_empty(), is_given, assigned, stuck: None }
+    }
+
+    /// What the GPUs do now. A GPU of which nothing can be learned is unknown, and not idle.
+    pub(crate) async fn look(&mut self) -> Gpu {
+        if !self.has_gpu {
+            return Gpu::Absent;
+        }
+        if let Some(stuck) = &mut self.stuck {
+            // An error means that the runner has reaped it with its other children.
+            if matches!(stuck.try_wait(), Ok(None)) {
+                return Gpu::Unknown;
+            }
+            self.stuck = None;
+        }
+        match self.ask().await {
+            Ok(Some(text)) => read(&text, &self.assigned),
+            Ok(None) => Gpu::Unknown,
+            // A privileged container has the device files of its instance, and without this program no driver.
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_given => Gpu::Absent,
+            Err(_) => Gpu::Unknown,
+        }
+    }
+
+    /// Its output; `None` where there is none in time.
+    async fn ask(&mut self) -> std::io::Result<Option<String>> {
+        let mut command = Command::new(PROGRAM);
+        command.args(ARGUMENTS).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        let mut child = command.spawn()?;
+        let Some(output) = child.stdout.take() else { return Ok(None) };
+        let mut text = String::new();
+        match timeout(LIMIT, output.take(MOST_BYTES).read_to_string(&mut text)).await {
+            Ok(Ok(_)) => {
+                // Its end matters only as far as it leaves no process behind.
+                let _ = timeout(END_LIMIT, child.wait()).await;
+                Ok(Some(text))
+            }
+            Ok(Err(_)) | Err(_) => {
+                // Fails only where it has just ended.
+                let _ = child.start_kill();
+                self.stuck = Some(child);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Of lines such as `GPU-5a2c…, 37`. Some GPUs have no figure, such as those that are shared by MIG: `[N/A]`.
+fn read(text: &str, assigned: &[String]) -> Gpu {
+    let rows = text.lines().filter_map(|line| line.split_once(','));
+    let rows = rows.map(|(uuid, percent)| (uuid.trim(), percent.trim().parse::<f64>().ok()));
+    let own: Vec<Option<f64>> = rows
+        .filter(|(uuid, _)| assigned.is_empty() || assigned.iter().any(|own| own == uuid))
+        .map(|(_, percent)| percent)
+        .collect();
+    if own.iter().flatten().any(|percent| *percent >= 1.0) {
+        return Gpu::Busy;
+    }
+    let is_whole = own.len() >= assigned.len().max(1) && own.iter().all(Option::is_some);
+    if is_whole { Gpu::Idle } else { Gpu::Unknown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_figures_of_all_own_gpus_mean_that_they_are_idle() {
+        let own: &[&str] = &["GPU-a", "GPU-b"];
+        let cases: [(&str, &[&str], Gpu); 11] = [
+            ("GPU-a, 0\nGPU-b, 0\n", own, Gpu::Idle),
+            ("GPU-a, 0\nGPU-b, 1\n", own, Gpu::Busy),
+            ("GPU-a, 0\nGPU-b, 0\nGPU-c, 100\n", own, Gpu::Idle),
+            ("GPU-a, 0\n", own, Gpu::Unknown),
+            ("GPU-a, 0\nGPU-b, [N/A]\n", own, Gpu::Unknown),
+            ("GPU-a, 3\nGPU-b, [N/A]\n", own, Gpu::Busy),
+            ("GPU-x, 0\n", &[], Gpu::Idle),
+            ("GPU-x, 100\n", &[], Gpu::Busy),
+            ("GPU-x, [Unknown Error]\n", &[], Gpu::Unknown),
+            ("No devices were found\n", &[], Gpu::Unknown),
+            ("", &[], Gpu::Unknown),
+        ];
+        for (text, assigned, expected) in cases {
+            let assigned: Vec<String> = assigned.iter().map(|uuid| (*uuid).to_owned()).collect();
+            assert_eq!(read(text, &assigned), expected, "{text:?} {assigned:?}");
+        }
+    }
+}

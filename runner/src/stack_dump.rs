@@ -1,0 +1,55 @@
+//! The stacks of a training that hangs, where its script has registered a handler that dumps them:
+//! `faulthandler.register(signal.SIGUSR1)`.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::log::say;
+use crate::processes::{self, Process};
+
+/// What such handlers are registered for.
+pub(crate) const SIGNAL: Signal = Signal::USR1;
+
+/// How long a dump takes at most.
+pub(crate) const LIMIT: Duration = Duration::from_secs(2);
+
+/// Has the command `root` and all below it dump their stacks to their output; whether any process does. A process without
+/// a handler gets no signal: it would end by it.
+pub(crate) fn take(root: i32) -> bool {
+    let found = dumping(root, &processes::all());
+    for pid in &found {
+        say(&format!("sending signal {} to process {pid}, which handles it, for its stacks", SIGNAL.as_raw()));
+        // Fails only where it has just ended.
+        let _ = Pid::from_raw(*pid).map(|pid| kill_process(pid, SIGNAL));
+    }
+    !found.is_empty()
+}
+
+fn dumping(root: i32, processes: &[Process]) -> Vec<i32> {
+    let own = processes::below(root, processes);
+    let is_own = |process: &&Process| process.id.pid == root || own.contains(&process.id.pid);
+    processes.iter().filter(is_own).filter(|process| process.catches(SIGNAL)).map(|process| process.id.pid).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processes::made_up;
+
+    #[test]
+    fn only_processes_of_the_command_that_handle_the_signal_get_it() {
+        let rows: [(i32, i32, &[Signal]); 5] = [
+            (5, 1, &[]),
+            (6, 5, &[Signal::USR1, Signal::TERM]),
+            (7, 6, &[Signal::USR1]),
+            (8, 6, &[Signal::USR2]),
+            (9, 1, &[Signal::USR1]),
+        ];
+        let processes: Vec<_> =
+            rows.iter().map(|(pid, parent, handled)| made_up(*pid, *parent, "python3", handled, false)).collect();
+        assert_eq!(dumping(5, &processes), [6, 7]);
+        assert_eq!(dumping(6, &processes), [6, 7]);
+        assert_eq!(dumping(8, &processes), [0; 0]);
+    }
+}

@@ -1,0 +1,231 @@
+//! Whether a training shows signs of life. Looks come in, and what follows from them comes out.
+
+use std::time::Duration;
+
+use spotsweep_protocol::stall::StallRule;
+
+/// Looks from the last sign until the first limit.
+const LOOKS: u32 = 60;
+/// Bounds of the time between two looks. A process of `nvidia-smi` every half minute is no load.
+const TICKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+
+/// What one look has found, other than of the GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Signs {
+    /// Bytes of output and of the file of metrics so far.
+    pub(crate) bytes: u64,
+    /// Absent where the folders could not be read.
+    pub(crate) files: Option<Files>,
+}
+
+/// The files below the folders of checkpoints and outputs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Files {
+    pub(crate) count: u64,
+    /// Their size in all.
+    pub(crate) bytes: u64,
+    /// When the newest was modified, in nanoseconds since 1970.
+    pub(crate) newest_ns: i64,
+}
+
+/// What the GPUs of a training do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gpu {
+    /// There is none.
+    Absent,
+    /// There is one, and no figure of it.
+    Unknown,
+    /// Each is below 1 %.
+    Idle,
+    /// One is at 1 % or above.
+    Busy,
+}
+
+/// What follows from a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing.
+    Nothing,
+    /// The training is stalled: people are to be notified.
+    Warn,
+    /// A training that was stalled goes on.
+    GoesOn,
+    /// The attempt is to be ended.
+    End,
+}
+
+/// The looks at one training so far.
+#[derive(Debug)]
+pub(crate) struct Stall {
+    warn: Option<Duration>,
+    end: Option<Duration>,
+    signs: Signs,
+    looked_at: Duration,
+    /// Time without a sign.
+    silent: Duration,
+    /// The part of it of which the GPUs and the folders are known too.
+    certain: Duration,
+    warned: bool,
+}
+
+impl Stall {
+    /// The first look; `None` where the rule wants nothing. Times count from any moment, by a clock that never goes back.
+    pub(crate) fn new(rule: StallRule, signs: Signs, now: Duration) -> Option<Self> {
+        let limit = |seconds: Option<u32>| seconds.map(|seconds| Duration::from_secs(seconds.into()));
+        let end = limit(rule.end_seconds);
+        let warn = limit(rule.warn_seconds).or(end)?;
+        let (silent, certain) = (Duration::ZERO, Duration::ZERO);
+        Some(Self { warn: Some(warn), end, signs, looked_at: now, silent, certain, warned: false })
+    }
+
+    /// The time until the next look.
+    pub(crate) fn tick(&self) -> Duration {
+        let first = self.warn.into_iter().chain(self.end).min().unwrap_or(TICKS.1);
+        (first / LOOKS).clamp(TICKS.0, TICKS.1)
+    }
+
+    /// Time without a sign so far.
+    pub(crate) fn silent(&self) -> Duration {
+        self.silent
+    }
+
+    /// Whether there is a sign since the last look. Without one, the GPUs are worth a look.
+    pub(crate) fn is_sign(&self, signs: Signs) -> bool {
+        let is_written = signs.files.zip(self.signs.files).is_some_and(|(now, before)| now != before);
+        signs.bytes != self.signs.bytes || is_written
+    }
+
+    /// Takes a look in. Each counts for two ticks at most: where the machine, or this program with it, stood still
+    /// meanwhile, the training could not show anything.
+    pub(crate) fn look(&mut self, now: Duration, signs: Signs, gpu: Gpu) -> Step {
+        let time = now.saturating_sub(self.looked_at).min(self.tick() * 2);
+        self.looked_at = now;
+        let is_sign = self.is_sign(signs) || gpu == Gpu::Busy;
+        self.signs = Signs { files: signs.files.or(self.signs.files), ..signs };
+        if is_sign {
+            (self.silent, self.certain) = (Duration::ZERO, Duration::ZERO);
+            return if std::mem::take(&mut self.warned) { Step::GoesOn } else { Step::Nothing };
+        }
+        self.silent += time;
+        if signs.files.is_some() && gpu != Gpu::Unknown {
+            self.certain += time;
+        }
+        let reaches = |limit: Option<Duration>, time: Duration| limit.is_some_and(|limit| time >= limit);
+        if !self.warned && reaches(self.warn, self.silent) {
+            self.warned = true;
+            return Step::Warn;
+        }
+        if self.warned && reaches(self.end, self.certain) { Step::End } else { Step::Nothing }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const RULE: StallRule = StallRule { warn_seconds: Some(600), end_seconds: Some(1200), is_last: false };
+    const SIGNS: Signs = Signs { bytes: 7, files: Some(Files { count: 1, bytes: 9, newest_ns: 5 }) };
+
+    type Looks = Box<dyn Fn(u64) -> (Signs, Gpu)>;
+    /// What the training does, its rule, what is seen of it, and what follows when.
+    type Case = (&'static str, StallRule, Looks, &'static [(u64, Step)]);
+
+    /// Looks every ten seconds; the second of each step that is not `Nothing`.
+    fn steps(rule: StallRule, look: impl Fn(u64) -> (Signs, Gpu)) -> Vec<(u64, Step)> {
+        let mut stall = Stall::new(rule, SIGNS, Duration::ZERO).unwrap();
+        let mut steps = Vec::new();
+        for second in (10..=3000).step_by(10) {
+            let (signs, gpu) = look(second);
+            let step = stall.look(Duration::from_secs(second), signs, gpu);
+            steps.extend((step != Step::Nothing).then_some((second, step)));
+            if step == Step::End {
+                break;
+            }
+        }
+        steps
+    }
+
+    #[test]
+    fn a_training_is_ended_only_when_no_sign_has_come_for_all_of_the_limit() {
+        let printed = |bytes| Signs { bytes, ..SIGNS };
+        let written = |newest_ns| Signs { files: Some(Files { newest_ns, ..Files::default() }), ..SIGNS };
+        let unread = Signs { files: None, ..SIGNS };
+        let both: &[(u64, Step)] = &[(600, Step::Warn), (1200, Step::End)];
+        let cases: [Case; 13] = [
+            ("silence", RULE, Box::new(|_| (SIGNS, Gpu::Absent)), both),
+            ("silence, and an idle GPU", RULE, Box::new(|_| (SIGNS, Gpu::Idle)), both),
+            ("output now and then", RULE, Box::new(move |at| (printed(at / 500), Gpu::Idle)), &[]),
+            ("checkpoints now and then", RULE, Box::new(move |at| (written((at / 500).cast_signed()), Gpu::Idle)), &[]),
+            (
+                "a busy GPU now and then",
+                RULE,
+                Box::new(|at| (SIGNS, if at % 500 == 0 { Gpu::Busy } else { Gpu::Idle })),
+                &[],
+            ),
+            ("a GPU without a figure", RULE, Box::new(|_| (SIGNS, Gpu::Unknown)), &[(600, Step::Warn)]),
+            (
+                "one figure that is missing",
+                RULE,
+                Box::new(|at| (SIGNS, if at == 900 { Gpu::Unknown } else { Gpu::Idle })),
+                &[(600, Step::Warn), (1210, Step::End)],
+            ),
+            ("folders that cannot be read", RULE, Box::new(move |_| (unread, Gpu::Idle)), &[(600, Step::Warn)]),
+            (
+                "folders that cannot be read once",
+                RULE,
+                Box::new(move |at| (if at == 300 { unread } else { SIGNS }, Gpu::Idle)),
+                &[(600, Step::Warn), (1210, Step::End)],
+            ),
+            (
+                "output after the warning",
+                RULE,
+                Box::new(move |at| (printed(if at < 1190 { 0 } else { 1 }), Gpu::Idle)),
+                &[(610, Step::Warn), (1190, Step::GoesOn), (1790, Step::Warn), (2390, Step::End)],
+            ),
+            (
+                "a warning alone",
+                StallRule { end_seconds: None, ..RULE },
+                Box::new(|_| (SIGNS, Gpu::Idle)),
+                &[(600, Step::Warn)],
+            ),
+            (
+                "one limit for both",
+                StallRule { warn_seconds: Some(1200), ..RULE },
+                Box::new(|_| (SIGNS, Gpu::Absent)),
+                &[(1200, Step::Warn), (1210, Step::End)],
+            ),
+            (
+                "an end alone",
+                StallRule { warn_seconds: None, ..RULE },
+                Box::new(|_| (SIGNS, Gpu::Absent)),
+                &[(1200, Step::Warn), (1210, Step::End)],
+            ),
+        ];
+        for (what, rule, look, expected) in cases {
+            assert_eq!(steps(rule, look), expected, "{what}");
+        }
+        assert!(Stall::new(StallRule::OFF, SIGNS, Duration::ZERO).is_none());
+    }
+
+    /// A machine that was paused for hours: nothing could be shown meanwhile.
+    #[test]
+    fn time_in_which_nothing_was_looked_at_does_not_count() {
+        let mut stall = Stall::new(RULE, SIGNS, Duration::ZERO).unwrap();
+        assert_eq!(stall.tick(), Duration::from_secs(10));
+        for hours in 1..30 {
+            let step = stall.look(Duration::from_secs(hours * 3600), SIGNS, Gpu::Absent);
+            assert_eq!(step, Step::Nothing, "{hours}");
+        }
+        assert_eq!(stall.silent(), Duration::from_secs(29 * 20));
+    }
+
+    #[test]
+    fn looks_are_as_frequent_as_the_first_limit_needs() {
+        for (warn, end, tick) in [(Some(3600), None, 30.0), (Some(600), Some(60), 1.0), (None, Some(1), 0.1)] {
+            let rule = StallRule { warn_seconds: warn, end_seconds: end, is_last: false };
+            let stall = Stall::new(rule, SIGNS, Duration::ZERO).unwrap();
+            assert_eq!(stall.tick(), Duration::from_secs_f64(tick), "{rule:?}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Looks for a training's signs of life while it runs, and reports a stall.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::stall::{NO_SIGN, StallRule, span};
+use spotsweep_seal::disk::{Disk, MountedDisk};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::claim::{Answer, Claims};
+use crate::config::Config;
+use crate::gpu_activity::Activity;
+use crate::log::say;
+use crate::reports::News;
+use crate::stall::{Files, Gpu, Signs, Stall, Step};
+use crate::stop::Stop;
+use crate::workplace::Workplace;
+
+/// What a look needs, and how a stall is reported.
+pub(crate) struct Stalling<'a> {
+    config: &'a Config,
+    claims: &'a Claims,
+    rule: StallRule,
+    /// Bytes of output so far.
+    heard: Arc<AtomicU64>,
+    /// Of checkpoints and of outputs.
+    folders: [PathBuf; 2],
+    news: News,
+    last_sign: watch::Sender<Option<Instant>>,
+    gpus: Activity,
+}
+
+impl<'a> Stalling<'a> {
+    /// Looks by `rule`. `news` is what each report has. The time of the last sign goes to `last_sign` while the training
+    /// is stalled.
+    pub(crate) fn new(
+        (config, claims): (&'a Config, &'a Claims),
+        rule: StallRule,
+        place: &Workplace,
+        heard: Arc<AtomicU64>,
+        (news, last_sign): (News, watch::Sender<Option<Instant>>),
+    ) -> Self {
+        let folders = [place.checkpoints.clone(), place.output.clone()];
+        Self { config, claims, rule, heard, folders, news, last_sign, gpus: Activity::new(config) }
+    }
+
+    /// Comes back when the attempt is to be ended for a stall.
+    pub(crate) async fn end(mut self) -> Stop {
+        let began = Instant::now();
+        let Some(mut stall) = Stall::new(self.rule, self.signs().await, Duration::ZERO) else {
+            return std::future::pending().await;
+        };
+        loop {
+            sleep(stall.tick()).await;
+            let signs = self.signs().await;
+            let gpu = if stall.is_sign(signs) { Gpu::Absent } else { self.gpus.look().await };
+            match stall.look(began.elapsed(), signs, gpu) {
+                Step::Nothing => {}
+                Step::Warn => {
+                    let silent = stall.silent();
+                    say(&format!("stalled: {NO_SIGN} for {}", span(silent.as_secs())));
+                    if gpu == Gpu::Unknown {
+                        say("the GPUs give no figure: without one, the attempt is not ended");
+                    }
+                    self.last_sign.send_replace(Instant::now().checked_sub(silent));
+                    self.report().await;
+                }
+                Step::GoesOn => {
+                    say("the training goes on");
+                    self.last_sign.send_replace(None);
+                    self.report().await;
+                }
+                Step::End => return Stop::stalled(stall.silent().as_secs(), self.rule.is_last, self.config),
+            }
+        }
+    }
+
+    async fn signs(&self) -> Signs {
+        let folders = self.folders.clone();
+        let files = tokio::task::spawn_blocking(move || files(&folders)).await;
+        let files = files.map_err(io::Error::other).flatten();
+        // Later than the look at the files, which may take long.
+        Signs { bytes: self.heard.load(Ordering::Relaxed), files: files.ok() }
+    }
+
+    /// Reports whether the training is stalled, for the configured patience.
+    async fn report(&mut self) {
+        let (figures, seal, stalled_seconds) = self.news.take();
+        match self.claims.report_patiently(figures.metrics(), seal, stalled_seconds).await {
+            Ok(Answer::Accepted) => {}
+            // The next report is refused too, and stops the training.
+            Ok(Answer::Refused(reason)) => say(&format!("the report was not taken: {reason}")),
+            Err(error) => say(&format!("that the training is stalled, or goes on, is not reported: {}", chain(&error))),
+        }
+    }
+}
+
+fn files(folders: &[PathBuf]) -> io::Result<Files> {
+    folders.iter().try_fold(Files::default(), |sum, folder| {
+        let of = files_below(folder)?;
+        let newest_ns = sum.newest_ns.max(of.newest_ns);
+        Ok(Files { count: sum.count + of.count, bytes: sum.bytes.saturating_add(of.bytes), newest_ns })
+    })
+}
+
+fn files_below(folder: &Path) -> io::Result<Files> {
+    let found = MountedDisk.files(folder)?;
+    Ok(Files {
+        count: found.len() as u64,
+        bytes: found.values().fold(0, |sum, stamp| sum.saturating_add(stamp.bytes)),
+        newest_ns: found.values().map(|stamp| stamp.modified_ns).max().unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn each_change_of_a_file_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().join("checkpoints"), folder.path().join("gone")];
+        let file = folders[0].join("epoch-1/model.pt");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let mut seen = vec![files(&folders).unwrap()];
+        assert_eq!(seen[0], Files::default());
+        let mut look = |what: &str| {
+            let found = files(&folders).unwrap();
+            assert_ne!(found, *seen.last().unwrap(), "{what}");
+            seen.push(found);
+        };
+        fs::write(&file, "1").unwrap();
+        look("a new file");
+        fs::write(&file, "12").unwrap();
+        look("a longer file");
+        let later = fs::metadata(&file).unwrap().modified().unwrap() + Duration::from_nanos(1);
+        fs::File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
+        look("a file of the same length");
+        fs::remove_file(&file).unwrap();
+        look("a file that is removed");
+    }
+}

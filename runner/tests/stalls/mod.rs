@@ -1,0 +1,150 @@
+//! Trainings that hang, or only seem to.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::world::{Answer, Outcome, World, generous, granted, kind, well};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stalls/hang.py");
+const GRACE: (&str, &str) = ("SPOTSWEEP_GRACE_SECONDS", "5");
+/// Silence ends an attempt after a second.
+const END: (Option<u32>, Option<u32>) = (Some(1), Some(1));
+/// Silence is reported after a second.
+const WARN: (Option<u32>, Option<u32>) = (Some(1), None);
+
+fn with_rule(answer: Answer, (warn, end): (Option<u32>, Option<u32>), is_last: bool) -> Answer {
+    let Answer::Json(mut reply) = answer else { return answer };
+    if reply["granted"].is_object() {
+        reply["granted"]["stalls"] = json!({"warn_seconds": warn, "end_seconds": end, "is_last": is_last});
+    }
+    Answer::Json(reply)
+}
+
+fn ending(request: &str, nth: usize) -> Answer {
+    with_rule(generous(request, nth), END, false)
+}
+
+fn ending_last(request: &str, nth: usize) -> Answer {
+    with_rule(generous(request, nth), END, true)
+}
+
+fn warning(request: &str, _nth: usize) -> Answer {
+    if request == "claim" { with_rule(granted(), WARN, false) } else { kind(request, 0) }
+}
+
+async fn trial(invoke: crate::world::Invoke) -> World {
+    let world = World::start(invoke, well).await;
+    fs::create_dir_all(world.path("volume")).unwrap();
+    world.attach(&world.path("volume"));
+    world
+}
+
+async fn attempt(world: &World, extra: &[(&str, &str)], way: &str) -> Outcome {
+    world.run(&[&[GRACE], extra].concat(), &["python3", SCRIPT, way]).await
+}
+
+/// The seconds of silence in each request of a kind that has them.
+fn stalls(world: &World, kind: &str) -> Vec<u64> {
+    world.invocations(kind).iter().filter_map(|request| request["stalled_seconds"].as_u64()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_training_that_hangs_is_ended_and_goes_on_from_its_checkpoint() {
+    let world = trial(ending).await;
+    let first = attempt(&world, &[], "dumps").await;
+    assert_eq!(first.code, Some(75), "{}", first.stderr);
+    let reason = "interrupted: stalled: no output, metric, checkpoint or GPU activity for 1 s";
+    assert!(first.stderr.contains(reason), "{}", first.stderr);
+    assert!(first.stderr.contains("in waits_for_a_peer"), "the stacks are in the log: {}", first.stderr);
+    assert!(first.stdout.contains("asked to stop"), "it may save: {}", first.stdout);
+    assert_eq!(stalls(&world, "report"), [1], "reported once, before the end");
+    assert_eq!(stalls(&world, "release"), [1]);
+    let seal = &world.invocations("release")[0]["seal"];
+    assert_eq!(seal["newest"], "epoch-1");
+
+    let second = attempt(&world, &[("AWS_BATCH_JOB_ATTEMPT", "3")], "dumps").await;
+    assert_eq!((second.code, second.stdout.as_str()), (Some(0), "goes on\n"), "{}", second.stderr);
+    assert_eq!(stalls(&world, "end"), [0; 0]);
+    let log = String::from_utf8(world.output("train.log").unwrap()).unwrap();
+    assert!(log.contains("in waits_for_a_peer") && log.contains("goes on"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_stall_fails_the_trial() {
+    let world = trial(ending_last).await;
+    let outcome = attempt(&world, &[], "dumps").await;
+    assert_eq!(outcome.code, Some(124), "{}", outcome.stderr);
+    assert_eq!((stalls(&world, "report"), stalls(&world, "end")), (vec![1], vec![1]));
+    let end = &world.invocations("end")[0];
+    let error = "stalled: no output, metric, checkpoint or GPU activity for 1 s";
+    assert_eq!((&end["exit_code"], &end["error"]), (&json!(124), &json!(error)));
+    assert_eq!(world.invocations("release"), [] as [Value; 0]);
+    assert!(world.output("train.log").is_some(), "what it leaves is collected");
+}
+
+/// A process without a handler would end by the signal at once, before it could say that it was asked to stop. One that
+/// ends by its own handler has not reached its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_process_that_handles_the_dump_signal_gets_it() {
+    for (way, says) in [("has none", "asked to stop"), ("exits", "")] {
+        let world = trial(ending).await;
+        let outcome = attempt(&world, &[], way).await;
+        assert_eq!(outcome.code, Some(75), "{way} {}", outcome.stderr);
+        assert!(outcome.stdout.contains(says), "{way} {}", outcome.stdout);
+        assert_eq!(outcome.stderr.contains("for its stacks"), way == "exits", "{way} {}", outcome.stderr);
+        assert_eq!(world.invocations("end"), [] as [Value; 0], "{way}");
+    }
+    let world = trial(ending).await;
+    let outcome = attempt(&world, &[("SPOTSWEEP_STOP_SIGNAL", "USR1")], "dumps").await;
+    assert!(!outcome.stderr.contains("for its stacks"), "it asks for an end here: {}", outcome.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_training_that_only_saves_is_not_stalled() {
+    let saves = r#"for epoch in 1 2 3 4 5 6 7 8 9; do echo $epoch > FOLDER/epoch; sleep 0.4; done"#;
+    for folder in ["$SPOTSWEEP_CHECKPOINTS", "$SPOTSWEEP_OUTPUT"] {
+        let world = trial(ending).await;
+        let outcome = world.run(&[], &["sh", "-c", &saves.replace("FOLDER", folder)]).await;
+        assert_eq!(outcome.code, Some(0), "{folder} {}", outcome.stderr);
+        assert_eq!(stalls(&world, "report"), [0; 0], "{folder}");
+    }
+    let world = trial(ending).await;
+    let writes = saves.replace("> FOLDER/epoch", r#">> "$SPOTSWEEP_METRICS""#);
+    let outcome = world.run(&[], &["sh", "-c", &writes]).await;
+    assert_eq!((outcome.code, stalls(&world, "report")), (Some(0), vec![]), "{}", outcome.stderr);
+}
+
+/// Scripts for Slurm save and exit on SIGUSR1.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warning_changes_nothing_for_the_training() {
+    let world = World::start(warning, well).await;
+    let script = "trap 'exit 9' USR1; sleep 3 & wait $!; echo acc=1; sleep 0.5";
+    let outcome = world.run(&[], &["sh", "-c", script]).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the training goes on"), "{}", outcome.stderr);
+    let reports: Vec<bool> =
+        world.invocations("report").iter().map(|report| report["stalled_seconds"].is_u64()).collect();
+    assert_eq!(reports.first(), Some(&true), "{reports:?}");
+    assert_eq!(reports.last(), Some(&false), "{reports:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gpu_that_works_or_is_not_known_keeps_an_attempt() {
+    // What nvidia-smi says, the exit code, whether there is a warning.
+    for (says, code, is_warned) in
+        [("GPU-a, 40", 0, false), ("GPU-a, [N/A]", 0, true), ("GPU-b, 0", 0, true), ("GPU-a, 0\nGPU-b, 100", 75, true)]
+    {
+        let world = trial(ending).await;
+        let program = world.path("nvidia-smi");
+        fs::write(&program, format!("#!/bin/sh\nprintf '{says}\\n'\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", world.path("").display(), std::env::var("PATH").unwrap());
+        let grace = ("SPOTSWEEP_GRACE_SECONDS", "1");
+        let extra = [("PATH", path.as_str()), ("NVIDIA_VISIBLE_DEVICES", "GPU-a"), grace];
+        let outcome = world.run(&extra, &["sh", "-c", "sleep 4"]).await;
+        assert_eq!(outcome.code, Some(code), "{says} {}", outcome.stderr);
+        assert_eq!(stalls(&world, "report").len(), usize::from(is_warned), "{says} {}", outcome.stderr);
+    }
+}

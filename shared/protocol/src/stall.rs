@@ -1,0 +1,57 @@
+//! A training that shows no sign of life: what is done about it, and how that is said.
+
+use serde::{Deserialize, Serialize};
+
+/// What a stalled training does not show.
+pub const NO_SIGN: &str = "no output, metric, checkpoint or GPU activity";
+
+/// What is done about a training that shows no sign of life: no output, metric, checkpoint or GPU activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StallRule {
+    /// Seconds without a sign until that is reported; absent where it never is.
+    pub warn_seconds: Option<u32>,
+    /// Seconds without a sign until the attempt is ended; absent where it never is. Not less than `warn_seconds`.
+    pub end_seconds: Option<u32>,
+    /// Whether such an end is the trial's end: earlier attempts have ended in the same way.
+    pub is_last: bool,
+}
+
+impl StallRule {
+    /// Seconds without a sign until a stall is reported, unless the limit of the sweep file is shorter.
+    pub const WARN_SECONDS: u32 = 3600;
+
+    /// Neither a report nor an end.
+    pub const OFF: Self = Self { warn_seconds: None, end_seconds: None, is_last: false };
+}
+
+impl Default for StallRule {
+    /// A report after an hour, and no end.
+    fn default() -> Self {
+        Self { warn_seconds: Some(Self::WARN_SECONDS), ..Self::OFF }
+    }
+}
+
+/// A time in words: `45 s`, `30 min`, `1 h 02 min`.
+pub fn span(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {minutes:02} min"),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_without_a_rule_means_a_report_after_an_hour() {
+        assert_eq!(serde_json::from_str::<StallRule>("{}").unwrap(), StallRule::default());
+        for rule in [StallRule::OFF, StallRule::default(), StallRule { end_seconds: Some(1800), ..StallRule::OFF }] {
+            let written = serde_json::to_string(&rule).unwrap();
+            assert_eq!(serde_json::from_str::<StallRule>(&written).unwrap(), rule, "{written}");
+        }
+    }
+}
