@@ -349,6 +349,9 @@ mod tests {
         });
         assert_eq!(serde_json::to_value(news).ok(), Some(expected));
         assert_eq!(news.text(), "trial 3 failed after 0 attempts: Essential container exited");
+        let cancelled = Trial { reason: Some("spotsweep: cancelled by jo".into()), ..trial(3, JobStatus::Failed) };
+        let [news] = &between(None, &cancelled, at(5))[..] else { unreachable!("one thing has happened") };
+        assert_eq!(news.text(), "trial 3 cancelled after 0 attempts by jo");
     }
 
     #[test]

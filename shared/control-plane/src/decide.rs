@@ -6,6 +6,7 @@
 
 mod batch_job_state;
 mod ebs_state;
+mod plan;
 mod reconcile;
 mod resubmission;
 mod spot_interruption;

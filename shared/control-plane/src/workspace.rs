@@ -40,6 +40,7 @@ mod apply;
 mod facts;
 mod fall_back;
 mod keep;
+mod plan;
 mod refusals;
 mod snapshots;
 
@@ -55,7 +56,8 @@ use spotsweep_protocol::ids::SweepId;
 pub use actions::{Call, EC2_TRIES, NewVolume, detach_pauses, device};
 pub(crate) use advance::Surroundings;
 pub use facts::{Fact, Refusal, RefusalKind, SnapshotState, VolumeState};
-pub use keep::{Keep, Kept, LONGEST_KEPT_DAYS};
+pub use keep::{Kept, LONGEST_KEPT_DAYS};
+pub use plan::{Keep, Origin, WorkspacePlan};
 pub use refusals::{is_denied, is_of_key};
 
 /// The tag of everything that is made for a sweep. The roles in `infra/control-plane.yaml` reach only what carries it.
@@ -80,48 +82,6 @@ impl std::fmt::Display for TrialRef {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}/{}", self.sweep, self.index)
     }
-}
-
-/// What a sweep's workspaces are made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkspacePlan {
-    /// GiB; a volume from a snapshot is at least as large as that.
-    pub size_gib: u32,
-    /// What they start from.
-    pub origin: Origin,
-    /// For how long they are kept after their trials' ends.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub keep: Keep,
-    /// MiB/s at which a volume loads its snapshot, 100 to 300; absent for EC2's own rate, which is free.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub initialization_rate: Option<u32>,
-}
-
-/// What a volume is made from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "origin", rename_all = "kebab-case")]
-pub enum Origin {
-    /// Nothing: the runner makes a file system.
-    Blank,
-    /// A snapshot of the user's, or of a workspace that is moving.
-    Snapshot {
-        /// `snap-…`
-        snapshot: String,
-    },
-    /// A snapshot for each trial of the sweep, by index. Each trial's own volume starts from one [`Origin::Snapshot`].
-    Snapshots {
-        /// `snap-…`
-        snapshots: Vec<String>,
-    },
-    /// A volume that somebody made by hand and that stays theirs.
-    Adopted {
-        /// `vol-…`
-        volume: String,
-        /// Its availability zone.
-        zone: String,
-        /// Its Name tag, which follows it.
-        name: String,
-    },
 }
 
 /// One volume.

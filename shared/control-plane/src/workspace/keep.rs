@@ -2,11 +2,9 @@
 //! on. A snapshot costs less than a volume, and holds for each zone (fact 31).
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use super::snapshots::MAX_FINAL_TRIES;
-use super::{Origin, SnapshotState, Stage, Surroundings, VolumeState, Workspace, WorkspacePlan};
-use crate::stored::is_default;
+use super::{SnapshotState, Stage, Surroundings, VolumeState, Workspace};
 
 /// The longest that anything is kept: as long as the sweep's own record is there at least, without which no function
 /// would delete it.
@@ -15,17 +13,6 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(LONGEST_KEPT_DAYS * 2
 /// [`LONGEST`] in days: the longest time that a sweep file can state, and what a continuation adds.
 pub const LONGEST_KEPT_DAYS: i64 = 45;
 
-/// For how long workspaces are kept after their trials' ends, in seconds; 0 deletes them at once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keep {
-    /// Of trials that failed or were cancelled.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub failed_seconds: u32,
-    /// Of trials that succeeded.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub succeeded_seconds: u32,
-}
-
 /// What is kept of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept<'a> {
@@ -33,19 +20,6 @@ pub struct Kept<'a> {
     pub snapshot: Option<&'a str>,
     /// When it is deleted.
     pub until: Timestamp,
-}
-
-impl WorkspacePlan {
-    /// What the volume of a trial starts from.
-    pub fn origin_of(&self, index: u32) -> Origin {
-        match &self.origin {
-            Origin::Snapshots { snapshots } => {
-                let own = usize::try_from(index).ok().and_then(|index| snapshots.get(index));
-                own.map_or(Origin::Blank, |snapshot| Origin::Snapshot { snapshot: snapshot.clone() })
-            }
-            other @ (Origin::Blank | Origin::Snapshot { .. } | Origin::Adopted { .. }) => other.clone(),
-        }
-    }
 }
 
 impl Workspace {

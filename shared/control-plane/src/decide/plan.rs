@@ -1,0 +1,111 @@
+//! What a sweep file makes of a deployment: the plan, with the deployment's own values where the file has none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Context, stall};
+use crate::settings::WORKSPACE_GIB;
+use crate::sweep::{Plan, Prepared, Ranking};
+use crate::workspace::{Keep, Origin, WorkspacePlan};
+use spotsweep_protocol::claim::{CodeGrant, Patterns};
+use spotsweep_sweep_file::{
+    self as sweep_file, Goal, InitializationRate, Problem, Resources, Start, SweepFile, Workspace,
+};
+
+/// Attempts of a trial, where the file does not say: five rounds of Batch's ten. A trial that is reclaimed so often
+/// in spite of keeping its progress is somewhere it should not be.
+const ATTEMPTS: u8 = 50;
+
+/// For how long the workspace of a trial that failed is kept, where the file does not say: a weekend is in it.
+const KEEP_FAILED_SECONDS: u32 = 3 * 86_400;
+
+/// The plan of a file.
+///
+/// # Errors
+/// What neither the file nor the deployment names.
+pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let settings = &file.settings;
+    let mut target = |what: &str, key: &str, stated: &Option<String>, otherwise: &Option<String>| {
+        stated.clone().or_else(|| otherwise.clone()).unwrap_or_else(|| {
+            let message = format!("no {what}: the file names none, and neither does this deployment");
+            problems.push(file.problem_at(key, message, format!("add `spotsweep: {{{key}: <name>}}` to the file")));
+            String::new()
+        })
+    };
+    let queue = target("job queue", "queue", &settings.queue, &context.settings.queue);
+    let definition =
+        target("job definition", "job_definition", &settings.job_definition, &context.settings.job_definition);
+    let trials = u32::try_from(file.trial_count()).unwrap_or(u32::MAX);
+    let plan = Plan {
+        trials,
+        queue,
+        definition,
+        attempts: settings.attempts.unwrap_or(ATTEMPTS),
+        timeout_seconds: settings.timeout_seconds,
+        stalls: stall::rule(settings.stalled),
+        command: settings.command.clone(),
+        resources: settings.resources.map(requirements).unwrap_or_default(),
+        tags: settings.tags.clone(),
+        workspace: workspace(settings.workspace.as_ref(), context),
+        code: settings.code.clone().map(|code| CodeGrant { git: code.git, reference: code.reference }),
+        patterns: settings
+            .outputs
+            .clone()
+            .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
+            .unwrap_or_default(),
+        metric: file.metric.as_ref().map(ranking),
+        budget: settings.budget,
+        topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
+        warnings: file.warnings.clone().into(),
+        parts: Plan::cut(trials),
+    };
+    if problems.is_empty() { Ok(Prepared { file: Arc::new(file), plan }) } else { Err(problems) }
+}
+
+/// The volumes of a sweep; a volume or snapshot that the file names is looked up with the target.
+fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<WorkspacePlan> {
+    let size = context.settings.workspace_gib;
+    let plan = |size_gib: Option<u32>, origin, rate: Option<InitializationRate>, keep| {
+        let size_gib = size_gib.unwrap_or(if size > 0 { size } else { WORKSPACE_GIB });
+        let initialization_rate = rate.unwrap_or(context.settings.initialization_rate);
+        Some(WorkspacePlan { size_gib, origin, keep, initialization_rate })
+    };
+    match wanted {
+        None if size == 0 => None,
+        None => plan(None, Origin::Blank, None, kept(sweep_file::Keep::default())),
+        Some(Workspace::Off) => None,
+        Some(Workspace::Volume { size_gib, start, initialization_rate, keep }) => {
+            let origin = match start {
+                Start::Blank => Origin::Blank,
+                Start::Snapshot(snapshot) => Origin::Snapshot { snapshot: snapshot.clone() },
+                Start::Snapshots(snapshots) => Origin::Snapshots { snapshots: snapshots.clone() },
+            };
+            plan(*size_gib, origin, *initialization_rate, kept(*keep))
+        }
+        // It stays anyway.
+        Some(Workspace::Adopted { volume, initialization_rate }) => {
+            let (volume, zone, name) = (volume.clone(), String::new(), String::new());
+            plan(None, Origin::Adopted { volume, zone, name }, *initialization_rate, Keep::default())
+        }
+    }
+}
+
+fn kept(wanted: sweep_file::Keep) -> Keep {
+    Keep {
+        failed_seconds: wanted.failed_seconds.unwrap_or(KEEP_FAILED_SECONDS),
+        succeeded_seconds: wanted.succeeded_seconds.unwrap_or(0),
+    }
+}
+
+fn ranking(metric: &sweep_file::MetricGoal) -> Ranking {
+    Ranking { name: metric.name.clone(), maximize: metric.goal == Goal::Maximize, over: metric.over }
+}
+
+/// The file's wishes in Batch's words: `resourceRequirements`, memory in MiB.
+fn requirements(wanted: Resources) -> BTreeMap<String, String> {
+    [("VCPU", wanted.vcpus), ("MEMORY", wanted.memory_mib), ("GPU", wanted.gpus)]
+        .into_iter()
+        .filter_map(|(kind, amount)| Some((kind.to_owned(), amount?.to_string())))
+        .collect()
+}

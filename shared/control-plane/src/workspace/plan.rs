@@ -1,0 +1,71 @@
+//! What workspaces are made of, as the sweep's plan has it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::stored::is_default;
+
+/// For how long workspaces are kept after their trials' ends, in seconds; 0 deletes them at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keep {
+    /// Of trials that failed or were cancelled.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failed_seconds: u32,
+    /// Of trials that succeeded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub succeeded_seconds: u32,
+}
+
+/// What a sweep's workspaces are made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspacePlan {
+    /// GiB; a volume from a snapshot is at least as large as that.
+    pub size_gib: u32,
+    /// What they start from.
+    pub origin: Origin,
+    /// For how long they are kept after their trials' ends.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep: Keep,
+    /// MiB/s at which a volume loads its snapshot, 100 to 300; absent for EC2's own rate, which is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initialization_rate: Option<u32>,
+}
+
+/// What a volume is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "origin", rename_all = "kebab-case")]
+pub enum Origin {
+    /// Nothing: the runner makes a file system.
+    Blank,
+    /// A snapshot of the user's, or of a workspace that is moving.
+    Snapshot {
+        /// `snap-…`
+        snapshot: String,
+    },
+    /// A snapshot for each trial of the sweep, by index. Each trial's own volume starts from one [`Origin::Snapshot`].
+    Snapshots {
+        /// `snap-…`
+        snapshots: Vec<String>,
+    },
+    /// A volume that somebody made by hand and that stays theirs.
+    Adopted {
+        /// `vol-…`
+        volume: String,
+        /// Its availability zone.
+        zone: String,
+        /// Its Name tag, which follows it.
+        name: String,
+    },
+}
+
+impl WorkspacePlan {
+    /// What the volume of a trial starts from.
+    pub fn origin_of(&self, index: u32) -> Origin {
+        match &self.origin {
+            Origin::Snapshots { snapshots } => {
+                let own = usize::try_from(index).ok().and_then(|index| snapshots.get(index));
+                own.map_or(Origin::Blank, |snapshot| Origin::Snapshot { snapshot: snapshot.clone() })
+            }
+            other @ (Origin::Blank | Origin::Snapshot { .. } | Origin::Adopted { .. }) => other.clone(),
+        }
+    }
+}
