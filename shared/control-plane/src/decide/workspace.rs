@@ -70,7 +70,8 @@ pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     let lease_ended = context.lease_ended();
     let keeps_until = trial.keeps_until(wanted.keep, context.now);
     let now = context.now;
-    let around = Surroundings { index: trial.index, plan: wanted, ended, is_over, keeps_until, now, lease_ended };
+    let (index, is_due) = (trial.index, matches!(fact, Fact::Due));
+    let around = Surroundings { index, plan: wanted, ended, is_over, keeps_until, is_due, now, lease_ended };
     let before = trial.workspace.clone();
     if let (None, Fact::Wanted(place)) = (&trial.workspace, fact)
         && !is_over

@@ -232,7 +232,19 @@ impl Workspace {
                     (_, false) => vec![Call::AwaitDetached(volume.clone())],
                 }
             }
-            Stage::Detached | Stage::AwaitingSnapshot | Stage::Kept { .. } | Stage::Disposing | Stage::Gone => vec![],
+            Stage::Kept { .. } => match &self.volume.state {
+                VolumeState::InUse { steady: true, .. } if !is_new => {
+                    vec![Call::DetachVolume { volume: volume.clone(), force: false }]
+                }
+                VolumeState::Asked
+                | VolumeState::Unknown
+                | VolumeState::Creating
+                | VolumeState::Available
+                | VolumeState::InUse { .. }
+                | VolumeState::Error
+                | VolumeState::Absent => vec![],
+            },
+            Stage::Detached | Stage::AwaitingSnapshot | Stage::Disposing | Stage::Gone => vec![],
         }
     }
 

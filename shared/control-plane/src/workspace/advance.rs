@@ -21,6 +21,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) is_over: bool,
     /// Until when its workspace is kept; `None` where it goes with the trial.
     pub(crate) keeps_until: Option<Timestamp>,
+    /// Whether it is looked after by a function that may do all that is left to do.
+    pub(crate) is_due: bool,
     /// Now.
     pub(crate) now: Timestamp,
     /// A lease ago.

@@ -153,6 +153,13 @@ impl Workspace {
         self.missing.remove(id);
         self.unanswered.retain(|given_up, _| Some(*given_up) != operation);
         if self.pending_deletes.contains(id) {
+            let is_own = matches!(self.stage, Stage::Kept { .. }) && self.volume.id.as_deref() == Some(id);
+            if is_own && *state != VolumeState::Absent {
+                // An attachment that began before may show. Not each function that saves a volume may detach it, so
+                // that waits until the trial is due.
+                self.volume.state = state.clone();
+                return vec![];
+            }
             return match state {
                 VolumeState::InUse { steady: true, .. } => {
                     vec![Call::DetachVolume { volume: id.to_owned(), force: false }]

@@ -47,7 +47,7 @@ impl Workspace {
 
     /// Saves the volume in a snapshot, then deletes the volume; and at the time, the snapshot.
     pub(super) fn leave_kept(&mut self, until: Timestamp, around: Surroundings<'_>) -> Option<Stage> {
-        if around.now >= until {
+        if around.is_due && around.now >= until {
             return Some(self.dispose(around.now));
         }
         if self.is_saved() {

@@ -91,7 +91,16 @@ fn an_initialization_rate_costs_what_it_has_loaded() {
     let wanted = plan.workspace.as_ref().unwrap();
     let mut workspace = Workspace::new(wanted, 0, place, at(0));
     let (now, lease_ended) = (at(0), at(0));
-    let around = Surroundings { index: 0, plan: wanted, ended: 0, is_over: false, keeps_until: None, now, lease_ended };
+    let around = Surroundings {
+        index: 0,
+        plan: wanted,
+        ended: 0,
+        is_over: false,
+        keeps_until: None,
+        is_due: false,
+        now,
+        lease_ended,
+    };
     for (operation, bytes) in [(1, 3 << 29), (3, 1 << 29), (3, 1 << 29)] {
         workspace.apply(&Fact::RateTaken { operation, bytes }, around);
     }
