@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::trial::JobStatus;
-use crate::workspace::{Fact, Keep, Origin, Place, Surroundings, Workspace, WorkspacePlan};
+use crate::workspace::{Fact, Keep, Origin, Place, Stage, Surroundings, Workspace, WorkspacePlan};
 use spotsweep_protocol::claim::Seal;
 use spotsweep_protocol::ids::{JobId, SweepId};
 
@@ -79,6 +79,23 @@ fn what_was_sealed_is_kept_in_snapshots_from_the_first_interruption_on() {
     trial.workspace = Some(workspace);
     let cost = costs(&plan(Some(10)), &[trial], &prices(), at(9999))[&0];
     assert_near(cost.storage_usd, 10.0 * 0.08 / 730.0 * 1.5 + 2.0 * 0.05 / 730.0, "an hour and a half, and an hour");
+}
+
+/// Sealed 2 GiB; failed after half an hour, and kept for three days.
+#[test]
+fn what_is_kept_is_counted_for_the_whole_time_once_the_trial_has_ended() {
+    let mut trial = trial(0, JobStatus::Failed, &[("i-1", "b", 0, Some(1800))]);
+    let place = Place { attempt: 1, zone: "b".into(), instance: "i-1".into() };
+    let mut workspace = Workspace::new(plan(Some(10)).workspace.as_ref().unwrap(), 0, place, at(0));
+    workspace.seal = Some(Seal { files: 1, bytes: 2 << 30, newest: None });
+    workspace.stage = Stage::Kept { since: at(1830), until: at(1800 + 72 * 3600) };
+    trial.workspace = Some(workspace);
+    let costs = costs(&plan(Some(10)), &[trial.clone()], &prices(), at(2000));
+    let kept = 2.0 * 0.05 / 730.0 * 72.0;
+    assert_near(costs[&0].kept_usd, kept, "three days");
+    assert_near(costs[&0].storage_usd, 10.0 * 0.08 / 730.0 * 0.5 + kept, "and half an hour before");
+    assert_near(spent(&[trial], &costs).kept_usd, kept, "the sweep's");
+    assert_near(most_kept_usd(10, 72 * 3600), 10.0 * 0.05 / 730.0 * 72.0, "the whole volume");
 }
 
 /// Two copies, of 2 GiB together, at a rate; an answer that comes twice is billed once.
