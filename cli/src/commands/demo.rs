@@ -318,17 +318,24 @@ fn leaderboard(path: &Path) -> Result<Vec<Vec<String>>, Failure> {
     let is_alone = rows.len() == 1;
     let shown = |column: &usize| *column < 2 || is_alone || differs.get(*column).copied().unwrap_or(false);
     let columns: Vec<usize> = (0..header.len()).filter(shown).collect();
-    let cells = |row: &csv::StringRecord| columns.iter().filter_map(|column| row.get(*column)).map(short).collect();
-    Ok(std::iter::once(&header).chain(&rows).map(cells).collect())
+    let cells = |row: &csv::StringRecord, text: &dyn Fn(&str) -> String| {
+        columns.iter().filter_map(|column| row.get(*column)).map(text).collect()
+    };
+    let names = cells(&header, &|name| bare(name, &header).to_owned());
+    Ok(std::iter::once(names).chain(rows.iter().map(|row| cells(row, &short))).collect())
 }
 
-/// Numbers with as many digits as an eye compares, and parameters by their bare names: the file
-/// has them in full.
+/// A parameter's own name, unless a metric has the same.
+fn bare<'a>(name: &'a str, header: &csv::StringRecord) -> &'a str {
+    name.strip_prefix("parameters.").filter(|bare| header.iter().all(|other| other != *bare)).unwrap_or(name)
+}
+
+/// A number with as many digits as an eye compares: the file has them all.
 fn short(cell: &str) -> String {
     let has_many_digits = cell.len() > 8 && cell.contains('.');
     match cell.parse::<f64>() {
         Ok(number) if has_many_digits && number.is_finite() => format!("{number:.5}"),
-        Ok(_) | Err(_) => cell.strip_prefix("parameters.").unwrap_or(cell).to_owned(),
+        Ok(_) | Err(_) => cell.to_owned(),
     }
 }
 
@@ -359,5 +366,8 @@ mod tests {
         assert_eq!(shown[2], ["2", "7", "0.12346", "2"]);
         std::fs::write(&path, text.lines().take(2).collect::<Vec<_>>().join("\n")).unwrap();
         assert_eq!(leaderboard(&path).unwrap()[0], ["rank", "index", "status", "acc", "lr", "seed"]);
+        std::fs::write(&path, "rank,index,lr,parameters.lr\n1,0,0.1,0.1\n2,1,0.2,parameters.x\n").unwrap();
+        let shown = leaderboard(&path).unwrap();
+        assert_eq!((&shown[0][3], &shown[2][3]), (&"parameters.lr".to_owned(), &"parameters.x".to_owned()));
     }
 }
