@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::{OPERATION_TAG, SWEEP_TAG, TRIAL_TAG, Workspace};
+use spotsweep_control_plane::workspace::{OPERATION_TAG, SWEEP_TAG, Stage, TRIAL_TAG, Workspace};
 use spotsweep_world::ebs::Leftovers;
 
 use super::training::load::newest_whole;
@@ -32,10 +32,17 @@ impl Simulation {
     pub(super) fn left_over(&self) -> Leftovers {
         let mut left = self.harness.cloud.world().leftovers();
         left.volumes.retain(|volume| volume.tags.get("Name").map(String::as_str) != Some(BY_HAND));
+        let (sweeps, _) = self.harness.store.state();
         self.harness.store.each_trial(|trial| {
-            let Some(workspace) = trial.workspace.as_ref().filter(|workspace| workspace.kept().is_some()) else {
+            let plan = sweeps.iter().find(|sweep| sweep.id == trial.sweep).and_then(|sweep| sweep.plan.as_ref());
+            let keep =
+                plan.and_then(|plan| plan.workspace.as_ref()).map(|workspace| workspace.keep).unwrap_or_default();
+            let Some(workspace) = &trial.workspace else { return };
+            // Its time may have passed in the moment in which the sweep settled.
+            let has_kept = workspace.stage == Stage::Disposing && trial.keeps_until(keep, self.harness.now).is_some();
+            if workspace.kept().is_none() && !has_kept {
                 return;
-            };
+            }
             let is_held =
                 |id: &String| workspace.resources().any(|held| held == id) || workspace.pending_deletes.contains(id);
             // Its id is not known before CreateSnapshot has answered, or its tag is looked up.
