@@ -1,7 +1,7 @@
 //! EC2 for workspaces: one call, answered with what has become known. Chooses nothing.
 
 mod create;
-mod failure;
+pub(super) mod failure;
 mod snapshot;
 mod volume;
 
@@ -17,8 +17,6 @@ use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{Call, EC2_TRIES, OPERATION_TAG, SWEEP_TAG, TRIAL_TAG, TrialRef};
-
-pub(super) use failure::Failure;
 
 /// The filter for [`OPERATION_TAG`].
 const OPERATION_FILTER: &str = "tag:spotsweep:operation";

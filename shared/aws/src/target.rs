@@ -9,7 +9,8 @@ use aws_sdk_batch::types::{JobDefinition, JqState};
 use aws_sdk_ec2::types::{Filter, Snapshot, SnapshotState, Volume, VolumeState};
 use futures_util::FutureExt;
 
-use super::ebs::{self, Failure};
+use super::ebs;
+use super::ebs::failure::Failure;
 use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
