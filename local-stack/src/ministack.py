@@ -1,4 +1,4 @@
-"""Runs ministack, tied to the command that started it, with six things mended.
+"""Runs ministack, tied to the command that started it, with six things fixed.
 
 Its EventBridge calls a function once and ignores failures; AWS hands the event to Lambda's
 asynchronous queue, with its retries and its on-failure destination.

@@ -57,7 +57,7 @@ pub(crate) enum Step {
 /// The looks at one training so far.
 #[derive(Debug)]
 pub(crate) struct Stall {
-    warn: Option<Duration>,
+    warn: Duration,
     end: Option<Duration>,
     signs: Signs,
     looked_at: Duration,
@@ -75,12 +75,12 @@ impl Stall {
         let end = limit(rule.end_seconds);
         let warn = limit(rule.warn_seconds).or(end)?;
         let (silent, certain) = (Duration::ZERO, Duration::ZERO);
-        Some(Self { warn: Some(warn), end, signs, looked_at: now, silent, certain, warned: false })
+        Some(Self { warn, end, signs, looked_at: now, silent, certain, warned: false })
     }
 
     /// The time until the next look.
     pub(crate) fn tick(&self) -> Duration {
-        let first = self.warn.into_iter().chain(self.end).min().unwrap_or(TICKS.1);
+        let first = self.end.map_or(self.warn, |end| end.min(self.warn));
         (first / LOOKS).clamp(TICKS.0, TICKS.1)
     }
 
@@ -110,12 +110,12 @@ impl Stall {
         if signs.files.is_some() && gpu != Gpu::Unknown {
             self.certain += time;
         }
-        let reaches = |limit: Option<Duration>, time: Duration| limit.is_some_and(|limit| time >= limit);
-        if !self.warned && reaches(self.warn, self.silent) {
+        if !self.warned && self.silent >= self.warn {
             self.warned = true;
             return Step::Warn;
         }
-        if self.warned && reaches(self.end, self.certain) { Step::End } else { Step::Nothing }
+        let is_over = self.warned && self.end.is_some_and(|end| self.certain >= end);
+        if is_over { Step::End } else { Step::Nothing }
     }
 }
 

@@ -11,7 +11,7 @@ use aws_sdk_s3::types::EncodingType;
 use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_control_plane::sweep::upload::Upload;
-use spotsweep_control_plane::trial::Standing;
+use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_sweep_file::MAX_FILE_BYTES;
 
 use crate::download::decoded;
@@ -76,8 +76,9 @@ pub(super) async fn run(args: Retry) -> Result<ExitCode, Failure> {
 
 async fn retry(args: Retry) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table.clone(), &args.sweep).await?;
-    let indices = wanted(&found, &args).await?;
-    let text = text(&found, &indices, &args).await?;
+    let trials = found.trials().await?;
+    let indices = wanted(&found, &trials, &args)?;
+    let text = text(&found, &trials, &indices, &args).await?;
     if args.dry_run {
         out::results(|to| to.write_all(text.as_bytes()))?;
         return Ok(ExitCode::SUCCESS);
@@ -106,23 +107,18 @@ async fn retry(args: Retry) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn wanted(found: &Found, args: &Retry) -> Result<BTreeSet<u32>, Failure> {
+fn wanted(found: &Found, trials: &[Trial], args: &Retry) -> Result<BTreeSet<u32>, Failure> {
     let mut wanted = found.indices(&args.indices)?;
     let is_by_default = args.indices.is_empty() && !args.cancelled;
     let standings = [(args.failed || is_by_default, Standing::Failed), (args.cancelled, Standing::Cancelled)];
     let standings: Vec<Standing> = standings.into_iter().filter_map(|(is_on, it)| is_on.then_some(it)).collect();
-    let mut cancelled = 0;
-    if !standings.is_empty() {
-        let trials = found.trials().await?;
-        cancelled = trials.iter().filter(|trial| trial.standing() == Standing::Cancelled).count();
-        wanted.extend(trials.iter().filter(|trial| standings.contains(&trial.standing())).map(|trial| trial.index));
-    }
+    wanted.extend(trials.iter().filter(|trial| standings.contains(&trial.standing())).map(|trial| trial.index));
     if !wanted.is_empty() {
         return Ok(wanted);
     }
     let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
     let names: Vec<&str> = standings.into_iter().map(Standing::name).collect();
-    let those = match cancelled {
+    let those = match trials.iter().filter(|trial| trial.standing() == Standing::Cancelled).count() {
         0 => String::new(),
         count => format!("; {count} were cancelled: --cancelled retries those"),
     };
@@ -131,7 +127,7 @@ async fn wanted(found: &Found, args: &Retry) -> Result<BTreeSet<u32>, Failure> {
 }
 
 /// The new sweep file.
-async fn text(found: &Found, indices: &BTreeSet<u32>, args: &Retry) -> Result<String, Failure> {
+async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &Retry) -> Result<String, Failure> {
     let Upload { key, version_id, fingerprint, .. } = &found.sweep.upload;
     let original = found.read_version(key, version_id.clone()).await?.ok_or_else(|| {
         let version = version_id.as_ref().map(|version| format!(" in version {version}")).unwrap_or_default();
@@ -150,8 +146,7 @@ async fn text(found: &Found, indices: &BTreeSet<u32>, args: &Retry) -> Result<St
     let id = &found.sweep.id;
     let mut comment = format!("Trials of {id} once more: spotsweep retry {id}");
     if args.goes_on {
-        let (plan, trials) = (found.plan()?, found.trials().await?);
-        file.settings = continued::start(&file.settings, plan, &trials, indices, Timestamp::now())?;
+        file.settings = continued::start(&file.settings, found.plan()?, trials, indices, Timestamp::now())?;
         comment.push_str(" --continue");
     }
     let text = file::text(&file, &lines, &comment);

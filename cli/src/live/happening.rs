@@ -8,7 +8,6 @@ use serde::Serialize;
 use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Stall, Trial};
 use spotsweep_control_plane::workspace::{Stage, Workspace};
-use spotsweep_protocol::stall::NO_SIGN;
 
 /// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -100,7 +99,7 @@ impl What {
             }
             Self::FellBack { note } => format!("falls back: {note}"),
             Self::Stalled { attempt, since } => {
-                format!("is stalled: attempt {attempt}: {NO_SIGN} since {}", since.strftime("%F %H:%M UTC"))
+                format!("is stalled: {}", Stall { attempt: *attempt, since: *since })
             }
             Self::GoesOn { attempt } => format!("goes on: attempt {attempt} is not stalled any more"),
             Self::Refused { reason } => format!("can't have its workspace: {reason}"),

@@ -23,7 +23,7 @@ impl Simulation {
 
     /// Lambda's retries of an asynchronous invocation that failed. After the last one the event lies in the dead-letter
     /// queue. A dropped file is nowhere else then: an alarm goes off, and a person redrives it once all is well. What
-    /// is on record already needs nobody.
+    /// is on record already needs no person.
     fn retry(&mut self, event: Value, tries: usize) {
         if let Some(wait) = RETRIES.get(tries) {
             self.at(*wait, Happening::Deliver { event, tries: tries + 1 });
@@ -33,7 +33,7 @@ impl Simulation {
         }
     }
 
-    /// One invocation, perhaps with another one beside it; the event again, and the reply where it answered.
+    /// One invocation, perhaps with another one at the same time; the event again, and the reply where it answered.
     pub(super) fn invoke(&mut self, event: Value) -> (Value, Option<Option<Reply>>) {
         let mut together = vec![(event, self.mishap())];
         let mut tries = 0;

@@ -275,7 +275,7 @@ mod tests {
             (Some(INTERRUPTED_EXIT_CODE), usual, "", "interrupted 1 times"),
             (None, "Host EC2 (instance i-1) terminated.", "", "interrupted 1 times"),
             (Some(3), usual, "ValueError: lr must be positive\n\n", "exit code 3: ValueError: lr must be positive"),
-            (None, "spotsweep: cancelled by somebody", "", "cancelled by somebody"),
+            (None, "spotsweep: cancelled by jo", "", "cancelled by jo"),
             (None, "spotsweep: budget reached: 5 USD", "", "budget was reached"),
         ];
         for (code, reason, log, wanted) in ends {

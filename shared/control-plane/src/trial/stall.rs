@@ -1,5 +1,7 @@
 //! A training that shows no sign of life, as its runner reports it.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,12 @@ pub struct Stall {
     pub attempt: u32,
     /// The training's last sign of life.
     pub since: Timestamp,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "attempt {}: {NO_SIGN} since {}", self.attempt, self.since.strftime("%F %H:%M UTC"))
+    }
 }
 
 impl Attempt {
@@ -40,7 +48,6 @@ impl Trial {
 
     /// What people read of a stall that lasts.
     pub(super) fn stall_note(&self) -> Option<String> {
-        let Stall { attempt, since } = self.stalled()?;
-        Some(format!("attempt {attempt}: {NO_SIGN} since {}", since.strftime("%F %H:%M UTC")))
+        self.stalled().as_ref().map(ToString::to_string)
     }
 }

@@ -93,16 +93,12 @@ impl Workspace {
     }
 
     fn give_volume_up(&mut self, now: Timestamp) {
-        match &self.volume.id {
-            Some(id) if self.volume.state != VolumeState::Absent => {
-                self.pending_deletes.insert(id.clone());
-            }
-            Some(_) => {}
-            None if self.volume.state != VolumeState::Absent => {
-                self.discard(self.volume.clone(), now);
-                self.volume.state = VolumeState::Absent;
-            }
-            None => {}
+        if self.volume.state == VolumeState::Absent {
+            return;
+        }
+        self.discard(self.volume.clone(), now);
+        if self.volume.id.is_none() {
+            self.volume.state = VolumeState::Absent;
         }
     }
 }

@@ -46,7 +46,7 @@ pub enum Origin {
         /// `snap-…`
         snapshots: Vec<String>,
     },
-    /// A volume that somebody made by hand and that stays theirs.
+    /// A volume that a person made by hand and that stays theirs.
     Adopted {
         /// `vol-…`
         volume: String,
