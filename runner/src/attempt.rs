@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{Outputs, Rollback};
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_seal::disk::MountedDisk;
 use spotsweep_seal::{AtEnd, Sealer};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -68,12 +67,13 @@ impl Trained {
     /// checkpoint.
     fn roll_back(&mut self) -> std::io::Result<Option<Rollback>> {
         let Some((sealer, _)) = &mut self.sealer else { return Ok(None) };
-        if sealer.has_new_checkpoint(&MountedDisk)?
-            || progress::has_new_step(&self.place.metrics_record(), self.started)?
-        {
+        let disk = self.place.disk();
+        let record = self.place.own.metrics()?;
+        let has_new_step = record.map_or(Ok(false), |record| progress::has_new_step(record, self.started))?;
+        if has_new_step || sealer.has_new_checkpoint(&disk)? {
             return Ok(None);
         }
-        sealer.roll_back(&MountedDisk, self.ended.code)
+        sealer.roll_back(&disk, self.ended.code)
     }
 }
 
@@ -151,14 +151,14 @@ impl Attempt<'_> {
         let Self { config, claims, signals, notices, workspace } = self;
         let Ready { command, variables, hidden, place, uploader, metric, stalls, mut sealer } = ready;
         if let Some(sealer) = &mut sealer {
-            sealer.begin(&MountedDisk).map_err(|source| Failure::System("write to the workspace", source))?;
+            sealer.begin(&place.disk()).map_err(|source| Failure::System("write to the workspace", source))?;
         }
         let (started, started_at) = (Instant::now(), SystemTime::now());
         let (user, folder) = (config.user.as_ref(), place.code.as_deref());
         let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
         let (recording, figures) = Recording::start(stdout, stderr, &place, metric)?;
         let uploading = uploader.run(config.upload_every);
-        let sealing = sealer.map(|sealer| Sealing::start(sealer, config.seal_every));
+        let sealing = sealer.map(|sealer| Sealing::start(sealer, place.disk(), config.seal_every));
 
         let (fence, fenced) = oneshot::channel();
         let (stalled, last_sign) = watch::channel(None);
@@ -169,7 +169,7 @@ impl Attempt<'_> {
             reports::report(claims, news, config.report_every, fence).await;
             std::future::pending().await
         };
-        let checkpoints = workspace.is_some().then(|| place.checkpoints.clone());
+        let checkpoints = workspace.is_some().then(|| (place.disk(), place.checkpoints.clone()));
         let notices = workspace.is_some().then_some(notices);
         let stop = async {
             tokio::select! {
@@ -179,7 +179,7 @@ impl Attempt<'_> {
             }
         };
         let ended = tokio::select! {
-            ended = child.supervise(stop, checkpoints.as_deref()) => ended?,
+            ended = child.supervise(stop, checkpoints.as_ref()) => ended?,
             never = reporting => never,
         };
         let at_end = AtEnd::new(ended.open.clone(), now_ns(), ended.was_killed());
@@ -261,7 +261,7 @@ impl Attempt<'_> {
     async fn leave(&self, trained: Trained, workspace: Workspace, rollback: Option<Rollback>, deadline: Instant) {
         // What it has put into its storage folder is on the workspace: the last attempt uploads it.
         abort(trained.uploading.0).await;
-        if let Some(Err(error)) = trained.place.kept_log().map(|path| std::fs::write(path, &trained.recorded.log)) {
+        if let Err(error) = trained.place.own.keep_log(&trained.recorded.log) {
             say(&format!("the log is not kept for the next attempt: {error}"));
         }
         let stalled_seconds = trained.ended.stalled_seconds();
@@ -277,7 +277,7 @@ impl Attempt<'_> {
         let _ = stop_uploading.send(());
         let collecting = async {
             let uploader = uploading.await.map_err(UploadError::Broken)?;
-            uploader.finish(recorded.log, place.metrics_record()).await
+            uploader.finish(recorded.log, &place.own).await
         };
         match timeout_at(deadline, collecting).await {
             Ok(Ok(_collected)) => {}
@@ -296,7 +296,7 @@ impl Attempt<'_> {
         let stalled = ended.stalled_seconds().map(|seconds| StopReason::Stalled { seconds }.to_string());
         let error = stalled.or_else(|| (ended.code != 0).then(|| error_in(&recorded.log)).flatten());
         let collected = match uploading.await {
-            Ok(uploader) => uploader.finish(recorded.log, place.metrics_record()).await,
+            Ok(uploader) => uploader.finish(recorded.log, &place.own).await,
             Err(broken) => Err(UploadError::Broken(broken)),
         };
         if let Some(workspace) = workspace {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
+use spotsweep_seal::disk::MountedDisk;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::{sleep, timeout};
@@ -88,7 +89,7 @@ impl Child {
     pub(crate) async fn supervise(
         mut self,
         stop: impl Future<Output = Stop>,
-        checkpoints: Option<&Path>,
+        checkpoints: Option<&(MountedDisk, PathBuf)>,
     ) -> Result<Ended, Failure> {
         let (code, stop, open) = tokio::select! {
             code = self.wait() => (code?, None, BTreeSet::new()),
@@ -105,7 +106,7 @@ impl Child {
     async fn stop(
         &mut self,
         stop: Stop,
-        checkpoints: Option<&Path>,
+        checkpoints: Option<&(MountedDisk, PathBuf)>,
     ) -> Result<(i32, Option<Stop>, BTreeSet<PathBuf>), Failure> {
         let root = self.pid.as_raw_nonzero().get();
         let dumps = stop.wants_stacks() && stack_dump::take(root);

@@ -1,15 +1,15 @@
 //! Training code from git, at one commit for all attempts of the trial.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::chown;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spotsweep_beneath::Folder;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::CodeGrant;
+use spotsweep_seal::OWN;
 use tokio::process::Command;
 use tokio::time::sleep;
 
@@ -21,6 +21,7 @@ use crate::user::User;
 const FOLDER: &str = "code";
 /// Which commit the trial's first attempt found.
 const PIN: &str = "code.json";
+const MOST_PIN_BYTES: u64 = 64 * 1024;
 /// How a shell, and the launch step, tell of a missing program.
 const NO_PROGRAM: i32 = 127;
 /// Before each further try: networks have their moments.
@@ -64,17 +65,18 @@ struct Checkout<'a> {
     user: Option<&'a User>,
 }
 
-/// Puts the code into `own` and returns its folder. A reference that moves is resolved once:
+/// Puts the code into the runner's own folder below `workspace`, and returns its folder. A reference that moves is resolved once:
 /// attempts after the first run the commit that the first one ran.
-pub(crate) async fn fetch(grant: &CodeGrant, own: &Path, user: Option<&User>) -> Result<PathBuf, CodeError> {
+pub(crate) async fn fetch(grant: &CodeGrant, workspace: &Path, user: Option<&User>) -> Result<PathBuf, CodeError> {
     let names = [Some(&grant.git), grant.reference.as_ref()];
     if let Some(name) = names.into_iter().flatten().find(|name| name.starts_with('-')) {
         return Err(CodeError::Dash(name.clone()));
     }
-    let checkout = Checkout { grant, folder: own.join(FOLDER), user };
-    checkout.make_folder().map_err(|source| CodeError::Folder(checkout.folder.clone(), source))?;
-    let pin = own.join(PIN);
-    let pinned = fs::read(&pin).ok().and_then(|text| serde_json::from_slice::<Pin>(&text).ok());
+    let checkout = Checkout { grant, folder: workspace.join(OWN).join(FOLDER), user };
+    let failed = |source| CodeError::Folder(checkout.folder.clone(), source);
+    let own = Folder::trusted(workspace).and_then(|workspace| workspace.make_folder(OWN.as_ref())).map_err(failed)?;
+    make_folder(&own, user).map_err(failed)?;
+    let pinned = read_pin(&own);
     let pinned = pinned.filter(|pinned| pinned.git == grant.git && pinned.reference == grant.reference);
     let commit = match pinned {
         Some(pinned) => {
@@ -84,8 +86,8 @@ pub(crate) async fn fetch(grant: &CodeGrant, own: &Path, user: Option<&User>) ->
         None => {
             let commit = checkout.resolve().await?;
             let text = Pin { git: grant.git.clone(), reference: grant.reference.clone(), commit: commit.clone() };
-            let written = serde_json::to_vec(&text).map_err(io::Error::from).and_then(|text| fs::write(&pin, text));
-            written.map_err(|source| CodeError::Folder(pin, source))?;
+            let text = serde_json::to_vec(&text).map_err(io::Error::from);
+            text.and_then(|text| own.write(PIN.as_ref(), &text)).map_err(failed)?;
             commit
         }
     };
@@ -94,15 +96,18 @@ pub(crate) async fn fetch(grant: &CodeGrant, own: &Path, user: Option<&User>) ->
     Ok(checkout.folder)
 }
 
-impl Checkout<'_> {
-    fn make_folder(&self) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        match self.user {
-            Some(user) => chown(&self.folder, Some(user.uid.as_raw()), Some(user.gid.as_raw())),
-            None => Ok(()),
-        }
-    }
+fn make_folder(own: &Folder, user: Option<&User>) -> io::Result<()> {
+    let folder = own.make_folder(FOLDER.as_ref())?;
+    user.map_or(Ok(()), |user| folder.give_to(user.owner()))
+}
 
+fn read_pin(own: &Folder) -> Option<Pin> {
+    let mut text = Vec::new();
+    own.open(PIN.as_ref()).ok()?.take(MOST_PIN_BYTES).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+impl Checkout<'_> {
     /// The commit that the reference names now.
     async fn resolve(&self) -> Result<String, CodeError> {
         self.git("init", &["init", "--quiet"]).await?;

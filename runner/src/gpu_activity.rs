@@ -11,7 +11,9 @@ use tokio::time::timeout;
 
 use crate::config::Config;
 use crate::gpus;
+use crate::launch;
 use crate::stall::Gpu;
+use crate::user::User;
 
 const PROGRAM: &str = "nvidia-smi";
 /// The share of the last sample period, a second at most, in which a kernel ran (`nvidia-smi --help-query-gpu`).
@@ -31,6 +33,8 @@ pub(crate) struct Activity {
     /// UUIDs of the container's GPUs; empty where all that there are may be used.
     assigned: Vec<String>,
     has_gpu: bool,
+    /// Who the training runs as.
+    user: Option<User>,
     /// Whether the container was given GPUs, so that a training may use one although there is no program to ask.
     is_given: bool,
     /// A process that has not answered, and may not be possible to kill.
@@ -46,7 +50,7 @@ impl Activity {
             given.iter().flat_map(|all| all.split(',')).map(|uuid| uuid.trim().to_owned()).collect();
         let is_given = gpus::is_given(&inherited);
         let has_device = config.root.join(CONTROL).exists() || Path::new("/").join(CONTROL).exists();
-        Self { has_gpu: has_device || !assigned.is_empty(), is_given, assigned, stuck: None }
+        Self { has_gpu: has_device || !assigned.is_empty(), user: config.user.clone(), is_given, assigned, stuck: None }
     }
 
     /// What the GPUs do now. A GPU of which nothing can be learned is unknown, and not idle.
@@ -72,8 +76,13 @@ impl Activity {
 
     /// Its output; `None` where there is none in time.
     async fn ask(&mut self) -> std::io::Result<Option<String>> {
-        let mut command = Command::new(PROGRAM);
-        command.args(ARGUMENTS).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        if !is_installed() {
+            return Err(ErrorKind::NotFound.into());
+        }
+        // A training may write to a folder in which programs are looked for: this one has no more rights than itself.
+        let words: Vec<String> = [PROGRAM].into_iter().chain(ARGUMENTS).map(str::to_owned).collect();
+        let mut command = Command::from(launch::command(self.user.as_ref(), &[], &words)?);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn()?;
         let Some(output) = child.stdout.take() else { return Ok(None) };
         let mut text = String::new();
@@ -91,6 +100,11 @@ impl Activity {
             }
         }
     }
+}
+
+fn is_installed() -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(PROGRAM).exists())
 }
 
 /// Of lines such as `GPU-5a2c…, 37`. Some GPUs have no figure, such as those that are shared by MIG: `[N/A]`.

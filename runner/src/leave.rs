@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
-use spotsweep_seal::disk::MountedDisk;
 use spotsweep_seal::{AtEnd, Sealer};
 use tokio::time::{Instant, timeout_at};
 
@@ -45,7 +44,8 @@ async fn close_orderly(
         return Ok(sealed?.and_then(|sealer| sealer.summary()));
     }
     say("somebody outside this attempt uses the workspace: it is taken out of sight, and the seal is not final");
-    let reopened = sealed.and_then(|sealer| sealer.map_or(Ok(()), |mut sealer| sealer.reopen(&MountedDisk)));
+    let disk = workspace.disk();
+    let reopened = sealed.and_then(|sealer| sealer.map_or(Ok(()), |mut sealer| sealer.reopen(&disk)));
     workspace.detach()?;
     reopened.map(|()| None)
 }
@@ -58,8 +58,9 @@ async fn seal(workspace: &Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: 
     // Half of what is left is for reading; the rest is for unmounting, and for what goes slowly.
     let now = Instant::now();
     let reading_ends = now + deadline.saturating_duration_since(now) / 2;
+    let disk = workspace.disk();
     let sealing = tokio::task::spawn_blocking(move || {
-        sealer.finish(&MountedDisk, &at_end, &|| Instant::now() < reading_ends)?;
+        sealer.finish(&disk, &at_end, &|| Instant::now() < reading_ends)?;
         Ok::<_, io::Error>(sealer)
     });
     sealing.await?.map(Some)

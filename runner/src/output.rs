@@ -8,6 +8,8 @@ use tokio::sync::mpsc;
 
 /// What is kept of the output for `train.log`.
 const TAIL_BYTES: usize = 1024 * 1024;
+/// The longest log that the runner writes.
+pub(crate) const MOST_LOG_BYTES: u64 = TAIL_BYTES as u64;
 /// A longer line is passed on in pieces and not searched for metrics.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 16 * 1024;

@@ -7,7 +7,6 @@ use std::time::Instant;
 use spotsweep_protocol::claim::{Found, Grant, TrialLine};
 use spotsweep_protocol::command_line::expand;
 use spotsweep_protocol::stall::StallRule;
-use spotsweep_seal::disk::MountedDisk;
 use spotsweep_seal::{OWN, Sealer};
 use tokio::time;
 
@@ -24,7 +23,7 @@ use crate::surroundings;
 use crate::upload::{Filter, Uploader};
 use crate::wandb;
 use crate::workplace::Workplace;
-use crate::workspace::{POINT, Workspace};
+use crate::workspace::{POINT, Workspace, point, take_charge};
 
 /// All that it takes to start the command.
 pub(crate) struct Ready {
@@ -61,14 +60,15 @@ pub(crate) async fn prepare(
     let sealer = mount(config, &grant, claims, deadline, workspace).await?;
 
     let user = config.user.as_ref();
-    let own = config.root.join(POINT).join(OWN);
-    let kept = workspace.as_ref().map(|workspace| workspace.point().join(OWN));
-    let mut place = Workplace::make(&config.root, &trial, kept.as_deref(), user)?;
+    let mounted = workspace.as_ref().map(|workspace| workspace.point().to_owned());
+    let is_mounted = mounted.is_some();
+    let folder = mounted.map_or_else(|| point(config), Ok)?;
+    let mut place = Workplace::make((&config.root, folder.clone()), &trial, is_mounted, user)?;
     if let Some(code) = &grant.code {
-        place.code = Some(code::fetch(code, &own, user).await?);
+        place.code = Some(code::fetch(code, &folder, user).await?);
     }
     let (command, variables) = words(command, &place, &trial, config, clients.region())?;
-    let uploader = Uploader::new(s3, grant.outputs, place.output.clone(), filter);
+    let uploader = Uploader::new(s3, grant.outputs, place.storage.clone(), filter);
     let hidden = gpus::of_others(config, &|name| std::env::var(name).ok());
     Ok(Ready { command, variables, hidden, place, uploader, metric: grant.metric, stalls: grant.stalls, sealer })
 }
@@ -97,8 +97,10 @@ async fn mount(
     };
     let started = Instant::now();
     let workspace = slot.insert(Workspace::mount(config, granted, deadline).await?);
+    take_charge(workspace.point())?;
     let (point, attempt, is_disk) = (workspace.point().to_owned(), config.attempt, workspace.is_disk());
-    let checking = tokio::task::spawn_blocking(move || Sealer::resume(&MountedDisk, &point, attempt, is_disk, say));
+    let disk = workspace.disk();
+    let checking = tokio::task::spawn_blocking(move || Sealer::resume(&disk, &point, attempt, is_disk, say));
     let failed = |source| Failure::System("check the workspace's checkpoints", source);
     let (sealer, found) = checking.await.map_err(|broken| failed(broken.into()))?.map_err(failed)?;
     let found = Found { formatted: workspace.formatted, ..found };
@@ -133,7 +135,7 @@ fn words(
     let mut variables = place.variables(&trial.parameters, &inherited);
     variables.extend(surroundings::region(region, &inherited));
     if let Some(user) = &config.user {
-        let home = place.home(user)?;
+        let home = place.home()?;
         let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         variables.extend(surroundings::identity(user, &passwd, &home, &inherited));
     }

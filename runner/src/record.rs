@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,19 +19,19 @@ use tokio::time::timeout;
 use crate::exit::Failure;
 use crate::log::say;
 use crate::metrics::{Figures, Line, parse};
+use crate::metrics_file::MetricsFile;
 use crate::output::{Pump, Splitter, Tail};
+use crate::own_files::MAX_RECORD_BYTES;
 use crate::workplace::Workplace;
 
 /// Lines on their way from the readers to the recorder.
 const LINES_IN_FLIGHT: usize = 1024;
 /// How often the metrics file is looked at.
 const METRICS_FILE_POLL: Duration = Duration::from_millis(500);
-/// Bytes of the metrics file read at a time.
-const METRICS_FILE_CHUNK: u64 = 256 * 1024;
+/// Pieces of the metrics file read at one look: a training that writes faster does not keep the runner busy.
+const PIECES_AT_ONCE: u32 = 32;
 /// A process that left the command's group may hold its output open; nobody waits for it longer.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
-/// The record of metric lines stops growing here; the figures go on.
-const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The running readers.
 pub(crate) struct Recording {
@@ -61,13 +61,13 @@ impl Recording {
         place: &Workplace,
         metric: Option<String>,
     ) -> Result<(Self, watch::Receiver<Figures>), Failure> {
-        let before = place.kept_log().and_then(|path| std::fs::read(path).ok());
+        let before = place.own.log();
         let tail = Arc::new(Mutex::new(before.map(Tail::after).unwrap_or_default()));
         let (lines, received) = mpsc::channel(LINES_IN_FLIGHT);
         let (stop_file, stopped) = oneshot::channel();
         let (publisher, figures) = watch::channel(Figures::new(metric.clone()));
-        let path = place.metrics_record();
-        let (record, record_bytes) = go_on(&path).map_err(|source| Failure::Prepare { path, source })?;
+        let (record, record_bytes) =
+            place.own.go_on().map_err(|source| Failure::Prepare { path: PathBuf::from("metrics.jsonl"), source })?;
         let heard = Arc::new(AtomicU64::new(0));
         let pump = |onward, lines| Pump { onward, tail: Arc::clone(&tail), lines, heard: Arc::clone(&heard) };
         let out = pump(own_stream(std::io::stdout())?, Some(lines.clone()));
@@ -94,7 +94,11 @@ impl Recording {
         }
         // Each fails only where the other side has already ended.
         let _ = self.stop_file.send(());
-        let _ = timeout(DRAIN_LIMIT, self.file).await;
+        let mut file = self.file;
+        if timeout(DRAIN_LIMIT, &mut file).await.is_err() {
+            say("the file of metrics is too long: its end is not read");
+            file.abort();
+        }
         let _ = timeout(DRAIN_LIMIT, self.recorder).await;
         let log = self.tail.lock().unwrap_or_else(PoisonError::into_inner).bytes().to_vec();
         let figures = self.figures.borrow().clone();
@@ -107,16 +111,6 @@ fn own_stream(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {
     let descriptor = stream.as_fd().try_clone_to_owned();
     let file = descriptor.map(File::from).map_err(|source| Failure::System("use its output", source))?;
     Ok(tokio::fs::File::from_std(file))
-}
-
-/// Opens the record where the attempt before has left it, less a line that it could not end; with
-/// its size.
-fn go_on(path: &Path) -> std::io::Result<(File, u64)> {
-    let record = File::options().create(true).append(true).open(path)?;
-    let written = std::fs::read(path)?;
-    let whole = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end as u64 + 1);
-    record.set_len(whole)?;
-    Ok((record, whole))
 }
 
 /// Turns lines into figures and writes down every one that has metrics.
@@ -185,13 +179,24 @@ impl Recorder {
 }
 
 /// Hands over the lines that the command appends to its metrics file, until `stop`.
-async fn follow(path: PathBuf, lines: mpsc::Sender<String>, heard: Arc<AtomicU64>, mut stop: oneshot::Receiver<()>) {
+async fn follow(
+    mut metrics: MetricsFile,
+    lines: mpsc::Sender<String>,
+    heard: Arc<AtomicU64>,
+    mut stop: oneshot::Receiver<()>,
+) {
     let mut splitter = Splitter::default();
-    let mut offset = 0;
     let mut last_look = false;
+    let mut pieces = 0;
     loop {
-        let (bytes, next) = read_from(&path, offset).unwrap_or((Vec::new(), offset));
-        offset = next;
+        let read = move || {
+            let bytes = metrics.read();
+            (metrics, bytes)
+        };
+        let bytes;
+        let Ok(next) = tokio::task::spawn_blocking(read).await else { return };
+        (metrics, bytes) = next;
+        pieces += 1;
         heard.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let end_of_file = bytes.is_empty();
         let (_, found) = if end_of_file && last_look { splitter.finish() } else { splitter.push(&bytes) };
@@ -201,22 +206,12 @@ async fn follow(path: PathBuf, lines: mpsc::Sender<String>, heard: Arc<AtomicU64
         if end_of_file && last_look {
             return;
         }
-        if end_of_file {
+        if end_of_file || (pieces >= PIECES_AT_ONCE && !last_look) {
+            pieces = 0;
             tokio::select! {
                 _ = &mut stop => last_look = true,
                 () = tokio::time::sleep(METRICS_FILE_POLL) => {}
             }
         }
     }
-}
-
-/// What stands in the file from `offset` on, and the next offset. A file that has become shorter
-/// was begun anew; one that is gone has nothing.
-fn read_from(path: &Path, offset: u64) -> std::io::Result<(Vec<u8>, u64)> {
-    let mut file = File::open(path)?;
-    let offset = if file.metadata()?.len() < offset { 0 } else { offset };
-    file.seek(SeekFrom::Start(offset))?;
-    let mut bytes = Vec::new();
-    let count = file.take(METRICS_FILE_CHUNK).read_to_end(&mut bytes)? as u64;
-    Ok((bytes, offset + count))
 }

@@ -25,7 +25,7 @@ pub(crate) struct Sealing {
 
 impl Sealing {
     /// Seals every `every`, until it is stopped.
-    pub(crate) fn start(mut sealer: Sealer, every: Duration) -> Self {
+    pub(crate) fn start(mut sealer: Sealer, disk: MountedDisk, every: Duration) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let (publisher, newest) = watch::channel(sealer.summary());
         let running = tokio::spawn(async move {
@@ -34,8 +34,9 @@ impl Sealing {
                     _ = &mut stopped => return Ok(sealer),
                     () = sleep(every) => {}
                 }
+                let disk = disk.clone();
                 let round = tokio::task::spawn_blocking(move || {
-                    let outcome = seal_resting(&mut sealer, QUIET.min(every));
+                    let outcome = seal_resting(&mut sealer, &disk, QUIET.min(every));
                     (sealer, outcome)
                 });
                 let outcome;
@@ -60,12 +61,12 @@ impl Sealing {
     }
 }
 
-fn seal_resting(sealer: &mut Sealer, quiet: Duration) -> io::Result<bool> {
+fn seal_resting(sealer: &mut Sealer, disk: &MountedDisk, quiet: Duration) -> io::Result<bool> {
     let open = || {
         let own = getpid().as_raw_nonzero().get();
         processes::written_below(own, &processes::all())
     };
-    sealer.seal_resting(&MountedDisk, quiet, now_ns(), &open)
+    sealer.seal_resting(disk, quiet, now_ns(), &open)
 }
 
 /// Nanoseconds since 1970.

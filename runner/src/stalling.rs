@@ -29,7 +29,7 @@ pub(crate) struct Stalling<'a> {
     /// Bytes of output so far.
     heard: Arc<AtomicU64>,
     /// Of checkpoints and of outputs.
-    folders: [PathBuf; 2],
+    folders: [(MountedDisk, PathBuf); 2],
     news: News,
     last_sign: watch::Sender<Option<Instant>>,
     gpus: Activity,
@@ -45,7 +45,8 @@ impl<'a> Stalling<'a> {
         heard: Arc<AtomicU64>,
         (news, last_sign): (News, watch::Sender<Option<Instant>>),
     ) -> Self {
-        let folders = [place.checkpoints.clone(), place.output.clone()];
+        let (base, outputs) = place.storage.place();
+        let folders = [(place.disk(), place.checkpoints.clone()), (MountedDisk::below(base), outputs)];
         Self { config, claims, rule, heard, folders, news, last_sign, gpus: Activity::new(config) }
     }
 
@@ -100,16 +101,16 @@ impl<'a> Stalling<'a> {
     }
 }
 
-fn files(folders: &[PathBuf]) -> io::Result<Files> {
-    folders.iter().try_fold(Files::default(), |sum, folder| {
-        let of = files_below(folder)?;
+fn files(folders: &[(MountedDisk, PathBuf)]) -> io::Result<Files> {
+    folders.iter().try_fold(Files::default(), |sum, (disk, folder)| {
+        let of = files_below(disk, folder)?;
         let newest_ns = sum.newest_ns.max(of.newest_ns);
         Ok(Files { count: sum.count + of.count, bytes: sum.bytes.saturating_add(of.bytes), newest_ns })
     })
 }
 
-fn files_below(folder: &Path) -> io::Result<Files> {
-    let found = MountedDisk.files(folder)?;
+fn files_below(disk: &MountedDisk, folder: &Path) -> io::Result<Files> {
+    let found = disk.files(folder)?;
     Ok(Files {
         count: found.len() as u64,
         bytes: found.values().fold(0, |sum, stamp| sum.saturating_add(stamp.bytes)),
@@ -127,8 +128,9 @@ mod tests {
     #[test]
     fn each_change_of_a_file_is_seen() {
         let folder = tempfile::tempdir().unwrap();
-        let folders = [folder.path().join("checkpoints"), folder.path().join("gone")];
-        let file = folders[0].join("epoch-1/model.pt");
+        let disk = MountedDisk::below(folder.path());
+        let folders = ["checkpoints", "gone"].map(|name| (disk.clone(), folder.path().join(name)));
+        let file = folders[0].1.join("epoch-1/model.pt");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let mut seen = vec![files(&folders).unwrap()];
         assert_eq!(seen[0], Files::default());

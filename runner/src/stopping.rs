@@ -5,7 +5,7 @@
 //! killed. See "When the instance is taken" in docs/training.md.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Pid, kill_process};
@@ -43,16 +43,19 @@ pub(crate) struct Stopping<'a> {
     /// Whether only shells got the signal: their command may not handle the signal.
     only_shells: bool,
     /// Absent where there is no checkpoint to wait for.
-    watch: Option<CheckpointWatch>,
+    watch: Option<(MountedDisk, CheckpointWatch)>,
     writeback: Writeback,
     /// What was open for writing at the last look at which anything lived.
     open: BTreeSet<PathBuf>,
 }
 
 impl<'a> Stopping<'a> {
-    /// Starts to stop the command `root`, which writes its checkpoints to the folder `checkpoints` of a workspace.
-    pub(crate) fn new(stop: &'a Stop, root: i32, checkpoints: Option<&Path>) -> Self {
-        let watch = checkpoints.map(|folder| CheckpointWatch::new(&MountedDisk, folder.to_owned(), Duration::ZERO));
+    /// Starts to stop the command `root`, which writes its checkpoints to a folder of a workspace.
+    pub(crate) fn new(stop: &'a Stop, root: i32, checkpoints: Option<&(MountedDisk, PathBuf)>) -> Self {
+        let watch = checkpoints.map(|(disk, folder)| {
+            let watch = CheckpointWatch::new(disk, folder.clone(), Duration::ZERO);
+            (disk.clone(), watch)
+        });
         Self {
             stop,
             root,
@@ -112,11 +115,11 @@ impl<'a> Stopping<'a> {
 
     /// Nothing handles the signal.
     fn after_checkpoint(&mut self) -> Step {
-        let Some(watch) = &mut self.watch else {
+        let Some((disk, watch)) = &mut self.watch else {
             // Without a workspace nothing that it may still write reaches the next attempt.
             return if self.signalled.is_empty() { Step::Kill } else { Step::Wait };
         };
-        match watch.look(&MountedDisk, &self.open, self.started.elapsed(), self.stop.grace) {
+        match watch.look(disk, &self.open, self.started.elapsed(), self.stop.grace) {
             Some(name) => {
                 say(&format!("checkpoint {name} is complete: killing the command, which does not handle the signal"));
                 Step::Kill

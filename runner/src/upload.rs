@@ -5,11 +5,13 @@ mod filter;
 mod left_out;
 mod multipart;
 mod names;
+mod opened;
 mod scan;
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::PathBuf;
+use std::io::Read;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use aws_sdk_s3::Client;
@@ -23,7 +25,10 @@ use tokio::time::sleep;
 pub(crate) use self::filter::Filter;
 use crate::exit::Failure;
 use crate::log::say;
-use scan::{Found, Stamp, due, scan};
+use crate::own_files::OwnFiles;
+use crate::storage::Storage;
+use opened::Opened;
+use scan::{Found, Scan, Stamp, due, scan};
 
 /// Larger files go in parts.
 const MULTIPART_ABOVE_BYTES: u64 = 16 * 1024 * 1024;
@@ -36,6 +41,8 @@ const FINAL_ROUNDS: u32 = 3;
 const FINAL_PAUSE: Duration = Duration::from_secs(1);
 /// Files that are left out and named to the control plane.
 const MOST_LEFT_OUT: usize = 5;
+/// Why a file is left out that the training cannot read.
+const UNREADABLE: &str = "its permissions do not let the training's user read it";
 /// The runner's own objects; a file of the command's with such a name goes below [`OWN`].
 const LOG: &str = "train.log";
 const METRICS: &str = "metrics.jsonl";
@@ -81,17 +88,17 @@ impl UploadError {
 pub(crate) struct Uploader {
     s3: Client,
     destination: Prefix,
-    folder: PathBuf,
+    storage: Storage,
     filter: Filter,
     /// By key, as of the last upload.
     arrived: BTreeMap<String, Stamp>,
-    /// Files whose names no key can hold, with the reasons.
+    /// Files that are not uploaded, with the reasons.
     left_out: BTreeMap<String, String>,
 }
 
 impl Uploader {
-    pub(crate) fn new(s3: Client, destination: Prefix, folder: PathBuf, filter: Filter) -> Self {
-        Self { s3, destination, folder, filter, arrived: BTreeMap::new(), left_out: BTreeMap::new() }
+    pub(crate) fn new(s3: Client, destination: Prefix, storage: Storage, filter: Filter) -> Self {
+        Self { s3, destination, storage, filter, arrived: BTreeMap::new(), left_out: BTreeMap::new() }
     }
 
     /// Uploads in the background, a scan every `every`, until told to stop; then comes back.
@@ -114,7 +121,7 @@ impl Uploader {
 
     /// Uploads all that is left, the runner's own two objects last. What cannot be uploaded does
     /// not keep the rest from being so.
-    pub(crate) async fn finish(mut self, log: Vec<u8>, metrics_record: PathBuf) -> Result<Outputs, UploadError> {
+    pub(crate) async fn finish(mut self, log: Vec<u8>, own: &OwnFiles) -> Result<Outputs, UploadError> {
         let mut outcome = self.round(None).await;
         for _ in 1..FINAL_ROUNDS {
             let Err(error) = outcome else { break };
@@ -122,7 +129,7 @@ impl Uploader {
             sleep(FINAL_PAUSE).await;
             outcome = self.round(None).await;
         }
-        let record = self.put_own(METRICS, std::fs::read(metrics_record).unwrap_or_default()).await;
+        let record = self.put_own(METRICS, metrics(own)).await;
         let log = self.put_own(LOG, log).await;
         outcome.and(record).and(log)?;
         let bytes = self.arrived.values().map(|stamp| stamp.bytes).sum();
@@ -131,9 +138,11 @@ impl Uploader {
 
     /// Uploads what is due; without `quiet`, everything that differs from what has arrived.
     async fn round(&mut self, quiet: Option<Duration>) -> Result<(), UploadError> {
-        let (folder, filter) = (self.folder.clone(), self.filter.clone());
-        let (mut found, mut failures) = tokio::task::spawn_blocking(move || scan(&folder, &filter)).await?;
-        let left_out = left_out::take_out(&mut found, &self.destination.prefix);
+        let (storage, filter) = (self.storage.clone(), self.filter.clone());
+        let Scan { mut found, mut failures, unreadable } =
+            tokio::task::spawn_blocking(move || scan(&storage, &filter)).await?;
+        let mut left_out = left_out::take_out(&mut found, &self.destination.prefix);
+        left_out.extend(unreadable.into_iter().map(|name| (name, UNREADABLE.to_owned())));
         for (name, why) in left_out.iter().filter(|(name, _)| !self.left_out.contains_key(*name)) {
             say(&format!("output {name:?} is left out: {why}"));
         }
@@ -144,7 +153,7 @@ impl Uploader {
         loop {
             while underway.len() < FILES_AT_ONCE {
                 let Some(file) = waiting.next() else { break };
-                underway.spawn(put(self.s3.clone(), self.destination.clone(), file));
+                underway.spawn(put(self.s3.clone(), self.destination.clone(), self.storage.clone(), file));
             }
             match underway.join_next().await {
                 None => break,
@@ -184,17 +193,34 @@ impl Uploader {
 }
 
 /// Sends one file, whole or in parts, and gives it back as it was sent.
-async fn put(s3: Client, destination: Prefix, file: Found) -> Result<Found, UploadError> {
+async fn put(s3: Client, destination: Prefix, storage: Storage, found: Found) -> Result<Found, UploadError> {
     let bucket = &destination.bucket;
-    let key = format!("{}{}", destination.prefix, file.name);
-    if file.stamp.bytes > MULTIPART_ABOVE_BYTES {
-        multipart::put(&s3, bucket, &key, &file).await?;
+    let key = format!("{}{}", destination.prefix, found.name);
+    let opened = tokio::task::spawn_blocking(move || (Opened::open(&storage, &found), found));
+    let (opened, found) = opened.await?;
+    let opened = opened.map_err(|error| UploadError::send("reading", &key, error))?;
+    let opened = Arc::new(opened.ok_or_else(|| UploadError::Changed(key.clone()))?);
+    if found.stamp.bytes > MULTIPART_ABOVE_BYTES {
+        multipart::put(&s3, bucket, &key, &opened).await?;
     } else {
         let body =
-            ByteStream::from_path(&file.path).await.map_err(|error| UploadError::send("reading", &key, error))?;
+            opened.body(0, found.stamp.bytes).await.map_err(|error| UploadError::send("reading", &key, error))?;
         put_object(&s3, bucket, &key, body).await?;
+        if !opened.is_unchanged() {
+            return Err(UploadError::Changed(key));
+        }
     }
-    Ok(file)
+    Ok(found)
+}
+
+/// The record of metrics; empty where there is none.
+fn metrics(own: &OwnFiles) -> Vec<u8> {
+    let mut content = Vec::new();
+    let read = own.metrics().and_then(|record| record.map_or(Ok(0), |mut record| record.read_to_end(&mut content)));
+    if let Err(error) = read {
+        say(&format!("metrics.jsonl cannot be read: {error}"));
+    }
+    content
 }
 
 async fn put_object(s3: &Client, bucket: &str, key: &str, body: ByteStream) -> Result<(), UploadError> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use rustix::fs::{Gid, Uid};
+use spotsweep_beneath::{Owner, Status};
 
 /// A numeric identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,17 @@ impl User {
     /// The runner's own.
     pub(crate) fn own() -> Self {
         Self { uid: rustix::process::geteuid(), gid: rustix::process::getegid(), groups: Vec::new() }
+    }
+
+    /// Whom files of its own belong to.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { uid: self.uid.as_raw(), gid: self.gid.as_raw() }
+    }
+
+    /// Whether it may read a file.
+    pub(crate) fn can_read(&self, file: &Status) -> bool {
+        let groups: Vec<u32> = self.groups.iter().chain([&self.gid]).map(|group| group.as_raw()).collect();
+        file.is_readable_by(self.uid.as_raw(), &groups)
     }
 
     /// From `name`, `uid`, or either with `:group`, and the image's own `passwd` and `group`: a static

@@ -1,10 +1,12 @@
 //! What W&B's agent gives to a script that it runs: the parameters for `wandb.config`.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use spotsweep_beneath::read_regular;
 
+/// It has a few lines; what is there instead may be any file.
+const MOST_NETRC_BYTES: u64 = 64 * 1024;
 const FILE: &str = "WANDB_SWEEP_PARAM_PATH";
 const MODE: &str = "WANDB_MODE";
 /// Any of them is a key, or a choice of the job's own.
@@ -25,8 +27,9 @@ pub(crate) fn variables(
 ) -> Vec<(String, String)> {
     let is_set = |name: &&str| inherited(name).is_some_and(|value| !value.is_empty());
     // `wandb login` leaves its key there.
-    let netrc = home.and_then(|home| fs::read_to_string(home.join(".netrc")).ok());
-    let has_key = KEYS.iter().any(is_set) || netrc.is_some_and(|netrc| netrc.contains("wandb"));
+    let netrc = home.and_then(|home| read_regular(&home.join(".netrc"), MOST_NETRC_BYTES).ok());
+    let has_key =
+        KEYS.iter().any(is_set) || netrc.is_some_and(|netrc| String::from_utf8_lossy(&netrc).contains("wandb"));
     let mut variables = vec![(FILE.to_owned(), file.to_string_lossy().into_owned())];
     variables.extend((!has_key).then(|| (MODE.to_owned(), "offline".to_owned())));
     variables
@@ -96,7 +99,7 @@ mod tests {
         assert_eq!(mode(&["HOME"]).as_deref(), Some("WANDB_MODE=offline"));
         assert_eq!(mode(&["WANDB_API_KEY"]), None);
         assert_eq!(mode(&["WANDB_MODE"]), None);
-        fs::write(home.path().join(".netrc"), "machine api.wandb.ai\n  login user\n").unwrap();
+        std::fs::write(home.path().join(".netrc"), "machine api.wandb.ai\n  login user\n").unwrap();
         assert_eq!(mode(&[]), None);
     }
 }

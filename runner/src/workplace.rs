@@ -1,131 +1,166 @@
 //! The folders of one attempt, and the environment that tells the training command of them.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use spotsweep_beneath::{Folder, Kind, Owner, give_file, is_odd};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::command_line::hp_variables;
+use spotsweep_seal::disk::MountedDisk;
+use spotsweep_seal::{CHECKPOINTS, OWN};
 use tempfile::TempDir;
 
 use crate::exit::Failure;
 use crate::gpus;
 use crate::log::say;
+use crate::metrics_file::MetricsFile;
+use crate::own_files::OwnFiles;
+use crate::storage::Storage;
 use crate::user::User;
 use crate::wandb;
-use crate::workspace::POINT;
 
-/// The runner's own record of every metric line.
-const METRICS_RECORD: &str = "metrics.jsonl";
+/// The training's folder in the temporary one, and what is in it.
+const TRAININGS: &str = "training";
+const METRICS: &str = "metrics";
+const FINISHED: &str = "finished";
+const HOME: &str = "home";
+const PARAMETERS: &str = "parameters.json";
+const OF_WANDB: &str = "wandb-parameters.yaml";
+/// The storage folder, in the runner's own folder on the workspace.
+const STORAGE: &str = "storage";
+const DATASETS: &str = "datasets";
+/// Of the temporary folder: the training reads its parameters there.
+const READABLE: u32 = 0o755;
 
-/// Where the command finds and leaves things. The runner's own files go when this is dropped.
+/// Where the command finds and leaves things. The temporary folder goes when this is dropped.
 pub(crate) struct Workplace {
     index: u32,
-    storage: PathBuf,
-    /// `<root>/storage/<index>`: what is collected.
-    pub(crate) output: PathBuf,
+    all_storage: PathBuf,
+    /// `<root>/storage/<index>`: the path by which the command knows its storage folder.
+    output: PathBuf,
+    /// What is collected.
+    pub(crate) storage: Storage,
+    /// Where the workspace is mounted; without one, an ordinary folder.
+    workspace: PathBuf,
     /// Where the command saves its checkpoints.
     pub(crate) checkpoints: PathBuf,
-    datasets: PathBuf,
     /// The training code, and where the command runs.
     pub(crate) code: Option<PathBuf>,
-    /// The runner's own folder on the workspace.
-    kept: Option<PathBuf>,
+    /// The runner's own.
+    pub(crate) own: OwnFiles,
+    user: Option<User>,
     scratch: TempDir,
 }
 
 impl Workplace {
-    /// Makes the folders (the seeds' `/storage/<index>` and `/dltraining`) and writes the
-    /// parameters down. With `kept`, the runner's own folder on the workspace, what the command leaves
-    /// in its storage folder lies there, so that the outputs of earlier attempts are not lost.
+    /// Makes the folders (the seeds' `/storage/<index>` and `/dltraining`) and writes the parameters down. Where a
+    /// workspace `is_mounted`, what the command leaves in its storage folder lies there, so that the outputs of earlier
+    /// attempts are not lost.
     pub(crate) fn make(
-        root: &Path,
+        (root, workspace): (&Path, PathBuf),
         trial: &TrialLine,
-        kept: Option<&Path>,
+        is_mounted: bool,
         user: Option<&User>,
     ) -> Result<Self, Failure> {
-        let storage = root.join("storage");
-        let workspace = root.join(POINT);
+        let all_storage = root.join("storage");
+        let output = all_storage.join(trial.index.to_string());
         let scratch = tempfile::Builder::new()
             .prefix("spotsweep-")
             .tempdir()
             .map_err(|source| Failure::Prepare { path: std::env::temp_dir(), source })?;
+        let index = PathBuf::from(trial.index.to_string());
+        let kept = Path::new(OWN).join(STORAGE);
+        let is_kept = is_mounted && prepared(&output, lead(&all_storage, &index, &workspace.join(&kept)))?;
+        let (base, name) = if is_kept { (&workspace, kept) } else { (&all_storage, index) };
+        let temporary = OwnFiles::Temporary(scratch.path().to_owned());
         let place = Self {
             index: trial.index,
-            output: storage.join(trial.index.to_string()),
-            storage,
-            checkpoints: workspace.join("checkpoints"),
-            datasets: workspace.join("datasets"),
+            storage: Storage::new(base.clone(), name, &output, user.cloned()),
+            all_storage,
+            output,
+            checkpoints: workspace.join(CHECKPOINTS),
             code: None,
-            kept: kept.map(Path::to_owned),
+            own: if is_mounted { OwnFiles::Workspace(workspace.clone()) } else { temporary },
+            workspace,
+            user: user.cloned(),
             scratch,
         };
-        if let Some(kept) = kept {
-            let kept = kept.join("storage");
-            prepared(&kept, fs::create_dir_all(&kept))?;
-            prepared(&place.output, lead(&place.output, &kept))?;
-        }
-        let parameters = Value::Object(trial.parameters.clone()).to_string();
-        prepared(&place.parameters(), fs::write(place.parameters(), parameters))?;
-        let of_wandb = wandb::parameters_file(&trial.parameters);
-        prepared(&place.wandb_parameters(), fs::write(place.wandb_parameters(), of_wandb))?;
-        prepared(&place.metrics(), fs::write(place.metrics(), ""))?;
-        for folder in [&place.output, &place.checkpoints, &place.datasets] {
-            prepared(folder, fs::create_dir_all(folder))?;
-        }
         // A workspace is this trial's alone; other folders change hands only where that was asked for.
-        let owner = user.cloned().or_else(|| kept.map(|_| User::own()));
-        let owned = [&place.output, &place.checkpoints, &place.datasets];
-        for path in owned.into_iter().map(PathBuf::as_path).chain([place.scratch.path(), &place.metrics()]) {
-            prepared(path, owner.as_ref().map_or(Ok(()), |owner| hand_over(path, owner)))?;
-        }
+        let owner = user.cloned().or_else(|| is_mounted.then(User::own)).map(|user| user.owner());
+        prepared(&place.output, place.storage.make(owner))?;
+        prepared(&place.workspace, place.make_shared(owner))?;
+        prepared(place.scratch.path(), place.make_scratch(trial, owner))?;
         Ok(place)
+    }
+
+    /// The folders of checkpoints and of datasets.
+    fn make_shared(&self, owner: Option<Owner>) -> io::Result<()> {
+        let workspace = Folder::made(&self.workspace)?;
+        for name in [CHECKPOINTS, DATASETS] {
+            match workspace.make_folder(name.as_ref()) {
+                Ok(folder) => owner.map_or(Ok(()), |owner| folder.give_to(owner))?,
+                // Only the training uses it, and may go through a link.
+                Err(error) if name == DATASETS && is_odd(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn make_scratch(&self, trial: &TrialLine, owner: Option<Owner>) -> io::Result<()> {
+        let scratch = Folder::trusted(self.scratch.path())?;
+        scratch.set_mode(READABLE)?;
+        let parameters = Value::Object(trial.parameters.clone()).to_string();
+        scratch.write(PARAMETERS.as_ref(), parameters.as_bytes())?;
+        scratch.write(OF_WANDB.as_ref(), wandb::parameters_file(&trial.parameters).as_bytes())?;
+        let trainings = scratch.make_folder(TRAININGS.as_ref())?;
+        let metrics = trainings.create(METRICS.as_ref())?;
+        owner.map_or(Ok(()), |owner| {
+            give_file(&metrics, owner)?;
+            trainings.give_to(owner)
+        })
     }
 
     /// The trial's parameters as one JSON object.
     pub(crate) fn parameters(&self) -> PathBuf {
-        self.scratch.path().join("parameters.json")
+        self.scratch.path().join(PARAMETERS)
     }
 
     /// The same for `wandb.config`.
     pub(crate) fn wandb_parameters(&self) -> PathBuf {
-        self.scratch.path().join("wandb-parameters.yaml")
+        self.scratch.path().join(OF_WANDB)
+    }
+
+    /// The workspace's files, or those of the folder in its place.
+    pub(crate) fn disk(&self) -> MountedDisk {
+        MountedDisk::below(&self.workspace)
+    }
+
+    fn trainings(&self) -> PathBuf {
+        self.scratch.path().join(TRAININGS)
     }
 
     /// The file that the command may append metrics to.
-    pub(crate) fn metrics(&self) -> PathBuf {
-        self.scratch.path().join("metrics")
-    }
-
-    /// The runner's own record of every metric line; of all attempts where there is a workspace.
-    pub(crate) fn metrics_record(&self) -> PathBuf {
-        self.kept.as_deref().unwrap_or(self.scratch.path()).join(METRICS_RECORD)
+    pub(crate) fn metrics(&self) -> MetricsFile {
+        MetricsFile::new(self.scratch.path().to_owned(), Path::new(TRAININGS).join(METRICS), self.user.clone())
     }
 
     /// A home of the attempt's own, for a user that has none.
-    pub(crate) fn home(&self, user: &User) -> Result<PathBuf, Failure> {
-        let home = self.scratch.path().join("home");
-        prepared(&home, fs::create_dir_all(&home))?;
-        prepared(&home, hand_over(&home, user))?;
+    pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
+        let home = self.trainings().join(HOME);
+        let made = Folder::trusted(self.scratch.path())
+            .and_then(|scratch| scratch.folder(TRAININGS.as_ref())?.make_folder(HOME.as_ref()));
+        prepared(&home, made)?;
         Ok(home)
     }
 
-    /// The file by whose existence the command says that its result is whole. It is this attempt's own, so none of an
-    /// earlier attempt can be in its place.
-    fn finished(&self) -> PathBuf {
-        self.scratch.path().join("finished")
-    }
-
-    /// Whether the command has said that its result is whole.
+    /// Whether the command has said that its result is whole: by a file of that name. It is this attempt's own, so none
+    /// of an earlier attempt can be in its place.
     pub(crate) fn is_finished(&self) -> bool {
-        self.finished().exists()
-    }
-
-    /// Where an interrupted attempt leaves the end of its log to the next one.
-    pub(crate) fn kept_log(&self) -> Option<PathBuf> {
-        self.kept.as_ref().map(|kept| kept.join("train.log"))
+        let scratch = Folder::trusted(self.scratch.path());
+        let finished = scratch.and_then(|scratch| scratch.status(&Path::new(TRAININGS).join(FINISHED)));
+        finished.is_ok_and(|found| found.kind == Kind::File)
     }
 
     /// What the command's environment has beyond the runner's own.
@@ -140,13 +175,13 @@ impl Workplace {
         variables.extend(
             [
                 ("SPOTSWEEP_PARAMS", path(&self.parameters())),
-                ("SPOTSWEEP_METRICS", path(&self.metrics())),
-                ("SPOTSWEEP_FINISHED", path(&self.finished())),
+                ("SPOTSWEEP_METRICS", path(&self.trainings().join(METRICS))),
+                ("SPOTSWEEP_FINISHED", path(&self.trainings().join(FINISHED))),
                 ("SPOTSWEEP_TRIAL_INDEX", index.clone()),
-                ("SPOTSWEEP_STORAGE", path(&self.storage)),
+                ("SPOTSWEEP_STORAGE", path(&self.all_storage)),
                 ("SPOTSWEEP_OUTPUT", path(&self.output)),
                 ("SPOTSWEEP_CHECKPOINTS", path(&self.checkpoints)),
-                ("SPOTSWEEP_DATASETS", path(&self.datasets)),
+                ("SPOTSWEEP_DATASETS", path(&self.workspace.join(DATASETS))),
                 // The seeds' scripts read it as the index into the whole list; Batch's own value
                 // counts within one array job, and a single trial has none.
                 ("AWS_BATCH_JOB_ARRAY_INDEX", index),
@@ -163,27 +198,16 @@ impl Workplace {
     }
 }
 
-/// Makes `path` lead to `kept`. A folder with something in it stays: where `/storage` is a file
-/// system that outlives the container, as in the seeds, its outputs are kept anyway.
-fn lead(path: &Path, kept: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => fs::remove_file(path)?,
-        Ok(_) => match fs::remove_dir(path) {
-            Ok(()) => {}
-            Err(error) => {
-                say(&format!("{} stays where it is, off the workspace: {error}", path.display()));
-                return Ok(());
-            }
-        },
-        Err(_) => fs::create_dir_all(path.parent().unwrap_or(path))?,
+/// Makes `name` in `folder` lead to `kept`; whether it does. A folder with something in it stays: where `/storage` is a
+/// file system that outlives the container, as in the seeds, its outputs are kept anyway.
+fn lead(folder: &Path, name: &Path, kept: &Path) -> io::Result<bool> {
+    let storage = Folder::made(folder)?;
+    let is_folder = storage.status(name).is_ok_and(|found| found.kind == Kind::Folder);
+    if is_folder && let Err(error) = storage.remove_folder(name) {
+        say(&format!("{} stays where it is, off the workspace: {error}", folder.join(name).display()));
+        return Ok(false);
     }
-    symlink(kept, path)
-}
-
-fn hand_over(path: &Path, owner: &User) -> io::Result<()> {
-    let (uid, gid) = (owner.uid.as_raw(), owner.gid.as_raw());
-    let found = fs::metadata(path)?;
-    if (found.uid(), found.gid()) == (uid, gid) { Ok(()) } else { chown(path, Some(uid), Some(gid)) }
+    storage.symbolic_link(name, kept).map(|()| true)
 }
 
 fn prepared<T>(path: &Path, result: io::Result<T>) -> Result<T, Failure> {

@@ -1,5 +1,6 @@
 //! The trial's volume at `<root>/dltraining`: mounted, checked, and let go of.
 
+mod charge;
 mod device;
 mod format;
 mod mount;
@@ -8,8 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::claim::WorkspaceGrant;
+use spotsweep_seal::disk::MountedDisk;
 use tokio::time::Instant;
 
+pub(crate) use self::charge::take_charge;
 pub(crate) use self::device::Device;
 use self::format::{Content, is_half_made, make, probe};
 use crate::config::Config;
@@ -40,8 +43,21 @@ pub(crate) enum WorkspaceError {
     Mount { device: PathBuf, point: PathBuf, source: io::Error },
     #[error("{0} is not the workspace though it was mounted there; nothing was written")]
     NotMounted(PathBuf),
+    #[error("cannot take charge of {0}")]
+    Charge(PathBuf, #[source] io::Error),
+    #[error(
+        "{0} is a link or a file; no link is followed on a workspace. Give a volume or snapshot on which it is a folder, \
+         or does not exist"
+    )]
+    NoFolder(PathBuf),
     #[error("{0} is in the way of the workspace: remove it from the image, or leave it empty")]
     Occupied(PathBuf),
+}
+
+/// The path of the workspace, or of the folder in its place.
+pub(crate) fn point(config: &Config) -> Result<PathBuf, Failure> {
+    let point = config.root.join(POINT);
+    std::path::absolute(&point).map_err(|source| Failure::Prepare { path: point, source })
 }
 
 impl From<WorkspaceError> for Failure {
@@ -66,14 +82,18 @@ impl Workspace {
     /// blank or an attempt has died while it made one.
     pub(crate) async fn mount(config: &Config, grant: &WorkspaceGrant, deadline: Instant) -> Result<Self, Failure> {
         let device = device::wait(&config.devices, grant, deadline).await?;
-        let point = std::path::absolute(config.root.join(POINT))
-            .map_err(|source| Failure::Prepare { path: config.root.clone(), source })?;
+        let point = point(config)?;
         // Not to be cancelled half-way: what is mounted must be known, to be unmounted.
         let formatted = tokio::task::block_in_place(|| match &device {
             Device::Folder(folder) => mount::link(folder, &point).map(|()| false),
             Device::Block(device) => mount_device(device, &point, grant),
         })?;
         Ok(Self { volume: grant.volume.clone(), formatted, point, device })
+    }
+
+    /// Its files.
+    pub(crate) fn disk(&self) -> MountedDisk {
+        MountedDisk::below(&self.point)
     }
 
     /// Where it is mounted.

@@ -1,12 +1,13 @@
 //! Large files in parts, each streamed from disk: memory stays flat whatever the size.
 
+use std::sync::Arc;
+
 use aws_sdk_s3::Client;
-use aws_sdk_s3::primitives::{ByteStream, Length};
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart};
 use spotsweep_protocol::cause::chain;
 use tokio::task::JoinSet;
 
-use super::scan::{Found, Stamp};
+use super::opened::Opened;
 use super::{UploadError, say};
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -26,7 +27,7 @@ struct Upload {
 }
 
 /// Sends the file. On failure the parts that S3 already holds are given up, as they cost money.
-pub(super) async fn put(s3: &Client, bucket: &str, key: &str, file: &Found) -> Result<(), UploadError> {
+pub(super) async fn put(s3: &Client, bucket: &str, key: &str, file: &Arc<Opened>) -> Result<(), UploadError> {
     let created = s3
         .create_multipart_upload()
         .bucket(bucket)
@@ -52,37 +53,30 @@ pub(super) async fn put(s3: &Client, bucket: &str, key: &str, file: &Found) -> R
 }
 
 impl Upload {
-    async fn send_parts(&self, file: &Found) -> Result<Vec<CompletedPart>, UploadError> {
+    async fn send_parts(&self, file: &Arc<Opened>) -> Result<Vec<CompletedPart>, UploadError> {
         let mut waiting = parts(file.stamp.bytes).into_iter();
         let mut underway = JoinSet::new();
         let mut sent = Vec::new();
         loop {
             while underway.len() < PARTS_AT_ONCE {
                 let Some(part) = waiting.next() else { break };
-                underway.spawn(self.clone().send_part(file.clone(), part));
+                underway.spawn(self.clone().send_part(Arc::clone(file), part));
             }
             match underway.join_next().await {
                 None => break,
                 Some(part) => sent.push(part??),
             }
         }
-        // Parts of two states must not become one object.
-        let unchanged = std::fs::metadata(&file.path).is_ok_and(|now| Stamp::of(&now) == file.stamp);
-        if !unchanged {
+        if !file.is_unchanged() {
             return Err(UploadError::Changed(self.key.clone()));
         }
         sent.sort_by_key(CompletedPart::part_number);
         Ok(sent)
     }
 
-    async fn send_part(self, file: Found, part: Part) -> Result<CompletedPart, UploadError> {
-        let body = ByteStream::read_from()
-            .path(&file.path)
-            .offset(part.offset)
-            .length(Length::Exact(part.bytes))
-            .build()
-            .await
-            .map_err(|error| UploadError::send("reading", &self.key, error))?;
+    async fn send_part(self, file: Arc<Opened>, part: Part) -> Result<CompletedPart, UploadError> {
+        let body = file.body(part.offset, part.bytes).await;
+        let body = body.map_err(|error| UploadError::send("reading", &self.key, error))?;
         let sent = self
             .s3
             .upload_part()

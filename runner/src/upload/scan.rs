@@ -1,14 +1,14 @@
 //! What lies in the output folder, and what of it is to be uploaded now.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
-use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use spotsweep_beneath::{Entry, Folder, Kind, Status};
 
 use super::names::key_name;
 use super::{Filter, LOG, METRICS, OWN, UploadError};
+use crate::storage::Storage;
 
 /// Tells one content of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +20,8 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
-        Self {
-            bytes: metadata.len(),
-            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-            inode: metadata.ino(),
-        }
+    pub(super) fn of(status: &Status) -> Self {
+        Self { bytes: status.bytes, modified: time(status.modified_ns), inode: status.inode }
     }
 }
 
@@ -34,54 +30,66 @@ impl Stamp {
 pub(super) struct Found {
     /// Key below the trial's prefix.
     pub(super) name: String,
+    /// Below the storage folder.
     pub(super) path: PathBuf,
     pub(super) stamp: Stamp,
 }
 
-/// Every regular file below `folder` that the filter lets through, in order of name, and what could not be looked at. A link
-/// counts as the file it leads to where that lies in the folder too; other links, links to folders
-/// and special files have nothing to upload.
-pub(super) fn scan(folder: &Path, filter: &Filter) -> (Vec<Found>, Vec<UploadError>) {
-    let mut found = Vec::new();
-    let mut failures = Vec::new();
-    // The command may have removed the folder itself: then there are no outputs.
-    let Ok(root) = folder.canonicalize() else {
-        return (found, failures);
-    };
-    let mut folders = vec![root.clone()];
-    while let Some(next) = folders.pop() {
-        let entries = match fs::read_dir(&next) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => {
-                failures.push(UploadError::List(error));
-                continue;
-            }
-        };
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let Some(metadata) = content(&root, &path) else { continue };
-            if metadata.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let name = path.strip_prefix(&root).map(key_name).unwrap_or_default();
-            if filter.admits(&name) {
-                found.push(Found { name: own_name(&name), path, stamp: Stamp::of(&metadata) });
-            }
-        }
-    }
-    found.sort_by(|one, other| one.name.cmp(&other.name));
-    (found, failures)
+fn time(nanoseconds: i64) -> SystemTime {
+    let distance = Duration::from_nanos(nanoseconds.unsigned_abs());
+    let time = if nanoseconds < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
+    time.unwrap_or(UNIX_EPOCH)
 }
 
-/// `None` for what has nothing to upload, and for what has gone in the meantime.
-fn content(root: &Path, path: &Path) -> Option<Metadata> {
-    let metadata = fs::symlink_metadata(path).ok()?;
-    if metadata.is_symlink() {
-        let target = path.canonicalize().ok().filter(|target| target.starts_with(root))?;
-        return fs::metadata(target).ok().filter(Metadata::is_file);
+/// What one look has found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// Files to be uploaded, in order of name.
+    pub(super) found: Vec<Found>,
+    /// What could not be looked at.
+    pub(super) failures: Vec<UploadError>,
+    /// Names of files that the training cannot read.
+    pub(super) unreadable: Vec<String>,
+}
+
+/// Finds every regular file in the storage folder that the filter lets through. A link counts as the file it leads to
+/// where that lies in the folder too; other links, links to folders and special files have nothing to upload.
+pub(super) fn scan(storage: &Storage, filter: &Filter) -> Scan {
+    let mut scan = Scan::default();
+    // The command may have removed the folder itself: then there are no outputs.
+    let Ok(folder) = storage.open() else { return scan };
+    let mut found = Vec::new();
+    let walked = folder.walk(|below, entries| {
+        found.extend(entries.iter().filter_map(|entry| content(storage, &folder, below, entry)));
+    });
+    scan.failures.extend(walked.err().map(UploadError::List));
+    for (path, status) in found {
+        let name = key_name(&path);
+        if !filter.admits(&name) {
+            continue;
+        }
+        let name = own_name(&name);
+        if storage.is_the_trainings(&status) {
+            scan.found.push(Found { name, path, stamp: Stamp::of(&status) });
+        } else {
+            scan.unreadable.push(name);
+        }
     }
-    (metadata.is_dir() || metadata.is_file()).then_some(metadata)
+    scan.found.sort_by(|one, other| one.name.cmp(&other.name));
+    scan
+}
+
+/// A file with its path; `None` for what has nothing to upload, and for what has gone in the meantime.
+fn content(storage: &Storage, folder: &Folder, below: &Path, entry: &Entry) -> Option<(PathBuf, Status)> {
+    let path = below.join(&entry.name);
+    match entry.status.kind {
+        Kind::File => Some((path, entry.status)),
+        Kind::Link => {
+            let file = storage.open_file(folder, &path).ok()?;
+            Some((path, Status::of(&file).ok()?))
+        }
+        Kind::Folder | Kind::Other => None,
+    }
 }
 
 fn own_name(name: &str) -> String {
@@ -104,8 +112,11 @@ pub(super) fn due(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::*;
+    #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
+    use std::fs;
     use std::os::unix::fs::symlink;
+
+    use super::*;
 
     #[test]
     fn only_what_is_in_the_folder_is_found() {
@@ -123,12 +134,13 @@ mod tests {
         symlink("nowhere", at("dangling")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
 
-        let (found, failures) = scan(folder.path(), &Filter::default());
-        assert!(failures.is_empty(), "{failures:?}");
+        let storage = |name: &str| Storage::new(folder.path().to_owned(), name.into(), folder.path(), None);
+        let Scan { found, failures, unreadable } = scan(&storage(""), &Filter::default());
+        assert!(failures.is_empty() && unreadable.is_empty(), "{failures:?}");
         let names: Vec<_> = found.iter().map(|file| (file.name.as_str(), file.stamp.bytes)).collect();
         assert_eq!(names, [("model/epoch-1/weights", 5), ("newest", 5), ("own/train.log", 3)]);
 
-        assert_eq!(scan(&at("removed"), &Filter::default()).0, []);
+        assert_eq!(scan(&storage("removed"), &Filter::default()).found, []);
     }
 
     #[test]

@@ -72,12 +72,13 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         fs::write(at("old"), "whole").unwrap();
         let mut now = Duration::ZERO;
-        let mut watch = CheckpointWatch::new(&MountedDisk, folder.path().to_owned(), now);
+        let disk = MountedDisk::below(folder.path());
+        let mut watch = CheckpointWatch::new(&disk, folder.path().to_owned(), now);
         let none = BTreeSet::new();
         let left = QUIET.1 * 8;
         let mut look = |open: &BTreeSet<PathBuf>, wait: Duration| {
             now += wait;
-            watch.look(&MountedDisk, open, now, now + left)
+            watch.look(&disk, open, now, now + left)
         };
         assert_eq!(look(&none, QUIET.1 * 10), None, "nothing was written");
         for name in ["log.csv", "new.tmp"] {

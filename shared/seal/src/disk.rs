@@ -4,13 +4,11 @@
 //! written out when their instance is lost.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{ioctl_ficlone, syncfs};
 use serde::{Deserialize, Serialize};
+use spotsweep_beneath::{Entry, Folder, Kind, Status, is_odd};
 use spotsweep_checkpoint_formats::Content;
 
 /// Tells one content of a file from another without reading it.
@@ -40,7 +38,7 @@ pub trait Disk {
     /// Opens a file to read it.
     fn open(&self, file: &Path) -> io::Result<Box<dyn Content>>;
 
-    /// Creates or overwrites a file, in place.
+    /// Creates a file, in place of what is there.
     fn write(&self, file: &Path, content: &[u8]) -> io::Result<()>;
 
     /// Renames a file or folder, and creates the folder that it goes to.
@@ -74,131 +72,122 @@ pub trait Disk {
     fn sync_all(&self, folder: &Path) -> io::Result<()>;
 }
 
-/// The file systems of this machine.
-#[derive(Debug, Clone, Copy)]
-pub struct MountedDisk;
+/// A folder of this machine, and the files below it. A training can write most of them, so no link is followed there;
+/// what is no regular file counts as absent.
+#[derive(Debug, Clone)]
+pub struct MountedDisk {
+    root: PathBuf,
+}
+
+impl MountedDisk {
+    /// Of the folder `root`, whose own path only the runner can change.
+    pub fn below(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    fn open_root(&self) -> io::Result<Folder> {
+        Folder::trusted(&self.root)
+    }
+
+    /// The path below the root.
+    fn rest<'a>(&self, path: &'a Path) -> io::Result<&'a Path> {
+        let outside = || io::Error::other(format!("{} is not below {}", path.display(), self.root.display()));
+        path.strip_prefix(&self.root).map_err(|_| outside())
+    }
+
+    /// Looks at `folder` and all below it; at nothing where it does not exist.
+    fn walk(&self, folder: &Path, look: impl FnMut(&Path, &[Entry])) -> io::Result<()> {
+        match self.open_root()?.folder(self.rest(folder)?) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_odd(&error) => Ok(()),
+            opened => opened?.walk(look),
+        }
+    }
+}
 
 impl Disk for MountedDisk {
     fn files(&self, folder: &Path) -> io::Result<BTreeMap<String, Stamp>> {
         let mut found = BTreeMap::new();
-        let mut folders = vec![folder.to_owned()];
-        while let Some(next) = folders.pop() {
-            let entries = match fs::read_dir(&next) {
-                Ok(entries) => entries,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            for path in entries.flatten().map(|entry| entry.path()) {
-                let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-                let name = path.strip_prefix(folder).ok().and_then(Path::to_str);
-                match name {
-                    Some(_) if metadata.is_dir() => folders.push(path),
-                    Some(name) if metadata.is_file() => {
-                        found.insert(name.to_owned(), stamp(&metadata));
-                    }
-                    Some(_) | None => {}
+        self.walk(folder, |below, entries| {
+            for Entry { name, status } in entries.iter().filter(|entry| entry.status.kind == Kind::File) {
+                if let Some(path) = below.join(name).to_str() {
+                    found.insert(path.to_owned(), stamp(status));
                 }
             }
-        }
+        })?;
         Ok(found)
     }
 
     fn empty_folders(&self, folder: &Path) -> io::Result<Vec<String>> {
-        let (mut empty, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-        while let Some(next) = folders.pop() {
-            let Ok(entries) = fs::read_dir(&next) else { continue };
-            let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        let mut empty = Vec::new();
+        self.walk(folder, |below, entries| {
             if entries.is_empty() {
-                empty.extend(next.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned));
+                empty.extend(below.to_str().map(str::to_owned));
             }
-            folders.extend(entries.into_iter().filter(|path| path.is_dir() && !path.is_symlink()));
-        }
+        })?;
         Ok(empty)
     }
 
     fn stamp(&self, file: &Path) -> io::Result<Stamp> {
-        Ok(stamp(&fs::metadata(file)?))
+        let status = self.open_root()?.status(self.rest(file)?)?;
+        if status.kind == Kind::File { Ok(stamp(&status)) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
     fn open(&self, file: &Path) -> io::Result<Box<dyn Content>> {
-        Ok(Box::new(File::open(file)?))
+        Ok(Box::new(self.open_root()?.open(self.rest(file)?)?))
     }
 
     fn write(&self, file: &Path, content: &[u8]) -> io::Result<()> {
-        io::Write::write_all(&mut File::create(file)?, content)
+        self.open_root()?.write(self.rest(file)?, content)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        create_folder_of(to)?;
-        fs::rename(from, to)
+        self.open_root()?.rename(self.rest(from)?, self.rest(to)?)
     }
 
-    /// The copy shares the file's blocks where the file system can do that, as XFS does.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
-        create_folder_of(to)?;
-        let source = File::open(from)?;
-        let target = File::create(to)?;
-        if ioctl_ficlone(&target, &source).is_err() {
-            fs::copy(from, to)?;
-        }
-        let found = source.metadata()?;
-        target.set_permissions(found.permissions())?;
-        target.set_modified(found.modified()?)?;
-        let (user, group) = (std::os::unix::fs::MetadataExt::uid(&found), std::os::unix::fs::MetadataExt::gid(&found));
-        fchown(&target, Some(user), Some(group))
+        self.open_root()?.copy(self.rest(from)?, self.rest(to)?)
     }
 
     fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()> {
-        create_folder_of(name)?;
-        fs::hard_link(file, name)
+        self.open_root()?.hard_link(self.rest(file)?, self.rest(name)?)
     }
 
     fn symbolic_links(&self, folder: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
-        let entries = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
-        Ok(entries.filter_map(|path| fs::read_link(&path).ok().map(|target| (path, target))).collect())
+        let here = self.open_root()?.folder(self.rest(folder)?)?;
+        let links = here.entries()?.into_iter().filter(|entry| entry.status.kind == Kind::Link);
+        let target = |entry: Entry| Some((folder.join(&entry.name), here.read_link(Path::new(&entry.name)).ok()?));
+        Ok(links.filter_map(target).collect())
     }
 
     fn symbolic_link(&self, link: &Path, target: &Path) -> io::Result<()> {
-        match fs::remove_file(link) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        std::os::unix::fs::symlink(target, link)
+        self.open_root()?.symbolic_link(self.rest(link)?, target)
     }
 
     fn remove_file(&self, file: &Path) -> io::Result<()> {
-        fs::remove_file(file)
+        self.open_root()?.remove_file(self.rest(file)?)
     }
 
     fn remove_folder(&self, folder: &Path) -> io::Result<()> {
-        fs::remove_dir(folder)
+        self.open_root()?.remove_folder(self.rest(folder)?)
     }
 
+    /// Links lead to the root only.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
-        path.canonicalize()
+        Ok(self.root.canonicalize()?.join(self.rest(path)?))
     }
 
     fn sync(&self, file: &Path) -> io::Result<()> {
-        File::open(file)?.sync_all()?;
+        let (root, file) = (self.open_root()?, self.rest(file)?);
+        root.open(file)?.sync_all()?;
         // The name is an entry of the folder, not of the file.
-        file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+        file.parent().map_or(Ok(()), |folder| root.folder(folder)?.sync())
     }
 
     fn sync_all(&self, folder: &Path) -> io::Result<()> {
-        Ok(syncfs(File::open(folder)?)?)
+        self.open_root()?.folder(self.rest(folder)?)?.sync_all()
     }
 }
 
-fn stamp(metadata: &fs::Metadata) -> Stamp {
-    const NANOSECONDS: i64 = 1_000_000_000;
-    use std::os::unix::fs::MetadataExt;
-    Stamp {
-        bytes: metadata.len(),
-        modified_ns: metadata.mtime().saturating_mul(NANOSECONDS).saturating_add(metadata.mtime_nsec()),
-        inode: metadata.ino(),
-    }
-}
-
-fn create_folder_of(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)
+fn stamp(status: &Status) -> Stamp {
+    Stamp { bytes: status.bytes, modified_ns: status.modified_ns, inode: status.inode }
 }

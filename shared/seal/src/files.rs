@@ -110,7 +110,7 @@ mod tests {
             fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        let found = walk(&MountedDisk, folder.path()).unwrap();
+        let found = walk(&MountedDisk::below(folder.path()), folder.path()).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), [".metadata", "a/model.pt"]);
     }
 }

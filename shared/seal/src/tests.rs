@@ -42,6 +42,10 @@ impl Bench {
         Self { folder, is_disk, attempt: 0, clock: 1_000_000 }
     }
 
+    fn disk(&self) -> MountedDisk {
+        MountedDisk::below(self.folder.path())
+    }
+
     fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(CHECKPOINTS).join(name)
     }
@@ -69,16 +73,16 @@ impl Bench {
 
     fn resume(&mut self) -> (Sealer, Found) {
         self.attempt += 1;
-        Sealer::resume(&MountedDisk, self.folder.path(), self.attempt, self.is_disk, |_| ()).unwrap()
+        Sealer::resume(&self.disk(), self.folder.path(), self.attempt, self.is_disk, |_| ()).unwrap()
     }
 
     /// Seals what is there now, as while the command runs or as at its end.
     fn seal(&mut self, last: bool) {
         let (mut sealer, _) = self.resume();
         if last {
-            sealer.finish(&MountedDisk, &at_rest(), &IN_TIME).unwrap();
+            sealer.finish(&self.disk(), &at_rest(), &IN_TIME).unwrap();
         } else {
-            assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+            assert!(sealer.seal_resting(&self.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
         }
     }
 }
@@ -100,9 +104,9 @@ fn what_was_being_written_at_the_end_is_judged_by_its_format() {
         bench.write("old.pt", &zip);
         bench.write("new.pt", content);
         // A look that comes between two writes may seal it meanwhile.
-        sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap();
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
         let at_end = AtEnd::new(BTreeSet::from([bench.at("new.pt")]), NOW, true);
-        sealer.finish(&MountedDisk, &at_end, &IN_TIME).unwrap();
+        sealer.finish(&bench.disk(), &at_end, &IN_TIME).unwrap();
         let sealed = sealer.record.files.get("new.pt");
         assert_eq!((sealed.is_some(), sealed.is_some_and(|file| file.doubtful)), (is_sealed, is_doubtful));
         let torn = if is_sealed { vec![] } else { vec!["new.pt".to_owned()] };
@@ -274,23 +278,23 @@ fn the_seal_follows_a_rotation_and_reads_only_what_changed() {
     assert_eq!((found, sealer.summary()), (Found::default(), None));
     bench.write("epoch-1", b"one");
     bench.write("epoch-2", b"two!");
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
     let expected = Seal { files: 2, bytes: 7, newest: Some("epoch-2".into()) };
     assert_eq!(sealer.summary(), Some(expected));
-    assert!(!sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap(), "nothing has changed");
+    assert!(!sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap(), "nothing has changed");
 
     // A file that is being written is left alone until it rests; what it was stays sealed.
     fs::write(bench.at("epoch-2"), b"in the midst of it").unwrap();
     bench.write("epoch-3", b"three");
     fs::remove_file(bench.at("epoch-1")).unwrap();
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
     let expected = Seal { files: 2, bytes: 9, newest: Some("epoch-3".into()) };
     assert_eq!(sealer.summary(), Some(expected));
 
     // The same size and time stand for the same content: it is not read again.
     let known = sealer.record.files["epoch-3"].clone();
     sealer.record.files.insert("epoch-3".into(), Sealed { sha256: "kept".into(), ..known });
-    sealer.finish(&MountedDisk, &at_rest(), &IN_TIME).unwrap();
+    sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
     assert_eq!(sealer.record.files["epoch-3"].sha256, "kept");
     let expected = Seal { files: 2, bytes: 23, newest: Some("epoch-2".into()) };
     assert_eq!(sealer.summary(), Some(expected));
@@ -301,13 +305,13 @@ fn a_seal_that_ran_out_of_time_is_not_the_last_word() {
     let mut bench = Bench::new(true);
     let (mut sealer, _) = bench.resume();
     bench.write("new", b"content");
-    sealer.finish(&MountedDisk, &at_rest(), &|| false).unwrap();
+    sealer.finish(&bench.disk(), &at_rest(), &|| false).unwrap();
     assert_eq!(sealer.summary(), None);
     assert_eq!(bench.resume().1, Found { newest: Some("new".into()), ..Found::default() });
     // Neither is one that was taken back.
     let (mut sealer, _) = bench.resume();
-    sealer.finish(&MountedDisk, &at_rest(), &IN_TIME).unwrap();
-    sealer.reopen(&MountedDisk).unwrap();
+    sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+    sealer.reopen(&bench.disk()).unwrap();
     bench.replace("new", b"written by somebody else");
     assert_eq!(bench.resume().1.torn, [""; 0]);
 }

@@ -7,7 +7,6 @@ use std::os::unix::fs::MetadataExt;
 use spotsweep_protocol::claim::Found;
 
 use super::{Bench, IN_TIME, NOW, zip_of};
-use crate::disk::MountedDisk;
 use crate::{AtEnd, OWN, QUIET};
 
 #[test]
@@ -17,7 +16,7 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
     let (mut sealer, _) = bench.resume();
     for version in [&one, &two] {
         bench.write("ckpt.pt", version);
-        assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
     }
     // Its instance is lost in the middle of the third version.
     bench.write("ckpt.pt", &three[..50]);
@@ -31,19 +30,19 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
     let (mut sealer, _) = bench.resume();
     let four = zip_of(b"4, longer than two");
     bench.write("ckpt.pt", &four);
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
     bench.write("ckpt.pt", &three[..50]);
     bench.resume();
     assert!(fs::read(bench.at("ckpt.pt")).unwrap() == four);
 
     // The training fails on a newer version that looks whole.
-    bench.resume().0.begin(&MountedDisk).unwrap();
+    bench.resume().0.begin(&bench.disk()).unwrap();
     bench.write("ckpt.pt", &three);
     let (mut sealer, _) = bench.resume();
-    let rollback = sealer.roll_back(&MountedDisk, 1).unwrap().unwrap();
+    let rollback = sealer.roll_back(&bench.disk(), 1).unwrap().unwrap();
     assert_eq!(rollback.to_string(), "ckpt.pt could not be loaded (exit code 1); went back to its last sealed version");
     assert!(fs::read(bench.at("ckpt.pt")).unwrap() == four);
-    assert_eq!(sealer.roll_back(&MountedDisk, 1).unwrap(), None, "once for a checkpoint");
+    assert_eq!(sealer.roll_back(&bench.disk(), 1).unwrap(), None, "once for a checkpoint");
 }
 
 #[test]
@@ -52,7 +51,7 @@ fn a_checkpoint_that_is_written_again_under_its_name_goes_back_to_its_last_seale
     let (mut sealer, _) = bench.resume();
     let whole = zip_of(b"epoch 3");
     bench.write("epoch_3.pt", &whole);
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
     // At the stop signal, for too long.
     bench.write("epoch_3.pt", &whole[..20]);
     let (_, found) = bench.resume();
@@ -71,7 +70,7 @@ fn a_checkpoint_that_is_too_large_for_a_copy_is_kept_under_a_second_name() {
         bench.write(name, b"");
         OpenOptions::new().write(true).open(bench.at(name)).unwrap().set_len(bytes).unwrap();
         bench.touch(name);
-        assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
         let kept = bench.folder.path().join(OWN).join("kept").join(name);
         assert_eq!(fs::metadata(kept).ok().map(|kept| kept.nlink()), links, "{name}");
     }
@@ -84,7 +83,7 @@ fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_seale
     let mut bench = Bench::new(true);
     let (mut sealer, _) = bench.resume();
     bench.write("model.bin", &versions[0]);
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
     bench.write("model.bin", &versions[1]);
     bench.resume();
     // Some sectors of the next version are written out.
@@ -96,9 +95,9 @@ fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_seale
     bench.write("model.bin", &versions[2][..1000]);
     let (mut sealer, found) = bench.resume();
     assert_eq!(found.torn, [""; 0]);
-    sealer.begin(&MountedDisk).unwrap();
+    sealer.begin(&bench.disk()).unwrap();
     let (mut sealer, _) = bench.resume();
-    assert!(sealer.roll_back(&MountedDisk, 1).unwrap().is_some());
+    assert!(sealer.roll_back(&bench.disk(), 1).unwrap().is_some());
     assert!(fs::read(bench.at("model.bin")).unwrap() == versions[1]);
 }
 
@@ -109,11 +108,11 @@ fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
         let (mut sealer, _) = bench.resume();
         bench.write("step-000010.pt", &zip_of(b"1"));
         bench.write("latest", b"step-000010.pt");
-        assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
         // The handler closes it in the middle, and begins another save, which is too slow.
         bench.write("latest", given_up.as_bytes());
-        sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap();
-        sealer.finish(&MountedDisk, &AtEnd::new(BTreeSet::new(), NOW, true), &IN_TIME).unwrap();
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        sealer.finish(&bench.disk(), &AtEnd::new(BTreeSet::new(), NOW, true), &IN_TIME).unwrap();
         let (_, found) = bench.resume();
         assert_eq!(found.newest.as_deref(), Some("step-000010.pt"), "{given_up:?}");
         assert_eq!(fs::read(bench.at("latest")).unwrap(), b"step-000010.pt", "{given_up:?}");
@@ -127,7 +126,7 @@ fn a_removed_checkpoint_is_back_where_the_newer_one_lacks_files() {
     for (name, content) in [("step-10/model.zip", &*zip_of(b"1")), ("step-10/COMPLETE", b"")] {
         bench.write(name, content);
     }
-    assert!(sealer.seal_resting(&MountedDisk, QUIET, NOW, &BTreeSet::new).unwrap());
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
     let modified = fs::metadata(bench.at("step-10/model.zip")).unwrap().modified().unwrap();
     // The removal is written out, and the next mark is not.
     fs::remove_dir_all(bench.at("step-10")).unwrap();

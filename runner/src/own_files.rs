@@ -1,0 +1,74 @@
+//! The runner's own files of one attempt: on the workspace, where they outlast it, or else in a temporary folder.
+//!
+//! Only the runner can write their folder. [`take_charge`](crate::workspace::take_charge) sees to that on a workspace.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use spotsweep_beneath::Folder;
+use spotsweep_seal::OWN;
+
+use crate::output::MOST_LOG_BYTES;
+
+/// Every metric line.
+const METRICS: &str = "metrics.jsonl";
+/// The end of the log that an interrupted attempt leaves to the next one.
+const LOG: &str = "train.log";
+/// The record of metric lines stops growing here.
+pub(crate) const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Where they are.
+#[derive(Debug, Clone)]
+pub(crate) enum OwnFiles {
+    /// In the runner's own folder on the workspace that is mounted there.
+    Workspace(PathBuf),
+    /// In this folder, which goes with the attempt.
+    Temporary(PathBuf),
+}
+
+impl OwnFiles {
+    fn folder(&self) -> io::Result<Folder> {
+        match self {
+            Self::Workspace(point) => Folder::trusted(point)?.folder(OWN.as_ref()),
+            Self::Temporary(folder) => Folder::trusted(folder),
+        }
+    }
+
+    /// The record of metric lines, to go on where the attempt before has left it, less a line that it could not end;
+    /// with its size.
+    pub(crate) fn go_on(&self) -> io::Result<(File, u64)> {
+        let record = self.folder()?.append(METRICS.as_ref())?;
+        let mut written = Vec::new();
+        (&record).take(MAX_RECORD_BYTES).read_to_end(&mut written)?;
+        let whole = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end as u64 + 1);
+        record.set_len(whole)?;
+        Ok((record, whole))
+    }
+
+    /// The record to be read; `None` where there is none.
+    pub(crate) fn metrics(&self) -> io::Result<Option<impl Read + use<>>> {
+        match self.folder().and_then(|own| own.open(METRICS.as_ref())) {
+            Ok(record) => Ok(Some(record.take(MAX_RECORD_BYTES))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The log of the attempts before.
+    pub(crate) fn log(&self) -> Option<Vec<u8>> {
+        let Self::Workspace(_) = self else { return None };
+        let mut log = Vec::new();
+        let file = self.folder().and_then(|own| own.open(LOG.as_ref())).ok()?;
+        file.take(MOST_LOG_BYTES).read_to_end(&mut log).ok()?;
+        Some(log)
+    }
+
+    /// Leaves the log to the next attempt, where there can be one that finds it.
+    pub(crate) fn keep_log(&self, log: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Workspace(_) => self.folder()?.write(LOG.as_ref(), log),
+            Self::Temporary(_) => Ok(()),
+        }
+    }
+}
