@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, geteuid};
 
-use crate::user::User;
+use crate::user::{User, accounts};
 
 /// Everything the runner is told from outside.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,7 +111,6 @@ impl Reader<'_> {
         if !geteuid().is_root() {
             self.problems.push(format!("SPOTSWEEP_USER={value} needs a container that starts as root; leave it out"));
         }
-        let accounts = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         User::find(&value, &accounts("/etc/passwd"), &accounts("/etc/group"))
             .map_err(|problem| self.problems.push(format!("SPOTSWEEP_USER={value}: {problem}")))
             .ok()

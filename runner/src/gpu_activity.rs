@@ -43,6 +43,7 @@ pub(crate) struct Activity {
 
 impl Activity {
     /// For the GPUs of this container.
+    #[expect(clippy::disallowed_methods, reason = "/dev is the host's: a training has no capability to change it")]
     pub(crate) fn new(config: &Config) -> Self {
         let inherited = |name: &str| std::env::var(name).ok();
         let given = gpus::assigned(&inherited);
@@ -102,6 +103,7 @@ impl Activity {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "what is found is run as the training's user")]
 fn is_installed() -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&folders).any(|folder| folder.join(PROGRAM).exists())

@@ -3,6 +3,10 @@
 //! ECS names them in `NVIDIA_VISIBLE_DEVICES`, by UUID. A privileged container, as one that mounts needs to be, has the
 //! device files of all GPUs of its instance all the same (fact 45,
 //! <https://github.com/NVIDIA/nvidia-docker/issues/764>).
+#![expect(
+    clippy::disallowed_methods,
+    reason = "/proc and /dev are the host's: a training has no capability to change them"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

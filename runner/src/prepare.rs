@@ -21,6 +21,7 @@ use crate::parameters;
 use crate::place;
 use crate::surroundings;
 use crate::upload::{Filter, Uploader};
+use crate::user::accounts;
 use crate::wandb;
 use crate::workplace::Workplace;
 use crate::workspace::{POINT, Workspace, point, take_charge};
@@ -136,8 +137,7 @@ fn words(
     variables.extend(surroundings::region(region, &inherited));
     if let Some(user) = &config.user {
         let home = place.home()?;
-        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        variables.extend(surroundings::identity(user, &passwd, &home, &inherited));
+        variables.extend(surroundings::identity(user, &accounts("/etc/passwd"), &home, &inherited));
     }
     let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, home)| home.clone());
     let home = home.or_else(|| inherited("HOME")).map(PathBuf::from);

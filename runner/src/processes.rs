@@ -1,4 +1,5 @@
 //! What `/proc` says about the processes below the runner (proc(5)).
+#![expect(clippy::disallowed_methods, reason = "/proc is the kernel's")]
 
 use std::collections::BTreeSet;
 use std::fs;

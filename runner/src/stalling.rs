@@ -120,6 +120,7 @@ fn files_below(disk: &MountedDisk, folder: &Path) -> io::Result<Files> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+#[allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
 mod tests {
     use std::fs;
 

@@ -37,6 +37,7 @@ pub(crate) fn region(region: Option<&str>, inherited: Inherited<'_>) -> Vec<(Str
 }
 
 /// Whether the user may make files in a folder: by its mode, and where its file system takes any.
+#[expect(clippy::disallowed_methods, reason = "nothing is opened")]
 fn can_write(folder: &Path, user: &User) -> bool {
     let (Ok(found), Ok(system)) = (fs::metadata(folder), statvfs(folder)) else { return false };
     if !found.is_dir() || system.f_flag.contains(StatVfsMountFlags::RDONLY) {
@@ -55,6 +56,7 @@ fn can_write(folder: &Path, user: &User) -> bool {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+#[allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
 mod tests {
     use rustix::fs::{Gid, Uid};
 

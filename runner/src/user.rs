@@ -4,7 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use rustix::fs::{Gid, Uid};
-use spotsweep_beneath::{Owner, Status};
+use spotsweep_beneath::{Owner, Status, read_regular};
+
+/// An image has a few dozen lines.
+const MOST_ACCOUNT_BYTES: u64 = 1024 * 1024;
 
 /// A numeric identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +80,12 @@ impl fmt::Display for User {
         write!(f, "{},{}", self.uid.as_raw(), self.gid.as_raw())?;
         self.groups.iter().try_for_each(|group| write!(f, ",{}", group.as_raw()))
     }
+}
+
+/// The text of the image's `passwd` or `group`; empty where there is none.
+pub(crate) fn accounts(path: &str) -> String {
+    let text = read_regular(path.as_ref(), MOST_ACCOUNT_BYTES).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// What `passwd` says about a user.

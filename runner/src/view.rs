@@ -2,6 +2,7 @@
 //!
 //! It is a mount namespace of the command's: the folders themselves stay as they are, for the runner, and for the host
 //! whose `/dev` one of them may be. Runs in the child between fork and exec, while it still has its privileges.
+#![expect(clippy::disallowed_methods, reason = "/dev is the host's: a training has no capability to change it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

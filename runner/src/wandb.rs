@@ -88,6 +88,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
     fn without_a_key_runs_stay_on_this_machine() {
         let home = tempfile::tempdir().unwrap();
         let mode = |own: &[&str]| {

@@ -124,7 +124,7 @@ impl Workspace {
     pub(crate) async fn unmount(&self) -> io::Result<bool> {
         match &self.device {
             Device::Block(device) => mount::leave(device, &self.point).await,
-            Device::Folder(_) => std::fs::remove_file(&self.point).map(|()| true),
+            Device::Folder(_) => mount::unlink(&self.point).map(|()| true),
         }
     }
 

@@ -1,4 +1,5 @@
 //! How long it takes until what the kernel has not written yet is on the volume.
+#![expect(clippy::disallowed_methods, reason = "/proc is the kernel's")]
 
 use std::fs;
 use std::time::Duration;

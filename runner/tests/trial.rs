@@ -1,4 +1,5 @@
 //! The real binary with real children against a server that plays Lambda, S3 and IMDS.
+#![allow(clippy::disallowed_methods, reason = "the tests lay files out")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod attempts;

@@ -14,6 +14,7 @@
 
 mod container;
 mod gpus;
+mod hostile;
 mod image;
 mod killed;
 mod network;

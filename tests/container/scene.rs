@@ -30,6 +30,8 @@ pub(crate) struct Scene {
     pub(crate) services: Services,
     pub(crate) gpus: Gpus,
     pub(crate) command: &'static [&'static str],
+    /// Variables of the containers in addition to a job's, or in their place.
+    pub(crate) variables: Vec<(&'static str, String)>,
     network: Network,
     name: String,
     image: &'static Path,
@@ -50,7 +52,7 @@ impl Scene {
         let volume = Volume::create(folder.path(), format!("vol-{:08x}{number:02x}", std::process::id()));
         let services = Services::start(&network, folder.path(), &volume.id, parameters);
         let gpus = Gpus::make(folder.path(), 1000 + std::process::id() % 4096 * 64 + number * 2);
-        Some(Self { volume, services, gpus, command: COMMAND, network, name, image, folder })
+        Some(Self { volume, services, gpus, command: COMMAND, variables: Vec::new(), network, name, image, folder })
     }
 
     /// Starts the container of an attempt, with more binds than a job has.
@@ -73,7 +75,7 @@ impl Scene {
             image: self.image,
             network: &self.network,
             driver: &self.gpus.driver,
-            environment: environment(attempt),
+            environment: [environment(attempt), self.variables.clone()].concat(),
             binds,
             command: &[&["spotsweep-runner", "--"], self.command].concat(),
         })

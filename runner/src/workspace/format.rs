@@ -1,4 +1,5 @@
 //! What is on a block device, and a file system where there is nothing.
+#![expect(clippy::disallowed_methods, reason = "a device of the host's: a training has no capability to open it")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,4 +1,5 @@
 //! A device or folder put in its place, and taken away.
+#![expect(clippy::disallowed_methods, reason = "the mount point is in a folder of root's")]
 
 use std::fs::{self, File};
 use std::io;
@@ -59,6 +60,11 @@ pub(super) fn link(folder: &Path, point: &Path) -> Result<(), Failure> {
         fs::create_dir_all(parent).map_err(prepared)?;
     }
     symlink(folder, point).map_err(prepared)
+}
+
+/// Takes the link to a volume's folder away.
+pub(super) fn unlink(point: &Path) -> io::Result<()> {
+    fs::remove_file(point)
 }
 
 /// Writes the file system of `point` out.
