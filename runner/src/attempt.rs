@@ -186,7 +186,11 @@ impl Attempt<'_> {
         let seconds = started.elapsed().as_secs_f64();
         let recorded = recording.finish().await;
         let sealer = match sealing {
-            Some(sealing) => Some((sealing.stop().await.map_err(|source| Failure::System("seal", source))?, at_end)),
+            Some(sealing) => {
+                let mut sealer = sealing.stop().await.map_err(|source| Failure::System("seal", source))?;
+                sealer.make_room(&place.disk());
+                Some((sealer, at_end))
+            }
             None => None,
         };
         Ok(Trained { ended, started: started_at, seconds, recorded, place, sealer, uploading })

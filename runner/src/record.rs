@@ -164,9 +164,13 @@ impl Recorder {
             self.complain("metrics.jsonl is full; the figures go on", "64 MiB");
             return;
         }
-        self.record_bytes += text.len() as u64;
-        if let Err(error) = self.record.write_all(text.as_bytes()) {
-            self.complain("metrics.jsonl cannot be written", &error.to_string());
+        match self.record.write_all(text.as_bytes()) {
+            Ok(()) => self.record_bytes += text.len() as u64,
+            Err(error) => {
+                // Half a line would spoil the next one. Fails where nothing can be written at all.
+                let _ = self.record.set_len(self.record_bytes);
+                self.complain("metrics.jsonl cannot be written; the figures go on", &error.to_string());
+            }
         }
     }
 

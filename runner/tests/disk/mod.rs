@@ -1,5 +1,7 @@
 //! The production path: a real ext4 file system on a block device, really mounted.
 
+mod full;
+
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

@@ -47,9 +47,14 @@ impl Folder {
         self.open_plain(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
     }
 
-    /// The same with this content.
+    /// The same with this content; what could not be written whole is removed.
     pub fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        self.create(path)?.write_all(content)
+        let written = self.create(path)?.write_all(content);
+        if written.is_err() {
+            // The first error says more.
+            let _ = self.remove_file(path);
+        }
+        written
     }
 
     /// Opens the regular file at `path` to read it and to append to it; makes it where there is none.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, fchmod, fchown, open, openat, readlinkat, statat, syncfs};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, fchmod, fchown, fstatvfs, open, openat, readlinkat, statat, syncfs};
 use rustix::io::Errno;
 
 use crate::odd;
@@ -154,6 +154,12 @@ impl Folder {
     /// Writes out the whole file system that it is a part of.
     pub fn sync_all(&self) -> io::Result<()> {
         Ok(syncfs(self.itself()?)?)
+    }
+
+    /// Bytes that a user without privileges may still write to its file system.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let found = fstatvfs(self.itself()?)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     /// A handle with which more can be done than to open from it.

@@ -7,6 +7,7 @@ use crate::disk::{Disk, Stamp};
 use crate::kept::{begun_path, kept_path, unfinished};
 use crate::names::{checkpoint, is_numbered, number};
 use crate::record::Sealed;
+use crate::reserve;
 use crate::sealer::Sealer;
 
 /// The most that all copies may take up, where the file system cannot share blocks.
@@ -97,6 +98,11 @@ impl Sealer {
 
     /// Whether a copy of `path` may be made in addition to all others, but those of the checkpoint that it replaces.
     fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed) -> bool {
+        // What the runner keeps must not be what the training lacks for its next checkpoint.
+        let wanted = sealed.stamp.bytes.saturating_mul(2).saturating_add(reserve::BYTES);
+        if disk.free_bytes(&self.checkpoints).is_ok_and(|free| free < wanted) {
+            return false;
+        }
         let is_replaced = |other: &str| {
             is_numbered(path)
                 && is_numbered(other)

@@ -50,6 +50,12 @@ pub trait Disk {
     /// Gives a file a further name, and creates the folder of it.
     fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()>;
 
+    /// Makes a file of so many bytes, for which room is set aside, in place of what is there.
+    fn allocate(&self, file: &Path, bytes: u64) -> io::Result<()>;
+
+    /// Bytes that a user without privileges may still write to the file system of which `folder` is a part.
+    fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
+
     /// The symbolic links in `folder`, with their targets.
     fn symbolic_links(&self, folder: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>>;
 
@@ -150,6 +156,14 @@ impl Disk for MountedDisk {
 
     fn hard_link(&self, file: &Path, name: &Path) -> io::Result<()> {
         self.open_root()?.hard_link(self.rest(file)?, self.rest(name)?)
+    }
+
+    fn allocate(&self, file: &Path, bytes: u64) -> io::Result<()> {
+        self.open_root()?.allocate(self.rest(file)?, bytes)
+    }
+
+    fn free_bytes(&self, folder: &Path) -> io::Result<u64> {
+        self.open_root()?.folder(self.rest(folder)?)?.free_bytes()
     }
 
     fn symbolic_links(&self, folder: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {

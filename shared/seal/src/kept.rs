@@ -15,6 +15,7 @@ use crate::disk::Disk;
 use crate::files::walk;
 use crate::names::{checkpoint, is_numbered};
 use crate::record::{Record, Sealed};
+use crate::reserve::is_full;
 use crate::shape::shape;
 
 /// The folder of what is kept.
@@ -74,13 +75,17 @@ fn newer_has_all(disk: &dyn Disk, checkpoints: &Path, group: &[(&String, &Sealed
     Ok(group.iter().all(|(path, _)| newer.contains(&shape(path))))
 }
 
-/// Copies `source` to `target`, if it is what `sealed` proves.
+/// Copies `source` to `target`, if it is what `sealed` proves. Where there is no room for a copy, the target is a second
+/// name of it.
 pub(crate) fn restore(disk: &dyn Disk, source: &Path, target: &Path, sealed: &Sealed) -> io::Result<bool> {
-    let is_intact = is_intact(disk, source, sealed)?;
-    if is_intact {
-        disk.copy(source, target)?;
+    if !is_intact(disk, source, sealed)? {
+        return Ok(false);
     }
-    Ok(is_intact)
+    match disk.copy(source, target) {
+        Err(error) if is_full(&error) => disk.hard_link(source, target)?,
+        copied => copied?,
+    }
+    Ok(true)
 }
 
 fn is_intact(disk: &dyn Disk, file: &Path, sealed: &Sealed) -> io::Result<bool> {

@@ -16,6 +16,7 @@ mod kept;
 mod names;
 mod pointers;
 mod record;
+mod reserve;
 mod resume;
 mod rollback;
 mod sealer;

@@ -75,6 +75,12 @@ impl Record {
         disk.sync(&file)
     }
 
+    /// Removes a record in `folder` after which nothing was said to be written.
+    pub(crate) fn give_up_last(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+        let is_last = Self::read(disk, folder, |_| ())?.is_some_and(|record| record.last);
+        if is_last { disk.remove_file(&folder.join(NAME)) } else { Ok(()) }
+    }
+
     /// What the control plane keeps of it; nothing where nothing is sealed.
     pub(crate) fn summary(&self) -> Option<Seal> {
         (!self.files.is_empty()).then(|| Seal {

@@ -15,6 +15,7 @@ use crate::kept::{restore, restore_removed, versions};
 use crate::names::{checkpoint, has_unfinished_part, is_numbered};
 use crate::pointers::Pointers;
 use crate::record::Record;
+use crate::reserve::give_up;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 use crate::{CHECKPOINTS, OWN, Say};
@@ -29,6 +30,7 @@ impl Sealer {
     /// Where the workspace cannot be read or written.
     pub fn resume(disk: &dyn Disk, point: &Path, attempt: u32, is_disk: bool, say: Say) -> io::Result<(Self, Found)> {
         let (checkpoints, own) = (point.join(CHECKPOINTS), point.join(OWN));
+        give_up(disk, &own);
         let seal = Record::read(disk, &own, say)?;
         let mut files = disk.files(&checkpoints)?;
         let unfinished = unfinished_folders(&files);
@@ -55,10 +57,10 @@ impl Sealer {
         }
         // No longer the last word: the command may change what is sealed.
         let record = Record { attempt, last: false, files: sealed, ..seal };
-        let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed };
+        let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed, has_reserve: false };
         if is_sealed {
             sealer.keep_found(disk, found.newest.as_deref())?;
-            sealer.record.write(disk, &sealer.own)?;
+            sealer.write_record(disk)?;
         }
         Ok((sealer, found))
     }

@@ -63,7 +63,7 @@ impl Sealer {
         };
         let rollback = Rollback { checkpoint: (*newest).to_owned(), exit_code, to };
         self.record.failed.push(failed);
-        self.record.write(disk, &self.own)?;
+        self.write_record(disk)?;
         Ok(Some(rollback))
     }
 

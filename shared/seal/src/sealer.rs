@@ -20,6 +20,7 @@ use crate::files::walk;
 use crate::kept::is_mixed;
 use crate::names::{has_lost_all, is_pointer_name};
 use crate::record::{Record, Sealed};
+use crate::reserve::is_full;
 
 /// A file untouched for so long is taken to be whole while the command runs.
 pub const QUIET: Duration = Duration::from_secs(5);
@@ -38,6 +39,8 @@ pub struct Sealer {
     pub(crate) first: BTreeMap<String, Stamp>,
     /// Whether it began with a checkpoint of an attempt that was interrupted.
     pub(crate) resumed: bool,
+    /// Whether room is set aside for the runner.
+    pub(crate) has_reserve: bool,
 }
 
 impl Sealer {
@@ -47,7 +50,21 @@ impl Sealer {
     /// Where the workspace cannot be written.
     pub fn begin(&mut self, disk: &dyn Disk) -> io::Result<()> {
         self.record.trained = true;
-        self.record.write(disk, &self.own)
+        self.write_record(disk)?;
+        self.reserve(disk);
+        Ok(())
+    }
+
+    /// Writes the record. Where the volume is full, the one before stays, unless it says that nothing was written after
+    /// it: then none is better.
+    pub(crate) fn write_record(&self, disk: &dyn Disk) -> io::Result<()> {
+        match self.record.write(disk, &self.own) {
+            Err(error) if is_full(&error) => {
+                (self.say)(&format!("the seal is not written: {error}; the one before stays"));
+                Record::give_up_last(disk, &self.own)
+            }
+            written => written,
+        }
     }
 
     /// What is sealed now.
@@ -67,6 +84,7 @@ impl Sealer {
         now_ns: i64,
         open: &dyn Fn() -> BTreeSet<PathBuf>,
     ) -> io::Result<bool> {
+        self.reserve(disk);
         // Most rounds find nothing new, and need no look at the processes.
         let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
         let mut files = BTreeMap::new();
@@ -99,7 +117,13 @@ impl Sealer {
         if !record.failed.is_empty() && self.has_new_checkpoint(disk)? {
             record.failed.clear();
         }
-        record.write(disk, &self.own)?;
+        if let Err(error) = record.write(disk, &self.own) {
+            if !is_full(&error) {
+                return Err(error);
+            }
+            self.make_room(disk);
+            record.write(disk, &self.own)?;
+        }
         self.record = record;
         Ok(true)
     }

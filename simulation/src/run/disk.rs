@@ -109,6 +109,14 @@ impl Disk for SimulatedDisk<'_> {
         found(self.files.borrow_mut().hard_link(name(file), name(link)))
     }
 
+    fn allocate(&self, _file: &Path, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn free_bytes(&self, _folder: &Path) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
     fn symbolic_links(&self, folder: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
         let files = self.files.borrow();
         let links = files.seen().links.iter().map(|(link, target)| (PathBuf::from(link), PathBuf::from(target)));
