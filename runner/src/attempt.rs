@@ -9,7 +9,7 @@ use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::{AtEnd, Sealer};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::child::{Child, Ended};
 use crate::claim::{Answer, Claims, End, Handover};
@@ -17,7 +17,7 @@ use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
 use crate::error_line::error_in;
-use crate::exit::{Failure, STALLED};
+use crate::exit::{Failure, TIMED_OUT};
 use crate::leave::{close, release};
 use crate::log::say;
 use crate::metrics::Figures;
@@ -29,7 +29,7 @@ use crate::reports::{self, News};
 use crate::sealing::{Sealing, now_ns};
 use crate::signals::Signals;
 use crate::stalling::Stalling;
-use crate::stop::{Cause, Stop, interruption};
+use crate::stop::{Cause, Stop, closing, interruption};
 use crate::upload::{UploadError, Uploader};
 use crate::workplace::Workplace;
 use crate::workspace::Workspace;
@@ -114,6 +114,10 @@ impl Attempt<'_> {
             stop = interruption(signals, Some(notices), config) => match stop.cause {
                 Cause::Interrupted(reason) => Err((Failure::Interrupted(reason), stop.deadline)),
                 Cause::Fenced(reason) => Err((Failure::Refused(reason), stop.deadline)),
+                // Nothing was trained: the job's own end says why.
+                Cause::TimedOut { seconds } => {
+                    Err((Failure::Interrupted(StopReason::TimedOut { seconds }.to_string()), stop.deadline))
+                }
                 // Only a command stalls.
                 Cause::Stalled { seconds, .. } => Err((Failure::stalled(seconds), stop.deadline)),
             }
@@ -178,6 +182,15 @@ impl Attempt<'_> {
                 stop = stalling.end() => stop,
             }
         };
+        let next_seal = sealing.as_ref().map(Sealing::next_round);
+        let stop = async {
+            let stop = stop.await;
+            if let (Some(limit), Some(next)) = (stop.sealing_first, next_seal) {
+                // What takes longer goes on beside the command's end.
+                let _ = timeout(limit, next.now()).await;
+            }
+            stop
+        };
         let ended = tokio::select! {
             ended = child.supervise(stop, checkpoints.as_ref()) => ended?,
             never = reporting => never,
@@ -210,6 +223,11 @@ impl Attempt<'_> {
                 }
                 Err(Failure::Refused(reason))
             }
+            // Batch starts no further attempt, and ends the trial as failed.
+            Some(Stop { cause: Cause::TimedOut { .. }, .. }) => {
+                let ended = Ended { code: TIMED_OUT.into(), ..trained.ended };
+                self.collect(Trained { ended, ..trained }, workspace).await
+            }
             // An exit code proves nothing after a stop signal: a script that saves its half-trained model and exits
             // with 0 is not at its end (fact 37). One that is, resumes in the next attempt and ends at once.
             Some(Stop { cause: Cause::Interrupted(reason), deadline, .. }) if !is_finished => {
@@ -219,7 +237,7 @@ impl Attempt<'_> {
             Some(Stop { cause: Cause::Stalled { seconds, is_last }, deadline, .. }) if !is_finished => {
                 if is_last {
                     // Its own code proves nothing, and must not be the one that starts another attempt.
-                    let ended = Ended { code: STALLED.into(), ..trained.ended };
+                    let ended = Ended { code: TIMED_OUT.into(), ..trained.ended };
                     return self.collect(Trained { ended, ..trained }, workspace).await;
                 }
                 self.leave_to_the_next(trained, workspace, deadline).await;
@@ -297,16 +315,21 @@ impl Attempt<'_> {
         let Trained { ended, seconds, recorded, place, sealer, uploading: (uploading, stop_uploading), .. } = trained;
         // Fails only where the background upload is gone, which the line after tells.
         let _ = stop_uploading.send(());
-        let stalled = ended.stalled_seconds().map(|seconds| StopReason::Stalled { seconds }.to_string());
-        let error = stalled.or_else(|| (ended.code != 0).then(|| error_in(&recorded.log)).flatten());
-        let collected = match uploading.await {
-            Ok(uploader) => uploader.finish(recorded.log, &place.own).await,
-            Err(broken) => Err(UploadError::Broken(broken)),
+        let stopped = ended.stop.as_ref().and_then(Stop::reason).map(|reason| reason.to_string());
+        let error = stopped.or_else(|| (ended.code != 0).then(|| error_in(&recorded.log)).flatten());
+        let deadline = ended.stop.as_ref().filter(|stop| stop.is_pressing()).map(|stop| stop.deadline);
+        let collecting = async { uploading.await?.finish(recorded.log, &place.own).await };
+        let collected = match deadline {
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                timeout_at(deadline - closing(left), collecting).await.unwrap_or(Err(UploadError::NoTime))
+            }
+            None => collecting.await,
         };
         if let Some(workspace) = workspace {
             // A retry may go on from what a failed command leaves.
             let sealer = sealer.filter(|_| ended.code != 0);
-            close(workspace, sealer, Instant::now() + UNHURRIED).await;
+            close(workspace, sealer, deadline.unwrap_or_else(|| Instant::now() + UNHURRIED)).await;
         }
         conclude(&self.claims, &ended, &recorded.figures, collected, seconds, error).await
     }

@@ -2,11 +2,15 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, geteuid};
 
 use crate::user::{User, accounts};
+
+/// ECS kills a container so long after SIGTERM unless told otherwise (`ECS_CONTAINER_STOP_TIMEOUT`).
+const STOP_SECONDS: f64 = 30.0;
+const TIMEOUT: &str = "SPOTSWEEP_TIMEOUT_SECONDS";
 
 /// Everything the runner is told from outside.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +44,12 @@ pub(crate) struct Config {
     pub(crate) stop_signal: Signal,
     /// `SPOTSWEEP_GRACE_SECONDS`: the most that the command gets between the stop signal and SIGKILL.
     pub(crate) grace: Option<Duration>,
+    /// `SPOTSWEEP_STOP_SECONDS`: how long after SIGTERM the container is killed.
+    pub(crate) stop_after: Duration,
+    /// `SPOTSWEEP_TIMEOUT_SECONDS`: how long Batch lets the attempt run.
+    pub(crate) timeout: Option<Duration>,
+    /// When the runner started.
+    pub(crate) started: Instant,
     /// How long a claim or an end is retried.
     pub(crate) patience: Duration,
     /// `SPOTSWEEP_WORKSPACE_SECONDS`: how long the attempt waits for its workspace in all.
@@ -177,6 +187,9 @@ impl Config {
             notice_every: reader.seconds("SPOTSWEEP_IMDS_POLL_SECONDS", 5.0),
             stop_signal: reader.stop_signal(),
             grace: reader.get("SPOTSWEEP_GRACE_SECONDS").map(|_| reader.seconds("SPOTSWEEP_GRACE_SECONDS", 0.0)),
+            stop_after: reader.seconds("SPOTSWEEP_STOP_SECONDS", STOP_SECONDS),
+            timeout: reader.get(TIMEOUT).map(|_| reader.seconds(TIMEOUT, 0.0)),
+            started: Instant::now(),
             patience: reader.seconds("SPOTSWEEP_PATIENCE_SECONDS", 300.0),
             workspace_limit: reader.seconds("SPOTSWEEP_WORKSPACE_SECONDS", 1800.0),
         };

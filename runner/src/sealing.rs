@@ -1,6 +1,7 @@
 //! Seals the workspace in the background while the command runs.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rustix::process::getpid;
@@ -8,9 +9,9 @@ use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
 use spotsweep_seal::disk::MountedDisk;
 use spotsweep_seal::{QUIET, Sealer};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::log::say;
 use crate::processes;
@@ -21,6 +22,25 @@ pub(crate) struct Sealing {
     stop: oneshot::Sender<()>,
     /// The newest seal.
     pub(crate) newest: watch::Receiver<Option<Seal>>,
+    next: NextRound,
+}
+
+/// Asks for a seal before its time.
+#[derive(Debug, Clone)]
+pub(crate) struct NextRound {
+    wanted: Arc<Notify>,
+    /// When the last round began that has ended.
+    began: watch::Receiver<Option<Instant>>,
+}
+
+impl NextRound {
+    /// Has a round begin now, and waits for its end.
+    pub(crate) async fn now(mut self) {
+        let asked = Instant::now();
+        self.wanted.notify_one();
+        // Fails only where the sealer is gone.
+        let _ = self.began.wait_for(|began| *began >= Some(asked)).await;
+    }
 }
 
 impl Sealing {
@@ -28,12 +48,17 @@ impl Sealing {
     pub(crate) fn start(mut sealer: Sealer, disk: MountedDisk, every: Duration) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let (publisher, newest) = watch::channel(sealer.summary());
+        let (rounds, began) = watch::channel(None);
+        let wanted = Arc::new(Notify::new());
+        let next = NextRound { wanted: Arc::clone(&wanted), began };
         let running = tokio::spawn(async move {
             loop {
                 tokio::select! {
                     _ = &mut stopped => return Ok(sealer),
                     () = sleep(every) => {}
+                    () = wanted.notified() => {}
                 }
+                let began = Instant::now();
                 let disk = disk.clone();
                 let round = tokio::task::spawn_blocking(move || {
                     let outcome = seal_resting(&mut sealer, &disk, QUIET.min(every));
@@ -48,9 +73,15 @@ impl Sealing {
                     Ok(false) => {}
                     Err(error) => say(&format!("not yet sealed, trying again: {}", chain(&error))),
                 }
+                rounds.send_replace(Some(began));
             }
         });
-        Self { running, stop, newest }
+        Self { running, stop, newest, next }
+    }
+
+    /// Asks for a seal before its time.
+    pub(crate) fn next_round(&self) -> NextRound {
+        self.next.clone()
     }
 
     /// Ends after the round that is underway.

@@ -8,14 +8,19 @@ use spotsweep_protocol::stop::StopReason;
 use tokio::time::Instant;
 
 use crate::config::Config;
+use crate::log::say;
 use crate::notices::{Interruption, Notices};
 use crate::signals::Signals;
 use crate::stack_dump;
 
-/// ECS kills a container so long after SIGTERM unless told otherwise (`ECS_CONTAINER_STOP_TIMEOUT`).
-const AFTER_SIGNAL: Duration = Duration::from_secs(30);
-/// The command's share of that, where nothing else is said; the rest is for the upload.
-const GRACE_AFTER_SIGNAL: Duration = Duration::from_secs(20);
+/// How long the end of an attempt may take that nothing outside asks for, and the command's share of that, where nothing
+/// else is said.
+const BY_ITSELF: Duration = Duration::from_secs(30);
+const GRACE_BY_ITSELF: Duration = Duration::from_secs(20);
+/// The most that a seal may take before the command gets a signal of which nothing was announced.
+const SEALING_FIRST: Duration = Duration::from_secs(5);
+/// Batch counts an attempt's time from the start of its container, which is a moment before the runner's.
+const BEFORE_RUNNER: Duration = Duration::from_secs(10);
 /// The least that is taken to be left after a notice.
 const LEAST: Duration = Duration::from_secs(1);
 /// The most that is set aside of a notice for sealing, unmounting and the release. Writing out comes on top.
@@ -31,6 +36,11 @@ pub(crate) enum Cause {
     Interrupted(String),
     /// `trial-claim` refused a report: the trial is another attempt's.
     Fenced(StopReason),
+    /// Batch lets the attempt run no longer.
+    TimedOut {
+        /// How long it may take.
+        seconds: u64,
+    },
     /// It has shown no sign of life for too long.
     Stalled {
         /// Seconds since the last sign.
@@ -49,17 +59,19 @@ pub(crate) struct Stop {
     pub(crate) grace: Duration,
     /// When everything must be over.
     pub(crate) deadline: Instant,
+    /// How long a seal of what is complete may take first: the container may end at any moment.
+    pub(crate) sealing_first: Option<Duration>,
 }
 
 impl Stop {
     /// The trial is another attempt's.
     pub(crate) fn fenced(reason: StopReason, config: &Config) -> Self {
-        Self::after_signal(Cause::Fenced(reason), config.stop_signal, config)
+        Self::by_itself(Cause::Fenced(reason), config)
     }
 
     /// A stall: nothing presses.
     pub(crate) fn stalled(seconds: u64, is_last: bool, config: &Config) -> Self {
-        let stop = Self::after_signal(Cause::Stalled { seconds, is_last }, config.stop_signal, config);
+        let stop = Self::by_itself(Cause::Stalled { seconds, is_last }, config);
         Self { deadline: stop.deadline + UNHURRIED, ..stop }
     }
 
@@ -72,8 +84,22 @@ impl Stop {
     pub(crate) fn stalled_seconds(&self) -> Option<u64> {
         match self.cause {
             Cause::Stalled { seconds, .. } => Some(seconds),
+            Cause::Interrupted(_) | Cause::TimedOut { .. } | Cause::Fenced(_) => None,
+        }
+    }
+
+    /// Why spotsweep itself ends the trial with the attempt, if it does.
+    pub(crate) fn reason(&self) -> Option<StopReason> {
+        match self.cause {
+            Cause::Stalled { seconds, .. } => Some(StopReason::Stalled { seconds }),
+            Cause::TimedOut { seconds } => Some(StopReason::TimedOut { seconds }),
             Cause::Interrupted(_) | Cause::Fenced(_) => None,
         }
+    }
+
+    /// Whether the container is killed at the deadline, though the trial ends with this attempt.
+    pub(crate) fn is_pressing(&self) -> bool {
+        matches!(self.cause, Cause::TimedOut { .. })
     }
 
     /// Whether it takes all that is left of the grace, after `elapsed` of it, to write out what the kernel still holds.
@@ -82,11 +108,32 @@ impl Stop {
         elapsed >= self.grace / 2 && writing >= self.grace.saturating_sub(elapsed)
     }
 
-    /// Nobody says how much time there is: the configured grace, and as much as usual after it.
-    fn after_signal(cause: Cause, signal: Signal, config: &Config) -> Self {
-        let grace = config.grace.unwrap_or(GRACE_AFTER_SIGNAL);
-        let deadline = Instant::now() + AFTER_SIGNAL.max(grace * 4 / 3);
-        Self { cause, signal, grace, deadline }
+    /// Nothing presses: the configured grace, and as much as usual after it.
+    fn by_itself(cause: Cause, config: &Config) -> Self {
+        let grace = config.grace.unwrap_or(GRACE_BY_ITSELF);
+        let deadline = Instant::now() + BY_ITSELF.max(grace * 4 / 3);
+        Self { cause, signal: config.stop_signal, grace, deadline, sealing_first: None }
+    }
+
+    /// The container is killed a configured time after the signal.
+    fn after_signal(signal: Signal, config: &Config) -> Self {
+        let cause = match config.timeout.filter(|timeout| config.started.elapsed() + BEFORE_RUNNER >= *timeout) {
+            Some(timeout) if signal == Signal::TERM => Cause::TimedOut { seconds: timeout.as_secs() },
+            Some(_) | None => Cause::Interrupted(format!("stopped by signal {}", signal.as_raw())),
+        };
+        // A person's Ctrl-C reaches the command as such.
+        let signal = if signal == Signal::TERM { config.stop_signal } else { signal };
+        let left = config.stop_after;
+        let sealing_first = SEALING_FIRST.min(left / 10);
+        let most = left.saturating_sub(closing(left) + sealing_first);
+        let grace = config.grace.unwrap_or(most).min(most);
+        if let Some(wanted) = config.grace.filter(|wanted| *wanted > most) {
+            say(&format!(
+                "the container is killed {left:.0?} after the signal: of SPOTSWEEP_GRACE_SECONDS={}, {grace:.1?} are left",
+                wanted.as_secs_f64()
+            ));
+        }
+        Self { cause, signal, grace, deadline: Instant::now() + left, sealing_first: Some(sealing_first) }
     }
 
     /// The end of the time left is for sealing, unmounting and the release; the rest is the command's, as a large
@@ -96,10 +143,16 @@ impl Stop {
         Self {
             cause: Cause::Interrupted(format!("EC2 takes this instance at {}", notice.at)),
             signal: config.stop_signal,
-            grace: config.grace.unwrap_or(left).min(left - CLOSING.min(left / 4)),
+            grace: config.grace.unwrap_or(left).min(left - closing(left)),
             deadline: Instant::now() + left,
+            sealing_first: None,
         }
     }
+}
+
+/// The end of the time that is left, for sealing, unmounting and the release.
+pub(crate) fn closing(left: Duration) -> Duration {
+    CLOSING.min(left / 4)
 }
 
 /// Comes back when the container or the instance is about to end. Without `notices`, the command
@@ -112,12 +165,7 @@ pub(crate) async fn interruption(signals: &mut Signals, notices: Option<&mut Not
         }
     };
     tokio::select! {
-        signal = signals.next() => {
-            let cause = Cause::Interrupted(format!("stopped by signal {}", signal.as_raw()));
-            // A person's Ctrl-C reaches the command as such.
-            let passed_on = if signal == Signal::TERM { config.stop_signal } else { signal };
-            Stop::after_signal(cause, passed_on, config)
-        }
+        signal = signals.next() => Stop::after_signal(signal, config),
         notice = noticed => Stop::notice(notice, config),
     }
 }
@@ -130,7 +178,8 @@ mod tests {
     fn what_is_not_written_ends_the_grace_early_but_not_before_its_half() {
         let cause = Cause::Interrupted("a notice".to_owned());
         let grace = Duration::from_secs(100);
-        let stop = Stop { cause, signal: Signal::TERM, grace, deadline: Instant::now() + grace };
+        let deadline = Instant::now() + grace;
+        let stop = Stop { cause, signal: Signal::TERM, grace, deadline, sealing_first: None };
         for (elapsed, writing, expected) in
             [(99, 0, false), (60, 39, false), (60, 40, true), (49, 500, false), (50, 50, true)]
         {

@@ -68,6 +68,8 @@ pub(crate) enum UploadError {
         #[source]
         first: Box<UploadError>,
     },
+    #[error("no time was left to upload all outputs")]
+    NoTime,
     #[error("the upload broke off")]
     Broken(#[from] tokio::task::JoinError),
 }
@@ -119,9 +121,11 @@ impl Uploader {
         (running, stop)
     }
 
-    /// Uploads all that is left, the runner's own two objects last. What cannot be uploaded does
-    /// not keep the rest from being so.
+    /// Uploads the runner's own two objects, and then all that is left. What cannot be uploaded does not keep the rest
+    /// from being so.
     pub(crate) async fn finish(mut self, log: Vec<u8>, own: &OwnFiles) -> Result<Outputs, UploadError> {
+        let record = self.put_own(METRICS, metrics(own)).await;
+        let log = self.put_own(LOG, log).await;
         let mut outcome = self.round(None).await;
         for _ in 1..FINAL_ROUNDS {
             let Err(error) = outcome else { break };
@@ -129,8 +133,6 @@ impl Uploader {
             sleep(FINAL_PAUSE).await;
             outcome = self.round(None).await;
         }
-        let record = self.put_own(METRICS, metrics(own)).await;
-        let log = self.put_own(LOG, log).await;
         outcome.and(record).and(log)?;
         let bytes = self.arrived.values().map(|stamp| stamp.bytes).sum();
         Ok(Outputs { files: self.arrived.len() as u64, bytes, left_out: self.left_out() })

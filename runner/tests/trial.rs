@@ -10,6 +10,7 @@ mod packages;
 mod privileges;
 mod rollback;
 mod stalls;
+mod stops;
 mod trees;
 mod workspace;
 mod world;

@@ -84,7 +84,9 @@ async fn definitions(client: &aws_sdk_batch::Client, query: DefinitionQuery) -> 
 
 fn definition(found: JobDefinition) -> Option<Definition> {
     let revision = found.revision.and_then(|revision| u32::try_from(revision).ok())?;
-    Some(Definition { arn: found.job_definition_arn?, revision, status: found.status? })
+    let timeout = found.timeout.and_then(|timeout| timeout.attempt_duration_seconds);
+    let timeout_seconds = timeout.and_then(|seconds| u32::try_from(seconds).ok());
+    Some(Definition { arn: found.job_definition_arn?, revision, status: found.status?, timeout_seconds })
 }
 
 async fn queue(client: &aws_sdk_batch::Client, name: &str) -> Found<Option<Queue>> {

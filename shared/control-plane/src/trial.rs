@@ -141,7 +141,14 @@ impl Attempt {
     /// Whether it ended because its instance was taken: in Batch's words, by the runner's own exit code, or because the
     /// container ran and its end was never seen. No document promises that Batch says "Host EC2" of every such end.
     pub fn was_interrupted(&self) -> bool {
-        self.exit_code == Some(INTERRUPTED_EXIT_CODE) || self.is_reclaimed() || self.is_lost()
+        let by_code = self.exit_code == Some(INTERRUPTED_EXIT_CODE);
+        !self.has_timed_out() && (by_code || self.is_reclaimed() || self.is_lost())
+    }
+
+    /// Whether it ran for longer than the job's timeout. Batch starts no further attempt then, whatever exit code the
+    /// container ends with as it is stopped (<https://docs.aws.amazon.com/batch/latest/userguide/job_timeouts.html>).
+    pub fn has_timed_out(&self) -> bool {
+        self.reason.as_ref().is_some_and(|reason| reason.of_batch().starts_with(TIMED_OUT))
     }
 
     /// Of one that has ended: whether its container never ran.
@@ -160,8 +167,7 @@ impl Attempt {
 
     /// An exit code is the only proof that a container ended by itself.
     fn ended_unseen(&self) -> bool {
-        let timed_out = self.reason.as_ref().is_some_and(|reason| reason.of_batch().starts_with(TIMED_OUT));
-        self.exit_code.is_none() && !timed_out && !self.is_reclaimed()
+        self.exit_code.is_none() && !self.has_timed_out() && !self.is_reclaimed()
     }
 
     fn has_run(&self) -> bool {

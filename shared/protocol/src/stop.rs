@@ -47,6 +47,11 @@ pub enum StopReason {
         /// Seconds since the last sign.
         seconds: u64,
     },
+    /// The attempt has taken longer than the job may.
+    TimedOut {
+        /// Seconds that an attempt may take.
+        seconds: u64,
+    },
     /// The sweep's budget is reached.
     Budget {
         /// Which limit, and how.
@@ -120,6 +125,7 @@ impl fmt::Display for StopReason {
             Self::NotClaimed { attempt } => write!(to, "attempt {attempt} does not have the trial"),
             Self::NotFound { what } => write!(to, "there is no {what}"),
             Self::Stalled { seconds } => write!(to, "{STALLED}{NO_SIGN} for {}", span(*seconds)),
+            Self::TimedOut { seconds } => write!(to, "timed out after {}", span(*seconds)),
             Self::Budget { reached } => write!(to, "{BUDGET}{reached}"),
             Self::Cancelled { by, discard } => write!(to, "{}{by}", if *discard { DISCARDED } else { CANCELLED }),
             Self::NeverStarts { starts } => write!(to, "{}{starts}{}", NEVER_STARTS.0, NEVER_STARTS.1),

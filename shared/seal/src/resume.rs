@@ -39,6 +39,9 @@ impl Sealer {
         let judged = judge.judge(&files, &unfinished)?;
         remove_empty(disk, &checkpoints, &files)?;
         let is_sealed = seal.is_some();
+        if seal.as_ref().is_some_and(|seal| seal.trained && !seal.last) {
+            say("an earlier attempt ended without a last seal: what it had not yet written to the volume is lost");
+        }
         let seal = seal.unwrap_or_default();
         let aside = own.join(TORN).join(attempt.to_string());
         let workspace =

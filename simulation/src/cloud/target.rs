@@ -85,7 +85,9 @@ fn rows<'a>(answer: &'a Value, member: &str) -> &'a [Value] {
 
 fn definition(detail: &Value) -> Definition {
     let revision = detail["revision"].as_u64().and_then(|revision| u32::try_from(revision).ok()).unwrap_or(0);
-    Definition { arn: text(detail, "jobDefinitionArn"), revision, status: text(detail, "status") }
+    let timeout = detail["timeout"]["attemptDurationSeconds"].as_u64();
+    let timeout_seconds = timeout.and_then(|seconds| u32::try_from(seconds).ok());
+    Definition { arn: text(detail, "jobDefinitionArn"), revision, status: text(detail, "status"), timeout_seconds }
 }
 
 fn snapshot(found: &Snapshot) -> BaseSnapshot {

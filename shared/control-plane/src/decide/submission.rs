@@ -26,6 +26,9 @@ pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> O
         variable("SPOTSWEEP_FIRST_INDEX", name.first_index().to_string()),
         variable("SPOTSWEEP_CLAIM_FUNCTION", context.settings.claim_function.clone()),
     ];
+    if let Some(seconds) = plan.timeout_seconds {
+        environment.push(variable("SPOTSWEEP_TIMEOUT_SECONDS", seconds.to_string()));
+    }
     if earlier > 0 {
         environment.push(variable("SPOTSWEEP_FIRST_ATTEMPT", earlier.to_string()));
     }

@@ -28,7 +28,11 @@ pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Probl
     let mut problems = Vec::new();
     let mut at = |key, refused: Refused| problems.push(prepared.file.problem_at(key, refused.message, refused.help));
     match definition(&target.definitions, &plan.definition) {
-        Ok(arn) => plan.definition = arn,
+        Ok(found) => {
+            plan.definition.clone_from(&found.arn);
+            // The runner has to know it too.
+            plan.timeout_seconds = plan.timeout_seconds.or(found.timeout_seconds);
+        }
         Err(refused) => at("job_definition", refused),
     }
     if let Err(refused) = queue(target.queue.as_ref(), &plan.queue) {
@@ -43,14 +47,14 @@ pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Probl
     if problems.is_empty() { Ok(checked) } else { Err(problems) }
 }
 
-/// The ARN of the named revision, or of the newest active one where the name has none.
-fn definition(found: &[Definition], named: &str) -> Result<String, Refused> {
+/// The named revision, or the newest active one where the name has none.
+fn definition<'a>(found: &'a [Definition], named: &str) -> Result<&'a Definition, Refused> {
     let is_meant = |arn: &str| {
         !named.starts_with("arn:") || arn == named || arn.rsplit_once(':').is_some_and(|(latest, _)| latest == named)
     };
     let active = found.iter().filter(|definition| definition.status == "ACTIVE" && is_meant(&definition.arn));
     match active.max_by_key(|definition| definition.revision) {
-        Some(newest) => Ok(newest.arn.clone()),
+        Some(newest) => Ok(newest),
         None => refuse(
             format!("there is no active job definition {named:?} in this account and region"),
             "register it in AWS Batch, or name another one under `spotsweep: {job_definition: …}`, as name, \
@@ -223,11 +227,13 @@ mod tests {
     #[test]
     fn the_newest_active_revision_is_pinned() {
         let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
-        let revision =
-            |revision, status: &str| Definition { arn: format!("{arn}:{revision}"), revision, status: status.into() };
+        let revision = |revision, status: &str| {
+            let (arn, status) = (format!("{arn}:{revision}"), status.into());
+            Definition { arn, revision, status, timeout_seconds: Some(60) }
+        };
         let found = [revision(1, "ACTIVE"), revision(2, "ACTIVE"), revision(3, "INACTIVE")];
         for named in ["train", arn, &format!("{arn}:2")] {
-            assert_eq!(definition(&found, named), Ok(format!("{arn}:2")), "{named}");
+            assert_eq!(definition(&found, named), Ok(&found[1]), "{named}");
         }
         let elsewhere = arn.replace("us-east-1", "eu-west-1");
         for (found, named) in [(&found[2..], "train:3"), (&[], "train"), (&found, &elsewhere)] {

@@ -5,6 +5,7 @@
 //! and the end of the trial's log are held against the table below; the first line that fits counts.
 
 use crate::trial::{JobStatus, MAX_FALSE_STARTS, Reason, Trial};
+use spotsweep_protocol::stall::span;
 use spotsweep_protocol::stop::StopReason;
 
 /// Why a trial failed, as far as its end tells.
@@ -32,7 +33,7 @@ enum In {
 /// Where, one of which texts, what it means, what to do.
 type Line = (In, &'static [&'static str], &'static str, &'static str);
 
-const TABLE: [Line; 10] = [
+const TABLE: [Line; 9] = [
     (
         In::Reason,
         &["OutOfMemoryError"],
@@ -71,12 +72,6 @@ const TABLE: [Line; 10] = [
     ),
     (
         In::Reason,
-        &["attempt duration exceeded timeout"],
-        "timeout: an attempt ran for longer than `timeout` allows",
-        "raise `timeout` in the sweep file, or train for fewer steps; progress up to the last checkpoint was kept until then",
-    ),
-    (
-        In::Reason,
         &["JobStateTimeLimit", "MISCONFIGURATION"],
         "never placed: no instance of the queue can run it",
         "ask for less (vCPUs, memory, GPUs), or let the compute environment use larger types; `spotsweep doctor` looks",
@@ -107,6 +102,9 @@ const TABLE: [Line; 10] = [
     ),
 ];
 
+const TOO_LONG: &str = "raise `timeout` in the sweep file, or train for fewer steps; `spotsweep retry --continue` goes on \
+     from its last checkpoint";
+
 /// Why a trial failed, in one text for every place that says so, whether its log is at hand or not.
 pub fn why(trial: &Trial) -> String {
     diagnose(trial, Vec::new()).cause_of(trial)
@@ -123,6 +121,7 @@ pub fn diagnose(trial: &Trial, log_lines: Vec<String>) -> Diagnosis {
     let found = |(cause, advice): (String, &str)| (Some(cause), Some(advice.to_owned()));
     let error = trial.end.as_ref().and_then(|end| end.error.as_deref());
     let (cause, advice) = stopped(trial)
+        .or_else(|| timed_out(trial))
         .or_else(|| known(trial, &log_lines, error))
         .or_else(|| worn_out(trial))
         .or_else(|| never_started(trial))
@@ -145,6 +144,19 @@ impl Diagnosis {
     }
 }
 
+/// Where an attempt took longer than the job may.
+fn timed_out(trial: &Trial) -> Option<(String, &'static str)> {
+    let last = trial.attempts.values().next_back().filter(|last| last.has_timed_out())?;
+    let by_runner = trial.end.as_ref().filter(|end| trial.attempts.keys().next_back() == Some(&end.attempt));
+    if let Some(error) = by_runner.and_then(|end| end.error.clone()) {
+        return Some((error, TOO_LONG));
+    }
+    let time = last.started_at.zip(last.stopped_at).map(|(from, to)| to.duration_since(from).as_secs());
+    let time = time.and_then(|seconds| u64::try_from(seconds).ok());
+    let cause = time.map_or_else(|| "timed out".to_owned(), |seconds| format!("timed out after {}", span(seconds)));
+    Some((cause, TOO_LONG))
+}
+
 /// Where spotsweep itself stopped it.
 fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
     let last = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
@@ -153,6 +165,7 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
         StopReason::Budget { .. } => {
             ("stopped: the sweep's budget was reached", "raise `budget` in the sweep file and run `spotsweep retry`")
         }
+        StopReason::TimedOut { .. } => ("", TOO_LONG),
         StopReason::Cancelled { .. } => ("", "`spotsweep retry --cancelled` runs it again"),
         StopReason::Stalled { .. } => (
             "",
@@ -268,7 +281,8 @@ mod tests {
             (None, "CannotStartContainerError: … could not select device driver \"nvidia\"", "", "no GPU is visible"),
             (None, "Task failed to start", "", "container could not be started"),
             (Some(1), usual, "RuntimeError: No CUDA GPUs are available", "no GPU is visible"),
-            (Some(137), "Job attempt duration exceeded timeout", "epoch 9", "timeout"),
+            (Some(137), "Job attempt duration exceeded timeout", "epoch 9", "timed out"),
+            (Some(INTERRUPTED_EXIT_CODE), "Job attempt duration exceeded timeout", "", "timed out"),
             (Some(1), usual, "OSError: [Errno 28] No space left on device", "disk is full"),
             (Some(1), usual, "ModuleNotFoundError: No module named 'timm'", "package is missing"),
             (Some(127), usual, "sh: 1: pyhton: not found", "command was not found"),

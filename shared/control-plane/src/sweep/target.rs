@@ -58,6 +58,8 @@ pub struct Definition {
     pub revision: u32,
     /// `ACTIVE` or `INACTIVE`.
     pub status: String,
+    /// Seconds that an attempt may take, where it says so: for jobs that say nothing else.
+    pub timeout_seconds: Option<u32>,
 }
 
 /// A job queue.

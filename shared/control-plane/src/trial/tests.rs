@@ -56,6 +56,31 @@ fn every_order_and_repetition_ends_in_the_same_trial() {
     assert_eq!(orders, 720);
 }
 
+#[test]
+fn a_timeout_wins_over_the_exit_code_of_an_interruption() {
+    let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 4, JobId::from("job:4".to_owned()));
+    let ended = |reason: &str| Attempt {
+        started_at: at(10),
+        stopped_at: at(20),
+        exit_code: Some(INTERRUPTED_EXIT_CODE),
+        reason: Some(reason.into()),
+        ..Attempt::default()
+    };
+    for (last, is_worn_out) in
+        [("Essential container in task exited", true), ("Job attempt duration exceeded timeout", false)]
+    {
+        let mut attempts = vec![ended("Essential container in task exited"); 9];
+        attempts.push(ended(last));
+        let mut trial = trial.clone();
+        trial.observe(0, &seen(JobStatus::Failed, &attempts, Attempt::default()));
+        assert_eq!((trial.ended, trial.is_worn_out()), (10, is_worn_out), "{last}");
+        assert_eq!(trial.attempts[&10].was_interrupted(), is_worn_out);
+    }
+    // Whatever the attempt itself has told before.
+    trial.attempt(1).merge(&ended("Job attempt duration exceeded timeout"));
+    assert!(trial.attempts[&1].has_timed_out());
+}
+
 fn permute(order: &mut Vec<usize>, from: usize, visit: &mut impl FnMut(&[usize])) {
     if from == order.len() {
         return visit(order);
