@@ -7,7 +7,7 @@ fn denied(service: Service) -> ApiError {
     let message = "You are not authorized to perform this operation.".to_owned();
     let code = match service {
         Service::Ec2 => "UnauthorizedOperation",
-        Service::Batch | Service::Ecs | Service::Fis => "AccessDeniedException",
+        Service::Batch | Service::Ecs | Service::Fis | Service::Quotas => "AccessDeniedException",
     };
     ApiError { code, status: 403, message }
 }
