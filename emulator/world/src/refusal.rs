@@ -9,7 +9,9 @@ fn denied(service: Service) -> ApiError {
         Service::Ec2 => "UnauthorizedOperation",
         Service::Batch | Service::Ecs | Service::Fis | Service::Quotas => "AccessDeniedException",
     };
-    ApiError { code, status: 403, message }
+    // The error has no status of its own in Service Quotas' model, which makes it 400.
+    let status = if service == Service::Quotas { 400 } else { 403 };
+    ApiError { code, status, message }
 }
 
 /// A refusal that passes, of each action that has one
