@@ -48,11 +48,13 @@ fi
 systemctl restart docker
 
 # Driver, Docker and agent belong together (fact 36): what was tried together is written down.
+driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader)
 mkdir -p "$root/etc/spotsweep"
 {
     echo "kernel: $(uname -r)"
     echo "docker: $(docker --version)"
-    echo "driver: $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)"
+    # One line for each GPU; the first is enough.
+    echo "driver: ${driver%%$'\n'*}"
     rpm -q ecs-init containerd nvidia-container-toolkit | sed 's/^/package: /'
 } >"$root/etc/spotsweep/ami-versions"
 cat "$root/etc/spotsweep/ami-versions"

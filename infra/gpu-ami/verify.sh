@@ -3,7 +3,9 @@
 set -euo pipefail
 image=public.ecr.aws/amazonlinux/amazonlinux:2023
 
-if ! docker info 2>/dev/null | grep -q '^ *Default Runtime: nvidia$'; then
+# Not through a pipe: grep -q ends early, and under pipefail docker's SIGPIPE would count as "no".
+info=$(docker info 2>/dev/null) || info=""
+if ! grep -q '^ *Default Runtime: nvidia$' <<<"$info"; then
     echo "Docker's default runtime is not nvidia: see /etc/docker/daemon.json and /etc/sysconfig/docker" >&2
     exit 1
 fi

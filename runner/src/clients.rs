@@ -79,7 +79,7 @@ impl Clients {
     }
 }
 
-/// ECS sets no region in containers (fact 38), and the SDK's own look at the metadata service gives up early.
+/// Older ECS agents set no region in containers (fact 38), and the SDK's own look at the metadata service gives up early.
 async fn with_region(shared: SdkConfig, imds: &imds::Client) -> Result<SdkConfig, Failure> {
     // An empty variable counts as one that is not set.
     if shared.region().is_some_and(|region| !region.as_ref().is_empty()) {

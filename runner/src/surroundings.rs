@@ -27,7 +27,7 @@ pub(crate) fn identity(user: &User, passwd: &str, scratch: &Path, inherited: Inh
     [("HOME", home), ("USER", name.clone()), ("LOGNAME", name)].map(|(key, value)| (key.to_owned(), value)).to_vec()
 }
 
-/// The region for AWS's SDKs in the command, where the job does not set one (fact 38).
+/// The region for AWS's SDKs in the command, where neither the job nor the ECS agent sets one (fact 38).
 pub(crate) fn region(region: Option<&str>, inherited: Inherited<'_>) -> Vec<(String, String)> {
     let set = |name: &str| inherited(name).filter(|value| !value.is_empty());
     let Some(region) = REGIONS.into_iter().find_map(set).or_else(|| region.map(str::to_owned)) else {

@@ -24,7 +24,8 @@ echo "docker $*" >>"$CALLS"
 state="$DOCKER"
 case "$*" in
     --version) echo "Docker version 25.0.8" ;;
-    info) printf ' Runtimes: io.containerd.runc.v2 nvidia runc\n Default Runtime: %s\n' "$(cat "$state/default")" ;;
+    # More than a pipe holds follows, so that a reader that ends early ends this by SIGPIPE.
+    info) printf ' Runtimes: io.containerd.runc.v2 nvidia runc\n Default Runtime: %s\n' "$(cat "$state/default")"; seq 20000 ;;
     "run --rm -e NVIDIA_VISIBLE_DEVICES=all"*"nvidia-smi -L") cat "$state/gpus" ;;
     "ps --all --quiet") cat "$state/containers" ;;
     "images --all --quiet") cat "$state/images" ;;

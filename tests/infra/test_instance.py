@@ -12,7 +12,12 @@ from pathlib import Path
 from cfn import of_type, template
 from needs import need
 
-AGENT = ("ECS_ENABLE_SPOT_INSTANCE_DRAINING=true", "ECS_CONTAINER_CREATE_TIMEOUT=10m", "ECS_AWSVPC_BLOCK_IMDS=true")
+AGENT = (
+    "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true", "ECS_CONTAINER_CREATE_TIMEOUT=10m", "ECS_CONTAINER_STOP_TIMEOUT=2m",
+    "ECS_IMAGE_PULL_INACTIVITY_TIMEOUT=10m", "ECS_AWSVPC_BLOCK_IMDS=true",
+)
+# The agent's least values; it takes a smaller one, or one that is no Go duration, for something else (fact 47).
+LEAST_MINUTES = {"ECS_CONTAINER_CREATE_TIMEOUT": 1, "ECS_CONTAINER_STOP_TIMEOUT": 1 / 60, "ECS_IMAGE_PULL_INACTIVITY_TIMEOUT": 1}
 # As Batch appends it to the user data of the launch template (https://github.com/aws/aws-cdk/issues/9900).
 BATCHS_PART = "echo ECS_CLUSTER=BatchComputeEnvironment-1>>{root}/etc/ecs/ecs.config\n"
 METADATA = {4: "169.254.169.254", 6: "fd00:ec2::254"}
@@ -76,9 +81,18 @@ class Scratch(unittest.TestCase):
     def config(self):
         return (self.root / "etc/ecs/ecs.config").read_text()
 
-    def test_the_agent_drains_and_waits_longer_for_docker(self):
+    def test_the_agent_drains_and_waits_longer_for_docker_and_for_trials(self):
         self.assertEqual(self.boot().returncode, 0)
         self.assertEqual(self.config().splitlines(), list(AGENT))
+
+    def test_each_timeout_is_a_duration_that_the_agent_takes(self):
+        self.boot()
+        values = dict(line.split("=", 1) for line in self.config().splitlines())
+        timeouts = {name: value for name, value in values.items() if name.endswith("_TIMEOUT")}
+        self.assertEqual(timeouts.keys(), LEAST_MINUTES.keys())
+        for name, value in timeouts.items():
+            self.assertRegex(value, r"^[0-9]+m$", name)
+            self.assertGreaterEqual(int(value[:-1]), LEAST_MINUTES[name], name)
 
     def test_a_second_boot_changes_nothing_and_batchs_lines_stay(self):
         self.boot()

@@ -30,6 +30,27 @@ def dashboard():
     return json.loads(filled(body, NamePrefix="", Table="t"))["widgets"]
 
 
+class AFailedFirstDeployment(unittest.TestCase):
+    """What stays behind must not block the next try by its name (fact 51)."""
+
+    def test_the_bucket_goes_with_a_creation_that_fails(self):
+        bucket = CONTROL["Resources"]["Bucket"]
+        self.assertEqual((bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]), ("RetainExceptOnCreate", "Retain"))
+
+    def test_the_table_stays_under_a_name_that_no_other_try_gets(self):
+        # A protected table cannot be deleted: with RetainExceptOnCreate the rollback itself would fail.
+        table = CONTROL["Resources"]["Table"]
+        self.assertIs(table["Properties"]["DeletionProtectionEnabled"], True)
+        self.assertEqual((table["DeletionPolicy"], table["UpdateReplacePolicy"]), ("Retain", "Retain"))
+        self.assertNotIn("TableName", table["Properties"])
+
+    def test_nothing_else_stays(self):
+        for name in names():
+            for resource, found in template(name)["Resources"].items():
+                if (name, resource) not in (("control-plane.yaml", "Bucket"), ("control-plane.yaml", "Table")):
+                    self.assertEqual(found.get("DeletionPolicy", "Delete"), "Delete", f"{name}: {resource}")
+
+
 class OneDeployment(unittest.TestCase):
     def nested(self):
         for name, properties in of_type(WHOLE, "AWS::Serverless::Application").items():

@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 # Services whose name in a signature is not their name in botocore.
-SIGNED_AS = {"monitoring": "cloudwatch", "api.pricing": "pricing"}
+SIGNED_AS = {"monitoring": "cloudwatch", "api.pricing": "pricing", "servicequotas": "service-quotas"}
 
 
 @dataclass(frozen=True)

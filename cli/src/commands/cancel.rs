@@ -23,7 +23,7 @@ use spotsweep_protocol::failure::{Context, FAILED, Failure};
 const POLL: Duration = Duration::from_millis(500);
 /// A file is read and submitted within some seconds; a function that died in between is made up for by reconcile.
 const SUBMISSION_DEADLINE: Duration = Duration::from_secs(600);
-/// Trials have 30 s to stop; what an event did not tell, reconcile learns within its period, and again.
+/// Trials have two minutes to stop; what an event did not tell, reconcile learns within its period, and again.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(1_800);
 /// Characters of a user's name that go into the reason.
 const LONGEST_NAME: usize = 64;
@@ -31,8 +31,8 @@ const LONGEST_NAME: usize = 64;
 /// `spotsweep cancel`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Trials that run get SIGTERM and 30 seconds; those that wait never start. What they have collected by then stays. The \
-sweep settles, with these trials as cancelled by you. Their workspaces are kept for as long as `keep_failed` in the \
+Trials that run get SIGTERM, and SIGKILL after two minutes; those that wait never start. What they have collected by \
+then stays. The sweep settles, with these trials as cancelled by you. Their workspaces are kept for as long as `keep_failed` in the \
 sweep file says, three days by default: `spotsweep retry SWEEP --cancelled --continue` goes on from their last \
 checkpoints. With --delete nothing is kept. It needs batch:TerminateJob.
 

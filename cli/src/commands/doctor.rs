@@ -2,9 +2,11 @@
 
 mod account;
 mod batch;
+mod before;
 mod control_plane;
 pub(super) mod finding;
 mod launch_template;
+mod quotas;
 pub(super) mod stack;
 mod storage;
 
@@ -22,10 +24,14 @@ use spotsweep_protocol::failure::{FAILED, Failure};
 /// `spotsweep doctor`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Only reads. \"look\" is what AWS does not tell this command, with the command that tells it.
+Only reads. \"look\" is what fails nothing, or what AWS does not tell this command, with the command that tells it. With \
+--before-deploy no stack is needed: it checks the instance types, zones and quotas of the region that AWS_REGION or the \
+profile names, and says which parameter of the template to set.
 
 Examples:
   spotsweep doctor --stack spotsweep
+  spotsweep doctor --before-deploy
+  spotsweep doctor --before-deploy --instance-types g5.xlarge,g5.2xlarge --max-vcpus 64
   spotsweep doctor --stack spotsweep --json | jq 'select(.state == \"problem\")'
 
 Exit codes: 0 nothing is wrong, 1 there is a problem, 2 wrong usage.")]
@@ -36,12 +42,24 @@ pub(crate) struct Doctor {
     /// One line of JSON per finding
     #[arg(long)]
     json: bool,
+    /// Check what a first deployment meets in this account and region, and no stack
+    #[arg(long)]
+    before_deploy: bool,
+    #[command(flatten)]
+    parameters: before::Parameters,
 }
 
 /// Exit code 1 where something is wrong.
 pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
-    let target = target::stack(args.stack).await?;
-    let findings = unless_stopped(async { Ok(examine(&target).await) }).await?;
+    let (findings, what) = if args.before_deploy {
+        let config = spotsweep_aws::sdk_config().await;
+        let findings = unless_stopped(async { Ok(before::examine(&config, &args.parameters).await) }).await?;
+        (findings, "a deployment here".to_owned())
+    } else {
+        let target = target::stack(args.stack).await?;
+        let findings = unless_stopped(async { Ok(examine(&target).await) }).await?;
+        (findings, format!("stack {}", target.name))
+    };
     let problems = findings.iter().filter(|finding| finding.state == State::Problem).count();
     if args.json {
         out::results(|to| findings.iter().try_for_each(|finding| writeln!(to, "{}", line(finding))))?;
@@ -50,15 +68,15 @@ pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
     }
     let plural = if problems == 1 { "" } else { "s" };
     match problems {
-        0 => out::note(format_args!("nothing is wrong with stack {}", target.name)),
-        _ => out::note(format_args!("{problems} problem{plural} with stack {}", target.name)),
+        0 => out::note(format_args!("nothing is wrong with {what}")),
+        _ => out::note(format_args!("{problems} problem{plural} with {what}")),
     }
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 /// Everything, in the order in which one thing stands on the other. What cannot be looked at is a problem, too.
 async fn examine(target: &Target) -> Vec<Finding> {
-    let mut findings = account::look(target).await;
+    let mut findings = account::look(&target.config).await;
     if findings.iter().any(|finding| finding.state == State::Problem) {
         // Without credentials all else fails with the same words.
         return findings;

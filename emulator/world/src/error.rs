@@ -12,6 +12,8 @@ pub enum Service {
     Ecs,
     /// AWS Fault Injection Service (restJson1).
     Fis,
+    /// Service Quotas (JSON 1.1).
+    Quotas,
 }
 
 /// A refusal, with the code that the SDKs show.
@@ -54,12 +56,13 @@ impl ApiError {
         let message = match service {
             Service::Batch => "Too Many Requests",
             Service::Ec2 => "Request limit exceeded.",
-            Service::Ecs | Service::Fis => "Rate exceeded",
+            Service::Ecs | Service::Fis | Service::Quotas => "Rate exceeded",
         };
         let (code, status) = match service {
             Service::Batch => ("TooManyRequestsException", 429),
             Service::Ec2 => ("RequestLimitExceeded", 503),
             Service::Ecs | Service::Fis => ("ThrottlingException", 400),
+            Service::Quotas => ("TooManyRequestsException", 400),
         };
         ApiError { code, status, message: message.into() }
     }
@@ -70,6 +73,7 @@ impl ApiError {
             Service::Batch | Service::Ecs => "ServerException",
             Service::Ec2 => "InternalError",
             Service::Fis => "InternalFailure",
+            Service::Quotas => "ServiceException",
         };
         ApiError { code, status: 500, message: "An internal error has occurred.".into() }
     }

@@ -7,9 +7,11 @@ fn denied(service: Service) -> ApiError {
     let message = "You are not authorized to perform this operation.".to_owned();
     let code = match service {
         Service::Ec2 => "UnauthorizedOperation",
-        Service::Batch | Service::Ecs | Service::Fis => "AccessDeniedException",
+        Service::Batch | Service::Ecs | Service::Fis | Service::Quotas => "AccessDeniedException",
     };
-    ApiError { code, status: 403, message }
+    // The error has no status of its own in Service Quotas' model, which makes it 400.
+    let status = if service == Service::Quotas { 400 } else { 403 };
+    ApiError { code, status, message }
 }
 
 /// A refusal that passes, of each action that has one

@@ -78,7 +78,7 @@ impl World {
         let by_chance = share > 0.0 && self.throttle.rng.unit() < share;
         let rate = match service {
             Service::Ec2 if self.trouble.request_limits => ec2_rate(action),
-            Service::Ec2 | Service::Batch | Service::Ecs | Service::Fis => None,
+            Service::Ec2 | Service::Batch | Service::Ecs | Service::Fis | Service::Quotas => None,
         };
         by_chance || rate.is_some_and(|rate| !self.take_token(action, rate))
     }

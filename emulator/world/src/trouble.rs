@@ -54,6 +54,10 @@ pub struct Trouble {
     pub lag_ms: u64,
     /// Share of calls, 0 to 1, that are throttled before they have any effect.
     pub throttle_share: BTreeMap<Service, f64>,
+    /// Instance types, and the zones that do not have them.
+    pub types_not_offered: BTreeMap<String, BTreeSet<String>>,
+    /// vCPUs that the account may have, by the code of the quota.
+    pub vcpu_quotas: BTreeMap<String, f64>,
 }
 
 impl Default for Trouble {
@@ -78,6 +82,8 @@ impl Default for Trouble {
             unplaced_starts: false,
             lag_ms: 0,
             throttle_share: BTreeMap::new(),
+            types_not_offered: BTreeMap::new(),
+            vcpu_quotas: BTreeMap::new(),
         }
     }
 }
@@ -97,6 +103,7 @@ impl World {
     /// Refuses trouble that cannot be meant.
     pub fn check_trouble(&self, trouble: &Trouble) -> Result<(), ApiError> {
         trouble.zones_without_volume_capacity.iter().try_for_each(|zone| self.check_zone(zone))?;
+        trouble.types_not_offered.values().flatten().try_for_each(|zone| self.check_zone(zone))?;
         let throttled =
             trouble.throttle_share.iter().map(|(service, share)| (format!("throttle_share of {service:?}"), *share));
         let others = [("refused_share", trouble.refused_share), ("unnamed_ends", trouble.unnamed_ends)];

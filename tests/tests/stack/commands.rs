@@ -8,6 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use spotsweep_tests::local::{Stack, call_json, eventually, get_json, s3};
 
+use crate::before_deploy;
+
 /// For what takes seconds; a loaded machine gets more.
 const PATIENCE: Duration = Duration::from_secs(120);
 const NOBODY: &str = "nobody-0123456789ab";
@@ -83,6 +85,7 @@ async fn commands_do_what_they_say() {
     let stack = Stack::start("commands").await;
     mistakes(&stack).await;
     doctor_of_a_sound_stack(&stack).await;
+    before_deploy::doctor(&stack).await;
 
     let sweep = submit(&stack, "work", WORK).await;
     follow(&stack, &sweep).await;

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod bad_input;
+mod before_deploy;
 mod commands;
 mod commands_help;
 mod counted;

@@ -1,16 +1,17 @@
 //! Who asks, and where.
 
+use aws_config::SdkConfig;
+
 use super::finding::Finding;
-use crate::target::Target;
 
 const ABOUT: &str = "account";
 
-pub(super) async fn look(target: &Target) -> Vec<Finding> {
-    let Some(region) = target.config.region() else {
+pub(super) async fn look(config: &SdkConfig) -> Vec<Finding> {
+    let Some(region) = config.region() else {
         let mend = "set AWS_REGION, or `region` in the profile";
         return vec![Finding::problem(ABOUT, "no region is named", mend)];
     };
-    match aws_sdk_sts::Client::new(&target.config).get_caller_identity().send().await {
+    match aws_sdk_sts::Client::new(config).get_caller_identity().send().await {
         Ok(who) => {
             let (account, arn) = (who.account().unwrap_or_default(), who.arn().unwrap_or_default());
             vec![Finding::ok(ABOUT, format!("{account} in {region}, as {arn}"))]

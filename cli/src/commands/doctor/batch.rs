@@ -1,30 +1,21 @@
 //! What trials run on: queue, compute environments, job definition, quotas.
 
 use aws_sdk_batch::Client;
-use aws_sdk_batch::types::{CeState, CeStatus, ComputeEnvironmentDetail, JobQueueDetail, JqState, JqStatus};
+use aws_sdk_batch::types::{CeState, CeStatus, ComputeEnvironmentDetail, CrType, JobQueueDetail, JqState, JqStatus};
 
 use super::control_plane::Variables;
 use super::finding::Finding;
 use super::launch_template;
+use super::quotas::{self, Market, Need};
 use super::stack::Deployment;
 use crate::target::Target;
 
 /// The tag by which the roles know the instances that volumes may be attached to.
 const TAG: &str = "spotsweep:compute";
-/// vCPUs that an account may have at once, by kind of instance
-/// (<https://docs.aws.amazon.com/ec2/latest/userguide/ec2-resource-limits.html>).
-const QUOTAS: [(&str, &str); 4] = [
-    ("L-3819A6DF", "All G and VT Spot Instance Requests"),
-    ("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
-    ("L-DB2E81BA", "Running On-Demand G and VT instances"),
-    ("L-417A185B", "Running On-Demand P instances"),
-];
 
 /// The queue and the job definition that sweeps get which name none.
 pub(super) async fn look(target: &Target, deployment: &Deployment, variables: &Variables) -> Vec<Finding> {
     let client = Client::new(&target.batch);
-    // An endpoint of its own is no AWS account.
-    let is_local = target.config.endpoint_url().is_some();
     let named = |variable: &str| variables.get(variable).filter(|name| !name.is_empty());
     let mut findings = Vec::new();
     match named("SPOTSWEEP_QUEUE") {
@@ -34,14 +25,6 @@ pub(super) async fn look(target: &Target, deployment: &Deployment, variables: &V
     match named("SPOTSWEEP_JOB_DEFINITION") {
         Some(definition) => findings.push(look_at_definition(&client, definition).await),
         None => findings.push(Finding::ok("job definition", "every sweep has to name its own")),
-    }
-    if !is_local {
-        findings.extend(QUOTAS.map(|(code, name)| {
-            let mend = format!(
-                "`aws service-quotas get-service-quota --service-code ec2 --quota-code {code} --query Quota.Value`"
-            );
-            Finding::look("quota", format!("{name}: its vCPUs bound how many trials run at once"), mend)
-        }));
     }
     findings
 }
@@ -70,15 +53,29 @@ async fn look_at_queue(client: &Client, name: &str, target: &Target, deployment:
             return findings;
         }
     };
+    // An endpoint of its own is no AWS account.
     let is_local = target.config.endpoint_url().is_some();
     for environment in described.compute_environments() {
         findings.push(environment_finding(environment, deployment.compute_tag(), is_local));
         // The local stack's instances boot nothing.
         if !is_local {
             findings.extend(launch_template::look(&aws_sdk_ec2::Client::new(&target.config), environment).await);
+            findings.extend(quotas::look(&target.config, need(environment).as_slice()).await);
         }
     }
     findings
+}
+
+/// What it may use at most.
+fn need(environment: &ComputeEnvironmentDetail) -> Option<Need<'_>> {
+    let resources = environment.compute_resources()?;
+    let market = match resources.r#type()? {
+        CrType::Spot => Market::Spot,
+        CrType::Ec2 => Market::OnDemand,
+        _fargate => return None,
+    };
+    let vcpus = resources.maxv_cpus().and_then(|most| u32::try_from(most).ok()).unwrap_or(0);
+    Some(Need { market, vcpus, instance_types: resources.instance_types() })
 }
 
 fn queue_finding(name: &str, queue: &JobQueueDetail) -> Finding {

@@ -17,8 +17,8 @@ struct Wanted {
     state: State,
 }
 
-/// Facts 9 and 18, and the ECS agent's README for the defaults.
-const WANTED: [Wanted; 3] = [
+/// Facts 9, 18, 47 and 48, and the ECS agent's README for the defaults.
+const WANTED: [Wanted; 5] = [
     Wanted {
         text: "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true",
         without: "Batch can start a trial again on the Spot instance that is being taken from it",
@@ -27,6 +27,18 @@ const WANTED: [Wanted; 3] = [
     Wanted {
         text: "ECS_CONTAINER_CREATE_TIMEOUT=",
         without: "the agent gives up on a container after 4 minutes, which a large image on a busy disk can exceed",
+        state: State::Look,
+    },
+    Wanted {
+        text: "ECS_CONTAINER_STOP_TIMEOUT=",
+        without: "the agent kills a trial 30 seconds after SIGTERM where it is cancelled or reaches its timeout, \
+                  which is short for a checkpoint",
+        state: State::Look,
+    },
+    Wanted {
+        text: "ECS_IMAGE_PULL_INACTIVITY_TIMEOUT=",
+        without: "the agent gives up on an image whose pull shows no progress for a minute, as while a layer of \
+                  several GB is unpacked",
         state: State::Look,
     },
     Wanted {
@@ -127,19 +139,23 @@ mod tests {
             format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\n{body}\n--b--\n")
         };
         let script = "#!/bin/bash\necho ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config\n";
-        let whole = format!("{script}echo ECS_CONTAINER_CREATE_TIMEOUT=6m >> x\niptables -d 169.254.169.254 -j DROP\n");
+        let timeouts = "echo ECS_CONTAINER_CREATE_TIMEOUT=6m >> x\necho ECS_CONTAINER_STOP_TIMEOUT=90s >> x\n\
+                        echo ECS_IMAGE_PULL_INACTIVITY_TIMEOUT=5m >> x\n";
+        let whole = format!("{script}{timeouts}iptables -d 169.254.169.254 -j DROP\n");
         let in_base64 = format!(
             "Content-Transfer-Encoding: base64\nContent-Type: text/x-shellscript\n\n{}",
             base64::encode(&whole)
         );
         for (user_data, expected) in [
-            (String::new(), vec![Problem, Look, Look]),
-            (mime(&format!("Content-Type: text/x-shellscript\n\n{script}")), vec![Look, Look]),
+            (String::new(), vec![Problem, Look, Look, Look, Look]),
+            (mime(&format!("Content-Type: text/x-shellscript\n\n{script}")), vec![Look, Look, Look, Look]),
             (mime(&format!("Content-Type: text/x-shellscript\n\n{whole}")), vec![Ok]),
             (mime(&in_base64), vec![Ok]),
-            (mime("Content-Type: text/x-shellscript\r\n\r\n#!/bin/sh\r\n"), vec![Problem, Look, Look]),
-            (mime("\n# ECS_ENABLE_SPOT_INSTANCE_DRAINING=true\n"), vec![Problem, Look, Look]),
+            (mime("Content-Type: text/x-shellscript\r\n\r\n#!/bin/sh\r\n"), vec![Problem, Look, Look, Look, Look]),
+            (mime("\n# ECS_ENABLE_SPOT_INSTANCE_DRAINING=true\n"), vec![Problem, Look, Look, Look, Look]),
             (whole.replace("DRAINING=true", "DRAINING=false"), vec![Problem]),
+            (whole.replace("STOP_TIMEOUT", "START_TIMEOUT"), vec![Look]),
+            (whole.replace("PULL_INACTIVITY", "PULL"), vec![Look]),
         ] {
             assert_eq!(judged(&user_data), expected, "{user_data}");
         }

@@ -15,6 +15,7 @@ use spotsweep_world::ebs::Tags;
 use spotsweep_world::{ApiError, Failure, Filter, Selection, Service, World};
 
 mod instances;
+mod offerings;
 mod prices;
 mod snapshots;
 mod volumes;
@@ -33,10 +34,12 @@ const SELECTION: [&str; 4] = ["Filter.N.Name", "Filter.N.Value.N", "MaxResults",
 const TAG_SPECIFICATION: [&str; 3] =
     ["TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"];
 
-const ACTIONS: [Action; 13] = [
+const ACTIONS: [Action; 15] = [
     ("DescribeInstances", &["InstanceId.N"], instances::describe),
     ("TerminateInstances", &["InstanceId.N"], instances::terminate),
     ("DescribeAvailabilityZones", &["ZoneName.N"], instances::describe_zones),
+    ("DescribeInstanceTypeOfferings", &["LocationType"], offerings::describe),
+    ("DescribeSubnets", &["SubnetId.N"], offerings::describe_subnets),
     (
         "DescribeSpotPriceHistory",
         &["AvailabilityZone", "EndTime", "InstanceType.N", "ProductDescription.N", "StartTime"],
@@ -161,7 +164,7 @@ impl Form {
     fn check_emulated(&self, action: &str, own: &[&str]) -> Result<(), ApiError> {
         let shared: &[&str] = match action {
             "DescribeInstances" | "DescribeVolumes" | "DescribeSnapshots" => &SELECTION,
-            "DescribeAvailabilityZones" => &SELECTION[..2],
+            "DescribeAvailabilityZones" | "DescribeInstanceTypeOfferings" | "DescribeSubnets" => &SELECTION[..2],
             "DescribeSpotPriceHistory" => &SELECTION[2..],
             "CreateVolume" | "CreateSnapshot" => &TAG_SPECIFICATION,
             _untagged => &[],

@@ -5,6 +5,9 @@ use crate::rig::Rig;
 const ECS: &str = "x-amz-target: AmazonEC2ContainerServiceV20141113.DescribeContainerInstances";
 const LOGS: &str = "x-amz-target: Logs_20140328.GetLogEvents";
 const PRICES: &str = "x-amz-target: AWSPriceListService.GetProducts";
+const QUOTAS: &str = "x-amz-target: ServiceQuotasV20190624.GetServiceQuota";
+
+const OFFERINGS: &str = "DescribeInstanceTypeOfferings&LocationType=availability-zone";
 
 impl Rig {
     async fn refused(&self, path: &str, header: &str, body: &str, words: &str) {
@@ -35,6 +38,14 @@ async fn every_action_of_ec2_refuses_parameters_that_have_no_effect() {
         ("DescribeAvailabilityZones&AllAvailabilityZones=true", "AllAvailabilityZones of Describe"),
         ("DescribeAvailabilityZones&ZoneName.1=mars", "Invalid availability zone: [mars]"),
         ("DescribeAvailabilityZones&Filter.1.Name=zone-id&Filter.1.Value.1=x", "The filter 'zone-id' is invalid"),
+        (
+            "DescribeInstanceTypeOfferings&Filter.1.Name=instance-type&Filter.1.Value.1=g5.xlarge",
+            "LocationType region is",
+        ),
+        (OFFERINGS, "Give the filter instance-type"),
+        ("DescribeInstanceTypeOfferings&LocationType=availability-zone&MaxResults=5", "MaxResults of Describe"),
+        ("DescribeSubnets&SubnetId.1=subnet-0a", "InvalidSubnetID.NotFound"),
+        ("DescribeSubnets&Filter.1.Name=vpc-id&Filter.1.Value.1=x", "The filter 'vpc-id' is invalid"),
         ("DescribeSpotPriceHistory&Filter.1.Name=x&Filter.1.Value.1=y", "Filter.1.Name of DescribeSpot"),
         ("DescribeSpotPriceHistory&AvailabilityZone=mars", "InvalidZone.NotFound"),
         ("DescribeSpotPriceHistory&StartTime=2026-02-01T00:00:00Z&EndTime=2026-01-01T00:00:00Z", "after EndTime"),
@@ -65,6 +76,8 @@ async fn every_action_of_ec2_refuses_parameters_that_have_no_effect() {
         (format!("{history}&EndTime=2026-01-02T00:00:00Z"), "<nextToken></nextToken>"),
         ("DescribeAvailabilityZones&Filter.2.Name=zone-name&Filter.2.Value.7=*1b".to_owned(), "us-east-1b"),
         ("DescribeInstances".to_owned(), "<requestId>"),
+        (format!("{OFFERINGS}&Filter.1.Name=instance-type&Filter.1.Value.1=g5.*"), "g5.48xlarge"),
+        ("DescribeSubnets&Filter.1.Name=default-for-az&Filter.1.Value.1=true".to_owned(), "subnet-us-east-1c"),
     ];
     for (request, words) in answered {
         rig.answered("", "", &format!("Action={request}"), words).await;
@@ -176,6 +189,9 @@ async fn the_other_services_refuse_members_that_have_no_effect() {
         (LOGS, stream.to_owned(), "log stream does not exist"),
         (LOGS, format!(r#"{stream},"limit":0"#), "between 1 and 10000"),
         (PRICES, format!(r#"{products},"MaxResults":1"#), "MaxResults"),
+        (QUOTAS, r#""ServiceCode":"ec2","QuotaCode":"L-1","ContextId":"x""#.to_owned(), "ContextId"),
+        (QUOTAS, r#""ServiceCode":"ec2","QuotaCode":"L-1""#.to_owned(), "NoSuchResourceException"),
+        (QUOTAS, r#""ServiceCode":"vpc","QuotaCode":"L-1""#.to_owned(), "vpc is not emulated"),
         (PRICES, products.replace("EC2", "S3"), "AmazonS3 is not emulated"),
         (
             PRICES,

@@ -173,6 +173,11 @@ impl World {
         }
         check_tags(&resources.tags)?;
         let typed = |name: String| match catalog::instance_type(&name) {
+            Some(_) if !self.settings.zones.iter().any(|zone| self.is_offered(&name, zone)) => {
+                // Batch lists the region's types here (https://github.com/aws/amazon-genomics-cli/issues/209).
+                let message = "Error executing request, Exception : Instance type can only be one of [optimal, …]";
+                Err(ApiError::client(message))
+            }
             Some(holds) => Ok((name, holds)),
             None => Err(ApiError::client(format!(
                 "Instance type '{name}' is not known here; name one such as c7i.large or g5.xlarge."

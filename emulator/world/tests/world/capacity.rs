@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use spotsweep_world::batch::CreateComputeEnvironment;
 use spotsweep_world::{InstanceState, World};
 
 use crate::lab::{Lab, UNTIL_RUNNING};
@@ -70,4 +71,22 @@ fn an_environment_keeps_its_minimum_and_a_disabled_one_does_nothing() {
     lab.world.terminate_instances(&[host]).unwrap();
     lab.pass(2000);
     assert_eq!(lab.instances(InstanceState::Running).len(), 2, "replaced");
+}
+
+#[test]
+fn a_type_that_no_zone_has_is_refused_with_batchs_words() {
+    let mut lab = Lab::new(4);
+    let request = |name: &str| -> CreateComputeEnvironment {
+        let resources = json!({"type": "SPOT", "maxvCpus": 4, "instanceRole": "r", "subnets": ["subnet-us-east-1a"],
+            "instanceTypes": ["g5.xlarge", "g6.xlarge"]});
+        let request = json!({"computeEnvironmentName": name, "type": "MANAGED", "computeResources": resources});
+        serde_json::from_value(request).unwrap()
+    };
+    let zones = |letters: &str| letters.chars().map(|letter| format!("us-east-1{letter}")).collect();
+    // Batch asks whether the region has a type, not whether a subnet's zone has it.
+    lab.world.trouble_mut().types_not_offered.insert("g6.xlarge".into(), zones("ab"));
+    lab.world.create_compute_environment(request("gpus")).unwrap();
+    lab.world.trouble_mut().types_not_offered.insert("g6.xlarge".into(), zones("abc"));
+    let refused = lab.world.create_compute_environment(request("more")).unwrap_err();
+    assert!(refused.message.contains("Instance type can only be one of"), "{refused}");
 }

@@ -1,0 +1,42 @@
+//! Which zone has which instance types, and the subnets of the default VPC, in XML.
+
+use super::super::xml::{list, text};
+use super::Form;
+use spotsweep_world::{ApiError, World};
+
+const BY_ZONE: &str = "availability-zone";
+
+pub(super) fn describe(world: &mut World, form: &Form) -> Result<String, ApiError> {
+    let invalid = |message: String| ApiError::ec2("InvalidParameterValue", message);
+    match form.get("LocationType") {
+        Some(BY_ZONE) => {}
+        other => {
+            let other = other.unwrap_or("region");
+            return Err(invalid(format!("LocationType {other} is not emulated by spotsweep-emulator: {BY_ZONE} is.")));
+        }
+    }
+    let (mut types, mut zones) = (Vec::new(), None);
+    for filter in form.filters()? {
+        match filter.name.as_str() {
+            "instance-type" => types.extend(filter.values),
+            "location" => zones = Some(filter.values),
+            name => return Err(invalid(format!("The filter '{name}' is invalid"))),
+        }
+    }
+    let offered = world.describe_offerings(&types)?.into_iter();
+    let chosen = offered.filter(|(_, zone)| zones.as_ref().is_none_or(|zones| zones.contains(zone)));
+    let entries = chosen
+        .map(|(name, zone)| text("instanceType", name) + &text("locationType", BY_ZONE) + &text("location", zone));
+    Ok(list("instanceTypeOfferingSet", entries))
+}
+
+pub(super) fn describe_subnets(world: &mut World, form: &Form) -> Result<String, ApiError> {
+    let subnets = world.describe_subnets(form.list("SubnetId"), form.filters()?)?;
+    let entries = subnets.into_iter().map(|subnet| {
+        text("subnetId", subnet.id)
+            + &text("state", "available")
+            + &text("availabilityZone", subnet.zone)
+            + &text("defaultForAz", "true")
+    });
+    Ok(list("subnetSet", entries))
+}

@@ -1,0 +1,109 @@
+//! What the account may have: the instance types of each zone, its default subnets, and its quotas of vCPUs.
+
+use super::filter::Resource;
+use super::{ApiError, Filter, Selection, World, catalog};
+
+/// Sizes of a family that `family.*` stands for. A size that the family lacks on AWS does no harm here.
+const SIZES: [&str; 8] = ["xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge", "24xlarge", "48xlarge"];
+/// vCPUs that an account may have where nothing else is set.
+const QUOTA: f64 = 768.0;
+/// The quotas of vCPUs that are known here
+/// (<https://docs.aws.amazon.com/ec2/latest/userguide/ec2-instance-quotas.html>).
+const QUOTAS: [(&str, &str); 7] = [
+    ("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests"),
+    ("L-3819A6DF", "All G and VT Spot Instance Requests"),
+    ("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
+    ("L-C4BD4855", "All P5 Spot Instance Requests"),
+    ("L-1216C47A", "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
+    ("L-DB2E81BA", "Running On-Demand G and VT instances"),
+    ("L-417A185B", "Running On-Demand P instances"),
+];
+
+/// A subnet of the default VPC: each zone has one, `subnet-<zone>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subnet {
+    /// Such as `subnet-us-east-1a`.
+    pub id: String,
+    /// Its zone.
+    pub zone: String,
+}
+
+impl Resource for Subnet {
+    const IDS: &'static str = "subnetIds";
+
+    const FILTERS: &'static [&'static str] = &["availability-zone", "default-for-az", "subnet-id"];
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        std::iter::empty()
+    }
+
+    fn field(&self, filter: &str) -> Vec<&str> {
+        match filter {
+            "availability-zone" => vec![&self.zone],
+            "default-for-az" => vec!["true"],
+            "subnet-id" => vec![&self.id],
+            _unknown => Vec::new(),
+        }
+    }
+}
+
+impl World {
+    /// Whether a zone has an instance type.
+    pub(super) fn is_offered(&self, instance_type: &str, zone: &str) -> bool {
+        self.trouble.types_not_offered.get(instance_type).is_none_or(|zones| !zones.contains(zone))
+    }
+
+    /// Instance types and the zones that have them. The patterns are names, or a family with `.*`.
+    ///
+    /// # Errors
+    /// `InvalidParameterValue` for any other pattern: every type that there is would be the answer.
+    pub fn describe_offerings(&self, patterns: &[String]) -> Result<Vec<(String, String)>, ApiError> {
+        let mut types: Vec<String> = Vec::new();
+        for pattern in patterns {
+            match pattern.strip_suffix(".*") {
+                Some(family) => types.extend(SIZES.map(|size| format!("{family}.{size}"))),
+                None => types.push(pattern.clone()),
+            }
+        }
+        if types.is_empty() || types.iter().any(|name| name.contains(['*', '?'])) {
+            let message = "Give the filter instance-type with names, or with a family and .*: others are not emulated.";
+            return Err(ApiError::ec2("InvalidParameterValue", message));
+        }
+        types.retain(|name| catalog::instance_type(name).is_some());
+        let zones = || self.settings.zones.iter();
+        let pairs = types.iter().flat_map(|name| zones().map(move |zone| (name.clone(), zone.clone())));
+        Ok(pairs.filter(|(name, zone)| self.is_offered(name, zone)).collect())
+    }
+
+    /// Shows the default VPC's subnets: those of these ids, all if there is none.
+    ///
+    /// # Errors
+    /// `InvalidSubnetID.NotFound` for unknown ids, `InvalidParameterValue` for unknown filters.
+    pub fn describe_subnets(&self, ids: Vec<String>, filters: Vec<Filter>) -> Result<Vec<Subnet>, ApiError> {
+        let zones = self.settings.zones.iter();
+        let all: Vec<Subnet> = zones.map(|zone| Subnet { id: format!("subnet-{zone}"), zone: zone.clone() }).collect();
+        if let Some(unknown) = ids.iter().find(|id| all.iter().all(|subnet| subnet.id != **id)) {
+            let message = format!("The subnet ID '{unknown}' does not exist");
+            return Err(ApiError::ec2("InvalidSubnetID.NotFound", message));
+        }
+        let wanted = Selection { ids, filters, ..Selection::default() };
+        let (chosen, _) = wanted.choose(all.iter())?;
+        Ok(chosen.into_iter().cloned().collect())
+    }
+
+    /// Name and value of a quota of EC2's.
+    ///
+    /// # Errors
+    /// `NoSuchResourceException` for a code that is not known here.
+    pub fn service_quota(&self, code: &str) -> Result<(&'static str, f64), ApiError> {
+        let Some((_, name)) = QUOTAS.iter().find(|(known, _)| *known == code) else {
+            let message = "The request failed because the specified service quota does not exist.".to_owned();
+            return Err(ApiError { code: "NoSuchResourceException", status: 400, message });
+        };
+        Ok((name, self.trouble.vcpu_quotas.get(code).copied().unwrap_or(QUOTA)))
+    }
+}
