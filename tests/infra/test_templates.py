@@ -196,9 +196,12 @@ class Instances(unittest.TestCase):
         source = (ROOT / "runner/src/config.rs").read_text()
         environment = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]["Environment"]
         variables = [value["Name"] for value in below(environment) if isinstance(value, dict) and "Name" in value]
-        self.assertEqual(len(variables), 2)
+        self.assertEqual(len(variables), 3)
         for name in variables:
             self.assertIn(f'"{name}"', source)
+        [seconds] = [value["Value"] for value in environment if value.get("Name") == "SPOTSWEEP_STOP_SECONDS"]
+        self.assertEqual(seconds, "120")
+        self.assertIn("ECS_CONTAINER_STOP_TIMEOUT=2m", (ROOT / "infra/compute.yaml").read_text())
 
     def test_nobody_can_connect(self):
         for name in names():

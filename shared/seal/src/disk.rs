@@ -78,6 +78,11 @@ pub trait Disk {
     fn sync_all(&self, folder: &Path) -> io::Result<()>;
 }
 
+/// Whether an operation has failed because the file system is full.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// A folder of this machine, and the files below it. A training can write most of them, so no link is followed there;
 /// what is no regular file counts as absent.
 #[derive(Debug, Clone)]

@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use spotsweep_checkpoint_formats::may_mix_versions;
 
 use crate::content::{hash, read_pair};
-use crate::disk::Disk;
+use crate::disk::{Disk, is_full};
 use crate::files::walk;
 use crate::names::{checkpoint, is_numbered};
 use crate::record::{Record, Sealed};
-use crate::reserve::is_full;
 use crate::shape::shape;
 
 /// The folder of what is kept.

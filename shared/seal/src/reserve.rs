@@ -4,7 +4,6 @@
 //! next attempt can neither seal nor put a torn checkpoint aside. So some files hold room and names, which the runner
 //! gives up when it needs them and no training runs.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::Disk;
@@ -15,11 +14,6 @@ const FILES: u64 = 8;
 /// All of them: a seal has some 200 bytes for each checkpoint file and is written next to the one before, and a log has
 /// a MiB.
 pub(crate) const BYTES: u64 = 16 << 20;
-
-/// Whether an operation has failed because the file system is full.
-pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
 
 impl Sealer {
     /// Gives the runner's room on the volume up, so that it can write. No training runs then.

@@ -15,12 +15,11 @@ use spotsweep_protocol::claim::Seal;
 use crate::Say;
 use crate::at_end::AtEnd;
 use crate::content::{hash, is_whole, looks_torn};
-use crate::disk::{Disk, Stamp};
+use crate::disk::{Disk, Stamp, is_full};
 use crate::files::walk;
 use crate::kept::is_mixed;
 use crate::names::{has_lost_all, is_pointer_name};
 use crate::record::{Record, Sealed};
-use crate::reserve::is_full;
 
 /// A file untouched for so long is taken to be whole while the command runs.
 pub const QUIET: Duration = Duration::from_secs(5);
