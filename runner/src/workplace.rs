@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use spotsweep_beneath::{Folder, Kind, Owner, give_file, is_odd};
+use spotsweep_beneath::{Folder, Kind, Owner, give_file, is_odd, is_protected};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::command_line::hp_variables;
 use spotsweep_seal::disk::MountedDisk;
@@ -65,15 +65,12 @@ impl Workplace {
     ) -> Result<Self, Failure> {
         let all_storage = root.join("storage");
         let output = all_storage.join(trial.index.to_string());
-        let scratch = tempfile::Builder::new()
-            .prefix("spotsweep-")
-            .tempdir()
-            .map_err(|source| Failure::Prepare { path: std::env::temp_dir(), source })?;
+        let temporary = temporary();
+        let scratch = prepared(&temporary, tempfile::Builder::new().prefix("spotsweep-").tempdir_in(&temporary))?;
         let index = PathBuf::from(trial.index.to_string());
         let kept = Path::new(OWN).join(STORAGE);
         let is_kept = is_mounted && prepared(&output, lead(&all_storage, &index, &workspace.join(&kept)))?;
         let (base, name) = if is_kept { (&workspace, kept) } else { (&all_storage, index) };
-        let temporary = OwnFiles::Temporary(scratch.path().to_owned());
         let place = Self {
             index: trial.index,
             storage: Storage::new(base.clone(), name, &output, user.cloned()),
@@ -81,7 +78,11 @@ impl Workplace {
             output,
             checkpoints: workspace.join(CHECKPOINTS),
             code: None,
-            own: if is_mounted { OwnFiles::Workspace(workspace.clone()) } else { temporary },
+            own: if is_mounted {
+                OwnFiles::Workspace(workspace.clone())
+            } else {
+                OwnFiles::Temporary(scratch.path().to_owned())
+            },
             workspace,
             user: user.cloned(),
             scratch,
@@ -196,6 +197,12 @@ impl Workplace {
         }
         variables
     }
+}
+
+/// Where temporary folders go: not where a training could put another one in their place.
+fn temporary() -> PathBuf {
+    let usual = std::env::temp_dir();
+    if is_protected(&usual).unwrap_or(false) { usual } else { "/tmp".into() }
 }
 
 /// Makes `name` in `folder` lead to `kept`; whether it does. A folder with something in it stays: where `/storage` is a

@@ -258,6 +258,8 @@ async fn after_a_stop_signal_no_exit_code_is_an_end() {
         ("echo kept > $SPOTSWEEP_OUTPUT/model".to_owned(), Signal::TERM, 75, None),
         ("trap '' TERM; echo kept > $SPOTSWEEP_OUTPUT/model".to_owned(), Signal::TERM, 75, None),
         (finishes.replace("CODE", "5"), Signal::TERM, 75, None),
+        (finishes.replace("CODE", "0").replace("touch", "mkdir"), Signal::TERM, 75, None),
+        (finishes.replace("CODE", "0").replace("touch", "ln -s /etc/passwd"), Signal::TERM, 75, None),
         (finishes.replace("CODE", "0"), Signal::TERM, 0, Some(0)),
     ] {
         let world = World::start(kind, well).await;

@@ -109,6 +109,21 @@ async fn a_container_without_root_works_as_well() {
     chown(world.path(""), Some(0), Some(0)).unwrap();
 }
 
+/// The temporary folder that the job names is the training's: it could put another one in the place of the runner's.
+#[tokio::test(flavor = "multi_thread")]
+async fn temporary_files_are_where_the_training_cannot_replace_them() {
+    if !met(root()) {
+        return;
+    }
+    let world = World::start(kind, well).await;
+    fs::set_permissions(world.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    chown(world.path("tmp"), Some(USER), Some(GROUP)).unwrap();
+    let script = r#"case "$SPOTSWEEP_METRICS" in "$TMPDIR"*) exit 3;; esac; echo acc=1 >> "$SPOTSWEEP_METRICS""#;
+    let outcome = world.run(&[("SPOTSWEEP_USER", &format!("{USER}:{GROUP}"))], &["sh", "-c", script]).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert_eq!(world.invocations("end")[0]["metrics"]["acc"]["last"], 1.0);
+}
+
 /// As the driver has it: two GPUs of four are assigned, and the PCI addresses are in another order than the minors.
 const GPUS: [(&str, &str, u32); 4] =
     [("00:1b.0", "GPU-b", 1), ("00:1c.0", "GPU-a", 0), ("00:1d.0", "GPU-k", 10), ("00:1e.0", "GPU-c", 2)];

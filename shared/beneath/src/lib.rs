@@ -10,6 +10,7 @@
 mod change;
 mod folder;
 mod linked;
+mod protected;
 mod read;
 mod status;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use folder::{Entry, Folder};
+pub use protected::is_protected;
 pub use read::read_regular;
 pub use status::{Kind, Owner, Status, give_file};
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
-use crate::{Folder, Kind, is_odd, read_regular};
+use crate::{Folder, Kind, is_odd, is_protected, read_regular};
 
 /// A folder of the training's in `inside`, and what it must not lead to in `outside`.
 struct Bench {
@@ -184,6 +184,25 @@ fn who_may_read_shows_in_the_mode() {
     assert_eq!(readable(0o640), [true, true, false]);
     assert_eq!(readable(0o604), [true, true, true]);
     assert_eq!(readable(0o000), [true, false, false]);
+}
+
+#[test]
+fn a_path_is_protected_where_nobody_else_can_rename_what_it_names() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let with_mode = |mode: u32| {
+        fs::set_permissions(bench.at("inside"), fs::Permissions::from_mode(mode)).unwrap();
+        [is_protected(&bench.at("inside")).unwrap(), is_protected(&bench.at("inside/sub")).unwrap()]
+    };
+    assert_eq!(with_mode(0o755), [true, true]);
+    assert_eq!(with_mode(0o1777), [true, true]);
+    assert_eq!(with_mode(0o777), [false, false]);
+    assert_eq!(with_mode(0o775), [false, false]);
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(bench.at("inside"), Some(43_210), None).unwrap();
+        assert_eq!(with_mode(0o755), [false, false]);
+    }
+    assert!(is_protected(&bench.at("none")).is_err());
 }
 
 #[test]
