@@ -8,6 +8,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::secret::Secret;
 use crate::stall::StallRule;
 use crate::stop::StopReason;
 
@@ -22,6 +23,9 @@ pub struct ClaimRequest {
     pub job: String,
     /// `AWS_BATCH_JOB_ATTEMPT`: 1 for the first start of the job.
     pub attempt: u32,
+    /// The runner's own. Without it every request is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<Secret>,
     /// What the attempt asks or tells.
     #[serde(flatten)]
     pub request: Request,

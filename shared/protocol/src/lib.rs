@@ -9,5 +9,6 @@ pub mod functions;
 pub mod ids;
 pub mod number;
 pub mod python;
+pub mod secret;
 pub mod stall;
 pub mod stop;

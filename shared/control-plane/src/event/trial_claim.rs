@@ -43,6 +43,6 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
     {
         return Err(wrong(format!("more than {MAX_METRICS} metrics, or a name over {MAX_METRIC_NAME} bytes")));
     }
-    let job = JobId::from(found.job);
-    Ok(Event::TrialRequested(TrialRequest { sweep, index: found.index, job, attempt: found.attempt, ask }))
+    let (job, secret) = (JobId::from(found.job), found.secret);
+    Ok(Event::TrialRequested(TrialRequest { sweep, index: found.index, job, attempt: found.attempt, secret, ask }))
 }

@@ -1,0 +1,91 @@
+//! What a training, an invocation by hand and a sweep file may try against others: late and forged requests, an upload
+//! of another bucket. On one local stack, with the deployed functions.
+
+use serde_json::{Value, json};
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_protocol::claim::Reply;
+use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::stop::StopReason;
+use spotsweep_tests::local::Stack;
+
+use super::commands::{run, settled, submit};
+use super::deployed::invoke;
+
+/// Ends at once, with a score, a metric whose name is a formula, and one whose name would turn a terminal's text red.
+const SCORE: &str = r#"
+metric: {name: score, goal: maximize}
+spotsweep:
+  workspace: off
+  command:
+    - sh
+    - -c
+    - 'printf "%s\n" "{\"score\": 1, \"=HYPERLINK(\\\"http://evil.example\\\",\\\"x\\\")\": 2, \"a\u001b[31mb\": 4}"'
+trials:
+  - {v: "=HYPERLINK(\"http://evil.example\",\"x\")"}
+  - {v: -0.5}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_is_tried_against_others_succeeds() {
+    let stack = Stack::start("hostile").await;
+    let scored = submit(&stack, "scored", SCORE).await;
+    settled(&stack, &scored).await;
+    late_requests(&stack, &scored).await;
+    foreign_bucket(&stack).await;
+    stack.stop().await;
+}
+
+/// A settled trial's record stays, whoever requests what.
+async fn late_requests(stack: &Stack, sweep: &str) {
+    let reader = Reader::new(&stack.config(), stack.table.clone());
+    let id = SweepId::parse(sweep).unwrap();
+    let record = async || -> Trial { reader.trial(&id, 0).await.unwrap().unwrap() };
+    let (before, board) = (record().await, run(stack, &["export", sweep, "--format", "csv"]).await.said(0, "").out);
+    let history = run(stack, &["explain", sweep, "0"]).await.said(0, "").out;
+    let metrics = json!({ "score": { "last": 9999, "step": null, "min": 1, "max": 9999 } });
+    let outputs = json!({ "files": 7, "bytes": 7 });
+    let asks = [
+        json!({ "request": "report", "sequence": 500, "metrics": metrics }),
+        json!({ "request": "release", "sequence": 501, "metrics": {}, "seal": null }),
+        json!({ "request": "end", "sequence": 502, "exit_code": 1, "metrics": {}, "outputs": outputs, "seconds": 1 }),
+        json!({ "request": "mounted", "volume": "vol-1", "found": {}, "seconds": 1 }),
+        json!({ "request": "notice", "kind": "interruption" }),
+        json!({ "request": "access" }),
+        json!({ "request": "claim", "instance": "i-00000000000000001", "zone": "us-east-1a" }),
+    ];
+    for (attempt, secret) in
+        [(1, json!(before.secret)), (1, json!("f".repeat(32))), (1, Value::Null), (77, json!(before.secret))]
+    {
+        for ask in &asks {
+            let mut request = ask.clone();
+            (request["sweep"], request["index"], request["job"]) = (json!(sweep), json!(0), json!(before.job));
+            (request["attempt"], request["secret"]) = (json!(attempt), secret.clone());
+            let reply: Reply = serde_json::from_str(&invoke(stack, "trial-claim", &request).await.unwrap()).unwrap();
+            let expected = match (&secret, attempt) {
+                (Value::Null, _) => StopReason::NoSecret,
+                (_, 1) => StopReason::AttemptEnded { attempt },
+                _ => StopReason::TrialEnded,
+            };
+            assert_eq!(reply, Reply::Refused { reason: expected }, "{request}");
+        }
+    }
+    assert_eq!(record().await, before);
+    assert_eq!(run(stack, &["export", sweep, "--format", "csv"]).await.said(0, "").out, board);
+    assert_eq!(run(stack, &["explain", sweep, "0"]).await.said(0, "").out, history);
+}
+
+/// An upload's event of another bucket, which no rule passes on.
+async fn foreign_bucket(stack: &Stack) {
+    let reader = Reader::new(&stack.config(), stack.table.clone());
+    let before = reader.sweeps().await.unwrap().len();
+    let object = json!({ "key": "sweeps/foreign.yaml", "size": 9, "etag": "e", "sequencer": "0055AED6" });
+    let event = json!({
+        "version": "0", "id": "forged", "detail-type": "Object Created", "source": "aws.s3", "account": "000000000000",
+        "time": "2026-11-21T12:00:00Z", "region": "us-east-1", "resources": [],
+        "detail": { "bucket": { "name": "of-somebody-else" }, "object": object },
+    });
+    let answer = invoke(stack, "sweep-upload", &event).await.unwrap();
+    assert!(answer.contains("of-somebody-else") && answer.contains("not this deployment's"), "{answer}");
+    assert_eq!(reader.sweeps().await.unwrap().len(), before, "nothing is stored");
+}
