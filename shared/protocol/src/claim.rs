@@ -8,6 +8,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::redact::redacted;
 use crate::secret::Secret;
 use crate::stall::StallRule;
 use crate::stop::StopReason;
@@ -329,7 +330,7 @@ pub struct WorkspaceGrant {
 }
 
 /// Code in git, pinned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeGrant {
     /// URL of the repository.
     pub git: String,
@@ -337,6 +338,14 @@ pub struct CodeGrant {
     /// workspace, so that later attempts run the same code.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
+}
+
+impl fmt::Debug for CodeGrant {
+    /// Without credentials: records and replies are printed in logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { git, reference } = self;
+        write!(formatter, "CodeGrant {{ git: {:?}, reference: {reference:?} }}", redacted(git))
+    }
 }
 
 /// Glob patterns, relative to the storage folder.

@@ -9,6 +9,7 @@ pub mod functions;
 pub mod ids;
 pub mod number;
 pub mod python;
+pub mod redact;
 pub mod secret;
 pub mod stall;
 pub mod stop;

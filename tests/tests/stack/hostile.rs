@@ -1,5 +1,5 @@
 //! What a training, an invocation by hand and a sweep file may try against others: late and forged requests, an upload
-//! of another bucket. On one local stack, with the deployed functions.
+//! of another bucket, credentials in a URL. On one local stack, with the deployed functions.
 
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
@@ -7,7 +7,7 @@ use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_tests::local::Stack;
+use spotsweep_tests::local::{Stack, s3};
 
 use super::commands::{run, settled, submit};
 use super::deployed::invoke;
@@ -26,13 +26,21 @@ trials:
   - {v: -0.5}
 "#;
 
+/// Its repository does not exist.
+const CREDENTIALS: &str = r#"
+spotsweep: {attempts: 1, workspace: off, code: {git: "http://user:s3cr3tpw@127.0.0.1:9/x.git", ref: main}}
+trials: [{lr: 0.1}]
+"#;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_is_tried_against_others_succeeds() {
     let stack = Stack::start("hostile").await;
-    let scored = submit(&stack, "scored", SCORE).await;
+    let (scored, secret) = (submit(&stack, "scored", SCORE).await, submit(&stack, "secret", CREDENTIALS).await);
     settled(&stack, &scored).await;
     late_requests(&stack, &scored).await;
     foreign_bucket(&stack).await;
+    settled(&stack, &secret).await;
+    credentials(&stack, &secret).await;
     stack.stop().await;
 }
 
@@ -88,4 +96,38 @@ async fn foreign_bucket(stack: &Stack) {
     let answer = invoke(stack, "sweep-upload", &event).await.unwrap();
     assert!(answer.contains("of-somebody-else") && answer.contains("not this deployment's"), "{answer}");
     assert_eq!(reader.sweeps().await.unwrap().len(), before, "nothing is stored");
+}
+
+/// The password is in the sweep file, and in nothing else that a person, a page or a program gets.
+async fn credentials(stack: &Stack, sweep: &str) {
+    let page = stack.subfolder("files").join("report.html");
+    let page = page.to_str().unwrap();
+    let commands: [&[&str]; 8] = [
+        &["report", sweep, "--output", page],
+        &["status", sweep],
+        &["status", sweep, "--json"],
+        &["explain", sweep, "0"],
+        &["explain", sweep, "0", "--json"],
+        &["logs", sweep, "0"],
+        &["export", sweep, "--format", "csv"],
+        &["export", sweep, "--format", "json"],
+    ];
+    for arguments in commands {
+        let done = run(stack, arguments).await.said(0, "");
+        assert!(!done.out.contains("s3cr3tpw") && !done.notes.contains("s3cr3tpw"), "{arguments:?}: {}", done.out);
+    }
+    let shown = std::fs::read_to_string(page).unwrap();
+    assert!(shown.contains("http://***@127.0.0.1:9/x.git"), "the page has the file, without the credentials");
+    let (client, bucket) = (s3(&stack.config()), &stack.bucket);
+    let listed = client.list_objects_v2().bucket(bucket).send().await.unwrap();
+    for key in listed.contents().iter().filter_map(|object| object.key()) {
+        let object = client.get_object().bucket(bucket).key(key).send().await.unwrap();
+        let bytes = object.body.collect().await.unwrap().to_vec();
+        let has_it = String::from_utf8_lossy(&bytes).contains("s3cr3tpw");
+        assert_eq!(has_it, key == "sweeps/secret.yaml", "{key}");
+    }
+    assert!(!std::fs::read_to_string(&stack.functions_log).unwrap().contains("s3cr3tpw"), "logs of the functions");
+    // The new file's credentials have to work.
+    let retried = run(stack, &["retry", sweep, "0", "--dry-run"]).await.said(0, "").out;
+    assert!(retried.contains("http://user:s3cr3tpw@127.0.0.1:9/x.git"), "{retried}");
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Ask, Ending, Event, ParseError, TrialRequest};
 use spotsweep_protocol::claim::{ClaimRequest, Request};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::redact::redacted;
 
 const KIND: &str = "trial-claim";
 
@@ -34,6 +35,7 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
             Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released { rollback }), stalled_seconds }
         }
         Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds } => {
+            let error = error.map(|error| redacted(&error).into_owned());
             let ended = Ending::Finished { exit_code, outputs, seconds, error };
             Ask::Report { sequence, metrics, seal: None, ended: Some(ended), stalled_seconds }
         }
