@@ -2,6 +2,7 @@
 //!
 //! Figures are cumulative over an attempt, so a lost, late or repeated report does no harm.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -196,6 +197,24 @@ impl Found {
     pub fn is_usable(&self) -> bool {
         (self.torn.is_empty() && self.missing.is_empty()) || self.newest.is_some()
     }
+}
+
+/// Bytes of a metric's name.
+pub const MAX_METRIC_NAME: usize = 200;
+
+/// Whether a metric of this name is recorded. It gets to terminals, pages and tables, so it has no control characters.
+/// The runner writes those as escapes: see [`metric_name`].
+pub fn is_metric_name(name: &str) -> bool {
+    (1..=MAX_METRIC_NAME).contains(&name.len()) && !name.contains(char::is_control)
+}
+
+/// A name that a training has chosen, with control characters as escapes: `a\u{1b}b`, `a\tb`.
+pub fn metric_name(name: &str) -> Cow<'_, str> {
+    if !name.contains(char::is_control) {
+        return Cow::Borrowed(name);
+    }
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(name.chars().map(escaped).collect())
 }
 
 /// One metric's figures over an attempt.

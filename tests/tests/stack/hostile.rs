@@ -1,5 +1,5 @@
 //! What a training, an invocation by hand and a sweep file may try against others: late and forged requests, an upload
-//! of another bucket, credentials in a URL. On one local stack, with the deployed functions.
+//! of another bucket, credentials in a URL, cells that are formulas. On one local stack, with the deployed functions.
 
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
@@ -39,6 +39,7 @@ async fn nothing_that_is_tried_against_others_succeeds() {
     settled(&stack, &scored).await;
     late_requests(&stack, &scored).await;
     foreign_bucket(&stack).await;
+    formulas(&stack, &scored).await;
     settled(&stack, &secret).await;
     credentials(&stack, &secret).await;
     stack.stop().await;
@@ -96,6 +97,20 @@ async fn foreign_bucket(stack: &Stack) {
     let answer = invoke(stack, "sweep-upload", &event).await.unwrap();
     assert!(answer.contains("of-somebody-else") && answer.contains("not this deployment's"), "{answer}");
     assert_eq!(reader.sweeps().await.unwrap().len(), before, "nothing is stored");
+}
+
+/// No spreadsheet takes a cell of these files for a formula, and no terminal a name for an instruction.
+async fn formulas(stack: &Stack, sweep: &str) {
+    let csv = run(stack, &["export", sweep, "--format", "csv"]).await.said(0, "").out;
+    let header = csv.lines().next().unwrap();
+    let name = r#""'=HYPERLINK(""http://evil.example"",""x"")""#;
+    assert!(header.starts_with(&format!("rank,index,status,score,{name},a\\u{{1b}}[31mb,parameters.v,")), "{header}");
+    assert!(csv.lines().any(|line| line.contains(&format!(",{name},1,"))), "{csv}");
+    assert!(csv.lines().any(|line| line.contains(",-0.5,1,")), "a number stays one: {csv}");
+    assert!(!csv.contains('\u{1b}'), "{csv:?}");
+    let file = stack.subfolder("files").join("scored.yaml");
+    let expanded = run(stack, &["expand", file.to_str().unwrap(), "--format", "csv"]).await.said(0, "").out;
+    assert_eq!(expanded, format!("index,v\n0,{name}\n1,-0.5\n"));
 }
 
 /// The password is in the sweep file, and in nothing else that a person, a page or a program gets.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Ask, Ending, Event, ParseError, TrialRequest};
-use spotsweep_protocol::claim::{ClaimRequest, Request};
+use spotsweep_protocol::claim::{ClaimRequest, MAX_METRIC_NAME, Request, is_metric_name};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::redact::redacted;
 
@@ -11,9 +11,6 @@ const KIND: &str = "trial-claim";
 
 /// Metrics of one trial: what fits a DynamoDB row with room to spare.
 const MAX_METRICS: usize = 200;
-
-/// Characters of a metric's name.
-const MAX_METRIC_NAME: usize = 200;
 
 pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
     let found: ClaimRequest =
@@ -41,9 +38,10 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
         }
     };
     if let Ask::Report { metrics, .. } = &ask
-        && (metrics.len() > MAX_METRICS || metrics.keys().any(|name| name.len() > MAX_METRIC_NAME))
+        && (metrics.len() > MAX_METRICS || !metrics.keys().all(|name| is_metric_name(name)))
     {
-        return Err(wrong(format!("more than {MAX_METRICS} metrics, or a name over {MAX_METRIC_NAME} bytes")));
+        let names = "a name that is empty, has control characters, or is over";
+        return Err(wrong(format!("more than {MAX_METRICS} metrics, or {names} {MAX_METRIC_NAME} bytes")));
     }
     let (job, secret) = (JobId::from(found.job), found.secret);
     Ok(Event::TrialRequested(TrialRequest { sweep, index: found.index, job, attempt: found.attempt, secret, ask }))
