@@ -8,6 +8,7 @@ pub mod failure;
 pub mod functions;
 pub mod ids;
 pub mod number;
+pub mod patterns;
 pub mod python;
 pub mod redact;
 pub mod secret;
