@@ -83,7 +83,8 @@ pub(crate) async fn run(config: &Config, command: &[String]) -> Result<u8, Failu
     let signals = Signals::catch().map_err(|source| Failure::System("catch signals", source))?;
     descendants::adopt().map_err(|source| Failure::System("adopt orphans", source))?;
     let clients = Clients::connect().await?;
-    let claims = Arc::new(Claims::new(clients.lambda.clone(), config));
+    let claims = Claims::new(clients.lambda.clone(), config);
+    let claims = Arc::new(claims.map_err(|source| Failure::System("draw a secret", source))?);
     let notices = Notices::watch(clients.imds.clone(), Arc::clone(&claims), config.notice_every).await;
     let mut attempt = Attempt { config, claims, signals, notices, workspace: None };
     if attempt.notices.known().is_some() {
@@ -367,9 +368,8 @@ async fn conclude(
     let end = End { exit_code: code, outputs, seconds, error, stalled_seconds: ended.stalled_seconds() };
     match claims.end(figures.metrics(), end).await {
         Ok(Answer::Accepted) => {}
-        // Either a newer attempt has the trial, and then nobody asks for our exit code, or this
-        // end was heard before and its answer lost; the command's code is right in both cases.
-        Ok(Answer::Refused(reason)) => say(&format!("the end was not taken: {reason}")),
+        // Somebody else has the trial, and the record has what that one reports: this attempt must not end it as a success.
+        Ok(Answer::Refused(reason)) => return Err(Failure::Refused(reason)),
         // Batch's own event carries the exit code all the same.
         Err(error) => say(&format!("the end could not be told: {}", chain(&error))),
     }

@@ -3,6 +3,8 @@
 mod call;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use aws_sdk_lambda::Client;
 use spotsweep_protocol::claim::{
     Access, Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Rollback, Seal,
 };
+use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
 use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
@@ -20,6 +23,9 @@ use crate::log::say;
 
 /// Longer than `trial-claim` may run (60 s), so that its own timeout is reported.
 pub(crate) const INVOKE_TIMEOUT: Duration = Duration::from_secs(70);
+
+/// The kernel's random bytes.
+const RANDOM: &str = "/dev/urandom";
 
 /// Bounds of the pause that `trial-claim` asks for between two looks for the workspace.
 const WAITING_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
@@ -66,22 +72,27 @@ pub(crate) struct Claims {
     index: u32,
     job: String,
     attempt: u32,
+    secret: Secret,
     patience: Duration,
     sequence: AtomicU64,
 }
 
 impl Claims {
-    pub(crate) fn new(lambda: Client, config: &Config) -> Self {
-        Self {
+    /// Draws the secret by which `trial-claim` knows this runner's requests.
+    pub(crate) fn new(lambda: Client, config: &Config) -> io::Result<Self> {
+        let mut secret = [0; SECRET_BYTES];
+        File::open(RANDOM)?.read_exact(&mut secret)?;
+        Ok(Self {
             lambda,
             function: config.claim_function.clone(),
             sweep: config.sweep.clone(),
             index: config.index,
             job: config.job.clone(),
             attempt: config.attempt,
+            secret: Secret::of(secret),
             patience: config.patience,
             sequence: AtomicU64::new(1),
-        }
+        })
     }
 
     /// Asks for the trial, each time for the configured patience, until its workspace is there

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use spotsweep_beneath::Folder;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::CodeGrant;
+use spotsweep_protocol::redact::redacted;
 use spotsweep_seal::OWN;
 use tokio::process::Command;
 use tokio::time::sleep;
@@ -70,7 +71,7 @@ struct Checkout<'a> {
 pub(crate) async fn fetch(grant: &CodeGrant, workspace: &Path, user: Option<&User>) -> Result<PathBuf, CodeError> {
     let names = [Some(&grant.git), grant.reference.as_ref()];
     if let Some(name) = names.into_iter().flatten().find(|name| name.starts_with('-')) {
-        return Err(CodeError::Dash(name.clone()));
+        return Err(CodeError::Dash(redacted(name).into_owned()));
     }
     let checkout = Checkout { grant, folder: workspace.join(OWN).join(FOLDER), user };
     let failed = |source| CodeError::Folder(checkout.folder.clone(), source);
@@ -174,46 +175,7 @@ impl Checkout<'_> {
         }
         let said: String = String::from_utf8_lossy(&stderr).trim().chars().take(SHOWN_CHARS).collect();
         let text = if said.is_empty() { format!("no such branch, tag or commit ({arguments:?})") } else { said };
-        Err(CodeError::Git { action, url: redacted(&self.grant.git), text: redacted(&text) })
-    }
-}
-
-/// Without the credentials that a URL may carry.
-fn redacted(text: &str) -> String {
-    let mut clean = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        clean.push_str(before);
-        let end = after.find(|c: char| c == '/' || c.is_whitespace() || c == '\'' || c == '"').unwrap_or(after.len());
-        rest = match after[..end].rfind('@') {
-            Some(credentials) => {
-                clean.push_str("***");
-                &after[credentials..]
-            }
-            None => after,
-        };
-    }
-    clean + rest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn credentials_are_not_shown() {
-        let cases = [
-            ("https://ana:secret@git.example/a.git", "https://***@git.example/a.git"),
-            ("https://token@git.example", "https://***@git.example"),
-            ("fatal: 'https://a:b@x/y' and ssh://c@d/e@f", "fatal: 'https://***@x/y' and ssh://***@d/e@f"),
-            ("https://p@ss:w@x/y", "https://***@x/y"),
-            ("git@git.example:a/b.git", "git@git.example:a/b.git"),
-            ("file:///a@b", "file:///a@b"),
-            ("", ""),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(redacted(text), expected);
-        }
+        let clean = |text: &str| redacted(text).into_owned();
+        Err(CodeError::Git { action, url: clean(&self.grant.git), text: clean(&text) })
     }
 }

@@ -3,6 +3,7 @@
 //! The training command's own exit code is the job's. The runner's own codes follow
 //! `sysexits.h`, so that they rarely meet a training script's.
 
+use spotsweep_protocol::patterns::Unusable;
 use spotsweep_protocol::stop::StopReason;
 use std::error::Error;
 use std::io;
@@ -89,7 +90,7 @@ pub(crate) enum Failure {
     Upload(#[source] Cause),
     /// An output pattern is not a glob.
     #[error("the sweep file's output patterns cannot be used")]
-    Patterns(#[from] globset::Error),
+    Patterns(#[from] Unusable),
     /// The workspace cannot be used.
     #[error("the trial's workspace cannot be used")]
     Workspace(#[source] Cause),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
-use spotsweep_protocol::claim::Metric;
+use spotsweep_protocol::claim::{Metric, metric_name};
 
 /// What says how far the training is, the first that a line has; never a metric itself.
 const STEPS: [&str; 3] = ["step", "global_step", "epoch"];
@@ -34,6 +34,11 @@ pub(crate) fn parse(line: &str, named: Option<&str>) -> Line {
     let line = strip_str(line).to_string();
     let found = if line.trim_start().starts_with('{') { json(&line) } else { None };
     let mut found = found.unwrap_or_else(|| text(&line, named));
+    // Here and nowhere else, so that the record, the reports and everything after them have the same names.
+    found.values.retain(|(name, _)| !name.is_empty());
+    for (name, _) in &mut found.values {
+        *name = metric_name(name).into_owned();
+    }
     for name in STEPS {
         let is_step = |(key, _): &(String, f64)| key.eq_ignore_ascii_case(name);
         let step = found.values.iter().rev().find(|pair| is_step(pair)).map(|(_, value)| *value);
@@ -202,6 +207,11 @@ mod tests {
         ),
         (r#"{"a": {"loss": 1}} loss=2"#, None, &[("loss", 2.0)]),
         (r#"{"nested": {"loss": 1}}"#, None, &[]),
+        (
+            r#"{"": 1, "a\u001b[31mb": 2, "a\tb": 3, "=SUM(1)": 4, "\u0085": 5}"#,
+            None,
+            &[("a\\u{1b}[31mb", 2.0), ("a\\tb", 3.0), ("=SUM(1)", 4.0), ("\\u{85}", 5.0)],
+        ),
         ("{metricName=1}", None, &[("metricName", 1.0)]),
     ];
 

@@ -58,7 +58,14 @@ async fn a_trial_is_claimed_trained_and_collected() {
     assert_eq!(outcome.stdout, stdout);
     assert!(outcome.stderr.contains("cold feet") && outcome.stderr.contains("\nnote\n"), "{}", outcome.stderr);
 
-    let claims = world.invocations("claim");
+    let mut claims = world.invocations("claim");
+    let secrets: Vec<_> = claims.iter_mut().map(|claim| claim.as_object_mut().unwrap().remove("secret")).collect();
+    assert_eq!(secrets[0].as_ref().and_then(Value::as_str).map(str::len), Some(32));
+    assert_eq!(
+        secrets,
+        [secrets[0].clone(), world.invocations("end")[0].get("secret").cloned()],
+        "one for the attempt"
+    );
     let claim = json!({"request": "claim", "sweep": "s-1", "index": 7, "job": "0f:1", "attempt": 2,
                        "instance": "i-0abc", "zone": "us-east-1a"});
     assert_eq!(claims, [claim.clone(), claim]);
@@ -176,6 +183,21 @@ async fn without_a_grant_nothing_is_started() {
         assert!((least..=most).contains(&world.invocations("claim").len()), "{}", outcome.stderr);
         assert!(!world.path("started").exists());
     }
+}
+
+/// Another runner has the trial, and reports for it: the job must not end as a success with its figures.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_end_is_no_success() {
+    fn refused(request: &str, nth: usize) -> Answer {
+        match request {
+            "end" => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1, "by": 3}}})),
+            _ => kind(request, nth),
+        }
+    }
+    let world = World::start(refused, well).await;
+    let outcome = world.run(&[], &["true"]).await;
+    assert_eq!(outcome.code, Some(77), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("attempt 3 has the trial"), "{}", outcome.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,6 +19,9 @@ use crate::injected_bug::InjectedBug;
 use crate::memory::MemoryStore;
 use crate::permissions::{CONTROL_PLANE, Permissions};
 
+/// The deployment's bucket.
+pub const BUCKET: &str = "b";
+
 /// The queue that sweeps run in.
 pub const QUEUE: &str = "gpu-spot";
 
@@ -96,6 +99,7 @@ impl Harness {
         set_up(&mut world, account).expect("the emulator takes queue and job definition");
         let calls = Arc::new(Calls::default());
         let settings = Settings {
+            bucket: BUCKET.into(),
             queue: Some(QUEUE.into()),
             job_definition: Some("train".into()),
             claim_function: "trial-claim".into(),
@@ -124,7 +128,7 @@ impl Harness {
         json!({
             "version": "0", "id": "put", "detail-type": "Object Created", "source": "aws.s3",
             "account": "000000000000", "time": self.now.to_string(), "region": "us-east-1", "resources": [],
-            "detail": { "bucket": { "name": "b" }, "object": {
+            "detail": { "bucket": { "name": BUCKET }, "object": {
                 "key": key, "size": text.len(), "etag": "e", "sequencer": "0055AED6DCD90281E5" } },
         })
     }
@@ -250,6 +254,7 @@ impl Harness {
             | InjectedBug::OverlookHoles
             | InjectedBug::KeepNothing
             | InjectedBug::NeverRollBack
+            | InjectedBug::LeakSecrets
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }
     }

@@ -47,11 +47,13 @@ pub enum InjectedBug {
     KeepNothing,
     /// A training that fails on its checkpoint ends its trial.
     NeverRollBack,
+    /// A training knows the secret of the runner that has its trial.
+    LeakSecrets,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -74,6 +76,7 @@ impl InjectedBug {
         Self::OverlookHoles,
         Self::KeepNothing,
         Self::NeverRollBack,
+        Self::LeakSecrets,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -103,6 +106,7 @@ impl InjectedBug {
             Self::OverlookHoles => {
                 &["a training goes on from what one save has written", "no complete checkpoint is put aside"]
             }
+            Self::LeakSecrets => &["no forged request is taken"],
             Self::NeverRollBack => &["every trial has succeeded"],
             Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],
         }

@@ -8,6 +8,7 @@ mod disk;
 mod invariants;
 mod kept;
 mod rng;
+mod strangers;
 mod training;
 mod watch;
 
@@ -29,6 +30,8 @@ use agent::Agent;
 pub use chaos::{Chaos, Mixture};
 pub use invariants::INVARIANTS;
 use rng::Rng;
+pub(crate) use strangers::STRANGER;
+use strangers::Stray;
 pub use training::habits::{Format, Habits, Layout, OnSignal, Replacing};
 pub use watch::{BY_HAND, Resume, Watch};
 
@@ -54,6 +57,8 @@ enum Happening {
     Deliver { event: Value, tries: usize },
     /// A runner does what it does next.
     Step(AttemptKey),
+    /// A request reaches `trial-claim` that nobody waits for.
+    Ask(Stray),
     /// A runner looks at the metadata service, and finds something.
     Poll(AttemptKey),
     /// AWS takes an instance, or a zone's.
@@ -188,7 +193,8 @@ impl Simulation {
     pub fn run(&mut self) -> Result<(), String> {
         self.run_until(Self::is_settled)?;
         self.check(|invariant| invariant.at_the_end)?;
-        self.outlast_what_is_kept()
+        self.outlast_what_is_kept()?;
+        self.outlast_strays()
     }
 
     /// Runs until something holds.
@@ -290,6 +296,7 @@ impl Simulation {
         match happening {
             Happening::Deliver { event, tries } => self.deliver(event, tries),
             Happening::Step(key) => self.step(&key)?,
+            Happening::Ask(stray) => self.stray(stray),
             Happening::Poll(key) => self.poll(&key)?,
             Happening::Reclaim => self.reclaim(),
             Happening::Reopen(zone) => {

@@ -136,7 +136,7 @@ impl Program<'_> {
 }
 
 /// What Lambda sets (docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html), and the template.
-const LAMBDA: [(&str, &str); 19] = [
+const LAMBDA: [(&str, &str); 20] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin:/opt/bin"),
     ("LANG", "en_US.UTF-8"),
     ("TZ", ":UTC"),
@@ -152,6 +152,7 @@ const LAMBDA: [(&str, &str); 19] = [
     ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/measured"),
     ("AWS_LAMBDA_LOG_STREAM_NAME", "measured"),
     ("SPOTSWEEP_TABLE", "spotsweep"),
+    ("SPOTSWEEP_BUCKET", "spotsweep-local"),
     ("SPOTSWEEP_QUEUE", "spotsweep"),
     ("SPOTSWEEP_JOB_DEFINITION", "train"),
     ("SPOTSWEEP_CLAIM_FUNCTION", CLAIM),

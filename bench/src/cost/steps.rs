@@ -8,6 +8,7 @@ use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{
     ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal,
 };
+use spotsweep_protocol::secret::Secret;
 
 use super::agent::{Agent, Doing};
 use super::stage::Stage;
@@ -163,7 +164,8 @@ impl Stage {
 
     async fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {
         let (sweep, index, job) = (agent.sweep.clone(), agent.index, agent.key.job.clone());
-        self.invoke(&json!(ClaimRequest { sweep, index, job, attempt: agent.attempt, request })).await?
+        let (attempt, secret) = (agent.attempt, Some(Secret::of([0; 16])));
+        self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, secret, request })).await?
     }
 
     /// Two figures, as training scripts print them.

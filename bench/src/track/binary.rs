@@ -135,6 +135,7 @@ fn function(setup: &Setup, endpoint: &str, table: &str) -> Sandbox {
     // The log as Lambda has it with `LogFormat: JSON` (infra/control-plane.yaml).
     let variables = [
         ("SPOTSWEEP_TABLE", table),
+        ("SPOTSWEEP_BUCKET", "bucket"),
         ("SPOTSWEEP_CLAIM_FUNCTION", CLAIM),
         ("SPOTSWEEP_TRIAL_ROLE", "arn:aws:iam::000000000000:role/trial"),
         ("AWS_LAMBDA_LOG_FORMAT", "JSON"),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
+use spotsweep_control_plane::results::csv_cell::csv_cell;
 use spotsweep_sweep_file::SweepFile;
 
 use crate::{out, show, sweep_file};
@@ -75,10 +76,11 @@ fn json_lines(file: &SweepFile, limit: u64, to: &mut dyn Write) -> io::Result<()
 fn csv_lines(file: &SweepFile, limit: u64, to: &mut dyn Write) -> io::Result<()> {
     let columns = columns(file, limit);
     let mut csv = csv::Writer::from_writer(to);
-    let header = std::iter::once("index").chain(columns.iter().map(|(name, _)| name.as_str()));
-    csv.write_record(header).map_err(as_io)?;
+    let names = columns.iter().map(|(name, _)| csv_cell(name).into_owned());
+    csv.write_record(std::iter::once("index".to_owned()).chain(names)).map_err(as_io)?;
     for (index, parameters) in trials(file, limit) {
-        csv.write_record(std::iter::once(index.to_string()).chain(cells(&columns, &parameters))).map_err(as_io)?;
+        let cells = cells(&columns, &parameters).map(|text| csv_cell(&text).into_owned());
+        csv.write_record(std::iter::once(index.to_string()).chain(cells)).map_err(as_io)?;
     }
     csv.flush()
 }

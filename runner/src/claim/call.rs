@@ -89,6 +89,7 @@ impl Claims {
             index: self.index,
             job: self.job.clone(),
             attempt: self.attempt,
+            secret: Some(self.secret.clone()),
             request,
         };
         let payload = serde_json::to_vec(&request).map_err(unreadable)?;

@@ -23,6 +23,7 @@ use crate::trial::{JobStatus, Observation};
 use crate::workspace::SnapshotState;
 use spotsweep_protocol::claim::{Found, Machine, Metric, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::secret::Secret;
 
 /// What comes from outside: AWS, a runner, the schedule, or the bus with events of our own.
 #[derive(Debug, Clone)]
@@ -109,6 +110,8 @@ pub struct TrialRequest {
     pub job: JobId,
     /// `AWS_BATCH_JOB_ATTEMPT`.
     pub attempt: u32,
+    /// The runner's own.
+    pub secret: Option<Secret>,
     /// What it asks or tells.
     pub ask: Ask,
 }

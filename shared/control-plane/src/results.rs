@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod cost;
+pub mod csv_cell;
 pub mod diagnosis;
 pub mod inputs;
 pub mod leaderboard;

@@ -7,6 +7,8 @@ use spotsweep_sweep_file::{Defaults, initialization_rate};
 /// A deployment's names and times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
+    /// The deployment's bucket: the only one whose uploads are sweep files.
+    pub bucket: String,
     /// Queue for files that name none.
     pub queue: Option<String>,
     /// Job definition for files that name none.
@@ -46,7 +48,7 @@ pub const RECHECK: Duration = Duration::from_secs(600);
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15 * 60);
 
 impl Settings {
-    /// Reads `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
+    /// Reads `SPOTSWEEP_BUCKET`, `SPOTSWEEP_QUEUE`, `SPOTSWEEP_JOB_DEFINITION`, `SPOTSWEEP_CLAIM_FUNCTION`,
     /// `SPOTSWEEP_TRIAL_ROLE`, `SPOTSWEEP_DEFAULT_TRIALS`, `SPOTSWEEP_WORKSPACE_GIB`, `SPOTSWEEP_INITIALIZATION_RATE`, `SPOTSWEEP_POLL_MS`,
     /// `SPOTSWEEP_LEASE_SECONDS` and `SPOTSWEEP_RECHECK_SECONDS`.
     ///
@@ -69,6 +71,7 @@ impl Settings {
         let trials = number("SPOTSWEEP_DEFAULT_TRIALS", "trials", Defaults::default().trials)?;
         let gib = number("SPOTSWEEP_WORKSPACE_GIB", "GiB", u64::from(WORKSPACE_GIB))?;
         Ok(Self {
+            bucket: wanted("SPOTSWEEP_BUCKET")?,
             queue: text("SPOTSWEEP_QUEUE"),
             job_definition: text("SPOTSWEEP_JOB_DEFINITION"),
             claim_function: wanted("SPOTSWEEP_CLAIM_FUNCTION")?,
@@ -94,7 +97,7 @@ mod tests {
     fn a_rate_that_ec2_does_not_take_fails_at_the_start() {
         let read = |rate: Option<&str>| {
             Settings::from_variables(|name| match name {
-                "SPOTSWEEP_CLAIM_FUNCTION" | "SPOTSWEEP_TRIAL_ROLE" => Some("name".into()),
+                "SPOTSWEEP_BUCKET" | "SPOTSWEEP_CLAIM_FUNCTION" | "SPOTSWEEP_TRIAL_ROLE" => Some("name".into()),
                 "SPOTSWEEP_INITIALIZATION_RATE" => rate.map(str::to_owned),
                 _unset => None,
             })

@@ -27,6 +27,7 @@ pub use reason::Reason;
 pub use retry::{RetryOn, RetryRule, retry_rules};
 use spotsweep_protocol::claim::{Market, Metric, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 pub use stall::Stall;
 pub use standing::Standing;
@@ -238,6 +239,9 @@ pub struct Trial {
     /// The newest attempt that has claimed the trial: it fences the older ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<u32>,
+    /// The secret of the runner that has claimed it so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<Secret>,
     /// By metric name; `last` is the newest attempt's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Metric>,
@@ -266,6 +270,7 @@ impl Trial {
             reason: None,
             attempts: BTreeMap::new(),
             claimed_by: None,
+            secret: None,
             metrics: BTreeMap::new(),
             end: None,
             stall: None,

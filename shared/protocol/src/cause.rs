@@ -5,6 +5,8 @@
 use std::error::Error;
 use std::iter::successors;
 
+use crate::redact::redacted;
+
 /// Causes that are named; of more, the last one is the innermost.
 const MOST_CAUSES: usize = 12;
 /// Characters of each cause in one line. AWS's refusals name caller, action and resource within these; an encoded
@@ -19,7 +21,7 @@ const SECRETS: [&str; 2] = ["x-amz-security-token", "x-amz-signature"];
 pub fn causes(error: &dyn Error) -> Vec<String> {
     let mut named: Vec<String> = Vec::new();
     for cause in successors(Some(error), |&error| error.source()) {
-        let text = without_secrets(cause.to_string());
+        let text = without_secrets(redacted(&cause.to_string()).into_owned());
         if named.iter().any(|other| other.contains(&text)) {
             continue;
         }
@@ -91,5 +93,7 @@ mod tests {
         let line = chain(&of([refused].into_iter()));
         assert!(!line.contains("secret"), "{line}");
         assert!(line.contains("host;x-amz-security-token\nabc"), "{line}");
+        let url = "cannot connect to https://ana:secret@host/";
+        assert_eq!(chain(&of([url].into_iter())), "cannot connect to https://***@host/");
     }
 }

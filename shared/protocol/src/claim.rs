@@ -2,12 +2,15 @@
 //!
 //! Figures are cumulative over an attempt, so a lost, late or repeated report does no harm.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::redact::redacted;
+use crate::secret::Secret;
 use crate::stall::StallRule;
 use crate::stop::StopReason;
 
@@ -22,6 +25,9 @@ pub struct ClaimRequest {
     pub job: String,
     /// `AWS_BATCH_JOB_ATTEMPT`: 1 for the first start of the job.
     pub attempt: u32,
+    /// The runner's own. Without it every request is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<Secret>,
     /// What the attempt asks or tells.
     #[serde(flatten)]
     pub request: Request,
@@ -193,6 +199,24 @@ impl Found {
     }
 }
 
+/// Bytes of a metric's name.
+pub const MAX_METRIC_NAME: usize = 200;
+
+/// Whether a metric of this name is recorded. It gets to terminals, pages and tables, so it has no control characters.
+/// The runner writes those as escapes: see [`metric_name`].
+pub fn is_metric_name(name: &str) -> bool {
+    (1..=MAX_METRIC_NAME).contains(&name.len()) && !name.contains(char::is_control)
+}
+
+/// A name that a training has chosen, with control characters as escapes: `a\u{1b}b`, `a\tb`.
+pub fn metric_name(name: &str) -> Cow<'_, str> {
+    if !name.contains(char::is_control) {
+        return Cow::Borrowed(name);
+    }
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(name.chars().map(escaped).collect())
+}
+
 /// One metric's figures over an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
@@ -325,7 +349,7 @@ pub struct WorkspaceGrant {
 }
 
 /// Code in git, pinned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeGrant {
     /// URL of the repository.
     pub git: String,
@@ -333,6 +357,14 @@ pub struct CodeGrant {
     /// workspace, so that later attempts run the same code.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
+}
+
+impl fmt::Debug for CodeGrant {
+    /// Without credentials: records and replies are printed in logs.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { git, reference } = self;
+        write!(formatter, "CodeGrant {{ git: {:?}, reference: {reference:?} }}", redacted(git))
+    }
 }
 
 /// Glob patterns, relative to the storage folder.

@@ -37,6 +37,15 @@ pub enum StopReason {
         /// The attempt.
         attempt: u32,
     },
+    /// Another runner has claimed the attempt: the request has another secret.
+    OtherRunner {
+        /// The attempt.
+        attempt: u32,
+    },
+    /// The request has no secret.
+    NoSecret,
+    /// The trial has ended: its record stays as it is.
+    TrialEnded,
     /// There is no such sweep, trial or job.
     NotFound {
         /// What there is not.
@@ -123,6 +132,9 @@ impl fmt::Display for StopReason {
             Self::Fenced { attempt, by } => write!(to, "attempt {attempt} is over, attempt {by} has the trial"),
             Self::AttemptEnded { attempt } => write!(to, "Batch has ended attempt {attempt} of this trial"),
             Self::NotClaimed { attempt } => write!(to, "attempt {attempt} does not have the trial"),
+            Self::OtherRunner { attempt } => write!(to, "another runner has claimed attempt {attempt}"),
+            Self::NoSecret => to.write_str("the request has no secret: the image has an older spotsweep-runner"),
+            Self::TrialEnded => to.write_str("the trial has ended"),
             Self::NotFound { what } => write!(to, "there is no {what}"),
             Self::Stalled { seconds } => write!(to, "{STALLED}{NO_SIGN} for {}", span(*seconds)),
             Self::TimedOut { seconds } => write!(to, "timed out after {}", span(*seconds)),

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use spotsweep_protocol::claim::{MAX_METRIC_NAME, is_metric_name};
+
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
 use super::fields::{Fields, text, written};
 use super::parameters::{self, Method};
@@ -316,5 +318,10 @@ fn metric(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
             return None;
         }
     };
-    Some(MetricGoal { name: fields.text("name", report)?.to_owned(), goal, over })
+    let name = fields.text("name", report)?;
+    if let (false, Some(node)) = (is_metric_name(name), fields.get("name")) {
+        let help = format!("write a name of 1 to {MAX_METRIC_NAME} bytes without tabs and other control characters");
+        report.add(node.place, "the metric's name cannot be recorded", help);
+    }
+    Some(MetricGoal { name: name.to_owned(), goal, over })
 }

@@ -1,8 +1,10 @@
 //! What is wrong with a sweep file, where, and how to fix it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use spotsweep_protocol::redact::redacted;
 
 /// Problems reported for one file; whoever has more has one cause, and the rest is noise.
 const MAX_PROBLEMS: usize = 100;
@@ -145,7 +147,7 @@ impl<'a> Report<'a> {
     /// A problem that is not (yet) one of the file's.
     pub(crate) fn locate(&self, place: Place, message: impl Into<String>, help: impl Into<String>) -> Problem {
         let (text, width) = self.excerpt(place);
-        let (message, help) = (visible(message.into()), visible(help.into()));
+        let (message, help) = (visible(&message.into()), visible(&help.into()));
         Problem { file: self.file.to_owned(), line: place.line, column: place.column, text, width, message, help }
     }
 
@@ -196,24 +198,39 @@ impl<'a> Report<'a> {
 
     /// The line at `place`, shortened around it, and the underline's width in it.
     fn excerpt(&self, place: Place) -> (String, u32) {
-        let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-        let line = self.line(place.line);
-        let before = place.column - 1;
+        let (line, before) = without_credentials(self.line(place.line), place.column - 1);
+        // So that the marks stand under the place, as if nothing were left out before it.
+        let blanks = " ".repeat((place.column - 1).saturating_sub(before) as usize);
         if line.len() <= MAX_TEXT_CHARS as usize {
-            return (line.to_owned(), place.width.min(chars(line).saturating_sub(before)).max(1));
+            let width = place.width.min(chars(&line).saturating_sub(before)).max(1);
+            return (blanks + &line, width);
         }
         let first = before.saturating_sub(LEAD_CHARS);
         let kept: String = line.chars().skip(first as usize).take(MAX_TEXT_CHARS as usize).collect();
         let width = place.width.min(chars(&kept).saturating_sub(before - first)).max(1);
         let is_cut_after = line.chars().nth((first + MAX_TEXT_CHARS) as usize).is_some();
-        let lead = if first > 0 { String::from(CUT) } else { String::new() };
+        let lead = if first > 0 { String::from(CUT) } else { blanks };
         let tail = if is_cut_after { String::from(CUT) } else { String::new() };
         (lead + &kept + &tail, width)
     }
 }
 
-/// Control characters as escapes: a name in quotes may have some that a terminal would follow.
-fn visible(text: String) -> String {
+fn chars(text: &str) -> u32 {
+    u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
+}
+
+/// The line without the credentials of URLs in it, and how many characters are before the place then.
+fn without_credentials(line: &str, before: u32) -> (Cow<'_, str>, u32) {
+    let clean = redacted(line);
+    let at = line.char_indices().nth(before as usize).map_or(line.len(), |(at, _)| at);
+    // A place within the credentials is none of the clean line.
+    let start = clean.strip_suffix(&*redacted(&line[at..])).map(chars);
+    (clean, start.unwrap_or(before).min(before))
+}
+
+/// Without credentials, and control characters as escapes: a name in quotes may have some that a terminal would follow.
+fn visible(text: &str) -> String {
+    let text = redacted(text).into_owned();
     if !text.contains(char::is_control) {
         return text;
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spotsweep_protocol::patterns::{Unusable, compile};
 
 use super::fields::{Fields, text, texts, written};
 use super::problem::Report;
@@ -262,8 +263,26 @@ fn code(node: &Node, report: &mut Report<'_>) -> Option<Code> {
 
 fn outputs(node: &Node, report: &mut Report<'_>) -> Option<Outputs> {
     let fields = Fields::known(node, "`outputs`", &["include", "exclude"], report)?;
-    let mut patterns = |key| fields.get(key).and_then(|node| texts(node, key, report)).unwrap_or_default();
-    Some(Outputs { include: patterns("include"), exclude: patterns("exclude") })
+    let mut of = |key| fields.get(key).map(|node| patterns(node, key, report)).unwrap_or_default();
+    Some(Outputs { include: of("include"), exclude: of("exclude") })
+}
+
+/// A list of patterns, as the runner compiles it.
+fn patterns(node: &Node, key: &str, report: &mut Report<'_>) -> Vec<String> {
+    let help =
+        "write patterns as in .gitignore, for example `model/*.pt`, and \\ before a special character that is meant";
+    let list = texts(node, key, report).unwrap_or_default();
+    let (Err(Unusable { place, reason }), Kind::List(nodes)) = (compile(&list), &node.kind) else { return list };
+    if place.is_none() {
+        report.add(node.place, format!("the patterns of `{key}` are not usable: {reason}"), help);
+        return list;
+    }
+    for (pattern, node) in list.iter().zip(nodes) {
+        if let Err(Unusable { reason, .. }) = compile(std::slice::from_ref(pattern)) {
+            report.add(node.place, format!("`{pattern}` is not a usable pattern: {reason}"), help);
+        }
+    }
+    list
 }
 
 fn notifications(node: &Node, report: &mut Report<'_>) -> Option<Notifications> {

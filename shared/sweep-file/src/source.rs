@@ -3,6 +3,9 @@
 use super::MAX_FILE_BYTES;
 use super::problem::{Place, Problem, Report};
 
+/// Bytes after the first that is no text.
+const SHOWN_BYTES: usize = 4096;
+
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// The file's text, without a byte order mark.
@@ -46,8 +49,8 @@ pub(crate) fn unplaced(name: &str) -> Problem {
 fn not_utf8(name: &str, bytes: &[u8], valid: usize) -> Problem {
     let wide = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     let encoding = if wide { "UTF-16" } else { "not UTF-8" };
-    // Enough to show the line; the rest may be a picture.
-    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(valid + 80)]).into_owned();
+    // Enough to show the line, and to see what of it is a URL; the rest may be a picture.
+    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(valid + SHOWN_BYTES)]).into_owned();
     let before = String::from_utf8_lossy(&bytes[..valid]).into_owned();
     let message = format!("the file is {encoding} text");
     let help = "save it as YAML in UTF-8";

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Reply, Request, Seal};
+use spotsweep_protocol::secret::Secret;
 use spotsweep_world::{AttemptKey, Start};
 
 use super::Scene;
@@ -115,7 +116,8 @@ impl Runner {
     /// Asks until there is an answer; none where the container is gone.
     async fn ask(&self, request: Request) -> Option<Reply> {
         let (sweep, index) = (self.sweep.clone(), self.index);
-        let request = json!(ClaimRequest { sweep, index, job: self.key.job.clone(), attempt: self.attempt, request });
+        let (job, attempt, secret) = (self.key.job.clone(), self.attempt, Some(Secret::of([0; 16])));
+        let request = json!(ClaimRequest { sweep, index, job, attempt, secret, request });
         while self.scene.live.borrow().contains(&self.key) {
             if let Some(reply) = asked(&self.scene, &request).await {
                 return Some(reply);

@@ -14,6 +14,7 @@ use spotsweep_protocol::claim::{
     ClaimRequest, Found, Machine, Market, Metric, Outputs, Reply, Request, Rollback, Seal,
 };
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::Sealer;
@@ -102,12 +103,20 @@ impl Agent {
 
     fn request(&self, request: Request) -> Value {
         let (sweep, job) = (self.trial.sweep.to_string(), self.job.clone());
-        json!(ClaimRequest { sweep, index: self.trial.index, job, attempt: self.attempt, request })
+        // Another one for each attempt.
+        let secret = Some(Secret::of(u128::from(self.attempt).to_be_bytes()));
+        json!(ClaimRequest { sweep, index: self.trial.index, job, attempt: self.attempt, secret, request })
     }
 
     fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
+    }
+
+    /// The last request was not answered: the same comes again.
+    fn repeats(&mut self) -> Next {
+        self.sequence -= 1;
+        Next::After(PAUSE)
     }
 }
 
@@ -219,7 +228,7 @@ impl Simulation {
     fn leave(&mut self, agent: &mut Agent, step: u32, seal: Option<Seal>, rollback: Option<Rollback>) -> Next {
         let (sequence, metrics, stalled_seconds) = (agent.next_sequence(), metrics(step), agent.stalled_seconds);
         match self.ask(agent, Request::Release { sequence, metrics, seal, rollback, stalled_seconds }) {
-            None => Next::After(PAUSE),
+            None => agent.repeats(),
             Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),
         }
     }
@@ -230,13 +239,16 @@ impl Simulation {
         let (error, stalled_seconds) = (None, agent.stalled_seconds);
         let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds };
         match self.ask(agent, request) {
-            None => Next::After(PAUSE),
+            None => agent.repeats(),
+            Some(Reply::Refused { .. }) => Next::Exit(REFUSED),
             Some(_) => Next::Exit(exit_code),
         }
     }
 
     fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {
-        self.invoke(agent.request(request)).1?
+        let request = agent.request(request);
+        self.send_strays(agent, &request);
+        self.invoke(request).1?
     }
 }
 

@@ -92,6 +92,10 @@ pub struct Chaos {
     pub hangs: f64,
     /// Events that arrive an hour late.
     pub hour_late: f64,
+    /// Requests of a runner that arrive again, up to an hour later.
+    pub late_requests: f64,
+    /// Requests of a runner beside which a training that knows the trial's job forges one.
+    pub forged: f64,
     /// Longest time by which an answer of a describe call lags behind.
     pub lag: Duration,
     /// The first so many reclaims only: what comes after must settle.
@@ -131,6 +135,8 @@ impl Chaos {
             slow_seals: 0.0,
             hangs: 0.0,
             hour_late: 0.0,
+            late_requests: 0.0,
+            forged: 0.0,
             lag: Duration::ZERO,
             most_reclaims: 0,
             ends_after: Duration::from_secs(86_400),
@@ -167,6 +173,8 @@ impl Chaos {
             slow_seals: 0.1,
             hangs: 0.1,
             hour_late: 0.05,
+            late_requests: 0.1,
+            forged: 0.1,
             lag: Duration::from_secs(5),
             most_reclaims: 40,
             ends_after: Duration::from_secs(14_400),
@@ -204,6 +212,8 @@ impl Chaos {
             slow_seals: share(0.4),
             hangs: 0.0,
             hour_late: share(0.2),
+            late_requests: 0.0,
+            forged: 0.0,
             lag: Duration::from_secs(8).mul_f64(share(1.0)),
             most_reclaims: 8,
             ends_after: Duration::from_secs(3600).mul_f64(0.25 + share(1.0)),
@@ -284,6 +294,7 @@ impl Mixture {
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
         let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
         chaos.hangs = if upto(3) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
+        (chaos.late_requests, chaos.forged) = (f64::from(upto(4)) / 10.0, f64::from(upto(4)) / 10.0);
         Self { chaos, keep: kept, ..mixture }
     }
 }

@@ -49,6 +49,8 @@ pub const INVARIANTS: &[Invariant] = &[
     always("a refusal that lasts costs a trial that has not trained no further attempt", lasting_refusal_costs_none),
     always("a trial that hangs is interrupted twice at most, and then it fails", hangs_end),
     always("a trial that has succeeded has trained to its end", success_is_whole),
+    always("no forged request is taken", nothing_forged),
+    always("what is on record of a trial stays when it has ended", records_stay),
     always("nothing illegal is decided", nothing_illegal),
     always("each function does only what its role allows", within_roles),
     always("one file, one submission", one_submission),
@@ -177,6 +179,15 @@ fn hangs_end(run: &Simulation) -> Result<(), String> {
         }
     });
     result
+}
+
+fn nothing_forged(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Forged)
+}
+
+/// A wrong score of a trial that has ended is on the leaderboard, or differs from it.
+fn records_stay(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Changed)
 }
 
 fn nothing_illegal(run: &Simulation) -> Result<(), String> {

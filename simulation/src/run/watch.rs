@@ -1,6 +1,7 @@
 //! What was seen on the way, for the invariants and for measurements.
 
 mod checkpoints;
+mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +11,7 @@ use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{Stage, TrialRef};
 use spotsweep_protocol::cause::chain;
 
+use self::records::Outcome;
 use crate::calls::Call;
 use crate::harness::Harness;
 use crate::invocation::Invoked;
@@ -55,6 +57,10 @@ pub(super) enum Seen {
     Taken,
     /// A refusal that no wait changes cost another attempt.
     SentAway,
+    /// A forged request was taken.
+    Forged,
+    /// What is on record of a trial changed after its end.
+    Changed,
 }
 
 /// What was seen.
@@ -86,6 +92,8 @@ pub struct Watch {
     warned: BTreeSet<(TrialRef, String)>,
     /// The instance to which each trial's workspace is being attached.
     attaching: BTreeMap<TrialRef, String>,
+    /// What is on record of each trial that has ended.
+    ended: BTreeMap<TrialRef, Outcome>,
     wrong: Option<(Seen, String)>,
 }
 
@@ -96,6 +104,7 @@ impl Watch {
             self.is_wrong(Seen::Illegal, chain(error));
         }
         self.attachments(harness);
+        self.records(harness);
         self.invocations += 1;
         self.calls += invoked.calls.len() as u64;
         let function = harness.permissions.function_of(event).unwrap_or("no function");

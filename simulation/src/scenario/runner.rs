@@ -39,6 +39,7 @@ impl ScenarioRunner {
         };
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000);
         let settings = Settings {
+            bucket: "b".into(),
             queue: None,
             job_definition: None,
             claim_function: "trial-claim".into(),

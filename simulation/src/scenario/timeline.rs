@@ -9,6 +9,9 @@ use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{Fact, RefusalKind, SnapshotState, VolumeState, is_of_key};
 use spotsweep_protocol::claim::{Machine, NoticeKind};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::secret::Secret;
+
+use crate::run::STRANGER;
 
 /// What one trial lived through.
 #[derive(Debug)]
@@ -57,6 +60,8 @@ impl Timeline {
             {
                 self.fact(fact)
             }
+            // What is forged is refused.
+            Input::Event(Event::TrialRequested(request)) if request.secret == Some(Secret::of(STRANGER)) => None,
             Input::Event(Event::TrialRequested(request)) if self.is_of(&request.sweep, request.index) => {
                 let what = self.ask(&request.ask)?;
                 Some(format!("attempt {} {what}", request.attempt))

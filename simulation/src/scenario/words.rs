@@ -11,6 +11,7 @@ use spotsweep_control_plane::trial::{Attempt, HOST_GONE, JobStatus, Observation}
 use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::secret::Secret;
 
 /// Batch's id of the trial's job.
 pub(super) const JOB: &str = "job";
@@ -77,13 +78,16 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
         ["refused", "instance", volume, code] => {
             refused(trial, RefusalKind::Instance { volume: (*volume).into() }, code)
         }
-        ["attempt", attempt, ask @ ..] => {
-            let ask = asked(ask)?;
-            let (sweep, job) = (sweep.clone(), JobId::from(JOB.to_owned()));
-            Ok(Event::TrialRequested(TrialRequest { sweep, index: 0, job, attempt: number(attempt)?, ask }).into())
-        }
+        ["attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, 0, ask),
+        ["somebody", "as", "attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, 1, ask),
         _ => Err("no such event".into()),
     }
+}
+
+/// A request of a runner with this secret.
+fn requested(sweep: &SweepId, attempt: u32, secret: u8, ask: &[&str]) -> Result<Input, String> {
+    let (sweep, job, secret) = (sweep.clone(), JobId::from(JOB.to_owned()), Some(Secret::of([secret; 16])));
+    Ok(Event::TrialRequested(TrialRequest { sweep, index: 0, job, attempt, secret, ask: asked(ask)? }).into())
 }
 
 fn asked(words: &[&str]) -> Result<Ask, String> {
@@ -106,6 +110,7 @@ fn asked(words: &[&str]) -> Result<Ask, String> {
             Ask::Mounted { volume: (*volume).into(), found }
         }
         ["warns"] => Ask::Notice(NoticeKind::Interruption),
+        ["reports"] => report(None, None),
         ["releases"] => report(
             Some(Seal { files: 1, bytes: 1, newest: Some("epoch-1".into()) }),
             Some(Ending::Released { rollback: None }),
@@ -114,6 +119,13 @@ fn asked(words: &[&str]) -> Result<Ask, String> {
             let rollback = Rollback { checkpoint: (*checkpoint).into(), exit_code: 1, to: Some((*before).into()) };
             let seal = Seal { files: 1, bytes: 1, newest: Some((*before).into()) };
             report(Some(seal), Some(Ending::Released { rollback: Some(rollback) }))
+        }
+        ["finishes", "with", code, "in", "report", sequence] => {
+            let mut ask = asked(&["finishes", "with", code])?;
+            if let Ask::Report { sequence: number, .. } = &mut ask {
+                *number = sequence.parse().map_err(|_| "which report?")?;
+            }
+            ask
         }
         ["finishes", "with", code] => {
             let exit_code = code.parse().map_err(|_| "which exit code?")?;

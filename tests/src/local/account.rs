@@ -122,6 +122,7 @@ impl Account {
     pub fn function(&self, name: &str, dropped: &Dropped, lease_seconds: u64) -> Sandbox {
         let variables = [
             ("SPOTSWEEP_TABLE", dropped.table.clone()),
+            ("SPOTSWEEP_BUCKET", self.bucket.clone()),
             ("SPOTSWEEP_QUEUE", QUEUE.to_owned()),
             ("SPOTSWEEP_JOB_DEFINITION", DEFINITION.to_owned()),
             ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim".to_owned()),

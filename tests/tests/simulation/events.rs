@@ -48,6 +48,56 @@ fn our_own_event_files_are_what_their_names_say() {
     }
 }
 
+/// What is invoked by hand, or comes from another deployment of the account, changes nothing.
+#[tokio::test]
+async fn what_is_not_of_this_deployment_changes_nothing() {
+    let mut harness = Harness::new(0);
+    let dropped = harness.put("own.yaml", "spotsweep: {workspace: off}\ntrials: [{lr: 1}]\n");
+    let mut foreign = dropped.clone();
+    foreign["detail"]["bucket"]["name"] = json!("of-somebody-else");
+    let report = harness.deliver(&foreign).await.unwrap();
+    assert!(report.steps[0].contains("\"of-somebody-else\" is not this deployment's"), "{:?}", report.steps);
+    assert_eq!(harness.store.state(), (vec![], vec![]), "refused before anything is stored");
+    assert!(harness.calls.take().iter().all(|call| call.action == "GetItem"));
+
+    harness.deliver(&dropped).await.unwrap();
+    let events = harness.run_jobs(|_| (60, 0));
+    let of_batch: Vec<&Value> = events.iter().filter(|event| event["source"] == "aws.batch").collect();
+    harness.deliver(of_batch[2]).await.unwrap();
+    let before = harness.store.state();
+    let own = before.0[0].id.to_string();
+    let terminal = (*of_batch.last().unwrap()).clone();
+    let with = |member: &str, value: &str| {
+        let mut event = terminal.clone();
+        event["detail"][member] = json!(value);
+        event
+    };
+    let other = own.replace(|letter: char| letter.is_ascii_digit(), "0");
+    let resource = |kind: &str, detail: Value| {
+        let mut event = terminal.clone();
+        event["source"] = json!("aws.ec2");
+        (event["detail-type"], event["detail"], event["resources"]) = (json!(kind), detail, json!([]));
+        event
+    };
+    let made = |event: &str, id: &str| json!({ "event": event, "result": "available", "snapshot_id": id });
+    let mut settling = resource("Sweep Settling", json!({ "sweep": other }));
+    settling["source"] = json!("spotsweep");
+    let foreign = [
+        with("jobId", "11111111-2222-3333-4444-555555555555"),
+        with("jobName", &format!("spotsweep-{other}-0")),
+        with("jobName", &format!("spotsweep-{own}-0r1")),
+        with("jobName", "train"),
+        resource("EC2 Spot Instance Interruption Warning", json!({ "instance-id": "i-00000000000000001" })),
+        resource("EBS Volume Notification", made("createVolume", "vol-00000000000000001")),
+        settling,
+    ];
+    for event in &foreign {
+        harness.deliver(event).await.unwrap_or_else(|error| panic!("{event}: {error}"));
+        harness.deliver_announced().await.unwrap();
+        assert_eq!(harness.store.state(), before, "{event}");
+    }
+}
+
 /// Events with the members of AWS's samples: jobs of other names, and kinds that no function handles, are unknown.
 #[test]
 fn events_with_the_members_of_aws_parse_or_are_unknown() {

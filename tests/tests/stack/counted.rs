@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::handle;
-use spotsweep_protocol::claim::{ClaimRequest, Metric, Request, Seal};
+use spotsweep_protocol::claim::{ClaimRequest, Machine, Metric, Request, Seal};
+use spotsweep_protocol::secret::Secret;
 use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Idle, Unpublished, kind, ready};
 use spotsweep_tests::local::{Account, Outcome, Stack, Table, Units};
@@ -77,19 +78,31 @@ async fn an_event_of_batch_takes_few_calls_and_units() {
         ceilings.hold(&format!("{kind}: read units"), used.reads, reads);
         ceilings.hold(&format!("{kind}: bytes"), used.sent + used.received, bytes);
     }
-    report(&course, &store, &table, &mut ceilings).await;
+    report(&course, &mut ceilings).await;
     look(&course, &table, &mut ceilings).await;
 }
 
 /// What most invocations are for: a report of a runner that trains.
-async fn report(course: &Course, store: &Unpublished, table: &Table, ceilings: &mut Ceilings) {
+async fn report(course: &Course, ceilings: &mut Ceilings) {
+    let table = Table::serve().await;
+    let store = &Unpublished(DynamoStore::new(&table.config(), "table".to_owned(), RETENTION_DAYS));
+    course.begin(store).await;
+    for raw in course.events.iter().filter(|raw| raw["detail"]["status"] != "SUCCEEDED") {
+        let event = event::parse(raw.clone()).unwrap();
+        handle(store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
+    }
+    let requested = |request: Request| {
+        let (sweep, job) = (course.sweep.id.to_string(), course.sweep.plan.as_ref().unwrap().job_of(7).unwrap());
+        let (job, secret) = (job.to_string(), Some(Secret::of([0x5a; 16])));
+        json!(ClaimRequest { sweep, index: 7, job, attempt: 1, secret, request })
+    };
+    let claim = event::parse(requested(Request::Claim(Machine::default()))).unwrap();
+    handle(store, &Idle, course.harness.settings(), claim, course.harness.now).await.unwrap();
     let request = |sequence: u64| {
         let figure = Metric { last: 0.25, step: Some(12.0), min: 0.125, max: 2.25 };
         let metrics = ["accuracy", "loss"].map(|name| (name.to_owned(), figure)).into();
         let seal = Some(Seal { files: 1, bytes: 1 << 30, newest: Some("epoch-000012.pt".to_owned()) });
-        let request = Request::Report { sequence, metrics, seal, stalled_seconds: None };
-        let (sweep, job) = (course.sweep.id.to_string(), course.sweep.plan.as_ref().unwrap().job_of(7).unwrap());
-        json!(ClaimRequest { sweep, index: 7, job: job.to_string(), attempt: 1, request })
+        requested(Request::Report { sequence, metrics, seal, stalled_seconds: None })
     };
     for sequence in [1, 2] {
         table.take();

@@ -283,7 +283,7 @@ async fn credentials_of_an_attempt_reach_its_own_trial_only() {
     .await;
     let ask = |attempt: u32| {
         let job = trial.job.to_string();
-        json!({ "request": "access", "sweep": sweep, "index": 1, "job": job, "attempt": attempt })
+        json!({ "request": "access", "sweep": sweep, "index": 1, "job": job, "attempt": attempt, "secret": trial.secret })
     };
     let reply = async |attempt| -> Reply {
         serde_json::from_str(&invoke(&stack, "trial-claim", &ask(attempt)).await.unwrap()).unwrap()
@@ -358,7 +358,7 @@ impl<'a> Deployed<'a> {
 }
 
 /// Calls a function and waits; an error is what the function said.
-async fn invoke(stack: &Stack, function: &str, event: &Value) -> Result<String, String> {
+pub(super) async fn invoke(stack: &Stack, function: &str, event: &Value) -> Result<String, String> {
     let lambda = aws_sdk_lambda::Client::new(&stack.config());
     let call = lambda.invoke().function_name(function).payload(Blob::new(event.to_string())).send().await.unwrap();
     let answer = String::from_utf8_lossy(call.payload().unwrap().as_ref()).into_owned();

@@ -11,6 +11,7 @@ mod deployed;
 mod example;
 mod executor;
 mod history;
+mod hostile;
 mod kept;
 mod kill;
 mod reclaims;

@@ -27,7 +27,7 @@ async fn a_trials_life_is_logged_and_counted_once() {
         &dropped,
         "trial-claim",
         &json!({ "request": "claim", "sweep": sweep.id, "index": 1,
-        "job": job.id, "attempt": 1, "instance": "i-0c1f2e3d4b5a69788", "zone": "us-east-1a" }),
+        "job": job.id, "attempt": 1, "secret": "0".repeat(32), "instance": "i-0c1f2e3d4b5a69788", "zone": "us-east-1a" }),
     )
     .await;
     let reclaimed = attempt(0, 20, &json!({}), "Host EC2 (instance i-0c1f2e3d4b5a69788) terminated.");

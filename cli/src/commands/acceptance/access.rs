@@ -57,6 +57,8 @@ async fn borrow(subject: &Subject, trial: &Trial, attempt: u32) -> Result<Option
         index: *index,
         job: job.to_string(),
         attempt,
+        // The runner's, as it stands in the table.
+        secret: trial.secret.clone(),
         request: Request::Access,
     };
     let request = serde_json::to_vec(&request).context(|| "cannot write a request of a trial")?;

@@ -40,6 +40,13 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
     if let Some(known) = job_of(plan, held, job).filter(|known| *known != seen.job) {
         return Decision::ignore(format!("job {} is not the trial's, {known} is", seen.job));
     }
+    if job.round > held.map_or(0, |held| held.record.round) {
+        // A round is committed before it is submitted.
+        return Decision::ignore(format!(
+            "the trial has no round {}: {} is a job of somebody else",
+            job.round, seen.job
+        ));
+    }
     if seen.ended.is_empty() && seen.status < JobStatus::Starting {
         // That is what a trial without a row is: a 10 000-trial sweep does not write 10 000 rows to wait.
         return Decision::ignore("waiting for capacity");

@@ -169,7 +169,7 @@ mod tests {
 
         let input = Outcome::ReportInputs { sweep: sweep.id.clone(), gathered: Default::default() }.into();
         let settings = Settings::from_variables(|name| {
-            ["SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
+            ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
         })
         .unwrap();
         let mut view = View {

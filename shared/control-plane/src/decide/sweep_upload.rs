@@ -25,6 +25,11 @@ use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, parse_with};
 const CONTINUED: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
+    // An invocation by hand can name any bucket, which no role reaches.
+    if upload.bucket != context.settings.bucket {
+        let own = &context.settings.bucket;
+        return Decision::ignore(format!("the bucket {:?} is not this deployment's, {own:?} is", upload.bucket));
+    }
     if !upload.is_sweep_file() {
         return Decision::ignore(format!("{:?} is not a sweep file (sweeps/<name>.yaml)", upload.key));
     }

@@ -1,5 +1,6 @@
-//! What an attempt may have and may say. The attempt number fences: once a newer attempt has
-//! claimed, or Batch has reported the end of an attempt, the older one is refused.
+//! What an attempt gets, and what its requests change. [`gate`] decides which requests are answered at all.
+
+mod gate;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use crate::store::{Versioned, View};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{End, Trial};
 use crate::workspace::{Fact, Origin, Place, Stage, device};
+use gate::Passage;
 use spotsweep_protocol::claim::{
     Access, ByteRange, Found, Grant, Machine, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant,
 };
-use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::stop::StopReason;
 
 pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
@@ -28,12 +29,16 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     };
     let held = view.trial.as_ref().map(|held| &held.record);
     let due = view.trial.as_ref().and_then(|held| held.due);
-    if let Some(known) = job_of(plan, held, request.index).filter(|known| *known != request.job) {
-        return refuse(not_found(format!("job {} of the trial: its job is {known}", request.job)));
-    }
-    let fence = held.and_then(|trial| trial.claimed_by).unwrap_or(0);
-    if request.attempt < fence {
-        return refuse(StopReason::Fenced { attempt: request.attempt, by: fence });
+    match gate::check((sweep, plan), held, request) {
+        Ok(Passage::Free) => {}
+        Ok(Passage::Repeated) => {
+            return Decision::ignore("taken before; the answer was lost").reply(Reply::Accepted {});
+        }
+        Ok(Passage::Early { of }) => {
+            let reason = format!("attempt {of} has reported success, and AWS Batch has not reported its end yet");
+            return Decision::ignore(reason.clone()).reply(waiting(reason, context.settings.poll));
+        }
+        Err(reason) => return refuse(reason),
     }
     let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
     let asker = Asker { sweep, plan, held, due, trial, request, context };
@@ -45,16 +50,6 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
         Ask::Report { sequence, metrics, seal, ended, stalled_seconds } => {
             asker.reports(*sequence, metrics, seal.clone(), ended.as_ref(), *stalled_seconds)
         }
-    }
-}
-
-/// The trial's job, as far as it is known.
-fn job_of(plan: &Plan, held: Option<&Trial>, index: u32) -> Option<JobId> {
-    match held {
-        // The job is claimed before its submission is recorded.
-        Some(trial) if trial.resubmitting => None,
-        Some(trial) if trial.round > 0 => Some(trial.job.clone()),
-        Some(_) | None => plan.job_of(index),
     }
 }
 
@@ -72,9 +67,6 @@ struct Asker<'a> {
 impl Asker<'_> {
     fn claims(mut self, machine: &Machine) -> Decision {
         let attempt = self.request.attempt;
-        if self.trial.is_over() || self.trial.ended >= attempt {
-            return refuse(StopReason::AttemptEnded { attempt });
-        }
         let has_begun = self.trial.claimed_by == Some(attempt);
         let over_budget =
             || self.sweep.over_budget(None, self.context.now).map(|reached| StopReason::Budget { reached });
@@ -82,6 +74,7 @@ impl Asker<'_> {
             return self.stops(attempt, reason);
         }
         self.trial.claimed_by = Some(attempt);
+        self.trial.secret.clone_from(&self.request.secret);
         self.trial.stall = None;
         let record = self.trial.attempt(attempt);
         record.instance = machine.instance.clone().or(record.instance.take());
@@ -118,12 +111,8 @@ impl Asker<'_> {
     }
 
     fn requests_credentials(self) -> Decision {
-        let Asker { trial, request: TrialRequest { attempt, .. }, .. } = &self;
-        if trial.claimed_by != Some(*attempt) || trial.is_over() || trial.ended >= *attempt {
-            return refuse(StopReason::NotClaimed { attempt: *attempt });
-        }
         let (request, role) = (self.request.clone(), self.context.settings.trial_role.clone());
-        Decision::advance(format!("attempt {attempt} reads and writes for an hour"))
+        Decision::advance(format!("attempt {} reads and writes for an hour", request.attempt))
             .then(Command::IssueCredentials { request, role })
     }
 
@@ -244,8 +233,11 @@ fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> 
     }
     let reason = workspace::summary(None, trial);
     let wait = if workspace.refusals > 0 { REFUSED_WAIT } else { context.settings.poll };
-    let retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    Some(Reply::Waiting { reason, retry_after_ms })
+    Some(waiting(reason, wait))
+}
+
+fn waiting(reason: String, wait: Duration) -> Reply {
+    Reply::Waiting { reason, retry_after_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) }
 }
 
 fn mounted(trial: &Trial, attempt: u32) -> Reply {

@@ -3,16 +3,14 @@
 use serde_json::Value;
 
 use super::{Ask, Ending, Event, ParseError, TrialRequest};
-use spotsweep_protocol::claim::{ClaimRequest, Request};
+use spotsweep_protocol::claim::{ClaimRequest, MAX_METRIC_NAME, Request, is_metric_name};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::redact::redacted;
 
 const KIND: &str = "trial-claim";
 
 /// Metrics of one trial: what fits a DynamoDB row with room to spare.
 const MAX_METRICS: usize = 200;
-
-/// Characters of a metric's name.
-const MAX_METRIC_NAME: usize = 200;
 
 pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
     let found: ClaimRequest =
@@ -34,15 +32,17 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
             Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released { rollback }), stalled_seconds }
         }
         Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds } => {
+            let error = error.map(|error| redacted(&error).into_owned());
             let ended = Ending::Finished { exit_code, outputs, seconds, error };
             Ask::Report { sequence, metrics, seal: None, ended: Some(ended), stalled_seconds }
         }
     };
     if let Ask::Report { metrics, .. } = &ask
-        && (metrics.len() > MAX_METRICS || metrics.keys().any(|name| name.len() > MAX_METRIC_NAME))
+        && (metrics.len() > MAX_METRICS || !metrics.keys().all(|name| is_metric_name(name)))
     {
-        return Err(wrong(format!("more than {MAX_METRICS} metrics, or a name over {MAX_METRIC_NAME} bytes")));
+        let names = "a name that is empty, has control characters, or is over";
+        return Err(wrong(format!("more than {MAX_METRICS} metrics, or {names} {MAX_METRIC_NAME} bytes")));
     }
-    let job = JobId::from(found.job);
-    Ok(Event::TrialRequested(TrialRequest { sweep, index: found.index, job, attempt: found.attempt, ask }))
+    let (job, secret) = (JobId::from(found.job), found.secret);
+    Ok(Event::TrialRequested(TrialRequest { sweep, index: found.index, job, attempt: found.attempt, secret, ask }))
 }

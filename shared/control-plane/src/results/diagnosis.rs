@@ -190,6 +190,9 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
         | StopReason::Fenced { .. }
         | StopReason::AttemptEnded { .. }
         | StopReason::NotClaimed { .. }
+        | StopReason::OtherRunner { .. }
+        | StopReason::NoSecret
+        | StopReason::TrialEnded
         | StopReason::NotFound { .. }
         | StopReason::Withdrawn
         | StopReason::Other => return None,

@@ -17,6 +17,7 @@ use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::redact::redacted;
 
 /// What has to be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,7 +142,7 @@ impl ReportInputs {
 pub fn last_lines(end: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(end);
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(MAX_LOG_LINES)..].iter().map(|line| (*line).to_owned()).collect()
+    lines[lines.len().saturating_sub(MAX_LOG_LINES)..].iter().map(|line| redacted(line).into_owned()).collect()
 }
 
 fn costs_json(sweep: &Sweep, costs: &BTreeMap<u32, Cost>, spent: &Spent, now: Timestamp) -> String {

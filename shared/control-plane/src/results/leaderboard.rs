@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::results::cost::Cost;
+use crate::results::csv_cell::csv_cell;
 use crate::results::diagnosis::Diagnosis;
 use crate::results::ranking::{best, has_rank, ranked, ranking};
 use crate::sweep::spent::Spent;
@@ -14,7 +15,7 @@ use crate::trial::{Standing, Trial};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::number::to_json;
 
-/// One row a trial, best first: rank (empty for a trial without one), index, status, metrics, parameters, attempts, seconds, cost, reason.
+/// One row a trial, best first, with cells that no spreadsheet takes for formulas: rank (empty for a trial without one), index, status, metrics, parameters, attempts, seconds, cost, reason.
 ///
 /// # Errors
 /// `parameters` is not the sweep's `trials.jsonl`.
@@ -34,7 +35,7 @@ pub fn leaderboard_csv(
 
     let mut table = csv::Writer::from_writer(Vec::new());
     let mut header = vec!["rank".to_owned(), "index".into(), "status".into()];
-    header.extend(metrics.iter().map(|name| (*name).clone()));
+    header.extend(metrics.iter().map(|name| csv_cell(name).into_owned()));
     header.extend(names.iter().map(|name| format!("parameters.{name}")));
     header.extend(["attempts", "run_seconds", "usd", "reason"].map(str::to_owned));
     table.write_record(&header)?;
@@ -52,7 +53,7 @@ pub fn leaderboard_csv(
         row.push(format!("{:.1}", trial.run_seconds()));
         row.push(costs.get(&trial.index).map_or(String::new(), |cost| format!("{:.6}", cost.usd())));
         row.push(diagnoses.get(&trial.index).map(|diagnosis| diagnosis.cause_of(trial)).unwrap_or_default());
-        table.write_record(&row)?;
+        table.write_record(row.iter().map(|text| csv_cell(text).into_owned()))?;
     }
     let bytes = table.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -129,5 +130,34 @@ fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use spotsweep_protocol::claim::Metric;
+    use spotsweep_protocol::ids::{JobId, SweepId};
+
+    use super::*;
+
+    /// A training chooses metric names, and a sweep file texts.
+    #[test]
+    fn no_cell_is_a_formula() {
+        let plan = json!({ "trials": 1, "queue": "q", "definition": "d:1", "attempts": 1, "parts": [] });
+        let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
+        let names = ["=1+1", "@SUM(1)", "Performance/Test accuracy", "정확도"];
+        trial.metrics = names.map(|name| (name.to_owned(), Metric::of(-0.5, None))).into();
+        trial.reason = Some("+1+1".into());
+        let parameters =
+            json!({ "index": 0, "parameters": { "v": "-1-1", "w": "-1", "x": -2, "y": "=x" } }).to_string();
+        let plan: Plan = serde_json::from_value(plan).unwrap();
+        let diagnosis = Diagnosis { cause: Some("@cause".into()), advice: None, log_lines: vec![] };
+        let diagnoses = BTreeMap::from([(0, diagnosis)]);
+        let table = leaderboard_csv(&plan, &[trial], parameters.as_bytes(), &BTreeMap::new(), &diagnoses).unwrap();
+        let expected = "rank,index,status,'=1+1,'@SUM(1),Performance/Test accuracy,정확도,parameters.v,parameters.w,\
+            parameters.x,parameters.y,attempts,run_seconds,usd,reason\n\
+            ,0,waiting,-0.5,-0.5,-0.5,-0.5,'-1-1,-1,-2,'=x,0,0.0,,'@cause\n";
+        assert_eq!(table, expected);
     }
 }

@@ -8,6 +8,7 @@ use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{
     ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal,
 };
+use spotsweep_protocol::secret::Secret;
 
 use super::super::Policy;
 use super::super::agent::{Agent, Doing, Fetch, Next};
@@ -161,9 +162,10 @@ impl Stage<'_> {
     async fn ask(&mut self, agent: &Agent, request: Request) -> Result<Option<Reply>, String> {
         let sweep = agent.sweep.as_ref().ok_or("a claim without a sweep")?.to_string();
         let (index, job, attempt) = (agent.trial, agent.key.job.clone(), agent.attempt);
+        let secret = Some(Secret::of([0; 16]));
         // The runner's Invoke.
         self.ledger.called(1);
-        Ok(self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, request })).await?.flatten())
+        Ok(self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, secret, request })).await?.flatten())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_protocol::claim::{NoticeKind, Request};
+use spotsweep_protocol::claim::{NoticeKind, Reply, Request};
 use spotsweep_world::AttemptKey;
 
 use super::{Agent, Doing, IMDS_POLL, Next};
@@ -44,7 +44,8 @@ impl Simulation {
             let place = trial.attempts.get(&agent.attempt).and_then(|attempt| attempt.instance.as_ref());
             is_located |= trial.index == agent.trial.index && place == Some(&agent.instance);
         });
-        if self.ask(agent, Request::Notice { kind: NoticeKind::Interruption }).is_some() && is_located {
+        let reply = self.ask(agent, Request::Notice { kind: NoticeKind::Interruption });
+        if matches!(reply, Some(Reply::Accepted {})) && is_located {
             self.watch.warned(&agent.trial, &agent.instance);
         }
     }

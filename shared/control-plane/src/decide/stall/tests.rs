@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use spotsweep_protocol::claim::{ByteRange, Outputs, Prefix, Reply};
 use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_sweep_file::Stalled;
 
@@ -43,7 +44,7 @@ impl Scene {
         let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
         sweep.plan = Some(serde_json::from_value(plan).unwrap());
         let trial = Trial::new(sweep.id.clone(), 0, JobId::from("j".to_owned()));
-        let names = ["SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
+        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
         let settings = Settings::from_variables(|name| names.contains(&name).then(|| "x".into())).unwrap();
         let view = View { sweep: held(sweep), trial: held(trial), ..View::default() };
         Self { view, settings, attempt: 0, sequence: 0 }
@@ -64,7 +65,8 @@ impl Scene {
 
     fn request(&self, ask: Ask) -> TrialRequest {
         let sweep = self.view.sweep.as_ref().unwrap().record.id.clone();
-        TrialRequest { sweep, index: 0, job: JobId::from("j".to_owned()), attempt: self.attempt, ask }
+        let secret = Some(Secret::of([1; 16]));
+        TrialRequest { sweep, index: 0, job: JobId::from("j".to_owned()), attempt: self.attempt, secret, ask }
     }
 
     /// The next attempt claims the trial; the rule that it gets.

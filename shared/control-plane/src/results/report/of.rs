@@ -17,6 +17,7 @@ use crate::results::ranking::{Score, has_rank, ranked, ranked_value, ranking, sc
 use crate::sweep::{Plan, Ranking};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::claim::TrialLine;
+use spotsweep_protocol::redact::redacted;
 
 /// Metrics in the table; a trial may have 100.
 const MAX_METRICS: usize = 30;
@@ -63,7 +64,7 @@ impl Report {
             curves: curve_lines(&ranked, &metrics, sources),
             cost: cost::totals(sources),
             failures: failures::failures(sources),
-            source: sources.file.map(|text| cut(text, MAX_FILE_BYTES)),
+            source: sources.file.map(|text| cut(&redacted(text), MAX_FILE_BYTES)),
             warnings: sources.warnings.to_vec(),
             omitted: omitted(sources, &counts, &all_columns, &metrics),
             ranking: by.map(|by| RankedBy { metric: by.name, maximize: by.maximize, stated: plan.metric.is_some() }),

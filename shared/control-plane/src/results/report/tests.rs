@@ -101,7 +101,7 @@ fn a_page_says_what_the_records_say() {
         plan: &plan,
         trials: &trials,
         parameters: &parameters,
-        file: Some(HOSTILE),
+        file: Some("code: {git: \"http://ana:s3cr3tpw@host/x.git\"}"),
         curves: &curves,
         costs: &costs,
         control_plane_usd: Some(0.25),
@@ -111,6 +111,8 @@ fn a_page_says_what_the_records_say() {
     };
     let (page, data) = page(&sources);
 
+    assert_eq!(data["source"], "code: {git: \"http://***@host/x.git\"}");
+    assert!(!page.contains("s3cr3tpw"));
     let counts = json!({ "trials": 5, "succeeded": 1, "failed": 1, "cancelled": 1, "running": 1, "waiting": 1 });
     assert_eq!(data["counts"], counts);
     assert_eq!((&data["rows"][3]["status"], &data["rows"][3]["cancelled_by"]), (&json!("cancelled"), &json!("jo")));

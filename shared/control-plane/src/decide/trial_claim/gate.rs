@@ -1,0 +1,121 @@
+//! Which requests are answered: one rule for every kind of them.
+//!
+//! A request passes if the trial is open and the request is of the attempt that has the trial, by its number and by its
+//! runner's secret. A claim passes if its attempt is newer, and one that the trial's job can have. Everything else is
+//! refused, and changes nothing. In particular no request changes a trial that has ended: commits need the version that
+//! was loaded, so no invocation that still saw it open can do so either.
+//!
+//! A request that arrives after Batch's word that its attempt has ended counts as lost: the runner could have been
+//! killed before it sent it.
+
+use crate::event::{Ask, TrialRequest};
+use crate::sweep::{Plan, Stage, Sweep};
+use crate::trial::{JOB_ATTEMPTS, Trial};
+use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::stop::StopReason;
+
+/// How a request passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passage {
+    /// It is decided.
+    Free,
+    /// It is the last one of its attempt, and was taken before: it gets the same answer, and changes nothing.
+    Repeated,
+    /// It claims the trial of an attempt that has reported success. Most likely Batch ends the trial with that, so the claim
+    /// waits until Batch has reported the end of that attempt.
+    Early {
+        /// The attempt that has reported success.
+        of: u32,
+    },
+}
+
+/// Whether a request of a trial is answered; otherwise why not.
+pub(super) fn check(
+    (sweep, plan): (&Sweep, &Plan),
+    held: Option<&Trial>,
+    request: &TrialRequest,
+) -> Result<Passage, StopReason> {
+    let TrialRequest { attempt, secret, .. } = request;
+    let attempt = *attempt;
+    if let Some(known) = job_of(plan, held, request.index).filter(|known| *known != request.job) {
+        let what = format!("job {} of the trial: its job is {known}", request.job);
+        return Err(StopReason::NotFound { what });
+    }
+    if secret.is_none() {
+        return Err(StopReason::NoSecret);
+    }
+    let fence = held.and_then(|trial| trial.claimed_by).unwrap_or(0);
+    if attempt < fence {
+        return Err(StopReason::Fenced { attempt, by: fence });
+    }
+    let is_claimed = attempt == fence;
+    let is_own = is_claimed && held.is_some_and(|trial| trial.secret == *secret);
+    if is_own && held.is_some_and(|trial| has_left(trial, request)) {
+        return Ok(Passage::Repeated);
+    }
+    if held.is_some_and(|trial| trial.ended >= attempt) {
+        return Err(StopReason::AttemptEnded { attempt });
+    }
+    if held.is_some_and(Trial::is_over) || is_over(&sweep.stage) {
+        return Err(StopReason::TrialEnded);
+    }
+    match (&request.ask, is_claimed) {
+        (_, true) if is_own => Ok(Passage::Free),
+        (_, true) => Err(StopReason::OtherRunner { attempt }),
+        (Ask::Claim(_), false) => may_begin(plan, held, attempt).map(|()| waits_for(held)),
+        (Ask::Access | Ask::Mounted { .. } | Ask::Notice(_) | Ask::Report { .. }, false) => {
+            Err(StopReason::NotClaimed { attempt })
+        }
+    }
+}
+
+/// The trial's job, as far as it is known.
+fn job_of(plan: &Plan, held: Option<&Trial>, index: u32) -> Option<JobId> {
+    match held {
+        // The job is claimed before its submission is recorded.
+        Some(trial) if trial.resubmitting => None,
+        Some(trial) if trial.round > 0 => Some(trial.job.clone()),
+        Some(_) | None => plan.job_of(index),
+    }
+}
+
+/// Whether the request is the attempt's release or end, and recorded. Each request of a runner has a number of its own,
+/// and a repetition has the same.
+fn has_left(trial: &Trial, request: &TrialRequest) -> bool {
+    let Ask::Report { sequence, ended: Some(_), .. } = &request.ask else { return false };
+    trial.attempts.get(&request.attempt).and_then(|attempt| attempt.sequence) == Some(*sequence)
+}
+
+/// Whether the trial's job can have the attempt. Batch's events of the earlier ones may still be on their way, so it
+/// need not be the next one.
+fn may_begin(plan: &Plan, held: Option<&Trial>, attempt: u32) -> Result<(), StopReason> {
+    let earlier = held.map_or(0, |trial| trial.round).saturating_mul(JOB_ATTEMPTS);
+    let last = earlier.saturating_add(u32::from(plan.attempts).clamp(1, JOB_ATTEMPTS));
+    if (earlier.saturating_add(1)..=last).contains(&attempt) {
+        return Ok(());
+    }
+    let what = format!("attempt {attempt} of the trial: its job has the attempts {} to {last}", earlier + 1);
+    Err(StopReason::NotFound { what })
+}
+
+/// Whether a claim has to wait for Batch: what comes after a success would replace its figures.
+fn waits_for(held: Option<&Trial>) -> Passage {
+    let end = held.and_then(|trial| trial.end.as_ref().filter(|end| end.exit_code == 0 && end.attempt > trial.ended));
+    end.map_or(Passage::Free, |end| Passage::Early { of: end.attempt })
+}
+
+/// Whether nothing of the sweep is open any more.
+fn is_over(stage: &Stage) -> bool {
+    match stage {
+        Stage::Settled | Stage::Rejected => true,
+        Stage::Reading
+        | Stage::Submitting { .. }
+        | Stage::Announcing
+        | Stage::Running
+        | Stage::Settling
+        | Stage::Withdrawing { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::json;
+use spotsweep_protocol::claim::{Found, Machine, Metric, NoticeKind, Outputs, Reply, Seal};
+use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::secret::Secret;
+use spotsweep_protocol::stop::StopReason;
+
+use crate::decide::{Decision, decide};
+use crate::event::{Ask, Ending, Event, TrialRequest};
+use crate::settings::Settings;
+use crate::store::{History, Versioned, View};
+use crate::sweep::{Stage, Sweep};
+use crate::trial::{JobStatus, Trial};
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn secret(of: u8) -> Option<Secret> {
+    Some(Secret::of([of; 16]))
+}
+
+/// A sweep of one trial with three attempts.
+struct Scene {
+    sweep: Sweep,
+    trial: Option<Trial>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let upload = json!({ "bucket": "b", "key": "sweeps/s.yaml", "fingerprint": "v", "uploaded_at": NOW });
+        let plan = json!({ "trials": 1, "queue": "q", "definition": "d:1", "attempts": 3,
+            "parts": [{ "trials": 1, "job": "j" }] });
+        let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
+        sweep.plan = Some(serde_json::from_value(plan).unwrap());
+        sweep.enter(Stage::Running);
+        Self { sweep, trial: None }
+    }
+
+    /// Attempt 1 has claimed with the secret 1, and has reported.
+    fn claimed() -> Self {
+        let mut scene = Self::new();
+        assert!(scene.takes(1, 1, claim()).change.is_some());
+        assert!(scene.takes(1, 1, report(7, None)).change.is_some());
+        scene
+    }
+
+    fn decide(&self, attempt: u32, secret: Option<Secret>, ask: Ask) -> Decision {
+        let held = |record| Versioned { record, version: 1, due: None, recent: History::new() };
+        let sweep = Versioned { record: self.sweep.clone(), version: 1, due: None, recent: History::new() };
+        let view = View { sweep: Some(sweep), trial: self.trial.clone().map(held), ..View::default() };
+        let (sweep, job) = (self.sweep.id.clone(), JobId::from("j".to_owned()));
+        let request = TrialRequest { sweep, index: 0, job, attempt, secret, ask };
+        let settings = Settings::from_variables(|_| Some("0".into())).unwrap();
+        decide(&view, &Event::TrialRequested(request).into(), &settings, NOW)
+    }
+
+    fn takes(&mut self, attempt: u32, of: u8, ask: Ask) -> Decision {
+        let decision = self.decide(attempt, secret(of), ask);
+        if let Some(crate::store::Record::Trial(trial)) = decision.change.as_ref().map(|change| &change.record) {
+            self.trial = Some((**trial).clone());
+        }
+        decision
+    }
+
+    /// Every kind of request is refused for this reason, and leaves everything as it is.
+    fn refuses(&self, attempt: u32, secret: &Option<Secret>, asks: Vec<Ask>, expected: &StopReason) {
+        for ask in asks {
+            let decision = self.decide(attempt, secret.clone(), ask.clone());
+            assert_eq!(decision.reply, Some(Reply::Refused { reason: expected.clone() }), "{ask:?}");
+            assert!(decision.change.is_none() && decision.commands.is_empty() && decision.next.is_empty(), "{ask:?}");
+        }
+    }
+}
+
+fn claim() -> Ask {
+    Ask::Claim(Machine::default())
+}
+
+fn report(sequence: u64, ended: Option<Ending>) -> Ask {
+    let metrics = BTreeMap::from([("score".to_owned(), Metric::of(9999.0, None))]);
+    Ask::Report { sequence, metrics, seal: None, ended, stalled_seconds: None }
+}
+
+fn finished() -> Ending {
+    Ending::Finished {
+        exit_code: 0,
+        outputs: Outputs { files: 7, bytes: 7, left_out: vec![] },
+        error: None,
+        seconds: 1.0,
+    }
+}
+
+/// All that an attempt may ask or tell but a claim.
+fn told() -> Vec<Ask> {
+    let seal = Some(Seal { files: 1, bytes: 1, newest: None });
+    vec![
+        Ask::Access,
+        Ask::Mounted { volume: "vol-00000001".into(), found: Found::default() },
+        Ask::Notice(NoticeKind::Interruption),
+        Ask::Notice(NoticeKind::Rebalance),
+        report(500, None),
+        Ask::Report { sequence: 501, metrics: BTreeMap::new(), seal, ended: None, stalled_seconds: Some(9) },
+        report(502, Some(Ending::Released { rollback: None })),
+        report(503, Some(finished())),
+    ]
+}
+
+fn all() -> Vec<Ask> {
+    told().into_iter().chain([claim()]).collect()
+}
+
+#[test]
+fn an_attempt_that_never_claimed_is_refused() {
+    for scene in [Scene::new(), Scene::claimed()] {
+        for attempt in [2, 3, 77, u32::MAX] {
+            scene.refuses(attempt, &secret(1), told(), &StopReason::NotClaimed { attempt });
+        }
+    }
+    Scene::new().refuses(1, &secret(1), told(), &StopReason::NotClaimed { attempt: 1 });
+}
+
+#[test]
+fn an_attempt_that_its_job_cannot_have_does_not_begin() {
+    for (round, attempt, words) in [(0, 4, "1 to 3"), (0, 77, "1 to 3"), (1, 10, "11 to 13"), (1, 14, "11 to 13")] {
+        let mut scene = Scene::claimed();
+        scene.trial.as_mut().unwrap().round = round;
+        let what = format!("attempt {attempt} of the trial: its job has the attempts {words}");
+        scene.refuses(attempt, &secret(2), vec![claim()], &StopReason::NotFound { what });
+    }
+    let mut scene = Scene::claimed();
+    assert!(scene.takes(3, 3, claim()).change.is_some(), "Batch's events of attempt 2 are late");
+    scene.refuses(1, &secret(1), all(), &StopReason::Fenced { attempt: 1, by: 3 });
+}
+
+#[test]
+fn an_attempt_that_batch_has_reported_ended_is_refused() {
+    let mut scene = Scene::claimed();
+    scene.trial.as_mut().unwrap().ended = 1;
+    scene.refuses(1, &secret(1), all(), &StopReason::AttemptEnded { attempt: 1 });
+    assert!(scene.takes(2, 2, claim()).change.is_some(), "the next one begins");
+}
+
+#[test]
+fn nothing_changes_a_trial_that_has_ended() {
+    for status in [JobStatus::Succeeded, JobStatus::Failed] {
+        let mut scene = Scene::claimed();
+        scene.trial.as_mut().unwrap().status = status;
+        scene.refuses(1, &secret(1), all(), &StopReason::TrialEnded);
+        scene.refuses(2, &secret(2), all(), &StopReason::TrialEnded);
+    }
+    for stage in [Stage::Settled, Stage::Rejected] {
+        let mut scene = Scene::claimed();
+        scene.sweep.enter(stage);
+        scene.refuses(1, &secret(1), all(), &StopReason::TrialEnded);
+    }
+}
+
+#[test]
+fn another_runner_of_the_attempt_is_refused() {
+    let scene = Scene::claimed();
+    scene.refuses(1, &secret(2), all(), &StopReason::OtherRunner { attempt: 1 });
+    scene.refuses(1, &None, all(), &StopReason::NoSecret);
+}
+
+/// Else a training beside it could claim the trial between its end and Batch's word, and change its score.
+#[test]
+fn after_a_reported_success_a_claim_waits_for_batch() {
+    let mut scene = Scene::claimed();
+    assert!(scene.takes(1, 1, report(8, Some(finished()))).change.is_some());
+    let early = scene.takes(2, 2, claim());
+    assert!(matches!(early.reply, Some(Reply::Waiting { .. })) && early.change.is_none(), "{:?}", early.reply);
+    scene.refuses(2, &secret(2), told(), &StopReason::NotClaimed { attempt: 2 });
+    scene.trial.as_mut().unwrap().ended = 1;
+    assert!(scene.takes(2, 2, claim()).change.is_some(), "its instance was taken before it could exit");
+}
+
+#[test]
+fn the_runner_repeats_what_was_not_answered() {
+    let mut scene = Scene::claimed();
+    assert!(scene.takes(1, 1, claim()).commands.len() == 1, "the claim is granted again");
+    for last in [Ending::Released { rollback: None }, finished()] {
+        let mut scene = Scene::claimed();
+        assert!(scene.takes(1, 1, report(8, Some(last.clone()))).change.is_some());
+        let before = scene.trial.clone();
+        for (ended, status) in [(0, JobStatus::Running), (1, JobStatus::Runnable), (1, JobStatus::Succeeded)] {
+            let trial = scene.trial.as_mut().unwrap();
+            (trial.ended, trial.status) = (ended, status);
+            let again = scene.takes(1, 1, report(8, Some(last.clone())));
+            assert_eq!((again.reply, again.change, again.commands.len()), (Some(Reply::Accepted {}), None, 0));
+        }
+        // The same number of another runner is not the same request.
+        let again = scene.decide(1, secret(2), report(8, Some(last)));
+        assert!(matches!(again.reply, Some(Reply::Refused { .. })));
+        assert_eq!(scene.trial.map(|trial| trial.metrics), before.map(|trial| trial.metrics));
+    }
+}

@@ -1,0 +1,116 @@
+//! Requests that reach `trial-claim` beside those that a runner waits for: its own, once more and late, as retries and
+//! stuck invocations bring them; and forged ones. A training can call `trial-claim` with the job's role, and knows the
+//! job of its trial and of the trials beside it. It does not know their runners' secrets.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_protocol::claim::Reply;
+use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
+
+use super::agent::Agent;
+use super::watch::Seen;
+use super::{Happening, Simulation};
+use crate::injected_bug::InjectedBug;
+
+/// How late the latest are.
+const LATEST: Duration = Duration::from_secs(3600);
+
+/// An attempt that no job has.
+const NO_ATTEMPT: u32 = 1077;
+
+/// A figure that no training reports.
+const FORGED: f64 = 9999.0;
+
+/// The secret of forged requests: no runner draws it.
+pub(crate) const STRANGER: [u8; SECRET_BYTES] = [0xff; SECRET_BYTES];
+
+/// A request that nobody waits for.
+#[derive(Debug, Clone)]
+pub(super) struct Stray {
+    request: Value,
+    is_forged: bool,
+}
+
+impl Simulation {
+    /// What comes beside a runner's request.
+    pub(super) fn send_strays(&mut self, agent: &Agent, request: &Value) {
+        if self.rng.strikes(self.chaos.late_requests) {
+            let delay = self.some_time();
+            self.at(delay, Happening::Ask(Stray { request: request.clone(), is_forged: false }));
+        }
+        if self.rng.strikes(self.chaos.forged) {
+            let request = self.forge(agent, request);
+            let delay = self.some_time();
+            self.at(delay, Happening::Ask(Stray { request, is_forged: true }));
+        }
+    }
+
+    /// Most of them soon.
+    fn some_time(&mut self) -> Duration {
+        LATEST.mul_f64(self.rng.share().powi(4))
+    }
+
+    /// Such a request arrives.
+    pub(super) fn stray(&mut self, stray: Stray) {
+        let Stray { mut request, is_forged } = stray;
+        if is_forged && self.harness.cloud.injected_bug() == Some(InjectedBug::LeakSecrets) {
+            request["secret"] = self.secret_of(&request);
+        }
+        let (request, reply) = self.invoke(request);
+        let is_taken = matches!(&reply, Some(Some(reply)) if !matches!(reply, Reply::Refused { .. }));
+        if is_forged && is_taken {
+            self.watch.is_wrong(Seen::Forged, format!("{request} is answered with {reply:?}"));
+        }
+    }
+
+    /// Runs on until nothing of this kind is under way.
+    pub(super) fn outlast_strays(&mut self) -> Result<(), String> {
+        self.run_until(|run| !run.happenings.values().any(|happening| matches!(happening, Happening::Ask(_))))
+    }
+
+    /// A request about the runner's trial that the runner did not make. A claim of the attempt itself would take the
+    /// trial, if it came first (docs/security.md), so that is forged only where the runner has claimed.
+    fn forge(&mut self, agent: &Agent, like: &Value) -> Value {
+        let has_claimed = self.record_of(like).is_some_and(|trial| trial.claimed_by == Some(agent.attempt));
+        let attempts = [agent.attempt, agent.attempt + 1, NO_ATTEMPT];
+        let attempt = attempts[self.rng.choose(attempts.len())];
+        let figure = json!({ "last": FORGED, "step": null, "min": FORGED, "max": FORGED });
+        let metrics = json!({ "accuracy": figure });
+        let outputs = json!({ "files": 7, "bytes": 7 });
+        let asks = [
+            json!({ "request": "report", "sequence": 500, "metrics": metrics, "stalled_seconds": 9 }),
+            json!({ "request": "release", "sequence": 501, "metrics": metrics, "seal": null }),
+            json!({ "request": "end", "sequence": 502, "exit_code": 0, "metrics": metrics, "outputs": outputs, "seconds": 1.0 }),
+            json!({ "request": "mounted", "volume": "vol-00000000", "found": {}, "seconds": 1.0 }),
+            json!({ "request": "notice", "kind": "interruption" }),
+            json!({ "request": "access" }),
+            json!({ "request": "claim", "instance": "i-00000000", "zone": "us-east-1a" }),
+        ];
+        let mut forged = asks[self.rng.choose(asks.len())].clone();
+        let is_claim = forged["request"] == "claim";
+        let claimable = if has_claimed { agent.attempt } else { NO_ATTEMPT };
+        for name in ["sweep", "index", "job"] {
+            forged[name] = like[name].clone();
+        }
+        forged["attempt"] = json!(if is_claim && attempt != NO_ATTEMPT { claimable } else { attempt });
+        forged["secret"] = json!(Secret::of(STRANGER));
+        forged
+    }
+
+    /// With the defect planted: what the table has.
+    fn secret_of(&self, request: &Value) -> Value {
+        json!(self.record_of(request).and_then(|trial| trial.secret))
+    }
+
+    fn record_of(&self, request: &Value) -> Option<Trial> {
+        let mut found = None;
+        self.harness.store.each_trial(|trial| {
+            if request["index"] == trial.index && request["sweep"] == trial.sweep.as_str() {
+                found = Some(trial.clone());
+            }
+        });
+        found
+    }
+}

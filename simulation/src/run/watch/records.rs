@@ -1,0 +1,48 @@
+//! What is on record of trials that have ended: it is on the leaderboard, and must not change.
+
+use std::collections::BTreeMap;
+
+use spotsweep_control_plane::trial::{Attempt, End, JobStatus, Trial};
+use spotsweep_protocol::claim::Metric;
+
+use super::{Seen, Watch};
+use crate::harness::Harness;
+
+/// What results are made of. The workspace is still to be deleted.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Outcome {
+    status: JobStatus,
+    ended: u32,
+    attempts: BTreeMap<u32, Attempt>,
+    metrics: BTreeMap<String, Metric>,
+    end: Option<End>,
+    claimed_by: Option<u32>,
+}
+
+impl Outcome {
+    fn of(trial: &Trial) -> Self {
+        let Trial { status, ended, attempts, metrics, end, claimed_by, .. } = trial.clone();
+        Self { status, ended, attempts, metrics, end, claimed_by }
+    }
+}
+
+impl Watch {
+    pub(super) fn records(&mut self, harness: &Harness) {
+        let mut changed = None;
+        harness.store.each_trial(|trial| {
+            if !trial.is_over() {
+                return;
+            }
+            let of = trial.of();
+            let (now, before) = (Outcome::of(trial), self.ended.get(&of));
+            match before {
+                Some(before) if *before != now => changed = Some(format!("{of}: {before:?} became {now:?}")),
+                Some(_) => {}
+                None => drop(self.ended.insert(of, now)),
+            }
+        });
+        if let Some(changed) = changed {
+            self.is_wrong(Seen::Changed, changed);
+        }
+    }
+}
