@@ -76,6 +76,35 @@ class OneDeployment(unittest.TestCase):
                 if value == {"Ref": key} and "Default" in inner["Parameters"][key]:
                     self.assertEqual(WHOLE["Parameters"][key]["Default"], inner["Parameters"][key]["Default"], f"{name}.{key}")
 
+    def test_a_wrong_value_is_refused_before_anything_is_made(self):
+        # A nested stack checks its own parameters only when it is made, and its failure rolls the others back.
+        limits = ("AllowedPattern", "AllowedValues", "MinValue", "MaxValue", "MinLength", "MaxLength")
+        for name, inner, given in self.nested():
+            for key, value in given.items():
+                if value == {"Ref": key}:
+                    # Only the control plane by itself may have no prefix.
+                    own, whole = ({limit: str(parameter.get(limit)).removeprefix("^$|") for limit in limits}
+                                  for parameter in (inner["Parameters"][key], WHOLE["Parameters"][key]))
+                    self.assertEqual(*({limit: text.removeprefix("^$|") for limit, text in one.items()} for one in (own, whole)), f"{name}.{key}")
+        self.assertEqual(WHOLE["Rules"]["OldGpusNeedAnAmi"], COMPUTE["Rules"]["OldGpusNeedAnAmi"])
+        types = of_type(WHOLE, "AWS::Serverless::Application")["Compute"]["Parameters"]["InstanceTypes"]
+        self.assertEqual(types, {"Fn::Join": [",", {"Ref": "InstanceTypes"}]})
+        for key in ("Type", "Default"):
+            self.assertEqual(WHOLE["Parameters"]["InstanceTypes"][key], COMPUTE["Parameters"]["InstanceTypes"][key])
+
+    def test_every_prefix_and_bucket_name_that_is_allowed_makes_names_that_aws_takes(self):
+        # RepositoryName in ECR's model; https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+        repository = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
+        parameter = WHOLE["Parameters"]["NamePrefix"]
+        for prefix, is_allowed in (("spotsweep-", True), ("a--", True), ("a" * 31 + "-", True), ("a" * 32 + "-", False), ("a", False), ("-", False), ("A-", False), ("2-", False)):
+            self.assertEqual(bool(re.fullmatch(parameter["AllowedPattern"], prefix)), is_allowed, prefix)
+            if is_allowed:
+                self.assertRegex(f"{prefix}train", f"^{repository.pattern}$")
+        # Names of functions and rules have up to 64 characters.
+        self.assertLessEqual(32 + max(map(len, FUNCTIONS)), 64)
+        for bucket, is_allowed in (("", True), ("my-models.2", True), ("ab", False), ("My-models", False), ("my_models", False), ("-models", False), ("m" * 64, False)):
+            self.assertEqual(bool(re.fullmatch(WHOLE["Parameters"]["BucketName"]["AllowedPattern"], bucket)), is_allowed, bucket)
+
     def test_the_control_plane_knows_queue_and_definition_by_the_names_that_compute_gives(self):
         given = of_type(WHOLE, "AWS::Serverless::Application")["ControlPlane"]["Parameters"]
         queues = {filled(found["JobQueueName"], NamePrefix=PREFIX) for found in of_type(COMPUTE, "AWS::Batch::JobQueue").values()}
@@ -171,7 +200,15 @@ class Instances(unittest.TestCase):
         environments = of_type(COMPUTE, "AWS::Batch::ComputeEnvironment")
         for name, found in environments.items():
             self.assertEqual(found["ComputeResources"]["MinvCpus"], 0, name)
-        self.assertEqual(environments["Spot"]["ComputeResources"]["AllocationStrategy"], "SPOT_PRICE_CAPACITY_OPTIMIZED")
+        # Values that CreateComputeEnvironment and UpdateComputeEnvironment take for Spot, and on-demand, environments (fact 22).
+        parameter = COMPUTE["Parameters"]["AllocationStrategy"]
+        self.assertEqual(parameter["Default"], "SPOT_PRICE_CAPACITY_OPTIMIZED")
+        self.assertEqual(parameter["AllowedValues"], ["SPOT_PRICE_CAPACITY_OPTIMIZED", "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED"])
+        self.assertEqual(WHOLE["Parameters"]["AllocationStrategy"], parameter)
+        self.assertEqual(environments["Spot"]["ComputeResources"]["AllocationStrategy"], {"Ref": "AllocationStrategy"})
+        self.assertEqual(COMPUTE["Conditions"]["InOrder"], {"Fn::Equals": [{"Ref": "AllocationStrategy"}, "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED"]})
+        ordered = {"Fn::If": ["InOrder", "BEST_FIT_PROGRESSIVE_ORDERED", "BEST_FIT_PROGRESSIVE"]}
+        self.assertEqual(environments["OnDemand"]["ComputeResources"]["AllocationStrategy"], ordered)
         queues = of_type(COMPUTE, "AWS::Batch::JobQueue")
         order = {name: [one["ComputeEnvironment"]["Ref"] for one in sorted(found["ComputeEnvironmentOrder"], key=lambda one: one["Order"])] for name, found in queues.items()}
         self.assertEqual(order, {"SpotQueue": ["Spot"], "UrgentQueue": ["Spot", "OnDemand"]})

@@ -13,6 +13,10 @@ use crate::target::Target;
 /// The tag by which the roles know the instances that volumes may be attached to.
 const TAG: &str = "spotsweep:compute";
 
+/// Strategies for which the order of the instance types counts.
+const IN_ORDER_ON_SPOT: &str = "SPOT_CAPACITY_OPTIMIZED_PRIORITIZED";
+const IN_ORDER_ON_DEMAND: &str = "BEST_FIT_PROGRESSIVE_ORDERED";
+
 /// The queue and the job definition that sweeps get which name none.
 pub(super) async fn look(target: &Target, deployment: &Deployment, variables: &Variables) -> Vec<Finding> {
     let client = Client::new(&target.batch);
@@ -125,7 +129,18 @@ fn environment_finding(environment: &ComputeEnvironmentDetail, wanted: &str, is_
         let mend = "deploy with more MaxVcpus: until then every trial waits";
         return Finding::problem(ABOUT, format!("{name} may have no vCPU at all"), mend);
     }
-    Finding::ok(ABOUT, format!("{name} is valid, with up to {most} vCPUs"))
+    Finding::ok(ABOUT, format!("{name} is valid, with up to {most} vCPUs{}", preference(environment)))
+}
+
+/// What Batch looks at where several instance types would do (fact 22).
+fn preference(environment: &ComputeEnvironmentDetail) -> String {
+    let resources = environment.compute_resources();
+    let order = || resources.map_or_else(String::new, |resources| resources.instance_types().join(", "));
+    match resources.and_then(|resources| resources.allocation_strategy()).map(|strategy| strategy.as_str()) {
+        Some(IN_ORDER_ON_SPOT) => format!("; where Spot capacity is alike it takes its types in the order {}", order()),
+        Some(IN_ORDER_ON_DEMAND) => format!("; it takes its types in the order {}", order()),
+        Some(_) | None => String::new(),
+    }
 }
 
 /// IAM's wildcards.
@@ -170,7 +185,26 @@ async fn look_at_definition(client: &Client, name: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_batch::types::{ComputeResource, CrAllocationStrategy};
+
     use super::*;
+
+    #[test]
+    fn an_order_that_counts_is_shown() {
+        let shown = |strategy: &str| {
+            let resources = ComputeResource::builder()
+                .allocation_strategy(CrAllocationStrategy::from(strategy))
+                .set_instance_types(Some(["g6.xlarge", "g5.xlarge"].map(str::to_owned).into()))
+                .build();
+            preference(&ComputeEnvironmentDetail::builder().compute_resources(resources).build())
+        };
+        assert!(
+            shown("SPOT_CAPACITY_OPTIMIZED_PRIORITIZED")
+                .ends_with("is alike it takes its types in the order g6.xlarge, g5.xlarge")
+        );
+        assert!(shown("BEST_FIT_PROGRESSIVE_ORDERED").ends_with("in the order g6.xlarge, g5.xlarge"));
+        assert_eq!(shown("SPOT_PRICE_CAPACITY_OPTIMIZED"), "");
+    }
 
     #[test]
     fn tags_match_as_iam_has_it() {
