@@ -71,12 +71,27 @@ impl Pointers<'_> {
         // The end of the text was not written out.
         let cut = words(now).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
         let named = [now, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
+        if let Some(whole) = self.begun_path(path, now, newest).filter(|_| named.is_none()) {
+            return self.replace(&file, &whole);
+        }
         match named.or_else(|| Some((now, cut?.to_owned()))) {
             Some((text, name)) => self.replace(&file, &text.replace(&name, file_name(newest))),
             // A script that finds no pointer starts from its beginning, and fails on one that names nothing.
             None if self.names_nothing(path, now, present) => put_aside(self.disk, self.checkpoints, self.aside, path),
             None => Ok(()),
         }
+    }
+
+    /// The path of the `newest` checkpoint of which the pointer at `path` has only the first part, folders included: its
+    /// writer has given up in the middle, so it may be sealed.
+    fn begun_path(&self, path: &str, now: &str, newest: &str) -> Option<String> {
+        let whole = self.checkpoints.join(newest);
+        let whole = whole.to_str().filter(|_| is_pointer_name(path) && now.len() > 2)?;
+        let starts = std::iter::once(0).chain(whole.match_indices('/').map(|(at, _)| at + 1));
+        starts
+            .map(|start| &whole[start..])
+            .find(|path| path.len() > now.len() && path.starts_with(now))
+            .map(str::to_owned)
     }
 
     /// Puts a new text in the place of `file`, whose owner it keeps. A file that is written over may end up as neither

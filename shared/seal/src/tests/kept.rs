@@ -119,6 +119,24 @@ fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
     }
 }
 
+/// Nothing is kept that the first pointer replaces, and its text does not show that it is cut off.
+#[test]
+fn the_first_pointer_that_is_given_up_in_a_folders_name_is_completed() {
+    let absolute = |bench: &Bench| bench.at("step-000010.pt").to_str().unwrap().to_owned();
+    for is_absolute in [false, true] {
+        let mut bench = Bench::new(true);
+        let whole = if is_absolute { absolute(&bench) } else { "checkpoints/step-000010.pt".to_owned() };
+        let (mut sealer, _) = bench.resume();
+        bench.write("step-000010.pt", &zip_of(b"1"));
+        bench.write("latest", &whole.as_bytes()[..9]);
+        bench.write("notes", &whole.as_bytes()[..9]);
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        bench.resume();
+        assert_eq!(fs::read_to_string(bench.at("latest")).unwrap(), whole);
+        assert_eq!(fs::read_to_string(bench.at("notes")).unwrap(), whole[..9], "its name is no pointer's");
+    }
+}
+
 #[test]
 fn a_removed_checkpoint_is_back_where_the_newer_one_lacks_files() {
     let mut bench = Bench::new(true);
