@@ -163,7 +163,7 @@ impl Attempt<'_> {
         let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
         let (recording, figures) = Recording::start(stdout, stderr, &place, metric)?;
         let uploading = uploader.run(config.upload_every);
-        let sealing = sealer.map(|sealer| Sealing::start(sealer, place.disk(), config.seal_every));
+        let sealing = sealer.map(|sealer| Sealing::start(sealer, &place.disk(), config.seal_every));
 
         let (fence, fenced) = oneshot::channel();
         let (stalled, last_sign) = watch::channel(None);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::getpid;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
-use spotsweep_seal::disk::MountedDisk;
+use spotsweep_seal::disk::{MountedDisk, StopReading};
 use spotsweep_seal::{QUIET, Sealer};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -23,6 +23,7 @@ pub(crate) struct Sealing {
     /// The newest seal.
     pub(crate) newest: watch::Receiver<Option<Seal>>,
     next: NextRound,
+    reading: StopReading,
 }
 
 /// Asks for a seal before its time.
@@ -45,7 +46,8 @@ impl NextRound {
 
 impl Sealing {
     /// Seals every `every`, until it is stopped.
-    pub(crate) fn start(mut sealer: Sealer, disk: MountedDisk, every: Duration) -> Self {
+    pub(crate) fn start(mut sealer: Sealer, disk: &MountedDisk, every: Duration) -> Self {
+        let (disk, reading) = disk.stoppable();
         let (stop, mut stopped) = oneshot::channel();
         let (publisher, newest) = watch::channel(sealer.summary());
         let (rounds, began) = watch::channel(None);
@@ -76,7 +78,7 @@ impl Sealing {
                 rounds.send_replace(Some(began));
             }
         });
-        Self { running, stop, newest, next }
+        Self { running, stop, newest, next, reading }
     }
 
     /// Asks for a seal before its time.
@@ -84,10 +86,11 @@ impl Sealing {
         self.next.clone()
     }
 
-    /// Ends after the round that is underway.
+    /// Ends the round that is underway: what it has not read yet is read again by the last seal, newest first.
     pub(crate) async fn stop(self) -> io::Result<Sealer> {
         // Fails only where the sealer is gone, which the line after tells.
         let _ = self.stop.send(());
+        self.reading.stop();
         Ok(self.running.await??)
     }
 }

@@ -49,14 +49,14 @@ pub(crate) fn is_small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
 
 /// The text of a mark or a pointer.
 pub(crate) fn small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> Option<String> {
-    let content = (bytes <= SMALL_BYTES).then(|| read(disk, path).ok())??;
+    let content = (bytes <= SMALL_BYTES).then(|| read(disk, path, SMALL_BYTES).ok())??;
     String::from_utf8(content).ok().filter(|text| !text.contains('\0'))
 }
 
-/// All of a small file.
-pub(crate) fn read(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
+/// The first `most` bytes of a small file: a training may make it long meanwhile.
+pub(crate) fn read(disk: &dyn Disk, path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    read_pieces(disk, path, u64::MAX, |piece| content.extend_from_slice(piece))?;
+    read_pieces(disk, path, most, |piece| content.extend_from_slice(piece))?;
     Ok(content)
 }
 

@@ -4,8 +4,11 @@
 //! written out when their instance is lost.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use spotsweep_beneath::{Entry, Folder, Kind, Status, is_odd};
@@ -88,12 +91,57 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
 #[derive(Debug, Clone)]
 pub struct MountedDisk {
     root: PathBuf,
+    /// Whether files are read no more.
+    stopped: Arc<AtomicBool>,
+}
+
+/// So much of a file is read in any case: what tells a pointer from a checkpoint must not depend on the moment.
+const ALWAYS_READ: u64 = 1 << 20;
+
+/// Ends what is being read through a [`MountedDisk`].
+#[derive(Debug, Clone)]
+pub struct StopReading(Arc<AtomicBool>);
+
+impl StopReading {
+    /// From now on reading a large file fails: it takes longer than there may be time.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A file that is read until that is stopped.
+struct Stoppable {
+    file: File,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Content for Stoppable {
+    fn bytes(&self) -> io::Result<u64> {
+        self.file.bytes()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        if offset >= ALWAYS_READ && self.stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("reading was stopped"));
+        }
+        Content::read_at(&self.file, buffer, offset)
+    }
+
+    fn has_hole(&self) -> bool {
+        self.file.has_hole()
+    }
 }
 
 impl MountedDisk {
     /// Of the folder `root`, whose own path only the runner can change.
     pub fn below(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { root: root.to_owned(), stopped: Arc::default() }
+    }
+
+    /// Another one of the same folder, and how reading through it is ended.
+    pub fn stoppable(&self) -> (Self, StopReading) {
+        let stopped = Arc::new(AtomicBool::new(false));
+        (Self { root: self.root.clone(), stopped: Arc::clone(&stopped) }, StopReading(stopped))
     }
 
     fn open_root(&self) -> io::Result<Folder> {
@@ -144,7 +192,8 @@ impl Disk for MountedDisk {
     }
 
     fn open(&self, file: &Path) -> io::Result<Box<dyn Content>> {
-        Ok(Box::new(self.open_root()?.open(self.rest(file)?)?))
+        let file = self.open_root()?.open(self.rest(file)?)?;
+        Ok(Box::new(Stoppable { file, stopped: Arc::clone(&self.stopped) }))
     }
 
     fn write(&self, file: &Path, content: &[u8]) -> io::Result<()> {

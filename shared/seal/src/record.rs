@@ -13,6 +13,8 @@ use crate::disk::{Disk, Stamp};
 use crate::files::newest;
 
 const NAME: &str = "seal.json";
+/// A million files have 200 MB; what a snapshot has under this name may be anything.
+const MOST_BYTES: u64 = 1 << 30;
 /// Written first, then put in the other's place.
 const BESIDE: &str = "seal.json.part";
 
@@ -56,7 +58,7 @@ pub(crate) struct Sealed {
 impl Record {
     /// The seal in `folder`. One that cannot be read seals nothing: every file is then judged by itself.
     pub(crate) fn read(disk: &dyn Disk, folder: &Path, say: Say) -> io::Result<Option<Self>> {
-        let text = match read(disk, &folder.join(NAME)) {
+        let text = match read(disk, &folder.join(NAME), MOST_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),

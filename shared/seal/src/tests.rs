@@ -93,6 +93,21 @@ fn at_rest() -> AtEnd {
 }
 
 #[test]
+fn a_round_that_is_stopped_leaves_the_seal_as_it_was() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    bench.write("one.pt", &zip_of(b"1"));
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+    bench.write("two.pt", &vec![7; 3 << 20]);
+    let (disk, reading) = bench.disk().stoppable();
+    reading.stop();
+    assert!(sealer.seal_resting(&disk, QUIET, NOW, &BTreeSet::new).is_err());
+    assert_eq!(sealer.record.files.len(), 1);
+    sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+    assert_eq!(sealer.record.files.len(), 2);
+}
+
+#[test]
 fn what_was_being_written_at_the_end_is_judged_by_its_format() {
     let zip = zip_of(&[7; 1000]);
     // Content, whether it is sealed, whether it is doubtful.
