@@ -258,11 +258,11 @@ fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
     let (trials, succeeded) = (count(summary, "trials"), count(summary, "succeeded"));
     text.push_str(&format!("\n{succeeded} of {trials} trials succeeded in {seconds:.1} s\n"));
     for warning in summary.get("warnings").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-        text.push_str(&format!("warning: {warning}\n"));
+        text.push_str(&format!("warning: {}\n", show::line(warning)));
     }
     for (index, reason) in failures.iter().take(SHOWN_FAILURES) {
         let log = folder.join(format!("trials/{index}/train.log"));
-        text.push_str(&format!("trial {index} failed: {reason}; see {}\n", log.display()));
+        text.push_str(&format!("trial {index} failed: {}; see {}\n", show::line(reason), log.display()));
     }
     if failures.len() > SHOWN_FAILURES {
         text.push_str(&format!("and {} more\n", failures.len() - SHOWN_FAILURES));

@@ -122,7 +122,7 @@ async fn leaderboard(found: &Found) -> Result<Vec<u8>, Failure> {
 
 /// To a file, whole or not at all, or to standard output.
 fn write(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
-    let Some(path) = to else { return out::results(|to| to.write_all(bytes)) };
+    let Some(path) = to else { return out::file(|to| to.write_all(bytes)) };
     let cannot_write = || format!("cannot write {}", path.display());
     let name = path.file_name().ok_or_else(|| Failure::usage(format!("{} is not a file", path.display())))?;
     let aside = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));

@@ -11,3 +11,4 @@ pub mod number;
 pub mod python;
 pub mod stall;
 pub mod stop;
+pub mod visible;

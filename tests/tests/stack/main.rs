@@ -9,6 +9,7 @@ mod demo;
 mod deployed;
 mod example;
 mod executor;
+mod hidden;
 mod history;
 mod kept;
 mod kill;
