@@ -126,8 +126,9 @@ fn write(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     let cannot_write = || format!("cannot write {}", path.display());
     let name = path.file_name().ok_or_else(|| Failure::usage(format!("{} is not a file", path.display())))?;
     let aside = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
-    let written = fs::File::create_new(&aside).and_then(|mut file| file.write_all(bytes));
-    let written = written.and_then(|()| fs::rename(&aside, path));
+    // Never a file or a link of others: what is not made here is not removed either.
+    let mut file = fs::File::create_new(&aside).context(cannot_write)?;
+    let written = file.write_all(bytes).and_then(|()| fs::rename(&aside, path));
     if written.is_err() {
         // Nothing more can be done about it.
         let _ = fs::remove_file(&aside);
