@@ -13,6 +13,7 @@ use spotsweep_protocol::ids::SweepId;
 use tokio::time::sleep;
 
 use crate::commands::explain;
+use crate::commands::local::clear_killed;
 use crate::dropped::{Answer, Dropped, problems, upload};
 use crate::signals::unless_stopped;
 use crate::{out, show, sweep_file};
@@ -100,6 +101,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let code = code_folder(&file, &checkout)?;
     let desk = Desk::of_demo(&checkout.local());
     let mut stack = unless_stopped(async {
+        clear_killed(&checkout).await?;
         let ready = Ready::make(checkout, &args.stack).await?;
         let started = Instant::now();
         let stack = Stack::start(&ready, &code, &args.stack).await?;

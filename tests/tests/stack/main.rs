@@ -13,6 +13,7 @@ mod hidden;
 mod history;
 mod kept;
 mod kill;
+mod killed;
 mod pull;
 mod reclaims;
 mod redrive;
