@@ -18,13 +18,20 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::commands::Args;
+use spotsweep_protocol::failure::{self, Failure};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(said) => {
+            out::usage(&said);
+            return ExitCode::from(if said.use_stderr() { failure::USAGE } else { 0 });
+        }
+    };
     let outcome = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| spotsweep_protocol::failure::Failure::new("cannot start the async runtime").caused_by(error))
+        .map_err(|error| Failure::new("cannot start the async runtime").caused_by(error))
         .and_then(|runtime| {
             let outcome = runtime.block_on(commands::run(args.command));
             // A read of standard input cannot be cancelled; it must not hold the exit up.

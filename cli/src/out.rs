@@ -1,17 +1,43 @@
 //! The only places that write: results to standard output, everything for people to standard error.
+//!
+//! Text that others have written (files, names, a training's messages) is in nearly all of it. So a [`Gate`] stands
+//! before both streams: it writes an escape for each character that is not seen and that a terminal would obey.
+//! `cli/clippy.toml` allows no other way to the streams.
+
+mod gate;
 
 use std::fmt::Arguments;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 
+use gate::Gate;
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::visible::escaped;
 
-/// Writes results to standard output. A reader that has seen enough (`| head`) is not an error.
+/// Writes results to standard output: text or JSON. A reader that has seen enough (`| head`) is not an error.
 pub(crate) fn results(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     stream(write).map(|_| ())
 }
 
 /// As [`results`], for what goes on: false when nobody reads any more.
 pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<bool, Failure> {
+    to_stdout(|stdout| {
+        let mut gate = Gate::new(stdout);
+        write(&mut gate).and_then(|()| gate.finish())
+    })
+}
+
+/// Writes the bytes of a file: unchanged to a file or a pipe, as [`results`] to a terminal.
+pub(crate) fn file(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    if results_are_on_terminal() { results(write) } else { to_stdout(|stdout| write(stdout)).map(|_| ()) }
+}
+
+/// Writes a training's own output, unchanged wherever it goes; false when nobody reads any more.
+pub(crate) fn training(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<bool, Failure> {
+    to_stdout(|stdout| write(stdout))
+}
+
+#[expect(clippy::disallowed_methods)]
+fn to_stdout(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) -> Result<bool, Failure> {
     let mut stdout = BufWriter::new(io::stdout().lock());
     match write(&mut stdout).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
@@ -25,6 +51,34 @@ pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Re
 
 /// Writes one line for people to standard error. A closed standard error must never end the
 /// command half-way (`eprintln!` would panic), so a failed write is dropped.
+#[expect(clippy::disallowed_methods)]
 pub(crate) fn note(line: Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let mut gate = Gate::new(io::stderr().lock());
+    let _ = writeln!(gate, "{line}").and_then(|()| gate.finish());
+}
+
+/// Prints what clap has to say: help, or what is wrong with the arguments. With its styles, if there is nothing to
+/// escape: help shows variables of the environment, and a mistake is quoted.
+#[expect(clippy::disallowed_methods)]
+pub(crate) fn usage(said: &clap::Error) {
+    let plain = said.render().to_string();
+    if plain.lines().all(|line| escaped(line) == line) {
+        let _ = said.print();
+    } else if said.use_stderr() {
+        note(format_args!("{}", plain.trim_end()));
+    } else {
+        let _ = results(|to| to.write_all(plain.as_bytes()));
+    }
+}
+
+/// Whether results go to a terminal.
+#[expect(clippy::disallowed_methods)]
+pub(crate) fn results_are_on_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Whether notes go to a terminal.
+#[expect(clippy::disallowed_methods)]
+pub(crate) fn notes_are_on_terminal() -> bool {
+    io::stderr().is_terminal()
 }

@@ -1,8 +1,7 @@
 //! The live view: a bar at a terminal, a line every few seconds anywhere else.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io::{self, IsTerminal};
+use std::fmt::{self, Display};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,7 +9,7 @@ use spotsweep_control_plane::results::ranking::best;
 use spotsweep_control_plane::sweep::Ranking;
 use spotsweep_control_plane::trial::{Standing, Trial};
 
-use crate::out;
+use crate::{out, show};
 
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(3);
@@ -95,7 +94,7 @@ impl Figures {
     }
 }
 
-impl fmt::Display for Figures {
+impl Display for Figures {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.sentences().join(" | "))
     }
@@ -112,7 +111,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Starts with nothing shown.
     pub(crate) fn new(trials: u64) -> Self {
-        let bar = io::stderr().is_terminal().then(|| bar(trials));
+        let bar = out::notes_are_on_terminal().then(|| bar(trials));
         Self { bar, started: Instant::now(), shown: None }
     }
 
@@ -120,7 +119,7 @@ impl Progress {
     pub(crate) fn show(&mut self, figures: &Figures) {
         if let Some(bar) = &self.bar {
             bar.set_position(figures.ended());
-            bar.set_message(figures.sentences().join("\n     "));
+            message(bar, &figures.sentences());
             return;
         }
         let is_due = match &self.shown {
@@ -160,7 +159,7 @@ impl Transfer {
     /// Starts at none of `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         let style = ProgressStyle::with_template("{elapsed:>4} [{wide_bar}] {bytes}/{total_bytes} {eta}\n     {msg}");
-        Self(io::stderr().is_terminal().then(|| {
+        Self(out::notes_are_on_terminal().then(|| {
             let bar = ProgressBar::new(bytes);
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
             bar.enable_steady_tick(Duration::from_millis(250));
@@ -172,8 +171,7 @@ impl Transfer {
     pub(crate) fn add(&mut self, bytes: u64, file: &str) {
         if let Some(bar) = &self.0 {
             bar.inc(bytes);
-            // What others have named cannot reach the terminal's controls.
-            bar.set_message(file.replace(char::is_control, " "));
+            message(bar, &[file]);
         }
     }
 }
@@ -184,6 +182,13 @@ impl Drop for Transfer {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Lines beneath a bar. What others have named is in them, and a terminal would obey it.
+#[expect(clippy::disallowed_methods)]
+fn message<T: Display>(bar: &ProgressBar, lines: &[T]) {
+    let lines: Vec<String> = lines.iter().map(show::line).collect();
+    bar.set_message(lines.join("\n     "));
 }
 
 /// No colours: nothing to turn off.

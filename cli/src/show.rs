@@ -1,9 +1,11 @@
 //! Text for people: words and aligned columns.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use serde_json::Value;
 use spotsweep_control_plane::trial::{Standing, Trial};
+use spotsweep_protocol::visible::escaped;
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -51,7 +53,12 @@ pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Writes one row; the last cell is not padded. Control characters cannot reach the terminal.
+/// Text of others as one line: no name of a file begins a line of its own.
+pub(crate) fn line(text: impl Display) -> String {
+    escaped(&text.to_string()).into_owned()
+}
+
+/// Writes one row; the last cell is not padded. A cell is one line, whatever is in it.
 pub(crate) fn row<C: AsRef<str>>(
     to: &mut dyn Write,
     widths: &[usize],
@@ -59,7 +66,7 @@ pub(crate) fn row<C: AsRef<str>>(
 ) -> io::Result<()> {
     let mut line = String::new();
     for (cell, width) in cells.zip(widths) {
-        let cell: String = cell.as_ref().chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        let cell = escaped(cell.as_ref());
         line.push_str(&format!("{cell:<width$}{GAP}"));
     }
     writeln!(to, "{}", line.trim_end())
@@ -69,7 +76,11 @@ pub(crate) fn row<C: AsRef<str>>(
 pub(crate) fn table(to: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest = |column| {
-        rows.iter().filter_map(|row| row.get::<usize>(column)).map(|cell: &String| width(cell)).max().unwrap_or(0)
+        rows.iter()
+            .filter_map(|row| row.get::<usize>(column))
+            .map(|cell: &String| width(&escaped(cell)))
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(widest).collect();
     rows.iter().try_for_each(|cells| row(to, &widths, cells.iter()))
@@ -100,7 +111,7 @@ mod tests {
         let rows: Vec<Vec<String>> = rows.iter().map(|row| row.map(String::from).into()).collect();
         let mut written = Vec::new();
         table(&mut written, &rows).unwrap();
-        let expected = "name      value\nlr        0.1\nüberlang   [31mred\n";
+        let expected = "name      value\nlr        0.1\nüberlang  \\u001b[31mred\\n\n";
         assert_eq!(String::from_utf8(written).unwrap(), expected);
     }
 }

@@ -73,7 +73,7 @@ impl History {
         lay_out(&self.attempts());
         lay_out(&rows(&self.told()));
         for note in self.trial.notes() {
-            text.push_str(&format!("note: {note}\n"));
+            text.push_str(&format!("note: {}\n", show::line(note)));
         }
         text
     }

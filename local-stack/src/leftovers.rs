@@ -77,8 +77,8 @@ fn devices(folder: &Path) -> Vec<String> {
     instances.iter().flat_map(|instance| names(&instance.join("dev/disk/by-id"))).collect()
 }
 
-/// Loop devices whose image lies in the folder.
-fn loops(folder: &Path) -> Vec<String> {
+/// Loop devices whose image lies in the folder, as `/sys/block/<name>`.
+pub(crate) fn loops(folder: &Path) -> Vec<String> {
     let all = entries(Path::new("/sys/block"));
     let backed = all.iter().filter(|device| {
         fs::read_to_string(device.join("loop/backing_file"))
@@ -88,7 +88,7 @@ fn loops(folder: &Path) -> Vec<String> {
 }
 
 /// Mount points in the folder.
-fn mounts(folder: &Path) -> Vec<String> {
+pub(crate) fn mounts(folder: &Path) -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
     points.filter(|point| Path::new(point).starts_with(folder)).map(str::to_owned).collect()

@@ -7,6 +7,7 @@ pub mod checkout;
 pub mod deploy;
 pub mod group;
 mod job_role;
+pub mod killed;
 pub mod leftovers;
 mod ministack;
 mod package;

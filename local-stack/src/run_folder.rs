@@ -9,6 +9,9 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// Folders of failed runs that are kept for a look at their logs.
 const KEPT_FAILED_RUNS: usize = 3;
 
+/// The folders of runs within that of the local stack.
+const RUNS: &str = "runs";
+
 /// What is removed where only the logs are kept.
 const LARGE: [&str; 7] =
     ["functions", "ministack", "home", "jobs/attempts", "jobs/volumes", "jobs/snapshots", "jobs/instances"];
@@ -23,7 +26,7 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes a new one under `<local>/runs`, and removes the oldest of dead runs.
     pub fn create(local: &Path) -> Result<Self, Failure> {
-        let runs = local.join("runs");
+        let runs = local.join(RUNS);
         fs::create_dir_all(&runs).context(|| format!("cannot create {}", runs.display()))?;
         prune(&runs)?;
         let stamp = jiff::Timestamp::now().as_millisecond();
@@ -48,9 +51,9 @@ impl RunFolder {
 
     /// Removes all that is large; the logs stay.
     pub fn keep_logs(self) {
-        for large in LARGE {
-            // Left-overs are pruned by a later run.
-            let _ = fs::remove_dir_all(self.path.join(large));
+        for large in large(&self.path) {
+            // Left-overs are cleared by a later run.
+            let _ = fs::remove_dir_all(large);
         }
     }
 
@@ -75,7 +78,23 @@ fn prune(runs: &Path) -> Result<(), Failure> {
 }
 
 fn is_dead(run: &Path) -> bool {
-    File::open(run.join("lock")).is_ok_and(|lock| lock.try_lock().is_ok())
+    lock_of_dead(run).is_some()
+}
+
+/// The lock of a run that is not alive: while it is held, nobody else clears the folder.
+pub(crate) fn lock_of_dead(run: &Path) -> Option<File> {
+    File::open(run.join("lock")).ok().filter(|lock| lock.try_lock().is_ok())
+}
+
+/// The folders of all runs, dead or alive.
+pub(crate) fn runs(local: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(local.join(RUNS)).into_iter().flatten();
+    entries.filter_map(Result::ok).map(|entry| entry.path()).collect()
+}
+
+/// What there is in a run's folder but logs.
+pub(crate) fn large(run: &Path) -> impl Iterator<Item = PathBuf> {
+    LARGE.iter().map(|large| run.join(large)).filter(|large| large.exists())
 }
 
 /// The last lines of a log, for a failure message.

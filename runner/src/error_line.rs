@@ -1,6 +1,7 @@
 //! The line of a failed command's output that says why.
 
 use anstream::adapter::strip_str;
+use spotsweep_protocol::visible::stripped;
 
 const MAX_BYTES: usize = 300;
 
@@ -10,7 +11,7 @@ pub(crate) fn error_in(log: &[u8]) -> Option<String> {
     let log = strip_str(&log).to_string();
     let lines = || log.lines().rev().map(str::trim_end).filter(|line| !line.trim().is_empty());
     let found = lines().find(|line| names_exception(line)).or_else(|| lines().next())?.trim();
-    let text: String = found.chars().filter(|c| !c.is_control()).collect();
+    let text = stripped(found);
     let end = text.floor_char_boundary(MAX_BYTES);
     Some(if end < text.len() { format!("{}…", &text[..end]) } else { text })
 }
@@ -42,6 +43,7 @@ mod tests {
             ),
             ("sh: 1: pyhton: not found\n".to_owned(), Some("sh: 1: pyhton: not found")),
             ("\u{1b}[31mValueError: bad\u{1b}[0m\n".to_owned(), Some("ValueError: bad")),
+            ("ValueError: \u{202e}bad\u{9b}\n".to_owned(), Some("ValueError: bad")),
             ("\n \n".to_owned(), None),
         ];
         for (log, expected) in cases {

@@ -18,6 +18,7 @@ use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
+use spotsweep_protocol::visible::stripped;
 
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(500);
@@ -190,7 +191,7 @@ async fn end(found: &Found, ends: &Ends, discard: bool) -> Result<(), Failure> {
 fn user() -> String {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
     let name = name.unwrap_or_else(|| "somebody".to_owned());
-    name.chars().filter(|letter| !letter.is_control()).take(LONGEST_NAME).collect()
+    stripped(&name).chars().take(LONGEST_NAME).collect()
 }
 
 fn names((first, last): Trials) -> String {

@@ -26,6 +26,6 @@ pub(crate) struct Completions {
 pub(super) fn run(args: &Completions) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     generate(args.shell, &mut Args::command(), "spotsweep", &mut script);
-    out::results(|to| to.write_all(&script))?;
+    out::file(|to| to.write_all(&script))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,7 @@ use spotsweep_protocol::ids::SweepId;
 use tokio::time::sleep;
 
 use crate::commands::explain;
+use crate::commands::local::clear_killed;
 use crate::dropped::{Answer, Dropped, problems, upload};
 use crate::signals::unless_stopped;
 use crate::{out, show, sweep_file};
@@ -100,6 +101,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let code = code_folder(&file, &checkout)?;
     let desk = Desk::of_demo(&checkout.local());
     let mut stack = unless_stopped(async {
+        clear_killed(&checkout).await?;
         let ready = Ready::make(checkout, &args.stack).await?;
         let started = Instant::now();
         let stack = Stack::start(&ready, &code, &args.stack).await?;
@@ -258,11 +260,11 @@ fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
     let (trials, succeeded) = (count(summary, "trials"), count(summary, "succeeded"));
     text.push_str(&format!("\n{succeeded} of {trials} trials succeeded in {seconds:.1} s\n"));
     for warning in summary.get("warnings").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-        text.push_str(&format!("warning: {warning}\n"));
+        text.push_str(&format!("warning: {}\n", show::line(warning)));
     }
     for (index, reason) in failures.iter().take(SHOWN_FAILURES) {
         let log = folder.join(format!("trials/{index}/train.log"));
-        text.push_str(&format!("trial {index} failed: {reason}; see {}\n", log.display()));
+        text.push_str(&format!("trial {index} failed: {}; see {}\n", show::line(reason), log.display()));
     }
     if failures.len() > SHOWN_FAILURES {
         text.push_str(&format!("and {} more\n", failures.len() - SHOWN_FAILURES));

@@ -55,11 +55,11 @@ pub(crate) fn run(args: &Expand) -> Result<ExitCode, Failure> {
         }
     };
     let limit = args.limit.unwrap_or(u64::MAX);
-    out::results(|to| match args.format {
-        Format::Json => json_lines(&file, limit, to),
-        Format::Csv => csv_lines(&file, limit, to),
-        Format::Table => table(&file, limit, to),
-    })?;
+    match args.format {
+        Format::Json => out::results(|to| json_lines(&file, limit, to)),
+        Format::Csv => out::file(|to| csv_lines(&file, limit, to)),
+        Format::Table => out::results(|to| table(&file, limit, to)),
+    }?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -112,10 +112,10 @@ fn columns(file: &SweepFile, limit: u64) -> Vec<(String, usize)> {
     let mut columns: Vec<(String, usize)> = Vec::new();
     for (_, parameters) in trials(file, limit) {
         for (name, value) in &parameters {
-            let width = show::width(&show::text(value));
+            let width = show::width(&show::line(show::text(value)));
             match columns.iter_mut().find(|(known, _)| known == name) {
                 Some((_, widest)) => *widest = width.max(*widest),
-                None => columns.push((name.clone(), width.max(show::width(name)))),
+                None => columns.push((name.clone(), width.max(show::width(&show::line(name))))),
             }
         }
     }

@@ -122,12 +122,13 @@ async fn leaderboard(found: &Found) -> Result<Vec<u8>, Failure> {
 
 /// To a file, whole or not at all, or to standard output.
 fn write(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
-    let Some(path) = to else { return out::results(|to| to.write_all(bytes)) };
+    let Some(path) = to else { return out::file(|to| to.write_all(bytes)) };
     let cannot_write = || format!("cannot write {}", path.display());
     let name = path.file_name().ok_or_else(|| Failure::usage(format!("{} is not a file", path.display())))?;
     let aside = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
-    let written = fs::File::create_new(&aside).and_then(|mut file| file.write_all(bytes));
-    let written = written.and_then(|()| fs::rename(&aside, path));
+    // Never a file or a link of others: what is not made here is not removed either.
+    let mut file = fs::File::create_new(&aside).context(cannot_write)?;
+    let written = file.write_all(bytes).and_then(|()| fs::rename(&aside, path));
     if written.is_err() {
         // Nothing more can be done about it.
         let _ = fs::remove_file(&aside);

@@ -10,10 +10,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 use tokio::time::sleep;
 
-use crate::out;
 use crate::signals::{requested_stop, unless_stopped};
+use crate::{out, show};
 use spotsweep_local_stack::checkout::Checkout;
 use spotsweep_local_stack::group::Group;
+use spotsweep_local_stack::killed::{Cleared, clear};
 use spotsweep_local_stack::run_folder::tail;
 use spotsweep_local_stack::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
 use spotsweep_local_stack::stack::{Logs, Ready, Stack, StackOptions};
@@ -57,7 +58,7 @@ pub(crate) async fn run(command: Local) -> Result<ExitCode, Failure> {
     let checkout = Checkout::locate()?;
     match command {
         Local::Up(args) => up(checkout, args).await?,
-        Local::Down => down(&Desk::new(&checkout.local())).await?,
+        Local::Down => down(&checkout).await?,
         Local::Env => env(&Desk::new(&checkout.local()))?,
         Local::Serve(args) => serve(checkout, args).await?,
     }
@@ -72,12 +73,27 @@ async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
         return Ok(());
     }
     let state = unless_stopped(async {
+        clear_killed(&checkout).await?;
         // Here, where its output is seen; the host then finds everything made.
         let ready = Ready::make(checkout, &args.stack).await?;
         start_host(&desk, &args, ready.binaries()).await
     })
     .await?;
     describe(&state);
+    Ok(())
+}
+
+/// Clears what stacks that were killed have left, and says so.
+pub(crate) async fn clear_killed(checkout: &Checkout) -> Result<(), Failure> {
+    let cleared = clear(&checkout.local()).await?;
+    if !cleared.is_empty() {
+        let Cleared { processes, devices, bytes } = cleared;
+        out::note(format_args!("an earlier local stack was killed: its sweeps are gone"));
+        out::note(format_args!(
+            "cleared what it had left: {processes} processes, {devices} loop devices and mounts, {}",
+            show::bytes(bytes)
+        ));
+    }
     Ok(())
 }
 
@@ -135,9 +151,11 @@ async fn host(stack: &mut Stack, hosting: &Hosting, args: &Up) -> Result<(), Fai
     }
 }
 
-async fn down(desk: &Desk) -> Result<(), Failure> {
+async fn down(checkout: &Checkout) -> Result<(), Failure> {
+    let desk = Desk::new(&checkout.local());
     let Some(pid) = desk.host_pid()? else {
         desk.forget();
+        clear_killed(checkout).await?;
         out::note(format_args!("no local stack is running"));
         return Ok(());
     };
@@ -145,7 +163,7 @@ async fn down(desk: &Desk) -> Result<(), Failure> {
     // Errors mean that it has just ended: the lock tells.
     let _ = kill_process(pid, Signal::TERM);
     if desk.deserted(STOP_DEADLINE).await? {
-        out::note(format_args!("the local stack has stopped"));
+        out::note(format_args!("the local stack has stopped; its sweeps are gone with it"));
         return Ok(());
     }
     let _ = kill_process(pid, Signal::KILL);

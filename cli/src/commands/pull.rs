@@ -3,23 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use spotsweep_control_plane::results::ranking;
 
-use crate::download::{Arrival, Object, Present, fetch, list};
+use crate::download::{Arrival, Listed, Object, Present, Trouble, fetch, list};
 use crate::progress::Transfer;
 use crate::show;
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
-use spotsweep_protocol::failure::Failure;
+use spotsweep_protocol::failure::{FAILED, Failure};
 
 /// `spotsweep pull`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Everything that trials have collected so far: models, metrics.jsonl, train.log, under DIR/trials/<index>/. A file that \
 is there already, of the same size and not older than the object, is left as it is; so a pull that was stopped goes on \
-where it was, and no file is ever half written under its own name.
+where it was, and no file is ever half written under its own name. What cannot be fetched is named at the end, with exit \
+code 1: two names that are one here, a name that is too long here, a link that is in the way. Links within DIR are not \
+followed.
 
 Examples:
   spotsweep pull digits-1a2b3c4d5e6f --best          the best trial's
@@ -38,7 +40,7 @@ pub(crate) struct Pull {
     /// The folder [default: spotsweep-results/<SWEEP>]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// Print what was fetched as one line of JSON
+    /// Print what was fetched, and what could not be, as one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -59,23 +61,30 @@ impl Tally {
     }
 }
 
-/// Fails where the trials have collected nothing.
+/// Fails where the trials have collected nothing, and in the end where an object could not be fetched.
 pub(super) async fn run(args: Pull) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table.clone(), &args.sweep).await?;
     let folder = args.to.clone().unwrap_or_else(|| Path::new("spotsweep-results").join(found.sweep.id.as_str()));
-    let objects = objects(&found, &args).await?;
+    let Listed { objects, mut troubles } = objects(&found, &args).await?;
     let (mut fetched, mut there, mut all) = (Tally::default(), Tally::default(), Tally::default());
     objects.iter().for_each(|object| all.add(object));
     let mut transfer = Transfer::new(all.bytes);
-    let tell = |object: &Object, arrival| {
-        transfer.add(object.bytes, &object.path.to_string_lossy());
-        match arrival {
-            Arrival::Fetched => fetched.add(object),
-            Arrival::WasThere => there.add(object),
+    let tell = |arrival| match arrival {
+        Arrival::Fetched(object) => {
+            fetched.add(&object);
+            transfer.add(object.bytes, &object.path.to_string_lossy());
         }
+        Arrival::WasThere(object) => {
+            there.add(&object);
+            transfer.add(object.bytes, &object.path.to_string_lossy());
+        }
+        Arrival::Failed(trouble) => troubles.push(trouble),
     };
     let outcome = fetch(&found.s3(), found.bucket(), objects, &folder, Present::Keep, tell).await;
     drop(transfer);
+    for trouble in &troubles {
+        out::note(format_args!("not fetched: {}", show::line(trouble)));
+    }
     if let Err(failure) = outcome {
         out::note(format_args!(
             "{} of {} files have arrived; the same command goes on from there",
@@ -84,40 +93,46 @@ pub(super) async fn run(args: Pull) -> Result<ExitCode, Failure> {
         ));
         return Err(failure);
     }
+    tell_end(&args, &folder, fetched, there, &troubles)?;
+    Ok(if troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn tell_end(args: &Pull, folder: &Path, fetched: Tally, there: Tally, troubles: &[Trouble]) -> Result<(), Failure> {
     let skipped = if there.files > 0 { format!(", {} were there already", there.files) } else { String::new() };
-    out::note(format_args!("{} files fetched, {}{skipped}", fetched.files, show::bytes(fetched.bytes)));
+    let failed = if troubles.is_empty() { String::new() } else { format!(", {} not fetched", troubles.len()) };
+    out::note(format_args!("{} files fetched, {}{skipped}{failed}", fetched.files, show::bytes(fetched.bytes)));
     let path = folder.display();
+    let troubles: Vec<Value> = troubles.iter().map(Trouble::json).collect();
     out::results(|to| match args.json {
         false => writeln!(to, "{path}"),
         true => writeln!(
             to,
             "{}",
             json!({ "folder": path.to_string(), "fetched": fetched.files,
-            "bytes": fetched.bytes, "present": there.files })
+            "bytes": fetched.bytes, "present": there.files, "failed": troubles })
         ),
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
-async fn objects(found: &Found, args: &Pull) -> Result<Vec<Object>, Failure> {
+async fn objects(found: &Found, args: &Pull) -> Result<Listed, Failure> {
     let (s3, above) = (found.s3(), found.sweep.id.results_prefix());
     let named = if args.best { vec![best(found).await?] } else { args.indices.clone() };
-    let mut objects = Vec::new();
+    let mut listed = Listed::default();
     if named.is_empty() {
-        objects = list(&s3, found.bucket(), &format!("{above}trials/"), &above).await?;
+        listed = list(&s3, found.bucket(), &format!("{above}trials/"), &above).await?;
     }
     for index in found.indices(&named)? {
         let of_trial = list(&s3, found.bucket(), &found.sweep.id.trial_prefix(index), &above).await?;
         if of_trial.is_empty() {
             out::note(format_args!("trial {index} has collected nothing yet"));
         }
-        objects.extend(of_trial);
+        listed.extend(of_trial);
     }
-    if objects.is_empty() {
+    if listed.is_empty() {
         let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
         return Err(Failure::new(format!("no results yet: sweep {sweep} is {stage}")));
     }
-    Ok(objects)
+    Ok(listed)
 }
 
 /// The trial that ranks first of those that have succeeded.

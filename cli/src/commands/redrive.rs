@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use self::letter::Letter;
 use self::queue::{Kind, Queue};
+use crate::show::line;
 use crate::target::Target;
 use crate::{out, target};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
@@ -122,14 +123,9 @@ impl fmt::Display for Letter {
         let Self { function, error, .. } = self;
         match function.is_empty() {
             true => formatter.write_str("a message that is no event of ours"),
-            false => write!(formatter, "{function}, {}\n  it is here because: {}", line(&self.about()), line(error)),
+            false => write!(formatter, "{function}, {}\n  it is here because: {}", line(self.about()), line(error)),
         }
     }
-}
-
-/// What others have written cannot reach the terminal's controls.
-fn line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 fn summary(events: u32, stay: u32, dry_run: bool, target: &Target) -> String {

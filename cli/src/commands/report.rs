@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::download::{Present, fetch, list};
+use crate::download::{Arrival, Present, fetch, list};
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
@@ -62,7 +62,7 @@ pub(super) async fn run(args: Report) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table.clone(), &args.sweep).await?;
     let key = format!("{}{PAGE}", found.sweep.id.results_prefix());
     let objects = list(&found.s3(), found.bucket(), &key, &found.sweep.id.results_prefix()).await?;
-    let mut object = objects.into_iter().find(|object| object.key == key).ok_or_else(|| {
+    let mut object = objects.objects.into_iter().find(|object| object.key == key).ok_or_else(|| {
         let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
         Failure::new(format!(
             "sweep {sweep} has no report yet: it is drawn every ten to fifteen minutes while the sweep runs, and when \
@@ -81,7 +81,13 @@ pub(super) async fn run(args: Report) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(format!("{} is not a file", file.display())));
     };
     object.path = name.into();
-    fetch(&found.s3(), found.bucket(), vec![object], folder, Present::Replace, |_, _| {}).await?;
+    let mut refused = None;
+    let tell = |arrival| match arrival {
+        Arrival::Fetched(_) | Arrival::WasThere(_) => {}
+        Arrival::Failed(trouble) => refused = Some(trouble),
+    };
+    fetch(&found.s3(), found.bucket(), vec![object], folder, Present::Replace, tell).await?;
+    refused.map_or(Ok(()), |trouble| Err(Failure::from(trouble)))?;
     let path = file.display();
     out::results(|to| {
         if args.json { writeln!(to, "{}", json!({ "path": path.to_string() })) } else { writeln!(to, "{path}") }

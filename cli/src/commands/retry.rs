@@ -80,7 +80,7 @@ async fn retry(args: Retry) -> Result<ExitCode, Failure> {
     let indices = wanted(&found, &trials, &args)?;
     let text = text(&found, &trials, &indices, &args).await?;
     if args.dry_run {
-        out::results(|to| to.write_all(text.as_bytes()))?;
+        out::file(|to| to.write_all(text.as_bytes()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let upload = free_upload(&found).await?;

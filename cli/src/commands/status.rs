@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
         let total = sweep.plan.as_ref().map_or(0, |plan| u64::from(plan.trials));
         let rows = rows(&ranked(by.as_ref(), &trials), by.as_ref());
         out::results(|to| {
-            writeln!(to, "{}: {} ({})", sweep.id, sweep.stage.name(), sweep.upload.key)?;
+            writeln!(to, "{}: {} ({})", sweep.id, sweep.stage.name(), show::line(&sweep.upload.key))?;
             writeln!(to, "{}", Figures::of(total, &trials, by.as_ref()))?;
             if let Some(spent) = sweep.spent {
                 let (paid, on_demand) = (dollars(spent.usd), dollars(spent.on_demand_usd));
@@ -55,13 +55,13 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
                 writeln!(to, "{paid} so far, {on_demand} on demand{kept}")?;
             }
             if let Some(stopped) = &sweep.stopped {
-                writeln!(to, "no further attempt starts: {stopped}")?;
+                writeln!(to, "no further attempt starts: {}", show::line(stopped))?;
             }
             for Warning(problem) in sweep.plan.iter().flat_map(|plan| &plan.warnings) {
                 writeln!(to, "warning: line {} of the file: {}", problem.line, problem.message)?;
             }
             for warning in &sweep.warnings {
-                writeln!(to, "warning: {warning}")?;
+                writeln!(to, "warning: {}", show::line(warning))?;
             }
             writeln!(to)?;
             show::table(to, &rows)

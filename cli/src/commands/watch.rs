@@ -16,7 +16,7 @@ use crate::live::model::Model;
 use crate::live::screen::{Key, Screen, has_colours, is_there};
 use crate::signals::unless_stopped;
 use crate::target::Table;
-use crate::{out, sweeps};
+use crate::{out, show, sweeps};
 use spotsweep_protocol::failure::{FAILED, Failure};
 
 /// Between two frames: the clock goes on.
@@ -215,7 +215,7 @@ fn last_words(model: &Model, outcome: &Value) -> String {
     let sweep = &model.look.sweep;
     if sweep.stage == Stage::Rejected {
         let count = outcome.get("problems").and_then(Value::as_array).map_or(0, Vec::len);
-        let place = format!("s3://{}/{}", sweep.upload.bucket, sweep.upload.rejected_key());
+        let place = show::line(format!("s3://{}/{}", sweep.upload.bucket, sweep.upload.rejected_key()));
         let plural = if count == 1 { "" } else { "s" };
         return format!("{}: rejected, {count} problem{plural}: see {place}", sweep.id);
     }

@@ -3,6 +3,7 @@
 //! A look that comes late finds several steps at once and tells all of them that the record still shows: each attempt's
 //! begin and end is kept there with its own time.
 
+use crate::show;
 use jiff::Timestamp;
 use serde::Serialize;
 use spotsweep_control_plane::results::diagnosis::why;
@@ -67,11 +68,11 @@ pub(crate) enum What {
 }
 
 impl Happening {
-    /// One sentence. What others have written cannot reach the terminal's controls.
+    /// One sentence in one line, whatever others have written into it.
     pub(crate) fn text(&self) -> String {
         let what = self.what.text();
         let text = self.trial.map_or_else(|| what.clone(), |trial| format!("trial {trial} {what}"));
-        text.replace(char::is_control, " ")
+        show::line(text)
     }
 }
 
@@ -347,7 +348,7 @@ mod tests {
             "reason": "Essential container\nexited",
         });
         assert_eq!(serde_json::to_value(news).ok(), Some(expected));
-        assert_eq!(news.text(), "trial 3 failed after 0 attempts: Essential container exited");
+        assert_eq!(news.text(), "trial 3 failed after 0 attempts: Essential container\\nexited");
         let cancelled = Trial { reason: Some("spotsweep: cancelled by jo".into()), ..trial(3, JobStatus::Failed) };
         let [news] = &between(None, &cancelled, at(5))[..] else { unreachable!("one thing has happened") };
         assert_eq!(news.text(), "trial 3 cancelled after 0 attempts by jo");

@@ -11,7 +11,9 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::layout::Rect;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
+use crate::out;
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::visible::stripped;
 
 /// Between two looks whether the view is still wanted, where no key is pressed.
 const KEY_POLL: Duration = Duration::from_millis(100);
@@ -36,7 +38,7 @@ pub(crate) enum Key {
 /// Whether standard output and input are a terminal that can be drawn on.
 pub(crate) fn is_there() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    std::io::stdout().is_terminal() && std::io::stdin().is_terminal() && !is_dumb
+    out::results_are_on_terminal() && std::io::stdin().is_terminal() && !is_dumb
 }
 
 /// Whether nobody has asked for none: <https://no-color.org>
@@ -71,9 +73,13 @@ impl Screen {
         Ok(Self { terminal, keys, closed })
     }
 
-    /// Draws, as large as the terminal is by now.
+    /// Draws, as large as the terminal is by now. What a terminal would obey is left out.
+    #[expect(clippy::disallowed_methods)]
     pub(crate) fn draw(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> Result<(), Failure> {
-        let drawn = self.terminal.draw(|frame| draw(frame.area(), frame.buffer_mut()));
+        let drawn = self.terminal.draw(|frame| {
+            draw(frame.area(), frame.buffer_mut());
+            clean(frame.buffer_mut());
+        });
         drawn.map(drop).context(|| "cannot draw on this terminal")
     }
 
@@ -92,6 +98,17 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
         give_back();
+    }
+}
+
+/// Takes out of each cell what is not seen.
+fn clean(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        let seen = stripped(cell.symbol());
+        // A cell next to a wide character is empty.
+        if seen != cell.symbol() {
+            cell.set_symbol(if seen.is_empty() { " " } else { &seen });
+        }
     }
 }
 
@@ -120,4 +137,22 @@ fn next_key() -> std::io::Result<Option<Key>> {
         KeyCode::Home => Some(Key::Home),
         _other => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_nothing_that_a_terminal_obeys() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 4, 1));
+        for (cell, symbol) in buffer.content.iter_mut().zip(["\u{1b}", "a\u{202e}", "모", ""]) {
+            cell.set_symbol(symbol);
+        }
+        let wide = buffer.content[3].clone();
+        clean(&mut buffer);
+        let symbols: Vec<&str> = buffer.content.iter().map(|cell| cell.symbol()).collect();
+        assert_eq!(symbols[..3], [" ", "a", "모"]);
+        assert_eq!(buffer.content[3], wide);
+    }
 }

@@ -9,6 +9,8 @@ mod delivery;
 mod driver;
 mod emulator;
 mod http;
+mod processes;
 
 pub use config::{Config, Injection, Volumes};
 pub use emulator::{Emulator, ServeError};
+pub use processes::Process;

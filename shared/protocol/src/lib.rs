@@ -14,3 +14,4 @@ pub mod redact;
 pub mod secret;
 pub mod stall;
 pub mod stop;
+pub mod visible;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use spotsweep_protocol::command_line::{HP_PREFIX, nested_variable};
+use spotsweep_protocol::visible::Sight;
 
 use super::problem::{Place, Report};
 
@@ -16,13 +17,14 @@ pub(crate) const MAX_NAME_CHARS: usize = 128;
 /// `optimizer/lr`, `numbers[0]`, `~x`.
 pub(crate) fn check_name(name: &str, place: Place, report: &mut Report<'_>) {
     let length = name.chars().count();
+    let mut sight = Sight::default();
     let (what, help) = if name.trim().is_empty() {
         ("it is empty".to_owned(), "give the parameter a name")
     } else if length > MAX_NAME_CHARS {
         (format!("it has {length} characters, and {MAX_NAME_CHARS} are the most"), "shorten it")
     } else if name.contains('=') {
         ("it has the character `=`".to_owned(), "remove it; an argument is the name, `=` and the value")
-    } else if let Some(c) = name.chars().find(|c| is_invisible(*c)) {
+    } else if let Some(c) = name.chars().find(|c| sight.hides(*c)) {
         (format!("it has the invisible character U+{:04X}", u32::from(c)), "remove it")
     } else if name.trim() != name {
         ("it begins or ends with a space".to_owned(), "remove the space")
@@ -30,13 +32,6 @@ pub(crate) fn check_name(name: &str, place: Place, report: &mut Report<'_>) {
         return;
     };
     report.add(place, format!("this is not a usable parameter name: {what}"), help);
-}
-
-/// Control characters, and what hides or turns around the characters beside it.
-fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The variables of all parameters, to find two parameters that become one.

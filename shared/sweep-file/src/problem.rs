@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::redact::redacted;
+use spotsweep_protocol::visible::{escaped, masked};
 
 /// Problems reported for one file; whoever has more has one cause, and the rest is noise.
 const MAX_PROBLEMS: usize = 100;
@@ -30,7 +31,7 @@ pub struct Problem {
     pub line: u32,
     /// Column in characters, from 1; 0 for a problem of the file as a whole.
     pub column: u32,
-    /// The offending line. Of a very long one the part around the column, with `…` where it is cut: where that is the
+    /// The offending line, with U+FFFD for each character that is not seen. Of a very long one the part around the column, with `…` where it is cut: where that is the
     /// first character, the part to underline starts at the 42nd.
     pub text: String,
     /// Characters to underline.
@@ -62,12 +63,12 @@ impl Problem {
     fn write(&self, f: &mut fmt::Formatter<'_>, severity: &str) -> fmt::Result {
         let Self { file, line, column, text, width, message, help } = self;
         if *line == 0 {
-            return write!(f, "{severity}: {message}\n --> {file}\n  = help: {help}");
+            return write!(f, "{severity}: {message}\n --> {}\n  = help: {help}", escaped(file));
         }
         let number = line.to_string();
         let gutter = " ".repeat(number.len());
-        // Tabs stay tabs, so that the marks stand under the text on any terminal.
-        let indent: String = text.chars().take(self.offset()).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        // Tabs become spaces, so that the marks stand under the text on any terminal.
+        let (file, text, indent) = (escaped(file), text.replace('\t', " "), " ".repeat(self.offset()));
         writeln!(f, "{severity}: {message}")?;
         writeln!(f, "{gutter}--> {file}:{line}:{column}")?;
         writeln!(f, "{gutter} |")?;
@@ -147,7 +148,9 @@ impl<'a> Report<'a> {
     /// A problem that is not (yet) one of the file's.
     pub(crate) fn locate(&self, place: Place, message: impl Into<String>, help: impl Into<String>) -> Problem {
         let (text, width) = self.excerpt(place);
-        let (message, help) = (visible(&message.into()), visible(&help.into()));
+        // A quoted name may have characters that a terminal would obey, and a URL its credentials.
+        let visible = |text: String| escaped(&redacted(&text)).into_owned();
+        let (text, message, help) = (masked(&text), visible(message.into()), visible(help.into()));
         Problem { file: self.file.to_owned(), line: place.line, column: place.column, text, width, message, help }
     }
 
@@ -226,16 +229,6 @@ fn without_credentials(line: &str, before: u32) -> (Cow<'_, str>, u32) {
     // A place within the credentials is none of the clean line.
     let start = clean.strip_suffix(&*redacted(&line[at..])).map(chars);
     (clean, start.unwrap_or(before).min(before))
-}
-
-/// Without credentials, and control characters as escapes: a name in quotes may have some that a terminal would follow.
-fn visible(text: &str) -> String {
-    let text = redacted(text).into_owned();
-    if !text.contains(char::is_control) {
-        return text;
-    }
-    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escaped).collect()
 }
 
 /// Splits at every line break that YAML 1.2 knows, a lone carriage return included.

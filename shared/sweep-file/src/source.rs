@@ -54,9 +54,7 @@ fn not_utf8(name: &str, bytes: &[u8], valid: usize) -> Problem {
     let before = String::from_utf8_lossy(&bytes[..valid]).into_owned();
     let message = format!("the file is {encoding} text");
     let help = "save it as YAML in UTF-8";
-    let mut problem = Report::new(name, &shown).locate(after(&before), message, help);
-    problem.text = problem.text.replace(char::is_control, "\u{fffd}");
-    problem
+    Report::new(name, &shown).locate(after(&before), message, help)
 }
 
 /// The place of the character that follows `before`.

@@ -118,6 +118,44 @@ impl Stack {
         Usage::of(self.host.id().expect("the host lives"))
     }
 
+    /// Kills its host with SIGKILL, as the kernel does where memory is short.
+    ///
+    /// # Panics
+    /// Where there is no host.
+    pub async fn kill(&mut self) {
+        let pid = fs::read_to_string(self.folder.join("host.pid")).expect("there is a host");
+        let pid = pid.trim().parse().ok().and_then(Pid::from_raw).expect("the host has written its pid");
+        kill_process(pid, Signal::KILL).expect("the host is ours");
+        let is_gone = async || File::open(self.folder.join("host.pid")).ok()?.try_lock().ok();
+        eventually("the host is gone", STOP_DEADLINE, is_gone).await;
+    }
+
+    /// Starts another host in the same folder, with `spotsweep local up`; what that says.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub async fn up(&mut self, arguments: &[&str]) -> String {
+        let binaries = self.binaries.display().to_string();
+        let up = self.command(&[&["local", "up", "--binaries", &binaries], arguments].concat()).await;
+        let said = String::from_utf8_lossy(&up.stderr).into_owned();
+        assert!(up.status.success(), "{said}");
+        let state = fs::read(self.folder.join("state.json")).expect("the stack is announced");
+        let state = serde_json::from_slice(&state).expect("the state is what this test knows");
+        State {
+            endpoint: self.endpoint,
+            emulator: self.emulator,
+            bucket: self.bucket,
+            table: self.table,
+            functions_log: self.functions_log,
+        } = state;
+        said
+    }
+
+    /// The folder of all its runs.
+    pub fn runs(&self) -> PathBuf {
+        self.folder.join("runs")
+    }
+
     /// Stops it with `spotsweep local down`, and says how long that takes.
     ///
     /// # Panics

@@ -10,13 +10,22 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_s3::Client;
 use serde_json::{Value, json};
 
-use crate::download::{Present, fetch, list};
+use crate::download::{Arrival, Listed, Present, fetch, list};
+use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Copies every object under the prefix into the folder.
+/// Copies every object under the prefix into the folder, and says which ones it can't.
 pub(super) async fn copy(client: &Client, bucket: &str, prefix: &str, folder: &Path) -> Result<(), Failure> {
-    let objects = list(client, bucket, prefix, prefix).await?;
-    fetch(client, bucket, objects, folder, Present::Replace, |_, _| {}).await
+    let Listed { objects, mut troubles } = list(client, bucket, prefix, prefix).await?;
+    let tell = |arrival| match arrival {
+        Arrival::Fetched(_) | Arrival::WasThere(_) => {}
+        Arrival::Failed(trouble) => troubles.push(trouble),
+    };
+    let outcome = fetch(client, bucket, objects, folder, Present::Replace, tell).await;
+    for trouble in troubles {
+        out::note(format_args!("not copied: {}", show::line(trouble)));
+    }
+    outcome
 }
 
 /// Writes every record of the table, one JSON object per line.

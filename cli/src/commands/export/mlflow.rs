@@ -52,7 +52,7 @@ pub(super) async fn write(found: &Found, records: &Records<'_>, folder: &Path) -
     }
     let cannot_write = || format!("cannot write {path}");
     fs::create_dir_all(folder).context(cannot_write)?;
-    let aside = Aside(folder.join(format!(".spotsweep-{}", std::process::id())));
+    let aside = Aside::make(folder.join(format!(".spotsweep-{}", std::process::id()))).context(cannot_write)?;
     let mut histories = JoinSet::new();
     let outcome = unless_stopped(fill(found, records, &aside.0, &mut histories)).await;
     // None of them may write into a folder that is being removed.
@@ -92,6 +92,13 @@ async fn fill(
 
 /// A folder on its way; what is still there when this is dropped is removed.
 struct Aside(PathBuf);
+
+impl Aside {
+    /// Never a folder or a link of others.
+    fn make(folder: PathBuf) -> std::io::Result<Self> {
+        fs::create_dir(&folder).map(|()| Self(folder))
+    }
+}
 
 impl Drop for Aside {
     fn drop(&mut self) {

@@ -49,7 +49,7 @@ impl Stream {
             if !page.events().is_empty() {
                 read = Read::Lines;
                 let mut messages = messages;
-                if !out::stream(|to| messages.try_for_each(|message| writeln!(to, "{message}")))? {
+                if !out::training(|to| messages.try_for_each(|message| writeln!(to, "{message}")))? {
                     return Ok(Read::Unread);
                 }
             }
@@ -110,6 +110,6 @@ pub(super) async fn print_end(found: &Found, index: u32) -> Result<bool, Failure
     let key = format!("{}{END}", found.sweep.id.trial_prefix(index));
     let Some(log) = found.read(&key).await? else { return Ok(false) };
     out::note(format_args!("CloudWatch has no log of it; this is the end of it, from s3://{}/{key}", found.bucket()));
-    out::results(|to| to.write_all(&log))?;
+    out::training(|to| to.write_all(&log))?;
     Ok(true)
 }

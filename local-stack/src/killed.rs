@@ -1,0 +1,205 @@
+//! What a stack that was killed has left: runners and trainings that live on, devices, and a folder of data.
+//!
+//! A run is dead when nobody holds its lock. Its processes are known by what the stack gave each of them: a variable
+//! that names a folder of the run, or a program that lies there. A shell that merely stands in the folder is none.
+
+mod devices;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process};
+use spotsweep_emulator::Process;
+use tokio::time::{Instant, sleep};
+
+use self::devices::{count, take_away, thaw};
+use crate::run_folder::{large, lock_of_dead, runs};
+use spotsweep_protocol::failure::{Context, Failure};
+
+/// Variables of jobs and of ministack, whose functions inherit them: each names a folder of the run.
+const MARKS: [&[u8]; 2] = [b"SPOTSWEEP_ROOT=", b"STATE_DIR="];
+/// For killed processes to be gone, and with them their mounts and devices.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks.
+const POLL: Duration = Duration::from_millis(50);
+/// stat(2) counts blocks of this size.
+const STAT_BLOCK: u64 = 512;
+
+/// What has been cleared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cleared {
+    /// Processes that were ended.
+    pub processes: usize,
+    /// Loop devices and mounts that are gone.
+    pub devices: usize,
+    /// Bytes on disk that were removed.
+    pub bytes: u64,
+}
+
+impl Cleared {
+    /// Whether there was nothing.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Ends what dead runs under the stack's folder have left, and removes their data; their logs stay.
+///
+/// # Errors
+/// Where a process does not end, or a device or folder can't be taken away.
+pub async fn clear(local: &Path) -> Result<Cleared, Failure> {
+    let mut cleared = Cleared::default();
+    for run in runs(local) {
+        let Some(_lock) = lock_of_dead(&run) else { continue };
+        // What /proc names has no links in it.
+        let run = run.canonicalize().context(|| format!("cannot find {}", run.display()))?;
+        cleared.devices += count(&run);
+        cleared.processes += end_processes(&run).await?;
+        take_away(&run).await?;
+        let cannot_remove = || format!("cannot remove what a killed stack has left in {}", run.display());
+        for large in large(&run) {
+            cleared.bytes += bytes_under(&large);
+            fs::remove_dir_all(&large).context(cannot_remove)?;
+        }
+    }
+    Ok(cleared)
+}
+
+/// Kills them until there is none; how many there were.
+async fn end_processes(run: &Path) -> Result<usize, Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut ended = BTreeSet::new();
+    loop {
+        let left = processes_of(run);
+        if left.is_empty() {
+            return Ok(ended.len());
+        }
+        if Instant::now() > deadline {
+            let pids = left.iter().map(|process| process.pid.to_string()).collect::<Vec<_>>().join(", ");
+            return Err(Failure::new(format!(
+                "processes of a stack that was killed do not end: {pids}; see {}",
+                run.display()
+            )));
+        }
+        // What waits for a frozen file system does not die.
+        thaw(run, &left);
+        for process in left {
+            kill(&process);
+            ended.insert((process.pid, process.started));
+        }
+        sleep(POLL).await;
+    }
+}
+
+/// Its number may be another process's by now: that one was started later.
+fn kill(process: &Process) {
+    let now = Process::read(Path::new(&format!("/proc/{}/stat", process.pid)));
+    let is_same = now.is_some_and(|now| now.started == process.started);
+    if let Some(pid) = Pid::from_raw(process.pid).filter(|_| is_same) {
+        // An error means that it has just ended.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// What has the run's marks, what it has started, and what shares its process groups.
+fn processes_of(run: &Path) -> Vec<Process> {
+    let all: Vec<Process> = Process::all().into_iter().filter(|process| !process.is_dead()).collect();
+    let is_own = |process: &&Process| process.pid == getpid().as_raw_nonzero().get();
+    let own_group = getpgrp().as_raw_nonzero().get();
+    let mut found: BTreeSet<i32> = all.iter().filter(|one| is_marked(one.pid, run)).map(|one| one.pid).collect();
+    loop {
+        let groups: BTreeSet<i32> = all.iter().filter(|one| found.contains(&one.pid)).map(|one| one.group).collect();
+        let more = all
+            .iter()
+            .filter(|one| found.contains(&one.parent) || (groups.contains(&one.group) && one.group != own_group));
+        let more: Vec<i32> = more.map(|one| one.pid).filter(|pid| !found.contains(pid)).collect();
+        if more.is_empty() {
+            break;
+        }
+        found.extend(more);
+    }
+    all.iter().filter(|one| found.contains(&one.pid) && !is_own(one)).copied().collect()
+}
+
+fn is_marked(pid: i32, run: &Path) -> bool {
+    let of_process = Path::new("/proc").join(pid.to_string());
+    let is_program = fs::read_link(of_process.join("exe")).is_ok_and(|program| program.starts_with(run));
+    let named = |variable: &[u8]| {
+        let folder = MARKS.iter().find_map(|mark| variable.strip_prefix(*mark))?;
+        Some(Path::new(OsStr::from_bytes(folder)).starts_with(run))
+    };
+    let variables = fs::read(of_process.join("environ")).unwrap_or_default();
+    is_program || variables.split(|byte| *byte == 0).any(|variable| named(variable) == Some(true))
+}
+
+/// Bytes on disk; links are not followed.
+fn bytes_under(path: &Path) -> u64 {
+    let Ok(found) = path.symlink_metadata() else { return 0 };
+    let within = if found.is_dir() { fs::read_dir(path).ok() } else { None };
+    let within = within.into_iter().flatten().filter_map(Result::ok).map(|entry| bytes_under(&entry.path()));
+    within.sum::<u64>() + found.blocks() * STAT_BLOCK
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs::File;
+    use std::process::Command;
+
+    use super::*;
+
+    fn dead_run(local: &Path) -> std::path::PathBuf {
+        let run = local.join("runs/0000000000001-1");
+        fs::create_dir_all(run.join("jobs/attempts/a")).unwrap();
+        fs::create_dir_all(run.join("jobs/logs")).unwrap();
+        fs::write(run.join("jobs/attempts/a/model"), [1; 10_000]).unwrap();
+        File::create(run.join("lock")).unwrap();
+        run.canonicalize().unwrap()
+    }
+
+    fn sleeper(arguments: &str, root: Option<&Path>, folder: &Path) -> std::process::Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", arguments]).current_dir(folder);
+        command.envs(root.map(|root| ("SPOTSWEEP_ROOT", root))).spawn().unwrap()
+    }
+
+    #[tokio::test]
+    async fn processes_of_a_dead_run_end_and_no_others() {
+        let local = tempfile::tempdir().unwrap();
+        let run = dead_run(local.path());
+        let root = run.join("jobs/attempts/a");
+        let mut training = sleeper("env -i sleep 600 & exec sleep 600", Some(&root), &run);
+        let mut other_run = sleeper("exec sleep 600", Some(&run.with_file_name("0000000000001-12")), &run);
+        let mut shell = sleeper("exec sleep 600", None, &run);
+        let cleared = clear(local.path()).await.unwrap();
+        assert_eq!((cleared.processes, cleared.devices), (2, 0), "the training, and what has not its variables");
+        assert!(cleared.bytes >= 10_000, "{cleared:?}");
+        assert!(!training.wait().unwrap().success());
+        for other in [&mut other_run, &mut shell] {
+            assert_eq!(other.try_wait().unwrap(), None, "it is not the run's");
+            other.kill().unwrap();
+            other.wait().unwrap();
+        }
+        assert!(run.join("jobs/logs").exists() && !root.exists());
+        assert!(clear(local.path()).await.unwrap().is_empty(), "nothing is left");
+    }
+
+    #[tokio::test]
+    async fn a_live_run_is_left_alone() {
+        let local = tempfile::tempdir().unwrap();
+        let run = dead_run(local.path());
+        let lock = File::open(run.join("lock")).unwrap();
+        lock.lock().unwrap();
+        let mut training = sleeper("exec sleep 600", Some(&run.join("jobs/attempts/a")), &run);
+        assert!(clear(local.path()).await.unwrap().is_empty());
+        assert_eq!(training.try_wait().unwrap(), None);
+        assert!(run.join("jobs/attempts/a/model").exists());
+        training.kill().unwrap();
+        training.wait().unwrap();
+    }
+}

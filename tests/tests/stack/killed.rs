@@ -1,0 +1,112 @@
+//! A stack whose host was killed: the next `local up` ends what lives on, takes its devices away, and says so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+use spotsweep_needs::{block_devices, met};
+use spotsweep_tests::local::{Stack, eventually};
+
+use super::commands::{run, settled, status, submit};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// One trial that goes on for long, with programs that are no children of it, and one that has none of its variables.
+const LONG: &str = r#"
+spotsweep:
+  command: [sh, -c, 'setsid sleep 3601 & env -i "$(command -v sleep)" 3602 & head -c 3000000 /dev/zero > "$SPOTSWEEP_OUTPUT/data"; sleep 3603']
+trials: [{n: 1}]
+"#;
+const SHORT: &str = "spotsweep: {workspace: off, command: [\"true\"]}\ntrials: [{n: 1}]\n";
+
+/// Processes that have to do with a run: by their variables, their program or their words.
+fn processes(run: &Path) -> Vec<String> {
+    let run = run.to_string_lossy();
+    let has_to_do = |process: &PathBuf| {
+        let text = |file: &str| fs::read(process.join(file)).unwrap_or_default();
+        let texts = [text("environ"), text("cmdline")].map(|text| String::from_utf8_lossy(&text).contains(&*run));
+        let program = fs::read_link(process.join("exe")).unwrap_or_default();
+        texts.contains(&true) || program.to_string_lossy().contains(&*run)
+    };
+    let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|process| process.path());
+    all.filter(has_to_do).map(|process| process.display().to_string()).collect()
+}
+
+/// The sleepers of [`LONG`], which are unlike those of other tests.
+fn sleepers() -> usize {
+    let lines =
+        fs::read_dir("/proc").unwrap().filter_map(|process| fs::read(process.ok()?.path().join("cmdline")).ok());
+    lines.filter(|line| ["\x003601\0", "\x003602\0"].iter().any(|end| line.ends_with(end.as_bytes()))).count()
+}
+
+/// Loop devices and mounts of a run.
+fn devices(run: &Path) -> Vec<String> {
+    let run = run.to_string_lossy().into_owned();
+    let images = fs::read_dir("/sys/block").unwrap().filter_map(Result::ok);
+    let images = images.filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    images.chain(mounts.lines().map(str::to_owned)).filter(|line| line.contains(&run)).collect()
+}
+
+/// Freezes the workspace as the host does for a snapshot, where it is a device; nobody thaws it.
+fn freeze(run: &Path) {
+    let devices = fs::read_dir("/sys/block").unwrap().map(|device| device.unwrap().path());
+    let is_own = |device: &PathBuf| {
+        let image = fs::read_to_string(device.join("loop/backing_file")).unwrap_or_default();
+        image.contains(&*run.to_string_lossy())
+    };
+    for number in devices.filter(is_own).map(|device| fs::read_to_string(device.join("dev")).unwrap()) {
+        let pids = processes(run);
+        let point = pids.iter().find_map(|process| {
+            let mounts = fs::read_to_string(Path::new(process).join("mountinfo")).ok()?;
+            let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some(number.trim()))?;
+            Some(format!("{process}/root{}", mount.split(' ').nth(4)?))
+        });
+        let frozen = Command::new("fsfreeze").args(["--freeze", &point.unwrap()]).status().unwrap();
+        assert!(frozen.success());
+    }
+}
+
+fn only_run(stack: &Stack) -> PathBuf {
+    let runs = fs::read_dir(stack.runs()).unwrap().map(|run| run.unwrap().path());
+    runs.max().unwrap()
+}
+
+/// Lets a training run, kills the host, starts another one; and looks whether anything of the first is left.
+async fn killed_and_replaced(stack: &mut Stack, options: &[&str]) {
+    let old = only_run(stack);
+    let sweep = submit(stack, "long", LONG).await;
+    let is_running = async || (status(stack, &sweep).await["running"] == json!(1) && sleepers() == 2).then_some(());
+    eventually("the training runs", PATIENCE, is_running).await;
+    let again = run(stack, &["local", "up"]).await.said(0, "the local stack is running already");
+    assert!(!again.notes.contains("was killed"), "{}", again.notes);
+
+    freeze(&old);
+    stack.kill().await;
+    assert!(!processes(&old).is_empty(), "the runner and its training live on");
+    let said = stack.up(options).await;
+    assert!(said.contains("an earlier local stack was killed: its sweeps are gone"), "{said}");
+    assert!(said.contains("cleared what it had left: ") && said.contains("MiB"), "{said}");
+    assert_eq!((processes(&old), sleepers(), devices(&old)), (vec![], 0, vec![]));
+    for data in ["ministack", "functions", "home", "jobs/attempts", "jobs/volumes", "jobs/instances"] {
+        assert!(!old.join(data).exists(), "{data}");
+    }
+    assert!(old.join("jobs/logs").exists(), "its logs stay");
+    run(stack, &["ls"]).await.said(0, "no sweeps yet");
+    let sweep = submit(stack, "short", SHORT).await;
+    assert_eq!(settled(stack, &sweep).await["succeeded"], 1, "the new stack works");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_stack_clears_what_a_killed_one_left() {
+    let mut stack = Stack::start("killed").await;
+    let has_devices = met(block_devices());
+    let options: &[&str] = if has_devices { &["--block-devices"] } else { &[] };
+    killed_and_replaced(&mut stack, options).await;
+    if has_devices {
+        killed_and_replaced(&mut stack, &[]).await;
+    }
+    stack.down().await;
+}
