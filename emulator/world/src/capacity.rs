@@ -197,7 +197,8 @@ impl World {
         };
         self.instances.insert(id.clone(), instance);
         self.emit_instance_state(&id, InstanceState::Pending);
-        self.after(self.settings.timings.boot, Timer::Booted { instance: id.clone() });
+        let boot = self.starts.boot(&self.settings.timings);
+        self.after(boot, Timer::Booted { instance: id.clone() });
         Some((id, holds))
     }
 }

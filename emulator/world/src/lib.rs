@@ -176,6 +176,7 @@ pub struct World {
     throttle: Throttle,
     /// What lost instances had not written out.
     losses: rng::Rng,
+    starts: timings::Spread,
     calls: Calls,
     past: Past,
 }
@@ -187,6 +188,7 @@ impl World {
             ids: Ids::new(settings.seed),
             throttle: Throttle::new(settings.seed),
             losses: rng::Rng::new(settings.seed.rotate_left(32)),
+            starts: timings::Spread::default(),
             settings,
             now: Timestamp::UNIX_EPOCH,
             timers: BTreeSet::new(),
