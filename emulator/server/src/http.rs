@@ -1,5 +1,5 @@
-//! The emulator's HTTP surface: Batch, EC2, ECS, FIS, CloudWatch Logs, the price list, IMDS, and its own
-//! small API, on one port.
+//! The emulator's HTTP surface: Batch, EC2, ECS, FIS, CloudWatch Logs, Service Quotas, the price list, IMDS, and
+//! its own small API, on one port.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,6 +27,7 @@ mod imds;
 mod logs;
 mod own;
 mod pricing;
+mod quotas;
 pub(crate) mod record;
 mod xml;
 
@@ -37,7 +38,8 @@ pub(crate) fn router(core: Arc<Core>, recorder: Option<Recorder>) -> Router {
         .route("/experimentTemplates", post(fis::create_template))
         .route("/experimentTemplates/{id}", delete(fis::delete_template))
         .route("/experiments", post(fis::start))
-        .route("/experiments/{id}", get(fis::show))
+        .route("/experiments/{id}", get(fis::show).delete(fis::stop))
+        .route("/actions/{id}", get(fis::action))
         .route("/imds/{instance}/{*path}", any(imds::call))
         .route("/_emulator/state", get(own::state))
         .route("/_emulator/calls", get(own::calls))
@@ -65,11 +67,12 @@ async fn with_request_id(State(core): State<Arc<Core>>, mut response: Response) 
 
 const REQUEST_ID: &str = "x-amzn-requestid";
 
-/// EC2, ECS, CloudWatch Logs and the price list all POST to `/`: EC2 alone does not name its action in a header.
+/// EC2, ECS, CloudWatch Logs, Service Quotas and the price list all POST to `/`: EC2 alone does not name its action in a header.
 async fn root(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Answer {
     match headers.get("x-amz-target").map(|target| String::from_utf8_lossy(target.as_bytes())) {
         Some(target) if target.starts_with(logs::VERSION) => logs::call(&core, &target, &body),
         Some(target) if target == pricing::GET_PRODUCTS => pricing::call(&core, &body),
+        Some(target) if target == quotas::GET_SERVICE_QUOTA => quotas::call(&core, &body),
         Some(target) => ecs::call(&core, &target, &body),
         None => ec2::call(&core, &body),
     }

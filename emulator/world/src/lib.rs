@@ -30,6 +30,7 @@ pub mod prices;
 mod refusal;
 pub mod rng;
 mod snapshot;
+pub mod subnet;
 mod throttle;
 mod timings;
 pub mod trace;
@@ -135,6 +136,10 @@ enum Timer {
     Booted { instance: String },
     /// An instance has been without jobs for the idle time, if it still is since then.
     Idle { instance: String, since: Timestamp },
+    /// An experiment of FIS chooses its targets.
+    BeginExperiment { experiment: String },
+    /// An experiment of FIS has done all.
+    EndExperiment { experiment: String },
     /// The warning of an interruption that FIS sends.
     Warn { instance: String },
     /// The two minutes of an interruption notice are over.
@@ -263,6 +268,8 @@ impl World {
             Timer::TimedOut { run, attempt } => self.attempt_timed_out(run, attempt),
             Timer::Booted { instance } => self.booted(&instance),
             Timer::Idle { instance, since } => self.idle_over(&instance, since),
+            Timer::BeginExperiment { experiment } => self.begin_experiment(&experiment),
+            Timer::EndExperiment { experiment } => self.end_experiment(&experiment),
             Timer::Warn { instance } => self.warn(&instance),
             Timer::Reclaim { instance } => self.shut_down(&instance, instance::Cause::SpotReclaim),
             Timer::Terminated { instance } => self.terminated(&instance),

@@ -19,6 +19,8 @@ pub struct Timings {
     pub idle: Duration,
     /// From an interruption's warning to the instance's end, where FIS interrupts it.
     pub notice: Duration,
+    /// From StartExperiment until FIS has chosen its targets and begins.
+    pub experiment_start: Duration,
     /// From SIGTERM to SIGKILL for a container that is stopped (30 s for the ECS agent).
     pub stop_grace: Duration,
     /// A volume, from the request until it is available.
@@ -48,6 +50,7 @@ impl Default for Timings {
             idle: Duration::from_secs(5),
             // As the demo's reclaims have it: nobody waits two minutes for a training of seconds.
             notice: Duration::from_secs(2),
+            experiment_start: Duration::from_millis(200),
             stop_grace: Duration::from_secs(30),
             create_volume: Duration::from_millis(150),
             delete_volume: Duration::from_millis(100),
@@ -82,6 +85,8 @@ impl Timings {
             idle: Duration::from_secs(300),
             // EC2 user guide, "Spot Instance interruption notices".
             notice: Duration::from_secs(120),
+            // Reported: `initiating` at first, and `running` ten seconds later (fact 33).
+            experiment_start: Duration::from_secs(10),
             // ECS_CONTAINER_STOP_TIMEOUT's default.
             stop_grace: Duration::from_secs(30),
             create_volume: Duration::from_secs(5),

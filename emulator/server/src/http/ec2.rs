@@ -33,10 +33,11 @@ const SELECTION: [&str; 4] = ["Filter.N.Name", "Filter.N.Value.N", "MaxResults",
 const TAG_SPECIFICATION: [&str; 3] =
     ["TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"];
 
-const ACTIONS: [Action; 13] = [
+const ACTIONS: [Action; 14] = [
     ("DescribeInstances", &["InstanceId.N"], instances::describe),
     ("TerminateInstances", &["InstanceId.N"], instances::terminate),
     ("DescribeAvailabilityZones", &["ZoneName.N"], instances::describe_zones),
+    ("DescribeSubnets", &["SubnetId.N"], instances::describe_subnets),
     (
         "DescribeSpotPriceHistory",
         &["AvailabilityZone", "EndTime", "InstanceType.N", "ProductDescription.N", "StartTime"],

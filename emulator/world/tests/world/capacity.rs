@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use spotsweep_world::{InstanceState, World};
+use spotsweep_world::{InstanceState, Timings, World};
 
 use crate::lab::{Lab, UNTIL_RUNNING};
 
@@ -70,4 +70,29 @@ fn an_environment_keeps_its_minimum_and_a_disabled_one_does_nothing() {
     lab.world.terminate_instances(&[host]).unwrap();
     lab.pass(2000);
     assert_eq!(lab.instances(InstanceState::Running).len(), 2, "replaced");
+}
+
+#[test]
+fn a_quota_of_vcpus_bounds_spot_instances() {
+    let mut lab = Lab::new(8);
+    lab.world.trouble_mut().spot_vcpus = Some(3);
+    lab.submit(json!({"arrayProperties": {"size": 8}}));
+    lab.pass(UNTIL_RUNNING);
+    assert_eq!(lab.instances(InstanceState::Running).len(), 1, "a second one would have four vCPUs in all");
+}
+
+/// Every instance boots, and pulls its image, at a time of its own.
+#[test]
+fn slow_starts_lie_apart() {
+    let mut lab = Lab::with_timings(8, Timings::default().with_slow_starts());
+    lab.submit(json!({"arrayProperties": {"size": 8}}));
+    let mut started = Vec::new();
+    for tenth in 0..170 {
+        if lab.started.len() > started.len() {
+            started.push(tenth);
+        }
+        lab.pass(100);
+    }
+    assert_eq!(started.len(), 8, "each at another tenth of a second: {started:?}");
+    assert!(started[7] - started[0] > 60, "and over more than six seconds: {started:?}");
 }

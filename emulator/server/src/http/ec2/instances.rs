@@ -1,4 +1,4 @@
-//! Instances and zones in XML.
+//! Instances, zones and subnets in XML.
 
 use super::super::xml::{list, node, text};
 use super::{Form, next_token, tag_set};
@@ -75,4 +75,11 @@ pub(super) fn describe_zones(world: &mut World, form: &Form) -> Result<String, A
             + &text("zoneType", zone.kind())
     });
     Ok(list("availabilityZoneInfo", entries))
+}
+
+pub(super) fn describe_subnets(world: &mut World, form: &Form) -> Result<String, ApiError> {
+    let entries = world.describe_subnets(&form.list("SubnetId"))?.into_iter().map(|subnet| {
+        text("subnetId", &subnet.id) + &text("availabilityZone", &subnet.zone) + &text("state", "available")
+    });
+    Ok(list("subnetSet", entries))
 }
