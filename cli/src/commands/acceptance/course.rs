@@ -109,7 +109,10 @@ impl<'a> Course<'a> {
             }
             if let Some(reason) = self.is_over(begun) {
                 self.note(&Failure::new(format!("{reason}: the jobs are ended")));
-                return self.end_jobs().await;
+                if let Err(failure) = self.end_jobs().await {
+                    self.note(&failure);
+                }
+                return Ok(());
             }
             sleep(self.subject.pace.poll).await;
         }
@@ -231,12 +234,14 @@ impl<'a> Course<'a> {
     /// One step of a strike. Fails where a try of it has failed.
     async fn advance(&mut self, strike: &mut Strike, instances: &[Seen]) -> Result<(), Failure> {
         if let State::Underway { experiment, instance, since } = &strike.state {
-            match self.chaos.progress(experiment).await? {
-                Experiment::Underway => {}
-                Experiment::Completed => {
+            match self.chaos.progress(experiment).await {
+                Ok(Experiment::Underway) => {}
+                Ok(Experiment::Completed) => {
                     strike.state = State::Happened { instance: instance.clone(), at: *since };
                 }
-                Experiment::Failed(reason) => return Err(Failure::new(format!("{instance}: {reason}"))),
+                Ok(Experiment::Failed(reason)) => return Err(Failure::new(format!("{instance}: {reason}"))),
+                // It goes on whether it can be seen or not.
+                Err(failure) => self.note(&failure),
             }
             return Ok(());
         }

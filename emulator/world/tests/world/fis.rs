@@ -125,7 +125,7 @@ fn an_experiment_without_a_target_fails_and_says_why() {
     let running = lab.instances(InstanceState::Running);
     let empty = "Target resolution returned empty set";
     let (gone, unknown) = (of_instances(&lab, &[&running[0]]), of_instances(&lab, &["i-00000000000000000"]));
-    let experiment = begin(&mut lab, gone.clone());
+    let experiment = begin(&mut lab, gone);
     lab.world.terminate_instances(&[running[0].clone()]).unwrap();
     lab.pass(STARTING);
     assert_eq!(state(&lab, &experiment)["error"]["code"], "InvalidTarget", "it ended while FIS began");

@@ -21,9 +21,15 @@ fn recording() -> Vec<Recorded> {
     vec![instance("pending", 0), instance("terminated", 1_800)]
 }
 
+fn with_state(kind: Kind, state: State) -> Strike {
+    let mut strike = Strike::new(kind);
+    strike.state = state;
+    strike
+}
+
 fn struck(kind: Kind, instance: &str) -> Strike {
     let state = State::Happened { instance: instance.to_owned(), at: Timestamp::from_second(BEGIN).unwrap() };
-    Strike { state, ..Strike::new(kind) }
+    with_state(kind, state)
 }
 
 /// As it should be: trial 1 was stopped, trial 2 was killed.
@@ -65,7 +71,7 @@ fn each_check_fails_on_its_own_contradiction_alone() {
     let good = good();
     let story = |text: &str| [(1, text.to_owned())].into();
     let state = State::Failed { reason: "FIS has interrupted no instance".to_owned() };
-    let refused = Strike { state, ..Strike::new(Kind::Interruption) };
+    let refused = with_state(Kind::Interruption, state);
     let contradictions = [
         ("success", Facts { models: BTreeMap::new(), ..good.clone() }),
         ("success", Facts { trials: good.trials[..3].to_vec(), ..good.clone() }),
