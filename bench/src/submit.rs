@@ -37,7 +37,7 @@ struct Run {
 }
 
 pub(crate) async fn rows(setup: &Setup) -> Vec<Row> {
-    let stack = Stack::start_in(&setup.scratch.join("submit"), &setup.binaries).await;
+    let stack = Stack::start_in(&setup.scratch.join("submit"), &setup.binaries, &[]).await;
     let account = Account::open(&stack, BUCKET).await;
     let mut rows = Vec::new();
     for (trials, often, values) in SIZES {

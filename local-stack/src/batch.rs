@@ -24,16 +24,22 @@ const MEMORY_MIB: &str = "1024";
 const DEFINITIONS: [(&str, &[&str]); 2] =
     [("train", &["python", "train.py", "${args}"]), ("train-seed", &["python", "train_seed.py"])];
 
-/// Makes them. `code` is the folder that jobs run in, `endpoint` where they find AWS.
-pub async fn register(config: &SdkConfig, code: &Path, endpoint: &str) -> Result<(), Failure> {
+/// Makes them. `code` is the folder that jobs run in, `endpoint` where they find AWS. Without `max_vcpus` as many trials
+/// run at once as there are cores: more would only slow each other down.
+pub async fn register(
+    config: &SdkConfig,
+    code: &Path,
+    endpoint: &str,
+    max_vcpus: Option<NonZero<u16>>,
+) -> Result<(), Failure> {
     let client = aws_sdk_batch::Client::new(config);
-    // As many trials at once as there are cores: more would only slow each other down.
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    let vcpus = max_vcpus.map_or_else(cores, |most| usize::from(most.get()));
     let resources = ComputeResource::builder()
         .r#type(CrType::Spot)
         .allocation_strategy(CrAllocationStrategy::SpotPriceCapacityOptimized)
         .minv_cpus(0)
-        .maxv_cpus(i32::try_from(cores).unwrap_or(i32::MAX))
+        .maxv_cpus(i32::try_from(vcpus).unwrap_or(i32::MAX))
         .instance_types(INSTANCE_TYPE)
         .set_subnets(Some(ZONES.map(|zone| format!("subnet-{zone}")).into()))
         .security_group_ids("sg-local")

@@ -23,6 +23,7 @@ import signal
 import sys
 import threading
 import urllib.request
+import uuid
 
 import ministack.app
 import ministack.core.iam_actions as iam_actions
@@ -119,9 +120,10 @@ def members(given):
     return {name[0].lower() + name[1:]: value for name, value in given.items()}
 
 
-def create_experiment_template(_logical_id, properties, stack):
+def create_experiment_template(_logical_id, properties, _stack):
     """Makes an AWS::FIS::ExperimentTemplate."""
-    body = members(properties) | {"clientToken": stack}
+    # CloudFormation makes up a token for each resource that it makes.
+    body = members(properties) | {"clientToken": str(uuid.uuid4())}
     body["targets"] = {name: members(target) for name, target in body["targets"].items()}
     for target in body["targets"].values():
         target["filters"] = [members(one) for one in target.get("filters", [])]

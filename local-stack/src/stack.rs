@@ -1,5 +1,6 @@
 //! The whole local stack: started in order, stopped in reverse.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,6 +39,12 @@ pub struct StackOptions {
     /// Make volumes real: ext4 on loop devices, mounted (needs root); else they are folders
     #[arg(long)]
     pub block_devices: bool,
+    /// Let instances boot for 1 to 6 s and pull their image for 0.5 to 10.5 s, as many minutes as on AWS
+    #[arg(long)]
+    pub slow_starts: bool,
+    /// vCPUs of all instances together, one for each trial [default: the machine's cores]
+    #[arg(long, value_name = "N")]
+    pub max_vcpus: Option<NonZero<u16>>,
 }
 
 /// Killing jobs takes no time; a stuck one must not hold the rest up.
@@ -108,7 +115,7 @@ impl Stack {
         let (config, batch_config) = (sdk::local(ministack.endpoint()), sdk::local(&batch_endpoint));
         let (table, ()) = tokio::try_join!(
             package.deploy(&config, QUEUE, &options.job_definition),
-            batch::register(&batch_config, &code, ministack.endpoint()),
+            batch::register(&batch_config, &code, ministack.endpoint(), options.max_vcpus),
         )?;
         emulator.deliver_to(ministack.endpoint());
         Ok(Self { run, emulator, ministack, config, table })
@@ -204,6 +211,9 @@ fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Re
         ("MKL_NUM_THREADS", "1".to_owned()),
     ];
     config.timings.notice = NOTICE;
+    if options.slow_starts {
+        config.timings = config.timings.with_slow_starts();
+    }
     config.region = LOCAL_REGION.to_owned();
     config.zones = ZONES.map(String::from).into();
     config.volumes = if options.block_devices { Volumes::BlockDevices } else { Volumes::Directories };

@@ -44,7 +44,7 @@ struct Run {
 }
 
 pub(super) async fn rows(setup: &Setup) -> Vec<Row> {
-    let stack = Stack::start_in(&setup.scratch.join("track"), &setup.binaries).await;
+    let stack = Stack::start_in(&setup.scratch.join("track"), &setup.binaries, &[]).await;
     let (mut there, mut at_once) = (Vec::new(), Vec::new());
     for turn in 0..setup.repeats(REPEATS) {
         let course = Course::new(&format!("track-{turn}"), TRIALS).await;

@@ -8,8 +8,10 @@ mod course;
 mod estimate;
 mod full;
 mod mask;
+mod meter;
 mod own;
 mod page;
+mod preflight;
 mod recording;
 mod remove;
 mod strike;
@@ -31,9 +33,10 @@ use spotsweep_protocol::failure::{FAILED, Failure};
 /// `spotsweep acceptance`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Runs a sweep of four trials of eight minutes on CPUs, has FIS interrupt one of its instances, terminates another one, \
-and judges what happens. Another sweep must not be open meanwhile. It makes the CloudFormation stack STACK-acceptance \
-(infra/chaos.yaml), and deletes that and its objects at the end, also after Ctrl-C.
+Runs a sweep of four trials of thirteen minutes on CPUs, has FIS interrupt one of its instances, terminates another one, \
+and judges what happens. Before that it looks at the deployment as `doctor` does, at FIS and at the quota of Spot vCPUs. \
+Another sweep must not be open meanwhile. It makes the CloudFormation stack STACK-acceptance (infra/chaos.yaml), and \
+deletes that and its objects at the end, also after Ctrl-C.
 
 Into DIR go acceptance.md, acceptance.json, and in events/ one event of each kind, as in tests/events. Account ids, names \
 in ARNs, resource ids, addresses, commands and variables are masked in all of them.
@@ -46,12 +49,12 @@ Examples:
   spotsweep acceptance --recorded recording.json --output acceptance
 
 Exit codes: 0 every assumption held; of a recording, none was contradicted and one was seen. 1 one did not hold or was \
-not seen. 2 wrong usage, unreadable recording, or a price above --max-usd.")]
+not seen. 2 wrong usage, unreadable recording, or an expected cost above --max-usd.")]
 pub(crate) struct Acceptance {
     /// The deployment's CloudFormation stack; without it the local stack is used where one is running
     #[arg(long, env = "SPOTSWEEP_STACK", value_name = "STACK")]
     stack: Option<String>,
-    /// Do not start a run that may cost more
+    /// Do not start a run that is expected to cost more, and end its jobs before they do
     #[arg(long, value_name = "USD", default_value_t = 2.0, value_parser = usd)]
     max_usd: f64,
     /// Queue of the trials [default: the deployment's]

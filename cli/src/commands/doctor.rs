@@ -57,7 +57,7 @@ pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
         (findings, "a deployment here".to_owned())
     } else {
         let target = target::stack(args.stack).await?;
-        let findings = unless_stopped(async { Ok(examine(&target).await) }).await?;
+        let findings = unless_stopped(async { Ok(examine(&target, &[]).await) }).await?;
         (findings, format!("stack {}", target.name))
     };
     let problems = findings.iter().filter(|finding| finding.state == State::Problem).count();
@@ -74,8 +74,16 @@ pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// Everything, in the order in which one thing stands on the other. What cannot be looked at is a problem, too.
-async fn examine(target: &Target) -> Vec<Finding> {
+/// What is wrong with a deployment where its sweeps name this queue and this job definition.
+pub(super) async fn problems(target: &Target, queue: &str, definition: &str) -> Vec<Finding> {
+    let named = [("SPOTSWEEP_QUEUE", queue), ("SPOTSWEEP_JOB_DEFINITION", definition)];
+    let findings = examine(target, &named).await.into_iter();
+    findings.filter(|finding| finding.state == State::Problem).collect()
+}
+
+/// Everything, in the order in which one thing stands on the other. What cannot be looked at is a problem, too. `named`
+/// replaces variables of the functions.
+async fn examine(target: &Target, named: &[(&str, &str)]) -> Vec<Finding> {
     let mut findings = account::look(&target.config).await;
     if findings.iter().any(|finding| finding.state == State::Problem) {
         // Without credentials all else fails with the same words.
@@ -91,7 +99,8 @@ async fn examine(target: &Target) -> Vec<Finding> {
             return findings;
         }
     };
-    let (found, variables) = control_plane::functions(target, &deployment).await;
+    let (found, mut variables) = control_plane::functions(target, &deployment).await;
+    variables.extend(named.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     findings.extend(found);
     findings.extend(control_plane::rules(target, &deployment).await);
     findings.extend(storage::bucket(target, &deployment).await);

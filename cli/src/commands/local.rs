@@ -111,6 +111,12 @@ async fn start_host(desk: &Desk, args: &Up, binaries: &Path) -> Result<State, Fa
     if args.stack.block_devices {
         command.arg("--block-devices");
     }
+    if args.stack.slow_starts {
+        command.arg("--slow-starts");
+    }
+    if let Some(most) = args.stack.max_vcpus {
+        command.args(["--max-vcpus", &most.to_string()]);
+    }
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
     let mut host = Group::start(&mut command).context(|| "cannot start the stack's host")?;
     // The host bounds each of its own steps, so it either gets ready or ends.

@@ -107,6 +107,7 @@ impl World {
     fn launch_for(&mut self, name: &str, wanted: &Resources, booting: &mut Booting) -> bool {
         let Some(environment) = self.batch.environments.get(name) else { return false };
         let left = environment.max_vcpus.saturating_sub(self.vcpus_of(name));
+        let left = if environment.spot { left.min(self.spot_vcpus_left()) } else { left };
         let fitting = environment
             .instance_types
             .iter()
@@ -136,6 +137,13 @@ impl World {
         let (low, left) = (vcpus < environment.min_vcpus, environment.max_vcpus.saturating_sub(vcpus));
         let fitting = environment.instance_types.iter().filter(|(_, holds)| low && holds.vcpus <= left);
         fitting.min_by_key(|(_, holds)| holds.vcpus).cloned()
+    }
+
+    /// Of the account's quota.
+    fn spot_vcpus_left(&self) -> u32 {
+        let live = self.instances.values().filter(|instance| instance.spot && instance.state.is_live());
+        let used: u32 = live.map(|instance| instance.total.vcpus).sum();
+        self.trouble.spot_vcpus.map_or(u32::MAX, |most| most.saturating_sub(used))
     }
 
     fn vcpus_of(&self, environment: &str) -> u32 {
@@ -197,7 +205,8 @@ impl World {
         };
         self.instances.insert(id.clone(), instance);
         self.emit_instance_state(&id, InstanceState::Pending);
-        self.after(self.settings.timings.boot, Timer::Booted { instance: id.clone() });
+        let boot = self.starts.boot(&self.settings.timings);
+        self.after(boot, Timer::Booted { instance: id.clone() });
         Some((id, holds))
     }
 }

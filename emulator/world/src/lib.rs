@@ -137,6 +137,10 @@ enum Timer {
     Booted { instance: String },
     /// An instance has been without jobs for the idle time, if it still is since then.
     Idle { instance: String, since: Timestamp },
+    /// An experiment of FIS chooses its targets.
+    BeginExperiment { experiment: String },
+    /// An experiment of FIS has done all.
+    EndExperiment { experiment: String },
     /// The warning of an interruption that FIS sends.
     Warn { instance: String },
     /// The two minutes of an interruption notice are over.
@@ -178,6 +182,7 @@ pub struct World {
     throttle: Throttle,
     /// What lost instances had not written out.
     losses: rng::Rng,
+    starts: timings::Spread,
     calls: Calls,
     past: Past,
 }
@@ -189,6 +194,7 @@ impl World {
             ids: Ids::new(settings.seed),
             throttle: Throttle::new(settings.seed),
             losses: rng::Rng::new(settings.seed.rotate_left(32)),
+            starts: timings::Spread::default(),
             settings,
             now: Timestamp::UNIX_EPOCH,
             timers: BTreeSet::new(),
@@ -263,6 +269,8 @@ impl World {
             Timer::TimedOut { run, attempt } => self.attempt_timed_out(run, attempt),
             Timer::Booted { instance } => self.booted(&instance),
             Timer::Idle { instance, since } => self.idle_over(&instance, since),
+            Timer::BeginExperiment { experiment } => self.begin_experiment(&experiment),
+            Timer::EndExperiment { experiment } => self.end_experiment(&experiment),
             Timer::Warn { instance } => self.warn(&instance),
             Timer::Reclaim { instance } => self.shut_down(&instance, instance::Cause::SpotReclaim),
             Timer::Terminated { instance } => self.terminated(&instance),

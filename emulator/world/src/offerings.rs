@@ -104,6 +104,8 @@ impl World {
             let message = "The request failed because the specified service quota does not exist.".to_owned();
             return Err(ApiError { code: "NoSuchResourceException", status: 400, message });
         };
-        Ok((name, self.trouble.vcpu_quotas.get(code).copied().unwrap_or(QUOTA)))
+        let quota = self.trouble.vcpu_quotas.get(code).copied().unwrap_or(QUOTA);
+        let most = self.trouble.spot_vcpus.filter(|_| name.ends_with("Spot Instance Requests"));
+        Ok((name, most.map_or(quota, |most| quota.min(most.into()))))
     }
 }

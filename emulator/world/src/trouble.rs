@@ -31,6 +31,13 @@ pub struct Trouble {
     /// Whether ECS leaves an instance ACTIVE on its interruption notice, as it does by default: Batch may place
     /// another job there (fact 9). Off, as `infra/compute.yaml` sets `ECS_ENABLE_SPOT_INSTANCE_DRAINING`.
     pub without_draining: bool,
+    /// Whether FIS lacks the action that interrupts Spot instances, as in some regions (fact 33).
+    pub without_fis_action: bool,
+    /// Whether FIS warns at the end of its duration, so that the instance lives for two minutes more. AWS's page can be
+    /// read both ways (fact 33).
+    pub late_fis_warnings: bool,
+    /// vCPUs of Spot instances that the account's quota allows; none means no limit.
+    pub spot_vcpus: Option<u32>,
     /// What was just made is not found for so long (EC2 API reference, "Eventual consistency").
     pub visible_after_ms: u64,
     /// Whether EC2's documented request buckets hold (fact 23). SubmitJob's always does.
@@ -71,6 +78,9 @@ impl Default for Trouble {
             failing_snapshots: 0,
             refuse_initialization_rate: false,
             without_draining: false,
+            without_fis_action: false,
+            late_fis_warnings: false,
+            spot_vcpus: None,
             visible_after_ms: 0,
             request_limits: false,
             denied: BTreeMap::new(),

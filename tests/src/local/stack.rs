@@ -56,21 +56,29 @@ impl Stack {
     /// # Panics
     /// Where it does not start.
     pub async fn start(name: &str) -> Self {
+        Self::start_with(name, &[]).await
+    }
+
+    /// The same with options of `spotsweep local up`.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub async fn start_with(name: &str, options: &[&str]) -> Self {
         let binaries = tokio::task::spawn_blocking(Binaries::build).await.expect("the binaries can be built");
         let tests = binaries.target().join("local-tests");
         fs::create_dir_all(&tests).expect("the target folder is writable");
         let lock = File::create(tests.join(format!("{name}.lock"))).expect("the target folder is writable");
         let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await;
         let lock = lock.expect("the wait is not cut off").expect("the folder can be locked");
-        Self { _lock: Some(lock), ..Self::start_in(&tests.join(name), binaries.folder()).await }
+        Self { _lock: Some(lock), ..Self::start_in(&tests.join(name), binaries.folder(), options).await }
     }
 
-    /// Starts it with binaries that are there, in a folder that nobody else uses; what that holds is removed.
+    /// Starts it with binaries that are there, in a folder that no other test uses; what that holds is removed.
     ///
     /// # Panics
     /// Where it does not start.
-    pub async fn start_in(folder: &Path, binaries: &Path) -> Self {
-        let (host, State { endpoint, emulator, bucket, table, functions_log }) = host(binaries, folder).await;
+    pub async fn start_in(folder: &Path, binaries: &Path, options: &[&str]) -> Self {
+        let (host, State { endpoint, emulator, bucket, table, functions_log }) = host(binaries, folder, options).await;
         let (binaries, folder) = (binaries.to_owned(), folder.to_owned());
         Self { endpoint, emulator, bucket, table, functions_log, binaries, host, folder, _lock: None }
     }
@@ -193,7 +201,7 @@ fn programs_of(folder: &Path) -> Vec<String> {
 }
 
 /// Starts the stack's host with its state in a fresh folder.
-async fn host(binaries: &Path, folder: &Path) -> (Child, State) {
+async fn host(binaries: &Path, folder: &Path, options: &[&str]) -> (Child, State) {
     // What a killed test has left; absent is the usual case.
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).expect("the target folder is writable");
@@ -202,6 +210,7 @@ async fn host(binaries: &Path, folder: &Path) -> (Child, State) {
     let mut host = Command::new(binaries.join("spotsweep"))
         .args(["local", "serve", "--binaries"])
         .arg(binaries)
+        .args(options)
         .env("SPOTSWEEP_LOCAL", folder)
         .stdin(Stdio::null())
         .stdout(output.try_clone().expect("the log can be written twice"))

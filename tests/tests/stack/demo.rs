@@ -1,14 +1,12 @@
-//! `spotsweep demo`, `spotsweep acceptance` and `spotsweep local down` as a person runs them: through the deployed control
-//! plane, real functions and real trainings.
+//! `spotsweep demo` and `spotsweep local down` as a person runs them: through the deployed control plane, real functions
+//! and real trainings.
 
 use std::fs;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
-use spotsweep_tests::local::{Demo, Stack, call_json, eventually, get_json, s3};
+use spotsweep_tests::local::{Demo, Stack, eventually, get_json};
 use tempfile::TempDir;
 
 const GRID: &str = "\
@@ -125,98 +123,8 @@ fn a_bad_file_is_refused_with_its_problems() {
     assert!(messages.contains("bad.yaml:1:") && messages.contains("bad.yaml:2:"), "{messages}");
 }
 
-/// What a run has left for programs.
-fn document(folder: &Path) -> Value {
-    serde_json::from_slice(&fs::read(folder.join("acceptance.json")).unwrap()).unwrap()
-}
-
-/// Each check's verdict.
-fn judged(folder: &Path) -> Vec<(String, String)> {
-    let document = document(folder);
-    let text = |check: &Value, field: &str| check[field].as_str().unwrap().to_owned();
-    document["checks"].as_array().unwrap().iter().map(|check| (text(check, "name"), text(check, "verdict"))).collect()
-}
-
 fn said(run: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr))
-}
-
-/// Nothing of a run is left: no stack, no rule, no object, no volume.
-async fn assert_nothing_left(stack: &Stack) {
-    let stacks = aws_sdk_cloudformation::Client::new(&stack.config());
-    let described = stacks.describe_stacks().stack_name("spotsweep-local-acceptance").send().await;
-    assert!(described.is_err(), "{described:?}");
-    let objects = s3(&stack.config()).list_object_versions().bucket(&stack.bucket).send().await.unwrap();
-    let keys: Vec<_> = objects.versions().iter().filter_map(|object| object.key()).collect();
-    assert!(!keys.iter().any(|key| key.contains("acceptance")), "{keys:?}");
-    let state = get_json(&format!("{}/_emulator/state", stack.emulator)).await;
-    assert_eq!(state["leftovers"]["volumes"], json!([]));
-    assert_eq!(state["leftovers"]["snapshots"], json!([]));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_acceptance_run_holds_and_leaves_nothing() {
-    let stack = Stack::start("acceptance").await;
-    let refused = stack.command(&["acceptance", "--max-usd", "0.05"]).await;
-    assert_eq!(refused.status.code(), Some(2));
-    for part in ["may cost 0.33 USD", "more than --max-usd 0.05"] {
-        assert!(said(&refused).contains(part), "{}", said(&refused));
-    }
-    assert_nothing_left(&stack).await;
-
-    let folder = stack.subfolder("out");
-    let output = ["acceptance", "--output", folder.to_str().unwrap()];
-    let run = stack.command(&output).await;
-    assert_eq!(run.status.code(), Some(0), "{}", said(&run));
-    let checks = judged(&folder);
-    assert!(checks.len() == 13 && checks.iter().all(|(_, verdict)| verdict == "held"), "{checks:?}");
-    let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
-    for part in
-        ["FIS interrupted an instance", "was terminated without a notice", "The trials have cost", "| EBS Volume"]
-    {
-        assert!(page.to_lowercase().contains(&part.to_lowercase()), "{part}: {page}");
-    }
-    for kind in ["ec2-spot-instance-interruption-warning", "ecs-container-instance-state-change-draining"] {
-        assert!(folder.join(format!("events/{kind}.json")).is_file(), "{kind}");
-    }
-    assert_nothing_left(&stack).await;
-
-    // As on AWS by default: ECS leaves an instance that is under notice ACTIVE.
-    call_json(&format!("{}/_emulator/trouble", stack.emulator), "", &json!({ "without_draining": true })).await;
-    // As often as the SDK tries: the run sees it, and goes on.
-    let fault = json!({ "action": "StartExperiment", "when": "before", "times": 3, "kind": "error" });
-    call_json(&format!("{}/_emulator/faults", stack.emulator), "", &fault).await;
-    let run = stack.command(&output).await;
-    assert_eq!(run.status.code(), Some(1), "{}", said(&run));
-    let wrong: Vec<_> = judged(&folder).into_iter().filter(|(_, verdict)| verdict == "did-not-hold").collect();
-    assert!(wrong.iter().any(|(name, _)| name == "draining"), "{wrong:?}");
-    // Whether a trial is placed there again within the two seconds is a matter of luck.
-    assert!(wrong.iter().all(|(name, _)| ["draining", "placement"].contains(&name.as_str())), "{wrong:?}");
-    let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
-    let place = |part: &str| page.find(part).unwrap_or(usize::MAX);
-    assert!(page.contains("trouble: cannot start the experiment"), "{page}");
-    assert!(place(": did not hold") < place("**draining.**") && place("**draining.**") < place(": held"), "{page}");
-    assert_nothing_left(&stack).await;
-    stack.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_acceptance_run_leaves_nothing() {
-    let stack = Stack::start("acceptance-stopped").await;
-    let folder = stack.subfolder("out");
-    let mut command = stack.prepared(&["acceptance", "--output", folder.to_str().unwrap()]);
-    let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-    eventually("a trial runs", Duration::from_secs(60), async || {
-        let state = get_json(&format!("{}/_emulator/state", stack.emulator)).await;
-        state["jobs"]["RUNNING"].as_u64().filter(|running| *running > 0)
-    })
-    .await;
-    kill_process(Pid::from_raw(run.id().unwrap().cast_signed()).unwrap(), Signal::INT).unwrap();
-    let run = run.wait_with_output().await.unwrap();
-    assert_eq!(run.status.code(), Some(1), "{}", said(&run));
-    assert!(said(&run).contains("stopped by SIGINT"), "{}", said(&run));
-    assert_nothing_left(&stack).await;
-    stack.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

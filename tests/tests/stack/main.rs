@@ -1,6 +1,7 @@
 //! The product in real processes: the functions on the local stack, the command, and the SDKs against the emulator.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+mod acceptance;
 mod bad_input;
 mod before_deploy;
 mod commands;

@@ -5,15 +5,23 @@ use std::time::Duration;
 
 use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::types::{Capability, Parameter, Stack, StackStatus};
-use aws_sdk_fis::types::ExperimentStatus;
+use aws_sdk_fis::types::{
+    CreateExperimentTemplateActionInput, CreateExperimentTemplateStopConditionInput,
+    CreateExperimentTemplateTargetInput, ExperimentState, ExperimentStatus,
+};
 use tokio::time::{Instant, sleep};
 
 use super::subject::Subject;
+use crate::out;
 use spotsweep_protocol::failure::{Context, Failure};
 
 const TEMPLATE: &str = include_str!("../../../../infra/chaos.yaml");
 /// A role takes the most of it, some ten seconds.
 const DEADLINE: Duration = Duration::from_secs(600);
+/// What FIS does to an instance.
+pub(super) const ACTION: &str = "aws:ec2:send-spot-instance-interruptions";
+/// Name of the target within an experiment's template.
+const TARGET: &str = "trial";
 
 /// Creates, uses and deletes the stack.
 #[derive(Debug)]
@@ -26,8 +34,8 @@ pub(super) struct Chaos<'a> {
 /// What the stack has made.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// FIS's experiment template.
-    template: String,
+    /// ARN of the role that FIS interrupts with.
+    role: String,
     /// Log group of the recorded events.
     pub(super) recording: String,
 }
@@ -58,7 +66,7 @@ impl<'a> Chaos<'a> {
         let name = self.subject.chaos_stack();
         let parameter =
             |(key, value): (&str, &str)| Parameter::builder().parameter_key(key).parameter_value(value).build();
-        let parameters = [("ComputeTag", self.subject.tag.as_str()), ("Selection", "COUNT(1)"), ("Record", "yes")];
+        let parameters = [("ComputeTag", self.subject.tag.as_str()), ("Record", "yes")];
         let creation = self
             .stacks
             .create_stack()
@@ -111,28 +119,53 @@ impl<'a> Chaos<'a> {
         Ok(())
     }
 
-    /// Starts an experiment, and gives its id.
-    pub(super) async fn interrupt(&self, made: &Made) -> Result<String, Failure> {
-        let started = self.fis.start_experiment().experiment_template_id(&made.template).send().await;
+    /// Has FIS interrupt this one instance, and gives the experiment's id. StartExperiment overrides no target, so each
+    /// instance has a template of its own; the experiment goes on with a copy of it (fact 33).
+    pub(super) async fn interrupt(&self, made: &Made, instance: &str) -> Result<String, Failure> {
+        let template = self.template(made, instance).await?;
+        let started = self.fis.start_experiment().experiment_template_id(&template).send().await;
+        if self.fis.delete_experiment_template().id(&template).send().await.is_err() {
+            out::note(format_args!(
+                "left behind: `aws fis delete-experiment-template --id {template}` (fis:DeleteExperimentTemplate)"
+            ));
+        }
         let started = started.context(|| "cannot start the experiment (fis:StartExperiment)")?;
         let id = started.experiment().and_then(|experiment| experiment.id()).map(str::to_owned);
         id.ok_or_else(|| Failure::new("FIS has started an experiment without an id"))
     }
 
-    /// Whether an experiment is over; fails where FIS could not do it.
-    pub(super) async fn is_over(&self, experiment: &str) -> Result<bool, Failure> {
+    /// By its ARN: a target by tags is resolved by an index that a new tag reaches late (fact 33).
+    async fn template(&self, made: &Made, instance: &str) -> Result<String, Failure> {
+        let cannot_make = || format!("cannot make an experiment for {instance} (fis:CreateExperimentTemplate)");
+        let arn = instance_arn(&made.role, self.subject.region(), instance);
+        let target = CreateExperimentTemplateTargetInput::builder()
+            .resource_type("aws:ec2:spot-instance")
+            .resource_arns(arn.ok_or_else(|| Failure::new(format!("{} is not the ARN of a role", made.role)))?)
+            .selection_mode("ALL");
+        let action = CreateExperimentTemplateActionInput::builder()
+            .action_id(ACTION)
+            .parameters("durationBeforeInterruption", "PT2M")
+            .targets("SpotInstances", TARGET);
+        let stop = CreateExperimentTemplateStopConditionInput::builder().source("none");
+        let creation = self
+            .fis
+            .create_experiment_template()
+            .description("Interrupts an instance of a spotsweep acceptance run")
+            .role_arn(&made.role)
+            .stop_conditions(stop.build().context(cannot_make)?)
+            .targets(TARGET, target.build().context(cannot_make)?)
+            .actions("interrupt", action.build().context(cannot_make)?)
+            .tags("Name", self.subject.chaos_stack());
+        let created = creation.send().await.context(cannot_make)?;
+        let id = created.experiment_template().and_then(|template| template.id()).map(str::to_owned);
+        id.ok_or_else(|| Failure::new("FIS has made a template without an id"))
+    }
+
+    /// How far an experiment is.
+    pub(super) async fn progress(&self, experiment: &str) -> Result<Progress, Failure> {
         let got = self.fis.get_experiment().id(experiment).send().await;
         let got = got.context(|| "cannot follow the experiment (fis:GetExperiment)")?;
-        let state = got.experiment().and_then(|experiment| experiment.state());
-        match state.and_then(|state| state.status()) {
-            Some(ExperimentStatus::Completed) => Ok(true),
-            Some(ExperimentStatus::Failed | ExperimentStatus::Stopped | ExperimentStatus::Cancelled) => {
-                let reason = state.and_then(|state| state.reason()).unwrap_or("no reason is told");
-                Err(Failure::new(format!("FIS has interrupted no instance: {reason}")))
-            }
-            // FIS's words for what goes on, and those that it may add.
-            Some(_) | None => Ok(false),
-        }
+        Ok(got.experiment().and_then(|experiment| experiment.state()).map_or(Progress::Underway, progress))
     }
 
     /// None where there is no such stack.
@@ -150,6 +183,41 @@ impl<'a> Chaos<'a> {
     }
 }
 
+/// How far an experiment is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Progress {
+    Underway,
+    Completed,
+    /// FIS's reason for it.
+    Failed(String),
+}
+
+fn progress(state: &ExperimentState) -> Progress {
+    match state.status() {
+        Some(ExperimentStatus::Completed) => Progress::Completed,
+        Some(ExperimentStatus::Failed | ExperimentStatus::Stopped | ExperimentStatus::Cancelled) => {
+            let reason = state.reason().unwrap_or("it names no reason");
+            let code =
+                state.error().and_then(|error| error.code()).map(|code| format!(" ({code})")).unwrap_or_default();
+            // https://docs.aws.amazon.com/fis/latest/userguide/troubleshooting.html
+            let help = match code.contains("AuthorizationFailure") {
+                true => "; its role may not do it, or a service control policy keeps FIS from making its own role",
+                false => "",
+            };
+            Progress::Failed(format!("FIS has interrupted no instance: {reason}{code}{help}"))
+        }
+        // FIS's words for what goes on, and those that it may add.
+        Some(_) | None => Progress::Underway,
+    }
+}
+
+/// Of an instance in the account and the partition of a role.
+fn instance_arn(role: &str, region: &str, instance: &str) -> Option<String> {
+    let mut parts = role.split(':');
+    let (partition, account) = (parts.nth(1)?, parts.nth(2)?);
+    Some(format!("arn:{partition}:ec2:{region}:{account}:instance/{instance}"))
+}
+
 fn made(stack: &Stack) -> Result<Made, Failure> {
     let outputs = stack.outputs().iter();
     let outputs: BTreeMap<&str, &str> =
@@ -159,5 +227,39 @@ fn made(stack: &Stack) -> Result<Made, Failure> {
             || Failure::new(format!("the stack {} has no output {name}", stack.stack_name().unwrap_or_default()));
         outputs.get(name).map(ToString::to_string).ok_or_else(missing)
     };
-    Ok(Made { template: output("Interrupt")?, recording: output("Recording")? })
+    Ok(Made { role: output("Role")?, recording: output("Recording")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_fis::types::ExperimentError;
+
+    use super::*;
+
+    #[test]
+    fn an_instance_has_the_account_and_the_partition_of_the_role() {
+        let arn = |role| instance_arn(role, "eu-west-1", "i-1");
+        let expected = "arn:aws-us-gov:ec2:eu-west-1:123456789012:instance/i-1";
+        assert_eq!(arn("arn:aws-us-gov:iam::123456789012:role/path/chaos"), Some(expected.to_owned()));
+        assert_eq!(arn("chaos"), None);
+    }
+
+    #[test]
+    fn what_fis_has_not_done_has_its_reason() {
+        let state = |status: &str, code| {
+            let error = ExperimentError::builder().set_code(code);
+            let state = ExperimentState::builder().status(status.into()).reason("why").error(error.build());
+            progress(&state.build())
+        };
+        assert_eq!(state("completed", None), Progress::Completed);
+        for status in ["pending", "initiating", "running", "stopping", "a new word"] {
+            assert_eq!(state(status, None), Progress::Underway, "{status}");
+        }
+        for status in ["failed", "stopped", "cancelled"] {
+            let failed = state(status, Some("InvalidTarget".to_owned()));
+            assert_eq!(failed, Progress::Failed("FIS has interrupted no instance: why (InvalidTarget)".to_owned()));
+        }
+        let denied = state("failed", Some("AuthorizationFailure".to_owned()));
+        assert!(matches!(&denied, Progress::Failed(reason) if reason.contains("its role may not")), "{denied:?}");
+    }
 }

@@ -14,11 +14,13 @@ use spotsweep_protocol::ids::SweepId;
 use tokio::time::{Instant, sleep};
 
 use super::access::{self, Tried};
-use super::chaos::{Chaos, Made};
+use super::chaos::{Chaos, Made, Progress as Experiment};
+use super::estimate::Estimate;
+use super::meter::Meter;
 use super::own::Own;
-use super::strike::{self, Kind, Strike};
-use super::subject::Subject;
-use super::sweep;
+use super::strike::{self, Kind, State, Strike};
+use super::subject::{Seen, Subject};
+use super::{remove, sweep};
 use crate::dropped::{Answer, Dropped, problems, upload_to};
 use crate::out;
 use crate::progress::{Figures, Progress};
@@ -38,8 +40,8 @@ pub(super) struct Course<'a> {
     pub(super) trials: Vec<Trial>,
     pub(super) own: Own,
     pub(super) strikes: Vec<Strike>,
-    /// FIS's, while it may go on.
-    experiment: Option<String>,
+    estimate: Estimate,
+    meter: Meter,
     pub(super) access: Option<Tried>,
     /// What went wrong with the run itself.
     pub(super) troubles: Vec<String>,
@@ -52,6 +54,7 @@ impl<'a> Course<'a> {
         subject: &'a Subject,
         chaos: &'a Chaos<'a>,
         made: &'a Made,
+        estimate: Estimate,
         max_usd: f64,
     ) -> Result<Self, Failure> {
         let file = sweep::file(subject.pace, &subject.queue, &subject.definition, max_usd).to_string();
@@ -81,8 +84,9 @@ impl<'a> Course<'a> {
             sweep,
             trials: Vec::new(),
             own: Own::default(),
-            strikes: Vec::new(),
-            experiment: None,
+            strikes: strike::ALL.map(Strike::new).into(),
+            estimate,
+            meter: Meter::default(),
             access: None,
             troubles: Vec::new(),
             progress: Progress::new(u64::from(sweep::trials())),
@@ -90,31 +94,75 @@ impl<'a> Course<'a> {
     }
 
     /// Follows the sweep until it has settled, and takes instances meanwhile. What goes wrong with that is noted, since
-    /// a run that has cost something is judged as far as it went.
-    pub(super) async fn follow(&mut self) {
-        let deadline = Instant::now() + self.subject.pace.deadline;
-        while Instant::now() < deadline {
+    /// a run that has cost something is judged as far as it went. Fails where no instance has started, which has cost
+    /// nothing.
+    pub(super) async fn follow(&mut self) -> Result<(), Failure> {
+        let begun = Instant::now();
+        loop {
             match self.turn().await {
-                Ok(Stage::Settled) => return,
+                Ok(Stage::Settled) => return Ok(()),
                 Ok(_open) => {}
                 Err(failure) => self.note(&failure),
             }
+            if self.meter.is_empty() && begun.elapsed() >= self.subject.pace.patience {
+                return Err(self.no_instance());
+            }
+            if let Some(reason) = self.is_over(begun) {
+                self.note(&Failure::new(format!("{reason}: the jobs are ended")));
+                if let Err(failure) = self.end_jobs().await {
+                    self.note(&failure);
+                }
+                return Ok(());
+            }
             sleep(self.subject.pace.poll).await;
         }
-        let minutes = self.subject.pace.deadline.as_secs() / 60;
-        self.note(&Failure::new(format!("the sweep had not settled after {minutes} minutes")));
+    }
+
+    /// Why the run has to end, whatever its trials do.
+    fn is_over(&self, begun: Instant) -> Option<String> {
+        let (pace, most) = (self.subject.pace, self.estimate.most);
+        if begun.elapsed() >= pace.deadline {
+            return Some(format!("the sweep had not settled after {} minutes", pace.deadline.as_secs() / 60));
+        }
+        let used = self.meter.total_if_ended(Timestamp::now(), pace.idle);
+        (used >= most).then(|| {
+            let hours = most.as_secs_f64() / pace.hour.as_secs_f64();
+            format!("the instances have used up their {hours:.1} hours, {:.2} USD", self.estimate.most_usd)
+        })
+    }
+
+    fn no_instance(&self) -> Failure {
+        let Subject { queue, pace, .. } = self.subject;
+        Failure::new(format!(
+            "EC2 has started no instance of queue {queue} within {} s, so nothing was tried and no instance is billed. Look \
+             for the reason: `aws batch describe-job-queues --job-queues {queue}`, the quota of Spot vCPUs, the role \
+             `aws iam get-role --role-name AWSServiceRoleForEC2Spot`, and docs/operations.md, \"A trial does not start\". \
+             Without any of these EC2 has no Spot capacity just now: try again later, or add InstanceTypes",
+            pace.patience.as_secs()
+        ))
+    }
+
+    async fn end_jobs(&self) -> Result<(), Failure> {
+        let record = self.reader.sweep(&self.sweep).await;
+        let record = record.context(|| format!("cannot read the table {}", self.subject.table))?;
+        match record {
+            Some(record) => remove::end_jobs(self.subject, &self.reader, record).await,
+            None => Ok(()),
+        }
     }
 
     /// One look, and what follows from it.
     async fn turn(&mut self) -> Result<Stage, Failure> {
         let stage = self.look().await?.stage;
         self.progress.show(&Figures::of(u64::from(sweep::trials()), &self.trials, None));
+        let instances = self.subject.instances().await?;
+        self.meter.enter(&instances, Timestamp::now());
         if stage != Stage::Settled {
             // A strike must not wait for what goes wrong here.
             if let Err(failure) = self.borrow_credentials().await {
                 self.note(&failure);
             }
-            self.strike().await?;
+            self.strike(&instances).await;
         }
         Ok(stage)
     }
@@ -169,40 +217,66 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Takes an instance, where it is time to.
-    async fn strike(&mut self) -> Result<(), Failure> {
-        let Some(kind) = strike::ALL.get(self.strikes.len()).copied() else { return Ok(()) };
-        if let Some(experiment) = self.experiment.take()
-            && !self.chaos.is_over(&experiment).await?
-        {
-            self.experiment = Some(experiment);
+    /// Takes instances, where it is time to. One strike that cannot happen keeps no other one from happening.
+    async fn strike(&mut self, instances: &[Seen]) {
+        for place in 0..self.strikes.len() {
+            let Some(mut strike) = self.strikes.get(place).cloned() else { continue };
+            if let Err(failure) = self.advance(&mut strike, instances).await {
+                self.note(&failure);
+                strike.fail(failure.to_string(), Timestamp::now(), self.subject.pace.rest);
+            }
+            if let Some(known) = self.strikes.get_mut(place) {
+                *known = strike;
+            }
+        }
+    }
+
+    /// One step of a strike. Fails where a try of it has failed.
+    async fn advance(&mut self, strike: &mut Strike, instances: &[Seen]) -> Result<(), Failure> {
+        if let State::Underway { experiment, instance, since } = &strike.state {
+            match self.chaos.progress(experiment).await {
+                Ok(Experiment::Underway) => {}
+                Ok(Experiment::Completed) => {
+                    strike.state = State::Happened { instance: instance.clone(), at: *since };
+                }
+                Ok(Experiment::Failed(reason)) => return Err(Failure::new(format!("{instance}: {reason}"))),
+                // It goes on whether it can be seen or not.
+                Err(failure) => self.note(&failure),
+            }
             return Ok(());
         }
-        let running = self.subject.running().await?;
-        let Some(instance) = strike::target(kind, &running, &self.trials, self.subject.pace.steps) else {
+        if !strike.is_due(Timestamp::now()) {
             return Ok(());
-        };
-        self.must_be_alone().await?;
-        let instance = match kind {
-            Kind::Interruption => {
-                self.progress.say("FIS interrupts an instance");
-                self.experiment = Some(self.chaos.interrupt(self.made).await?);
-                None
-            }
-            Kind::Termination => {
-                self.progress.say(&format!("instance {instance} is terminated without a notice"));
-                let ended = self.subject.ec2().terminate_instances().instance_ids(&instance).send().await;
-                ended.context(|| format!("cannot terminate {instance} (ec2:TerminateInstances)"))?;
-                Some(instance)
-            }
-        };
-        self.strikes.push(Strike { kind, instance, at: Timestamp::now() });
+        }
+        let running = instances.iter().filter(|one| one.is_running).map(|one| one.id.as_str()).collect();
+        let taken = self.strikes.iter().filter_map(Strike::instance).collect();
+        let chosen = strike::target(strike.kind, &running, &taken, &self.trials, self.subject.pace.steps);
+        let Some(instance) = chosen else { return Ok(()) };
+        // It may share the instance. This is no try: the other sweep may end in time.
+        if let Err(failure) = must_be_alone(&self.reader, &self.subject.table, Some(&self.sweep)).await {
+            strike.state = State::Waiting { obstacle: Some(failure.to_string()) };
+            self.note(&failure);
+            return Ok(());
+        }
+        strike.state = self.take(strike.kind, instance).await?;
         Ok(())
     }
 
-    /// Fails where another sweep is open: its trials would lose instances, too.
-    async fn must_be_alone(&self) -> Result<(), Failure> {
-        must_be_alone(&self.reader, &self.subject.table, Some(&self.sweep)).await
+    async fn take(&mut self, kind: Kind, instance: String) -> Result<State, Failure> {
+        let now = Timestamp::now();
+        match kind {
+            Kind::Interruption => {
+                self.progress.say(&format!("FIS interrupts {instance}"));
+                let experiment = self.chaos.interrupt(self.made, &instance).await?;
+                Ok(State::Underway { experiment, instance, since: now })
+            }
+            Kind::Termination => {
+                self.progress.say(&format!("{instance} is terminated without a notice"));
+                let ended = self.subject.ec2().terminate_instances().instance_ids(&instance).send().await;
+                ended.context(|| format!("cannot terminate {instance} (ec2:TerminateInstances)"))?;
+                Ok(State::Happened { instance, at: now })
+            }
+        }
     }
 
     /// Texts that the trials have left, and the sweep's costs.
@@ -252,7 +326,7 @@ pub(super) async fn must_be_alone(reader: &Reader, table: &str, own: Option<&Swe
     match open.iter().find(|sweep| Some(&sweep.id) != own) {
         None => Ok(()),
         Some(other) => Err(Failure::new(format!(
-            "sweep {} is {}: a run interrupts instances of the deployment, so wait until no other sweep is open",
+            "sweep {} is {}: its trials might share an instance that a run takes, so wait until no other sweep is open",
             other.id,
             other.stage.name()
         ))),

@@ -1,60 +1,108 @@
-//! What a run costs at most, before it starts.
+//! What a run is expected to cost, and where it ends, before it starts.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::primitives::DateTime;
 use aws_sdk_ec2::types::InstanceType;
 use jiff::Timestamp;
 
+use super::sweep::Pace;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// Of all instances together: four trainings of eight minutes, six boots with the image's pull of six minutes each,
-/// and six idle times of five minutes are an hour and three quarters.
-const INSTANCE_HOURS: f64 = 2.0;
+/// Of all instances together: four trainings of fourteen minutes, six boots with the image's pull of six minutes each,
+/// and six idle times of five minutes.
+const EXPECTED_HOURS: f64 = 2.0;
 /// One interruption of two action-minutes at 0.10 USD (<https://aws.amazon.com/fis/pricing/>).
 const FIS_USD: f64 = 0.20;
-/// Disks, addresses, volumes, the control plane and the recording, for two instance-hours: docs/costs.md has their
-/// prices. Rounded up to a tenth of a dollar.
+/// Disks, addresses, volumes, the control plane and the recording: docs/costs.md has their prices. Rounded up to a tenth
+/// of a dollar.
 const REST_USD: f64 = 0.10;
 
-/// What a run may cost.
+/// What a run is expected to cost, and where it ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Of the dearest instance type in the dearest zone, USD an hour.
+    /// Of the dearest instance type in the dearest of the deployment's zones, USD an hour.
     pub(super) hourly_usd: f64,
-    /// At most, in USD.
+    /// Expected, in USD.
     pub(super) usd: f64,
+    /// The time of all instances together at which the run ends its jobs, in the pace's own hours.
+    pub(super) most: Duration,
+    /// What that costs at most, in USD.
+    pub(super) most_usd: f64,
 }
 
 impl Estimate {
-    /// At an hourly price.
-    pub(super) fn at(hourly_usd: f64) -> Self {
-        Self { hourly_usd, usd: hourly_usd * INSTANCE_HOURS + FIS_USD + REST_USD }
+    /// At an hourly price. A run ends when its instances have used what `max_usd` pays for, or as much time as all
+    /// attempts of all trials have together: that bounds what starts and idle times add to the trainings.
+    pub(super) fn at(hourly_usd: f64, max_usd: f64, pace: Pace) -> Self {
+        let cost = |hours: f64| hourly_usd * hours + FIS_USD + REST_USD;
+        let affordable = ((max_usd - FIS_USD - REST_USD) / hourly_usd).max(0.0);
+        let hours = affordable.min(pace.most_training().as_secs_f64() / pace.hour.as_secs_f64());
+        Self { hourly_usd, usd: cost(EXPECTED_HOURS), most: pace.hour.mul_f64(hours), most_usd: cost(hours) }
     }
 
-    /// Asks EC2 for today's Spot prices.
-    pub(super) async fn of(client: &Client, instance_types: &[String]) -> Result<Self, Failure> {
-        if let Some(family) = instance_types.iter().find(|name| !name.contains('.')) {
+    /// Asks EC2 for today's Spot prices in these zones. Fails where the run is expected to cost more than `max_usd`.
+    pub(super) async fn of(
+        client: &Client,
+        instance_types: &[String],
+        zones: &BTreeSet<String>,
+        max_usd: f64,
+        pace: Pace,
+    ) -> Result<Self, Failure> {
+        let estimate = Self::at(hourly_usd(client, instance_types, zones).await?, max_usd, pace);
+        let Self { hourly_usd, usd, .. } = estimate;
+        if usd > max_usd {
             return Err(Failure::usage(format!(
-                "the queue's instances may be any of {family:?}, so no price is known; name a queue with instance types \
-                 by --queue"
+                "a run is expected to cost {usd:.2} USD ({EXPECTED_HOURS} instance-hours at {hourly_usd:.3} USD), more than \
+                 --max-usd {max_usd}: raise that, or name a queue of cheaper instances by --queue"
             )));
         }
-        let types = instance_types.iter().map(|name| InstanceType::from(name.as_str())).collect();
-        let history = client
-            .describe_spot_price_history()
-            .set_instance_types(Some(types))
-            .product_descriptions("Linux/UNIX")
-            .start_time(DateTime::from_secs(Timestamp::now().as_second()));
-        let mut pages = history.into_paginator().send();
-        let mut hourly_usd: Option<f64> = None;
-        while let Some(page) = pages.next().await {
-            let page = page.context(|| "cannot read the Spot prices (ec2:DescribeSpotPriceHistory)")?;
-            let prices = page.spot_price_history().iter().filter_map(|price| price.spot_price()?.parse::<f64>().ok());
-            hourly_usd = prices.chain(hourly_usd).reduce(f64::max);
-        }
-        let unknown = || Failure::new(format!("EC2 names no Spot price of {}", instance_types.join(", ")));
-        hourly_usd.map(Self::at).ok_or_else(unknown)
+        Ok(estimate)
     }
+
+    /// For people, before the run.
+    pub(super) fn line(&self) -> String {
+        let Self { hourly_usd, usd, most_usd, .. } = self;
+        let hours = (most_usd - FIS_USD - REST_USD) / hourly_usd;
+        format!(
+            "a run is expected to cost {usd:.2} USD ({EXPECTED_HOURS} instance-hours at {hourly_usd:.3} USD); it ends its \
+             jobs at {hours:.1} instance-hours, {most_usd:.2} USD"
+        )
+    }
+}
+
+async fn hourly_usd(client: &Client, instance_types: &[String], zones: &BTreeSet<String>) -> Result<f64, Failure> {
+    if let Some(family) = instance_types.iter().find(|name| !name.contains('.')) {
+        return Err(Failure::usage(format!(
+            "the queue's instances may be any of {family:?}, so no price is known; name a queue with instance types by \
+             --queue"
+        )));
+    }
+    let types = instance_types.iter().map(|name| InstanceType::from(name.as_str())).collect();
+    let history = client
+        .describe_spot_price_history()
+        .set_instance_types(Some(types))
+        .product_descriptions("Linux/UNIX")
+        .start_time(DateTime::from_secs(Timestamp::now().as_second()));
+    let mut pages = history.into_paginator().send();
+    let mut hourly_usd: Option<f64> = None;
+    while let Some(page) = pages.next().await {
+        let page = page.context(|| "cannot read the Spot prices (ec2:DescribeSpotPriceHistory)")?;
+        let of_zones = page.spot_price_history().iter();
+        let of_zones = of_zones.filter(|price| price.availability_zone().is_some_and(|zone| zones.contains(zone)));
+        let prices = of_zones.filter_map(|price| price.spot_price()?.parse::<f64>().ok());
+        hourly_usd = prices.chain(hourly_usd).reduce(f64::max);
+    }
+    hourly_usd.ok_or_else(|| {
+        let zones = zones.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        Failure::new(format!(
+            "EC2 names no Spot price of {} in {zones}: the region may not have these types; deploy with other InstanceTypes, \
+             or name another queue by --queue",
+            instance_types.join(", ")
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -64,7 +112,18 @@ mod tests {
     #[test]
     fn the_default_limit_is_enough_for_the_default_instance_types() {
         // g5.2xlarge on demand in us-east-1 is 1.212 USD; Spot is mostly half of that, or less.
-        assert!(Estimate::at(0.7).usd < 2.0);
-        assert!(Estimate::at(1.0).usd > 2.0);
+        assert!(Estimate::at(0.7, 2.0, Pace::AWS).usd < 2.0);
+        assert!(Estimate::at(1.0, 2.0, Pace::AWS).usd > 2.0);
+    }
+
+    /// Never more than the limit, and never more time than all attempts have.
+    #[test]
+    fn a_run_ends_at_its_limit_or_when_its_attempts_are_used_up() {
+        let dear = Estimate::at(0.68, 2.0, Pace::AWS);
+        assert!((dear.most_usd - 2.0).abs() < 1e-9 && dear.most == Duration::from_secs(9_000), "{dear:?}");
+        let cheap = Estimate::at(0.1, 2.0, Pace::AWS);
+        assert_eq!(cheap.most, Pace::AWS.most_training());
+        assert!(cheap.most_usd < 1.0, "{cheap:?}");
+        assert_eq!(Estimate::at(0.1, 0.2, Pace::AWS).most, Duration::ZERO);
     }
 }

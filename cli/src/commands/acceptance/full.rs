@@ -1,6 +1,5 @@
 //! A whole run: everything that it makes is deleted at its end, however that comes.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,9 +16,9 @@ use super::course::{Course, must_be_alone};
 use super::estimate::Estimate;
 use super::page::About;
 use super::recording::{self, Recorded};
-use super::strike::{self, Kind};
-use super::subject::Subject;
-use super::{remove, sweep, written};
+use super::strike::Strike;
+use super::subject::{Seen, Subject};
+use super::{preflight, remove, sweep, written};
 use crate::out;
 use crate::signals::unless_stopped;
 use spotsweep_protocol::failure::{FAILED, Failure};
@@ -44,15 +43,10 @@ struct Found {
 pub(super) async fn run(subject: &Subject, max_usd: f64, output: &Path) -> Result<ExitCode, Failure> {
     let chaos = Chaos::new(subject);
     let estimate = unless_stopped(async {
-        let estimate = Estimate::of(&subject.ec2(), &subject.instance_types).await?;
-        let (usd, hourly) = (estimate.usd, estimate.hourly_usd);
-        if usd > max_usd {
-            return Err(Failure::usage(format!(
-                "a run may cost {usd:.2} USD ({hourly:.3} USD an instance-hour), more than --max-usd {max_usd}: raise \
-                 that, or name a queue of cheaper instances by --queue"
-            )));
-        }
-        out::note(format_args!("a run costs {usd:.2} USD at most ({hourly:.3} USD an instance-hour)"));
+        let Subject { instance_types, zones, pace, .. } = subject;
+        let estimate = Estimate::of(&subject.ec2(), instance_types, zones, max_usd, *pace).await?;
+        out::note(format_args!("{}", estimate.line()));
+        preflight::check(subject).await?;
         chaos.must_be_absent().await?;
         must_be_alone(&Reader::new(&subject.target.config, subject.table.clone()), &subject.table, None).await?;
         idle(subject).await?;
@@ -72,29 +66,30 @@ pub(super) async fn run(subject: &Subject, max_usd: f64, output: &Path) -> Resul
     Ok(code)
 }
 
-/// Waits until no instance of an earlier sweep is left: FIS might choose it.
+/// Waits until no instance of an earlier sweep is left. The recording would miss its first events, so it could not be
+/// said which attempt ran there.
 async fn idle(subject: &Subject) -> Result<(), Failure> {
     let deadline = Instant::now() + IDLE_DEADLINE;
     let mut is_told = false;
     loop {
-        let running = subject.running().await?;
-        let Some(instance) = running.first() else { return Ok(()) };
+        let live = subject.instances().await?;
+        let Some(Seen { id, .. }) = live.first() else { return Ok(()) };
         if Instant::now() >= deadline {
             return Err(Failure::new(format!(
-                "instance {instance} of the deployment runs, and no sweep is open: what runs on it would be interrupted, so \
-                 end that first"
+                "instance {id} of the deployment runs, and no sweep is open: end what keeps it. A compute environment with \
+                 minvCpus above 0 always keeps one; set that to 0 for the run"
             )));
         }
         if !is_told {
-            out::note(format_args!("waiting until Batch has ended {} of an earlier sweep …", names(&running)));
+            out::note(format_args!("waiting until Batch has ended {} of an earlier sweep …", names(&live)));
             is_told = true;
         }
         sleep(subject.pace.poll).await;
     }
 }
 
-fn names(instances: &BTreeSet<String>) -> String {
-    instances.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+fn names(instances: &[Seen]) -> String {
+    instances.iter().map(|one| one.id.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Names the sweep as soon as it is known.
@@ -108,9 +103,9 @@ async fn measure(
     out::note(format_args!("creating the stack {} …", subject.chaos_stack()));
     let made = chaos.create().await?;
     sleep(subject.pace.new_rule).await;
-    let mut course = Course::begin(subject, chaos, &made, max_usd).await?;
+    let mut course = Course::begin(subject, chaos, &made, estimate, max_usd).await?;
     *sweep = Some(course.sweep.clone());
-    course.follow().await;
+    course.follow().await?;
     let leftovers = left_over(&course, subject).await?;
     let results = course.results().await?;
     let recording = recorded(&course, subject, &made).await?;
@@ -158,7 +153,7 @@ fn report(found: &Found, output: &Path) -> Result<ExitCode, Failure> {
     written::write(output, &checks, recording, &about)?;
     if let Some(spent) = facts.spent {
         out::note(format_args!(
-            "the trials have cost {}; the estimate was {:.2} USD",
+            "the trials have cost {}; {:.2} USD were expected",
             dollars(spent.usd),
             facts.estimate.usd
         ));
@@ -181,23 +176,10 @@ fn done(Found { facts, sweep, instance_types, troubles, .. }: &Found) -> Vec<Str
         format!("spotsweep {} on {}", env!("CARGO_PKG_VERSION"), instance_types.join(", ")),
         format!("sweep {sweep}: {} trials, {attempts} attempts", sweep::trials()),
     ];
-    done.extend(strike::ALL.map(|kind| {
-        let strike = facts.strikes.iter().find(|strike| strike.kind == kind);
-        match (kind, strike) {
-            (Kind::Interruption, Some(strike)) => format!("{:.0}: FIS interrupted an instance", strike.at),
-            (Kind::Interruption, None) => {
-                "FIS interrupted no instance: they never all had a trial in training".to_owned()
-            }
-            (Kind::Termination, Some(strike)) => {
-                let instance = strike.instance.as_deref().unwrap_or_default();
-                format!("{:.0}: {instance} was terminated without a notice", strike.at)
-            }
-            (Kind::Termination, None) => "no instance was terminated: none had a trial in training".to_owned(),
-        }
-    }));
+    done.extend(facts.strikes.iter().map(Strike::line));
     done.extend(troubles.iter().map(|trouble| format!("trouble: {trouble}")));
     let spent = facts.spent.map_or("unknown".to_owned(), |spent| dollars(spent.usd));
-    done.push(format!("the trials have cost {spent}, {:.2} USD were estimated", facts.estimate.usd));
+    done.push(format!("the trials have cost {spent}, {:.2} USD were expected", facts.estimate.usd));
     done
 }
 

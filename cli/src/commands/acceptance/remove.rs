@@ -40,11 +40,16 @@ async fn end(subject: &Subject, sweep: Option<SweepId>) -> Result<(), Failure> {
     }
     for record in records {
         let results = record.id.results_prefix();
-        let target = Target { name: subject.table.clone(), ..subject.target.clone() };
-        cancel::whole_sweep(Found { sweep: record, reader: reader.clone(), target }).await?;
+        end_jobs(subject, &reader, record).await?;
         delete_objects(subject, &results).await?;
     }
     delete_objects(subject, sweep::KEY).await
+}
+
+/// Ends what runs of a sweep, and waits until its volumes are deleted.
+pub(super) async fn end_jobs(subject: &Subject, reader: &Reader, sweep: Sweep) -> Result<(), Failure> {
+    let target = Target { name: subject.table.clone(), ..subject.target.clone() };
+    cancel::whole_sweep(Found { sweep, reader: reader.clone(), target }).await
 }
 
 /// Every version of every object.

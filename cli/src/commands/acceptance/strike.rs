@@ -1,21 +1,22 @@
-//! When an instance is taken, and which. Pure.
+//! When an instance is taken, which one, and what became of that. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::Serialize;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
-use super::sweep::METRIC;
+use super::sweep::{ATTEMPTS, METRIC};
 
-/// Strikes of a run.
+/// Strikes of a run. None of them waits for another.
 pub(super) const ALL: [Kind; 2] = [Kind::Interruption, Kind::Termination];
 /// Of a trial's steps: before, there is little to lose.
 const EARLIEST: f64 = 0.1;
+/// How often a strike is tried: an instance may end by itself just before.
+const TRIES: u32 = 3;
 
 /// How an instance is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// By FIS: with a recommendation and a warning.
     Interruption,
@@ -24,53 +25,156 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Of a trial's steps: after, the trial may end before its instance does. A notice is a quarter of a training.
+    /// Of a trial's steps: after, the trial may end before its instance does. FIS's end may come four minutes after the
+    /// strike (fact 33): less than a third of a training.
     fn latest(self) -> f64 {
         match self {
             Self::Interruption => 0.6,
             Self::Termination => 0.85,
         }
     }
-}
 
-/// An instance that was taken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Strike {
-    pub(super) kind: Kind,
-    /// The one that was terminated; FIS chooses one itself.
-    pub(super) instance: Option<String>,
-    pub(super) at: Timestamp,
-}
-
-/// The instance to terminate, or one of those that FIS may choose; none where it is not time yet. `running` are the
-/// deployment's running instances. Each must hold a trial in its training before FIS may choose.
-pub(super) fn target(kind: Kind, running: &BTreeSet<String>, trials: &[Trial], steps: u32) -> Option<String> {
-    let training = training(trials, steps);
-    let is_ripe = |share: f64| (EARLIEST..=kind.latest()).contains(&share);
-    let ripe = |instance: &&String| {
-        training.get(instance.as_str()).is_some_and(|shares| shares.iter().all(|one| is_ripe(*one)))
-    };
-    match kind {
-        Kind::Interruption if running.iter().all(|instance| ripe(&instance)) => running.first().cloned(),
-        Kind::Interruption => None,
-        Kind::Termination => running.iter().find(ripe).cloned(),
+    /// As the page says it of an instance.
+    pub(super) fn done(self) -> &'static str {
+        match self {
+            Self::Interruption => "was interrupted by FIS",
+            Self::Termination => "was terminated without a notice",
+        }
     }
 }
 
-/// How far the trials on an instance are, from 0 to 1.
-fn training(trials: &[Trial], steps: u32) -> BTreeMap<&str, Vec<f64>> {
-    let mut found: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+/// A strike, and how far it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Strike {
+    pub(super) kind: Kind,
+    pub(super) state: State,
+    tries: u32,
+    /// Not tried again before.
+    rest_until: Timestamp,
+}
+
+/// How far a strike is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum State {
+    /// No instance was ripe so far, or this was in the way.
+    Waiting { obstacle: Option<String> },
+    /// FIS works on an instance.
+    Underway { experiment: String, instance: String, since: Timestamp },
+    /// The instance was taken.
+    Happened { instance: String, at: Timestamp },
+    /// It was tried as often as it may be.
+    Failed { reason: String },
+}
+
+impl Strike {
+    pub(super) fn new(kind: Kind) -> Self {
+        let state = State::Waiting { obstacle: None };
+        Self { kind, state, tries: 0, rest_until: Timestamp::UNIX_EPOCH }
+    }
+
+    /// Whether an instance may be taken now.
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        matches!(self.state, State::Waiting { .. }) && now >= self.rest_until
+    }
+
+    /// A try has failed. Another one follows after a rest, unless it was the last.
+    pub(super) fn fail(&mut self, reason: String, now: Timestamp, rest: Duration) {
+        self.tries += 1;
+        self.rest_until = now.saturating_add(rest).unwrap_or(Timestamp::MAX);
+        self.state = match self.tries < TRIES {
+            true => State::Waiting { obstacle: Some(reason) },
+            false => State::Failed { reason },
+        };
+    }
+
+    /// The instance that it has taken, or is about to.
+    pub(super) fn instance(&self) -> Option<&str> {
+        match &self.state {
+            State::Underway { instance, .. } | State::Happened { instance, .. } => Some(instance),
+            State::Waiting { .. } | State::Failed { .. } => None,
+        }
+    }
+
+    /// What a run's page says of it.
+    pub(super) fn line(&self) -> String {
+        match (&self.state, self.kind) {
+            (State::Happened { instance, at }, kind) => format!("{at:.0}: {instance} {}", kind.done()),
+            (State::Failed { reason }, kind) => format!("no instance {}, after {TRIES} tries: {reason}", kind.done()),
+            (State::Waiting { obstacle: Some(reason) }, kind) => format!("no instance {}: {reason}", kind.done()),
+            (State::Waiting { obstacle: None }, kind) => format!(
+                "no instance {}: none had trials between {:.0} and {:.0} % of their training",
+                kind.done(),
+                EARLIEST * 100.0,
+                kind.latest() * 100.0
+            ),
+            (State::Underway { experiment, instance, .. }, _) => {
+                format!("{experiment} of FIS had not ended for {instance} when the sweep had")
+            }
+        }
+    }
+}
+
+/// The instance to take; none where it is not time yet. `running` are the deployment's running instances. One that
+/// another strike has `taken` is left alone, and so is a trial's last attempt. Trials that were not interrupted before
+/// come first; of those the interruption takes the one that has the most left, and the termination the one with the
+/// least.
+pub(super) fn target(
+    kind: Kind,
+    running: &BTreeSet<&str>,
+    taken: &BTreeSet<&str>,
+    trials: &[Trial],
+    steps: u32,
+) -> Option<String> {
+    let training = training(trials, steps);
+    let candidates =
+        training.iter().filter(|(instance, _)| running.contains(**instance) && !taken.contains(**instance));
+    let ripe = candidates.filter(|(_, held)| held.is_ripe(kind));
+    let order = |held: &Held| match kind {
+        Kind::Interruption => held.furthest,
+        Kind::Termination => -held.furthest,
+    };
+    let chosen = ripe.min_by(|(_, one), (_, other)| {
+        one.attempts.cmp(&other.attempts).then_with(|| order(one).total_cmp(&order(other)))
+    });
+    chosen.map(|(instance, _)| (*instance).to_owned())
+}
+
+/// What an instance holds.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// How far its trials are, from 0 to 1.
+    least: f64,
+    furthest: f64,
+    /// Most attempts of one of them.
+    attempts: usize,
+}
+
+impl Held {
+    /// Whether each of its trials has something to lose, and one of them goes on until the end of the instance.
+    fn is_ripe(&self, kind: Kind) -> bool {
+        self.least >= EARLIEST && self.least <= kind.latest() && self.attempts < ATTEMPTS as usize
+    }
+}
+
+/// By instance, of the trials that run.
+fn training(trials: &[Trial], steps: u32) -> BTreeMap<&str, Held> {
+    let mut found: BTreeMap<&str, Held> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.status == JobStatus::Running) {
         let instance = trial.attempts.last_key_value().and_then(|(_, attempt)| attempt.instance.as_deref());
         let step = trial.metrics.get(METRIC).and_then(|metric| metric.step).unwrap_or(0.0);
+        let (share, attempts) = (step / f64::from(steps), trial.attempts.len());
         if let Some(instance) = instance {
-            found.entry(instance).or_default().push(step / f64::from(steps));
+            let held = found.entry(instance).or_insert(Held { least: share, furthest: share, attempts });
+            held.least = held.least.min(share);
+            held.furthest = held.furthest.max(share);
+            held.attempts = held.attempts.max(attempts);
         }
     }
     found
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use spotsweep_control_plane::trial::Attempt;
     use spotsweep_protocol::claim::Metric;
@@ -81,26 +185,70 @@ mod tests {
     fn trial(index: u32, instance: &str, step: f64) -> Trial {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("job:{index}")));
         trial.status = JobStatus::Running;
-        trial.attempts.insert(1, Attempt { instance: Some(instance.to_owned()), ..Attempt::default() });
+        attempt(&mut trial, 1, instance);
         trial.metrics.insert(METRIC.to_owned(), Metric { last: 1.0, step: Some(step), min: 1.0, max: 1.0 });
         trial
     }
 
-    fn set(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(ToString::to_string).collect()
+    fn attempt(trial: &mut Trial, number: u32, instance: &str) {
+        trial.attempts.insert(number, Attempt { instance: Some(instance.to_owned()), ..Attempt::default() });
+    }
+
+    fn taken_of(kind: Kind, running: &[&str], taken: &[&str], trials: &[Trial]) -> Option<String> {
+        target(kind, &running.iter().copied().collect(), &taken.iter().copied().collect(), trials, 100)
     }
 
     #[test]
-    fn only_instances_of_trials_in_training_are_taken() {
+    fn one_ripe_instance_is_taken_whatever_the_others_do() {
         let trials = [trial(0, "i-1", 30.0), trial(1, "i-2", 5.0), trial(2, "i-3", 90.0)];
-        assert_eq!(target(Kind::Interruption, &set(&["i-1"]), &trials, 100), Some("i-1".to_owned()));
-        // Of another's, of a trial that has just begun, of one that is about to end.
-        for other in ["i-9", "i-2", "i-3"] {
-            let running = set(&["i-1", other]);
-            assert_eq!(target(Kind::Interruption, &running, &trials, 100), None, "{other}: FIS might choose it");
-            assert_eq!(target(Kind::Termination, &running, &trials, 100), Some("i-1".to_owned()), "{other}");
-            assert_eq!(target(Kind::Termination, &set(&[other]), &trials, 100), None, "{other}");
+        for kind in ALL {
+            // Of another's, of a trial that has just begun, of one that is about to end.
+            assert_eq!(taken_of(kind, &["i-1", "i-2", "i-3", "i-9"], &[], &trials), Some("i-1".to_owned()));
+            for other in ["i-9", "i-2", "i-3"] {
+                assert_eq!(taken_of(kind, &[other], &[], &trials), None, "{other}");
+            }
+            assert_eq!(taken_of(kind, &["i-1"], &["i-1"], &trials), None, "the other strike has it");
+            assert_eq!(taken_of(kind, &[], &[], &trials), None);
         }
-        assert_eq!(target(Kind::Interruption, &set(&[]), &trials, 100), None);
+        // Too late for a notice, and not for an end without one.
+        assert_eq!(taken_of(Kind::Interruption, &["i-1"], &[], &[trial(0, "i-1", 70.0)]), None);
+        assert_eq!(taken_of(Kind::Termination, &["i-1"], &[], &[trial(0, "i-1", 70.0)]), Some("i-1".to_owned()));
+    }
+
+    #[test]
+    fn an_instance_of_several_trials_is_ripe_when_none_of_them_has_just_begun() {
+        let together =
+            |least, most| taken_of(Kind::Interruption, &["i"], &[], &[trial(0, "i", least), trial(1, "i", most)]);
+        assert_eq!((together(5.0, 30.0), together(70.0, 80.0)), (None, None));
+        assert_eq!(together(20.0, 80.0), Some("i".to_owned()), "one of them goes on until the end");
+    }
+
+    #[test]
+    fn each_strike_leaves_the_other_one_its_trial() {
+        let mut trials = [trial(0, "i-1", 20.0), trial(1, "i-2", 40.0), trial(2, "i-3", 15.0)];
+        attempt(&mut trials[2], 2, "i-3");
+        let running = ["i-1", "i-2", "i-3"];
+        assert_eq!(taken_of(Kind::Interruption, &running, &[], &trials), Some("i-1".to_owned()));
+        assert_eq!(taken_of(Kind::Termination, &running, &[], &trials), Some("i-2".to_owned()));
+        assert_eq!(taken_of(Kind::Termination, &["i-3"], &[], &trials), Some("i-3".to_owned()));
+        for number in 3..=ATTEMPTS {
+            attempt(&mut trials[2], number, "i-3");
+        }
+        assert_eq!(taken_of(Kind::Termination, &["i-3"], &[], &trials), None, "it has no attempt left");
+    }
+
+    #[test]
+    fn a_strike_is_tried_three_times_and_says_why_it_failed() {
+        let mut strike = Strike::new(Kind::Interruption);
+        let (now, rest) = (Timestamp::UNIX_EPOCH, Duration::from_secs(30));
+        assert!(strike.line().contains("between 10 and 60 %"), "{}", strike.line());
+        for number in 1..=TRIES {
+            assert!(strike.is_due(now.saturating_add(rest).unwrap()));
+            strike.fail(format!("reason {number}"), now, rest);
+            assert!(!strike.is_due(now), "it rests");
+            assert!(strike.line().contains(&format!("reason {number}")), "{}", strike.line());
+        }
+        assert_eq!(strike.state, State::Failed { reason: "reason 3".to_owned() });
+        assert!(!strike.is_due(now.saturating_add(rest).unwrap()));
     }
 }

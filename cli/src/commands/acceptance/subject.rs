@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use aws_sdk_batch::types::{ComputeResource, CrType};
+use aws_sdk_batch::types::{ComputeResource, CrType, ResourceRequirement, ResourceType};
 use aws_sdk_ec2::config::retry::RetryConfig;
-use aws_sdk_ec2::types::Filter;
+use aws_sdk_ec2::types::{Filter, Instance, InstanceStateName};
+use jiff::Timestamp;
 use spotsweep_protocol::functions::CLAIM;
 
 use super::super::doctor::stack::Deployment;
@@ -31,11 +32,23 @@ pub(super) struct Subject {
     pub(super) tag: String,
     /// The queue's instance types.
     pub(super) instance_types: Vec<String>,
+    /// Zones that the queue's instances may run in.
+    pub(super) zones: BTreeSet<String>,
+    /// Of a trial, by its job definition.
+    pub(super) vcpus: u32,
     pub(super) pace: Pace,
 }
 
+/// An instance of the deployment that is pending or running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) id: String,
+    pub(super) launched: Timestamp,
+    pub(super) is_running: bool,
+}
+
 impl Subject {
-    /// Looks everything up. The queue must be of Spot instances, with the tag.
+    /// Looks everything up. All instances of the queue must be Spot instances, with the tag.
     pub(super) async fn find(
         target: Target,
         queue: Option<String>,
@@ -56,18 +69,14 @@ impl Subject {
         let definition =
             named(&target, &claim_function, definition, "SPOTSWEEP_JOB_DEFINITION", "--job-definition").await?;
         let resources = resources(&target, &queue).await?;
-        if resources.r#type() != Some(&CrType::Spot) {
-            return Err(Failure::usage(format!("queue {queue} has no Spot instances; name one that has by --queue")));
-        }
-        let tag = resources.tags().and_then(|tags| tags.get(TAG)).cloned().ok_or_else(|| {
-            Failure::new(format!(
-                "the instances of queue {queue} have no tag {TAG}: docs/deploy.md, \"The control plane alone\""
-            ))
-        })?;
-        let instance_types = resources.instance_types().to_vec();
+        let tag = tag(&queue, &resources)?;
+        let instance_types: BTreeSet<String> = resources.iter().flat_map(|one| one.instance_types()).cloned().collect();
+        let subnets = resources.iter().flat_map(|one| one.subnets()).cloned().collect();
+        let (zones, vcpus) = (zones(&target, subnets).await?, vcpus(&target, &definition).await?);
+        let instance_types = instance_types.into_iter().collect();
         // An endpoint of its own is no AWS account.
         let pace = if target.config.endpoint_url().is_some() { Pace::LOCAL } else { Pace::AWS };
-        Ok(Self { target, bucket, table, claim_function, queue, definition, tag, instance_types, pace })
+        Ok(Self { target, bucket, table, claim_function, queue, definition, tag, instance_types, zones, vcpus, pace })
     }
 
     /// EC2, for describing and for terminating.
@@ -77,14 +86,19 @@ impl Subject {
         aws_sdk_ec2::Client::from_conf(config.build())
     }
 
-    /// The deployment's running instances.
-    pub(super) async fn running(&self) -> Result<BTreeSet<String>, Failure> {
-        let filter = |name: &str, value: &str| Filter::builder().name(name).values(value).build();
-        let asked = self.ec2().describe_instances().filters(filter(&format!("tag:{TAG}"), &self.tag));
-        let asked = asked.filters(filter("instance-state-name", "running"));
+    /// The deployment's instances that are pending or running.
+    pub(super) async fn instances(&self) -> Result<Vec<Seen>, Failure> {
+        let of_deployment = Filter::builder().name(format!("tag:{TAG}")).values(&self.tag).build();
+        let live = Filter::builder().name("instance-state-name").values("pending").values("running").build();
+        let asked = self.ec2().describe_instances().filters(of_deployment).filters(live);
         let found = asked.send().await.context(|| "cannot look for instances (ec2:DescribeInstances)")?;
         let instances = found.reservations().iter().flat_map(|reservation| reservation.instances());
-        Ok(instances.filter_map(|instance| instance.instance_id().map(str::to_owned)).collect())
+        Ok(instances.filter_map(seen).collect())
+    }
+
+    /// The deployment's region.
+    pub(super) fn region(&self) -> &str {
+        self.target.config.region().map_or("", |region| region.as_ref())
     }
 
     /// The CloudFormation stack that a run makes, and deletes.
@@ -112,16 +126,72 @@ async fn named(
     value.cloned().ok_or_else(|| Failure::usage(format!("the deployment has no default: give {option}")))
 }
 
-/// Of the queue's first compute environment.
-async fn resources(target: &Target, queue: &str) -> Result<ComputeResource, Failure> {
+fn seen(instance: &Instance) -> Option<Seen> {
+    let launched = Timestamp::from_second(instance.launch_time()?.secs()).ok()?;
+    let state = instance.state().and_then(|state| state.name());
+    let id = instance.instance_id()?.to_owned();
+    Some(Seen { id, launched, is_running: state == Some(&InstanceStateName::Running) })
+}
+
+/// Of all compute environments of the queue: Batch may use each of them.
+async fn resources(target: &Target, queue: &str) -> Result<Vec<ComputeResource>, Failure> {
     let client = aws_sdk_batch::Client::new(&target.batch);
     let described = client.describe_job_queues().job_queues(queue).send().await;
-    let described = described.context(|| format!("cannot describe the queue {queue}"))?;
-    let environment = described.job_queues().first().and_then(|queue| queue.compute_environment_order().first());
-    let environment = environment.and_then(|order| order.compute_environment());
-    let environment = environment.ok_or_else(|| Failure::new(format!("queue {queue} has no compute environment")))?;
-    let described = client.describe_compute_environments().compute_environments(environment).send().await;
-    let described = described.context(|| format!("cannot describe the compute environment {environment}"))?;
-    let resources = described.compute_environments().first().and_then(|found| found.compute_resources()).cloned();
-    resources.ok_or_else(|| Failure::new(format!("the compute environment {environment} is not a managed one")))
+    let described = described.context(|| format!("cannot describe the queue {queue} (batch:DescribeJobQueues)"))?;
+    let order = described.job_queues().first().map(|queue| queue.compute_environment_order()).unwrap_or_default();
+    let environments: Vec<String> =
+        order.iter().filter_map(|one| one.compute_environment().map(str::to_owned)).collect();
+    if environments.is_empty() {
+        return Err(Failure::new(format!("there is no queue {queue} with a compute environment")));
+    }
+    let described = client.describe_compute_environments().set_compute_environments(Some(environments)).send().await;
+    let described = described.context(|| {
+        format!("cannot describe the compute environments of queue {queue} (batch:DescribeComputeEnvironments)")
+    })?;
+    let resources = described.compute_environments().iter().map(|found| found.compute_resources().cloned());
+    let resources: Option<Vec<ComputeResource>> = resources.collect();
+    resources.ok_or_else(|| Failure::new(format!("a compute environment of queue {queue} is not a managed one")))
+}
+
+/// The one tag of all instances, which all are Spot instances.
+fn tag(queue: &str, resources: &[ComputeResource]) -> Result<String, Failure> {
+    if resources.iter().any(|one| one.r#type() != Some(&CrType::Spot)) {
+        return Err(Failure::usage(format!(
+            "queue {queue} may start instances that are not Spot instances; name one that does not by --queue"
+        )));
+    }
+    let tags: BTreeSet<Option<&String>> =
+        resources.iter().map(|one| one.tags().and_then(|tags| tags.get(TAG))).collect();
+    let mut tags = tags.into_iter();
+    match (tags.next().flatten(), tags.next()) {
+        (Some(tag), None) => Ok(tag.clone()),
+        (None, _) | (Some(_), Some(_)) => Err(Failure::new(format!(
+            "the instances of queue {queue} do not all have one tag {TAG}: docs/deploy.md, \"The control plane alone\""
+        ))),
+    }
+}
+
+/// The zones of subnets.
+async fn zones(target: &Target, subnets: Vec<String>) -> Result<BTreeSet<String>, Failure> {
+    let described =
+        aws_sdk_ec2::Client::new(&target.batch).describe_subnets().set_subnet_ids(Some(subnets)).send().await;
+    let described = described.context(|| "cannot describe the compute environment's subnets (ec2:DescribeSubnets)")?;
+    Ok(described.subnets().iter().filter_map(|subnet| subnet.availability_zone().map(str::to_owned)).collect())
+}
+
+/// What a job of the definition's newest revision asks for; 1 where it does not say.
+async fn vcpus(target: &Target, definition: &str) -> Result<u32, Failure> {
+    let name = definition.rsplit('/').next().unwrap_or(definition);
+    let (name, revision) = name.split_once(':').map_or((name, None), |(name, revision)| (name, Some(revision)));
+    let asked = aws_sdk_batch::Client::new(&target.batch).describe_job_definitions().job_definition_name(name);
+    let described = asked.status("ACTIVE").send().await;
+    let described = described
+        .context(|| format!("cannot describe the job definition {definition} (batch:DescribeJobDefinitions)"))?;
+    let is_meant = |number: i32| revision.is_none_or(|revision| number.to_string() == revision);
+    let found = described.job_definitions().iter().filter(|one| one.revision().is_some_and(is_meant));
+    let newest = found.max_by_key(|one| one.revision());
+    let wanted = newest.and_then(|one| one.container_properties()).map(|one| one.resource_requirements());
+    let is_vcpus = |one: &&ResourceRequirement| one.r#type() == Some(&ResourceType::Vcpu);
+    let vcpus = wanted.unwrap_or_default().iter().find(is_vcpus).and_then(|one| one.value()?.parse().ok());
+    Ok(vcpus.unwrap_or(1))
 }

@@ -12,18 +12,28 @@ pub(super) const KEY: &str = "sweeps/spotsweep-acceptance.yaml";
 pub(super) const METRIC: &str = "loss";
 /// One trial for each.
 const TARGETS: [u32; 4] = [1_000, 2_000, 3_000, 4_000];
-/// An attempt is over long before.
-const TIMEOUT: &str = "1h";
+/// Attempts of a trial: both strikes may hit the same one, and EC2 may take an instance itself.
+pub(super) const ATTEMPTS: u32 = 4;
 /// Most hours of the whole sweep. What is left of it then does not start again.
 const MAX_HOURS: u32 = 2;
 
-/// How long a training takes.
+/// How long things take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pace {
     /// Steps of each trial.
     pub(super) steps: u32,
     /// Of one step.
     pub(super) step_seconds: f64,
+    /// After which Batch ends an attempt, at least a minute (fact 18).
+    pub(super) timeout: Duration,
+    /// What an instance-hour of the estimate lasts.
+    pub(super) hour: Duration,
+    /// For how long Batch keeps an instance without jobs: some minutes, says no document.
+    pub(super) idle: Duration,
+    /// Until the first instance must be there.
+    pub(super) patience: Duration,
+    /// Between two tries of a strike.
+    pub(super) rest: Duration,
     /// Until a new rule matches events: "Allow a short period of time for changes to take effect"
     /// (<https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutRule.html>).
     pub(super) new_rule: Duration,
@@ -36,24 +46,40 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Eight minutes, so that two interruptions, of which one has a notice of two minutes, strike while it trains.
+    /// Thirteen minutes, so that a notice of two minutes is over while it trains, also where it begins two minutes late.
     pub(super) const AWS: Self = Self {
-        steps: 240,
+        steps: 390,
         step_seconds: 2.0,
+        timeout: Duration::from_secs(1_200),
+        hour: Duration::from_secs(3_600),
+        idle: Duration::from_secs(300),
+        patience: Duration::from_secs(1_200),
+        rest: Duration::from_secs(30),
         new_rule: Duration::from_secs(60),
         poll: Duration::from_secs(5),
-        deadline: Duration::from_secs(5_400),
+        // Long enough for one trial at a time.
+        deadline: Duration::from_secs(9_000),
         late: Duration::from_secs(60),
     };
-    /// A notice is two seconds there.
+    /// A notice is two seconds there, and prices are as on AWS: an hour is short, so that a limit can be reached.
     pub(super) const LOCAL: Self = Self {
         steps: 60,
         step_seconds: 0.2,
+        timeout: Duration::from_secs(1_200),
+        hour: Duration::from_secs(20),
+        idle: Duration::from_secs(5),
+        patience: Duration::from_secs(20),
+        rest: Duration::from_secs(1),
         new_rule: Duration::from_secs(3),
         poll: Duration::from_millis(300),
         deadline: Duration::from_secs(300),
         late: Duration::from_secs(2),
     };
+
+    /// What all attempts of all trials run for at most: Batch ends each of them at its timeout, and starts no more.
+    pub(super) fn most_training(self) -> Duration {
+        self.timeout * (trials() * ATTEMPTS)
+    }
 }
 
 /// The sweep file. JSON is YAML, too.
@@ -71,7 +97,8 @@ pub(super) fn file(pace: Pace, queue: &str, definition: &str, max_usd: f64) -> V
             "job_definition": definition,
             "command": ["sh", "-c", SCRIPT],
             "workspace": { "size": "1GiB" },
-            "timeout": TIMEOUT,
+            "attempts": ATTEMPTS,
+            "timeout": pace.timeout.as_secs(),
             "budget": { "max_usd": max_usd, "max_hours": MAX_HOURS },
         },
     })
@@ -90,14 +117,19 @@ pub(super) fn model(index: u32, pace: Pace) -> Option<String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_sweep_is_valid_and_fits_into_a_job() {
         let text = file(Pace::AWS, "spotsweep-spot", "spotsweep-train", 2.0).to_string();
-        let read = spotsweep_sweep_file::parse(KEY, "", text.as_bytes());
-        assert!(read.is_ok(), "{read:?}");
+        let read = spotsweep_sweep_file::parse(KEY, "", text.as_bytes()).unwrap();
+        let settings = &read.settings;
+        assert_eq!((settings.attempts, settings.timeout_seconds), (Some(4), Some(1_200)));
+        let trials = u64::try_from(TARGETS.len()).unwrap();
+        let most = trials * u64::from(settings.attempts.unwrap()) * u64::from(settings.timeout_seconds.unwrap());
+        assert_eq!(Pace::AWS.most_training(), Duration::from_secs(most), "what Batch allows bounds a run");
         assert!(!SCRIPT.contains("${"), "macros");
         assert!(crate::dropped::upload_to("b", KEY.to_owned()).is_sweep_file());
     }

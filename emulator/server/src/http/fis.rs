@@ -33,6 +33,16 @@ pub(super) async fn show(State(core): State<Arc<Core>>, Path(id): Path<String>) 
     call(&core, "GetExperiment", |world| world.experiment(&id))
 }
 
+/// `DELETE /experiments/{id}`
+pub(super) async fn stop(State(core): State<Arc<Core>>, Path(id): Path<String>) -> Answer {
+    call(&core, "StopExperiment", |world| world.stop_experiment(&id))
+}
+
+/// `GET /actions/{id}`
+pub(super) async fn action(State(core): State<Arc<Core>>, Path(id): Path<String>) -> Answer {
+    call(&core, "GetAction", |world| world.fis_action(&id))
+}
+
 fn call(core: &Core, action: &str, act: impl FnOnce(&mut World) -> Result<Value, ApiError>) -> Answer {
     let outcome = core.with(|world, now| world.call(Service::Fis, action, now, act));
     Ok(match outcome {

@@ -73,7 +73,7 @@ impl World {
             stopping: None,
             end: None,
         });
-        let pull = if cached { Duration::ZERO } else { self.settings.timings.image_pull };
+        let pull = if cached { Duration::ZERO } else { self.starts.pull(&self.settings.timings) };
         self.change(run, Status::Starting, None);
         self.after(pull, Timer::Pulled { run, attempt: number });
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use spotsweep_world::batch::CreateComputeEnvironment;
-use spotsweep_world::{InstanceState, World};
+use spotsweep_world::{InstanceState, Timings, World};
 
 use crate::lab::{Lab, UNTIL_RUNNING};
 
@@ -89,4 +89,29 @@ fn a_type_that_no_zone_has_is_refused_with_batchs_words() {
     lab.world.trouble_mut().types_not_offered.insert("g6.xlarge".into(), zones("abc"));
     let refused = lab.world.create_compute_environment(request("more")).unwrap_err();
     assert!(refused.message.contains("Instance type can only be one of"), "{refused}");
+}
+
+#[test]
+fn a_quota_of_vcpus_bounds_spot_instances() {
+    let mut lab = Lab::new(8);
+    lab.world.trouble_mut().spot_vcpus = Some(3);
+    lab.submit(json!({"arrayProperties": {"size": 8}}));
+    lab.pass(UNTIL_RUNNING);
+    assert_eq!(lab.instances(InstanceState::Running).len(), 1, "a second one would have four vCPUs in all");
+}
+
+/// Every instance boots, and pulls its image, at a time of its own.
+#[test]
+fn slow_starts_lie_apart() {
+    let mut lab = Lab::with_timings(8, Timings::default().with_slow_starts());
+    lab.submit(json!({"arrayProperties": {"size": 8}}));
+    let mut started = Vec::new();
+    for tenth in 0..170 {
+        if lab.started.len() > started.len() {
+            started.push(tenth);
+        }
+        lab.pass(100);
+    }
+    assert_eq!(started.len(), 8, "each at another tenth of a second: {started:?}");
+    assert!(started[7] - started[0] > 60, "and over more than six seconds: {started:?}");
 }

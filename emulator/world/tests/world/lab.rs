@@ -26,14 +26,12 @@ impl Lab {
     /// One Spot environment of `max_vcpus` in c7i.large instances (2 vCPUs), queues `low` and `high`,
     /// and the definition `train` of 1 vCPU.
     pub(crate) fn new(max_vcpus: u32) -> Lab {
+        Lab::with_timings(max_vcpus, Timings::default())
+    }
+
+    pub(crate) fn with_timings(max_vcpus: u32, timings: Timings) -> Lab {
         let zones = ["us-east-1a", "us-east-1b", "us-east-1c"].map(String::from).into();
-        let settings = Settings {
-            region: "us-east-1".into(),
-            account: "000000000000".into(),
-            zones,
-            timings: Timings::default(),
-            seed: 7,
-        };
+        let settings = Settings { region: "us-east-1".into(), account: "000000000000".into(), zones, timings, seed: 7 };
         let mut lab = Lab {
             world: World::new(settings),
             now: "2026-11-21T00:00:00Z".parse().unwrap(),

@@ -8,7 +8,7 @@ use spotsweep_control_plane::trial::{Standing, Trial};
 use super::super::access::Tried;
 use super::super::estimate::Estimate;
 use super::super::recording::Recorded;
-use super::super::strike::Strike;
+use super::super::strike::{self, Kind, State, Strike};
 use super::super::sweep::{self, Pace};
 use super::{CUT, Check, verdict};
 
@@ -35,14 +35,34 @@ pub(in super::super) struct Facts {
 
 /// Every check that needs more than a recording.
 pub(in super::super) fn judge(facts: &Facts, recording: &[Recorded]) -> Vec<Check> {
-    vec![
+    let mut checks: Vec<Check> = strike::ALL.map(|kind| struck(facts, kind)).into();
+    checks.extend([
         success(facts),
         resume(facts),
         session_tags(facts),
         costs(facts, recording),
         event_delay(recording),
         nothing_left(facts),
-    ]
+    ]);
+    checks
+}
+
+/// A strike that no instance was ripe for proves nothing.
+fn struck(facts: &Facts, kind: Kind) -> Check {
+    let (name, assumption) = match kind {
+        Kind::Interruption => {
+            ("interruption", "FIS interrupts one instance of Batch, named by its ARN, while it trains.")
+        }
+        Kind::Termination => {
+            ("termination", "An instance of Batch can be terminated without a notice while it trains.")
+        }
+    };
+    let cases = facts.strikes.iter().filter(|strike| strike.kind == kind).filter_map(|strike| match &strike.state {
+        State::Happened { .. } => Some(Ok(strike.line())),
+        State::Failed { .. } => Some(Err(strike.line())),
+        State::Waiting { .. } | State::Underway { .. } => None,
+    });
+    verdict(name, assumption, cases.collect())
 }
 
 fn success(facts: &Facts) -> Check {
@@ -111,7 +131,7 @@ fn costs(facts: &Facts, recording: &[Recorded]) -> Check {
         ),
         case(
             spent.usd <= facts.estimate.usd,
-            format!("in all {:.5} USD of {:.2} USD estimated", spent.usd, facts.estimate.usd),
+            format!("in all {:.5} USD of {:.2} USD expected", spent.usd, facts.estimate.usd),
         ),
     ];
     verdict("costs", assumption, cases)

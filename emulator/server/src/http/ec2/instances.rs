@@ -1,4 +1,4 @@
-//! Instances and zones in XML.
+//! Instances, zones and subnets in XML.
 
 use super::super::xml::{list, node, text};
 use super::{Form, next_token, tag_set};

@@ -21,6 +21,17 @@ fn recording() -> Vec<Recorded> {
     vec![instance("pending", 0), instance("terminated", 1_800)]
 }
 
+fn with_state(kind: Kind, state: State) -> Strike {
+    let mut strike = Strike::new(kind);
+    strike.state = state;
+    strike
+}
+
+fn struck(kind: Kind, instance: &str) -> Strike {
+    let state = State::Happened { instance: instance.to_owned(), at: Timestamp::from_second(BEGIN).unwrap() };
+    with_state(kind, state)
+}
+
 /// As it should be: trial 1 was stopped, trial 2 was killed.
 fn good() -> Facts {
     let pace = Pace::LOCAL;
@@ -37,9 +48,9 @@ fn good() -> Facts {
     ];
     Facts {
         pace,
-        estimate: Estimate::at(0.5),
+        estimate: Estimate::at(0.5, 2.0, pace),
         trials: (0..4).map(trial).collect(),
-        strikes: Vec::new(),
+        strikes: strike::ALL.map(|kind| struck(kind, "i-1")).into(),
         stories: stories.map(|(index, story)| (index, story.to_owned())).into(),
         models: (0..4).map(|index| (index, sweep::model(index, pace).unwrap() + "\n")).collect(),
         access: Some(vec![Ok("reads its own".to_owned())]),
@@ -59,6 +70,8 @@ fn each_check_fails_on_its_own_contradiction_alone() {
     let spent = |usd: f64, unpriced_seconds: f64| Some(Spent { usd, unpriced_seconds, ..Spent::default() });
     let good = good();
     let story = |text: &str| [(1, text.to_owned())].into();
+    let state = State::Failed { reason: "FIS has interrupted no instance".to_owned() };
+    let refused = with_state(Kind::Interruption, state);
     let contradictions = [
         ("success", Facts { models: BTreeMap::new(), ..good.clone() }),
         ("success", Facts { trials: good.trials[..3].to_vec(), ..good.clone() }),
@@ -73,6 +86,7 @@ fn each_check_fails_on_its_own_contradiction_alone() {
         ("costs", Facts { spent: spent(0.2, 1.0), ..good.clone() }),
         ("costs", Facts { spent: spent(0.3, 0.0), ..good.clone() }),
         ("costs", Facts { spent: spent(0.0, 0.0), ..good.clone() }),
+        ("interruption", Facts { strikes: vec![refused, struck(Kind::Termination, "i-1")], ..good.clone() }),
         ("nothing-left", Facts { leftovers: vec!["vol-1".to_owned()], ..good.clone() }),
     ];
     for (name, facts) in contradictions {
@@ -89,7 +103,8 @@ fn each_check_fails_on_its_own_contradiction_alone() {
 #[test]
 fn what_was_not_seen_is_not_said_to_hold() {
     let undisturbed = [(0, "began 0\nfinished 60\n".to_owned())].into();
-    let facts = Facts { stories: undisturbed, access: None, spent: None, ..good() };
+    let strikes = strike::ALL.map(Strike::new).into();
+    let facts = Facts { stories: undisturbed, access: None, spent: None, strikes, ..good() };
     for check in judge(&facts, &[]) {
         let is_seen = ["success", "nothing-left"].contains(&check.name);
         assert_eq!(check.verdict, if is_seen { Verdict::Held } else { Verdict::NotSeen }, "{}", check.name);

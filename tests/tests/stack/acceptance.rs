@@ -1,0 +1,182 @@
+//! `spotsweep acceptance` as a person runs it, on the local stack.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use spotsweep_tests::local::{Stack, call_json, eventually, get_json, s3};
+
+/// What a run has left for programs.
+fn document(folder: &Path) -> Value {
+    serde_json::from_slice(&fs::read(folder.join("acceptance.json")).unwrap()).unwrap()
+}
+
+/// Each check's verdict.
+fn judged(folder: &Path) -> Vec<(String, String)> {
+    let document = document(folder);
+    let text = |check: &Value, field: &str| check[field].as_str().unwrap().to_owned();
+    document["checks"].as_array().unwrap().iter().map(|check| (text(check, "name"), text(check, "verdict"))).collect()
+}
+
+fn said(run: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr))
+}
+
+async fn trouble(stack: &Stack, trouble: Value) {
+    call_json(&format!("{}/_emulator/trouble", stack.emulator), "", &trouble).await;
+}
+
+/// Nothing of a run is left: no stack, no rule, no object, no volume.
+async fn assert_nothing_left(stack: &Stack) {
+    let stacks = aws_sdk_cloudformation::Client::new(&stack.config());
+    let described = stacks.describe_stacks().stack_name("spotsweep-local-acceptance").send().await;
+    assert!(described.is_err(), "{described:?}");
+    let objects = s3(&stack.config()).list_object_versions().bucket(&stack.bucket).send().await.unwrap();
+    let keys: Vec<_> = objects.versions().iter().filter_map(|object| object.key()).collect();
+    assert!(!keys.iter().any(|key| key.contains("acceptance")), "{keys:?}");
+    let state = get_json(&format!("{}/_emulator/state", stack.emulator)).await;
+    assert_eq!(state["leftovers"]["volumes"], json!([]));
+    assert_eq!(state["leftovers"]["snapshots"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_acceptance_run_holds_and_leaves_nothing() {
+    let stack = Stack::start("acceptance").await;
+    let refused = stack.command(&["acceptance", "--max-usd", "0.05"]).await;
+    assert_eq!(refused.status.code(), Some(2));
+    for part in ["is expected to cost 0.33 USD", "more than --max-usd 0.05"] {
+        assert!(said(&refused).contains(part), "{}", said(&refused));
+    }
+    assert_nothing_left(&stack).await;
+
+    let folder = stack.subfolder("out");
+    let output = ["acceptance", "--output", folder.to_str().unwrap()];
+    let run = stack.command(&output).await;
+    assert_eq!(run.status.code(), Some(0), "{}", said(&run));
+    let checks = judged(&folder);
+    assert!(checks.len() == 15 && checks.iter().all(|(_, verdict)| verdict == "held"), "{checks:?}");
+    let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
+    for part in ["was interrupted by FIS", "was terminated without a notice", "The trials have cost", "| EBS Volume"] {
+        assert!(page.to_lowercase().contains(&part.to_lowercase()), "{part}: {page}");
+    }
+    for kind in ["ec2-spot-instance-interruption-warning", "ecs-container-instance-state-change-draining"] {
+        assert!(folder.join(format!("events/{kind}.json")).is_file(), "{kind}");
+    }
+    assert_nothing_left(&stack).await;
+
+    // As on AWS by default: ECS leaves an instance that is under notice ACTIVE. And as AWS's page can be read: the
+    // warning comes two minutes after the recommendation.
+    trouble(&stack, json!({ "without_draining": true, "late_fis_warnings": true })).await;
+    // As often as the SDK tries: the run sees it, and goes on.
+    let fault = json!({ "action": "StartExperiment", "when": "before", "times": 3, "kind": "error" });
+    call_json(&format!("{}/_emulator/faults", stack.emulator), "", &fault).await;
+    let run = stack.command(&output).await;
+    assert_eq!(run.status.code(), Some(1), "{}", said(&run));
+    let wrong: Vec<_> = judged(&folder).into_iter().filter(|(_, verdict)| verdict == "did-not-hold").collect();
+    assert!(wrong.iter().any(|(name, _)| name == "draining"), "{wrong:?}");
+    // Whether a trial is placed there again within the two seconds is a matter of luck.
+    assert!(wrong.iter().all(|(name, _)| ["draining", "placement"].contains(&name.as_str())), "{wrong:?}");
+    let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
+    let place = |part: &str| page.find(part).unwrap_or(usize::MAX);
+    assert!(page.contains("trouble: cannot start the experiment"), "{page}");
+    assert!(place(": did not hold") < place("**draining.**") && place("**draining.**") < place(": held"), "{page}");
+    assert_nothing_left(&stack).await;
+    stack.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_acceptance_run_leaves_nothing() {
+    let stack = Stack::start("acceptance-stopped").await;
+    let folder = stack.subfolder("out");
+    let mut command = stack.prepared(&["acceptance", "--output", folder.to_str().unwrap()]);
+    let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    eventually("a trial runs", Duration::from_secs(60), async || {
+        let state = get_json(&format!("{}/_emulator/state", stack.emulator)).await;
+        state["jobs"]["RUNNING"].as_u64().filter(|running| *running > 0)
+    })
+    .await;
+    kill_process(Pid::from_raw(run.id().unwrap().cast_signed()).unwrap(), Signal::INT).unwrap();
+    let run = run.wait_with_output().await.unwrap();
+    assert_eq!(run.status.code(), Some(1), "{}", said(&run));
+    assert!(said(&run).contains("stopped by SIGINT"), "{}", said(&run));
+    assert_nothing_left(&stack).await;
+    stack.stop().await;
+}
+
+/// Four instances at a time, which boot and pull their image minutes apart: no moment has all of their trials at the
+/// middle of their training.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_acceptance_run_holds_where_instances_start_minutes_apart() {
+    let stack = Stack::start_with("acceptance-slow", &["--slow-starts", "--max-vcpus", "4"]).await;
+    let folder = stack.subfolder("out");
+    let run = stack.command(&["acceptance", "--output", folder.to_str().unwrap()]).await;
+    let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
+    assert_eq!(run.status.code(), Some(0), "{}{page}", said(&run));
+    assert!(judged(&folder).iter().all(|(_, verdict)| verdict == "held"), "{page}");
+    assert_nothing_left(&stack).await;
+    stack.stop().await;
+}
+
+/// Each is said before an instance is billed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_in_which_no_run_can_hold_is_told_so() {
+    let stack = Stack::start("acceptance-refused").await;
+    let refused = async |parts: &[&str]| {
+        let run = stack.command(&["acceptance"]).await;
+        assert_eq!(run.status.code(), Some(1), "{}", said(&run));
+        for part in parts {
+            assert!(said(&run).contains(part), "{part}: {}", said(&run));
+        }
+        assert_nothing_left(&stack).await;
+    };
+    trouble(&stack, json!({ "without_fis_action": true })).await;
+    refused(&["nothing was started: FIS in us-east-1 does not have aws:ec2:send-spot", "another region"]).await;
+    trouble(&stack, json!({ "without_fis_action": false, "spot_vcpus": 0 })).await;
+    refused(&["a trial needs 1 vCPUs", "is 0 vCPUs: `aws service-quotas request-service-quota-increase"]).await;
+    trouble(&stack, json!({ "spot_vcpus": null })).await;
+    let events = aws_sdk_eventbridge::Client::new(&stack.config());
+    events.disable_rule().name("ebs-state").send().await.unwrap();
+    refused(&["`spotsweep doctor` finds problems", "its rule ebs-state is off", "enable-rule"]).await;
+    events.enable_rule().name("ebs-state").send().await.unwrap();
+    for zone in ["us-east-1a", "us-east-1b", "us-east-1c"] {
+        let none = json!({ "zone": zone, "instances": 0 });
+        call_json(&format!("{}/_emulator/zone-capacity", stack.emulator), "", &none).await;
+    }
+    refused(&["EC2 has started no instance of queue spot within 20 s", "AWSServiceRoleForEC2Spot"]).await;
+    let state = get_json(&format!("{}/_emulator/state", stack.emulator)).await;
+    assert_eq!(state["instances"], json!([]), "nothing was ever started");
+    stack.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strike_that_cannot_happen_prevents_no_other_one() {
+    let stack = Stack::start("acceptance-denied").await;
+    let folder = stack.subfolder("out");
+    let output = ["acceptance", "--output", folder.to_str().unwrap()];
+    trouble(&stack, json!({ "denied": { "SendSpotInstanceInterruptions": null } })).await;
+    let run = stack.command(&output).await;
+    assert_eq!(run.status.code(), Some(1), "{}", said(&run));
+    let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
+    let verdict = |name: &str| judged(&folder).into_iter().find(|(check, _)| check == name).unwrap().1;
+    assert_eq!((verdict("interruption").as_str(), verdict("termination").as_str()), ("did-not-hold", "held"), "{page}");
+    assert_eq!((verdict("rebalance").as_str(), verdict("success").as_str()), ("not-seen", "held"), "{page}");
+    for part in ["no instance was interrupted by FIS, after 3 tries", "AuthorizationFailure", "without a notice"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert_nothing_left(&stack).await;
+
+    // What is left of the limit pays for two instance-hours, which last seconds here.
+    trouble(&stack, json!({ "denied": {} })).await;
+    let run = stack.command(&[&output[..], &["--max-usd", "0.34"]].concat()).await;
+    assert_eq!(run.status.code(), Some(1), "{}", said(&run));
+    let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
+    assert!(
+        page.contains("trouble: the instances have used up their 2.4 hours, 0.34 USD: the jobs are ended"),
+        "{page}"
+    );
+    assert_nothing_left(&stack).await;
+    stack.stop().await;
+}
