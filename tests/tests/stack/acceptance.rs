@@ -122,7 +122,7 @@ async fn the_acceptance_run_holds_where_instances_start_minutes_apart() {
 
 /// Each is said before an instance is billed.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_in_which_no_run_can_hold_is_told_so() {
+async fn an_account_in_which_no_run_can_hold_gets_none() {
     let stack = Stack::start("acceptance-refused").await;
     let refused = async |parts: &[&str]| {
         let run = stack.command(&["acceptance"]).await;

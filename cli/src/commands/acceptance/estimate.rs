@@ -23,7 +23,7 @@ const REST_USD: f64 = 0.10;
 /// What a run is expected to cost, and where it ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
-    /// Of the dearest instance type in the dearest of the deployment's zones, USD an hour.
+    /// Of the most expensive instance type in the most expensive of the deployment's zones, USD an hour.
     pub(super) hourly_usd: f64,
     /// Expected, in USD.
     pub(super) usd: f64,
@@ -119,8 +119,11 @@ mod tests {
     /// Never more than the limit, and never more time than all attempts have.
     #[test]
     fn a_run_ends_at_its_limit_or_when_its_attempts_are_used_up() {
-        let dear = Estimate::at(0.68, 2.0, Pace::AWS);
-        assert!((dear.most_usd - 2.0).abs() < 1e-9 && dear.most == Duration::from_secs(9_000), "{dear:?}");
+        let expensive = Estimate::at(0.68, 2.0, Pace::AWS);
+        assert!(
+            (expensive.most_usd - 2.0).abs() < 1e-9 && expensive.most == Duration::from_secs(9_000),
+            "{expensive:?}"
+        );
         let cheap = Estimate::at(0.1, 2.0, Pace::AWS);
         assert_eq!(cheap.most, Pace::AWS.most_training());
         assert!(cheap.most_usd < 1.0, "{cheap:?}");
