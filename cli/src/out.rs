@@ -18,7 +18,7 @@ pub(crate) fn results(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> R
     stream(write).map(|_| ())
 }
 
-/// As [`results`], for what goes on: false when nobody reads any more.
+/// As [`results`], for what goes on: false when no reader is left.
 pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<bool, Failure> {
     to_stdout(|stdout| {
         let mut gate = Gate::new(stdout);
@@ -31,7 +31,7 @@ pub(crate) fn file(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resu
     if results_are_on_terminal() { results(write) } else { to_stdout(|stdout| write(stdout)).map(|_| ()) }
 }
 
-/// Writes a training's own output, unchanged wherever it goes; false when nobody reads any more.
+/// Writes a training's own output, unchanged wherever it goes; false when no reader is left.
 pub(crate) fn training(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<bool, Failure> {
     to_stdout(|stdout| write(stdout))
 }

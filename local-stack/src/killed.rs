@@ -1,6 +1,6 @@
 //! What a stack that was killed has left: runners and trainings that live on, devices, and a folder of data.
 //!
-//! A run is dead when nobody holds its lock. Its processes are known by what the stack gave each of them: a variable
+//! A run is dead when no process holds its lock. Its processes are known by what the stack gave each of them: a variable
 //! that names a folder of the run, or a program that lies there. A shell that merely stands in the folder is none.
 
 mod devices;

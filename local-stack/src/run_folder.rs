@@ -81,7 +81,7 @@ fn is_dead(run: &Path) -> bool {
     lock_of_dead(run).is_some()
 }
 
-/// The lock of a run that is not alive: while it is held, nobody else clears the folder.
+/// The lock of a run that is not alive: while it is held, no other process clears the folder.
 pub(crate) fn lock_of_dead(run: &Path) -> Option<File> {
     File::open(run.join("lock")).ok().filter(|lock| lock.try_lock().is_ok())
 }

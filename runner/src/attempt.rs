@@ -187,7 +187,7 @@ impl Attempt<'_> {
         let stop = async {
             let stop = stop.await;
             if let (Some(limit), Some(next)) = (stop.sealing_first, next_seal) {
-                // What takes longer goes on beside the command's end.
+                // What takes longer goes on while the command ends.
                 let _ = timeout(limit, next.now()).await;
             }
             stop
@@ -368,7 +368,7 @@ async fn conclude(
     let end = End { exit_code: code, outputs, seconds, error, stalled_seconds: ended.stalled_seconds() };
     match claims.end(figures.metrics(), end).await {
         Ok(Answer::Accepted) => {}
-        // Somebody else has the trial, and the record has what that one reports: this attempt must not end it as a success.
+        // Another runner has the trial, and the record has what that one reports: this attempt must not end it as a success.
         Ok(Answer::Refused(reason)) => return Err(Failure::Refused(reason)),
         // Batch's own event carries the exit code all the same.
         Err(error) => say(&format!("the end could not be told: {}", chain(&error))),

@@ -24,7 +24,7 @@ impl User {
         Self { uid: rustix::process::geteuid(), gid: rustix::process::getegid(), groups: Vec::new() }
     }
 
-    /// Whom files of its own belong to.
+    /// The owner of its own files.
     pub(crate) fn owner(&self) -> Owner {
         Owner { uid: self.uid.as_raw(), gid: self.gid.as_raw() }
     }

@@ -1,6 +1,6 @@
 //! Makes sure that what is the runner's own on a workspace is only the runner's.
 //!
-//! A volume or snapshot that a person gives may have been changed by anybody, and a training may write all that is its
+//! A volume or snapshot that a person gives may have been changed by others, and a training may write all that is its
 //! user's. So before anything is read there, the names in the top folder must be such that only the runner can change
 //! its own, and its own folder must be one that only the runner has written.
 
@@ -46,8 +46,8 @@ pub(crate) fn take_charge(point: &Path) -> Result<(), WorkspaceError> {
     top.make_folder(OWN.as_ref()).and_then(|own| own.set_mode(OWN_MODE)).map_err(refused)
 }
 
-/// Gives the top folder to the runner, so that nobody else can put something in the place of what is the runner's. Who
-/// could make names there still can.
+/// Gives the top folder to the runner, so that no other user can put something in the place of what is the
+/// runner's. A user that could make names there still can.
 fn protect_names(top: &Folder) -> io::Result<()> {
     let found = top.own_status()?;
     let uid = geteuid();

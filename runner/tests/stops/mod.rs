@@ -39,7 +39,7 @@ fn seal(world: &World) -> Option<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeout_ends_the_trial_with_what_there_is() {
-    // The timeout, the exit code, what is told.
+    // The timeout, the exit code, the request that reports it.
     for (timeout, code, kind) in [("10", 124, "end"), ("3600", 75, "release")] {
         let world = trial().await;
         let extra = [("SPOTSWEEP_TIMEOUT_SECONDS", timeout), NO_SEAL];
