@@ -12,15 +12,18 @@ use crate::names::{is_log, is_pointer_name};
 const READ_BYTES: usize = 1024 * 1024;
 /// Endings of the names of files that are never empty: they hold weights or a state, in a format that has at least a
 /// few bytes.
-const NEVER_EMPTY: [&str; 20] = [
+const NEVER_EMPTY: [&str; 25] = [
     "bin",
+    "bz2",
     "ckpt",
     "gguf",
+    "gz",
     "h5",
     "hdf5",
     "joblib",
     "json",
     "keras",
+    "lz4",
     "msgpack",
     "npy",
     "npz",
@@ -32,7 +35,9 @@ const NEVER_EMPTY: [&str; 20] = [
     "pth",
     "safetensors",
     "tar",
+    "xz",
     "zip",
+    "zst",
 ];
 /// The longest pointer file: it names a checkpoint, or holds a counter.
 const SMALL_BYTES: u64 = 16 * 1024;

@@ -125,12 +125,15 @@ impl Judge<'_> {
     fn verdict(&self, path: &str, stamp: Stamp, read_again: bool, shapes: &BTreeSet<String>) -> io::Result<Verdict> {
         let file = self.folder.join(path);
         let by_itself = || {
-            let is_torn = self.is_emptied(path, stamp, shapes)
-                || looks_torn(self.disk, &file, stamp.bytes)?
+            let is_torn = looks_torn(self.disk, &file, stamp.bytes)?
                 || has_unknown_hole(self.disk, &file)?
                 || is_mixed(self.disk, self.folder, self.own, path, self.seal)?;
             Ok(if is_torn { Verdict::Torn } else { Verdict::Later })
         };
+        // A writer that has begun and given up leaves it closed, so it may be sealed.
+        if self.is_emptied(path, stamp, shapes) {
+            return Ok(Verdict::Torn);
+        }
         let Some((seal, sealed)) = self.seal.and_then(|seal| Some((seal, seal.files.get(path)?))) else {
             // The last seal leaves out what was cut off. Of a pointer it cannot know.
             let is_left_out = self.seal.is_some_and(|seal| seal.last) && !is_pointer_name(path);

@@ -109,15 +109,14 @@ fn trial_is_held(run: &Simulation, world: &World, trial: &Trial) -> Result<(), S
     if sealed == 0 {
         return Ok(());
     }
-    let there = run.watch.verified(&of).filter(|id| {
-        let state = world.volume(id).map(|volume| volume.state);
-        matches!(state, Some(VolumeState::Available | VolumeState::InUse))
-    });
     // Anywhere on it: the runner has copies of its own.
     let newest = |id: &String| newest_whole(&run.chaos.habits, trial.index, world.files_of_volume(id).written(), "");
-    let kept = there.filter_map(newest).max().unwrap_or(0);
+    let state = |id: &String| world.volume(id).map(|volume| volume.state);
+    let is_there = |id: &&String| matches!(state(id), Some(VolumeState::Available | VolumeState::InUse));
+    let kept = run.watch.verified(&of).filter(is_there).filter_map(newest).max().unwrap_or(0);
     if kept < sealed {
-        return Err(format!("{of}: step {sealed} was sealed, and verified volumes hold only {kept}"));
+        let volumes: Vec<_> = run.watch.verified(&of).map(|id| (id, state(id), newest(id))).collect();
+        return Err(format!("{of}: step {sealed} was sealed, and verified volumes hold less: {volumes:?}"));
     }
     Ok(())
 }

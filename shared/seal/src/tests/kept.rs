@@ -119,6 +119,21 @@ fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
     }
 }
 
+/// The handler begins a checkpoint, and gives it up for another one.
+#[test]
+fn an_empty_checkpoint_that_was_sealed_is_torn_where_others_of_its_kind_have_content() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    bench.write("step-000010.state", b"a state");
+    bench.write("step-000020.state", b"");
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+    let (_, found) = bench.resume();
+    assert_eq!(
+        (found.newest.as_deref(), found.torn),
+        (Some("step-000010.state"), vec!["step-000020.state".to_owned()])
+    );
+}
+
 /// Nothing is kept that the first pointer replaces, and its text does not show that it is cut off.
 #[test]
 fn the_first_pointer_that_is_given_up_in_a_folders_name_is_completed() {
