@@ -91,7 +91,7 @@ async fn no_command_passes_on_what_a_terminal_would_obey() {
     let expanded = plain(&stack, &["expand", &good], 0).await.json();
     assert_eq!(expanded["parameters"]["lr"], "\u{1b}[2J\u{9b}31m\u{202e}\nb\u{e0041}", "JSON is read back unchanged");
 
-    put(&stack, "sweeps/a\u{202e}b\u{9b}c\nforged.yaml").await;
+    put(&stack, "sweeps/a\u{202e}b\u{9b}c.yaml").await;
     let sweep = submit(&stack, "good", GOOD).await;
     settled(&stack, &sweep).await;
     let listed = eventually("the other file's sweep is listed", PATIENCE, async || {
