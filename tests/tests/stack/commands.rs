@@ -173,13 +173,15 @@ async fn pull(stack: &Stack, sweep: &str) {
     let log = fs::File::options().write(true).open(folder.join("trials/1/train.log")).unwrap();
     log.set_modified(std::time::UNIX_EPOCH).unwrap();
     put(stack, &format!("results/{sweep}/trials/1/../../evil"), "evil").await;
-    let again = run(stack, &["pull", sweep, "1", "--to", to, "--json"]).await.said(0, "1 were there already");
-    assert!(again.notes.contains("not copied: the key"), "{}", again.notes);
-    assert_eq!((&again.json()["fetched"], &again.json()["present"]), (&json!(2), &json!(1)));
+    let again = run(stack, &["pull", sweep, "1", "--to", to, "--json"]).await.said(1, "1 were there already");
+    assert!(again.notes.contains("not fetched: ") && again.notes.contains("/evil"), "{}", again.notes);
+    let tally = again.json();
+    assert_eq!((&tally["fetched"], &tally["present"]), (&json!(2), &json!(1)));
+    assert_eq!(tally["failed"].as_array().map(Vec::len), Some(1), "{tally}");
     assert_eq!(fs::read_to_string(&model).unwrap(), "weights of 0.75\n");
     assert_eq!(files(&folder).len(), 3, "{:?}", files(&folder));
 
-    let all = run(stack, &["pull", sweep, "--to", to, "--json"]).await.said(0, "3 were there already").json();
+    let all = run(stack, &["pull", sweep, "--to", to, "--json"]).await.said(1, "3 were there already").json();
     assert_eq!(files(&folder).len() as u64, 3 + all["fetched"].as_u64().unwrap());
     assert_eq!(fs::read_to_string(folder.join("trials/2/model/m.txt")).unwrap(), "weights of 0.5\n");
     run(stack, &["pull", sweep, "7", "--to", to]).await.said(2, "has no trial 7");
