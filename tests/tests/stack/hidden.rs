@@ -36,7 +36,7 @@ spotsweep:
     - |
       cd "$SPOTSWEEP_OUTPUT"
       part=$(printf '\342\200\256\033[2J\nspotsweep-runner: forged %0200d' 0)
-      mkdir -p "$part/$part/$part" && touch "$part/$part/$part/$part"
+      mkdir -p "$part/$part/$part/$part" && touch "$part/$part/$part/$part/$part"
       echo score=1
       printf 'ValueError: \033[2J\302\23331m\342\200\256 gone\n' >&2
       exit 3
@@ -131,7 +131,7 @@ async fn of_a_sweep(stack: &Stack, sweep: &str) {
     assert!(logs.out.contains("\u{1b}[2J"), "{:?}", logs.out);
     let own: Vec<&str> = logs.out.lines().filter(|line| line.starts_with("spotsweep-runner:")).collect();
     assert!(own.iter().any(|line| line.contains("is left out")), "{own:?}");
-    assert!(own.iter().all(|line| hidden(line).is_empty() && !line.contains("runner: forged")), "{own:?}");
+    assert!(own.iter().all(|line| hidden(line).is_empty() && !line.starts_with("spotsweep-runner: forged")), "{own:?}");
 }
 
 async fn put(stack: &Stack, key: &str) {
