@@ -40,10 +40,7 @@ impl Folder {
 
     /// A new file, in place of the file or link that is there.
     pub fn create(&self, path: &Path) -> io::Result<File> {
-        match self.remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
+        self.clear(path)?;
         self.open_plain(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
     }
 
@@ -93,10 +90,7 @@ impl Folder {
 
     /// Makes a symbolic link, in place of the file or link that is there.
     pub fn symbolic_link(&self, link: &Path, target: &Path) -> io::Result<()> {
-        match self.remove_file(link) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
+        self.clear(link)?;
         let (parent, name) = self.parent(link)?;
         symlinkat(target, &parent.handle, name).map_err(|errno| at(errno, link))
     }
@@ -109,6 +103,14 @@ impl Folder {
     /// Removes an empty folder.
     pub fn remove_folder(&self, path: &Path) -> io::Result<()> {
         self.unlink(path, AtFlags::REMOVEDIR)
+    }
+
+    /// Removes the file or link at `path`, if one is there.
+    fn clear(&self, path: &Path) -> io::Result<()> {
+        match self.remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     fn unlink(&self, path: &Path, flags: AtFlags) -> io::Result<()> {
