@@ -67,7 +67,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   spotsweep demo                          train 24 digit classifiers on this machine, no AWS needed
-  spotsweep validate sweep.yaml           every mistake of a sweep file, with how to mend it
+  spotsweep validate sweep.yaml           every mistake of a sweep file, with how to fix it
   spotsweep expand sweep.yaml --limit 5   the first five trials that it stands for
   spotsweep submit sweep.yaml             drop it into the bucket and wait for the plan
   spotsweep watch digits-1a2b3c4d5e6f     follow it to its end

@@ -111,14 +111,14 @@ async fn examine(target: &Target, named: &[(&str, &str)]) -> Vec<Finding> {
 }
 
 fn line(finding: &Finding) -> serde_json::Value {
-    let Finding { about, state, said, mend } = finding;
-    json!({ "about": about, "state": state.name(), "said": said, "do": mend })
+    let Finding { about, state, said, fix } = finding;
+    json!({ "about": about, "state": state.name(), "said": said, "do": fix })
 }
 
 impl Finding {
     fn write(&self, to: &mut dyn std::io::Write) -> std::io::Result<()> {
-        let Self { about, state, said, mend } = self;
+        let Self { about, state, said, fix } = self;
         show::row(to, &[7, 20, 0], [state.name(), about.as_str(), said.as_str()].iter())?;
-        mend.iter().try_for_each(|mend| show::row(to, &[7, 20, 0], ["", "", &format!("→ {mend}")].iter()))
+        fix.iter().try_for_each(|fix| show::row(to, &[7, 20, 0], ["", "", &format!("→ {fix}")].iter()))
     }
 }

@@ -35,7 +35,7 @@ async fn deployment(subject: &Subject) -> Result<(), Failure> {
         return Ok(());
     }
     let line = |problem: &doctor::finding::Finding| {
-        let fix = problem.mend.as_deref().map(|fix| format!(" → {fix}")).unwrap_or_default();
+        let fix = problem.fix.as_deref().map(|fix| format!(" → {fix}")).unwrap_or_default();
         format!("{}: {}{fix}", problem.about, problem.said)
     };
     let lines: Vec<String> = problems.iter().map(line).collect();

@@ -56,8 +56,8 @@ impl Subject {
     ) -> Result<Self, Failure> {
         let found = Deployment::find(&target).await;
         let (deployment, _) = found.map_err(|problem| {
-            let mend = problem.mend.map(|mend| format!("; {mend}")).unwrap_or_default();
-            Failure::new(format!("stack {}: {}{mend}", target.name, problem.said))
+            let fix = problem.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
+            Failure::new(format!("stack {}: {}{fix}", target.name, problem.said))
         })?;
         let output = |name: &str| {
             let missing = || Failure::new(format!("stack {} has no output {name}", target.name));

@@ -8,8 +8,8 @@ const ABOUT: &str = "account";
 
 pub(super) async fn look(config: &SdkConfig) -> Vec<Finding> {
     let Some(region) = config.region() else {
-        let mend = "set AWS_REGION, or `region` in the profile";
-        return vec![Finding::problem(ABOUT, "no region is named", mend)];
+        let fix = "set AWS_REGION, or `region` in the profile";
+        return vec![Finding::problem(ABOUT, "no region is named", fix)];
     };
     match aws_sdk_sts::Client::new(config).get_caller_identity().send().await {
         Ok(who) => {
@@ -18,8 +18,8 @@ pub(super) async fn look(config: &SdkConfig) -> Vec<Finding> {
         }
         Err(error) => {
             let refused = Finding::refused(ABOUT, "sts:GetCallerIdentity", &error);
-            let mend = "give credentials: `aws sso login`, AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
-            vec![Finding { mend: Some(mend.to_owned()), ..refused }]
+            let fix = "give credentials: `aws sso login`, AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+            vec![Finding { fix: Some(fix.to_owned()), ..refused }]
         }
     }
 }

@@ -40,8 +40,8 @@ async fn look_at_queue(client: &Client, name: &str, target: &Target, deployment:
         Err(error) => return vec![Finding::refused(ABOUT, "batch:DescribeJobQueues", &error)],
     };
     let Some(queue) = described.job_queues().first() else {
-        let mend = "make it (infra/compute.yaml), or deploy with the name of one that is there";
-        return vec![Finding::problem(ABOUT, format!("there is no queue {name}"), mend)];
+        let fix = "make it (infra/compute.yaml), or deploy with the name of one that is there";
+        return vec![Finding::problem(ABOUT, format!("there is no queue {name}"), fix)];
     };
     let mut findings = vec![queue_finding(name, queue)];
     let environments: Vec<String> = queue
@@ -85,8 +85,8 @@ fn need(environment: &ComputeEnvironmentDetail) -> Option<Need<'_>> {
 fn queue_finding(name: &str, queue: &JobQueueDetail) -> Finding {
     const ABOUT: &str = "job queue";
     if queue.state() != Some(&JqState::Enabled) {
-        let mend = format!("`aws batch update-job-queue --job-queue {name} --state ENABLED`");
-        return Finding::problem(ABOUT, format!("{name} is off"), mend);
+        let fix = format!("`aws batch update-job-queue --job-queue {name} --state ENABLED`");
+        return Finding::problem(ABOUT, format!("{name} is off"), fix);
     }
     match queue.status() {
         Some(JqStatus::Valid) => Finding::ok(ABOUT, format!("{name} is on")),
@@ -95,7 +95,7 @@ fn queue_finding(name: &str, queue: &JobQueueDetail) -> Finding {
             Finding::problem(
                 ABOUT,
                 format!("{name} is {status}: {reason}"),
-                "mend what it says, or wait while it updates",
+                "fix what it says, or wait while it updates",
             )
         }
     }
@@ -105,14 +105,14 @@ fn environment_finding(environment: &ComputeEnvironmentDetail, wanted: &str, is_
     const ABOUT: &str = "compute environment";
     let name = environment.compute_environment_name().unwrap_or_default();
     if environment.state() != Some(&CeState::Enabled) {
-        let mend = format!("`aws batch update-compute-environment --compute-environment {name} --state ENABLED`");
-        return Finding::problem(ABOUT, format!("{name} is off"), mend);
+        let fix = format!("`aws batch update-compute-environment --compute-environment {name} --state ENABLED`");
+        return Finding::problem(ABOUT, format!("{name} is off"), fix);
     }
     if environment.status() != Some(&CeStatus::Valid) {
         let status = environment.status().map_or("", CeStatus::as_str);
         let reason = environment.status_reason().unwrap_or_default();
-        let mend = "https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html";
-        return Finding::problem(ABOUT, format!("{name} is {status}: {reason}"), mend);
+        let fix = "https://docs.aws.amazon.com/batch/latest/userguide/invalid_compute_environment.html";
+        return Finding::problem(ABOUT, format!("{name} is {status}: {reason}"), fix);
     }
     let resources = environment.compute_resources();
     let tag = resources.and_then(|resources| resources.tags()).and_then(|tags| tags.get(TAG)).map(String::as_str);
@@ -121,13 +121,13 @@ fn environment_finding(environment: &ComputeEnvironmentDetail, wanted: &str, is_
     if !is_reached {
         let tag = tag.map_or("no such tag".to_owned(), |tag| format!("{tag:?}"));
         let said = format!("its instances have {tag} as {TAG}, and volumes are attached to {wanted:?} only");
-        let mend = format!("give {name}'s instances the tag {TAG}={wanted}, or deploy with another ComputeTag");
-        return Finding::problem(ABOUT, said, mend);
+        let fix = format!("give {name}'s instances the tag {TAG}={wanted}, or deploy with another ComputeTag");
+        return Finding::problem(ABOUT, said, fix);
     }
     let most = resources.and_then(|resources| resources.maxv_cpus()).unwrap_or(0);
     if most == 0 {
-        let mend = "deploy with more MaxVcpus: until then every trial waits";
-        return Finding::problem(ABOUT, format!("{name} may have no vCPU at all"), mend);
+        let fix = "deploy with more MaxVcpus: until then every trial waits";
+        return Finding::problem(ABOUT, format!("{name} may have no vCPU at all"), fix);
     }
     Finding::ok(ABOUT, format!("{name} is valid, with up to {most} vCPUs{}", preference(environment)))
 }
@@ -177,8 +177,8 @@ async fn look_at_definition(client: &Client, name: &str) -> Finding {
     match newest {
         Some(revision) => Finding::ok(ABOUT, format!("{bare}:{revision} is active")),
         None => {
-            let mend = "register it (infra/compute.yaml), or deploy with the name of one that is there";
-            Finding::problem(ABOUT, format!("{name} has no active revision"), mend)
+            let fix = "register it (infra/compute.yaml), or deploy with the name of one that is there";
+            Finding::problem(ABOUT, format!("{name} has no active revision"), fix)
         }
     }
 }

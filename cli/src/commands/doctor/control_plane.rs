@@ -64,9 +64,9 @@ pub(super) async fn functions(target: &Target, deployment: &Deployment) -> (Vec<
 fn another_version(deployed: Option<&str>) -> Option<Finding> {
     let deployed = deployed.unwrap_or("unknown");
     let said = || format!("the stack is of version {deployed}, this command of {VERSION}");
-    let mend =
+    let fix =
         || format!("{DEPLOY} from the checkout of the newer one, and build both the command and the images from it");
-    (deployed != VERSION).then(|| Finding::problem("functions", said(), mend()))
+    (deployed != VERSION).then(|| Finding::problem("functions", said(), fix()))
 }
 
 fn inactive(function: &str, configuration: &GetFunctionConfigurationOutput) -> Option<Finding> {
@@ -123,9 +123,9 @@ pub(super) async fn rules(target: &Target, deployment: &Deployment) -> Vec<Findi
         let name = format!("{}{function}", deployment.prefix());
         match client.describe_rule().name(&name).send().await {
             Ok(rule) if rule.state() == Some(&RuleState::Disabled) => {
-                let mend =
+                let fix =
                     format!("`aws events enable-rule --name {name}`; what happened meanwhile, reconcile makes up for");
-                findings.push(Finding::problem(function, format!("its rule {name} is off"), mend));
+                findings.push(Finding::problem(function, format!("its rule {name} is off"), fix));
                 continue;
             }
             Ok(_) => {}

@@ -34,25 +34,25 @@ pub(in crate::commands) struct Finding {
     /// What was seen.
     pub(in crate::commands) said: String,
     /// What to do about it.
-    pub(in crate::commands) mend: Option<String>,
+    pub(in crate::commands) fix: Option<String>,
 }
 
 impl Finding {
     pub(in crate::commands) fn ok(about: &str, said: impl Into<String>) -> Self {
-        Self { about: about.to_owned(), state: State::Ok, said: said.into(), mend: None }
+        Self { about: about.to_owned(), state: State::Ok, said: said.into(), fix: None }
     }
 
-    pub(in crate::commands) fn problem(about: &str, said: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { about: about.to_owned(), state: State::Problem, said: said.into(), mend: Some(mend.into()) }
+    pub(in crate::commands) fn problem(about: &str, said: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { about: about.to_owned(), state: State::Problem, said: said.into(), fix: Some(fix.into()) }
     }
 
-    pub(in crate::commands) fn look(about: &str, said: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { state: State::Look, ..Self::problem(about, said, mend) }
+    pub(in crate::commands) fn look(about: &str, said: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { state: State::Look, ..Self::problem(about, said, fix) }
     }
 
     /// A call that should have told was refused.
     pub(in crate::commands) fn refused(about: &str, call: &str, error: &(dyn Error + 'static)) -> Self {
-        let mend = format!("does the stack's region fit, is the thing there, and may you call {call}?");
-        Self::problem(about, format!("{call} failed: {}", chain(error)), mend)
+        let fix = format!("does the stack's region fit, is the thing there, and may you call {call}?");
+        Self::problem(about, format!("{call} failed: {}", chain(error)), fix)
     }
 }

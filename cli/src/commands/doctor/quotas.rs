@@ -118,9 +118,9 @@ fn counted(need: &Need<'_>) -> (Vec<(&'static str, &'static str)>, Option<Findin
     }
     let finding = (!unknown.is_empty()).then(|| {
         let said = format!("the quota of {} is not known to this command", unknown.join(", "));
-        let mend = "`aws service-quotas list-service-quotas --service-code ec2 --query \
+        let fix = "`aws service-quotas list-service-quotas --service-code ec2 --query \
                     \"Quotas[?contains(QuotaName,'nstance')].[QuotaName,QuotaCode,Value]\" --output text`";
-        Finding::look(ABOUT, said, mend)
+        Finding::look(ABOUT, said, fix)
     });
     (quotas, finding)
 }
@@ -145,7 +145,7 @@ fn judge(need: &Need<'_>, (name, code): (&str, &str), vcpus: f64) -> Finding {
         "`aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value \
          {most}`, which takes hours or days"
     );
-    let mend = match (market, is_none) {
+    let fix = match (market, is_none) {
         (Market::Spot, true) => request,
         (Market::Spot | Market::OnDemand, _) => format!("{request}; or deploy with {parameter}={}", vcpus.floor()),
     };
@@ -155,13 +155,13 @@ fn judge(need: &Need<'_>, (name, code): (&str, &str), vcpus: f64) -> Finding {
         // Sweeps that name no queue use Spot instances alone.
         Market::OnDemand => State::Look,
     };
-    Finding { state, ..Finding::problem(ABOUT, said, mend) }
+    Finding { state, ..Finding::problem(ABOUT, said, fix) }
 }
 
 fn unread(name: &str, code: &str, why: &str) -> Finding {
-    let mend =
+    let fix =
         format!("`aws service-quotas get-service-quota --service-code ec2 --quota-code {code} --query Quota.Value`");
-    Finding::look(ABOUT, format!("{name}: its vCPUs bound how many trials run at once; {why}"), mend)
+    Finding::look(ABOUT, format!("{name}: its vCPUs bound how many trials run at once; {why}"), fix)
 }
 
 #[cfg(test)]
@@ -211,9 +211,9 @@ mod tests {
             assert_eq!(found.state, state, "{found:?}");
             assert!(found.said.contains(words), "{found:?}");
         }
-        let mend = |vcpus| judge(&need(Market::Spot, &[]), ("All G", "L-1"), vcpus).mend.unwrap();
-        assert!(mend(8.0).ends_with("or deploy with MaxVcpus=8") && mend(8.0).contains("--desired-value 20"));
-        assert!(!mend(0.0).contains("MaxVcpus"), "no trial runs with 0 vCPUs");
+        let fix = |vcpus| judge(&need(Market::Spot, &[]), ("All G", "L-1"), vcpus).fix.unwrap();
+        assert!(fix(8.0).ends_with("or deploy with MaxVcpus=8") && fix(8.0).contains("--desired-value 20"));
+        assert!(!fix(0.0).contains("MaxVcpus"), "no trial runs with 0 vCPUs");
     }
 
     #[test]

@@ -23,9 +23,9 @@ impl Deployment {
         let described = client.describe_stacks().stack_name(&target.name).send().await;
         let described = described.map_err(|error| {
             let refused = Finding::refused(ABOUT, "cloudformation:DescribeStacks", &error);
-            let mend =
+            let fix =
                 format!("is {} the stack's name, and this its region? `aws cloudformation list-stacks`", target.name);
-            Box::new(Finding { mend: Some(mend), ..refused })
+            Box::new(Finding { fix: Some(fix), ..refused })
         })?;
         let stack = described.stacks().first();
         let outputs = stack.map(|stack| stack.outputs()).unwrap_or_default().iter();
@@ -55,8 +55,8 @@ impl Deployment {
             .filter(|name| deployment.output(name).is_none())
             .collect();
         if !missing.is_empty() {
-            let mend = "name the stack that infra/spotsweep.yaml or infra/control-plane.yaml made";
-            return Err(Box::new(Finding::problem(ABOUT, format!("it has no output {}", missing.join(", ")), mend)));
+            let fix = "name the stack that infra/spotsweep.yaml or infra/control-plane.yaml made";
+            return Err(Box::new(Finding::problem(ABOUT, format!("it has no output {}", missing.join(", ")), fix)));
         }
         Ok((deployment, vec![finding]))
     }

@@ -20,23 +20,23 @@ pub(super) async fn bucket(target: &Target, deployment: &Deployment) -> Vec<Find
     match client.get_bucket_notification_configuration().bucket(name).send().await {
         Ok(told) if told.event_bridge_configuration().is_some() => {}
         Ok(_) => {
-            let mend = format!(
+            let fix = format!(
                 "`aws s3api put-bucket-notification-configuration --bucket {name} --notification-configuration \
                  '{{\"EventBridgeConfiguration\":{{}}}}'`, with whatever else is configured there"
             );
-            findings.push(Finding::problem(ABOUT, format!("{name} does not tell EventBridge of dropped files"), mend));
+            findings.push(Finding::problem(ABOUT, format!("{name} does not tell EventBridge of dropped files"), fix));
         }
         Err(error) => return vec![Finding::refused(ABOUT, "s3:GetBucketNotification", &error)],
     }
     match client.get_bucket_versioning().bucket(name).send().await {
         Ok(versioning) if versioning.status() == Some(&BucketVersioningStatus::Enabled) => {}
         Ok(_) => {
-            let mend =
+            let fix =
                 format!("`aws s3api put-bucket-versioning --bucket {name} --versioning-configuration Status=Enabled`");
             findings.push(Finding::problem(
                 ABOUT,
                 format!("{name} keeps no versions: a sweep's file can be lost"),
-                mend,
+                fix,
             ));
         }
         Err(error) => findings.push(Finding::refused(ABOUT, "s3:GetBucketVersioning", &error)),
@@ -98,9 +98,9 @@ pub(super) async fn queues(target: &Target, deployment: &Deployment) -> Vec<Find
             0 => Finding::ok(about, "none"),
             _ => {
                 let stack = &target.name;
-                let mend =
+                let fix =
                     format!("`spotsweep redrive --stack {stack} --dry-run` says what they are and why they are there");
-                Finding::problem(about, format!("{count} in the dead-letter queue"), mend)
+                Finding::problem(about, format!("{count} in the dead-letter queue"), fix)
             }
         });
     }

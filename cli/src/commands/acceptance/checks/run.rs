@@ -35,7 +35,7 @@ pub(in super::super) struct Facts {
 
 /// Every check that needs more than a recording.
 pub(in super::super) fn judge(facts: &Facts, recording: &[Recorded]) -> Vec<Check> {
-    let mut checks: Vec<Check> = strike::ALL.map(|kind| struck(facts, kind)).into();
+    let mut checks: Vec<Check> = strike::ALL.map(|kind| strike_check(facts, kind)).into();
     checks.extend([
         success(facts),
         resume(facts),
@@ -48,7 +48,7 @@ pub(in super::super) fn judge(facts: &Facts, recording: &[Recorded]) -> Vec<Chec
 }
 
 /// A strike that no instance was ripe for proves nothing.
-fn struck(facts: &Facts, kind: Kind) -> Check {
+fn strike_check(facts: &Facts, kind: Kind) -> Check {
     let (name, assumption) = match kind {
         Kind::Interruption => {
             ("interruption", "FIS interrupts one instance of Batch, named by its ARN, while it trains.")

@@ -88,13 +88,13 @@ fn not_in_region(known: &[&str], unknown: &[&str]) -> Option<Finding> {
         "this region has no {}: Batch refuses the compute environments, and the whole stack is rolled back",
         unknown.join(", no ")
     );
-    let mend = match known {
+    let fix = match known {
         [] => "deploy in another region, or set InstanceTypes to types that `aws ec2 describe-instance-type-offerings \
                --filters 'Name=instance-type,Values=g*,p*' --query 'InstanceTypeOfferings[].InstanceType'` lists"
             .to_owned(),
         known => format!("deploy with InstanceTypes={}", known.join(",")),
     };
-    Some(Finding::problem(ABOUT, said, mend))
+    Some(Finding::problem(ABOUT, said, fix))
 }
 
 /// Types of one compute environment share their architecture (API_ComputeResource, `instanceTypes`).
@@ -113,11 +113,11 @@ fn without_any(empty: &[&str], zones: &[String], known: &[&str], offers: &Offers
     }
     let better: BTreeSet<&str> = offers.iter().map(|(_, zone)| zone.as_str()).collect();
     let better = better.into_iter().collect::<Vec<_>>().join(", ");
-    let mend = format!("give Subnets and SecurityGroups of your own; the types are in {better}");
+    let fix = format!("give Subnets and SecurityGroups of your own; the types are in {better}");
     let said = format!("{} has none of {}", empty.join(", "), known.join(", "));
     Some(match empty.len() == zones.len() {
-        true => Finding::problem(ABOUT, format!("{said}: no trial can start"), mend),
-        false => Finding::look(ABOUT, format!("{said}: no trial starts there"), mend),
+        true => Finding::problem(ABOUT, format!("{said}: no trial can start"), fix),
+        false => Finding::look(ABOUT, format!("{said}: no trial starts there"), fix),
     })
 }
 
@@ -145,7 +145,7 @@ mod tests {
     fn judged(names: &[&str], without: &[(&str, &str)], zones: &[&str]) -> Vec<(State, String)> {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let findings = judge(&owned(names), &offers(without), &owned(zones));
-        findings.into_iter().map(|found| (found.state, found.said + " → " + &found.mend.unwrap_or_default())).collect()
+        findings.into_iter().map(|found| (found.state, found.said + " → " + &found.fix.unwrap_or_default())).collect()
     }
 
     #[test]
@@ -187,6 +187,6 @@ mod tests {
             assert_eq!(is_arm(name), arm, "{name}");
         }
         let found = mixed(&["g5g.xlarge", "g5.xlarge"].map(str::to_owned)).unwrap();
-        assert!(found.mend.unwrap().ends_with("InstanceTypes=g5.xlarge"));
+        assert!(found.fix.unwrap().ends_with("InstanceTypes=g5.xlarge"));
     }
 }

@@ -23,7 +23,7 @@ pub(super) async fn look(
     let asked = client.describe_subnets().set_subnet_ids(Some(subnets.to_vec())).send().await;
     let found = asked.map_err(|error| {
         let refused = Finding::refused(ABOUT, "ec2:DescribeSubnets", &error);
-        Box::new(Finding { mend: Some("set Subnets to subnets of this region, or leave it out".to_owned()), ..refused })
+        Box::new(Finding { fix: Some("set Subnets to subnets of this region, or leave it out".to_owned()), ..refused })
     })?;
     let zones: BTreeSet<String> =
         found.subnets().iter().filter_map(|subnet| subnet.availability_zone().map(str::to_owned)).collect();
@@ -59,11 +59,11 @@ fn choose(zones: BTreeSet<String>, count: usize) -> Result<(Vec<String>, Finding
         return Ok((zones.into_iter().collect(), Finding::ok(ABOUT, said)));
     }
     let said = format!("CloudFormation finds {there} zones, and ZoneCount is {count}: the stack fails at its network");
-    let mend = match there {
+    let fix = match there {
         0..LEAST => "deploy in another region, or give Subnets and SecurityGroups of your own".to_owned(),
         _ => format!("deploy with ZoneCount={there}, or give Subnets and SecurityGroups of your own"),
     };
-    Err(Box::new(Finding::problem(ABOUT, said, mend)))
+    Err(Box::new(Finding::problem(ABOUT, said, fix)))
 }
 
 fn listed(zones: &BTreeSet<String>) -> String {
@@ -81,8 +81,8 @@ mod tests {
         assert_eq!(chosen, ["us-west-1a", "us-west-1b", "us-west-1c"]);
         // An account sees two of us-west-1's zones.
         let two = choose(zones("ac"), 3).unwrap_err();
-        assert!(two.mend.unwrap().contains("ZoneCount=2"));
+        assert!(two.fix.unwrap().contains("ZoneCount=2"));
         let one = choose(zones("a"), 2).unwrap_err();
-        assert!(one.mend.unwrap().starts_with("deploy in another region"));
+        assert!(one.fix.unwrap().starts_with("deploy in another region"));
     }
 }

@@ -27,7 +27,7 @@ fn with_state(kind: Kind, state: State) -> Strike {
     strike
 }
 
-fn struck(kind: Kind, instance: &str) -> Strike {
+fn strike_on(kind: Kind, instance: &str) -> Strike {
     let state = State::Happened { instance: instance.to_owned(), at: Timestamp::from_second(BEGIN).unwrap() };
     with_state(kind, state)
 }
@@ -50,7 +50,7 @@ fn good() -> Facts {
         pace,
         estimate: Estimate::at(0.5, 2.0, pace),
         trials: (0..4).map(trial).collect(),
-        strikes: strike::ALL.map(|kind| struck(kind, "i-1")).into(),
+        strikes: strike::ALL.map(|kind| strike_on(kind, "i-1")).into(),
         stories: stories.map(|(index, story)| (index, story.to_owned())).into(),
         models: (0..4).map(|index| (index, sweep::model(index, pace).unwrap() + "\n")).collect(),
         access: Some(vec![Ok("reads its own".to_owned())]),
@@ -86,7 +86,7 @@ fn each_check_fails_on_its_own_contradiction_alone() {
         ("costs", Facts { spent: spent(0.2, 1.0), ..good.clone() }),
         ("costs", Facts { spent: spent(0.3, 0.0), ..good.clone() }),
         ("costs", Facts { spent: spent(0.0, 0.0), ..good.clone() }),
-        ("interruption", Facts { strikes: vec![refused, struck(Kind::Termination, "i-1")], ..good.clone() }),
+        ("interruption", Facts { strikes: vec![refused, strike_on(Kind::Termination, "i-1")], ..good.clone() }),
         ("nothing-left", Facts { leftovers: vec!["vol-1".to_owned()], ..good.clone() }),
     ];
     for (name, facts) in contradictions {
