@@ -113,7 +113,8 @@ impl Sealer {
     }
 
     /// Whether the checkpoint `group` of `files` takes the place of the one that is kept: it is newer, and complete as
-    /// far as one can tell. It has all files that the kept one has, or nothing was written to it for some time.
+    /// far as one can tell. It has all files that the kept one has, or nothing was written to it for some time, and none
+    /// of them is doubtful.
     fn replaces(&self, group: &BTreeSet<String>, files: &Kept, now_ns: i64) -> bool {
         let kept: BTreeSet<&String> = self.record.kept.keys().filter(|path| is_numbered(path)).collect();
         let modified = group.iter().filter_map(|path| files.get(path)).map(|file| file.stamp.modified_ns).max();
@@ -122,7 +123,8 @@ impl Sealer {
         let has_all = group.len() >= kept.len() && kept.iter().all(|path| shapes.contains(&shape(path)));
         let is_new = group.iter().any(|path| self.first.get(path) != files.get(path).map(|file| &file.stamp));
         let is_quiet = modified.is_some_and(|modified| now_ns.saturating_sub(modified) > COMPLETE_AFTER_NS) && is_new;
-        modified >= kept_at.max() && (has_all || is_quiet)
+        let is_doubtful = group.iter().filter_map(|path| files.get(path)).any(|file| file.doubtful);
+        modified >= kept_at.max() && (has_all || is_quiet) && (kept.is_empty() || !is_doubtful)
     }
 
     /// Whether the text at `path` names no checkpoint, though its kept version does: its writer has given it up, and it

@@ -18,7 +18,7 @@ use crate::content::{hash, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_full};
 use crate::files::walk;
 use crate::kept::is_mixed;
-use crate::names::{has_lost_all, is_pointer_name};
+use crate::names::{has_lost_all, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
 
 /// A file untouched for so long is taken to be whole while the command runs.
@@ -92,14 +92,15 @@ impl Sealer {
             let before = self.record.files.get(&path);
             let known = before.filter(|sealed| sealed.stamp == stamp);
             let sealed = match known {
-                // The command has run on from it.
-                Some(known) => Some(Sealed { doubtful: false, ..known.clone() }),
+                // The command has run on from it; of several with numbers, it may have been another.
+                Some(known) => Some(Sealed { doubtful: known.doubtful && is_numbered(&path), ..known.clone() }),
                 None if rests(stamp, quiet, now_ns)
                     && is_closed()
                     && !self.is_emptied(&path, stamp.bytes)
                     && !looks_torn(disk, &self.checkpoints.join(&path), stamp.bytes)? =>
                 {
-                    self.seal_one(disk, &path, stamp)?
+                    let doubtful = self.is_left_over(disk, &path, stamp)?;
+                    self.seal_one(disk, &path, stamp)?.map(|sealed| Sealed { doubtful, ..sealed })
                 }
                 None => None,
             };
@@ -165,6 +166,11 @@ impl Sealer {
                 continue;
             }
             let known = self.record.files.get(&path).filter(|sealed| sealed.stamp == stamp);
+            let doubtful = doubtful
+                || match known {
+                    Some(known) => known.doubtful && is_numbered(&path),
+                    None => self.is_left_over(disk, &path, stamp)?,
+                };
             let sealed = match known {
                 Some(known) => Some(known.clone()),
                 None if !is_time() => None,
@@ -178,6 +184,13 @@ impl Sealer {
         }
         self.record = Record { last, files, ..self.record.clone() };
         self.record.write(disk, &self.own)
+    }
+
+    /// Whether a numbered file, which is not sealed, is as it was when this attempt began, and its format does not show
+    /// that it is complete: its writer was lost, and the command may have started from an older one.
+    fn is_left_over(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
+        let is_old = is_numbered(path) && self.first.get(path) == Some(&stamp);
+        Ok(is_old && !is_whole(disk, &self.checkpoints.join(path))?)
     }
 
     fn is_cut_off(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 use spotsweep_protocol::claim::Found;
 
-use super::{Bench, IN_TIME, NOW, zip_of};
+use super::{Bench, IN_TIME, NOW, at_rest, zip_of};
 use crate::{AtEnd, OWN, QUIET};
 
 #[test]
@@ -116,6 +116,41 @@ fn a_pointer_that_is_given_up_does_not_replace_the_one_that_is_kept() {
         let (_, found) = bench.resume();
         assert_eq!(found.newest.as_deref(), Some("step-000010.pt"), "{given_up:?}");
         assert_eq!(fs::read(bench.at("latest")).unwrap(), b"step-000010.pt", "{given_up:?}");
+    }
+}
+
+/// An instance is lost in the middle of step 30, and its format shows no end. The next attempts start from step 20, by
+/// the pointer.
+#[test]
+fn a_checkpoint_that_lay_there_unsealed_does_not_replace_the_one_that_is_kept() {
+    for is_last in [false, true] {
+        let mut bench = Bench::new(true);
+        let (mut sealer, _) = bench.resume();
+        bench.write("step-000020.bin", &[0xfe; 1900]);
+        bench.write("latest", b"step-000020.bin");
+        assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+        bench.write("step-000030.bin", &[0xff; 470]);
+        for _ in 0..2 {
+            let (mut sealer, _) = bench.resume();
+            if is_last {
+                sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+            } else {
+                sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+            }
+        }
+        // The training reaches step 30. Of that, only the removal of step 20 is written out.
+        let (mut sealer, _) = bench.resume();
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        fs::remove_file(bench.at("step-000020.bin")).unwrap();
+        bench.write("step-000030.bin", b"");
+        bench.resume();
+        assert_eq!(fs::read(bench.at("step-000020.bin")).unwrap(), [0xfe; 1900], "final seal: {is_last}");
+
+        let (mut sealer, _) = bench.resume();
+        bench.write("step-000030.bin", &[0xff; 1900]);
+        sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        let kept = |name| bench.folder.path().join(OWN).join("kept").join(name).exists();
+        assert_eq!((kept("step-000020.bin"), kept("step-000030.bin")), (false, true), "the new one is complete");
     }
 }
 
