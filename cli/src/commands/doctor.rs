@@ -6,7 +6,7 @@ mod before;
 mod control_plane;
 pub(super) mod finding;
 mod launch_template;
-mod quotas;
+pub(super) mod quotas;
 pub(super) mod stack;
 mod storage;
 

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// One trial that goes on for long, with programs that are no children of it, and one that has none of its variables.
 const LONG: &str = r#"
 spotsweep:
-  command: [sh, -c, 'setsid sleep 3601 & env -i "$(command -v sleep)" 3602 & head -c 3000000 /dev/zero > "$SPOTSWEEP_OUTPUT/data"; sleep 3603']
+  command: [sh, -c, 'setsid sleep SECONDS & env -i "$(command -v sleep)" SECONDS & head -c 3000000 /dev/zero > "$SPOTSWEEP_OUTPUT/data"; sleep 3600']
 trials: [{n: 1}]
 "#;
 const SHORT: &str = "spotsweep: {workspace: off, command: [\"true\"]}\ntrials: [{n: 1}]\n";
@@ -34,11 +34,17 @@ fn processes(run: &Path) -> Vec<String> {
     all.filter(has_to_do).map(|process| process.display().to_string()).collect()
 }
 
-/// The sleepers of [`LONG`], which are unlike those of other tests.
+/// How long the sleepers of [`LONG`] sleep: no other process has this number while this one lives.
+fn seconds() -> String {
+    format!("36{:07}", std::process::id())
+}
+
+/// The sleepers of [`LONG`] in this run of the test.
 fn sleepers() -> usize {
+    let end = format!("\0{}\0", seconds());
     let lines =
         fs::read_dir("/proc").unwrap().filter_map(|process| fs::read(process.ok()?.path().join("cmdline")).ok());
-    lines.filter(|line| ["\x003601\0", "\x003602\0"].iter().any(|end| line.ends_with(end.as_bytes()))).count()
+    lines.filter(|line| line.ends_with(end.as_bytes())).count()
 }
 
 /// Loop devices and mounts of a run.
@@ -77,7 +83,7 @@ fn only_run(stack: &Stack) -> PathBuf {
 /// Lets a training run, kills the host, starts another one; and looks whether anything of the first is left.
 async fn killed_and_replaced(stack: &mut Stack, options: &[&str]) {
     let old = only_run(stack);
-    let sweep = submit(stack, "long", LONG).await;
+    let sweep = submit(stack, "long", &LONG.replace("SECONDS", &seconds())).await;
     let is_running = async || (status(stack, &sweep).await["running"] == json!(1) && sleepers() == 2).then_some(());
     eventually("the training runs", PATIENCE, is_running).await;
     let again = run(stack, &["local", "up"]).await.said(0, "the local stack is running already");

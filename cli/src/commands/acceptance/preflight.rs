@@ -1,25 +1,16 @@
 //! What would let a run fail in this account: looked for before anything is made.
 
+use std::collections::BTreeSet;
+
 use aws_sdk_fis::error::{ProvideErrorMetadata, SdkError};
 
 use super::super::doctor;
+use super::super::doctor::quotas::{Market, quota};
 use super::chaos::ACTION;
 use super::subject::Subject;
 use crate::out;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::failure::Failure;
-
-/// vCPUs of Spot instances that an account may have at once, by the letters that a type begins with
-/// (<https://docs.aws.amazon.com/ec2/latest/userguide/ec2-resource-limits.html>). Other letters have quotas of their own.
-const QUOTAS: [(&[&str], &str, &str); 3] = [
-    (&["g", "vt"], "L-3819A6DF", "All G and VT Spot Instance Requests"),
-    (&["p"], "L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests"),
-    (
-        &["a", "c", "d", "h", "i", "m", "r", "t", "z"],
-        "L-34B43A08",
-        "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
-    ),
-];
 
 /// Fails where a run cannot hold, and says what to do about it.
 pub(super) async fn check(subject: &Subject) -> Result<(), Failure> {
@@ -66,12 +57,14 @@ async fn fis(subject: &Subject) -> Result<(), Failure> {
 async fn quotas(subject: &Subject) -> Result<(), Failure> {
     let client = aws_sdk_servicequotas::Client::new(&subject.target.batch);
     let mut low = Vec::new();
-    for kind in kinds(&subject.instance_types) {
-        let Some((_, code, name)) = kind.and_then(|kind| QUOTAS.get(kind)) else { return Ok(()) };
-        let asked = client.get_service_quota().service_code("ec2").quota_code(*code);
+    let of_types: BTreeSet<_> = subject.instance_types.iter().map(|name| quota(name, Market::Spot)).collect();
+    for of_type in of_types {
+        // Of another type nothing is known, and it may do.
+        let Some((name, code)) = of_type else { return Ok(()) };
+        let asked = client.get_service_quota().service_code("ec2").quota_code(code);
         match asked.send().await {
             Ok(found) => match found.quota().and_then(|quota| quota.value()) {
-                Some(vcpus) if vcpus < f64::from(subject.vcpus) => low.push((*code, *name, vcpus)),
+                Some(vcpus) if vcpus < f64::from(subject.vcpus) => low.push((code, name, vcpus)),
                 Some(vcpus) => {
                     say_how_many(vcpus, subject.vcpus);
                     return Ok(());
@@ -111,35 +104,5 @@ fn say_how_many(vcpus: f64, wanted: u32) {
     let at_once = (vcpus / f64::from(wanted)).floor();
     if at_once < f64::from(super::sweep::trials()) {
         out::note(format_args!("the quota of Spot instances allows {at_once} trials at a time: the run takes longer"));
-    }
-}
-
-/// The place in [`QUOTAS`] of each instance type, once; none of a type that is in none of them.
-fn kinds(instance_types: &[String]) -> Vec<Option<usize>> {
-    let mut kinds: Vec<Option<usize>> = instance_types.iter().map(|name| kind(name)).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    kinds
-}
-
-fn kind(instance_type: &str) -> Option<usize> {
-    let letters: String = instance_type.chars().take_while(char::is_ascii_lowercase).collect();
-    // P5 and later have quotas of their own.
-    let is_later = letters == "p" && !["p2", "p3", "p4"].iter().any(|early| instance_type.starts_with(early));
-    QUOTAS.iter().position(|(families, ..)| families.contains(&letters.as_str())).filter(|_| !is_later)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_type_has_the_quota_of_its_letters() {
-        let kinds_of = |names: &[&str]| kinds(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
-        assert_eq!(kinds_of(&["g4dn.xlarge", "g5.2xlarge", "g6.xlarge"]), [Some(0)]);
-        assert_eq!(kinds_of(&["p3.2xlarge", "p4d.24xlarge"]), [Some(1)]);
-        assert_eq!(kinds_of(&["c7g.medium", "m6a.large", "g5.xlarge"]), [Some(0), Some(2)]);
-        // Inference, memory and later P types: nothing is claimed of them.
-        assert_eq!(kinds_of(&["inf2.xlarge", "x2gd.large", "p5.48xlarge", "trn1.2xlarge"]), [None]);
     }
 }

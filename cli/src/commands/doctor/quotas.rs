@@ -14,7 +14,7 @@ const TRIAL_VCPUS: u32 = 4;
 
 /// How instances are bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Market {
+pub(in crate::commands) enum Market {
     /// At the Spot price.
     Spot,
     /// On demand.
@@ -77,6 +77,11 @@ impl Group {
     }
 }
 
+/// Name and code of the quota against which the vCPUs of an instance type count; `None` where it is not known here.
+pub(in crate::commands) fn quota(instance_type: &str, market: Market) -> Option<(&'static str, &'static str)> {
+    Group::of(instance_type).map(|group| group.quota(market))
+}
+
 /// One finding per quota that counts. A quota that may not be read is something to look at, not a problem.
 pub(super) async fn look(config: &SdkConfig, needs: &[Need<'_>]) -> Vec<Finding> {
     let client = Client::new(config);
@@ -110,7 +115,7 @@ fn counted(need: &Need<'_>) -> (Vec<(&'static str, &'static str)>, Option<Findin
     let mut quotas = Vec::new();
     let mut unknown = Vec::new();
     for name in need.instance_types {
-        match Group::of(name).map(|group| group.quota(need.market)) {
+        match quota(name, need.market) {
             Some(quota) if quotas.contains(&quota) => {}
             Some(quota) => quotas.push(quota),
             None => unknown.push(name.as_str()),
