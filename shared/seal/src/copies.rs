@@ -104,7 +104,8 @@ impl Sealer {
             return false;
         }
         let is_replaced = |other: &str| {
-            is_numbered(path)
+            !sealed.doubtful
+                && is_numbered(path)
                 && is_numbered(other)
                 && checkpoint(other) != checkpoint(path)
                 && (checkpoint(path) != path || number(other) != number(path))

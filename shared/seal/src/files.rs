@@ -28,21 +28,21 @@ pub(crate) fn unfinished_folders(all: &BTreeMap<String, Stamp>) -> BTreeSet<Stri
     newest.map(|(path, _)| checkpoint(path).to_owned()).collect()
 }
 
-/// The newest checkpoint of `content`, as the paths that make it up among `all`: the files of one checkpoint folder, or
-/// those in one folder with the same number.
+/// The newest checkpoint of `content`, as the paths that make it up among `all`.
 pub(crate) fn newest_group<'a>(
     content: impl Iterator<Item = (&'a str, Stamp)>,
     all: impl Iterator<Item = &'a String>,
 ) -> BTreeSet<String> {
     let newest = content.max_by_key(|(path, stamp)| (stamp.modified_ns, *path)).map(|(path, _)| path);
     let Some(newest) = newest else { return BTreeSet::new() };
+    all.filter(|path| is_same_checkpoint(path, newest)).cloned().collect()
+}
+
+/// Whether two files make up one checkpoint: they lie in one checkpoint folder, or in one folder with the same number.
+pub(crate) fn is_same_checkpoint(one: &str, other: &str) -> bool {
     let folder = |path: &str| path.len() - file_name(path).len();
-    let belongs = |path: &&String| {
-        let is_sibling = path[..folder(path)] == newest[..folder(newest)];
-        checkpoint(path) == checkpoint(newest)
-            || (is_sibling && number(path).is_some() && number(path) == number(newest))
-    };
-    all.filter(belongs).cloned().collect()
+    let is_sibling = one[..folder(one)] == other[..folder(other)];
+    checkpoint(one) == checkpoint(other) || (is_sibling && number(one).is_some() && number(one) == number(other))
 }
 
 /// The folder that is to be put aside with the checkpoint `name`, or else the checkpoint itself: a script that finds the

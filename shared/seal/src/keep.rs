@@ -24,10 +24,10 @@ impl Sealer {
         let content =
             files.iter().filter(|(path, file)| has_content(disk, &self.checkpoints.join(path), path, file.stamp.bytes));
         let group = newest_group(content.map(|(path, file)| (path.as_str(), file.stamp)), files.keys());
-        let replaces = self.replaces(&group, files, now_ns);
+        let is_next = self.is_next(&group, files, now_ns);
         let mut added = Vec::new();
         for (path, sealed) in files {
-            let is_wanted = if is_numbered(path) { replaces && group.contains(path) } else { !is_log(path) };
+            let is_wanted = if is_numbered(path) { is_next && group.contains(path) } else { !is_log(path) };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
             if is_known {
                 self.record.kept.insert(path.clone(), sealed.clone());
@@ -39,20 +39,25 @@ impl Sealer {
                 added.push(path.clone());
             }
         }
-        if replaces {
+        if is_next {
             self.drop_replaced(disk, &group, &added);
         }
     }
 
-    /// Drops the checkpoint that `group` replaces, if all of `group` is kept. If a part of it is not, as the training is
-    /// writing to it again, drops what was `added` of it.
+    /// Drops the checkpoints that `group` replaces, if all of `group` is kept: none if it may be incomplete. If a part of
+    /// it is not kept, as the training is writing to it again, drops what was `added` of it.
     fn drop_replaced(&mut self, disk: &dyn Disk, group: &BTreeSet<String>, added: &[String]) {
         let is_whole = group.iter().all(|path| self.record.kept.contains_key(path));
         // A part of a checkpoint that the training has removed is still one of it.
         let names: BTreeSet<&str> = group.iter().map(|path| checkpoint(path)).collect();
         let is_old = |path: &&String| is_numbered(path) && !names.contains(checkpoint(path));
         let old: Vec<String> = self.record.kept.keys().filter(is_old).cloned().collect();
-        let dropped = if is_whole || old.is_empty() { &old } else { added };
+        let is_doubtful = group.iter().filter_map(|path| self.record.kept.get(path)).any(|kept| kept.doubtful);
+        let dropped = match (is_whole || old.is_empty(), is_doubtful) {
+            (true, false) => &old,
+            (true, true) => return,
+            (false, _) => added,
+        };
         dropped.iter().for_each(|path| self.drop_kept(disk, path));
     }
 
@@ -112,19 +117,20 @@ impl Sealer {
         }
     }
 
-    /// Whether the checkpoint `group` of `files` takes the place of the one that is kept: it is newer, and complete as
-    /// far as one can tell. It has all files that the kept one has, or nothing was written to it for some time, and none
-    /// of them is doubtful.
-    fn replaces(&self, group: &BTreeSet<String>, files: &Kept, now_ns: i64) -> bool {
-        let kept: BTreeSet<&String> = self.record.kept.keys().filter(|path| is_numbered(path)).collect();
+    /// Whether the checkpoint `group` of `files` is to be kept after the one that is: it is newer, and complete as far as
+    /// one can tell. It has all files that the kept one has, or nothing was written to it for some time.
+    fn is_next(&self, group: &BTreeSet<String>, files: &Kept, now_ns: i64) -> bool {
+        let numbered = || self.record.kept.iter().filter(|(path, _)| is_numbered(path));
+        let has_sound = numbered().any(|(_, file)| !file.doubtful);
+        let sound = numbered().filter(|(_, file)| !(has_sound && file.doubtful));
+        let kept = newest_group(sound.map(|(path, file)| (path.as_str(), file.stamp)), self.record.kept.keys());
         let modified = group.iter().filter_map(|path| files.get(path)).map(|file| file.stamp.modified_ns).max();
-        let kept_at = kept.iter().filter_map(|path| self.record.kept.get(*path)).map(|file| file.stamp.modified_ns);
+        let kept_at = numbered().map(|(_, file)| file.stamp.modified_ns);
         let shapes: BTreeSet<String> = group.iter().map(|path| shape(path)).collect();
         let has_all = group.len() >= kept.len() && kept.iter().all(|path| shapes.contains(&shape(path)));
         let is_new = group.iter().any(|path| self.first.get(path) != files.get(path).map(|file| &file.stamp));
         let is_quiet = modified.is_some_and(|modified| now_ns.saturating_sub(modified) > COMPLETE_AFTER_NS) && is_new;
-        let is_doubtful = group.iter().filter_map(|path| files.get(path)).any(|file| file.doubtful);
-        modified >= kept_at.max() && (has_all || is_quiet) && (kept.is_empty() || !is_doubtful)
+        modified >= kept_at.max() && (has_all || is_quiet)
     }
 
     /// Whether the text at `path` names no checkpoint, though its kept version does: its writer has given it up, and it

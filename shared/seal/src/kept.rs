@@ -12,7 +12,7 @@ use spotsweep_checkpoint_formats::may_mix_versions;
 
 use crate::content::{hash, read_pair};
 use crate::disk::{Disk, is_full};
-use crate::files::walk;
+use crate::files::{is_same_checkpoint, walk};
 use crate::names::{checkpoint, is_numbered};
 use crate::record::{Record, Sealed};
 use crate::shape::shape;
@@ -38,8 +38,8 @@ pub(crate) struct Back {
     pub(crate) is_older: bool,
 }
 
-/// Puts back the kept checkpoint with a number, where the training has removed it or a part of it. Not where a newer one
-/// than it is left with files of all its kinds: `newest`, modified at that time.
+/// Puts back the kept checkpoints with numbers, where the training has removed them or a part of them. Not where a newer
+/// one than they are is left with files of all their kinds: `newest`, modified at that time. The newest that is back.
 pub(crate) fn restore_removed(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -48,20 +48,26 @@ pub(crate) fn restore_removed(
     newest: Option<(&str, i64)>,
 ) -> io::Result<Option<Back>> {
     let group: Vec<_> = kept.iter().filter(|(path, _)| is_numbered(path)).collect();
-    let last = group.iter().max_by_key(|(_, file)| file.stamp.modified_ns);
-    let Some((name, modified)) = last.map(|(path, file)| (checkpoint(path), file.stamp.modified_ns)) else {
-        return Ok(None);
-    };
-    let is_older = newest.is_some_and(|(newest, at)| newest != name && at > modified);
-    if is_older && newer_has_all(disk, checkpoints, &group, modified)? {
+    let is_older = |name: &str, modified: i64| newest.is_some_and(|(newest, at)| newest != name && at > modified);
+    let Some(last) = group.iter().max_by_key(|(_, file)| file.stamp.modified_ns) else { return Ok(None) };
+    let at = last.1.stamp.modified_ns;
+    if is_older(checkpoint(last.0), at) && newer_has_all(disk, checkpoints, &group, at)? {
         return Ok(None);
     }
-    let mut is_back = false;
+    let mut back = None;
     for (path, sealed) in &group {
         let is_there = disk.stamp(&checkpoints.join(path)).is_ok();
-        is_back |= !is_there && restore(disk, &kept_path(own, path), &checkpoints.join(path), sealed)?;
+        if !is_there && restore(disk, &kept_path(own, path), &checkpoints.join(path), sealed)? {
+            let members = group.iter().filter(|(other, _)| is_same_checkpoint(other, path));
+            let written = members.map(|(path, file)| (file.stamp.modified_ns, checkpoint(path)));
+            back = back.max(written.max());
+        }
     }
-    Ok(is_back.then(|| Back { name: name.to_owned(), modified_ns: modified, is_older }))
+    Ok(back.map(|(modified_ns, name)| Back {
+        name: name.to_owned(),
+        modified_ns,
+        is_older: is_older(name, modified_ns),
+    }))
 }
 
 /// Whether there are files of all kinds of the kept `group` that are newer. A lost instance may have written out the

@@ -154,6 +154,24 @@ fn a_checkpoint_that_lay_there_unsealed_does_not_replace_the_one_that_is_kept() 
     }
 }
 
+/// It may be complete, and the training may go on from it.
+#[test]
+fn a_checkpoint_that_lay_there_unsealed_is_kept_too() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    bench.write("step-000020.bin", &[0xfe; 1900]);
+    assert!(sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap());
+    bench.write("step-000021.bin", &[0xff; 1900]);
+    fs::remove_file(bench.at("step-000020.bin")).unwrap();
+    let (mut sealer, _) = bench.resume();
+    sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+    fs::remove_file(bench.at("step-000021.bin")).unwrap();
+    let (_, found) = bench.resume();
+    assert_eq!(found.newest.as_deref(), Some("step-000021.bin"));
+    assert_eq!(fs::read(bench.at("step-000021.bin")).unwrap(), [0xff; 1900]);
+    assert_eq!(fs::read(bench.at("step-000020.bin")).unwrap(), [0xfe; 1900]);
+}
+
 /// The handler begins a checkpoint, and gives it up for another one.
 #[test]
 fn an_empty_checkpoint_that_was_sealed_is_torn_where_others_of_its_kind_have_content() {
