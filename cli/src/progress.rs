@@ -202,8 +202,8 @@ fn bar(trials: u64) -> ProgressBar {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep_protocol::claim::Metric;
     use spotsweep_protocol::ids::{JobId, SweepId};
+    use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
     use spotsweep_control_plane::sweep::Over;
@@ -213,7 +213,9 @@ mod tests {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("job:{index}")));
         trial.status = status;
         if let Some(last) = accuracy {
-            trial.metrics.insert("accuracy".into(), Metric { last, step: None, min: 0.0, max: 1.0 });
+            trial
+                .metrics
+                .insert("accuracy".into(), Metric { last, step: None, min: 0.0, max: 1.0, source: Source::Stated });
         }
         trial
     }

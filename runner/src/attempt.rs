@@ -7,6 +7,7 @@ use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{Outputs, Rollback};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::{AtEnd, Sealer};
+use spotsweep_training_metrics::Figures;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -20,7 +21,7 @@ use crate::error_line::error_in;
 use crate::exit::{Failure, TIMED_OUT};
 use crate::leave::{close, release};
 use crate::log::say;
-use crate::metrics::Figures;
+use crate::log_files::LogFiles;
 use crate::notices::Notices;
 use crate::prepare::{Ready, prepare};
 use crate::progress;
@@ -154,14 +155,15 @@ impl Attempt<'_> {
     /// Runs the command to its end, while its output, metrics, checkpoints and outputs are looked after.
     async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
         let Self { config, claims, signals, notices, workspace } = self;
-        let Ready { command, variables, hidden, place, uploader, metric, stalls, mut sealer } = ready;
+        let Ready { command, variables, hidden, place, uploader, metrics, stalls, mut sealer } = ready;
         if let Some(sealer) = &mut sealer {
             sealer.begin(&place.disk()).map_err(|source| Failure::System("write to the workspace", source))?;
         }
         let (started, started_at) = (Instant::now(), SystemTime::now());
         let (user, folder) = (config.user.as_ref(), place.code.as_deref());
+        let logs = LogFiles::at_start(&place, started_at).await?;
         let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
-        let (recording, figures) = Recording::start(stdout, stderr, &place, metric)?;
+        let (recording, figures) = Recording::start(stdout, stderr, &place, &metrics, logs)?;
         let uploading = uploader.run(config.upload_every);
         let sealing = sealer.map(|sealer| Sealing::start(sealer, &place.disk(), config.seal_every));
 

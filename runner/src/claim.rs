@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_lambda::Client;
-use spotsweep_protocol::claim::{
-    Access, Found, Grant, Machine, Metric, NoticeKind, Outputs, Reply, Request, Rollback, Seal,
-};
+use spotsweep_protocol::claim::{Access, Found, Grant, Machine, NoticeKind, Outputs, Reply, Request, Rollback, Seal};
+use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
 use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};

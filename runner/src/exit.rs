@@ -3,6 +3,7 @@
 //! The training command's own exit code is the job's. The runner's own codes follow
 //! `sysexits.h`, so that they rarely meet a training script's.
 
+use spotsweep_protocol::metric::UnusableRegex;
 use spotsweep_protocol::patterns::Unusable;
 use spotsweep_protocol::stop::StopReason;
 use std::error::Error;
@@ -91,6 +92,9 @@ pub(crate) enum Failure {
     /// An output pattern is not a glob.
     #[error("the sweep file's output patterns cannot be used")]
     Patterns(#[from] Unusable),
+    /// The sweep file's patterns of metrics; its validation lets only those through that can be compiled.
+    #[error("a pattern of `metrics` is not usable: {0}")]
+    MetricPatterns(#[from] UnusableRegex),
     /// The workspace cannot be used.
     #[error("the trial's workspace cannot be used")]
     Workspace(#[source] Cause),
@@ -125,6 +129,7 @@ impl Failure {
             | Self::Config(_)
             | Self::Macro(_)
             | Self::Patterns(_)
+            | Self::MetricPatterns(_)
             | Self::Privileges(_) => CONFIGURATION,
             Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             Self::Exec { .. } => NOT_EXECUTABLE,

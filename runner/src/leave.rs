@@ -6,11 +6,11 @@ use std::time::Duration;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
 use spotsweep_seal::{AtEnd, Sealer};
+use spotsweep_training_metrics::Figures;
 use tokio::time::{Instant, timeout_at};
 
 use crate::claim::{Answer, Claims, Handover};
 use crate::log::say;
-use crate::metrics::Figures;
 use crate::workspace::Workspace;
 
 /// The word that the trial is free is worth this much time even when none is left: without it,

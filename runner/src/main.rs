@@ -17,7 +17,7 @@ mod gpus;
 mod launch;
 mod leave;
 mod log;
-mod metrics;
+mod log_files;
 mod metrics_file;
 mod notices;
 mod output;

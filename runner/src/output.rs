@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use spotsweep_training_metrics::{Lines, Logged};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
@@ -84,13 +85,28 @@ impl Splitter {
     }
 }
 
+/// Finds the metrics in one stream of lines, and hands them over.
+pub(crate) struct Reader {
+    pub(crate) lines: Lines,
+    pub(crate) found: mpsc::Sender<Logged>,
+}
+
+impl Reader {
+    pub(crate) async fn read(&mut self, line: &str) {
+        let logged = self.lines.read(line);
+        if !logged.values.is_empty() {
+            // Fails only where the recorder has already ended.
+            let _ = self.found.send(logged).await;
+        }
+    }
+}
+
 /// Where one stream of the command's output goes.
 pub(crate) struct Pump<W> {
     /// The runner's own stdout or stderr.
     pub(crate) onward: W,
     pub(crate) tail: Arc<Mutex<Tail>>,
-    /// Who looks for metrics; `None` for stderr.
-    pub(crate) lines: Option<mpsc::Sender<String>>,
+    pub(crate) reader: Reader,
     /// Bytes of all streams so far.
     pub(crate) heard: Arc<AtomicU64>,
 }
@@ -120,10 +136,8 @@ impl<W: AsyncWrite + Unpin> Pump<W> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&block);
         let _ = self.onward.write_all(&block).await;
         let _ = self.onward.flush().await;
-        if let Some(sender) = &self.lines {
-            for line in lines {
-                let _ = sender.send(line).await;
-            }
+        for line in lines {
+            self.reader.read(&line).await;
         }
     }
 }

@@ -8,6 +8,7 @@ use spotsweep_protocol::claim::{Found, Grant, TrialLine};
 use spotsweep_protocol::command_line::expand;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::{OWN, Sealer};
+use spotsweep_training_metrics::Definitions;
 use tokio::time;
 
 use crate::claim::Claims;
@@ -34,12 +35,20 @@ pub(crate) struct Ready {
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) place: Workplace,
     pub(crate) uploader: Uploader,
-    /// The metric that the sweep file names.
-    pub(crate) metric: Option<String>,
+    /// What is looked for in the output.
+    pub(crate) metrics: Wanted,
     /// What is done where the command hangs.
     pub(crate) stalls: StallRule,
     /// Absent without a workspace.
     pub(crate) sealer: Option<Sealer>,
+}
+
+/// Which metrics the sweep file names.
+pub(crate) struct Wanted {
+    /// The one that ranks the trials.
+    pub(crate) named: Option<String>,
+    /// Patterns of its own.
+    pub(crate) definitions: Definitions,
 }
 
 /// Claims the trial, mounts its workspace, and lays everything out. The mounted workspace is the
@@ -55,6 +64,7 @@ pub(crate) async fn prepare(
     let here = place::find(&clients.imds).await;
     let grant = claims.claim(here, deadline).await?;
     let filter = Filter::new(&grant.patterns)?;
+    let metrics = Wanted { named: grant.metric.clone(), definitions: Definitions::new(&grant.metrics)? };
     let s3 = clients.s3(claims).await?;
     let trial = parameters::fetch(&s3, &grant.parameters, config.index).await?;
     announce(config, &trial);
@@ -71,7 +81,7 @@ pub(crate) async fn prepare(
     let (command, variables) = words(command, &place, &trial, config, clients.region())?;
     let uploader = Uploader::new(s3, grant.outputs, place.storage.clone(), filter);
     let hidden = gpus::of_others(config, &|name| std::env::var(name).ok());
-    Ok(Ready { command, variables, hidden, place, uploader, metric: grant.metric, stalls: grant.stalls, sealer })
+    Ok(Ready { command, variables, hidden, place, uploader, metrics, stalls: grant.stalls, sealer })
 }
 
 fn announce(config: &Config, trial: &TrialLine) {
@@ -141,7 +151,9 @@ fn words(
     }
     let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, home)| home.clone());
     let home = home.or_else(|| inherited("HOME")).map(PathBuf::from);
-    variables.extend(wandb::variables(&place.wandb_parameters(), home.as_deref(), &inherited));
+    let (parameters, folder) = (place.wandb_parameters(), place.output());
+    let run = wandb::Run { sweep: &config.sweep.to_string(), index: trial.index, parameters: &parameters, folder };
+    variables.extend(wandb::variables(run, home.as_deref(), &inherited));
     let variable = |name: &str| {
         let own = variables.iter().rev().find(|(key, _)| key == name);
         own.map(|(_, value)| value.clone()).or_else(|| inherited(name))

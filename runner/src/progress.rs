@@ -25,6 +25,16 @@ pub(crate) fn has_new_step(record: impl Read, started: SystemTime) -> io::Result
     Ok(since > before)
 }
 
+/// When the newest line of the `record` was logged, in seconds since 1970.
+pub(crate) fn last_time(record: impl Read) -> io::Result<Option<f64>> {
+    let mut newest = None;
+    for line in BufReader::new(record).lines() {
+        let Ok(Line { time, .. }) = serde_json::from_str(&line?) else { continue };
+        newest = Some(newest.map_or(time, |newest: f64| newest.max(time)));
+    }
+    Ok(newest)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use spotsweep_protocol::number::to_json;
+use spotsweep_training_metrics::{Figures, Lines, Logged, Taken};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -18,14 +19,15 @@ use tokio::time::timeout;
 
 use crate::exit::Failure;
 use crate::log::say;
-use crate::metrics::{Figures, Line, parse};
+use crate::log_files::LogFiles;
 use crate::metrics_file::MetricsFile;
-use crate::output::{Pump, Splitter, Tail};
+use crate::output::{Pump, Reader, Splitter, Tail};
 use crate::own_files::MAX_RECORD_BYTES;
+use crate::prepare::Wanted;
 use crate::workplace::Workplace;
 
-/// Lines on their way from the readers to the recorder.
-const LINES_IN_FLIGHT: usize = 1024;
+/// Metrics on their way from the readers to the recorder.
+const IN_FLIGHT: usize = 1024;
 /// How often the metrics file is looked at.
 const METRICS_FILE_POLL: Duration = Duration::from_millis(500);
 /// Pieces of the metrics file read at one look: a training that writes faster does not keep the runner busy.
@@ -37,8 +39,8 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct Recording {
     tail: Arc<Mutex<Tail>>,
     pumps: [JoinHandle<()>; 2],
-    file: JoinHandle<()>,
-    stop_file: oneshot::Sender<()>,
+    /// Of the file of metrics, and of the libraries' files.
+    files: [(JoinHandle<()>, oneshot::Sender<()>); 2],
     recorder: JoinHandle<()>,
     figures: watch::Receiver<Figures>,
     /// Bytes of output, and of the file of metrics, so far.
@@ -59,25 +61,29 @@ impl Recording {
         stdout: ChildStdout,
         stderr: ChildStderr,
         place: &Workplace,
-        metric: Option<String>,
+        metrics: &Wanted,
+        logs: LogFiles,
     ) -> Result<(Self, watch::Receiver<Figures>), Failure> {
         let before = place.own.log();
         let tail = Arc::new(Mutex::new(before.map(Tail::after).unwrap_or_default()));
-        let (lines, received) = mpsc::channel(LINES_IN_FLIGHT);
-        let (stop_file, stopped) = oneshot::channel();
-        let (publisher, figures) = watch::channel(Figures::new(metric.clone()));
+        let (sender, received) = mpsc::channel(IN_FLIGHT);
+        let (publisher, figures) = watch::channel(Figures::new(metrics.named.clone()));
         let (record, record_bytes) =
             place.own.go_on().map_err(|source| Failure::Prepare { path: PathBuf::from("metrics.jsonl"), source })?;
         let heard = Arc::new(AtomicU64::new(0));
-        let pump = |onward, lines| Pump { onward, tail: Arc::clone(&tail), lines, heard: Arc::clone(&heard) };
-        let out = pump(own_stream(std::io::stdout())?, Some(lines.clone()));
-        let err = pump(own_stream(std::io::stderr())?, None);
+        let reader =
+            || Reader { lines: Lines::new(metrics.named.clone(), metrics.definitions.clone()), found: sender.clone() };
+        let pump = |onward| Pump { onward, tail: Arc::clone(&tail), reader: reader(), heard: Arc::clone(&heard) };
+        let (out, err) = (pump(own_stream(std::io::stdout())?), pump(own_stream(std::io::stderr())?));
+        let (stop_file, file_stopped) = oneshot::channel();
+        let (stop_logs, logs_stopped) = oneshot::channel();
+        let file = tokio::spawn(follow(place.metrics(), reader(), Arc::clone(&heard), file_stopped));
+        let logs = tokio::spawn(logs.follow(sender.clone(), logs_stopped));
         let recording = Self {
             tail: Arc::clone(&tail),
             pumps: [tokio::spawn(out.run(stdout)), tokio::spawn(err.run(stderr))],
-            file: tokio::spawn(follow(place.metrics(), lines, Arc::clone(&heard), stopped)),
-            stop_file,
-            recorder: tokio::spawn(Recorder::new(record, record_bytes, publisher, metric).run(received)),
+            files: [(file, stop_file), (logs, stop_logs)],
+            recorder: tokio::spawn(Recorder::new(record, record_bytes, publisher).run(received)),
             figures: figures.clone(),
             heard: Arc::clone(&heard),
         };
@@ -92,12 +98,13 @@ impl Recording {
                 pump.abort();
             }
         }
-        // Each fails only where the other side has already ended.
-        let _ = self.stop_file.send(());
-        let mut file = self.file;
-        if timeout(DRAIN_LIMIT, &mut file).await.is_err() {
-            say("the file of metrics is too long: its end is not read");
-            file.abort();
+        for (mut file, stop) in self.files {
+            // Each fails only where the other side has already ended.
+            let _ = stop.send(());
+            if timeout(DRAIN_LIMIT, &mut file).await.is_err() {
+                say("a file of metrics is too long: its end is not read");
+                file.abort();
+            }
         }
         let _ = timeout(DRAIN_LIMIT, self.recorder).await;
         let log = self.tail.lock().unwrap_or_else(PoisonError::into_inner).bytes().to_vec();
@@ -113,53 +120,55 @@ fn own_stream(stream: impl AsFd) -> Result<tokio::fs::File, Failure> {
     Ok(tokio::fs::File::from_std(file))
 }
 
-/// Turns lines into figures and writes down every one that has metrics.
+/// Turns what is found into figures, and writes down what counts.
 struct Recorder {
     record: File,
     record_bytes: u64,
     figures: watch::Sender<Figures>,
-    /// The metric that the sweep file names.
-    metric: Option<String>,
     complained: BTreeSet<&'static str>,
 }
 
 impl Recorder {
-    fn new(record: File, record_bytes: u64, figures: watch::Sender<Figures>, metric: Option<String>) -> Self {
-        Self { record, record_bytes, figures, metric, complained: BTreeSet::new() }
+    fn new(record: File, record_bytes: u64, figures: watch::Sender<Figures>) -> Self {
+        Self { record, record_bytes, figures, complained: BTreeSet::new() }
     }
 
-    async fn run(mut self, mut lines: mpsc::Receiver<String>) {
-        while let Some(line) = lines.recv().await {
-            self.take(&parse(&line, self.metric.as_deref()));
+    async fn run(mut self, mut found: mpsc::Receiver<Logged>) {
+        while let Some(logged) = found.recv().await {
+            self.take(logged);
         }
     }
 
-    fn take(&mut self, line: &Line) {
-        if let Some((name, value)) = line.values.iter().find(|(_, value)| !value.is_finite()) {
-            self.complain("the training has printed a value that is not finite", &format!("{name}={value}"));
-        }
-        if line.values.is_empty() {
-            return;
-        }
-        self.write_down(line);
+    fn take(&mut self, mut logged: Logged) {
         let mut left_out = None;
-        self.figures.send_modify(|figures| {
-            for (name, value) in &line.values {
-                if !figures.add(name, line.step, *value) {
-                    left_out = Some(name.clone());
+        self.figures.send_if_modified(|figures| {
+            logged.values.retain(|value| {
+                let taken = figures.add(logged.step, value);
+                if taken == Taken::NoRoom {
+                    left_out = Some(value.name.clone());
                 }
-            }
+                taken != Taken::Passed
+            });
+            !logged.values.is_empty()
         });
+        if let Some(odd) = logged.values.iter().find(|value| !value.value.is_finite()) {
+            let said = format!("{}={}", odd.name, odd.value);
+            self.complain("the training has printed a value that is not finite", &said);
+        }
+        if !logged.values.is_empty() {
+            self.write_down(&logged);
+        }
         if let Some(name) = left_out {
             self.complain("too many metrics, or too long a name: only the record has them all", &name);
         }
     }
 
-    fn write_down(&mut self, line: &Line) {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    fn write_down(&mut self, logged: &Logged) {
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let time = logged.time.unwrap_or_else(now);
         let metrics: serde_json::Map<_, _> =
-            line.values.iter().map(|(name, value)| (name.clone(), to_json(*value))).collect();
-        let text = format!("{}\n", json!({"time": since_epoch.as_secs_f64(), "step": line.step, "metrics": metrics}));
+            logged.values.iter().map(|value| (value.name.clone(), to_json(value.value))).collect();
+        let text = format!("{}\n", json!({"time": time, "step": logged.step, "metrics": metrics}));
         if self.record_bytes + text.len() as u64 > MAX_RECORD_BYTES {
             self.complain("metrics.jsonl is full; the figures go on", "64 MiB");
             return;
@@ -182,13 +191,8 @@ impl Recorder {
     }
 }
 
-/// Hands over the lines that the command appends to its metrics file, until `stop`.
-async fn follow(
-    mut metrics: MetricsFile,
-    lines: mpsc::Sender<String>,
-    heard: Arc<AtomicU64>,
-    mut stop: oneshot::Receiver<()>,
-) {
+/// Hands over the metrics that the command appends to its metrics file, until `stop`.
+async fn follow(mut metrics: MetricsFile, mut reader: Reader, heard: Arc<AtomicU64>, mut stop: oneshot::Receiver<()>) {
     let mut splitter = Splitter::default();
     let mut last_look = false;
     let mut pieces = 0;
@@ -205,7 +209,7 @@ async fn follow(
         let end_of_file = bytes.is_empty();
         let (_, found) = if end_of_file && last_look { splitter.finish() } else { splitter.push(&bytes) };
         for line in found {
-            let _ = lines.send(line).await;
+            reader.read(&line).await;
         }
         if end_of_file && last_look {
             return;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_training_metrics::Figures;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::claim::{Answer, Claims};
 use crate::log::say;
-use crate::metrics::Figures;
 
 /// What changes while the command runs.
 #[derive(Clone)]

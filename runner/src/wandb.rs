@@ -1,4 +1,5 @@
-//! What W&B's agent gives to a script that it runs: the parameters for `wandb.config`.
+//! What W&B's agent gives to a script that it runs: the parameters for `wandb.config`, and what makes the attempts of a
+//! trial one run.
 
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use spotsweep_beneath::read_regular;
 const MOST_NETRC_BYTES: u64 = 64 * 1024;
 const FILE: &str = "WANDB_SWEEP_PARAM_PATH";
 const MODE: &str = "WANDB_MODE";
+const RESUME: &str = "WANDB_RESUME";
 /// Any of them is a key, or a choice of the job's own.
 const KEYS: [&str; 3] = ["WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", MODE];
 
@@ -19,9 +21,21 @@ pub(crate) fn parameters_file(parameters: &Map<String, Value>) -> String {
     format!("wandb_version: 1\n\n{}", parameters.iter().map(line).collect::<String>())
 }
 
-/// The variables that lead there. Without a key, W&B would ask for one and fail: runs stay on this machine then.
+/// A trial as W&B sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) sweep: &'a str,
+    pub(crate) index: u32,
+    /// The file of its parameters.
+    pub(crate) parameters: &'a Path,
+    /// Where its files go: what lies there is collected.
+    pub(crate) folder: &'a Path,
+}
+
+/// The variables of a run; those that the job sets itself are left as they are. Without a key, W&B would ask for one and
+/// fail: runs stay on this machine then. With one, all attempts of a trial are one run.
 pub(crate) fn variables(
-    file: &Path,
+    run: Run<'_>,
     home: Option<&Path>,
     inherited: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<(String, String)> {
@@ -30,9 +44,17 @@ pub(crate) fn variables(
     let netrc = home.and_then(|home| read_regular(&home.join(".netrc"), MOST_NETRC_BYTES).ok());
     let has_key =
         KEYS.iter().any(is_set) || netrc.is_some_and(|netrc| String::from_utf8_lossy(&netrc).contains("wandb"));
-    let mut variables = vec![(FILE.to_owned(), file.to_string_lossy().into_owned())];
-    variables.extend((!has_key).then(|| (MODE.to_owned(), "offline".to_owned())));
-    variables
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    let own = [
+        ("WANDB_DIR", path(run.folder)),
+        ("WANDB_RUN_GROUP", run.sweep.to_owned()),
+        ("WANDB_RUN_ID", format!("{}-{}", run.sweep, run.index)),
+        // Offline, W&B warns that it resumes nothing.
+        if has_key { (RESUME, "allow".to_owned()) } else { (MODE, "offline".to_owned()) },
+    ];
+    let own = own.into_iter().filter(|(name, _)| !is_set(name));
+    let all = [(FILE, path(run.parameters))].into_iter().chain(own);
+    all.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// A value in YAML's flow style, as PyYAML reads it.
@@ -89,18 +111,21 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
-    fn without_a_key_runs_stay_on_this_machine() {
+    fn a_run_stays_on_this_machine_without_a_key_and_goes_on_with_one() {
         let home = tempfile::tempdir().unwrap();
-        let mode = |own: &[&str]| {
+        let of = |own: &[&str]| {
             let inherited = |wanted: &str| own.contains(&wanted).then(|| "x".to_owned());
-            let found = variables(Path::new("/p"), Some(home.path()), &inherited);
-            assert_eq!(found[0], (FILE.to_owned(), "/p".to_owned()));
-            found.get(1).map(|(name, value)| format!("{name}={value}"))
+            let run = Run { sweep: "s-1", index: 7, parameters: Path::new("/p"), folder: Path::new("/storage/7") };
+            let found = variables(run, Some(home.path()), &inherited);
+            found.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
         };
-        assert_eq!(mode(&["HOME"]).as_deref(), Some("WANDB_MODE=offline"));
-        assert_eq!(mode(&["WANDB_API_KEY"]), None);
-        assert_eq!(mode(&["WANDB_MODE"]), None);
+        let always = ["WANDB_SWEEP_PARAM_PATH=/p", "WANDB_DIR=/storage/7", "WANDB_RUN_GROUP=s-1", "WANDB_RUN_ID=s-1-7"];
+        let with = |last: &[&'static str]| [always.as_slice(), last].concat();
+        assert_eq!(of(&["HOME"]), with(&["WANDB_MODE=offline"]));
+        assert_eq!(of(&["WANDB_API_KEY"]), with(&["WANDB_RESUME=allow"]));
+        assert_eq!(of(&["WANDB_MODE"]), with(&["WANDB_RESUME=allow"]));
+        assert_eq!(of(&["WANDB_RUN_ID", "WANDB_DIR", "WANDB_RUN_GROUP", "WANDB_RESUME", "WANDB_API_KEY"]), always[..1]);
         std::fs::write(home.path().join(".netrc"), "machine api.wandb.ai\n  login user\n").unwrap();
-        assert_eq!(mode(&[]), None);
+        assert_eq!(of(&[]), with(&["WANDB_RESUME=allow"]));
     }
 }

@@ -128,6 +128,11 @@ impl Workplace {
         self.scratch.path().join(PARAMETERS)
     }
 
+    /// The storage folder, as the command knows it.
+    pub(crate) fn output(&self) -> &Path {
+        &self.output
+    }
+
     /// The same for `wandb.config`.
     pub(crate) fn wandb_parameters(&self) -> PathBuf {
         self.scratch.path().join(OF_WANDB)
@@ -145,6 +150,15 @@ impl Workplace {
     /// The file that the command may append metrics to.
     pub(crate) fn metrics(&self) -> MetricsFile {
         MetricsFile::new(self.scratch.path().to_owned(), Path::new(TRAININGS).join(METRICS), self.user.clone())
+    }
+
+    /// The folders in which libraries log: where only the runner can change the path, and the path below it. Also who the
+    /// training runs as.
+    pub(crate) fn log_folders(&self) -> (Vec<(PathBuf, PathBuf)>, Option<User>) {
+        let (base, storage) = self.storage.place();
+        let storage = storage.strip_prefix(base).unwrap_or(&storage).to_owned();
+        let checkpoints = (self.workspace.clone(), PathBuf::from(CHECKPOINTS));
+        (vec![(base.to_owned(), storage), checkpoints], self.user.clone())
     }
 
     /// A home of the attempt's own, for a user that has none.

@@ -6,6 +6,7 @@ mod attempts;
 mod code;
 mod disk;
 mod habits;
+mod metrics;
 mod packages;
 mod privileges;
 mod rollback;
@@ -28,7 +29,7 @@ fn send(runner: &Child, signal: Signal) {
 
 const TRAINING: &str = r#"
     echo "arguments: $*"
-    echo "environment: $HP_LR|$HP_NAME|$AWS_BATCH_JOB_ARRAY_INDEX|$SPOTSWEEP_TRIAL_INDEX|$PYTHONUNBUFFERED"
+    echo "environment $HP_LR|$HP_NAME|$AWS_BATCH_JOB_ARRAY_INDEX|$SPOTSWEEP_TRIAL_INDEX|$PYTHONUNBUFFERED"
     echo "epoch=1 acc=0.9 loss=nan"
     echo "epoch=2 acc=0.5"
     echo "note" >&2
@@ -53,7 +54,7 @@ async fn a_trial_is_claimed_trained_and_collected() {
     let outcome = world.run(&[], &["sh", "-c", TRAINING, "train", "${args}"]).await;
 
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    let stdout = "arguments: --lr=0.1 --name=a b\nenvironment: 0.1|a b|7|7|1\nepoch=1 acc=0.9 loss=nan\n\
+    let stdout = "arguments: --lr=0.1 --name=a b\nenvironment 0.1|a b|7|7|1\nepoch=1 acc=0.9 loss=nan\n\
                   epoch=2 acc=0.5\nno newline at the end";
     assert_eq!(outcome.stdout, stdout);
     assert!(outcome.stderr.contains("cold feet") && outcome.stderr.contains("\nnote\n"), "{}", outcome.stderr);

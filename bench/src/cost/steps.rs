@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_protocol::claim::{
-    ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal,
-};
+use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
 
 use super::agent::{Agent, Doing};
@@ -171,7 +170,13 @@ impl Stage {
     /// Two figures, as training scripts print them.
     fn metrics(&self, agent: &Agent) -> BTreeMap<String, Metric> {
         let step = self.saved[agent.index as usize].as_secs_f64() / self.plan.line.as_secs_f64();
-        let figure = |value: f64| Metric { last: value, step: Some(step), min: value / 2.0, max: value * 2.0 };
+        let figure = |value: f64| Metric {
+            last: value,
+            step: Some(step),
+            min: value / 2.0,
+            max: value * 2.0,
+            source: Source::Stated,
+        };
         [("loss", 2.345_678 / (1.0 + step)), ("accuracy", step / (1.0 + step))]
             .map(|(name, value)| (name.to_owned(), figure(value)))
             .into()

@@ -9,8 +9,8 @@ use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
 use spotsweep_control_plane::workspace::{
     Initialized, Origin, Place, Snapshot, SnapshotState, Stage, Volume, VolumeState, Workspace,
 };
-use spotsweep_protocol::claim::Metric;
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::metric::{Metric, Source};
 
 use super::look::{Batch, Look};
 
@@ -50,7 +50,10 @@ pub(super) fn succeeded(index: u32, from: i64, to: i64, value: f64) -> Trial {
     let mut trial = trial(index, JobStatus::Succeeded);
     trial.ended = 1;
     *trial.attempt(1) = Attempt { reason: None, exit_code: Some(0), ..interrupted("us-east-1a", from, to) };
-    trial.metrics.insert("accuracy".to_owned(), Metric { last: value, step: None, min: 0.0, max: value });
+    trial.metrics.insert(
+        "accuracy".to_owned(),
+        Metric { last: value, step: None, min: 0.0, max: value, source: Source::Stated },
+    );
     trial
 }
 

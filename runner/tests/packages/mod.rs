@@ -2,6 +2,8 @@
 //!
 //! Opt-in: `SPOTSWEEP_PACKAGES_PYTHON` names a Python with the packages of `requirements.txt`.
 
+mod scripts;
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};

@@ -221,8 +221,9 @@ impl World {
         let output = tokio::time::timeout(Duration::from_secs(120), output).await.unwrap().unwrap();
         Outcome {
             code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
+            // A progress bar may be cut off within a character.
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
 

@@ -21,8 +21,9 @@ use crate::sweep::notification::SOURCE;
 use crate::sweep::upload::Upload;
 use crate::trial::{JobStatus, Observation};
 use crate::workspace::SnapshotState;
-use spotsweep_protocol::claim::{Found, Machine, Metric, NoticeKind, Outputs, Rollback, Seal};
+use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::secret::Secret;
 
 /// What comes from outside: AWS, a runner, the schedule, or the bus with events of our own.

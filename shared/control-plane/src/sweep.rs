@@ -37,6 +37,7 @@ use crate::trial::JobStatus;
 use crate::workspace::WorkspacePlan;
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
+use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 pub use spotsweep_sweep_file::Over;
@@ -159,6 +160,9 @@ pub struct Plan {
     /// What the trials are ranked by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Ranking>,
+    /// Patterns that find metrics in the trainings' output.
+    #[serde(default, skip_serializing_if = "<[MetricPattern]>::is_empty")]
+    pub metrics: Box<[MetricPattern]>,
     /// Limits past which no further attempt starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,

@@ -2,13 +2,13 @@
 //!
 //! Figures are cumulative over an attempt, so a lost, late or repeated report does no harm.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::metric::{Metric, MetricPattern};
 use crate::redact::redacted;
 use crate::secret::Secret;
 use crate::stall::StallRule;
@@ -199,55 +199,6 @@ impl Found {
     }
 }
 
-/// Bytes of a metric's name.
-pub const MAX_METRIC_NAME: usize = 200;
-
-/// Whether a metric of this name is recorded. It gets to terminals, pages and tables, so it has no control characters.
-/// The runner writes those as escapes: see [`metric_name`].
-pub fn is_metric_name(name: &str) -> bool {
-    (1..=MAX_METRIC_NAME).contains(&name.len()) && !name.contains(char::is_control)
-}
-
-/// A name that a training has chosen, with control characters as escapes: `a\u{1b}b`, `a\tb`.
-pub fn metric_name(name: &str) -> Cow<'_, str> {
-    if !name.contains(char::is_control) {
-        return Cow::Borrowed(name);
-    }
-    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    Cow::Owned(name.chars().map(escaped).collect())
-}
-
-/// One metric's figures over an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Metric {
-    /// The newest value. NaN or infinite where the training has diverged.
-    #[serde(with = "crate::number")]
-    pub last: f64,
-    /// The step (`step=` or `epoch=` on the same line) of the newest value.
-    #[serde(with = "crate::number::optional", default)]
-    pub step: Option<f64>,
-    /// The smallest finite value seen; NaN where there is none.
-    #[serde(with = "crate::number")]
-    pub min: f64,
-    /// The largest finite value seen; NaN where there is none.
-    #[serde(with = "crate::number")]
-    pub max: f64,
-}
-
-impl Metric {
-    /// The figures of one value alone.
-    pub fn of(value: f64, step: Option<f64>) -> Self {
-        let bound = if value.is_finite() { value } else { f64::NAN };
-        Self { last: value, step, min: bound, max: bound }
-    }
-
-    /// These figures and those of a `newer` report. NaN gives way to a bound (`f64::min`).
-    #[must_use]
-    pub fn and(self, newer: Self) -> Self {
-        Self { last: newer.last, step: newer.step, min: self.min.min(newer.min), max: self.max.max(newer.max) }
-    }
-}
-
 /// What an attempt has uploaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outputs {
@@ -331,6 +282,9 @@ pub struct Grant {
     /// The metric that the sweep file names: its name may have characters that other names do not have in text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
+    /// Patterns that find metrics in the training's output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricPattern>,
     /// What is done about a training that hangs.
     #[serde(default)]
     pub stalls: StallRule,

@@ -7,6 +7,7 @@ pub mod command_line;
 pub mod failure;
 pub mod functions;
 pub mod ids;
+pub mod metric;
 pub mod number;
 pub mod patterns;
 pub mod python;

@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use spotsweep_protocol::claim::{MAX_METRIC_NAME, is_metric_name};
-
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
 use super::fields::{Fields, text, written};
 use super::parameters::{self, Method};
-use super::problem::{Place, Problem, Report, near_miss, nearest};
+use super::problem::{Place, Problem, Report, near_miss};
 use super::scalar::Scalar;
 use super::template::{self, Context, Role};
 use super::tree::{self, Entry, Kind, Node, Parsed};
-use super::{Defaults, Goal, MAX_TRIALS, MetricGoal, Over, Settings, SweepFile, settings};
+use super::{Defaults, MAX_TRIALS, Settings, SweepFile, metric, settings};
 
 /// Top-level keys of a plain list that is wrapped in a mapping.
-pub(crate) const LIST_KEYS: [&str; 7] = ["trials", "metric", "spotsweep", "program", "command", "name", "description"];
+pub(crate) const LIST_KEYS: [&str; 8] =
+    ["trials", "metric", "metrics", "spotsweep", "program", "command", "name", "description"];
 
 /// Settings that files of others may have at the top level, where they mean something else.
 const OTHERS_KEYS: [&str; 2] = ["tags", "seed"];
@@ -65,7 +64,7 @@ pub(crate) fn read(text: &str, version: &str, defaults: &Defaults, report: &mut 
             let plan = list_plan(nodes, &Sampling::default(), root.place, report)?;
             let places = BTreeMap::from([(String::new(), report.locate(root.place, "", ""))]);
             let (settings, warnings) = (Settings::default(), Vec::new());
-            Some(SweepFile { settings, metric: None, name: None, warnings, plan, places })
+            Some(SweepFile { settings, metric: None, metrics: Vec::new(), name: None, warnings, plan, places })
         }
         Kind::Mapping(_) => read_mapping(&root, version, defaults, report),
     }
@@ -106,7 +105,8 @@ fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
         Sampling::read(own, "", report);
     }
     fields.get("command").and_then(|node| template::read(node, &context, Role::Unused, report));
-    fields.get("metric").and_then(|node| metric(node, report));
+    fields.get("metric").and_then(|node| metric::goal(node, report));
+    fields.get("metrics").map(|node| metric::patterns(node, report));
     fields.get("parameters").and_then(|node| parameters::read(node, Method::Random, report));
 }
 
@@ -232,7 +232,8 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     let role = if own.is_some_and(|own| own.has("command")) { Role::Unused } else { Role::Wandb };
     let wandb_command = fields.get("command").and_then(|node| template::read(node, &context, role, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
-    let metric = fields.get("metric").and_then(|node| metric(node, report));
+    let metric = fields.get("metric").and_then(|node| metric::goal(node, report));
+    let metrics = fields.get("metrics").map(|node| metric::patterns(node, report)).unwrap_or_default();
     let sampling = own.map(|own| Sampling::read(own, version, report)).unwrap_or_else(|| Sampling::unset(version));
     let plan = if fields.has("trials") {
         wrapped_list(fields, &sampling, report)
@@ -244,7 +245,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     }
     let name = fields.get("name").and_then(|node| name(node, report));
     let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());
-    Some(SweepFile { settings, metric, name, warnings, plan, places })
+    Some(SweepFile { settings, metric, metrics, name, warnings, plan, places })
 }
 
 /// The script, if it has a value. Without one there must be a command, which then runs something else.
@@ -279,49 +280,4 @@ fn places(fields: Fields<'_>, own: Option<Fields<'_>>, root: Place, report: &Rep
         places.insert(entry.key.clone(), report.locate(entry.value.place, "", ""));
     }
     places
-}
-
-fn metric(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
-    let keys = ["name", "goal", "over", "target", "impute", "impute_while_running"];
-    let fields = Fields::known(node, "`metric`", &keys, report)?;
-    if let Some(entry) = fields.entry("target") {
-        let help = "delete it; every trial then runs to its end";
-        report.add(entry.key_place, "stopping a sweep at a target value is not supported yet", help);
-    }
-    if !fields.has("name") {
-        report.add(
-            fields.place(),
-            "`metric` has no `name`",
-            "add the name that the training code prints, for example `name: val_loss`",
-        );
-    }
-    let goal = match fields.text("goal", report) {
-        None | Some("minimize") => Goal::Minimize,
-        Some("maximize") => Goal::Maximize,
-        Some(other) => {
-            let place = fields.get("goal").map_or(node.place, |node| node.place);
-            let help = match nearest(other, ["minimize", "maximize"]) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "write minimize or maximize".to_owned(),
-            };
-            report.add(place, format!("`goal` is neither minimize nor maximize: {other}"), help);
-            return None;
-        }
-    };
-    let over = match fields.text("over", report) {
-        None | Some("last") => Over::Last,
-        Some("best") => Over::Best,
-        Some(other) => {
-            let place = fields.get("over").map_or(node.place, |node| node.place);
-            let help = "write last (the newest value of each trial) or best (its best value)";
-            report.add(place, format!("`over` is neither last nor best: {other}"), help);
-            return None;
-        }
-    };
-    let name = fields.text("name", report)?;
-    if let (false, Some(node)) = (is_metric_name(name), fields.get("name")) {
-        let help = format!("write a name of 1 to {MAX_METRIC_NAME} bytes without tabs and other control characters");
-        report.add(node.place, "the metric's name cannot be recorded", help);
-    }
-    Some(MetricGoal { name: name.to_owned(), goal, over })
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use spotsweep_protocol::metric::MetricPattern;
 
 mod choice;
 mod conditions;
@@ -17,6 +18,7 @@ mod distribution;
 mod document;
 mod fields;
 mod layout;
+mod metric;
 mod names;
 mod node;
 mod parameter;
@@ -61,6 +63,8 @@ pub struct SweepFile {
     pub settings: Settings,
     /// What makes one trial better than another.
     pub metric: Option<MetricGoal>,
+    /// Patterns that find metrics in the trainings' output.
+    pub metrics: Vec<MetricPattern>,
     /// A name for people, from `name`.
     pub name: Option<String>,
     /// What the author should know of a file that is valid, from top to bottom: at most 21.

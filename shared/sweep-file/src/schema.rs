@@ -13,6 +13,7 @@ use super::names::MAX_NAME_CHARS;
 use super::parameter::{FORMS, Form};
 use super::{MAX_TRIALS, Settings};
 use spotsweep_protocol::command_line::MACROS;
+use spotsweep_protocol::metric::MOST_METRIC_PATTERNS;
 
 /// Where the schema is published in the repository.
 pub const PATH: &str = "docs/sweep-file.schema.json";
@@ -119,6 +120,20 @@ fn top_level(key: &str) -> Option<Value> {
                 "impute_while_running": true,
             },
             "additionalProperties": false,
+        })),
+        "metrics" => Some(json!({
+            "type": ["array", "null"],
+            "description": "Patterns that find metrics in the trainings' output.",
+            "maxItems": MOST_METRIC_PATTERNS,
+            "items": {
+                "type": "object",
+                "required": ["name", "regex"],
+                "properties": {
+                    "name": {"type": "string", "description": "The metric's name."},
+                    "regex": {"type": "string", "description": "A regular expression; its first group is the value."},
+                },
+                "additionalProperties": false,
+            },
         })),
         "program" => Some(json!({"type": ["string", "null"], "description": "Training script, run with Python."})),
         "command" => Some(json!({

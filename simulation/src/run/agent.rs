@@ -10,10 +10,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_control_plane::workspace::TrialRef;
-use spotsweep_protocol::claim::{
-    ClaimRequest, Found, Machine, Market, Metric, Outputs, Reply, Request, Rollback, Seal,
-};
+use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
@@ -263,5 +262,6 @@ enum Next {
 
 fn metrics(step: u32) -> std::collections::BTreeMap<String, Metric> {
     let value = f64::from(step);
-    [("accuracy".to_owned(), Metric { last: value, step: Some(value), min: 0.0, max: value })].into()
+    [("accuracy".to_owned(), Metric { last: value, step: Some(value), min: 0.0, max: value, source: Source::Stated })]
+        .into()
 }

@@ -135,6 +135,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         code: None,
         patterns: Default::default(),
         metric: None,
+        metrics: Default::default(),
         budget: None,
         topic: None,
         warnings: Box::default(),

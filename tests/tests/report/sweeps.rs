@@ -14,8 +14,8 @@ use spotsweep_control_plane::results::report::{Report, Sources, render};
 use spotsweep_control_plane::sweep::upload::Upload;
 use spotsweep_control_plane::sweep::{Over, Plan, Ranking, Stage, Sweep};
 use spotsweep_control_plane::trial::{Attempt, HOST_GONE, INTERRUPTED_EXIT_CODE, JobStatus, Trial};
-use spotsweep_protocol::claim::Metric;
 use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::metric::{Metric, Source};
 
 const START: i64 = 1_795_212_000;
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1c", "us-east-1d"];
@@ -111,7 +111,10 @@ impl Shape {
             let of_trial = curves::read(record.as_bytes(), &[format!("val_loss{}", self.text), "val_accuracy".into()]);
             for (name, curve) in &of_trial {
                 if let Some((step, last)) = curve.points(curves::MAX_POINTS).last().copied() {
-                    trial.metrics.insert(name.clone(), Metric { last, step: Some(step), min: last, max: last });
+                    trial.metrics.insert(
+                        name.clone(),
+                        Metric { last, step: Some(step), min: last, max: last, source: Source::Stated },
+                    );
                 }
             }
             into.curves.insert(index, of_trial);

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS, Reader};
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::handle;
-use spotsweep_protocol::claim::{ClaimRequest, Machine, Metric, Request, Seal};
+use spotsweep_protocol::claim::{ClaimRequest, Machine, Request, Seal};
+use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Idle, Unpublished, kind, ready};
@@ -99,7 +100,7 @@ async fn report(course: &Course, ceilings: &mut Ceilings) {
     let claim = event::parse(requested(Request::Claim(Machine::default()))).unwrap();
     handle(store, &Idle, course.harness.settings(), claim, course.harness.now).await.unwrap();
     let request = |sequence: u64| {
-        let figure = Metric { last: 0.25, step: Some(12.0), min: 0.125, max: 2.25 };
+        let figure = Metric { last: 0.25, step: Some(12.0), min: 0.125, max: 2.25, source: Source::Stated };
         let metrics = ["accuracy", "loss"].map(|name| (name.to_owned(), figure)).into();
         let seal = Some(Seal { files: 1, bytes: 1 << 30, newest: Some("epoch-000012.pt".to_owned()) });
         requested(Request::Report { sequence, metrics, seal, stalled_seconds: None })

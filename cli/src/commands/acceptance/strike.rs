@@ -177,8 +177,8 @@ fn training(trials: &[Trial], steps: u32) -> BTreeMap<&str, Held> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use spotsweep_control_plane::trial::Attempt;
-    use spotsweep_protocol::claim::Metric;
     use spotsweep_protocol::ids::{JobId, SweepId};
+    use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
 
@@ -186,7 +186,10 @@ mod tests {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("job:{index}")));
         trial.status = JobStatus::Running;
         attempt(&mut trial, 1, instance);
-        trial.metrics.insert(METRIC.to_owned(), Metric { last: 1.0, step: Some(step), min: 1.0, max: 1.0 });
+        trial.metrics.insert(
+            METRIC.to_owned(),
+            Metric { last: 1.0, step: Some(step), min: 1.0, max: 1.0, source: Source::Stated },
+        );
         trial
     }
 

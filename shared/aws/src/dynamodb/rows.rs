@@ -153,14 +153,16 @@ pub(super) fn sortable(time: Timestamp) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use spotsweep_protocol::claim::Metric;
+    use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
 
     #[test]
     fn every_value_of_a_metric_comes_back_and_only_storable_ones_are_numbers() {
         for (value, is_number) in [(0.1, true), (-3.0, true), (1e125, true), (1e200, false), (f64::NAN, false)] {
-            let stored = attribute(&Metric { last: value, step: Some(value), min: value, max: value }).unwrap();
+            let stored =
+                attribute(&Metric { last: value, step: Some(value), min: value, max: value, source: Source::Stated })
+                    .unwrap();
             for (name, part) in stored.as_m().unwrap() {
                 assert_eq!(part.is_n(), is_number, "{name} of {value}");
             }

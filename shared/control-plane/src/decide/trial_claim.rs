@@ -16,8 +16,9 @@ use crate::trial::{End, Trial};
 use crate::workspace::{Fact, Origin, Place, Stage, device};
 use gate::Passage;
 use spotsweep_protocol::claim::{
-    Access, ByteRange, Found, Grant, Machine, Metric, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant,
+    Access, ByteRange, Found, Grant, Machine, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant,
 };
+use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::stop::StopReason;
 
 pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
@@ -281,6 +282,7 @@ pub(super) fn granted(
         workspace,
         code: plan.code.clone(),
         metric: plan.metric.as_ref().map(|by| by.name.clone()),
+        metrics: plan.metrics.to_vec(),
         stalls: trial.stall_rule(plan.stalls),
     };
     Decision::advance("granted").reply(Reply::Granted(grant))

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::{Ask, Ending, Event, ParseError, TrialRequest};
-use spotsweep_protocol::claim::{ClaimRequest, MAX_METRIC_NAME, Request, is_metric_name};
+use spotsweep_protocol::claim::{ClaimRequest, Request};
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::metric::{MAX_METRIC_NAME, is_metric_name};
 use spotsweep_protocol::redact::redacted;
 
 const KIND: &str = "trial-claim";

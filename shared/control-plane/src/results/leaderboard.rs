@@ -136,8 +136,8 @@ fn plain(value: &Value) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use spotsweep_protocol::claim::Metric;
     use spotsweep_protocol::ids::{JobId, SweepId};
+    use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
 
@@ -147,7 +147,7 @@ mod tests {
         let plan = json!({ "trials": 1, "queue": "q", "definition": "d:1", "attempts": 1, "parts": [] });
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
         let names = ["=1+1", "@SUM(1)", "Performance/Test accuracy", "정확도"];
-        trial.metrics = names.map(|name| (name.to_owned(), Metric::of(-0.5, None))).into();
+        trial.metrics = names.map(|name| (name.to_owned(), Metric::of(-0.5, None, Source::Stated))).into();
         trial.reason = Some("+1+1".into());
         let parameters =
             json!({ "index": 0, "parameters": { "v": "-1-1", "w": "-1", "x": -2, "y": "=x" } }).to_string();

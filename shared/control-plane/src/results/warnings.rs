@@ -127,8 +127,8 @@ fn has_named_number(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use spotsweep_protocol::claim::Metric;
     use spotsweep_protocol::ids::{JobId, SweepId};
+    use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
     use crate::sweep::Over;
@@ -137,7 +137,7 @@ mod tests {
         let trial = |(index, loss): (u32, &Option<f64>)| {
             let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("j:{index}")));
             trial.status = JobStatus::Succeeded;
-            trial.metrics.extend(loss.map(|loss| ("val_loss".to_owned(), Metric::of(loss, None))));
+            trial.metrics.extend(loss.map(|loss| ("val_loss".to_owned(), Metric::of(loss, None, Source::Stated))));
             trial
         };
         (0..).zip(losses).map(trial).collect()

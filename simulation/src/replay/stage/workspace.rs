@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_protocol::claim::{
-    ClaimRequest, Found, Machine, Market, Metric, NoticeKind, Outputs, Reply, Request, Seal,
-};
+use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Reply, Request, Seal};
+use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
 
 use super::super::Policy;
@@ -186,5 +185,5 @@ fn progress(path: &str) -> Option<f64> {
 }
 
 fn metrics() -> BTreeMap<String, Metric> {
-    [("loss".to_owned(), Metric { last: 1.0, step: None, min: 1.0, max: 1.0 })].into()
+    [("loss".to_owned(), Metric { last: 1.0, step: None, min: 1.0, max: 1.0, source: Source::Stated })].into()
 }

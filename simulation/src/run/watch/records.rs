@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use spotsweep_control_plane::trial::{Attempt, End, JobStatus, Trial};
-use spotsweep_protocol::claim::Metric;
+use spotsweep_protocol::metric::Metric;
 
 use super::{Seen, Watch};
 use crate::harness::Harness;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use spotsweep_protocol::claim::Metric;
+use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::number::Number;
 
 /// One value of a metric; shown as a line of MLflow's file.

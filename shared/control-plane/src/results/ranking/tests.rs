@@ -1,5 +1,5 @@
-use spotsweep_protocol::claim::Metric;
 use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::metric::{Metric, Source};
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn trials(rows: &[Row]) -> Vec<Trial> {
     let trial = |(index, (status, loss)): (u32, &Row)| {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("j:{index}")));
         trial.status = *status;
-        let metric = |(last, min, max)| Metric { last, step: None, min, max };
+        let metric = |(last, min, max)| Metric { last, step: None, min, max, source: Source::Stated };
         trial.metrics.extend(loss.map(|loss| ("loss".to_owned(), metric(loss))));
         trial
     };

@@ -7,8 +7,8 @@ use super::*;
 use crate::sweep::upload::Upload;
 use crate::sweep::{Over, Ranking, Stage};
 use crate::trial::{Attempt, JobStatus};
-use spotsweep_protocol::claim::Metric;
 use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::metric::{Metric, Source};
 
 const HOSTILE: &str = "</script><script>alert(1)</script>\u{2028}&amp;";
 
@@ -45,7 +45,9 @@ fn trial(index: u32, status: JobStatus, loss: Option<f64>, attempts: Vec<Attempt
     trial.status = status;
     trial.ended = u32::try_from(attempts.iter().filter(|attempt| attempt.stopped_at.is_some()).count()).unwrap();
     trial.attempts = (1..).zip(attempts).collect();
-    trial.metrics.extend(loss.map(|last| ("loss".to_owned(), Metric { last, step: None, min: last, max: last })));
+    trial.metrics.extend(
+        loss.map(|last| ("loss".to_owned(), Metric { last, step: None, min: last, max: last, source: Source::Stated })),
+    );
     trial
 }
 

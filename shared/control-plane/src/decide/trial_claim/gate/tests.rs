@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::json;
-use spotsweep_protocol::claim::{Found, Machine, Metric, NoticeKind, Outputs, Reply, Seal};
+use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Reply, Seal};
 use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 
@@ -80,7 +81,7 @@ fn claim() -> Ask {
 }
 
 fn report(sequence: u64, ended: Option<Ending>) -> Ask {
-    let metrics = BTreeMap::from([("score".to_owned(), Metric::of(9999.0, None))]);
+    let metrics = BTreeMap::from([("score".to_owned(), Metric::of(9999.0, None, Source::Stated))]);
     Ask::Report { sequence, metrics, seal: None, ended, stalled_seconds: None }
 }
 

@@ -1,0 +1,88 @@
+//! Metrics in what scripts write, as they reach the control plane.
+
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World, generous, granted, kind, well};
+
+/// The sweep file names a metric with spaces, and has a pattern of its own.
+fn with_pattern(request: &str, nth: usize) -> Answer {
+    let Answer::Json(mut grant) = granted() else { unreachable!() };
+    if request != "claim" {
+        return kind(request, nth);
+    }
+    grant["granted"]["metric"] = json!("Avg accuracy");
+    grant["granted"]["metrics"] = json!([{"name": "gan loss", "regex": r"ganloss=(\S+?);"}]);
+    Answer::Json(grant)
+}
+
+/// The last values and steps that the end of an attempt reports.
+async fn found(world: &World, script: &str) -> Value {
+    let outcome = world.run(&[], &["sh", "-c", script]).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let end = world.invocations("end").pop().unwrap();
+    let metrics = end["metrics"].as_object().unwrap().iter();
+    metrics
+        .map(|(name, metric)| (name.clone(), json!([metric["last"], metric["step"]])))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_for_people_has_metrics() {
+    let script = r#"
+        printf 'Epoch 1/2:  50%%|#####     | 1/2 [00:00<00:00, 9.5it/s, loss=0.5]\r' >&2
+        printf 'Epoch 2/2: 100%%|##########| 2/2 [00:00<00:00, 9.5it/s, loss=0.25]\n' >&2
+        echo "Validation - Epoch: 2 Avg accuracy: 0.75 took 0.44s"
+        echo "ganloss=0.125; and more"
+        echo "{'eval_loss': '0.5', 'epoch': '2'}"
+        echo "Total params: 610"
+    "#;
+    let world = World::start(with_pattern, well).await;
+    let expected = json!({
+        "Avg accuracy": [0.75, 2.0],
+        "eval_loss": [0.5, 2.0],
+        "gan loss": [0.125, 2.0],
+        "ganloss": [0.125, 2.0],
+        "loss": [0.25, 2.0],
+    });
+    assert_eq!(found(&world, script).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_libraries_have_metrics() {
+    let script = r#"
+        mkdir -p "$SPOTSWEEP_CHECKPOINTS/checkpoint-8" "$SPOTSWEEP_OUTPUT/logs"
+        echo '{"log_history": [{"epoch": 1.0, "eval_f1": 0.5, "step": 8}]}' > "$SPOTSWEEP_CHECKPOINTS/checkpoint-8/trainer_state.json"
+        printf 'epoch,val_acc\n0,0.5\n1,0.75\n' > "$SPOTSWEEP_OUTPUT/logs/metrics.csv"
+        echo '{"acc": 0.9}' > "$SPOTSWEEP_OUTPUT/predictions.jsonl"
+        echo '{"lr": 0.1, "step": 4}' > "$SPOTSWEEP_OUTPUT/train_log.jsonl"
+        ln -s /proc/self/environ "$SPOTSWEEP_OUTPUT/progress.csv"
+        mkfifo "$SPOTSWEEP_OUTPUT/results.csv"
+    "#;
+    let world = World::start(kind, well).await;
+    let expected = json!({"eval_f1": [0.5, 8.0], "lr": [0.1, 4.0], "val_acc": [0.75, 1.0]});
+    assert_eq!(found(&world, script).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_an_earlier_attempt_are_not_counted_again() {
+    let world = World::start(generous, well).await;
+    std::fs::create_dir_all(world.path("volume/checkpoints")).unwrap();
+    world.attach(&world.path("volume"));
+    std::fs::write(world.path("volume/checkpoints/metrics.csv"), "epoch,val_acc\n0,0.5\n1,0.75\n").unwrap();
+    let script = r#"echo "2,0.25" >> "$SPOTSWEEP_CHECKPOINTS/metrics.csv""#;
+    assert_eq!(found(&world, script).await, json!({"val_acc": [0.25, 2.0]}));
+    let record = String::from_utf8(world.output("metrics.jsonl").unwrap()).unwrap();
+    assert_eq!(record.lines().count(), 1, "{record}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_for_people_counts_for_less_than_what_is_written_for_the_runner() {
+    let script = r#"
+        echo "val_acc=0.5"
+        echo "Best val_acc: 0.99"
+        echo "100%|##########| 2/2 [00:00<00:00, 9.5it/s, val_acc=0.7]" >&2
+    "#;
+    let world = World::start(kind, well).await;
+    assert_eq!(found(&world, script).await, json!({"val_acc": [0.5, null]}));
+}

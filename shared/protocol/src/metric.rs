@@ -1,0 +1,151 @@
+//! A metric: its name, its figures, and the patterns that find it.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+
+/// Patterns of a sweep file.
+pub const MOST_METRIC_PATTERNS: usize = 40;
+/// Bytes of a compiled pattern.
+const MOST_COMPILED_BYTES: usize = 1 << 20;
+
+/// Bytes of a metric's name.
+pub const MAX_METRIC_NAME: usize = 200;
+
+/// Whether a metric of this name is recorded. It gets to terminals, pages and tables, so it has no control characters.
+/// The runner writes those as escapes: see [`metric_name`].
+pub fn is_metric_name(name: &str) -> bool {
+    (1..=MAX_METRIC_NAME).contains(&name.len()) && !name.contains(char::is_control)
+}
+
+/// A name that a training has chosen, with control characters as escapes: `a\u{1b}b`, `a\tb`.
+pub fn metric_name(name: &str) -> Cow<'_, str> {
+    if !name.contains(char::is_control) {
+        return Cow::Borrowed(name);
+    }
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(name.chars().map(escaped).collect())
+}
+
+/// Where a value comes from, the least reliable first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A metric of the training data in a line for people, where the name does not say so: `train accuracy: 0.9`.
+    OfTraining,
+    /// A file that was there as a whole when it was first seen: it may be somebody else's, such as that of a
+    /// downloaded model.
+    Found,
+    /// A progress bar: rounded, and often a mean over a part of an epoch.
+    ProgressBar,
+    /// A file of rows to which the training appends.
+    Rows,
+    /// A line for people: `val_acc: 0.9`.
+    Text,
+    /// A file in which each value has the time of its recording: TensorBoard, W&B.
+    Recorded,
+    /// What was written for this: `name=value`, a JSON object, `$SPOTSWEEP_METRICS`, a pattern of the sweep file.
+    #[default]
+    Stated,
+}
+
+impl Source {
+    fn is_stated(&self) -> bool {
+        *self == Self::Stated
+    }
+}
+
+/// One metric's figures over an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// The newest value. NaN or infinite where the training has diverged.
+    #[serde(with = "crate::number")]
+    pub last: f64,
+    /// The step (as the training counts them) of the newest value.
+    #[serde(with = "crate::number::optional", default)]
+    pub step: Option<f64>,
+    /// The smallest finite value seen; NaN where there is none.
+    #[serde(with = "crate::number")]
+    pub min: f64,
+    /// The largest finite value seen; NaN where there is none.
+    #[serde(with = "crate::number")]
+    pub max: f64,
+    /// The most reliable source so far: the bounds are its.
+    #[serde(default, skip_serializing_if = "Source::is_stated")]
+    pub source: Source,
+}
+
+impl Metric {
+    /// The figures of one value alone.
+    pub fn of(value: f64, step: Option<f64>, source: Source) -> Self {
+        let bound = if value.is_finite() { value } else { f64::NAN };
+        Self { last: value, step, min: bound, max: bound, source }
+    }
+
+    /// These figures and those of a `newer` report. The newest value counts whatever its source is. What a less reliable
+    /// source says is another series, rounded or of a part of an epoch, so its bounds do not.
+    #[must_use]
+    pub fn and(self, newer: Self) -> Self {
+        let Self { last, step, .. } = newer;
+        match newer.source.cmp(&self.source) {
+            Ordering::Less => Self { last, step, ..self },
+            // NaN gives way to a bound (`f64::min`).
+            Ordering::Equal => Self { last, step, min: self.min.min(newer.min), max: self.max.max(newer.max), ..self },
+            Ordering::Greater => newer,
+        }
+    }
+}
+
+/// A metric that a regular expression finds in lines of the training's output, as in SageMaker
+/// (<https://docs.aws.amazon.com/sagemaker/latest/dg/automatic-model-tuning-define-metrics-variables.html>).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricPattern {
+    /// The metric's name.
+    pub name: String,
+    /// The expression; its first group is the value.
+    pub regex: String,
+}
+
+/// Why a pattern cannot be used: a clause.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnusableRegex(String);
+
+impl MetricPattern {
+    /// Compiles the expression. The sweep file's validation and the runner do so here: what is valid compiles on the
+    /// instance.
+    ///
+    /// # Errors
+    /// Where it cannot be compiled, and where it has no group.
+    pub fn compile(&self) -> Result<Regex, UnusableRegex> {
+        let built = RegexBuilder::new(&self.regex).size_limit(MOST_COMPILED_BYTES).build();
+        // The error shows the expression; its last line has the reason.
+        let reason = |error: regex::Error| {
+            let text = error.to_string();
+            text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned()
+        };
+        let regex = built.map_err(|error| UnusableRegex(reason(error)))?;
+        if regex.captures_len() < 2 {
+            return Err(UnusableRegex("it has no group in parentheses, which is to be the value".to_owned()));
+        }
+        Ok(regex)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_those_of_the_most_reliable_source() {
+        let of = |value, source| Metric::of(value, None, source);
+        let bar = of(0.99, Source::ProgressBar);
+        let stated = of(0.5, Source::Stated);
+        assert_eq!(bar.and(stated), stated);
+        assert_eq!(stated.and(bar), Metric { last: 0.99, ..stated }, "of a later attempt");
+        assert_eq!(stated.and(of(0.75, Source::Stated)), Metric { last: 0.75, max: 0.75, ..stated });
+        assert_eq!(stated.and(of(f64::NAN, Source::Stated)).max, 0.5);
+    }
+}

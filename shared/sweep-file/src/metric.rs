@@ -1,0 +1,96 @@
+//! `metric`, what makes one trial better than another, and `metrics`, patterns that find metrics in the output.
+
+use spotsweep_protocol::metric::{MAX_METRIC_NAME, MOST_METRIC_PATTERNS, MetricPattern, is_metric_name};
+
+use super::fields::Fields;
+use super::problem::{Report, nearest};
+use super::tree::{Kind, Node};
+use super::{Goal, MetricGoal, Over};
+
+pub(crate) fn goal(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
+    let keys = ["name", "goal", "over", "target", "impute", "impute_while_running"];
+    let fields = Fields::known(node, "`metric`", &keys, report)?;
+    if let Some(entry) = fields.entry("target") {
+        let help = "delete it; every trial then runs to its end";
+        report.add(entry.key_place, "stopping a sweep at a target value is not supported yet", help);
+    }
+    if !fields.has("name") {
+        report.add(
+            fields.place(),
+            "`metric` has no `name`",
+            "add the name that the training code prints, for example `name: val_loss`",
+        );
+    }
+    let goal = match fields.text("goal", report) {
+        None | Some("minimize") => Goal::Minimize,
+        Some("maximize") => Goal::Maximize,
+        Some(other) => {
+            let place = fields.get("goal").map_or(node.place, |node| node.place);
+            let help = match nearest(other, ["minimize", "maximize"]) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write minimize or maximize".to_owned(),
+            };
+            report.add(place, format!("`goal` is neither minimize nor maximize: {other}"), help);
+            return None;
+        }
+    };
+    let over = match fields.text("over", report) {
+        None | Some("last") => Over::Last,
+        Some("best") => Over::Best,
+        Some(other) => {
+            let place = fields.get("over").map_or(node.place, |node| node.place);
+            let help = "write last (the newest value of each trial) or best (its best value)";
+            report.add(place, format!("`over` is neither last nor best: {other}"), help);
+            return None;
+        }
+    };
+    let name = fields.text("name", report)?;
+    check_name(name, fields.get("name"), report);
+    Some(MetricGoal { name: name.to_owned(), goal, over })
+}
+
+/// SageMaker's metric definitions. W&B's `metrics`, which has goals instead of patterns, is refused.
+pub(crate) fn patterns(node: &Node, report: &mut Report<'_>) -> Vec<MetricPattern> {
+    let help = "write for example `metrics: [{name: val_loss, regex: 'validation loss: (\\S+)'}]`";
+    let Kind::List(nodes) = &node.kind else {
+        report.add(node.place, format!("`metrics` must be a list, and this is {}", node.describe()), help);
+        return Vec::new();
+    };
+    if nodes.len() > MOST_METRIC_PATTERNS {
+        let message = format!("`metrics` has {} entries, and {MOST_METRIC_PATTERNS} are the most", nodes.len());
+        report.add(node.place, message, "keep the metrics that you need");
+        return Vec::new();
+    }
+    nodes.iter().filter_map(|node| pattern(node, help, report)).collect()
+}
+
+fn pattern(node: &Node, help: &str, report: &mut Report<'_>) -> Option<MetricPattern> {
+    if let Kind::Mapping(entries) = &node.kind
+        && let Some(goal) = entries.iter().find(|entry| entry.key == "goal")
+    {
+        report.add(goal.key_place, "several goals at once are not supported", "name one `metric`");
+        return None;
+    }
+    let fields = Fields::known(node, "an entry of `metrics`", &["name", "regex"], report)?;
+    for key in ["name", "regex"] {
+        if !fields.has(key) {
+            report.add(fields.place(), format!("an entry of `metrics` has no `{key}`"), help);
+        }
+    }
+    let (name, regex) = (fields.text("name", report), fields.text("regex", report));
+    let pattern = MetricPattern { name: name?.to_owned(), regex: regex?.to_owned() };
+    check_name(&pattern.name, fields.get("name"), report);
+    if let (Err(error), Some(node)) = (pattern.compile(), fields.get("regex")) {
+        let help = "write a regular expression with one group for the value, for example 'loss = (\\S+)'; \
+                    look-around and back-references are not supported";
+        report.add(node.place, format!("`{}` is not a usable regular expression: {error}", pattern.regex), help);
+    }
+    Some(pattern)
+}
+
+fn check_name(name: &str, node: Option<&Node>, report: &mut Report<'_>) {
+    if let (false, Some(node)) = (is_metric_name(name), node) {
+        let help = format!("write a name of 1 to {MAX_METRIC_NAME} bytes without tabs and other control characters");
+        report.add(node.place, "the metric's name cannot be recorded", help);
+    }
+}

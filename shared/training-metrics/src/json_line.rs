@@ -1,0 +1,64 @@
+//! Lines that are JSON objects.
+
+use serde_json::{Map, Value as Json};
+use spotsweep_protocol::metric::Source;
+
+use crate::logged::Logged;
+use crate::step;
+
+/// Katib's name for a line's time.
+const TIMESTAMP: &str = "timestamp";
+
+/// The numbers of an object, also those in strings, as Katib has them. `None` where the line is no JSON object.
+pub(crate) fn parse(line: &str, source: Source) -> Option<Logged> {
+    if !line.trim_start().starts_with('{') {
+        return None;
+    }
+    let object = serde_json::from_str(line).or_else(|_| serde_json::from_str(&with_quoted_numbers(line))).ok()?;
+    Some(of_object(&object, source))
+}
+
+/// The same of an object.
+pub(crate) fn of_object(object: &Map<String, Json>, source: Source) -> Logged {
+    let mut found = Logged::default();
+    for (name, value) in object.iter().filter(|(name, _)| *name != TIMESTAMP && !name.is_empty()) {
+        match value {
+            Json::Number(number) => found.add(name, number.as_f64().unwrap_or(f64::NAN), source),
+            Json::String(text) => {
+                if let Ok(number) = text.trim().parse() {
+                    found.add(name, number, source);
+                }
+            }
+            // Null is no value: it stands where a line has none of a metric.
+            Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => {}
+        }
+    }
+    found.step = step::take(&mut found.values);
+    found
+}
+
+/// The numbers that JSON does not have become texts: Python's json module writes NaN and Infinity, and 1e309 is none.
+fn with_quoted_numbers(line: &str) -> String {
+    let mut quoted = String::with_capacity(line.len() + 16);
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let length = if first == '"' { string_length(rest) } else { rest.find(|c| !inner(c)).unwrap_or(rest.len()) };
+        let (word, after) = rest.split_at(if length == 0 { first.len_utf8() } else { length });
+        let is_other_number = first != '"' && word.parse::<f64>().is_ok_and(|number| !number.is_finite());
+        quoted.push_str(&if is_other_number { format!("\"{word}\"") } else { word.to_owned() });
+        rest = after;
+    }
+    quoted
+}
+
+/// Of the JSON string that a text begins with, quotes included.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.char_indices().skip(1).find(|(_, c)| {
+        let ends = *c == '"' && !is_escaped;
+        is_escaped = *c == '\\' && !is_escaped;
+        ends
+    });
+    end.map_or(text.len(), |(at, _)| at + 1)
+}

@@ -1,0 +1,26 @@
+//! Metrics in what training scripts write: lines of their output, and the files of their libraries.
+//!
+//! Scripts are not changed for spotsweep, so the same metric may stand in several places: in a progress bar, in a line
+//! for people, in a file of TensorBoard. Each value has its [`Source`], and the most reliable source of a name counts.
+
+mod csv_log;
+mod definitions;
+mod event_file;
+mod figures;
+mod json_line;
+mod log_file;
+mod logged;
+mod number;
+mod part;
+mod python_dict;
+mod step;
+mod text;
+mod trainer_state;
+mod wandb_run;
+
+pub use definitions::Definitions;
+pub use figures::{Figures, Taken};
+pub use log_file::{LogFile, Read, Shared};
+pub use logged::{Logged, Value};
+pub use spotsweep_protocol::metric::Source;
+pub use text::Lines;

@@ -1,0 +1,275 @@
+//! The files in which libraries log metrics.
+
+use std::ffi::OsStr;
+use std::io::{self, Read as _, Seek, SeekFrom};
+use std::path::Path;
+
+use spotsweep_protocol::metric::Source;
+
+use crate::logged::Logged;
+use crate::part::Part;
+use crate::trainer_state::{self, Seen};
+use crate::{csv_log, event_file, json_line, wandb_run};
+
+/// A file of rows that is read as a whole.
+const MOST_BYTES: u64 = 16 << 20;
+/// Words of the names of `.jsonl` files that hold metrics; others hold samples and predictions.
+const OF_METRICS: [&str; 7] = ["metric", "metrics", "log", "logs", "history", "progress", "scalars"];
+
+/// When a file is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// Before the training starts: what is there was logged before.
+    Before,
+    /// While it runs.
+    During,
+    /// After its end.
+    Last,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    EventFile,
+    WandbRun,
+    Csv,
+    JsonLines,
+    TrainerState,
+}
+
+/// A file in which metrics are logged, and how far it is read.
+#[derive(Debug, Clone)]
+pub struct LogFile {
+    format: Format,
+    /// Bytes that are read, of a file that is read in pieces.
+    offset: u64,
+    /// Rows that were there before the training, or are handed over.
+    done: usize,
+    /// Rows at the first look during the training: who appends to them is the training.
+    first: Option<usize>,
+    is_broken: bool,
+}
+
+/// What the files of one trial have in common.
+#[derive(Debug)]
+pub struct Shared {
+    seen: Seen,
+    /// Seconds since 1970: what was logged before is recorded already, or somebody else's.
+    since: f64,
+}
+
+impl Shared {
+    /// For what is logged after `since`, in seconds since 1970.
+    pub fn new(since: f64) -> Self {
+        Self { seen: Seen::default(), since }
+    }
+}
+
+impl LogFile {
+    /// A file that has not been read yet; `None` where its name is none of a log of metrics.
+    pub fn named(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let is_json_lines = || path.extension() == Some(OsStr::new("jsonl")) && is_of_metrics(path);
+        let format = match name {
+            _ if name.contains("tfevents") => Format::EventFile,
+            _ if name.starts_with("run-") && name.ends_with(".wandb") => Format::WandbRun,
+            _ if csv_log::NAMES.contains(&name) => Format::Csv,
+            trainer_state::NAME => Format::TrainerState,
+            _ if is_json_lines() => Format::JsonLines,
+            _ => return None,
+        };
+        Some(Self { format, offset: 0, done: 0, first: None, is_broken: false })
+    }
+
+    /// What is new in it.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn read(&mut self, mut file: impl io::Read + Seek, when: Read, shared: &mut Shared) -> io::Result<Vec<Logged>> {
+        if self.is_broken {
+            return Ok(Vec::new());
+        }
+        let bytes = file.seek(SeekFrom::End(0))?;
+        if bytes < self.offset {
+            self.offset = 0;
+        }
+        let found = match self.format {
+            // Each value has its time, and one may have been logged shortly before the attempt before was lost.
+            Format::EventFile | Format::WandbRun if when == Read::Before => Vec::new(),
+            Format::EventFile => self.part(|offset| event_file::read(&mut file, offset, shared.since))?,
+            Format::WandbRun => self.part(|offset| wandb_run::read(&mut file, offset, shared.since))?,
+            Format::TrainerState if bytes == self.offset => Vec::new(),
+            Format::TrainerState => {
+                self.offset = bytes;
+                shared.seen.new_in(&text(&mut file)?)
+            }
+            Format::Csv => {
+                let text = text(&mut file)?;
+                self.rows(csv_log::rows(whole_lines(&text, when).as_bytes()), when)
+            }
+            Format::JsonLines => {
+                let text = text(&mut file)?;
+                let rows = whole_lines(&text, when)
+                    .lines()
+                    .map(|line| json_line::parse(line, Source::Rows).unwrap_or_default());
+                self.rows(rows.collect(), when)
+            }
+        };
+        Ok(if when == Read::Before { Vec::new() } else { found })
+    }
+
+    fn part(&mut self, read: impl FnOnce(u64) -> io::Result<Part>) -> io::Result<Vec<Logged>> {
+        let part = read(self.offset)?;
+        (self.offset, self.is_broken) = (part.offset, part.is_broken);
+        Ok(part.found)
+    }
+
+    /// The rows that are new. What lies there at the first look may be somebody else's file: it waits until the training
+    /// appends to it, or has ended.
+    fn rows(&mut self, mut rows: Vec<Logged>, when: Read) -> Vec<Logged> {
+        let count = rows.len();
+        if count < self.done {
+            // Written from its beginning again.
+            (self.done, self.first) = (0, None);
+        }
+        if when == Read::Before {
+            self.done = count;
+            return Vec::new();
+        }
+        let has_grown = self.done > 0 || *self.first.get_or_insert(count) < count;
+        if !has_grown && when == Read::During {
+            return Vec::new();
+        }
+        let mut new = rows.split_off(self.done);
+        self.done = count;
+        if !has_grown {
+            new.iter_mut().flat_map(|row| &mut row.values).for_each(|value| value.source = Source::Found);
+        }
+        new.retain(|row| !row.values.is_empty());
+        new
+    }
+}
+
+/// Without a line that is still being written.
+fn whole_lines(text: &str, when: Read) -> &str {
+    let end = if when == Read::Last { text.len() } else { text.rfind('\n').map_or(0, |end| end + 1) };
+    &text[..end]
+}
+
+fn is_of_metrics(path: &Path) -> bool {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    stem.split(|c: char| !c.is_ascii_alphabetic()).any(|word| OF_METRICS.contains(&word))
+}
+
+fn text(file: &mut (impl io::Read + Seek)) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Cursor;
+
+    use super::*;
+
+    const EVENTS: &[u8] =
+        include_bytes!("../tests/recorded/tensorboard_writer/runs/events.out.tfevents.1795668261.vm.2799.0");
+    const RUN: &[u8] =
+        include_bytes!("../tests/recorded/wandb_sweep/wandb/offline-run-20261126_054041-x1po24s3/run-x1po24s3.wandb");
+
+    fn read(file: &mut LogFile, bytes: &[u8], when: Read) -> Vec<(f64, Source)> {
+        let mut shared = Shared::new(0.0);
+        let found = file.read(Cursor::new(bytes), when, &mut shared).unwrap();
+        found.into_iter().flat_map(|row| row.values).map(|value| (value.value, value.source)).collect()
+    }
+
+    #[test]
+    fn a_file_that_grows_is_read_as_if_it_were_read_once() {
+        for (name, bytes) in [("events.out.tfevents.1.x", EVENTS), ("run-a.wandb", RUN)] {
+            let whole = read(&mut LogFile::named(Path::new(name)).unwrap(), bytes, Read::Last);
+            assert!(whole.len() >= 20, "{name}: {}", whole.len());
+            for step in [1, 7, 1000] {
+                let mut file = LogFile::named(Path::new(name)).unwrap();
+                let mut pieces = Vec::new();
+                for end in (0..bytes.len()).step_by(step).chain([bytes.len()]) {
+                    pieces.extend(read(&mut file, &bytes[..end], Read::During));
+                }
+                assert_eq!(pieces, whole, "{name} in steps of {step}");
+            }
+            let mut file = LogFile::named(Path::new(name)).unwrap();
+            assert_eq!(read(&mut file, &bytes[..bytes.len() / 2], Read::Before), []);
+            assert_eq!(read(&mut file, bytes, Read::During), whole, "its values have times");
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_after_a_checksum_that_does_not_fit() {
+        for (name, bytes) in [("events.out.tfevents.1.x", EVENTS), ("run-a.wandb", RUN)] {
+            let whole = read(&mut LogFile::named(Path::new(name)).unwrap(), bytes, Read::Last);
+            for at in (0..bytes.len()).step_by(13) {
+                let mut broken = bytes.to_vec();
+                broken[at] ^= 0x10;
+                let found = read(&mut LogFile::named(Path::new(name)).unwrap(), &broken, Read::Last);
+                assert!(whole.starts_with(&found), "{name} at {at}");
+                assert!(found.len() < whole.len() || at > bytes.len() / 2, "{name} at {at}: the rest was read");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_recorded_already_is_passed_over() {
+        for (name, bytes) in [("events.out.tfevents.1.x", EVENTS), ("run-a.wandb", RUN)] {
+            let since = |since| {
+                let mut file = LogFile::named(Path::new(name)).unwrap();
+                file.read(Cursor::new(bytes), Read::Last, &mut Shared::new(since)).unwrap()
+            };
+            let all = since(0.0);
+            let middle = all[all.len() / 2].time.unwrap();
+            let later: Vec<_> = all.into_iter().filter(|logged| logged.time > Some(middle)).collect();
+            assert_eq!(since(middle), later, "{name}");
+            assert_eq!(since(4_000_000_000.0), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn rows_count_for_more_where_the_training_appends_to_them() {
+        let (header, one, two) = ("epoch,acc,note\n", "0,0.5,x\n", "1,0.75,\n");
+        let whole = [header, one, two].concat();
+        let mut file = LogFile::named(Path::new("logs/metrics.csv")).unwrap();
+        assert_eq!(read(&mut file, [header, one].concat().as_bytes(), Read::During), []);
+        assert_eq!(read(&mut file, &whole.as_bytes()[..whole.len() - 1], Read::During), [], "a line without its end");
+        assert_eq!(read(&mut file, whole.as_bytes(), Read::During), [(0.5, Source::Rows), (0.75, Source::Rows)]);
+        assert_eq!(read(&mut file, whole.as_bytes(), Read::Last), []);
+
+        let mut found = LogFile::named(Path::new("metrics.csv")).unwrap();
+        assert_eq!(read(&mut found, whole.as_bytes(), Read::During), []);
+        assert_eq!(read(&mut found, whole.as_bytes(), Read::Last), [(0.5, Source::Found), (0.75, Source::Found)]);
+
+        // Of an attempt before; then it is written from its beginning again.
+        let mut old = LogFile::named(Path::new("metrics.jsonl")).unwrap();
+        let (one, two) = ("{\"acc\": 0.5}\n", "{\"acc\": 0.75}\n");
+        assert_eq!(read(&mut old, one.as_bytes(), Read::Before), []);
+        assert_eq!(
+            read(&mut old, [one, two, "{\"acc\": 0.8"].concat().as_bytes(), Read::During),
+            [(0.75, Source::Rows)]
+        );
+        assert_eq!(read(&mut old, two.as_bytes(), Read::During), []);
+        assert_eq!(read(&mut old, two.as_bytes(), Read::Last), [(0.75, Source::Found)]);
+    }
+
+    #[test]
+    fn a_file_is_a_log_by_its_name() {
+        let is_log = |path: &str| LogFile::named(Path::new(path)).is_some();
+        for path in ["runs/a/events.out.tfevents.1.x.0", "wandb/offline-run-1/run-a.wandb", "metrics.csv"] {
+            assert!(is_log(path), "{path}");
+        }
+        for path in ["checkpoint-5/trainer_state.json", "train_log.jsonl", "metrics.jsonl", "a/progress.csv"] {
+            assert!(is_log(path), "{path}");
+        }
+        for path in ["predictions.jsonl", "submission.csv", "state.json", "model.pt", "catalog.jsonl"] {
+            assert!(!is_log(path), "{path}");
+        }
+    }
+}

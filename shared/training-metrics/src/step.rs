@@ -1,0 +1,77 @@
+//! How far a training is, as a line says it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::logged::Value;
+
+/// Names that count steps, the first that a line has; never metrics themselves.
+const NAMES: [&str; 3] = ["step", "global_step", "epoch"];
+
+/// `Epoch 3/10`, `epoch: 3`, `Train Epoch: [3][10/391]`, `Step [100/600]`, `iter #5`.
+static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let word = r"(?i)(?:^|[^\w/])(global[ _]step|epoch|step|iteration|iter)s?\b";
+    let number = r"\s*(?:\[\s*|[:=#]\s*\[?\s*|\(\s*)?(\d+(?:\.\d+)?)(\s*(?:/|of)\s*\d+)?(?:$|[^\w.]|\.(?:\D|$))";
+    Regex::new(&format!("{word}{number}")).ok()
+});
+
+/// Takes the step out of values that stand together: steps are no metrics.
+pub(crate) fn take(values: &mut Vec<Value>) -> Option<f64> {
+    let mut step = None;
+    for name in NAMES {
+        let is_step = |value: &Value| value.name.eq_ignore_ascii_case(name);
+        let found = values.iter().rev().find(|value| is_step(value)).map(|value| value.value);
+        step = step.or(found.filter(|step| step.is_finite()));
+        values.retain(|value| !is_step(value));
+    }
+    step
+}
+
+/// The step in a line for people. A step with a total starts again with each epoch, so the epoch goes before it.
+pub(crate) fn counted(line: &str) -> Option<f64> {
+    let pattern = COUNTED.as_ref()?;
+    let found = pattern.captures_iter(line).filter_map(|found| {
+        let name = found.get(1)?.as_str().to_ascii_lowercase();
+        let order = match (name.as_str(), found.get(3).is_some()) {
+            ("global step" | "global_step", _) => 0,
+            ("step" | "iteration" | "iter", false) => 1,
+            ("epoch", _) => 2,
+            (_, _) => 3,
+        };
+        Some((order, found.get(2)?.as_str().parse::<f64>().ok()?))
+    });
+    found.min_by_key(|(order, _)| *order).map(|(_, step)| step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_counted_in_many_ways() {
+        for (line, expected) in [
+            ("Epoch 3/10", Some(3.0)),
+            ("Epoch 1/2:  58%|#####     | 28/48 [00:00<00:00, 129.51it/s, loss=0.4]", Some(1.0)),
+            ("Epoch [2/2]: [45/48]  94%", Some(2.0)),
+            ("Train Epoch: 1 [640/1536 (42%)]\tLoss: 2.2", Some(1.0)),
+            ("Epoch: [3][ 10/391]\tTime  0.512", Some(3.0)),
+            ("Epoch [1/10], Step [100/600], Loss: 0.5", Some(1.0)),
+            ("[main][INFO] - epoch 0: loss 0.2086", Some(0.0)),
+            ("step 100 | loss 3.2", Some(100.0)),
+            ("iter #5: 0.1", Some(5.0)),
+            ("epoch=2.5 loss=1", Some(2.5)),
+            ("Epoch 1...loss=0.25", Some(1.0)),
+            ("Epoch 3.", Some(3.0)),
+            ("epoch 2 of 10", Some(2.0)),
+            ("26/26 - 1s - 5ms/step - loss: 0.6", None),
+            ("Epoch time: 3.2", None),
+            ("10 epochs", None),
+            ("5 epochs, 0.3 better", None),
+            ("epoch-3.pt", None),
+            ("epoch 3s", None),
+        ] {
+            assert_eq!(counted(line), expected, "{line}");
+        }
+    }
+}

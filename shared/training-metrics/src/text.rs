@@ -1,0 +1,313 @@
+//! Metrics in lines of text.
+//!
+//! `name=value` follows Katib's collector (white space around `=` allowed; its default filter in kubeflow/katib
+//! `pkg/metricscollector/v1beta1/common/const.go`). Unlike Katib, nobody lists the metrics beforehand, so things that
+//! only begin like a number and command-line flags (`--lr=0.1`) are left alone.
+
+use anstream::adapter::strip_str;
+use spotsweep_protocol::metric::Source;
+
+use crate::definitions::Definitions;
+use crate::logged::{Logged, Value};
+use crate::number::leading;
+use crate::{json_line, python_dict, step};
+
+/// Words before a name that say whose metric it is.
+const OF_TRAINING: [&str; 2] = ["train", "training"];
+/// Not metrics: Lightning's number of a version, and levels of log lines.
+const NO_METRICS: [&str; 6] = ["v_num", "INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"];
+/// A line that begins with so many spaces is the rest of a progress bar that was too wide (rich, as Lightning uses it).
+const OF_A_BAR: usize = 20;
+
+/// Reads one stream of lines.
+#[derive(Debug, Clone, Default)]
+pub struct Lines {
+    definitions: Definitions,
+    /// The metric that the sweep file names.
+    named: Option<String>,
+    /// The step that a line has last said, for lines that say none.
+    step: Option<f64>,
+}
+
+impl Lines {
+    /// A stream at its beginning. `named` is the metric that the sweep file names: it is looked for as it is.
+    pub fn new(named: Option<String>, definitions: Definitions) -> Self {
+        Self { definitions, named, step: None }
+    }
+
+    /// What one line says; no values for most lines.
+    pub fn read(&mut self, line: &str) -> Logged {
+        let line = strip_str(line).to_string();
+        let defined = self.definitions.find(&line);
+        if let Some(found) = json_line::parse(&line, Source::Stated) {
+            return with(defined, found);
+        }
+        let found = match python_dict::parse(&line).filter(|found| !found.values.is_empty()) {
+            Some(found) => found,
+            None => self.text(&line),
+        };
+        let mut found = with(defined, found);
+        found.step = found.step.or_else(|| step::counted(&line));
+        self.step = found.step.or(self.step);
+        found.step = self.step;
+        found
+    }
+
+    fn text(&self, line: &str) -> Logged {
+        let mut found = Logged::default();
+        // W&B repeats the last values for people.
+        if line.starts_with("wandb: ") {
+            return found;
+        }
+        let is_bar = is_progress_bar(line);
+        for (at, mark) in line.match_indices(['=', ':']) {
+            let (left, right) = (&line[..at], &line[at + 1..]);
+            let named = self.named.as_deref().and_then(|name| Some((name, before_name(left, name)?)));
+            let (name, before) = match named.or_else(|| name_before(left)) {
+                Some(found) => found,
+                None => continue,
+            };
+            let Some(number) = leading(right).filter(|_| !is_share(right)) else { continue };
+            // Counts, ports, and numbers of parameters or lines are whole.
+            if mark == ":" && named.is_none() && (number.is_whole || !number.value.is_finite()) {
+                continue;
+            }
+            let source = match (is_bar, mark) {
+                (true, _) => Source::ProgressBar,
+                (false, "=") => Source::Stated,
+                (false, _) => Source::Text,
+            };
+            // `epoch=3/10` is the third.
+            let is_step = ["step", "global_step", "epoch"].iter().any(|step| name.eq_ignore_ascii_case(step));
+            let value =
+                if is_step { leading(right.split('/').next().unwrap_or(right)).map(|step| step.value) } else { None };
+            found.add(
+                name,
+                value.unwrap_or(number.value),
+                if is_of_training(before) { Source::OfTraining } else { source },
+            );
+        }
+        self.add_named(line, is_bar, &mut found);
+        found.values.retain(|value| !NO_METRICS.contains(&value.name.as_str()));
+        found.step = step::take(&mut found.values);
+        found
+    }
+
+    /// The named metric may stand before its value without a mark: `val_acc 0.9`, `| val_acc | 0.9 |`.
+    fn add_named(&self, line: &str, is_bar: bool, found: &mut Logged) {
+        let Some(name) = self.named.as_deref().filter(|name| found.values.iter().all(|value| value.name != **name))
+        else {
+            return;
+        };
+        let is_gap = |c: char| c.is_whitespace() || matches!(c, '|' | '│' | '┃');
+        let ends = line.char_indices().filter(|(_, c)| is_gap(*c)).map(|(end, _)| end);
+        for (left, right) in ends.map(|end| line.split_at(end)) {
+            let Some(before) = before_name(left, name).filter(|_| !left.ends_with(is_gap)) else { continue };
+            let number = leading(right.trim_start_matches(is_gap)).filter(|number| !number.is_whole);
+            if let Some(number) = number {
+                let source = if is_bar { Source::ProgressBar } else { Source::Text };
+                found.add(name, number.value, if is_of_training(before) { Source::OfTraining } else { source });
+            }
+        }
+    }
+}
+
+/// What the sweep file's own patterns find goes before everything else of that name.
+fn with(defined: Vec<Value>, mut found: Logged) -> Logged {
+    found.values.retain(|value| defined.iter().all(|defined| defined.name != value.name));
+    found.values.extend(defined);
+    found
+}
+
+/// What is before `name`, where a text ends with exactly this name, or with the same words in capitals or with other
+/// marks between them (`Test accuracy` for `test_accuracy`), and it is not a part of a longer word.
+fn before_name<'a>(left: &'a str, name: &str) -> Option<&'a str> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
+    let left = left.trim_end();
+    let fold = |c: char| if matches!(c, ' ' | '-' | '/' | '.') { '_' } else { c.to_ascii_lowercase() };
+    let mut rest = left.chars();
+    if !name.chars().rev().all(|wanted| rest.next_back().is_some_and(|found| fold(found) == fold(wanted))) {
+        return None;
+    }
+    let before = rest.as_str();
+    (!(name.starts_with(is_part) && before.ends_with(is_part))).then_some(before)
+}
+
+/// The word that a text ends with, and what is before it.
+fn name_before(left: &str) -> Option<(&str, &str)> {
+    let left = left.trim_end();
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
+    let before = left.trim_end_matches(inner);
+    let word = &left[before.len()..];
+    if word.starts_with('-') {
+        return None;
+    }
+    let name = word.trim_start_matches(|c: char| !c.is_ascii_alphabetic() && c != '_');
+    (!name.is_empty()).then(|| (name, &left[..left.len() - name.len()]))
+}
+
+fn is_of_training(before: &str) -> bool {
+    let word = before.trim_end_matches([' ', '_', '-', '/']);
+    let start = word.rfind(|c: char| !c.is_alphabetic()).map_or(0, |at| at + 1);
+    before.len() > word.len()
+        && word.get(start..).is_some_and(|word| OF_TRAINING.iter().any(|of| word.eq_ignore_ascii_case(of)))
+}
+
+/// Whether a progress bar's own share follows its description: `Writing shards: 100%|███|`.
+fn is_share(right: &str) -> bool {
+    right.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("%|")
+}
+
+/// tqdm, Keras, rich and Lightning.
+fn is_progress_bar(line: &str) -> bool {
+    let has_rate = ["it/s", "s/it", "s/step", "s/epoch"].iter().any(|rate| line.contains(rate));
+    let has_bar = line.contains("%|") || line.contains('━') || line.contains("[====");
+    let is_rest = line.len() - line.trim_start_matches(' ').len() >= OF_A_BAR;
+    has_rate || has_bar || is_rest
+}
+
+#[cfg(test)]
+mod tests {
+    use spotsweep_protocol::metric::MetricPattern;
+
+    use super::*;
+
+    /// One line of text, its step, its values.
+    type Case = (&'static str, Option<f64>, &'static [(&'static str, f64)]);
+
+    const CASES: &[Case] = &[
+        ("epoch=3 val_accuracy=0.9611 val_loss=1.2e-3", Some(3.0), &[("val_accuracy", 0.9611), ("val_loss", 0.0012)]),
+        ("2024-03-04T17:55:08Z INFO accuracy = .8078, loss=+5.", None, &[("accuracy", 0.8078), ("loss", 5.0)]),
+        ("step=40 epoch=2 val/top-1=97.3%", Some(40.0), &[("val/top-1", 97.3)]),
+        ("Epoch=3/10... loss=-0.5;acc=1", Some(3.0), &[("loss", -0.5), ("acc", 1.0)]),
+        ("loss=0.5 loss=0.4", None, &[("loss", 0.5), ("loss", 0.4)]),
+        ("Epoch 1...loss=0.25 |acc=0.5|", Some(1.0), &[("loss", 0.25), ("acc", 0.5)]),
+        ("손실=1 정확도 acc=0.5정확", None, &[("acc", 0.5)]),
+        (
+            "loss=nan acc=0.5 lr=-inf big=1e999 huge=1e200",
+            None,
+            &[("loss", f64::NAN), ("acc", 0.5), ("lr", -f64::INFINITY), ("big", f64::INFINITY), ("huge", 1e200)],
+        ),
+        ("step=nan loss=1", None, &[("loss", 1.0)]),
+        ("python train.py --lr=0.1 -x=2", None, &[]),
+        ("ip=10.0.0.1 day=2024-03-04 at=12:30:01 took=12s id=0x1f n=1_000", None, &[]),
+        ("a == 1, b != 2, c <= 3, d=[4], e=, f='5', =7, 8=9", None, &[]),
+        ("accuracy: 0.9", None, &[("accuracy", 0.9)]),
+        ("loss:0.25 took: 0.44s eta: 0:00:05 rate: 5.2 it/s", None, &[("loss", 0.25)]),
+        ("Total params: 610, seed: 42, http://host:8080, line 5: 3", None, &[]),
+        ("loss: tensor(0.25, grad_fn=<NllLossBackward0>)", None, &[("loss", 0.25)]),
+        ("Test set: Average loss: 2.2524, Accuracy: 82/512 (16%)", None, &[("loss", 2.2524), ("Accuracy", 0.16015625)]),
+        ("", None, &[]),
+        (
+            r#"{"global_step": "7", "loss": "0.22", "acc": 1, "timestamp": 1638422847.28, "ok": true, "path": "x"}"#,
+            Some(7.0),
+            &[("loss", 0.22), ("acc", 1.0)],
+        ),
+        (
+            r#"{"epoch": 1, "loss": NaN, "x": -Infinity, "y": null, "z": 1e309, "NaN \"b": Infinity}"#,
+            Some(1.0),
+            &[("loss", f64::NAN), ("x", -f64::INFINITY), ("z", f64::INFINITY), ("NaN \"b", f64::INFINITY)],
+        ),
+        (r#"{"a": {"loss": 1}} loss=2"#, None, &[("loss", 2.0)]),
+        (r#"{"nested": {"loss": 1}}"#, None, &[]),
+        (
+            r#"{"": 1, "a\u001b[31mb": 2, "a\tb": 3, "=SUM(1)": 4, "\u0085": 5}"#,
+            None,
+            &[("a\\u{1b}[31mb", 2.0), ("a\\tb", 3.0), ("=SUM(1)", 4.0), ("\\u{85}", 5.0)],
+        ),
+        ("{metricName=1}", None, &[("metricName", 1.0)]),
+    ];
+
+    fn values(found: &Logged) -> Vec<(&str, f64)> {
+        found.values.iter().map(|value| (value.name.as_str(), value.value)).collect()
+    }
+
+    #[test]
+    fn lines_say_so_much_and_no_more() {
+        for (line, step, expected) in CASES {
+            let found = Lines::default().read(line);
+            // NaN is not equal to itself.
+            assert_eq!(format!("{:?}", (found.step, values(&found))), format!("{:?}", (step, expected)), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_name_that_the_file_declares_is_looked_for_as_it_is() {
+        type Named = (&'static str, &'static str, &'static [(&'static str, f64)]);
+        let cases: [Named; 16] = [
+            (
+                "Performance/Test accuracy",
+                "epoch=1 Performance/Test accuracy=0.5",
+                &[("Performance/Test accuracy", 0.5)],
+            ),
+            ("test/F1@5", "test/F1@5 = 0.5, loss=1", &[("test/F1@5", 0.5), ("loss", 1.0)]),
+            ("metrics/mAP50(B)", "metrics/mAP50(B)=nan", &[("metrics/mAP50(B)", f64::NAN)]),
+            ("정확도", "검증 정확도=0.5", &[("정확도", 0.5)]),
+            ("acc", "val_acc=0.5 acc=0.25", &[("val_acc", 0.5), ("acc", 0.25)]),
+            ("acc", "--acc=0.5", &[]),
+            ("(x)", "f(x)=2", &[("(x)", 2.0)]),
+            ("val_acc", "\u{1b}[33mval_acc\u{1b}[0m=\u{1b}[1;36m0.5\u{1b}[0m", &[("val_acc", 0.5)]),
+            (
+                "x",
+                "\u{1b}[36m10:00:00\u{1b}[0m | \u{1b}]8;;https://a=1\u{7}link\u{1b}]8;;\u{7} loss=0.5",
+                &[("loss", 0.5)],
+            ),
+            ("test_accuracy", "Test Accuracy: 0.5", &[("test_accuracy", 0.5)]),
+            ("reward", "Episode reward: 200", &[("reward", 200.0)]),
+            ("Acc@1", " *   Acc@1 43.2 Acc@5 69.9", &[("Acc@1", 43.2)]),
+            (
+                "test_acc",
+                "│         test_acc          │    0.9166666865348816     │",
+                &[("test_acc", 0.9166666865348816)],
+            ),
+            ("accuracy", "accuracy                           0.95       360", &[("accuracy", 0.95)]),
+            ("accuracy", "accuracy 5 times", &[]),
+            ("val_loss", "wandb: val_loss 0.5", &[]),
+        ];
+        for (named, line, expected) in cases {
+            let found = Lines::new(Some(named.to_owned()), Definitions::default()).read(line);
+            assert_eq!(format!("{:?}", values(&found)), format!("{expected:?}"), "{named}: {line}");
+        }
+    }
+
+    #[test]
+    fn a_value_has_its_source() {
+        for (line, source) in [
+            ("acc=0.5", Source::Stated),
+            (r#"{"acc": 0.5}"#, Source::Stated),
+            ("Test acc: 0.5", Source::Text),
+            ("{'acc': 0.5}", Source::Text),
+            ("Train acc: 0.5", Source::OfTraining),
+            ("training_acc 0.1 train acc = 0.5", Source::OfTraining),
+            ("100%|███| 48/48 [00:00<00:00, 92.27it/s, acc=0.5]", Source::ProgressBar),
+            ("acc: 50%|███| 1/2 [00:00<00:00, 92.27it/s, acc=0.5]", Source::ProgressBar),
+            ("26/26 ━━━━ 1s 5ms/step - acc: 0.5", Source::ProgressBar),
+            ("                                     acc: 0.500", Source::ProgressBar),
+        ] {
+            let found = Lines::new(Some("acc".to_owned()), Definitions::default()).read(line);
+            let value = found.values.iter().find(|value| value.name == "acc").map(|value| (value.value, value.source));
+            assert_eq!(value, Some((0.5, source)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_a_step_has_the_one_before() {
+        let mut lines = Lines::default();
+        let steps =
+            ["Epoch 3/10", "loss=0.5", r#"{"loss": 1}"#, "step=7 acc=1", "loss=0.4"].map(|line| lines.read(line).step);
+        assert_eq!(steps, [Some(3.0), Some(3.0), None, Some(7.0), Some(7.0)]);
+    }
+
+    #[test]
+    fn a_definition_finds_its_group() {
+        let definition = |name: &str, regex: &str| MetricPattern { name: name.into(), regex: regex.into() };
+        let compiled =
+            Definitions::new(&[definition("ganloss", "ganloss=(.*?);"), definition("acc", r"Accuracy \((\S+)\)")]);
+        let mut lines = Lines::new(None, compiled.ok().unwrap_or_default());
+        assert_eq!(values(&lines.read("epoch=2 ganloss=0.25; loss=3")), [("loss", 3.0), ("ganloss", 0.25)]);
+        assert_eq!(values(&lines.read("Accuracy (0.5)")), [("acc", 0.5)]);
+        for regex in ["loss=.*", "loss=(", r"(?=x)(y)"] {
+            assert!(Definitions::new(&[definition("b", regex)]).is_err(), "{regex}");
+        }
+    }
+}
