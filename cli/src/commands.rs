@@ -22,6 +22,8 @@ pub(crate) mod retry;
 mod status;
 mod submit;
 pub(crate) mod top;
+#[cfg(feature = "local")]
+mod try_out;
 mod validate;
 pub(crate) mod watch;
 
@@ -51,6 +53,8 @@ use retry::Retry;
 use status::Status;
 use submit::Submit;
 use top::Top;
+#[cfg(feature = "local")]
+use try_out::TryOut;
 use validate::Validate;
 use watch::Watch;
 
@@ -87,6 +91,9 @@ pub(crate) enum Command {
     /// Run a whole sweep on this machine: local stack up, file dropped, trials trained, results collected
     #[cfg(feature = "local")]
     Demo(Demo),
+    /// Try a training script: one trial on this machine, interrupted at several moments
+    #[cfg(feature = "local")]
+    Try(TryOut),
     /// Keep the local stack running in the background
     #[cfg(feature = "local")]
     #[command(subcommand)]
@@ -138,6 +145,8 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         #[cfg(feature = "local")]
         Command::Demo(args) => demo::run(args).await,
+        #[cfg(feature = "local")]
+        Command::Try(args) => try_out::run(args).await,
         #[cfg(feature = "local")]
         Command::Local(args) => local::run(args).await,
         Command::Submit(args) => submit::run(args).await,

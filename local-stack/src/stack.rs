@@ -45,6 +45,9 @@ pub struct StackOptions {
     /// vCPUs of all instances together, one for each trial [default: the machine's cores]
     #[arg(long, value_name = "N")]
     pub max_vcpus: Option<NonZero<u16>>,
+    /// Whether trainings have all cores, and the runner seals and stops as on AWS.
+    #[arg(skip)]
+    pub as_on_aws: bool,
 }
 
 /// Killing jobs takes no time; a stuck one must not hold the rest up.
@@ -161,6 +164,11 @@ impl Stack {
         self.ministack.log()
     }
 
+    /// The folder of attempts, volumes and logs.
+    pub fn jobs(&self) -> PathBuf {
+        self.run.path().join(JOBS)
+    }
+
     /// The jobs' output.
     pub fn jobs_logs(&self) -> PathBuf {
         self.run.path().join(JOBS).join("logs")
@@ -200,16 +208,19 @@ fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Re
         ("AWS_SESSION_TOKEN", JOB_CREDENTIAL.to_owned()),
         ("AWS_REGION", LOCAL_REGION.to_owned()),
         ("AWS_DEFAULT_REGION", LOCAL_REGION.to_owned()),
-        // Everything is as fast as a demo wants it, not as cheap as a bill does.
         ("SPOTSWEEP_REPORT_SECONDS", "1".to_owned()),
-        ("SPOTSWEEP_SEAL_SECONDS", "1".to_owned()),
         ("SPOTSWEEP_IMDS_POLL_SECONDS", "0.2".to_owned()),
-        ("SPOTSWEEP_GRACE_SECONDS", "1".to_owned()),
-        // There are as many trials at once as cores: each must keep to its own.
-        ("OMP_NUM_THREADS", "1".to_owned()),
-        ("OPENBLAS_NUM_THREADS", "1".to_owned()),
-        ("MKL_NUM_THREADS", "1".to_owned()),
     ];
+    // Everything is as fast as a demo wants it, not as cheap as a bill does. There are as many trials at once as cores:
+    // each must keep to its own.
+    let of_demo = [
+        ("SPOTSWEEP_SEAL_SECONDS", "1"),
+        ("SPOTSWEEP_GRACE_SECONDS", "1"),
+        ("OMP_NUM_THREADS", "1"),
+        ("OPENBLAS_NUM_THREADS", "1"),
+        ("MKL_NUM_THREADS", "1"),
+    ];
+    let of_demo = of_demo.into_iter().filter(|_| !options.as_on_aws).map(|(name, value)| (name, value.to_owned()));
     config.timings.notice = NOTICE;
     if options.slow_starts {
         config.timings = config.timings.with_slow_starts();
@@ -217,6 +228,6 @@ fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Re
     config.region = LOCAL_REGION.to_owned();
     config.zones = ZONES.map(String::from).into();
     config.volumes = if options.block_devices { Volumes::BlockDevices } else { Volumes::Directories };
-    config.job_env = variables.map(|(name, value)| (name.to_owned(), value)).into();
+    config.job_env = variables.into_iter().chain(of_demo).map(|(name, value)| (name.to_owned(), value)).collect();
     Ok(config)
 }

@@ -22,6 +22,7 @@ mod reclaims;
 mod redrive;
 mod submit;
 mod telemetry;
+mod tried;
 mod watch;
 
 use std::sync::Mutex;

@@ -1,0 +1,130 @@
+//! What one attempt has shown: its log, and when it saved.
+
+use std::collections::BTreeMap;
+
+use spotsweep_training_metrics::{Definitions, Lines};
+
+use super::moments::Strike;
+
+/// The runner's own lines begin so; all others are the training's.
+const RUNNER: &str = "spotsweep-runner: ";
+
+/// One attempt. Times are seconds since the trial began.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Attempt {
+    /// When its command was started.
+    pub(super) started: Option<f64>,
+    /// How it was interrupted, and when.
+    pub(super) struck: Option<(Strike, f64)>,
+    /// When the stop signal was sent, and when the command had ended.
+    pub(super) stopped: Option<f64>,
+    pub(super) ended: Option<f64>,
+    /// When its checkpoints were complete.
+    pub(super) saves: Vec<f64>,
+    /// Bytes of output that are read.
+    pub(super) read: usize,
+    /// What the log says.
+    pub(super) said: Said,
+}
+
+/// What the log of an attempt says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Said {
+    /// The newest checkpoint that it found.
+    pub(super) found: Option<String>,
+    /// The first and the largest step that it recorded.
+    pub(super) steps: Option<(f64, f64)>,
+    /// The newest value of each metric.
+    pub(super) metrics: BTreeMap<String, f64>,
+    /// Whether the command was killed at the end of the grace.
+    pub(super) was_killed: bool,
+    /// The exit code of a command that ended by itself.
+    pub(super) code: Option<i32>,
+    /// Why the runner went back to an older checkpoint.
+    pub(super) rollback: Option<String>,
+    /// Its last line that looks like an error.
+    pub(super) error: Option<String>,
+}
+
+impl Attempt {
+    /// Takes in its log as it is `now`.
+    pub(super) fn follow(&mut self, log: &str, metric: Option<&str>, now: f64) {
+        if log.len() == self.read {
+            return;
+        }
+        self.read = log.len();
+        self.said = said(log, metric);
+        let has = |words: &str| log.lines().any(|line| line.starts_with(RUNNER) && line.contains(words));
+        let seen = |at: &mut Option<f64>, words: &str| {
+            if at.is_none() && has(words) {
+                *at = Some(now);
+            }
+        };
+        seen(&mut self.started, " is mounted and verified after ");
+        seen(&mut self.stopped, "the command with signal ");
+        seen(&mut self.ended, "interrupted: ");
+        seen(&mut self.ended, "the command ended with code ");
+    }
+
+    /// Seconds between its checkpoints.
+    pub(super) fn interval(&self) -> Option<f64> {
+        let times: Vec<f64> = self.started.into_iter().chain(self.saves.iter().copied()).collect();
+        let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+        // The first has the imports in it.
+        gaps.skip(usize::from(times.len() > 2)).reduce(f64::max)
+    }
+
+    /// Seconds that the training took to end after the stop signal.
+    pub(super) fn seconds_to_stop(&self) -> Option<f64> {
+        Some(self.ended? - self.stopped?)
+    }
+}
+
+fn said(log: &str, metric: Option<&str>) -> Said {
+    let mut said = Said::default();
+    let mut lines = Lines::new(metric.map(str::to_owned), Definitions::default());
+    for line in log.split(['\n', '\r']).filter(|line| !line.is_empty()) {
+        let Some(own) = line.strip_prefix(RUNNER) else {
+            let logged = lines.read(line);
+            if let Some(step) = logged.step {
+                said.steps = Some(said.steps.map_or((step, step), |(first, last)| (first, f64::max(last, step))));
+            }
+            said.metrics.extend(logged.values.into_iter().map(|value| (value.name, value.value)));
+            if line.contains("Error") {
+                said.error = Some(line.trim().to_owned());
+            }
+            continue;
+        };
+        if let Some((_, name)) = own.split_once("; newest checkpoint: ") {
+            said.found = (name != "none").then(|| name.to_owned());
+        }
+        if own.contains(" could not be loaded (exit code ") {
+            said.rollback = own.strip_prefix("interrupted: ").map(str::to_owned).or(said.rollback);
+        }
+        said.was_killed |= own.contains("the grace is over");
+        if let Some((_, rest)) = own.split_once("the command ended with code ") {
+            said.code = rest.split(' ').next().and_then(|code| code.parse().ok());
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_says_what_became_of_an_attempt() {
+        let log = "spotsweep-runner: workspace vol-1 is mounted and verified after 0.1 s; newest checkpoint: epoch_2.pt\n\
+                   Epoch 3: val_acc: 0.5\nEpoch 4: val_acc: 0.75\nspotsweep-runner: stopping the command with signal 15, 90.0s of grace\n\
+                   spotsweep-runner: the grace is over: killing the command\nspotsweep-runner: interrupted: EC2 takes this instance\n";
+        let mut attempt = Attempt::default();
+        let end = log.find("spotsweep-runner: the grace").unwrap_or_default();
+        attempt.follow(&log[..end], None, 5.0);
+        attempt.follow(log, None, 7.5);
+        assert_eq!((attempt.started, attempt.seconds_to_stop()), (Some(5.0), Some(2.5)));
+        let metrics = [("val_acc".to_owned(), 0.75)].into();
+        let found = Some("epoch_2.pt".to_owned());
+        assert_eq!(attempt.said, Said { found, steps: Some((3.0, 4.0)), metrics, was_killed: true, ..Said::default() });
+    }
+}

@@ -1,0 +1,199 @@
+//! What an interrupted training shows: problems, with how to fix them, and what an hour costs.
+
+use super::attempt::Attempt;
+use super::library::Library;
+
+/// Interruptions of a trial in an hour of training, in the record that `docs/replay.md` replays: 10 314 in 10 000 hours.
+const INTERRUPTIONS_PER_HOUR: f64 = 10_314.0 / 10_000.0;
+/// Seconds from an interruption until the trial trains again, in the same record (median).
+const RESUME_SECONDS: f64 = 180.0;
+/// What is left of EC2's notice to save in, after the runner's own part and some seconds until it is seen.
+pub(super) const SAVE_SECONDS: f64 = 90.0;
+
+/// A problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) what: String,
+    pub(super) fix: String,
+}
+
+/// All attempts of the trial, and what is known of the script.
+#[derive(Debug)]
+pub(super) struct Trial<'a> {
+    pub(super) attempts: &'a [Attempt],
+    /// The metric that the sweep file names.
+    pub(super) metric: Option<&'a str>,
+    /// All metrics that reached the control plane.
+    pub(super) metrics: &'a [String],
+    pub(super) library: Library,
+}
+
+impl Trial<'_> {
+    fn has_saved(&self) -> bool {
+        self.attempts.iter().any(|attempt| !attempt.saves.is_empty() || attempt.said.found.is_some())
+    }
+
+    /// The largest step before attempt `place`, if there was a checkpoint that it found.
+    fn before(&self, place: usize) -> Option<f64> {
+        let steps = self.attempts[..place].iter().filter_map(|attempt| attempt.said.steps).map(|(_, last)| last);
+        steps.reduce(f64::max).filter(|_| self.attempts[place].said.found.is_some())
+    }
+
+    /// Steps that attempt `place` has trained again.
+    pub(super) fn repeated(&self, place: usize) -> Option<f64> {
+        let (first, _) = self.attempts[place].said.steps?;
+        Some((self.before(place)? - first + 1.0).max(0.0))
+    }
+
+    /// Whether attempt `place` found a checkpoint and began with the first step all the same.
+    fn starts_anew(&self, place: usize) -> bool {
+        let first = self.attempts.first().and_then(|attempt| attempt.said.steps).map(|(first, _)| first);
+        let Some((now, _)) = self.attempts[place].said.steps else { return false };
+        self.before(place).is_some_and(|before| first.is_some_and(|first| now <= first && before > first))
+    }
+
+    /// Whether attempt `place` was killed at the end of the notice, without a checkpoint since it began.
+    fn lost_at_the_notice(&self, place: usize) -> bool {
+        let attempt = &self.attempts[place];
+        let has_saved = attempt.saves.last() > attempt.stopped.as_ref();
+        let repeated = self.attempts.get(place + 1).and_then(|_| self.repeated(place + 1));
+        attempt.said.was_killed && self.has_saved() && !has_saved && repeated.is_none_or(|repeated| repeated > 1.0)
+    }
+
+    /// What is wrong, the worst first.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut add = |what: String, fix: &str| problems.push(Problem { what, fix: fix.to_owned() });
+        if let Some((place, attempt)) =
+            self.attempts.iter().enumerate().find(|(_, attempt)| attempt.said.code.is_some_and(|code| code != 0))
+        {
+            let error = attempt.said.error.as_deref().unwrap_or("its log says why");
+            let code = attempt.said.code.unwrap_or_default();
+            add(
+                format!("attempt {} failed with exit code {code}: {error}", place + 1),
+                "make the script start from any complete checkpoint, and from none",
+            );
+        }
+        if let Some((rollback, error)) =
+            self.attempts.iter().find_map(|attempt| Some((attempt.said.rollback.as_ref()?, &attempt.said.error)))
+        {
+            let error = error.as_deref().unwrap_or("its log says why");
+            add(
+                format!("checkpoint {rollback}: {error}"),
+                "make the script load what it saves: a training that fails on its checkpoint loses the time since the one before",
+            );
+        }
+        if !self.has_saved() {
+            add(
+                "no checkpoint was saved below $SPOTSWEEP_CHECKPOINTS: each interruption costs the whole training"
+                    .to_owned(),
+                self.library.how_to_save(),
+            );
+        } else if (1..self.attempts.len()).any(|place| self.starts_anew(place)) {
+            add(
+                "the training has checkpoints, and starts from its beginning all the same".to_owned(),
+                self.library.how_to_resume(),
+            );
+        }
+        if let Some(attempt) = (0..self.attempts.len()).find(|place| self.lost_at_the_notice(*place)) {
+            let seconds = self.attempts[attempt].seconds_to_stop().unwrap_or_default();
+            add(
+                format!("the training had not saved {seconds:.0} s after the stop signal, and was killed"),
+                self.library.how_to_save_at_the_signal(),
+            );
+        }
+        if let Some(metric) = self.metric.filter(|metric| !self.metrics.iter().any(|found| found == metric)) {
+            let found = if self.metrics.is_empty() { "none".to_owned() } else { self.metrics.join(", ") };
+            add(
+                format!("the metric {metric} was not found; found were: {found}"),
+                "name one of these in the sweep file, print `name=value`, or write a pattern under `metrics` (docs/metrics.md)",
+            );
+        } else if self.metrics.is_empty() {
+            add(
+                "no metric was found".to_owned(),
+                "print `name=value`, or write a pattern under `metrics` (docs/metrics.md)",
+            );
+        }
+        problems
+    }
+
+    /// Seconds of training that an interruption costs, on average.
+    fn seconds_lost(&self) -> f64 {
+        let lost = self.attempts.iter().filter_map(|attempt| {
+            let ((_, at), started) = (attempt.struck?, attempt.started?);
+            let saved = attempt.saves.iter().rev().find(|save| **save <= attempt.ended.unwrap_or(at));
+            Some((at - saved.copied().unwrap_or(started)).max(0.0))
+        });
+        let lost: Vec<f64> = lost.collect();
+        lost.iter().sum::<f64>() / lost.len().max(1) as f64
+    }
+
+    /// Hours that are billed for an hour of training that counts, for a training of `hours`.
+    pub(super) fn billed_hours(&self, hours: f64) -> f64 {
+        let resumes = self.has_saved() && !(1..self.attempts.len()).any(|place| self.starts_anew(place));
+        if resumes {
+            return 1.0 + INTERRUPTIONS_PER_HOUR * (self.seconds_lost() + RESUME_SECONDS) / 3600.0;
+        }
+        // It must come through in one piece: the expected time of a run of `hours` between interruptions at random.
+        let rate = INTERRUPTIONS_PER_HOUR * hours;
+        (rate.exp() - 1.0) / rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attempt::Said;
+    use super::super::moments::STRIKES;
+    use super::*;
+
+    fn attempt(found: Option<&str>, steps: (f64, f64), saves: &[f64]) -> Attempt {
+        let said = Said { found: found.map(str::to_owned), steps: Some(steps), ..Said::default() };
+        Attempt {
+            started: Some(0.0),
+            struck: Some((STRIKES[1], 30.0)),
+            saves: saves.to_vec(),
+            said,
+            ..Attempt::default()
+        }
+    }
+
+    fn problems(attempts: &[Attempt], metrics: &[&str]) -> Vec<String> {
+        let metrics: Vec<String> = metrics.iter().map(|name| (*name).to_owned()).collect();
+        let trial = Trial { attempts, metric: Some("acc"), metrics: &metrics, library: Library::None };
+        trial.problems().into_iter().map(|problem| problem.what).collect()
+    }
+
+    #[test]
+    fn a_training_that_goes_on_has_no_problem() {
+        let attempts = [attempt(None, (1.0, 5.0), &[10.0, 20.0]), attempt(Some("e5.pt"), (6.0, 9.0), &[10.0])];
+        assert_eq!(problems(&attempts, &["acc"]), Vec::<String>::new());
+        let trial = Trial { attempts: &attempts, metric: None, metrics: &[], library: Library::None };
+        assert_eq!((trial.repeated(0), trial.repeated(1)), (None, Some(0.0)));
+        // 10 and 20 s are lost, and 180 s until it trains again.
+        let expected = 1.0 + 1.0314 * 195.0 / 3600.0;
+        assert!((trial.billed_hours(10.0) - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_problem_is_named() {
+        let anew = [attempt(None, (1.0, 5.0), &[10.0]), attempt(Some("e5.pt"), (1.0, 9.0), &[10.0])];
+        assert!(problems(&anew, &["acc"])[0].contains("starts from its beginning"));
+        let unsaved = [attempt(None, (1.0, 5.0), &[]), attempt(None, (1.0, 5.0), &[])];
+        assert!(problems(&unsaved, &["acc"])[0].contains("no checkpoint"));
+        let trial = Trial { attempts: &unsaved, metric: None, metrics: &[], library: Library::None };
+        assert!(trial.billed_hours(10.0) > 1000.0, "ten hours in one piece");
+        let fine = [attempt(None, (1.0, 5.0), &[10.0])];
+        assert!(problems(&fine, &["loss"])[0].contains("found were: loss"));
+        let mut failed = fine.to_vec();
+        failed[0].said.code = Some(1);
+        failed[0].said.error = Some("KeyError: 'epoch'".to_owned());
+        assert!(problems(&failed, &["acc"])[0].contains("KeyError"));
+        let mut rolled_back = fine.to_vec();
+        rolled_back[0].said.rollback = Some("e5.pt could not be loaded (exit code 1); went back to e4.pt".to_owned());
+        assert!(problems(&rolled_back, &["acc"])[0].contains("went back to e4.pt"));
+        let mut slow = vec![attempt(Some("e1.pt"), (1.0, 5.0), &[10.0])];
+        slow[0].stopped = Some(30.0);
+        slow[0].said.was_killed = true;
+        assert!(problems(&slow, &["acc"])[0].contains("killed"));
+    }
+}

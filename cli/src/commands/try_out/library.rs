@@ -1,0 +1,82 @@
+//! What a script's library has for interruptions.
+
+/// The library that saves a script's checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Library {
+    Lightning,
+    Transformers,
+    Keras,
+    /// PyTorch by itself, or another one.
+    None,
+}
+
+impl Library {
+    /// Of a script's source.
+    pub(super) fn of(source: &str) -> Self {
+        let imports = |name: &str| {
+            let words = [format!("import {name}"), format!("from {name}")];
+            source.lines().any(|line| words.iter().any(|words| line.trim_start().starts_with(words.as_str())))
+        };
+        if imports("lightning") || imports("pytorch_lightning") {
+            Self::Lightning
+        } else if imports("transformers") {
+            Self::Transformers
+        } else if imports("keras") || imports("tensorflow") {
+            Self::Keras
+        } else {
+            Self::None
+        }
+    }
+
+    pub(super) fn how_to_save(self) -> &'static str {
+        match self {
+            Self::Lightning => {
+                "add `ModelCheckpoint(dirpath=os.environ[\"SPOTSWEEP_CHECKPOINTS\"], save_last=True)` to the callbacks"
+            }
+            Self::Transformers => {
+                "set `output_dir` to $SPOTSWEEP_CHECKPOINTS, and `save_strategy=\"epoch\"` or `save_steps`"
+            }
+            Self::Keras => {
+                "add `keras.callbacks.BackupAndRestore(os.environ[\"SPOTSWEEP_CHECKPOINTS\"])` to the callbacks"
+            }
+            Self::None => "save model, optimizer and epoch below $SPOTSWEEP_CHECKPOINTS after each epoch",
+        }
+    }
+
+    pub(super) fn how_to_resume(self) -> &'static str {
+        match self {
+            Self::Lightning => "pass `ckpt_path=\"last\"` to `trainer.fit`, and `save_last=True` to ModelCheckpoint",
+            Self::Transformers => "call `trainer.train(resume_from_checkpoint=get_last_checkpoint(args.output_dir))`",
+            Self::Keras => "use `BackupAndRestore`, or load the newest file and pass `initial_epoch`",
+            Self::None => "load the newest file below $SPOTSWEEP_CHECKPOINTS at the start, and go on after its epoch",
+        }
+    }
+
+    pub(super) fn how_to_save_at_the_signal(self) -> &'static str {
+        match self {
+            Self::Lightning => "add `save_on_exception=True` to ModelCheckpoint: it saves at the batch of the notice",
+            Self::Transformers => "set `enable_jit_checkpoint=True`: it saves at the step of the notice",
+            Self::Keras | Self::None => {
+                "save more often, or save in a handler of SIGTERM that is looked at after each batch"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_shows_in_the_imports() {
+        for (source, expected) in [
+            ("import lightning as L\n", Library::Lightning),
+            ("x = 1\nfrom pytorch_lightning import Trainer", Library::Lightning),
+            ("from transformers import Trainer", Library::Transformers),
+            ("    import keras", Library::Keras),
+            ("# import keras\nimport torch", Library::None),
+        ] {
+            assert_eq!(Library::of(source), expected, "{source}");
+        }
+    }
+}

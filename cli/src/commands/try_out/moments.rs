@@ -1,0 +1,109 @@
+//! When the training is interrupted, and how.
+
+use std::fmt;
+
+/// Seconds after the start of the command that count as its first ones: imports, compilation, loading of data.
+const FIRST_SECONDS: f64 = 1.5;
+/// Without a checkpoint for so many seconds, the training is interrupted all the same.
+const PATIENCE: f64 = 30.0;
+
+/// Where in the training an interruption falls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    FirstSeconds,
+    BetweenSaves,
+    WhileSaving,
+    BeforeSave,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::FirstSeconds => "in the first seconds",
+            Self::BetweenSaves => "between two checkpoints",
+            Self::WhileSaving => "while it saves",
+            Self::BeforeSave => "shortly before a checkpoint",
+        })
+    }
+}
+
+/// One interruption.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Strike {
+    pub(super) moment: Moment,
+    /// Whether EC2 gives its notice of two minutes; without one the instance is gone at once.
+    pub(super) with_notice: bool,
+}
+
+const fn strike(moment: Moment, with_notice: bool) -> Strike {
+    Strike { moment, with_notice }
+}
+
+/// All of them. The third follows as soon as the training is back after the second.
+pub(super) const STRIKES: [Strike; 5] = [
+    strike(Moment::FirstSeconds, true),
+    strike(Moment::BetweenSaves, true),
+    strike(Moment::FirstSeconds, false),
+    strike(Moment::WhileSaving, false),
+    strike(Moment::BeforeSave, false),
+];
+
+/// What is seen of the attempt under way. Times are seconds since the trial began.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Seen {
+    pub(super) now: f64,
+    /// When its command was started.
+    pub(super) started: Option<f64>,
+    /// When its checkpoints were complete.
+    pub(super) saves: Vec<f64>,
+    /// Whether a checkpoint is being written.
+    pub(super) is_saving: bool,
+    /// Seconds between two checkpoints, as far as it is known.
+    pub(super) interval: Option<f64>,
+}
+
+impl Strike {
+    /// Whether this is its moment.
+    pub(super) fn is_due(self, seen: &Seen) -> bool {
+        let Some(started) = seen.started else { return false };
+        let since = seen.saves.last().copied().unwrap_or(started);
+        let passed = |share: f64| seen.interval.is_some_and(|interval| seen.now - since >= interval * share);
+        let is_overdue = seen.now - since >= PATIENCE.max(seen.interval.unwrap_or(0.0) * 2.0);
+        match self.moment {
+            Moment::FirstSeconds => seen.now - started >= FIRST_SECONDS,
+            Moment::BetweenSaves => (!seen.saves.is_empty() && passed(0.5)) || is_overdue,
+            Moment::WhileSaving => seen.is_saving || is_overdue,
+            Moment::BeforeSave => passed(0.9) || is_overdue,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_moment_has_its_time() {
+        let seen = |now, saves: &[f64], is_saving, interval| Seen {
+            now,
+            started: Some(10.0),
+            saves: saves.to_vec(),
+            is_saving,
+            interval,
+        };
+        let due = |moment, seen: &Seen| strike(moment, true).is_due(seen);
+        assert!(!due(Moment::FirstSeconds, &seen(11.0, &[], false, None)));
+        assert!(due(Moment::FirstSeconds, &seen(11.6, &[], false, None)));
+        assert!(!due(Moment::FirstSeconds, &Seen { now: 100.0, ..Seen::default() }), "not started");
+
+        assert!(!due(Moment::BetweenSaves, &seen(16.0, &[], false, Some(4.0))), "nothing is saved yet");
+        assert!(!due(Moment::BetweenSaves, &seen(17.0, &[16.0], false, Some(4.0))));
+        assert!(due(Moment::BetweenSaves, &seen(18.1, &[16.0], false, Some(4.0))));
+        assert!(due(Moment::WhileSaving, &seen(12.0, &[], true, None)));
+        assert!(!due(Moment::BeforeSave, &seen(13.0, &[], false, Some(4.0))));
+        assert!(due(Moment::BeforeSave, &seen(13.7, &[], false, Some(4.0))));
+        for moment in [Moment::BetweenSaves, Moment::WhileSaving, Moment::BeforeSave] {
+            assert!(due(moment, &seen(40.1, &[], false, None)), "{moment}: it saves nothing");
+        }
+    }
+}

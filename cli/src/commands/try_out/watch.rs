@@ -1,0 +1,140 @@
+//! Follows the trial, and interrupts it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_local_stack::stack::Stack;
+use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::ids::SweepId;
+use tokio::time::sleep;
+
+use super::attempt::Attempt;
+use super::moments::{STRIKES, Seen};
+use super::saves::{Look, Saves};
+use crate::out;
+
+/// Between two looks.
+const POLL: Duration = Duration::from_millis(50);
+/// Looks at the folder of checkpoints between two looks at the record.
+const LOOKS: u32 = 4;
+/// How long things take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// EC2's notice.
+    pub(super) notice: Duration,
+    /// Seconds for everything.
+    pub(super) limit: f64,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) attempts: Vec<Attempt>,
+    /// The newest value of each metric that reached the control plane.
+    pub(super) metrics: BTreeMap<String, f64>,
+    /// Whether the training was over before all interruptions.
+    pub(super) is_over: bool,
+    /// Whether the time was over before.
+    pub(super) timed_out: bool,
+}
+
+/// Follows trial 0 until it is back from the last interruption, or over, or the time is.
+pub(super) async fn watch(
+    stack: &mut Stack,
+    sweep: &SweepId,
+    metric: Option<&str>,
+    times: Times,
+) -> Result<Outcome, Failure> {
+    let reader = Reader::new(stack.config(), stack.table().to_owned());
+    let (mut outcome, began) = (Outcome::default(), Instant::now());
+    let (mut saves, mut next) = (Saves::default(), 0);
+    loop {
+        stack.check()?;
+        let trial = reader.trial(sweep, 0).await.context(|| "cannot read the trial")?;
+        let mut is_saving = false;
+        for _ in 0..LOOKS {
+            let now = began.elapsed().as_secs_f64();
+            let look = saves.look(&checkpoint_folders(stack), now);
+            is_saving |= look == Look::Writing;
+            if let (Look::Complete(at), Some(attempt)) = (look, outcome.attempts.last_mut()) {
+                // What the runner restores before the training starts is no save.
+                let is_of_training = attempt.started.is_some_and(|started| at > started);
+                attempt.saves.extend(is_of_training.then_some(at));
+            }
+            sleep(POLL).await;
+        }
+        let now = began.elapsed().as_secs_f64();
+        if let Some(trial) = &trial {
+            follow(&mut outcome, trial, stack, metric, now);
+            outcome.is_over = trial.is_over();
+        }
+        outcome.timed_out = now >= times.limit;
+        if outcome.is_over || outcome.timed_out || (next == STRIKES.len() && is_back(&outcome)) {
+            return Ok(outcome);
+        }
+        if let Some(trial) = trial.filter(|_| next < STRIKES.len())
+            && struck(&mut outcome, &trial, stack, (next, times.notice), (now, is_saving))
+        {
+            next += 1;
+        }
+    }
+}
+
+fn checkpoint_folders(stack: &Stack) -> Vec<PathBuf> {
+    let attempts = fs::read_dir(stack.jobs().join("attempts")).into_iter().flatten().flatten();
+    attempts.map(|attempt| attempt.path().join("dltraining/checkpoints")).collect()
+}
+
+/// Takes in what each attempt has printed.
+fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&str>, now: f64) {
+    outcome.metrics = trial.metrics.iter().map(|(name, metric)| (name.clone(), metric.last)).collect();
+    let newest = trial.attempts.keys().copied().max().unwrap_or(0);
+    outcome.attempts.resize_with(newest as usize, Attempt::default);
+    for (attempt, (_, record)) in outcome.attempts.iter_mut().zip(&trial.attempts) {
+        let Some(stream) = &record.log_stream else { continue };
+        if let Ok(log) = fs::read(stack.jobs_logs().join(stream)) {
+            attempt.follow(&String::from_utf8_lossy(&log), metric, now);
+        }
+    }
+}
+
+/// Whether the newest attempt has come further than where it began.
+fn is_back(outcome: &Outcome) -> bool {
+    outcome.attempts.last().is_some_and(|attempt| {
+        let has_trained = attempt.said.steps.is_some_and(|(first, last)| last > first);
+        attempt.struck.is_none() && (has_trained || !attempt.saves.is_empty())
+    })
+}
+
+/// Interrupts the newest attempt where it is time for the strike at place `next`.
+fn struck(
+    outcome: &mut Outcome,
+    trial: &Trial,
+    stack: &Stack,
+    (next, notice): (usize, Duration),
+    (now, is_saving): (f64, bool),
+) -> bool {
+    let interval = outcome.attempts.iter().filter_map(Attempt::interval).reduce(f64::max);
+    let (Some(attempt), Some((_, record)), Some(strike)) =
+        (outcome.attempts.last_mut(), trial.attempts.last_key_value(), STRIKES.get(next))
+    else {
+        return false;
+    };
+    let seen = Seen { now, started: attempt.started, saves: attempt.saves.clone(), is_saving, interval };
+    if attempt.struck.is_some() || attempt.ended.is_some() || !strike.is_due(&seen) {
+        return false;
+    }
+    let Some(instance) = &record.instance else { return false };
+    let notice = strike.with_notice.then_some(notice);
+    if stack.with_world(|world, at| world.reclaim(instance, notice, at)).is_err() {
+        return false;
+    }
+    attempt.struck = Some((*strike, now));
+    let how = if strike.with_notice { "with a notice" } else { "without a notice" };
+    out::note(format_args!("{now:>6.1} s  interrupted {}, {how}", strike.moment));
+    true
+}

@@ -1,0 +1,87 @@
+//! `spotsweep try`: trainings that go on from every interruption, and trainings that do not.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use spotsweep_tests::local::Binaries;
+
+/// Saves after each epoch of half a second, and at the signal. `WAY` says what is wrong with it.
+const SCRIPT: &str = r#"
+import os, pickle, signal, sys, time
+way, stopped = sys.argv[1], False
+path = os.path.join(os.environ["SPOTSWEEP_CHECKPOINTS"], "state.pkl")
+def stop(*_):
+    global stopped
+    stopped = True
+signal.signal(signal.SIGTERM, stop)
+def save(epoch):
+    if way == "unsaved":
+        return
+    with open(path + ".tmp", "wb") as file:
+        pickle.dump(epoch, file)
+        time.sleep(0.2)
+    os.replace(path + ".tmp", path)
+epoch = 0
+if os.path.exists(path) and way != "forgetful":
+    epoch = pickle.load(open(path, "rb"))
+    if way == "broken":
+        raise KeyError("optimizer")
+while epoch < 200:
+    time.sleep(0.8)
+    epoch += 1
+    print(f"Epoch {epoch}/200: val_acc: {1 - 1 / (epoch + 1):.3f}", flush=True)
+    save(epoch)
+    time.sleep(0.8)
+    if stopped:
+        sys.exit(1)
+"#;
+
+/// The exit code and the output of a try of the script in one `way`.
+fn tried(way: &str, options: &[&str]) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("train.py"), SCRIPT).unwrap();
+    fs::write(folder.path().join("sweep.yaml"), "metric: {name: val_acc, goal: maximize}\ntrials: [{lr: 0.1}]\n")
+        .unwrap();
+    let output = Command::new(Binaries::build().get("spotsweep"))
+        .args(["try", "sweep.yaml", "--notice", "20", "--binaries"])
+        .arg(Binaries::build().folder())
+        .args(options)
+        .args(["--", "python3", "train.py", way])
+        .current_dir(folder.path())
+        .env("SPOTSWEEP_LOCAL", folder.path().join("local"))
+        .output()
+        .unwrap();
+    let said = format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let left = fs::read_dir(folder.path().join("local/runs")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "nothing is left: {}", folder.path().display());
+    assert!(!Path::new("spotsweep-results").exists());
+    (output.status.code(), said)
+}
+
+#[test]
+fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
+    let results = std::thread::scope(|scope| {
+        let ways = ["sound", "forgetful", "unsaved", "broken"];
+        // Without a checkpoint the moments between two of them do not come before half a minute each.
+        let tries = ways
+            .map(|way| scope.spawn(move || (way, tried(way, &["--limit", if way == "sound" { "300" } else { "60" }]))));
+        tries.map(|tried| tried.join().unwrap())
+    });
+    let of = |way: &str| results.iter().find(|(found, _)| *found == way).unwrap().1.clone();
+    let (code, said) = of("sound");
+    assert_eq!(code, Some(0), "{said}");
+    for moment in ["in the first seconds", "between two checkpoints", "while it saves", "shortly before a checkpoint"] {
+        assert!(said.contains(moment), "{moment}: {said}");
+    }
+    assert!(said.contains("val_acc = 0.") && !said.contains("tried:"), "{said}");
+    for (way, words) in [
+        ("forgetful", "starts from its beginning"),
+        ("unsaved", "no checkpoint was saved"),
+        ("broken", "KeyError: 'optimizer'"),
+    ] {
+        let (code, said) = of(way);
+        assert_eq!(code, Some(1), "{way}: {said}");
+        assert!(said.contains(words) && said.contains("→"), "{way}: {said}");
+    }
+}
