@@ -57,7 +57,13 @@ impl Trial<'_> {
         let attempt = &self.attempts[place];
         let has_saved = attempt.saves.last() > attempt.stopped.as_ref();
         let repeated = self.attempts.get(place + 1).and_then(|_| self.repeated(place + 1));
-        attempt.said.was_killed && self.has_saved() && !has_saved && repeated.is_none_or(|repeated| repeated > 1.0)
+        // In the first seconds there is nothing to save.
+        let had_something = attempt.said.steps.is_some() || !attempt.saves.is_empty();
+        attempt.said.was_killed
+            && had_something
+            && self.has_saved()
+            && !has_saved
+            && repeated.is_none_or(|repeated| repeated > 1.0)
     }
 
     /// What is wrong, the worst first.
