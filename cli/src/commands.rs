@@ -74,7 +74,7 @@ Examples:
   spotsweep validate sweep.yaml           every mistake of a sweep file, with how to fix it
   spotsweep expand sweep.yaml --limit 5   the first five trials that it stands for
   spotsweep submit sweep.yaml             drop it into the bucket and wait for the plan
-  spotsweep watch digits-1a2b3c4d5e6f     follow it to its end
+  spotsweep watch                         follow it to its end
   spotsweep status digits-1a2b3c4d5e6f    how its trials are doing
   spotsweep explain digits-1a2b3c4d5e6f 7 what happened to one of them
   spotsweep logs digits-1a2b3c4d5e6f 7    what it prints
@@ -198,6 +198,8 @@ mod tests {
             "status digits-0123456789ab --json",
             "watch digits-0123456789ab --once --json --table t",
             "watch digits-0123456789ab --plain",
+            "watch",
+            "watch digits --once",
             "top --once",
             "demo --reclaims 12 --seed 1 --trace w",
             "demo --block-devices",
@@ -227,7 +229,6 @@ mod tests {
             "local",
             "submit",
             "status",
-            "watch",
             "watch digits-0123456789ab --plain --json",
             "redrive --failed --undelivered",
             "validate",

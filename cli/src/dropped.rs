@@ -7,16 +7,21 @@ use std::time::Duration;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use serde_json::Value;
+use spotsweep_control_plane::decide::sweep_upload::whole_file;
 use spotsweep_control_plane::sweep::upload::{DROP_PREFIX, RUN_CAP_METADATA, Upload};
+use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::Problem;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
+use crate::signals::requested_stop;
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// Between two looks for the answer.
 const POLL: Duration = Duration::from_millis(100);
 /// S3's events take seconds, sometimes over a minute (fact 15).
 const ANSWER_DEADLINE: Duration = Duration::from_secs(180);
+/// For an answer that is on its way when a person stops the command.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 /// An answer's size is bounded by the file's; this is far above.
 const ANSWER_LIMIT_BYTES: i64 = 64 << 20;
 
@@ -67,6 +72,37 @@ impl Dropped {
         dropped.upload.version_id = put.version_id;
         dropped.etag = put.e_tag.map(|etag| etag.trim_matches('"').to_owned());
         Ok(dropped)
+    }
+
+    /// As [`Self::answer`], until a person stops the command: the failure then names the sweep, which goes on.
+    pub(crate) async fn answer_unless_stopped(&self) -> Result<Answer, Failure> {
+        tokio::select! {
+            answer = self.answer() => answer,
+            signal = requested_stop() => {
+                let signal = signal?;
+                Err(Failure::new(format!("stopped by {signal}: {}", self.goes_on().await)))
+            }
+        }
+    }
+
+    /// What a stopped command leaves behind. The answer names the sweep. Before it is there the version does, unless S3's
+    /// event has none: then the id depends on the event.
+    async fn goes_on(&self) -> String {
+        let Upload { bucket, key, version_id, .. } = &self.upload;
+        let named = match timeout(LAST_LOOK, self.answer()).await {
+            Ok(Ok(Answer::Planned(plan))) => plan.get("sweep").and_then(Value::as_str).map(str::to_owned),
+            Ok(Ok(Answer::Rejected(_))) => {
+                return format!("the file is rejected; see s3://{bucket}/{}", self.upload.rejected_key());
+            }
+            Ok(Err(_)) | Err(_) => None,
+        };
+        let derived = || version_id.as_ref().map(|version| SweepId::derive(bucket, key, version).to_string());
+        match named.or_else(derived) {
+            Some(sweep) => format!(
+                "sweep {sweep} goes on; `spotsweep watch {sweep}` follows it, `spotsweep cancel {sweep}` ends it"
+            ),
+            None => format!("s3://{bucket}/{key} is uploaded, and its sweep goes on; `spotsweep ls` shows it"),
+        }
     }
 
     /// Waits until the control plane has answered this very upload.
@@ -144,10 +180,22 @@ pub(crate) fn upload(bucket: &str, file: &Path) -> Result<Upload, Failure> {
     let name = file.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| Failure::usage(format!("{} is not a readable file name", file.display())))?;
     let upload = upload_to(bucket, format!("{DROP_PREFIX}{name}"));
-    if upload.is_sweep_file() {
-        return Ok(upload);
+    match name_problem(&upload) {
+        None => Ok(upload),
+        Some(problem) => Err(Failure::usage(format!("{name}: {}; {}", problem.message, problem.help))),
     }
-    Err(Failure::usage(format!("{name} would not be taken for a sweep file: its name must end in .yaml or .yml")))
+}
+
+/// What the bucket would refuse of a file, whatever is in it: its name.
+pub(crate) fn problems_of_name(file: &Path) -> Vec<Problem> {
+    let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+    name_problem(&upload_to("", format!("{DROP_PREFIX}{name}"))).into_iter().collect()
+}
+
+fn name_problem(upload: &Upload) -> Option<Problem> {
+    let name = upload.key.strip_prefix(DROP_PREFIX).unwrap_or(&upload.key);
+    let named = Upload { key: name.to_owned(), ..upload.clone() };
+    Some(whole_file(&named, upload.key_problem()?, "rename the file, for example to my-sweep.yaml"))
 }
 
 /// The problems in a rejection, as `spotsweep validate` shows them.

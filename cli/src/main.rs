@@ -6,6 +6,7 @@ mod dropped;
 mod live;
 mod out;
 mod progress;
+mod save;
 mod show;
 mod signals;
 mod sweep_file;

@@ -10,6 +10,7 @@ use spotsweep_control_plane::sweep::Ranking;
 use spotsweep_control_plane::trial::{Standing, Trial};
 
 use crate::{out, show};
+use spotsweep_protocol::words::counted;
 
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(3);
@@ -83,7 +84,7 @@ impl Figures {
             format!("{zone} {}", states.join(" + "))
         };
         let zones: Vec<String> = self.instances.iter().map(zone).collect();
-        let mut sentences = vec![format!("{} trials: {}", self.trials, counts.join(", "))];
+        let mut sentences = vec![format!("{}: {}", counted(self.trials, "trial"), counts.join(", "))];
         if !zones.is_empty() {
             sentences.push(format!("instances: {}", zones.join(", ")));
         }

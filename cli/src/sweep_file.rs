@@ -8,6 +8,7 @@ use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, SweepFile, Warning
 
 use crate::out;
 use spotsweep_protocol::failure::Failure;
+use spotsweep_protocol::words::counted;
 
 /// What a file says, or everything that is wrong with it. Fails where it cannot be read: that is
 /// wrong usage.
@@ -47,6 +48,5 @@ pub(crate) fn explain(problems: &[Problem]) {
     for problem in problems {
         out::note(format_args!("{problem}\n"));
     }
-    let count = problems.len();
-    out::note(format_args!("{count} problem{}", if count == 1 { "" } else { "s" }));
+    out::note(format_args!("{}", counted(problems.len(), "problem")));
 }

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use spotsweep_aws::{Reader, is_gone};
+use spotsweep_aws::{ReadError, Reader, is_gone};
 use spotsweep_control_plane::sweep::{Plan, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::trials;
 
-use crate::target::Table;
-use crate::target::{self, Target};
+use crate::out;
+use crate::target::{self, Table, Target};
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::counted;
 
 /// A sweep as the table has it.
+#[derive(Clone)]
 pub(crate) struct Found {
     /// Its record.
     pub(crate) sweep: Sweep,
@@ -22,21 +24,93 @@ pub(crate) struct Found {
     pub(crate) target: Target,
 }
 
-/// A sweep's id as somebody typed it.
-pub(crate) fn id(text: &str) -> Result<SweepId, Failure> {
-    SweepId::parse(text).ok_or_else(|| {
-        Failure::usage(format!("{text:?} is no sweep id; `spotsweep ls` lists them, such as digits-1a2b3c4d5e6f"))
-    })
-}
+/// What stands for the newest sweep.
+const LATEST: &str = "latest";
+/// Sweeps that a message names.
+const MOST_NAMED: usize = 5;
 
-/// Looks a sweep up.
-pub(crate) async fn find(table: Table, sweep: &str) -> Result<Found, Failure> {
-    let id = id(sweep)?;
+/// Looks a sweep up by its id, the beginning of it, or `latest`.
+pub(crate) async fn find(table: Table, wanted: &str) -> Result<Found, Failure> {
+    check(wanted)?;
     let target = target::table(table.name).await?;
     let reader = Reader::new(&target.config, target.name.clone());
-    let sweep = reader.sweep(&id).await.context(|| format!("cannot read the table {}", target.name))?;
-    let sweep = sweep.ok_or_else(|| Failure::new(format!("there is no sweep {id}; `spotsweep ls` lists them")))?;
-    Ok(Found { sweep, reader, target })
+    let sweep = look_up(&reader, wanted).await.context(|| format!("cannot read the table {}", target.name))?;
+    Ok(told(Found { sweep: sweep?, reader, target }, wanted))
+}
+
+/// The sweep that runs, where there is one and no other.
+pub(crate) async fn only_open(table: Table) -> Result<Found, Failure> {
+    let target = target::table(table.name).await?;
+    let reader = Reader::new(&target.config, target.name.clone());
+    let mut open = reader.open_sweeps().await.context(|| format!("cannot read the table {}", target.name))?;
+    match open.pop() {
+        None => Err(Failure::new("no sweep is open; `spotsweep watch latest` shows the newest one")),
+        Some(sweep) if open.is_empty() => Ok(told(Found { sweep, reader, target }, "")),
+        Some(last) => {
+            let ids: Vec<SweepId> = open.into_iter().chain([last]).map(|sweep| sweep.id).collect();
+            Err(Failure::usage(format!("{} are open, name one: {}", counted(ids.len(), "sweep"), listed(&ids))))
+        }
+    }
+}
+
+/// Of sweeps, newest first, the one that is wanted.
+pub(crate) fn chosen(wanted: &str, newest_first: Vec<Sweep>) -> Result<Sweep, Failure> {
+    check(wanted)?;
+    let fits = |sweep: &Sweep| wanted == LATEST || sweep.id.as_str().starts_with(wanted);
+    let mut found: Vec<Sweep> = newest_first.into_iter().filter(fits).collect();
+    let whole = found.iter().position(|sweep| wanted == LATEST || sweep.id.as_str() == wanted);
+    match (whole, found.len()) {
+        (Some(place), _) => Ok(found.swap_remove(place)),
+        (None, 1) => Ok(found.swap_remove(0)),
+        (None, 0) => Err(none(wanted)),
+        (None, _) => {
+            let ids: Vec<SweepId> = found.into_iter().map(|sweep| sweep.id).collect();
+            Err(Failure::usage(format!(
+                "{} begin with `{wanted}`, name one: {}",
+                counted(ids.len(), "sweep"),
+                listed(&ids)
+            )))
+        }
+    }
+}
+
+/// A whole id is one read; everything else is compared with all sweeps.
+async fn look_up(reader: &Reader, wanted: &str) -> Result<Result<Sweep, Failure>, ReadError> {
+    if let Some(id) = SweepId::parse(wanted)
+        && let Some(sweep) = reader.sweep(&id).await?
+    {
+        return Ok(Ok(sweep));
+    }
+    Ok(chosen(wanted, reader.sweeps().await?))
+}
+
+/// Refuses what no id begins with, before anything is asked.
+fn check(wanted: &str) -> Result<(), Failure> {
+    let is_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    match wanted.is_empty() || !wanted.bytes().all(is_id) {
+        true => Err(Failure::usage(format!("no sweep named `{wanted}`; `spotsweep ls` lists them"))),
+        false => Ok(()),
+    }
+}
+
+fn none(wanted: &str) -> Failure {
+    match wanted {
+        LATEST => Failure::new("there are no sweeps yet: `spotsweep submit FILE` starts one"),
+        _other => Failure::new(format!("no sweep named `{wanted}`; `spotsweep ls` lists them")),
+    }
+}
+
+fn listed(ids: &[SweepId]) -> String {
+    let shown: Vec<&str> = ids.iter().take(MOST_NAMED).map(SweepId::as_str).collect();
+    shown.join(", ") + if ids.len() > MOST_NAMED { ", …" } else { "" }
+}
+
+/// Says which sweep it is, where only a part of its id was typed.
+fn told(found: Found, wanted: &str) -> Found {
+    if found.sweep.id.as_str() != wanted {
+        out::note(format_args!("sweep {}", found.sweep.id));
+    }
+    found
 }
 
 impl Found {
@@ -67,8 +141,8 @@ impl Found {
         let trials = self.plan()?.trials;
         match named.iter().find(|index| **index >= trials) {
             Some(index) => Err(Failure::usage(format!(
-                "sweep {id} has no trial {index}: its {trials} trials have the indices 0 to {}",
-                trials.saturating_sub(1)
+                "sweep {id} has no trial {index}: it has {}, counted from 0",
+                counted(trials, "trial")
             ))),
             None => Ok(named.iter().copied().collect()),
         }
@@ -105,5 +179,53 @@ impl Found {
         let key = trials::lines_key(&self.sweep.id);
         let read = self.read(&key).await?;
         read.ok_or_else(|| Failure::new(format!("s3://{}/{key} is gone: it has the trials' parameters", self.bucket())))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use spotsweep_control_plane::sweep::upload::Upload;
+
+    use super::*;
+
+    fn sweep(name: &str, version: &str) -> Sweep {
+        Sweep::new(Upload {
+            bucket: "b".to_owned(),
+            key: format!("sweeps/{name}.yaml"),
+            version_id: None,
+            fingerprint: version.to_owned(),
+            size: None,
+            uploaded_at: jiff::Timestamp::UNIX_EPOCH,
+        })
+    }
+
+    #[test]
+    fn a_sweep_is_known_by_its_beginning_or_as_the_latest() {
+        let all = || vec![sweep("digits", "2"), sweep("digits", "1"), sweep("text", "1")];
+        let id = |at: usize| all()[at].id.clone();
+        let chosen = |wanted: &str| chosen(wanted, all()).map(|sweep| sweep.id);
+        assert_eq!(chosen("latest").unwrap(), id(0));
+        assert_eq!(chosen("te").unwrap(), id(2));
+        for at in 0..3 {
+            let whole = id(at);
+            assert_eq!(chosen(whole.as_str()).unwrap(), whole);
+            assert_eq!(chosen(&whole.as_str()[..whole.as_str().len() - 9]).unwrap(), whole);
+        }
+        let several = chosen("digits").unwrap_err().to_string();
+        assert!(several.contains("2 sweeps") && several.contains(id(0).as_str()) && several.contains(id(1).as_str()));
+        assert_eq!(chosen("long").unwrap_err().to_string(), "no sweep named `long`; `spotsweep ls` lists them");
+        for wanted in ["", "Nobody", "a b"] {
+            assert!(chosen(wanted).is_err(), "{wanted}");
+        }
+    }
+
+    /// An id that another one begins with is that sweep's own.
+    #[test]
+    fn a_whole_id_goes_before_a_longer_one() {
+        let short = sweep("digits", "1");
+        let long = sweep(short.id.as_str(), "1");
+        let all = vec![long, short.clone()];
+        assert_eq!(chosen(short.id.as_str(), all).unwrap().id, short.id);
     }
 }

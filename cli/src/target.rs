@@ -1,5 +1,7 @@
 //! Which control plane a command talks to: the one that is named, else the local stack, else that of a running demo.
 
+mod stale;
+
 use aws_config::SdkConfig;
 
 use spotsweep_protocol::failure::Failure;
@@ -21,6 +23,15 @@ pub(crate) struct Target {
     pub(crate) batch: SdkConfig,
     /// Its name.
     pub(crate) name: String,
+    /// An endpoint in place of AWS's.
+    pub(crate) endpoint: Option<String>,
+}
+
+impl Target {
+    /// Whether it was a stack on this machine, and nothing listens there any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.endpoint.as_deref().is_some_and(stale::is_left)
+    }
 }
 
 /// The bucket to drop files into.
@@ -38,6 +49,12 @@ pub(crate) async fn stack(named: Option<String>) -> Result<Target, Failure> {
     named_or_local(named, Wanted::Stack, "--stack or SPOTSWEEP_STACK").await
 }
 
+/// AWS as the environment has it. Fails where the environment is that of a local stack that has ended.
+pub(crate) async fn sdk_config() -> Result<SdkConfig, Failure> {
+    stale::check()?;
+    Ok(spotsweep_aws::sdk_config().await)
+}
+
 /// What a command names, or takes from the local stack.
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
@@ -48,14 +65,16 @@ enum Wanted {
 
 async fn named_or_local(named: Option<String>, wanted: Wanted, how: &str) -> Result<Target, Failure> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
-        let config = spotsweep_aws::sdk_config().await;
-        return Ok(Target { batch: config.clone(), config, name });
+        let config = sdk_config().await?;
+        return Ok(Target { batch: config.clone(), config, name, endpoint: stale::endpoint() });
     }
-    local(wanted)?.ok_or_else(|| {
-        Failure::usage(format!(
-            "no control plane is named and no local stack is running: give {how}, or start one with `spotsweep local up`"
-        ))
-    })
+    if let Some(target) = local(wanted)? {
+        return Ok(target);
+    }
+    stale::check()?;
+    Err(Failure::usage(format!(
+        "no control plane is named and no local stack is running: give {how}, or start one with `spotsweep local up`"
+    )))
 }
 
 /// The local stack's, or that of a running demo.
@@ -79,7 +98,7 @@ fn local(wanted: Wanted) -> Result<Option<Target>, Failure> {
             Wanted::Table => state.table,
             Wanted::Stack => STACK.to_owned(),
         };
-        Target { config, batch, name }
+        Target { config, batch, name, endpoint: Some(state.endpoint) }
     }))
 }
 

@@ -1,5 +1,7 @@
 //! A trial's history as a story: its audit log merged with what Batch says of its containers.
 
+mod brief;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -8,6 +10,7 @@ use spotsweep_control_plane::store::Audit;
 use spotsweep_control_plane::trial::{Attempt, Trial};
 
 use crate::show;
+use spotsweep_protocol::words::counted;
 
 /// What the control plane knows of a trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +63,7 @@ impl History {
         })
     }
 
-    /// The story for people: a headline, the attempts, then one line an event worth telling.
+    /// The whole story for people: a headline, the attempts, then one line an event worth telling.
     pub(crate) fn text(&self) -> String {
         let mut text = self.headline();
         let mut lay_out = |rows: &[Vec<String>]| {
@@ -80,12 +83,12 @@ impl History {
 
     fn headline(&self) -> String {
         let Trial { sweep, index, attempts, .. } = &self.trial;
-        let plural = if attempts.len() == 1 { "" } else { "s" };
         let mut zones: Vec<&str> = attempts.values().filter_map(|attempt| attempt.zone.as_deref()).collect();
         zones.dedup();
         let zones = if zones.is_empty() { String::new() } else { format!(", {}", zones.join(" → ")) };
-        let (count, state, seconds) = (attempts.len(), self.trial.standing().name(), self.trial.run_seconds());
-        format!("trial {index} of {sweep}: {state}, {count} attempt{plural}{zones}, {seconds:.1} s in containers\n\n")
+        let (count, state) = (counted(attempts.len(), "attempt"), self.trial.standing().name());
+        let seconds = self.trial.run_seconds();
+        format!("trial {index} of {sweep}: {state}, {count}{zones}, {seconds:.1} s in containers\n\n")
     }
 
     fn attempts(&self) -> Vec<Vec<String>> {

@@ -68,11 +68,92 @@ fn a_valid_files_warnings_are_shown() {
     let output = run(&["validate", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).ends_with("random.yaml: valid, 30 trials\n"), "{}", stdout(&output));
-    assert!(stderr(&output).starts_with("warning: the sweep file has no key `comment`"), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("warning: unknown key `comment`"), "{}", stderr(&output));
     let output = run(&["validate", path.to_str().unwrap(), "--json"]);
     let verdict: Value = serde_json::from_str(stdout(&output)).unwrap();
     let lines: Vec<&Value> = verdict["warnings"].as_array().unwrap().iter().map(|warning| &warning["line"]).collect();
     assert_eq!((verdict["valid"].as_bool(), lines), (Some(true), vec![&json!(1), &json!(2)]));
+}
+
+#[test]
+fn one_trial_is_not_called_trials() {
+    let files = Files::new();
+    let path = files.write("one.yaml", "- {lr: 0.1}\n");
+    let output = run(&["validate", path.to_str().unwrap()]);
+    assert!(stdout(&output).ends_with("one.yaml: valid, 1 trial\n"), "{}", stdout(&output));
+}
+
+/// What the bucket would answer with a rejection, or not at all.
+#[test]
+fn names_that_the_bucket_refuses_are_invalid() {
+    let files = Files::new();
+    for (name, part) in [
+        ("notes.txt", "file name must end in .yaml or .yml"),
+        ("GRID.YAML", "file name must end in .yaml or .yml"),
+        ("my grid.yaml", "' '"),
+        ("a+b.yaml", "'+'"),
+        ("größe.yaml", "'ö'"),
+        ("a..b.yaml", "\"..\""),
+    ] {
+        let path = files.write(name, GRID);
+        let output = run(&["validate", path.to_str().unwrap(), "--json"]);
+        let verdict: Value = serde_json::from_str(stdout(&output)).unwrap();
+        assert_eq!((output.status.code(), &verdict["valid"]), (Some(1), &json!(false)), "{name}");
+        let problem = &verdict["problems"][0];
+        assert!(problem["message"].as_str().unwrap().contains(part), "{name}: {problem}");
+        assert!(problem["help"].as_str().unwrap().contains("rename"), "{name}: {problem}");
+        let output = run(&["submit", path.to_str().unwrap(), "--bucket", "b"]);
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(part), "{name}: {}", stderr(&output));
+    }
+    // The mistakes in the file are told as well.
+    let path = files.write("my grid.yaml", &GRID.replace("method: grid", "methud: grid"));
+    let output = run(&["validate", path.to_str().unwrap()]);
+    assert!(stderr(&output).contains("' '") && stderr(&output).contains("methud"), "{}", stderr(&output));
+}
+
+/// The variables of `spotsweep local env` after the end of the stack that they name.
+#[test]
+fn every_command_explains_an_environment_that_is_left() {
+    let files = Files::new();
+    let path = files.write("grid.yaml", GRID);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let sweep = "digits-0123456789ab";
+    let commands: [&[&str]; 18] = [
+        &["ls"],
+        &["top"],
+        &["watch"],
+        &["status", sweep],
+        &["watch", sweep],
+        &["explain", sweep, "0"],
+        &["logs", sweep, "0"],
+        &["report", "latest"],
+        &["cost", sweep],
+        &["pull", sweep],
+        &["export", sweep, "--format", "json"],
+        &["cancel", sweep],
+        &["retry", sweep],
+        &["submit", path.to_str().unwrap()],
+        &["doctor"],
+        &["doctor", "--stack", "s"],
+        &["doctor", "--before-deploy"],
+        &["redrive", "--stack", "s"],
+    ];
+    for command in commands {
+        let output = spotsweep()
+            .args(command)
+            .envs([("SPOTSWEEP_TABLE", "t"), ("SPOTSWEEP_BUCKET", "b"), ("AWS_REGION", "us-east-1")])
+            .envs(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"].map(|name| (name, "test")))
+            .env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}"))
+            .env("SPOTSWEEP_LOCAL", files.0.path().join("local"))
+            .env_remove("SPOTSWEEP_STACK")
+            .output()
+            .unwrap();
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        for part in ["has ended", "spotsweep local env", &port.to_string()] {
+            assert!(told.contains(part), "{command:?} says nothing of {part}: {told}");
+        }
+    }
 }
 
 #[test]
@@ -186,5 +267,5 @@ fn without_a_control_plane_the_commands_say_how_to_name_one() {
     assert!(stderr(&output).contains("must end in .yaml"), "{}", stderr(&output));
     let output = run(&["status", "not a sweep", "--table", "t"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("no sweep id"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no sweep named `not a sweep`"), "{}", stderr(&output));
 }

@@ -17,6 +17,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::{sleep, timeout};
 
+use crate::config::signal_name;
 use crate::descendants;
 use crate::exit::Failure;
 use crate::launch;
@@ -113,11 +114,16 @@ impl Child {
         if dumps {
             self.wait_for(stack_dump::LIMIT).await?;
         }
-        say(&format!("stopping the command with signal {}, {:.1?} of grace", stop.signal.as_raw(), stop.grace));
         let mut stopping = Stopping::new(&stop, root, checkpoints);
+        let mut is_said = false;
         loop {
             self.reap()?;
-            match stopping.step(self.code.is_some()) {
+            let step = stopping.step(self.code.is_some());
+            if !is_said {
+                say(&asked(&stop, stopping.has_signalled()));
+                is_said = true;
+            }
+            match step {
                 Step::Ended => break,
                 Step::Kill => {
                     self.kill_group();
@@ -177,4 +183,13 @@ impl Child {
 /// `None` while the process lives (stopped or continued).
 fn code(status: WaitStatus) -> Option<i32> {
     status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal))
+}
+
+/// What a training is asked, and how long it has. A signal that no process handles would only kill it.
+fn asked(stop: &Stop, has_signalled: bool) -> String {
+    let (signal, seconds) = (signal_name(stop.signal), stop.grace.as_secs_f64());
+    match has_signalled {
+        true => format!("sent {signal}, {seconds:.1} s to save"),
+        false => format!("no process handles {signal}: the command is killed in {seconds:.1} s at the latest"),
+    }
 }

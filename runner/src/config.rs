@@ -138,19 +138,28 @@ impl Reader<'_> {
     }
 }
 
+/// Signals that ask for an end, by their names without `SIG`.
+const SIGNALS: [(&str, Signal); 6] = [
+    ("TERM", Signal::TERM),
+    ("INT", Signal::INT),
+    ("HUP", Signal::HUP),
+    ("QUIT", Signal::QUIT),
+    ("USR1", Signal::USR1),
+    ("USR2", Signal::USR2),
+];
+
 /// By name, with or without `SIG`, or by number.
 fn signal(text: &str) -> Option<Signal> {
     let name = text.strip_prefix("SIG").unwrap_or(text);
-    [
-        ("TERM", Signal::TERM),
-        ("INT", Signal::INT),
-        ("HUP", Signal::HUP),
-        ("QUIT", Signal::QUIT),
-        ("USR1", Signal::USR1),
-        ("USR2", Signal::USR2),
-    ]
-    .into_iter()
-    .find_map(|(known, signal)| (known == name || signal.as_raw().to_string() == text).then_some(signal))
+    SIGNALS
+        .into_iter()
+        .find_map(|(known, signal)| (known == name || signal.as_raw().to_string() == text).then_some(signal))
+}
+
+/// `SIGTERM`, or the number of a signal that asks for something else.
+pub(crate) fn signal_name(signal: Signal) -> String {
+    let name = SIGNALS.into_iter().find(|(_, known)| *known == signal).map(|(name, _)| name);
+    name.map_or_else(|| format!("signal {}", signal.as_raw()), |name| format!("SIG{name}"))
 }
 
 impl Config {

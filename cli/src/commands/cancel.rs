@@ -45,7 +45,7 @@ Examples:
 
 Exit codes: 0 nothing of it goes on, 1 something may, 2 wrong usage.")]
 pub(crate) struct Cancel {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
     #[arg(value_name = "SWEEP")]
     sweep: String,
     /// Only these trials, by their index from 0

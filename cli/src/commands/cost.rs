@@ -3,19 +3,20 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use spotsweep_control_plane::sweep::spent::{Spent, dollars};
+use spotsweep_control_plane::sweep::spent::Spent;
 
 use crate::target::Table;
 use crate::{out, show, sweeps};
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::dollars;
 
-/// Trials that are listed for a person, the dearest first; `--json` lists them all.
+/// Trials that are listed for a person, the most expensive first; `--json` lists them all.
 const SHOWN_TRIALS: usize = 20;
 
 /// `spotsweep cost`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reckoned up every ten to fifteen minutes while the sweep runs, and when it settles: each attempt from its container's \
+Updated every 10–15 min while the sweep runs, and at its end: each attempt from its container's \
 start to its end at the spot price of its zone at the time, volumes and snapshots, and an estimate for the control \
 plane. Boot, image pull and idle time of instances are not in it, nor are S3, logs and data transfer.
 
@@ -23,7 +24,7 @@ Examples:
   spotsweep cost digits-1a2b3c4d5e6f
   spotsweep cost digits-1a2b3c4d5e6f --json | jq .saving")]
 pub(crate) struct Cost {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
     #[arg(value_name = "SWEEP")]
     sweep: String,
     /// Print the sweep's costs.json as it is: one line of JSON
@@ -33,16 +34,13 @@ pub(crate) struct Cost {
     table: Table,
 }
 
-/// Fails where nothing has been reckoned up yet.
+/// Fails where no costs are known yet.
 pub(super) async fn run(args: Cost) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table, &args.sweep).await?;
     let key = format!("{}costs.json", found.sweep.id.results_prefix());
     let read = found.read(&key).await?.ok_or_else(|| {
         let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
-        Failure::new(format!(
-            "sweep {sweep} has not been reckoned up yet: that is done every ten to fifteen minutes while it runs, and \
-             when it settles, and it is {stage}"
-        ))
+        Failure::new(format!("no costs yet: updated every 10–15 min and at the end; {sweep} is {stage}"))
     })?;
     let unreadable = || format!("s3://{}/{key} is not what spotsweep writes", found.bucket());
     let costs: Value = serde_json::from_slice(&read).context(unreadable)?;
@@ -51,7 +49,7 @@ pub(super) async fn run(args: Cost) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let spent: Spent = serde_json::from_value(costs["spent"].clone()).context(unreadable)?;
-    let rows = dearest(&costs);
+    let rows = by_cost(&costs);
     out::results(|to| {
         writeln!(to, "{}, as of {}", found.sweep.id, costs["at"].as_str().unwrap_or("?"))?;
         show::table(to, &totals(&spent))?;
@@ -87,7 +85,7 @@ fn totals(spent: &Spent) -> Vec<Vec<String>> {
     rows.into_iter().map(|(what, much)| vec![what.to_owned(), much]).collect()
 }
 
-fn dearest(costs: &Value) -> Vec<Vec<String>> {
+fn by_cost(costs: &Value) -> Vec<Vec<String>> {
     let part = |trial: &Value, name: &str| trial[name].as_f64().unwrap_or(0.0);
     let paid = |trial: &Value| part(trial, "instance_usd") + part(trial, "storage_usd");
     let mut trials: Vec<&Value> = costs["trials"].as_array().into_iter().flatten().collect();

@@ -26,6 +26,7 @@ use spotsweep_local_stack::reclaims::{Reclaims, Wish, turns};
 use spotsweep_local_stack::stack::{Logs, NOTICE, Ready, Stack, StackOptions};
 use spotsweep_local_stack::state::{Desk, Hosting, State};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
+use spotsweep_protocol::words::counted;
 use spotsweep_sweep_file::SweepFile;
 
 /// `spotsweep demo`
@@ -215,7 +216,8 @@ async fn cleaned_up(stack: &Stack, sweep: &SweepId) -> Result<Leftovers, Failure
 async fn tell(reclaims: &Reclaims, stack: &Stack, sweep: &SweepId) -> Result<(), Failure> {
     let (missed, planned) = reclaims.missed();
     if missed > 0 {
-        out::note(format_args!("{missed} of {planned} reclaims found no trial in training: the sweep was over before"));
+        let planned = counted(planned, "reclaim");
+        out::note(format_args!("{missed} of {planned} found no trial in training: the sweep was over before"));
     }
     let reader = Reader::new(stack.config(), stack.table().to_owned());
     let Some(trial) = reclaims.most_interrupted() else { return Ok(()) };
@@ -257,8 +259,8 @@ fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
         .context(|| "cannot lay out the leaderboard")?;
     let mut text = String::from_utf8_lossy(&text).into_owned();
     let seconds = summary.get("wall_seconds").and_then(Value::as_f64).unwrap_or(0.0);
-    let (trials, succeeded) = (count(summary, "trials"), count(summary, "succeeded"));
-    text.push_str(&format!("\n{succeeded} of {trials} trials succeeded in {seconds:.1} s\n"));
+    let (trials, succeeded) = (counted(count(summary, "trials"), "trial"), count(summary, "succeeded"));
+    text.push_str(&format!("\n{succeeded} of {trials} succeeded in {seconds:.1} s\n"));
     for warning in summary.get("warnings").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
         text.push_str(&format!("warning: {}\n", show::line(warning)));
     }
@@ -292,10 +294,10 @@ fn losses(reclaims: &[Value]) -> String {
     let median = seconds.get(seconds.len() / 2).copied().unwrap_or(0.0);
     let worst = seconds.last().copied().unwrap_or(0.0);
     let epochs: u64 = reclaims.iter().map(|reclaim| count(reclaim, "epochs_repeated")).sum();
-    let (times, plural) = (reclaims.len(), if epochs == 1 { "" } else { "s" });
+    let (times, epochs) = (reclaims.len(), counted(epochs, "epoch"));
     format!(
         "instances lost under a trial: {times}; until it ran again: median {median:.1} s, at worst {worst:.1} s; \
-         {epochs} epoch{plural} repeated\n"
+         {epochs} repeated\n"
     )
 }
 

@@ -20,6 +20,7 @@ use crate::signals::unless_stopped;
 use crate::target::{self, Target};
 use crate::{out, show};
 use spotsweep_protocol::failure::{FAILED, Failure};
+use spotsweep_protocol::words::counted;
 
 /// `spotsweep doctor`
 #[derive(Debug, clap::Args)]
@@ -52,7 +53,7 @@ pub(crate) struct Doctor {
 /// Exit code 1 where something is wrong.
 pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
     let (findings, what) = if args.before_deploy {
-        let config = spotsweep_aws::sdk_config().await;
+        let config = target::sdk_config().await?;
         let findings = unless_stopped(async { Ok(before::examine(&config, &args.parameters).await) }).await?;
         (findings, "a deployment here".to_owned())
     } else {
@@ -66,10 +67,9 @@ pub(super) async fn run(args: Doctor) -> Result<ExitCode, Failure> {
     } else {
         out::results(|to| findings.iter().try_for_each(|finding| finding.write(to)))?;
     }
-    let plural = if problems == 1 { "" } else { "s" };
     match problems {
         0 => out::note(format_args!("nothing is wrong with {what}")),
-        _ => out::note(format_args!("{problems} problem{plural} with {what}")),
+        count => out::note(format_args!("{} with {what}", counted(count, "problem"))),
     }
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

@@ -9,12 +9,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::store;
+use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
 
 use crate::target::Table;
 use crate::timeline::History;
-use crate::{out, sweeps, target};
+use crate::{out, sweeps};
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// `spotsweep explain`
@@ -22,16 +23,20 @@ use spotsweep_protocol::failure::{Context, Failure};
 #[command(after_help = "\
 Examples:
   spotsweep explain digits-1a2b3c4d5e6f 7
+  spotsweep explain digits-1a2b3c4d5e6f 7 --verbose    every attempt and every event
   spotsweep explain digits-1a2b3c4d5e6f 7 --kept out    after spotsweep demo --keep out")]
 pub(crate) struct Explain {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
     #[arg(value_name = "SWEEP")]
     pub(crate) sweep: String,
     /// The trial's index within the sweep, from 0
     #[arg(value_name = "INDEX")]
     pub(crate) index: u32,
+    /// Show every attempt and every event too
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// Print everything as one line of JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "verbose")]
     pub(crate) json: bool,
     /// Read the copy of the table that `demo --keep DIR` made
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
@@ -42,10 +47,9 @@ pub(crate) struct Explain {
 
 /// Fails for a trial that is not there.
 pub(crate) async fn run(args: Explain) -> Result<ExitCode, Failure> {
-    let id = sweeps::id(&args.sweep)?;
-    let history = match &args.kept {
-        Some(folder) => kept(&folder.join("table.jsonl"), &id, args.index)?,
-        None => stored(args.table, &id, args.index).await?,
+    let (id, history) = match &args.kept {
+        Some(folder) => kept(&folder.join("table.jsonl"), &args.sweep, args.index)?,
+        None => stored(args.table, &args.sweep, args.index).await?,
     };
     let history = history.ok_or_else(|| {
         Failure::new(format!(
@@ -54,14 +58,21 @@ pub(crate) async fn run(args: Explain) -> Result<ExitCode, Failure> {
             args.index
         ))
     })?;
-    out::results(|to| if args.json { writeln!(to, "{}", history.json()) } else { write!(to, "{}", history.text()) })?;
+    out::results(|to| match (args.json, args.verbose) {
+        (true, _) => writeln!(to, "{}", history.json()),
+        (false, false) => write!(to, "{}", history.brief()),
+        (false, true) => write!(to, "{}", history.text()),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn stored(table: Table, sweep: &SweepId, index: u32) -> Result<Option<History>, Failure> {
-    let target = target::table(table.name).await?;
-    let reader = Reader::new(&target.config, target.name.clone());
-    read(&reader, sweep, index).await
+/// A sweep's id, and one of its trials where that has a record.
+type Found = (SweepId, Option<History>);
+
+async fn stored(table: Table, sweep: &str, index: u32) -> Result<Found, Failure> {
+    let found = sweeps::find(table, sweep).await?;
+    let history = read(&found.reader, &found.sweep.id, index).await?;
+    Ok((found.sweep.id, history))
 }
 
 /// A trial's record and history, as the table has them.
@@ -83,27 +94,40 @@ struct Row {
 }
 
 /// The same from the table's copy that `demo --keep` makes.
-fn kept(path: &Path, sweep: &SweepId, index: u32) -> Result<Option<History>, Failure> {
+fn kept(path: &Path, wanted: &str, index: u32) -> Result<Found, Failure> {
+    let mut sweeps = Vec::new();
+    each_row(path, |row| {
+        if row.sk == "META" {
+            sweeps.push(serde_json::from_value::<Sweep>(row.record.unwrap_or_default())?);
+        }
+        Ok(())
+    })?;
+    sweeps.sort_by_key(|sweep| std::cmp::Reverse(sweep.upload.uploaded_at));
+    let sweep = sweeps::chosen(wanted, sweeps)?.id;
+    let (pk, record, log) = (format!("SWEEP#{sweep}"), format!("TRIAL#{index:06}"), format!("LOG#{index:06}#"));
+    let (mut trial, mut entries) = (None, store::History::new());
+    each_row(path, |row| {
+        if row.pk == pk && row.sk == record {
+            trial = Some(serde_json::from_value::<Trial>(row.record.unwrap_or_default())?);
+            entries.extend(row.history);
+        } else if row.pk == pk && row.sk.starts_with(&log) {
+            entries.extend(row.history);
+        }
+        Ok(())
+    })?;
+    Ok((sweep, trial.map(|trial| History { trial, entries: entries.into_values().collect() })))
+}
+
+/// Reads a table's copy, row by row.
+fn each_row(path: &Path, mut take: impl FnMut(Row) -> Result<(), serde_json::Error>) -> Result<(), Failure> {
     let file = File::open(path).map_err(|error| {
         Failure::usage(format!("cannot read {}: name the folder that `demo --keep` made", path.display()))
             .caused_by(error)
     })?;
-    let malformed = |line: usize| move || format!("{}:{}: not a row of the table", path.display(), line + 1);
-    let (pk, record, log) = (format!("SWEEP#{sweep}"), format!("TRIAL#{index:06}"), format!("LOG#{index:06}#"));
-    let (mut trial, mut entries) = (None, store::History::new());
-    for (number, line) in BufReader::new(file).lines().enumerate() {
+    for (number, line) in (1..).zip(BufReader::new(file).lines()) {
         let line = line.context(|| format!("cannot read {}", path.display()))?;
-        let row: Row = serde_json::from_str(&line).context(malformed(number))?;
-        if row.pk != pk {
-            continue;
-        }
-        if row.sk == record {
-            let held = row.record.unwrap_or_default();
-            trial = Some(serde_json::from_value::<Trial>(held).context(malformed(number))?);
-        } else if !row.sk.starts_with(&log) {
-            continue;
-        }
-        entries.extend(row.history);
+        let taken = serde_json::from_str(&line).and_then(&mut take);
+        taken.context(|| format!("{}:{number}: not a row of the table", path.display()))?;
     }
-    Ok(trial.map(|trial| History { trial, entries: entries.into_values().collect() }))
+    Ok(())
 }

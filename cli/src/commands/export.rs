@@ -3,8 +3,6 @@
 mod document;
 mod mlflow;
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,8 +15,9 @@ use spotsweep_protocol::claim::TrialLine;
 
 use crate::sweeps::Found;
 use crate::target::Table;
-use crate::{out, sweeps};
+use crate::{out, save, sweeps};
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::counted;
 
 /// `spotsweep export`
 #[derive(Debug, clap::Args)]
@@ -31,7 +30,7 @@ Examples:
   spotsweep export digits-1a2b3c4d5e6f --format json | jq '.trials[] | {index, status, parameters}'
   spotsweep export digits-1a2b3c4d5e6f --format mlflow --to mlruns")]
 pub(crate) struct Export {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
     #[arg(value_name = "SWEEP")]
     sweep: String,
     /// What to write
@@ -101,9 +100,9 @@ async fn export(args: Export) -> Result<(), Failure> {
     }
     let folder = to.unwrap_or(Path::new("mlruns"));
     let experiment = mlflow::write(&found, &records, folder).await?;
-    let (runs, path) = (plan.trials, folder.display());
+    let (runs, path) = (counted(plan.trials, "run"), folder.display());
     out::note(format_args!(
-        "{runs} runs; show them with: MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {path}"
+        "{runs}; show them with: MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {path}"
     ));
     out::results(|to| writeln!(to, "{}", experiment.display()))
 }
@@ -114,8 +113,8 @@ async fn leaderboard(found: &Found) -> Result<Vec<u8>, Failure> {
     leaderboard.ok_or_else(|| {
         let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
         Failure::new(format!(
-            "sweep {sweep} has no leaderboard yet: it is drawn up every ten to fifteen minutes while the sweep runs, and \
-             when it settles, and it is {stage}; --format json has what is known by now"
+            "no leaderboard yet: updated every 10–15 min and at the end; {sweep} is {stage}; --format json has what is \
+             known now"
         ))
     })
 }
@@ -123,17 +122,7 @@ async fn leaderboard(found: &Found) -> Result<Vec<u8>, Failure> {
 /// To a file, whole or not at all, or to standard output.
 fn write(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     let Some(path) = to else { return out::file(|to| to.write_all(bytes)) };
-    let cannot_write = || format!("cannot write {}", path.display());
-    let name = path.file_name().ok_or_else(|| Failure::usage(format!("{} is not a file", path.display())))?;
-    let aside = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
-    // Never a file or a link of others: what is not made here is not removed either.
-    let mut file = fs::File::create_new(&aside).context(cannot_write)?;
-    let written = file.write_all(bytes).and_then(|()| fs::rename(&aside, path));
-    if written.is_err() {
-        // Nothing more can be done about it.
-        let _ = fs::remove_file(&aside);
-    }
-    written.context(cannot_write)?;
+    save::whole(path, bytes)?;
     out::note(format_args!("written to {}", path.display()));
     Ok(())
 }

@@ -20,6 +20,7 @@ use spotsweep_local_stack::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
 use spotsweep_local_stack::stack::{Logs, Ready, Stack, StackOptions};
 use spotsweep_local_stack::state::{Desk, Hosting, State};
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::counted;
 
 /// `spotsweep local`
 #[derive(Debug, Subcommand)]
@@ -88,9 +89,10 @@ pub(crate) async fn clear_killed(checkout: &Checkout) -> Result<(), Failure> {
     let cleared = clear(&checkout.local()).await?;
     if !cleared.is_empty() {
         let Cleared { processes, devices, bytes } = cleared;
+        let processes = counted(processes, "process");
         out::note(format_args!("an earlier local stack was killed: its sweeps are gone"));
         out::note(format_args!(
-            "cleared what it had left: {processes} processes, {devices} loop devices and mounts, {}",
+            "cleared what it had left: {processes}, loop devices and mounts: {devices}, {}",
             show::bytes(bytes)
         ));
     }

@@ -14,6 +14,7 @@ use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::counted;
 
 /// Between two looks at what goes on.
 const POLL: Duration = Duration::from_secs(1);
@@ -24,15 +25,16 @@ const QUIET_LOOKS: u32 = 4;
 /// `spotsweep logs`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What the trial printed, from CloudWatch Logs; when that no longer has it, the end of it, `train.log` beside the \
+What the trial printed on standard output and standard error, from CloudWatch Logs; when that no longer has it, the end of it, `train.log` beside the \
 trial's outputs. The log group is the one that the sweep's job definition names.
 
 Examples:
   spotsweep logs digits-1a2b3c4d5e6f 7               its newest attempt
+  spotsweep logs digits-1a2b3c4d5e6f 7 --tail 20     the last 20 lines
   spotsweep logs digits-1a2b3c4d5e6f 7 --attempt 1   its first
   spotsweep logs digits-1a2b3c4d5e6f 7 --follow      until the trial ends, from attempt to attempt")]
 pub(crate) struct Logs {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
     #[arg(value_name = "SWEEP")]
     sweep: String,
     /// The trial's index within the sweep, from 0
@@ -41,6 +43,9 @@ pub(crate) struct Logs {
     /// One attempt, from 1 [default: the newest]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
+    /// Only the last N lines; with --follow, these and what comes after them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    tail: Option<u32>,
     /// Go on until the trial, or the attempt that is named, ends
     #[arg(long, short)]
     follow: bool,
@@ -59,7 +64,8 @@ pub(super) async fn run(args: Logs) -> Result<ExitCode, Failure> {
         Some(group) => group,
         None => stream::group(&found).await?,
     };
-    let wish = Wish { found: &found, index: args.index, attempt: args.attempt, group };
+    let tail = args.tail.map(|lines| lines as usize);
+    let wish = Wish { found: &found, index: args.index, attempt: args.attempt, tail, group };
     unless_stopped(async { if args.follow { wish.follow().await } else { wish.print().await } }).await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -69,6 +75,7 @@ struct Wish<'a> {
     found: &'a Found,
     index: u32,
     attempt: Option<u32>,
+    tail: Option<usize>,
     group: String,
 }
 
@@ -82,11 +89,11 @@ impl Wish<'_> {
     async fn print(&self) -> Result<(), Failure> {
         let trial = self.trial().await?.ok_or_else(|| self.not_started())?;
         let (number, mut stream) = self.stream(&trial, None)?.ok_or_else(|| self.no_log(&trial))?;
-        if stream.print().await? != Read::Missing {
+        if self.begin(&mut stream).await? != Read::Missing {
             return Ok(());
         }
         let is_newest = trial.attempts.last_key_value().is_some_and(|(newest, _)| *newest == number);
-        if trial.is_over() && is_newest && stream::print_end(self.found, self.index).await? {
+        if trial.is_over() && is_newest && stream::print_end(self.found, self.index, self.tail).await? {
             return Ok(());
         }
         Err(stream.missing())
@@ -102,7 +109,9 @@ impl Wish<'_> {
             match next {
                 Some((number, stream)) => {
                     out::note(format_args!("trial {} attempt {number}:", self.index));
-                    if self.follow_one(number, stream).await? == Read::Unread || self.attempt.is_some() {
+                    if self.follow_one(number, stream, followed.is_none()).await? == Read::Unread
+                        || self.attempt.is_some()
+                    {
                         return Ok(());
                     }
                     followed = Some(number);
@@ -117,11 +126,20 @@ impl Wish<'_> {
         }
     }
 
-    /// Follows one attempt to its end.
-    async fn follow_one(&self, number: u32, mut stream: Stream) -> Result<Read, Failure> {
-        let mut quiet = 0;
+    /// Prints what an attempt has printed so far, or the end of that.
+    async fn begin(&self, stream: &mut Stream) -> Result<Read, Failure> {
+        match self.tail {
+            Some(lines) => stream.print_last(lines).await,
+            None => stream.print().await,
+        }
+    }
+
+    /// Follows one attempt to its end. `is_first` is whether none was followed before it.
+    async fn follow_one(&self, number: u32, mut stream: Stream, is_first: bool) -> Result<Read, Failure> {
+        let (mut quiet, mut begins) = (0, is_first);
         loop {
-            let read = stream.print().await?;
+            let read = if begins { self.begin(&mut stream).await? } else { stream.print().await? };
+            begins = begins && read == Read::Missing;
             let trial = self.trial().await?;
             let has_ended = trial.is_none_or(|trial| trial.is_over() || trial.ended >= number);
             quiet = if read == Read::Lines || !has_ended { 0 } else { quiet + 1 };
@@ -138,11 +156,8 @@ impl Wish<'_> {
         let attempts = &trial.attempts;
         if let Some(wanted) = self.attempt.filter(|wanted| !attempts.contains_key(wanted) && trial.is_over()) {
             let newest = attempts.last_key_value().map_or(0, |(newest, _)| *newest);
-            let plural = if newest == 1 { "" } else { "s" };
-            let index = self.index;
-            return Err(Failure::usage(format!(
-                "trial {index} has no attempt {wanted}: it ended after {newest} attempt{plural}"
-            )));
+            let (index, ended) = (self.index, counted(newest, "attempt"));
+            return Err(Failure::usage(format!("trial {index} has no attempt {wanted}: it ended after {ended}")));
         }
         let wanted = |number: &u32| self.attempt.is_none_or(|wanted| wanted == *number);
         let logs = attempts.iter().filter(|(number, _)| wanted(number));

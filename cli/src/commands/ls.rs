@@ -1,18 +1,26 @@
 //! `spotsweep ls`: every sweep of the control plane.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use spotsweep_aws::Reader;
-use spotsweep_control_plane::sweep::Sweep;
+use spotsweep_aws::{ReadError, Reader};
+use spotsweep_control_plane::sweep::{Stage, Sweep};
+use spotsweep_protocol::ids::SweepId;
 
+use crate::progress::Figures;
 use crate::target::Table;
 use crate::{out, show, target};
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::dollars;
+
+/// Sweeps whose progress is read.
+const MOST_OPEN: usize = 20;
 
 /// `spotsweep ls`
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  spotsweep ls --json")]
+#[command(after_help = "\
+PROGRESS is trials that have ended, of the newest 20 sweeps that are not over.\n\nExample:\n  spotsweep ls --json")]
 pub(crate) struct Ls {
     /// One line of JSON per sweep
     #[arg(long)]
@@ -25,17 +33,42 @@ pub(crate) struct Ls {
 pub(crate) async fn run(args: Ls) -> Result<ExitCode, Failure> {
     let target = target::table(args.table.name).await?;
     let cannot_read = || format!("cannot read the table {}", target.name);
-    let sweeps = Reader::new(&target.config, target.name.clone()).sweeps().await.context(cannot_read)?;
+    let reader = Reader::new(&target.config, target.name.clone());
+    let sweeps = reader.sweeps().await.context(cannot_read)?;
+    let progress = progress(&reader, &sweeps).await.context(cannot_read)?;
     if args.json {
-        out::results(|to| sweeps.iter().try_for_each(|sweep| writeln!(to, "{}", line(sweep))))?;
+        out::results(|to| sweeps.iter().try_for_each(|sweep| writeln!(to, "{}", with_progress(sweep, &progress))))?;
     } else if sweeps.is_empty() {
         out::note(format_args!("no sweeps yet"));
     } else {
-        let header = ["SWEEP", "STAGE", "TRIALS", "FILE", "UPLOADED"].map(String::from);
-        let rows: Vec<Vec<String>> = std::iter::once(header.into()).chain(sweeps.iter().map(row)).collect();
+        let header = ["SWEEP", "STAGE", "TRIALS", "PROGRESS", "COST", "FILE", "UPLOADED"].map(String::from);
+        let rows = sweeps.iter().map(|sweep| row(sweep, progress.get(&sweep.id)));
+        let rows: Vec<Vec<String>> = std::iter::once(header.into()).chain(rows).collect();
         out::results(|to| show::table(to, &rows))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How far the sweeps that are not over have come, the newest of them: each is a Query over its trials.
+async fn progress(reader: &Reader, sweeps: &[Sweep]) -> Result<BTreeMap<SweepId, Figures>, ReadError> {
+    let is_open = |sweep: &&Sweep| !matches!(sweep.stage, Stage::Settled | Stage::Rejected);
+    let mut progress = BTreeMap::new();
+    for sweep in sweeps.iter().filter(is_open).take(MOST_OPEN) {
+        let Some(plan) = &sweep.plan else { continue };
+        let trials = reader.trials(&sweep.id).await?;
+        progress.insert(sweep.id.clone(), Figures::of(u64::from(plan.trials), &trials, None));
+    }
+    Ok(progress)
+}
+
+fn with_progress(sweep: &Sweep, progress: &BTreeMap<SweepId, Figures>) -> Value {
+    let mut line = line(sweep);
+    line["progress"] = progress.get(&sweep.id).map_or(Value::Null, |figures| {
+        let Figures { waiting, starting, running, succeeded, failed, cancelled, .. } = figures;
+        json!({ "waiting": waiting, "starting": starting, "running": running, "succeeded": succeeded,
+            "failed": failed, "cancelled": cancelled })
+    });
+    line
 }
 
 /// A sweep as `--json` prints it; `trials` is null until the file has been read.
@@ -54,8 +87,37 @@ pub(crate) fn line(sweep: &Sweep) -> Value {
     })
 }
 
-fn row(sweep: &Sweep) -> Vec<String> {
+fn row(sweep: &Sweep, progress: Option<&Figures>) -> Vec<String> {
     let trials = sweep.plan.as_ref().map_or_else(String::new, |plan| plan.trials.to_string());
     let uploaded = sweep.upload.uploaded_at.strftime("%Y-%m-%d %H:%M:%SZ").to_string();
-    vec![sweep.id.to_string(), sweep.stage.name().to_owned(), trials, sweep.upload.key.clone(), uploaded]
+    let progress = progress.map_or_else(String::new, ended);
+    let cost = sweep.spent.filter(|spent| spent.usd > 0.0).map_or_else(String::new, |spent| dollars(spent.usd));
+    vec![
+        sweep.id.to_string(),
+        sweep.stage.name().to_owned(),
+        trials,
+        progress,
+        cost,
+        sweep.upload.key.clone(),
+        uploaded,
+    ]
+}
+
+/// `12 of 24, 1 failed`
+fn ended(figures: &Figures) -> String {
+    let Figures { trials, succeeded, failed, cancelled, .. } = figures;
+    let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
+    format!("{} of {trials}{failed}", succeeded + figures.failed + cancelled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_what_has_ended() {
+        let figures = Figures { trials: 24, succeeded: 11, failed: 1, running: 2, ..Figures::default() };
+        assert_eq!(ended(&figures), "12 of 24, 1 failed");
+        assert_eq!(ended(&Figures { failed: 0, ..figures }), "11 of 24");
+    }
 }

@@ -13,6 +13,7 @@ use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
 use spotsweep_protocol::failure::{FAILED, Failure};
+use spotsweep_protocol::words::counted;
 
 /// `spotsweep pull`
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,7 @@ Examples:
   spotsweep pull digits-1a2b3c4d5e6f 3 7 --to models
   spotsweep pull digits-1a2b3c4d5e6f                 all, to spotsweep-results/digits-1a2b3c4d5e6f")]
 pub(crate) struct Pull {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
     #[arg(value_name = "SWEEP")]
     sweep: String,
     /// Only these trials, by their index from 0
@@ -87,9 +88,9 @@ pub(super) async fn run(args: Pull) -> Result<ExitCode, Failure> {
     }
     if let Err(failure) = outcome {
         out::note(format_args!(
-            "{} of {} files have arrived; the same command goes on from there",
+            "{} of {} fetched; the same command goes on from there",
             fetched.files + there.files,
-            all.files
+            counted(all.files, "file")
         ));
         return Err(failure);
     }
@@ -98,9 +99,13 @@ pub(super) async fn run(args: Pull) -> Result<ExitCode, Failure> {
 }
 
 fn tell_end(args: &Pull, folder: &Path, fetched: Tally, there: Tally, troubles: &[Trouble]) -> Result<(), Failure> {
-    let skipped = if there.files > 0 { format!(", {} were there already", there.files) } else { String::new() };
+    let skipped = if there.files > 0 { format!(", {} there already", there.files) } else { String::new() };
     let failed = if troubles.is_empty() { String::new() } else { format!(", {} not fetched", troubles.len()) };
-    out::note(format_args!("{} files fetched, {}{skipped}{failed}", fetched.files, show::bytes(fetched.bytes)));
+    out::note(format_args!(
+        "{} fetched, {}{skipped}{failed}",
+        counted(fetched.files, "file"),
+        show::bytes(fetched.bytes)
+    ));
     let path = folder.display();
     let troubles: Vec<Value> = troubles.iter().map(Trouble::json).collect();
     out::results(|to| match args.json {

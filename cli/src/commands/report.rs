@@ -1,5 +1,8 @@
 //! `spotsweep report`: a sweep's report page, to a file, to the browser, or as a link for others.
 
+mod compare;
+
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -7,12 +10,19 @@ use std::time::Duration;
 use aws_sdk_s3::presigning::PresigningConfig;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use spotsweep_aws::{AwsExecutor, results};
+use spotsweep_control_plane::command::Command::Gather;
+use spotsweep_control_plane::handle::Executor;
+use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::results::inputs::Wanted;
+use spotsweep_control_plane::results::report::render;
+use spotsweep_control_plane::sweep::Stage;
 use tokio::process::Command;
 
-use crate::download::{Arrival, Present, fetch, list};
+use crate::download::{Arrival, Object, Present, fetch, list};
 use crate::sweeps::Found;
 use crate::target::Table;
-use crate::{out, sweeps};
+use crate::{out, save, sweeps};
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// What the report is called among a sweep's results.
@@ -26,22 +36,26 @@ const LONGEST_LINK: Duration = Duration::from_secs(7 * 24 * 3600);
 /// `spotsweep report`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-One page with all that is known of the sweep; it needs no network. The command prints where it has put it; with --link \
-it prints an address instead, which shows it to whoever has the address, without any credentials, until it expires. One \
+One page with all that is known of the sweep; it needs no network. While the sweep runs the page is drawn now, from \
+what is known by now. The command prints where it has put the page; with --link it prints an address instead, which shows it to whoever has the address, without any credentials, until it expires. One \
 that was signed with temporary credentials (SSO, a role) ends with those.
 
 Examples:
   spotsweep report digits-1a2b3c4d5e6f --open
   spotsweep report digits-1a2b3c4d5e6f --output digits.html
-  spotsweep report digits-1a2b3c4d5e6f --link --expires 2h")]
+  spotsweep report digits-1a2b3c4d5e6f --link --expires 2h
+  spotsweep report digits-1a2b3c4d5e6f text-0f1e2d3c4b5a   two sweeps side by side, as a table")]
 pub(crate) struct Report {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
     #[arg(value_name = "SWEEP")]
     sweep: String,
+    /// Another sweep: print a table that compares the two
+    #[arg(value_name = "OTHER", conflicts_with_all = ["open", "output", "link"])]
+    other: Option<String>,
     /// Show it in the browser: $BROWSER, else the system's own
     #[arg(long)]
     open: bool,
-    /// Where it goes [default: a folder of the sweep's in the user's cache]
+    /// Where it goes [default: a file of the sweep's name in the user's cache]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print a link that works without credentials, and fetch nothing
@@ -57,37 +71,40 @@ pub(crate) struct Report {
     table: Table,
 }
 
-/// Fails where there is no report yet.
+/// Fails where there is nothing to draw, and for a link where there is no report yet.
 pub(super) async fn run(args: Report) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table.clone(), &args.sweep).await?;
+    if let Some(other) = &args.other {
+        let other = sweeps::find(args.table.clone(), other).await?;
+        return compare::compare(&found, &other, args.json).await.map(|()| ExitCode::SUCCESS);
+    }
     let key = format!("{}{PAGE}", found.sweep.id.results_prefix());
     let objects = list(&found.s3(), found.bucket(), &key, &found.sweep.id.results_prefix()).await?;
-    let mut object = objects.objects.into_iter().find(|object| object.key == key).ok_or_else(|| {
-        let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
-        Failure::new(format!(
-            "sweep {sweep} has no report yet: it is drawn every ten to fifteen minutes while the sweep runs, and when \
-             it settles, and it is {stage}"
-        ))
-    })?;
+    let object = objects.objects.into_iter().find(|object| object.key == key);
     if args.link {
+        let (sweep, stage) = (&found.sweep.id, found.sweep.stage.name());
+        object.ok_or_else(|| {
+            Failure::new(format!("no report yet: updated every 10–15 min and at the end; {sweep} is {stage}"))
+        })?;
         return link(&found, &key, &args).await.map(|()| ExitCode::SUCCESS);
     }
     let file = match &args.output {
         Some(file) => file.clone(),
-        None => cache()?.join("spotsweep").join(found.sweep.id.as_str()).join(PAGE),
+        // Another name than among the results: the page's links depend on it.
+        None => cache()?.join("spotsweep").join(format!("{}.html", found.sweep.id)),
     };
     let file = std::path::absolute(&file).context(|| format!("cannot use {}", file.display()))?;
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
         return Err(Failure::usage(format!("{} is not a file", file.display())));
     };
-    object.path = name.into();
-    let mut refused = None;
-    let tell = |arrival| match arrival {
-        Arrival::Fetched(_) | Arrival::WasThere(_) => {}
-        Arrival::Failed(trouble) => refused = Some(trouble),
-    };
-    fetch(&found.s3(), found.bucket(), vec![object], folder, Present::Replace, tell).await?;
-    refused.map_or(Ok(()), |trouble| Err(Failure::from(trouble)))?;
+    match object.filter(|_| found.sweep.stage == Stage::Settled) {
+        Some(object) => fetched(&found, Object { path: name.into(), ..object }, folder).await?,
+        None => {
+            let page = drawn(&found).await?;
+            fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
+            save::whole(&file, page.as_bytes())?;
+        }
+    }
     let path = file.display();
     out::results(|to| {
         if args.json { writeln!(to, "{}", json!({ "path": path.to_string() })) } else { writeln!(to, "{path}") }
@@ -96,6 +113,34 @@ pub(super) async fn run(args: Report) -> Result<ExitCode, Failure> {
         open(&file).await?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page that the control plane has drawn.
+async fn fetched(found: &Found, object: Object, folder: &Path) -> Result<(), Failure> {
+    let mut refused = None;
+    let tell = |arrival| match arrival {
+        Arrival::Fetched(_) | Arrival::WasThere(_) => {}
+        Arrival::Failed(trouble) => refused = Some(trouble),
+    };
+    fetch(&found.s3(), found.bucket(), vec![object], folder, Present::Replace, tell).await?;
+    refused.map_or(Ok(()), |trouble| Err(Failure::from(trouble)))
+}
+
+/// The page as the control plane would draw it now. Prices are in it as far as the caller may read them.
+async fn drawn(found: &Found) -> Result<String, Failure> {
+    let (sweep, plan, trials) = (&found.sweep, found.plan()?, found.trials().await?);
+    let reads = AwsExecutor::default().reaching(results(&found.target.config, render));
+    let gathered = reads.execute(Gather(Wanted::of(sweep, plan, &trials))).await;
+    let gathered = gathered.context(|| format!("cannot read what {} has collected", sweep.id))?;
+    let inputs = gathered.into_iter().find_map(|outcome| {
+        let Outcome::ReportInputs { gathered, .. } = outcome else { return None };
+        Some(gathered)
+    });
+    let inputs =
+        inputs.ok_or_else(|| Failure::new("nothing was gathered for the report: a defect, please report it"))?;
+    let made = inputs.results(sweep, plan, &trials, false, Timestamp::now());
+    let (results, _) = made.context(|| "trials.jsonl is not what sweep-upload has written")?;
+    Ok(render(&results.report))
 }
 
 async fn link(found: &Found, key: &str, args: &Report) -> Result<(), Failure> {

@@ -21,6 +21,7 @@ use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweep_file, sweeps};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
+use spotsweep_protocol::words::counted;
 
 /// `spotsweep retry`
 #[derive(Debug, clap::Args)]
@@ -41,7 +42,7 @@ Examples:
   spotsweep retry digits-1a2b3c4d5e6f 5 --continue --set epochs=50   train one for longer
   spotsweep retry digits-1a2b3c4d5e6f --dry-run   print the file instead of dropping it")]
 pub(crate) struct Retry {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
     #[arg(value_name = "SWEEP")]
     sweep: String,
     /// These trials, by their index from 0 [default: those that have failed]
@@ -71,33 +72,13 @@ pub(crate) struct Retry {
 
 /// Fails where there is nothing to retry, and where the original file is gone.
 pub(super) async fn run(args: Retry) -> Result<ExitCode, Failure> {
-    unless_stopped(retry(args)).await
-}
-
-async fn retry(args: Retry) -> Result<ExitCode, Failure> {
-    let found = sweeps::find(args.table.clone(), &args.sweep).await?;
-    let trials = found.trials().await?;
-    let indices = wanted(&found, &trials, &args)?;
-    let text = text(&found, &trials, &indices, &args).await?;
-    if args.dry_run {
-        out::file(|to| to.write_all(text.as_bytes()))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let upload = free_upload(&found).await?;
-    let key = upload.key.clone();
-    let dropped = Dropped::put_body(found.s3(), upload, text.into_bytes().into(), None).await?;
-    let (count, plural) = (indices.len(), if indices.len() == 1 { "" } else { "s" });
-    out::note(format_args!(
-        "{count} trial{plural} of {} as s3://{}/{key}, waiting for the plan …",
-        found.sweep.id,
-        found.bucket()
-    ));
-    match dropped.answer().await? {
+    let Some(dropped) = unless_stopped(retry(&args)).await? else { return Ok(ExitCode::SUCCESS) };
+    match dropped.answer_unless_stopped().await? {
         Answer::Planned(plan) if args.json => out::results(|to| writeln!(to, "{plan}"))?,
         Answer::Planned(plan) => {
             let sweep = plan.get("sweep").and_then(Value::as_str).unwrap_or_default();
             out::results(|to| writeln!(to, "{sweep}"))?;
-            out::note(format_args!("follow it with: spotsweep status {sweep}"));
+            out::note(format_args!("follow with: spotsweep watch {sweep}"));
         }
         Answer::Rejected(rejection) => {
             sweep_file::explain(&problems(&rejection));
@@ -105,6 +86,24 @@ async fn retry(args: Retry) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Drops the new file; none where it is only to be printed.
+async fn retry(args: &Retry) -> Result<Option<Dropped>, Failure> {
+    let found = sweeps::find(args.table.clone(), &args.sweep).await?;
+    let trials = found.trials().await?;
+    let indices = wanted(&found, &trials, args)?;
+    let text = text(&found, &trials, &indices, args).await?;
+    if args.dry_run {
+        out::file(|to| to.write_all(text.as_bytes()))?;
+        return Ok(None);
+    }
+    let upload = free_upload(&found).await?;
+    let key = upload.key.clone();
+    let dropped = Dropped::put_body(found.s3(), upload, text.into_bytes().into(), None).await?;
+    let count = counted(indices.len(), "trial");
+    out::note(format_args!("{count} of {} as s3://{}/{key}, waiting for the plan …", found.sweep.id, found.bucket()));
+    Ok(Some(dropped))
 }
 
 fn wanted(found: &Found, trials: &[Trial], args: &Retry) -> Result<BTreeSet<u32>, Failure> {
@@ -120,7 +119,7 @@ fn wanted(found: &Found, trials: &[Trial], args: &Retry) -> Result<BTreeSet<u32>
     let names: Vec<&str> = standings.into_iter().map(Standing::name).collect();
     let those = match trials.iter().filter(|trial| trial.standing() == Standing::Cancelled).count() {
         0 => String::new(),
-        count => format!("; {count} were cancelled: --cancelled retries those"),
+        count => format!("; {} cancelled: --cancelled retries those", counted(count, "trial")),
     };
     let names = names.join(" or ");
     Err(Failure::new(format!("no trial of {sweep}, which is {stage}, is {names}: name trials by their index{those}")))
@@ -151,8 +150,8 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
     }
     let text = file::text(&file, &lines, &comment);
     if text.len() as u64 > MAX_FILE_BYTES {
-        let (count, limit) = (indices.len(), MAX_FILE_BYTES >> 20);
-        return Err(Failure::new(format!("{count} trials make a file of over {limit} MiB: name some by their index")));
+        let (count, limit) = (counted(indices.len(), "trial"), MAX_FILE_BYTES >> 20);
+        return Err(Failure::new(format!("{count}: a file of over {limit} MiB; name some of them by their index")));
     }
     let count = spotsweep_sweep_file::parse("the new file", "", text.as_bytes()).map(|file| file.trial_count());
     match count {

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use spotsweep_control_plane::results::diagnosis::{reason, why};
 use spotsweep_control_plane::results::ranking::{ranked, ranking};
-use spotsweep_control_plane::sweep::spent::dollars;
 use spotsweep_control_plane::sweep::{Ranking, Sweep};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 use spotsweep_sweep_file::Warning;
@@ -15,12 +14,13 @@ use crate::progress::Figures;
 use crate::target::Table;
 use crate::{out, show, sweeps};
 use spotsweep_protocol::failure::Failure;
+use spotsweep_protocol::words::dollars;
 
 /// `spotsweep status`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  spotsweep status digits-1a2b3c4d5e6f")]
 pub(crate) struct Status {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
     #[arg(value_name = "SWEEP")]
     pub(crate) sweep: String,
     /// Print everything as one line of JSON
@@ -48,11 +48,9 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
             writeln!(to, "{}: {} ({})", sweep.id, sweep.stage.name(), show::line(&sweep.upload.key))?;
             writeln!(to, "{}", Figures::of(total, &trials, by.as_ref()))?;
             if let Some(spent) = sweep.spent {
-                let (paid, on_demand) = (dollars(spent.usd), dollars(spent.on_demand_usd));
-                let kept = spent.kept_usd;
-                let kept =
-                    if kept > 0.0 { format!(", {} of it for kept workspaces", dollars(kept)) } else { String::new() };
-                writeln!(to, "{paid} so far, {on_demand} on demand{kept}")?;
+                let kept = Some(spent.kept_usd).filter(|usd| *usd > 0.0).map(dollars);
+                let kept = kept.map(|usd| format!(", {usd} of it for kept workspaces")).unwrap_or_default();
+                writeln!(to, "{}{kept}", spent.sentence())?;
             }
             if let Some(stopped) = &sweep.stopped {
                 writeln!(to, "no further attempt starts: {}", show::line(stopped))?;

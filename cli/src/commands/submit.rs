@@ -11,6 +11,7 @@ use crate::dropped::{Answer, Dropped, problems};
 use crate::signals::unless_stopped;
 use crate::{out, sweep_file, target};
 use spotsweep_protocol::failure::{FAILED, Failure};
+use spotsweep_protocol::words::counted;
 
 /// `spotsweep submit`
 #[derive(Debug, clap::Args)]
@@ -43,9 +44,9 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     }
     let shown = match sweep_file::read_with(&args.file, "", args.trials)? {
         Ok(file) if args.trials.is_some_and(|most| file.trial_count() > most) => {
-            let count = file.trial_count();
+            let count = counted(file.trial_count(), "trial");
             return Err(Failure::usage(format!(
-                "--trials limits a grid or a random search; the file lists its {count} trials: shorten the list"
+                "--trials limits a grid or a random search; the file lists {count}: shorten the list"
             )));
         }
         Ok(file) => file.warnings,
@@ -56,20 +57,17 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
     };
     sweep_file::warn(&shown);
     let target = target::bucket(args.bucket).await?;
-    let answer = async {
-        let dropped =
-            Dropped::put(spotsweep_aws::path_style_s3(&target.config), &target.name, &args.file, args.trials).await?;
-        out::note(format_args!("uploaded to s3://{}, waiting for the plan …", target.name));
-        dropped.answer().await
-    };
-    match unless_stopped(answer).await? {
+    let s3 = spotsweep_aws::path_style_s3(&target.config);
+    let dropped = unless_stopped(Dropped::put(s3, &target.name, &args.file, args.trials)).await?;
+    out::note(format_args!("uploaded to s3://{}, waiting for the plan …", target.name));
+    match dropped.answer_unless_stopped().await? {
         Answer::Planned(plan) if args.json => out::results(|to| writeln!(to, "{plan}"))?,
         Answer::Planned(plan) => {
             sweep_file::warn(&further(&plan, &shown));
             let sweep = plan.get("sweep").and_then(Value::as_str).unwrap_or_default();
             out::results(|to| writeln!(to, "{sweep}"))?;
-            let trials = plan.get("trials").and_then(Value::as_u64).unwrap_or_default();
-            out::note(format_args!("{trials} trials submitted; follow them with: spotsweep status {sweep}"));
+            let trials = counted(plan.get("trials").and_then(Value::as_u64).unwrap_or_default(), "trial");
+            out::note(format_args!("{trials} submitted; follow with: spotsweep watch {sweep}"));
         }
         Answer::Rejected(rejection) => {
             sweep_file::explain(&problems(&rejection));

@@ -16,6 +16,7 @@ use crate::signals::unless_stopped;
 use crate::target::Table;
 use crate::{out, show, target};
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::dollars;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -82,7 +83,8 @@ async fn look(reader: &Reader, table: &str) -> Result<Vec<Model>, Failure> {
     let mut models = Vec::new();
     for sweep in reader.open_sweeps().await.context(cannot_read)?.into_iter().take(MOST_SWEEPS) {
         let trials = reader.trials(&sweep.id).await.context(cannot_read)?;
-        let (model, _) = Model::new(Look { at: Timestamp::now(), sweep, trials, batch: Batch::default() });
+        let (model, _) =
+            Model::new(Look { at: Timestamp::now(), sweep, trials, batch: Batch::default(), outcome: None });
         models.push(model);
     }
     Ok(models)
@@ -105,6 +107,7 @@ fn table(open: &[Model]) -> String {
         "CANCELLED",
         "INTERRUPTED",
         "INSTANCES",
+        "COST",
         "BEST",
     ];
     let rows: Vec<Vec<String>> = std::iter::once(header.map(String::from).into()).chain(open.iter().map(row)).collect();
@@ -132,6 +135,7 @@ fn row(model: &Model) -> Vec<String> {
         figures.cancelled.to_string(),
         model.toll.interruptions.to_string(),
         instances.to_string(),
+        model.cost.map_or_else(String::new, |(usd, _)| dollars(usd)),
         best.unwrap_or_default(),
     ]
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::sweep::Stage;
+use spotsweep_control_plane::sweep::spent::sentence;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -15,9 +16,11 @@ use crate::live::look::{Look, Watcher, outcome};
 use crate::live::model::Model;
 use crate::live::screen::{Key, Screen, has_colours, is_there};
 use crate::signals::unless_stopped;
-use crate::target::Table;
+use crate::sweeps::Found;
+use crate::target::{Table, Target};
 use crate::{out, show, sweeps};
 use spotsweep_protocol::failure::{FAILED, Failure};
+use spotsweep_protocol::words::counted;
 
 /// Between two frames: the clock goes on.
 const FRAME: Duration = Duration::from_secs(1);
@@ -30,25 +33,29 @@ const MOST_EARLIER: usize = 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 On a terminal: a view that is drawn every second. Anywhere else, and with --plain: a line for each
-thing that happens. Either ends with the sweep. q leaves the view; the sweep goes on.
+thing that happens. Either ends with the sweep, or with a demo's stack, and prints a summary. q
+leaves the view; the sweep goes on.
 
 The control plane is read every 2 seconds, every 5 where more than 500 trials have started, every
 half where all of up to 500 have ended: one GetItem, and one Query over the trials that have started
-(a request a megabyte, about 500 trials). Where trials wait for longer than 30 seconds, Batch is
-asked why, every 15 seconds: one DescribeJobs of 100 jobs at most, and one DescribeJobQueues.
+(a request a megabyte, about 500 trials); while the sweep settles one GetObject, too. Where trials
+wait for longer than 30 seconds, Batch is asked why, every 15 seconds: one DescribeJobs of 100 jobs
+at most, and one DescribeJobQueues.
 
 Exit codes: 0 every trial has succeeded, or the view was left before; 1 a trial has failed, the file
 was rejected, or nothing could be read; 2 wrong usage.
 
 Examples:
+  spotsweep watch                                    the sweep that runs
   spotsweep watch digits-1a2b3c4d5e6f
   spotsweep watch digits-1a2b3c4d5e6f --plain >watch.log
   spotsweep watch digits-1a2b3c4d5e6f --json | jq -c 'select(.what == \"interrupted\")'
   spotsweep watch digits-1a2b3c4d5e6f --once         one frame as text")]
 pub(crate) struct Watch {
-    /// The sweep's id, as `ls` and `submit` print it
+    /// The sweep: its id, the beginning of its id, or `latest`
+    /// [default: the one that runs, where there is only one]
     #[arg(value_name = "SWEEP")]
-    sweep: String,
+    sweep: Option<String>,
     /// A line for each thing that happens, on a terminal too
     #[arg(long, conflicts_with = "json")]
     plain: bool,
@@ -66,8 +73,10 @@ pub(crate) struct Watch {
 enum End {
     /// With the sweep.
     Over,
-    /// Somebody has seen enough.
+    /// A person has seen enough.
     Left,
+    /// The stack on this machine has ended before the sweep.
+    Gone,
 }
 
 /// Exit code 0 if every trial has succeeded, or if it is left before; 1 if one has failed, or the file was rejected.
@@ -76,7 +85,11 @@ pub(crate) async fn run(args: Watch) -> Result<ExitCode, Failure> {
 }
 
 async fn watch(args: &Watch) -> Result<ExitCode, Failure> {
-    let mut watcher = Watcher::new(sweeps::find(args.table.clone(), &args.sweep).await?);
+    let found = match &args.sweep {
+        Some(sweep) => sweeps::find(args.table.clone(), sweep).await?,
+        None => sweeps::only_open(args.table.clone()).await?,
+    };
+    let mut watcher = Watcher::new(found.clone());
     let first = watcher.look().await?;
     let (mut model, news) = Model::new(first);
     if args.once {
@@ -84,13 +97,13 @@ async fn watch(args: &Watch) -> Result<ExitCode, Failure> {
         out::results(|to| if args.json { writeln!(to, "{}", model.json()) } else { write!(to, "{}", still()) })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let looks = watcher.follow(&model.look);
+    let looks = Looks { looks: watcher.follow(&model.look), target: &found.target };
     let end = if args.json {
         lines(&mut model, news, looks, json_line).await?
     } else if args.plain || !is_there() {
         let skipped = news.len().saturating_sub(MOST_EARLIER);
         if skipped > 0 {
-            out::note(format_args!("{skipped} earlier happenings are not shown; --json tells them all"));
+            out::note(format_args!("{} not shown; --json shows all", counted(skipped, "earlier event")));
         }
         let news = news.into_iter().skip(skipped).collect();
         lines(&mut model, news, looks, plain_line).await?
@@ -98,7 +111,8 @@ async fn watch(args: &Watch) -> Result<ExitCode, Failure> {
         on_screen(&mut model, looks).await?
     };
     match end {
-        End::Over => settled(args, &model).await,
+        End::Over => settled(args, found, &model).await,
+        End::Gone => gone(args, &model),
         End::Left => {
             let look = &model.look;
             out::note(format_args!("{} is {}; it goes on without a watcher", look.sweep.id, look.sweep.stage.name()));
@@ -107,11 +121,36 @@ async fn watch(args: &Watch) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Looks as they come, of what may end on this machine.
+struct Looks<'a> {
+    looks: Receiver<Result<Look, Failure>>,
+    target: &'a Target,
+}
+
+/// What comes next.
+enum Next {
+    Look(Box<Look>),
+    /// It is tried again.
+    Trouble(Failure),
+    Gone,
+}
+
+impl Looks<'_> {
+    async fn next(&mut self) -> Result<Next, Failure> {
+        match self.looks.recv().await {
+            Some(Ok(look)) => Ok(Next::Look(Box::new(look))),
+            Some(Err(_)) | None if self.target.has_ended() => Ok(Next::Gone),
+            Some(Err(failure)) => Ok(Next::Trouble(failure)),
+            None => Err(Failure::new("the control plane can't be read any more")),
+        }
+    }
+}
+
 /// A line for each thing that happens.
 async fn lines(
     model: &mut Model,
     first: Vec<Happening>,
-    mut looks: Receiver<Result<Look, Failure>>,
+    mut looks: Looks<'_>,
     line: fn(&Model, &Happening) -> String,
 ) -> Result<End, Failure> {
     let (mut news, mut in_trouble) = (first, false);
@@ -122,19 +161,19 @@ async fn lines(
         if model.look.is_over() {
             return Ok(End::Over);
         }
-        news = match looks.recv().await {
-            Some(Ok(look)) => {
+        news = match looks.next().await? {
+            Next::Look(look) => {
                 in_trouble = false;
-                model.take(look)
+                model.take(*look)
             }
-            Some(Err(failure)) => {
+            Next::Trouble(failure) => {
                 if !in_trouble {
                     out::note(format_args!("{failure}\nlooking again …"));
                 }
                 in_trouble = true;
                 Vec::new()
             }
-            None => return Err(Failure::new("the control plane can't be read any more")),
+            Next::Gone => return Ok(End::Gone),
         };
     }
 }
@@ -149,7 +188,7 @@ fn plain_line(model: &Model, news: &Happening) -> String {
     format!("{seconds:>6.1} s  {}", news.text())
 }
 
-async fn on_screen(model: &mut Model, mut looks: Receiver<Result<Look, Failure>>) -> Result<End, Failure> {
+async fn on_screen(model: &mut Model, mut looks: Looks<'_>) -> Result<End, Failure> {
     let mut screen = Screen::open()?;
     let mut view = View { colours: has_colours(), foot: Some(Ok(())), ..View::still(Timestamp::now()) };
     let mut frames = interval(FRAME);
@@ -165,15 +204,17 @@ async fn on_screen(model: &mut Model, mut looks: Receiver<Result<Look, Failure>>
                 }
                 turn(&mut view, key, model.happenings.len(), screen.height());
             }
-            look = looks.recv() => match look {
-                Some(Ok(look)) => {
-                    let news = model.take(look);
+            next = looks.next() => match next? {
+                Next::Look(look) => {
+                    let news = model.take(*look);
                     // What is read stays where it is.
                     view.scroll += if view.scroll > 0 { news.len() } else { 0 };
                     view.foot = Some(Ok(()));
                 }
-                Some(Err(failure)) => view.foot = Some(Err(format!("looking again: {failure}").replace('\n', " "))),
-                None => return Err(Failure::new("the control plane can't be read any more")),
+                Next::Trouble(failure) => {
+                    view.foot = Some(Err(format!("looking again: {failure}").replace('\n', " ")));
+                }
+                Next::Gone => return Ok(End::Gone),
             },
         }
     }
@@ -197,10 +238,13 @@ fn turn(view: &mut View, key: Key, happenings: usize, height: usize) {
 }
 
 /// The last word on a sweep that is over: its summary.
-async fn settled(args: &Watch, model: &Model) -> Result<ExitCode, Failure> {
-    let found = sweeps::find(args.table.clone(), &args.sweep).await?;
-    let outcome = outcome(&found).await?;
-    let is_rejected = found.sweep.stage == Stage::Rejected;
+async fn settled(args: &Watch, found: Found, model: &Model) -> Result<ExitCode, Failure> {
+    let sweep = model.look.sweep.clone();
+    let is_rejected = sweep.stage == Stage::Rejected;
+    let outcome = match &model.look.outcome {
+        Some(outcome) => outcome.clone(),
+        None => outcome(&Found { sweep, ..found }).await?,
+    };
     if args.json {
         let (what, field) = if is_rejected { ("rejected", "rejection") } else { ("settled", "summary") };
         let line = json!({ "at": Timestamp::now().to_string(), "what": what, field: outcome });
@@ -211,22 +255,39 @@ async fn settled(args: &Watch, model: &Model) -> Result<ExitCode, Failure> {
     Ok(if model.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
+/// The last word on a sweep whose stack has ended: what was seen last.
+fn gone(args: &Watch, model: &Model) -> Result<ExitCode, Failure> {
+    let is_good = model.figures.trials > 0 && model.figures.succeeded == model.figures.trials;
+    if args.json {
+        let line = json!({ "at": Timestamp::now().to_string(), "what": "gone", "last": model.json() });
+        out::results(|to| writeln!(to, "{line}"))?;
+    } else {
+        let Model { look, figures, .. } = model;
+        let stage = look.sweep.stage.name();
+        out::results(|to| {
+            writeln!(to, "{}: the local stack has ended; the sweep was {stage}\n{figures}", look.sweep.id)
+        })?;
+    }
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
 fn last_words(model: &Model, outcome: &Value) -> String {
     let sweep = &model.look.sweep;
     if sweep.stage == Stage::Rejected {
-        let count = outcome.get("problems").and_then(Value::as_array).map_or(0, Vec::len);
+        let count = counted(outcome.get("problems").and_then(Value::as_array).map_or(0, Vec::len), "problem");
         let place = show::line(format!("s3://{}/{}", sweep.upload.bucket, sweep.upload.rejected_key()));
-        let plural = if count == 1 { "" } else { "s" };
-        return format!("{}: rejected, {count} problem{plural}: see {place}", sweep.id);
+        return format!("{}: rejected, {count}: see {place}", sweep.id);
     }
     let (toll, time) = (&model.toll, clock(model.elapsed(model.look.at)));
-    let (interruptions, attempts) = (toll.interruptions, toll.attempts);
+    let (interruptions, attempts) = (counted(toll.interruptions, "interruption"), counted(toll.attempts, "attempt"));
     let results = format!("s3://{}/{}", sweep.upload.bucket, sweep.id.results_prefix());
+    let usd = |name: &str| outcome.get("cost").and_then(|cost| cost.get(name)).and_then(Value::as_f64).unwrap_or(0.0);
+    let cost = match (usd("usd"), usd("on_demand_usd")) {
+        (0.0, 0.0) => String::new(),
+        (paid, on_demand) => format!("\n{}", sentence(paid, on_demand)),
+    };
     let figures = &model.figures;
-    format!(
-        "{}: settled after {time}, {attempts} attempts, {interruptions} interruptions\n{figures}\n{results}",
-        sweep.id
-    )
+    format!("{}: settled after {time}, {attempts}, {interruptions}\n{figures}{cost}\n{results}", sweep.id)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::happening::is_mounted;
 use super::look::{Batch, Look};
 use super::queued::{USUAL_WAIT, longest};
 use crate::show::duration;
+use spotsweep_protocol::words::counted;
 
 /// A sentence each; none where nothing is waited for but the end of what runs.
 pub(super) fn blockers(look: &Look) -> Vec<String> {
@@ -39,12 +40,12 @@ fn capacity(look: &Look, plan: &Plan) -> Vec<String> {
         look.trials.iter().filter(|trial| matches!(trial.status, JobStatus::Starting | JobStatus::Running)).count();
     let seconds = duration(waited.as_secs_f64());
     if placed > 0 {
-        let (plural, verb) = if count == 1 { ("", "waits") } else { ("s", "wait") };
+        let (trials, verb) = (counted(count, "trial"), if count == 1 { "waits" } else { "wait" });
         let ahead = if placed == 1 { "runs or starts" } else { "run or start" };
-        return vec![format!("{count} trial{plural} {verb} for an instance while {placed} {ahead}")];
+        return vec![format!("{trials} {verb} for an instance while {placed} {ahead}")];
     }
     let none = if waited > USUAL_WAIT { "no instance comes" } else { "instances are being started" };
-    vec![format!("{none}: {count} of {} trials RUNNABLE, the first for {seconds}", plan.trials)]
+    vec![format!("{none}: {count} of {} RUNNABLE, the first for {seconds}", counted(plan.trials, "trial"))]
 }
 
 /// Batch's own words on a blocked queue, with what to do about them.
@@ -67,11 +68,13 @@ fn workspaces(trials: &[Trial], now: Timestamp) -> Vec<String> {
     let mut told = Vec::new();
     for trial in trials.iter().filter(|trial| !trial.is_over()) {
         let Some(workspace) = trial.workspace.as_ref() else { continue };
-        if let Some(why) = workspace.refused.as_ref().or(workspace.unavailable.as_ref()) {
-            told.push(format!("trial {} can't have its workspace: {why}", trial.index));
+        if let Some(why) = &workspace.refused {
+            told.push(format!("trial {} fails: {why}", trial.index));
+        } else if let Some(why) = &workspace.unavailable {
+            told.push(format!("trial {}: retrying: {why}", trial.index));
         } else if workspace.refusals > 0 {
-            let times = workspace.refusals;
-            told.push(format!("trial {}: EC2 has refused its volume {times} times (quota?)", trial.index));
+            let times = counted(workspace.refusals, "time");
+            told.push(format!("trial {}: EC2 has refused its volume {times} (quota?)", trial.index));
         }
         let is_placed = matches!(trial.status, JobStatus::Starting | JobStatus::Running);
         // At its end an attempt gives the workspace back, and waits for nothing.
@@ -83,8 +86,8 @@ fn workspaces(trials: &[Trial], now: Timestamp) -> Vec<String> {
     if !stages.is_empty() {
         let count: usize = stages.values().sum();
         let stages: Vec<String> = stages.iter().map(|(stage, count)| format!("{count} {stage}")).collect();
-        let (plural, verb, its) = if count == 1 { ("", "waits", "its") } else { ("s", "wait", "their") };
-        told.insert(0, format!("{count} trial{plural} {verb} for {its} workspace: {}", stages.join(", ")));
+        let (verb, its) = if count == 1 { ("waits", "its") } else { ("wait", "their") };
+        told.insert(0, format!("{} {verb} for {its} workspace: {}", counted(count, "trial"), stages.join(", ")));
     }
     let overdue = trials.iter().filter(|trial| trial.resubmitting).count();
     if overdue > 0 {
@@ -131,7 +134,11 @@ mod tests {
         }
         assert_eq!(on(90, 1, vec![moving.clone()])[1], "trial 0: EC2 has refused its volume 2 times (quota?)");
         if let Some(workspace) = &mut moving.workspace {
-            (workspace.refusals, workspace.left_by) = (0, 1);
+            workspace.unavailable = Some("the instance was reclaimed first".to_owned());
+        }
+        assert_eq!(on(90, 1, vec![moving.clone()])[1], "trial 0: retrying: the instance was reclaimed first");
+        if let Some(workspace) = &mut moving.workspace {
+            (workspace.refusals, workspace.left_by, workspace.unavailable) = (0, 1, None);
         }
         assert!(on(90, 1, vec![moving]).is_empty(), "what was given back is not waited for");
     }

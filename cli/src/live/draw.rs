@@ -9,6 +9,8 @@ use super::grid::{Standing, cells};
 use super::model::{Model, Toll, Zone};
 use super::spark;
 use crate::show::duration;
+use spotsweep_control_plane::sweep::spent::sentence;
+use spotsweep_protocol::words::counted;
 
 /// Rows of zones and of waits that are shown.
 const MOST_ROWS: usize = 4;
@@ -167,14 +169,13 @@ fn header(pen: &mut Pen<'_>, model: &Model, view: &View) {
     let time = format!("{}{left}", duration(model.elapsed(view.at)));
     let stage = format!("  {}", look.sweep.stage.name());
     pen.spread(&[(look.sweep.id.as_str(), Tone::Title), (&stage, Tone::Plain)], &time);
-    let (attempts, plural) = (model.toll.attempts, if model.toll.attempts == 1 { "" } else { "s" });
-    let counts = format!("{} · {} trials · {attempts} attempt{plural}", look.sweep.upload.key, look.total());
-    let cost = model.cost.map(|(usd, on_demand)| format!("${usd:.2} so far, ${on_demand:.2} on demand"));
+    let (trials, attempts) = (counted(look.total(), "trial"), counted(model.toll.attempts, "attempt"));
+    let counts = format!("{} · {trials} · {attempts}", look.sweep.upload.key);
+    let cost = model.cost.map(|(usd, on_demand_usd)| sentence(usd, on_demand_usd));
     pen.spread(&[(&counts, Tone::Plain)], &cost.unwrap_or_default());
     let Toll { interruptions, zone_moves, seconds_lost, .. } = model.toll;
-    let (each, moves) = (if interruptions == 1 { "" } else { "s" }, if zone_moves == 1 { "" } else { "s" });
-    let lost = duration(seconds_lost);
-    let toll = format!("{interruptions} interruption{each} · {zone_moves} zone move{moves} · {lost} lost");
+    let (interruptions, moves) = (counted(interruptions, "interruption"), counted(zone_moves, "zone move"));
+    let toll = format!("{interruptions} · {moves} · {} lost", duration(seconds_lost));
     pen.line(&[(&toll, Tone::Plain)]);
 }
 
@@ -215,7 +216,7 @@ fn zone_rows(model: &Model) -> Vec<String> {
     if model.zones.is_empty() {
         rows.push("nothing runs".to_owned());
     } else if model.zones.len() > MOST_ROWS {
-        let last = format!("and {} more zones", model.zones.len() + 1 - MOST_ROWS);
+        let last = format!("and {}", counted(model.zones.len() + 1 - MOST_ROWS, "more zone"));
         rows.pop();
         rows.push(last);
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Stall, Trial};
 use spotsweep_control_plane::workspace::{Stage, Workspace};
+use spotsweep_protocol::words::counted;
 
 /// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,7 +56,7 @@ pub(crate) enum What {
     Stalled { attempt: u32, since: Timestamp },
     /// A training that was stalled shows signs of life again.
     GoesOn { attempt: u32 },
-    /// The attempt can't have its workspace.
+    /// The attempt cannot get its workspace: it leaves, and the next one asks again.
     Refused { reason: String },
     /// Batch's attempts are used up: the trial goes on as a job of its own.
     Resubmitted { round: u32 },
@@ -103,7 +104,7 @@ impl What {
                 format!("is stalled: {}", Stall { attempt: *attempt, since: *since })
             }
             Self::GoesOn { attempt } => format!("goes on: attempt {attempt} is not stalled any more"),
-            Self::Refused { reason } => format!("can't have its workspace: {reason}"),
+            Self::Refused { reason } => format!("retrying: {reason}"),
             Self::Resubmitted { round } => format!("goes on as a job of its own: round {round}"),
             Self::Succeeded { attempts, run_seconds, metric, value, best } => {
                 let measured = metric.as_ref().zip(*value).map(|(name, value)| format!(", {name} {value:.4}"));
@@ -111,14 +112,8 @@ impl What {
                 let attempts = if *attempts > 1 { format!(" in {attempts} attempts") } else { String::new() };
                 format!("succeeded after {run_seconds:.1} s{attempts}{}{best}", measured.unwrap_or_default())
             }
-            Self::Failed { attempts, reason } => {
-                let plural = if *attempts == 1 { "" } else { "s" };
-                format!("failed after {attempts} attempt{plural}: {reason}")
-            }
-            Self::Cancelled { attempts, by } => {
-                let plural = if *attempts == 1 { "" } else { "s" };
-                format!("cancelled after {attempts} attempt{plural} by {by}")
-            }
+            Self::Failed { attempts, reason } => format!("failed after {}: {reason}", counted(*attempts, "attempt")),
+            Self::Cancelled { attempts, by } => format!("cancelled after {} by {by}", counted(*attempts, "attempt")),
         }
     }
 }
@@ -370,7 +365,7 @@ mod tests {
                 "99 trial 1 goes on as a job of its own: round 1",
                 "30 trial 1 is warned: attempt 1 may lose its instance; saving early",
                 "99 trial 1 falls back: started from snap-1",
-                "99 trial 1 can't have its workspace: no volume in us-east-1a: VolumeLimitExceeded: quota",
+                "99 trial 1 retrying: no volume in us-east-1a: VolumeLimitExceeded: quota",
             ]
         );
     }

@@ -40,6 +40,8 @@ pub(crate) struct Look {
     pub(crate) trials: Vec<Trial>,
     /// Why trials wait.
     pub(crate) batch: Batch,
+    /// What lies beside a sweep that is over, where it could be read: see [`outcome`].
+    pub(crate) outcome: Option<Value>,
 }
 
 /// What Batch says of trials that wait.
@@ -89,15 +91,28 @@ impl Watcher {
         Self { found, batch, asked: None }
     }
 
-    /// Reads the sweep, then its trials: when it has settled, so have they.
+    /// Reads the sweep, then its trials: when it has settled, so have they. Its results are complete with its summary,
+    /// shortly before its record says so: a demo's stack ends with them.
     pub(crate) async fn look(&mut self) -> Result<Look, Failure> {
         self.found.refresh().await?;
-        let sweep = self.found.sweep.clone();
+        let mut sweep = self.found.sweep.clone();
+        let outcome = match sweep.stage {
+            Stage::Settling => outcome(&self.found).await.ok().filter(|summary| !summary.is_null()),
+            Stage::Settled | Stage::Rejected => outcome(&self.found).await.ok(),
+            Stage::Reading
+            | Stage::Submitting { .. }
+            | Stage::Announcing
+            | Stage::Running
+            | Stage::Withdrawing { .. } => None,
+        };
+        if outcome.is_some() && sweep.stage == Stage::Settling {
+            sweep.enter(Stage::Settled);
+        }
         let trials = if sweep.plan.is_some() { self.found.trials().await? } else { Vec::new() };
         let at = Timestamp::now();
         let batch =
             if queued::is_long(&sweep, &trials, at) { self.ask(&sweep, &trials).await } else { Batch::default() };
-        Ok(Look { at, sweep, trials, batch })
+        Ok(Look { at, sweep, trials, batch, outcome })
     }
 
     /// Batch's word, asked for now and then. That it can't be had is no reason to show nothing.

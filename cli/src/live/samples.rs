@@ -22,12 +22,12 @@ pub(super) fn id() -> SweepId {
     SweepId::derive("b", "sweeps/digits.yaml", "v")
 }
 
-pub(super) fn trial(index: u32, status: JobStatus) -> Trial {
+pub(crate) fn trial(index: u32, status: JobStatus) -> Trial {
     Trial { status, ..Trial::new(id(), index, JobId::from(format!("job:{index}"))) }
 }
 
 /// An attempt whose instance was taken.
-pub(super) fn interrupted(zone: &str, from: i64, to: i64) -> Attempt {
+pub(crate) fn interrupted(zone: &str, from: i64, to: i64) -> Attempt {
     Attempt {
         started_at: Some(at(from)),
         stopped_at: Some(at(to)),
@@ -46,7 +46,7 @@ pub(crate) fn running(index: u32, zone: &str, since: i64) -> Trial {
 }
 
 /// A trial that has succeeded with that value.
-pub(super) fn succeeded(index: u32, from: i64, to: i64, value: f64) -> Trial {
+pub(crate) fn succeeded(index: u32, from: i64, to: i64, value: f64) -> Trial {
     let mut trial = trial(index, JobStatus::Succeeded);
     trial.ended = 1;
     *trial.attempt(1) = Attempt { reason: None, exit_code: Some(0), ..interrupted("us-east-1a", from, to) };
@@ -139,6 +139,6 @@ pub(super) fn sweep(trials: u32, stage: SweepStage) -> Sweep {
 }
 
 /// A look at a running sweep.
-pub(super) fn look(second: i64, total: u32, trials: Vec<Trial>) -> Look {
-    Look { at: at(second), sweep: sweep(total, SweepStage::Running), trials, batch: Batch::default() }
+pub(crate) fn look(second: i64, total: u32, trials: Vec<Trial>) -> Look {
+    Look { at: at(second), sweep: sweep(total, SweepStage::Running), trials, batch: Batch::default(), outcome: None }
 }

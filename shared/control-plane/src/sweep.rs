@@ -40,6 +40,7 @@ use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_protocol::words::{dollars, noun_for};
 pub use spotsweep_sweep_file::Over;
 use spotsweep_sweep_file::{Budget, SweepFile, Warning};
 
@@ -275,8 +276,10 @@ impl Sweep {
         let hours = self.seconds_until(now) / 3600.0;
         let usd = spent.or(self.spent.as_ref()).map_or(0.0, |spent| spent.usd);
         match (budget.max_usd, budget.max_hours) {
-            (Some(most), _) if usd >= most => Some(format!("its budget of {most} USD is reached")),
-            (_, Some(most)) if hours >= most => Some(format!("its budget of {most} hours is reached")),
+            (Some(most), _) if usd >= most => Some(format!("its budget of {} is reached", dollars(most))),
+            (_, Some(most)) if hours >= most => {
+                Some(format!("its budget of {most} {} is reached", noun_for(most, "hour")))
+            }
             (Some(_) | None, Some(_) | None) => None,
         }
     }

@@ -16,3 +16,4 @@ pub mod secret;
 pub mod stall;
 pub mod stop;
 pub mod visible;
+pub mod words;

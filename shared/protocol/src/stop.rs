@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::stall::{NO_SIGN, span};
+use crate::words::counted;
 
 /// Before each reason that Batch is given: its `statusReason` has no type.
 const PREFIX: &str = "spotsweep: ";
@@ -144,7 +145,7 @@ impl fmt::Display for StopReason {
             Self::Workspace { cause } => write!(to, "EC2 refuses the workspace: {cause}"),
             Self::JobLost => to.write_str("AWS Batch does not know this job any more"),
             Self::Resubmission { attempts, cause } => {
-                write!(to, "AWS Batch refused the next job after {attempts} attempts: {cause}")
+                write!(to, "AWS Batch refused the next job after {}: {cause}", counted(*attempts, "attempt"))
             }
             Self::Withdrawn => to.write_str(WITHDRAWN),
             Self::Other => to.write_str("a newer version of spotsweep stopped it"),

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+use spotsweep_protocol::words::counted;
 
 use super::conditions::{Directory, MAX_NAMES, alternatives};
 use super::fields::Fields;
@@ -256,7 +257,7 @@ pub(crate) fn wandb(
 fn default_cap(fields: Fields<'_>, defaults: &Defaults, report: &mut Report<'_>) -> u64 {
     let trials = defaults.trials.clamp(1, MAX_TRIALS);
     let place = fields.get("method").map_or(fields.place(), |node| node.place);
-    let message = format!("random search without `run_cap`: {trials} trials, the deployment's default");
+    let message = format!("random search without `run_cap`: {}, the deployment's default", counted(trials, "trial"));
     report.warn(place, message, format!("set the number, for example `run_cap: {trials}` at the top level"));
     trials
 }

@@ -129,7 +129,7 @@ fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
     let all_keys = || WANDB_KEYS.into_iter().chain(LIST_KEYS);
     for (number, entry) in fields.entries().iter().filter(is_unknown).enumerate() {
         let (key, place) = (entry.key.as_str(), entry.key_place);
-        let message = format!("the sweep file has no key `{key}`");
+        let message = format!("unknown key `{key}`");
         if number >= MAX_UNKNOWN {
             let help = "a sweep file is a list of trials or a W&B sweep config";
             report.add(place, format!("the sweep file has more than {MAX_UNKNOWN} unknown keys"), help);
@@ -147,7 +147,7 @@ fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
             report.add(place, message, moved(entry));
         } else {
             let help = limit_help(fields, entry).unwrap_or_else(|| "delete the line, or put `#` before it".to_owned());
-            report.warn(place, format!("{message}, and ignores it, as W&B does"), help);
+            report.warn(place, format!("{message}: ignored, as by W&B"), help);
         }
     }
 }

@@ -28,7 +28,7 @@ impl<'n> Fields<'n> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the keys here are: {}", keys.join(", ")),
             };
-            report.add(entry.key_place, format!("{what} has no key `{}`", entry.key), help);
+            report.add(entry.key_place, format!("unknown key `{}` in {what}", entry.key), help);
         }
         Some(fields)
     }

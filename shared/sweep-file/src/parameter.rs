@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use spotsweep_protocol::python::display;
+use spotsweep_protocol::words::counted;
 
 use super::distribution::{Curve, Distribution, SMALLEST_PROBABILITY, Step};
 use super::fields::{Fields, mismatch};
@@ -257,7 +258,11 @@ fn weighted(name: &str, fields: Fields<'_>, report: &mut Report<'_>) -> Option<D
     }
     let values = values?;
     if values.len() != cumulated.len() {
-        let message = format!("parameter `{name}` has {} values and {} probabilities", values.len(), cumulated.len());
+        let message = format!(
+            "parameter `{name}` has {} and {}",
+            counted(values.len(), "value"),
+            counted(cumulated.len(), "probability")
+        );
         report.add(node.place, message, "give one probability for each value");
         return None;
     }

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::redact::redacted;
 use spotsweep_protocol::visible::{escaped, masked};
+use spotsweep_protocol::words::counted;
 
 /// Problems reported for one file; whoever has more has one cause, and the rest is noise.
 const MAX_PROBLEMS: usize = 100;
@@ -177,7 +178,7 @@ impl<'a> Report<'a> {
     pub(crate) fn into_problems(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         if self.suppressed > 0 {
-            let message = format!("{} more problems are not shown", self.suppressed);
+            let message = format!("{} not shown", counted(self.suppressed, "more problem"));
             let last = self.locate(Place::START, message, "fix the problems above first");
             self.problems.push(last);
         }
@@ -188,7 +189,7 @@ impl<'a> Report<'a> {
     pub(crate) fn into_warnings(mut self) -> Vec<Warning> {
         self.warnings.sort_by_key(|warning| (warning.line, warning.column));
         if self.suppressed_warnings > 0 {
-            let message = format!("{} more warnings are not shown", self.suppressed_warnings);
+            let message = format!("{} not shown", counted(self.suppressed_warnings, "more warning"));
             let last = self.locate(Place::START, message, "look at the warnings above first");
             self.warnings.push(last);
         }

@@ -1,6 +1,7 @@
 //! How many trials a file makes, and whether that is too many.
 
 use serde_json::Value;
+use spotsweep_protocol::words::counted;
 
 use super::MAX_TRIALS;
 use super::plan::{Candidates, Plan, Shuffle};
@@ -73,7 +74,8 @@ pub(crate) fn plan(
     }
     if count.saturating_mul(bytes) > MAX_TOTAL_BYTES {
         let message = format!(
-            "{count} trials of up to {bytes} bytes are more than {} MiB, the most a sweep may take",
+            "{} of up to {bytes} bytes: more than {} MiB, the most a sweep may take",
+            counted(count, "trial"),
             MAX_TOTAL_BYTES >> 20
         );
         report.add(place, message, "list fewer or shorter values");
@@ -153,7 +155,8 @@ fn surveyed_count(
             let draws = MAX_DRAWS.min(affordable);
             let (trials, seen) = if is_hopeless { (found, probed) } else { candidates.survey(wanted, draws) };
             if trials < wanted {
-                let message = format!("`exclude` leaves only {trials} of the {wanted} trials within {seen} draws");
+                let message =
+                    format!("`exclude` leaves only {trials} of the {} within {seen} draws", counted(wanted, "trial"));
                 report.add(limits.place, message, "exclude less, or lower `run_cap`");
                 return None;
             }

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::command_line::expand;
+use spotsweep_protocol::words::counted;
 use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, MAX_TRIALS, Problem, SweepFile, parse, parse_with};
 
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -73,7 +74,9 @@ fn a_random_search_without_a_number_has_the_deployments() {
     for (trials, expected) in [(7, 7), (0, 1), (u64::MAX, MAX_TRIALS)] {
         let file = file(trials);
         assert_eq!(file.trial_count(), expected);
-        assert!(file.warnings[0].to_string().contains(&format!("{expected} trials, the deployment's default")));
+        assert!(
+            file.warnings[0].to_string().contains(&format!("{}, the deployment's default", counted(expected, "trial")))
+        );
     }
     assert!(file(7).trials().zip(file(9).trials()).all(|(short, long)| short == long));
     let capped = b"method: random\nrun_cap: 3\nparameters: {lr: {min: 0.0, max: 1.0}}\n";
@@ -103,7 +106,7 @@ fn a_number_from_outside_goes_before_the_files_own() {
 fn warnings_are_counted_beyond_the_first_twenty() {
     let file = parse("f", "v", "- {x: yes}\n".repeat(100).as_bytes()).unwrap();
     assert_eq!(file.warnings.len(), 21);
-    assert_eq!(file.warnings[20].0.message, "80 more warnings are not shown");
+    assert_eq!(file.warnings[20].0.message, "80 more warnings not shown");
     let json = serde_json::to_string(&file.warnings[0]).unwrap();
     assert!(json.starts_with(r#"{"file":"f","line":1,"column":7,"#), "{json}");
 }
@@ -147,7 +150,7 @@ fn problems_are_counted_beyond_the_first_hundred() {
     let text = "- x\n".repeat(5_000);
     let problems = parse("f", "v", text.as_bytes()).unwrap_err();
     assert_eq!(problems.len(), 101);
-    assert_eq!(problems[100].message, "4900 more problems are not shown");
+    assert_eq!(problems[100].message, "4900 more problems not shown");
 }
 
 #[test]

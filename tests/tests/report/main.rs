@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use browser::{Browser, ENTER};
 use serde_json::{Value, json};
+use spotsweep_protocol::words::dollars;
 use spotsweep_tests::local::Demo;
 use sweeps::{Shape, Synthetic};
 
@@ -161,6 +162,78 @@ fn the_leaderboard_sorts_and_filters_by_mouse_and_keyboard() {
     browser.type_on("#leaderboard input", "FAILED");
     assert_eq!(listed(&browser).len(), synthetic.failed());
     assert!(texts(&browser, "#leaderboard [role=status]")[0].starts_with("2 trials of 24, 2 shown"));
+    assert_quiet(&browser, &page);
+}
+
+#[test]
+fn trials_link_to_their_logs_and_files() {
+    let (_, page) = write(&SMALL);
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    let addresses =
+        "return [...document.querySelectorAll('#leaderboard tbody tr:first-child a')].map((one) => one.href)";
+    let trial = listed(&browser)[0];
+    let [log, files]: [String; 2] = serde_json::from_value(browser.run(addresses)).unwrap();
+    let path = |name: &str| format!("%2Ftrials%2F{trial}%2F{name}");
+    assert!(log.contains("/s3/object/sweeps-bucket?prefix=results%2F") && log.ends_with(&path("train.log")), "{log}");
+    assert!(files.contains("/s3/buckets/sweeps-bucket?prefix=results%2F") && files.ends_with(&path("")), "{files}");
+    let page = write_page("unstarted", &RUNNING.roll().before_its_first_trial());
+    browser.open(&page);
+    assert_eq!(texts(&browser, "#leaderboard tbody a").len(), 0);
+}
+
+#[test]
+fn the_filter_takes_comparisons() {
+    let (_, page) = write(&SMALL);
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    let data = browser.run("return JSON.parse(document.getElementById('data').textContent)");
+    let place = |list: &Value, name: &str| {
+        list.as_array().unwrap().iter().position(|one| one == name || one["name"] == name).unwrap()
+    };
+    let (lr, loss) = (place(&data["columns"], "lr"), place(&data["metrics"], "val_loss"));
+    let optimizer = place(&data["columns"], "optimizer");
+    let rows = data["rows"].as_array().unwrap();
+    let lr = |row: &Value| row["parameters"][lr].as_f64().unwrap();
+    let loss = |row: &Value| row["metrics"][loss].as_f64();
+    let middle = loss(&rows[rows.len() / 2]).unwrap();
+    let with = |fits: &dyn Fn(&Value) -> bool| -> Vec<Value> {
+        rows.iter().filter(|row| fits(row)).map(|row| row["index"].clone()).collect()
+    };
+    let cases: [(String, Vec<Value>); 6] = [
+        ("lr>0.01".to_owned(), with(&|row| lr(row) > 0.01)),
+        (
+            format!("lr > 0.001 val_loss<={middle}"),
+            with(&|row| lr(row) > 0.001 && loss(row).is_some_and(|loss| loss <= middle)),
+        ),
+        (format!("VAL_LOSS={middle}"), with(&|row| loss(row) == Some(middle))),
+        (format!("val_loss!={middle}"), with(&|row| loss(row) != Some(middle))),
+        ("optimizer=adam attempts>=1".to_owned(), with(&|row| row["parameters"][optimizer] == "adam")),
+        ("lr>".to_owned(), with(&|_| true)),
+    ];
+    for (typed, expected) in cases {
+        browser.run(&format!(
+            "const input = document.querySelector('#leaderboard input');
+             input.value = {}; input.dispatchEvent(new Event('input'))",
+            json!(typed)
+        ));
+        assert!(!expected.is_empty(), "{typed} chooses something");
+        let listed: Vec<Value> = listed(&browser).into_iter().map(Value::from).collect();
+        assert_eq!(listed, expected, "{typed}");
+    }
+    assert_quiet(&browser, &page);
+}
+
+/// The page's amounts are those of the command line: below a cent two digits, and none reads as nothing.
+#[test]
+fn small_amounts_are_shown() {
+    let paid = 0.000_28;
+    let page = write_page("small-amounts", &SMALL.roll().costing(paid));
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    let cells = texts(&browser, "#cost td.number");
+    assert!(cells.len() > 3 && cells.iter().all(|cell| cell != "$0.0000"), "{cells:?}");
+    assert!(cells.contains(&dollars(paid)), "no {}: {cells:?}", dollars(paid));
     assert_quiet(&browser, &page);
 }
 
@@ -318,6 +391,10 @@ fn the_report_of_a_real_sweep_opens() {
     assert_eq!(lines(&browser, "curves"), 3, "a curve for each that has trained");
     assert!(texts(&browser, "#failures")[0].contains("not-a-number"), "with the last words of its log");
     assert!(!texts(&browser, "#cost table").is_empty(), "priced");
+    let addresses =
+        "return [...document.querySelectorAll('#leaderboard tbody a')].map((one) => new URL(one.href).pathname)";
+    let paths: Vec<PathBuf> = serde_json::from_value(browser.run(addresses)).unwrap();
+    assert!(paths.len() == 8 && paths.iter().all(|path| path.exists()), "each trial's log and files: {paths:?}");
     assert!(texts(&browser, "#file pre")[0].contains("not-a-number"));
     browser.click(&format!("{} button", heading(&browser, "trial")));
     assert_eq!(listed(&browser), [0, 1, 2, 3]);

@@ -248,6 +248,14 @@ impl Synthetic {
         self
     }
 
+    /// As if the instances of all trials together had cost so many USD.
+    pub(crate) fn costing(mut self, usd: f64) -> Self {
+        let each = usd / self.costs.len() as f64;
+        let cost = Cost { instance_usd: each, on_demand_usd: each * 2.0, ..Cost::default() };
+        self.costs.values_mut().for_each(|held| *held = cost);
+        self
+    }
+
     /// The page.
     pub(crate) fn page(&self) -> String {
         render(&Report::of(&Sources {

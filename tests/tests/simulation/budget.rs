@@ -27,7 +27,7 @@ fn summary(simulation: &Simulation) -> Value {
 
 #[test]
 fn what_runs_goes_on_and_what_waits_does_not_start() {
-    for (budget, words) in [("max_hours: 0.75", "0.75 hours"), ("max_usd: 0.2", "0.2 USD")] {
+    for (budget, words) in [("max_hours: 0.75", "0.75 hours"), ("max_usd: 0.2", "$0.20")] {
         let simulation = run(budget);
         let (sweeps, trials) = simulation.harness.store.state();
         let stopped = sweeps[0].stopped.as_ref().map(ToString::to_string).unwrap_or_default();

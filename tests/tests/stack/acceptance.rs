@@ -47,7 +47,7 @@ async fn the_acceptance_run_holds_and_leaves_nothing() {
     let stack = Stack::start("acceptance").await;
     let refused = stack.command(&["acceptance", "--max-usd", "0.05"]).await;
     assert_eq!(refused.status.code(), Some(2));
-    for part in ["is expected to cost 0.33 USD", "more than --max-usd 0.05"] {
+    for part in ["is expected to cost $0.33", "more than --max-usd 0.05"] {
         assert!(said(&refused).contains(part), "{}", said(&refused));
     }
     assert_nothing_left(&stack).await;
@@ -173,10 +173,7 @@ async fn a_strike_that_cannot_happen_prevents_no_other_one() {
     let run = stack.command(&[&output[..], &["--max-usd", "0.34"]].concat()).await;
     assert_eq!(run.status.code(), Some(1), "{}", said(&run));
     let page = fs::read_to_string(folder.join("acceptance.md")).unwrap();
-    assert!(
-        page.contains("trouble: the instances have used up their 2.4 hours, 0.34 USD: the jobs are ended"),
-        "{page}"
-    );
+    assert!(page.contains("trouble: the instances have used up their 2.4 hours, $0.34: the jobs are ended"), "{page}");
     assert_nothing_left(&stack).await;
     stack.stop().await;
 }

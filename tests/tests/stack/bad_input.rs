@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const HUGE_BYTES: usize = 200 << 20;
 
 /// Key, content, the line to blame (0: none), and a part of the message.
-const CASES: [(&str, &str, u32, &str); 15] = [
+const CASES: [(&str, &str, u32, &str); 18] = [
     ("sweeps/empty.yaml", "", 1, "the file is empty"),
     ("sweeps/none.yaml", "[]\n", 1, "the list is empty"),
     ("sweeps/not-yaml.yaml", "method: grid\nparameters:\n  lr: {values: [0.1, 0.01}\n", 3, "not valid YAML"),
@@ -27,6 +27,9 @@ const CASES: [(&str, &str, u32, &str); 15] = [
     ("sweeps/twice.yaml", "- lr: 0.1\n- lr: 0.2\n  lr: 0.3\n", 3, "`lr`"),
     ("sweeps/million.yaml", MILLION_AND_ONE, 2, "1000001 trials"),
     ("sweeps/team/with space.yaml", GOOD, 0, "\"sweeps/team/with space.yaml\""),
+    ("sweeps/notes.txt", GOOD, 0, "must end in .yaml or .yml"),
+    ("sweeps/CAPITALS.YAML", GOOD, 0, "must end in .yaml or .yml"),
+    ("misplaced.yaml", GOOD, 0, "not in sweeps/"),
     ("sweeps/../up.yaml", GOOD, 0, "\"..\""),
     ("sweeps/up..down.yaml", GOOD, 0, "\"..\""),
     ("sweeps/queue.yaml", "spotsweep:\n  queue: no-such-queue\ntrials:\n- lr: 1\n", 2, "\"no-such-queue\""),
@@ -67,7 +70,9 @@ async fn what_cannot_run_is_answered_and_never_submitted() {
     }
     let listed = s3(&stack.config()).list_objects_v2().bucket(&stack.bucket).send().await.unwrap();
     for key in listed.contents().iter().filter_map(|object| object.key()) {
-        assert!(key.starts_with("sweeps/") && !key.ends_with(".plan.json"), "{key} of a sweep that never was");
+        let is_dropped = key.starts_with("sweeps/") || key.starts_with("misplaced.yaml");
+        assert!(is_dropped && !key.ends_with(".plan.json"), "{key} of a sweep that never was");
+        assert!(key.matches(".rejected.json").count() < 2, "{key} answers an answer");
     }
     stack.stop().await;
 }

@@ -25,7 +25,7 @@ spotsweep:
   command:
     - sh
     - -c
-    - 'echo "lr is $HP_LR"; echo "epoch=1 val_accuracy=0.1 loss=3"; sleep 1; echo "epoch=2 val_accuracy=$HP_LR loss=2.5"; mkdir -p $SPOTSWEEP_STORAGE/$AWS_BATCH_JOB_ARRAY_INDEX/model; echo "weights of $HP_LR" > $SPOTSWEEP_STORAGE/$AWS_BATCH_JOB_ARRAY_INDEX/model/m.txt; exit $HP_CODE'
+    - 'echo "to stderr" >&2; echo "lr is $HP_LR"; echo "epoch=1 val_accuracy=0.1 loss=3"; sleep 1; echo "epoch=2 val_accuracy=$HP_LR loss=2.5"; mkdir -p $SPOTSWEEP_STORAGE/$AWS_BATCH_JOB_ARRAY_INDEX/model; echo "weights of $HP_LR" > $SPOTSWEEP_STORAGE/$AWS_BATCH_JOB_ARRAY_INDEX/model/m.txt; exit $HP_CODE'
 trials:
   - {lr: 0.25, code: 0, note.a: "x: [1]"}
   - {lr: 0.75, code: 0}
@@ -98,7 +98,7 @@ async fn commands_do_what_they_say() {
     retry(&stack, &sweep).await;
     run(&stack, &["cancel", &sweep]).await.said(0, "nothing to cancel");
 
-    cancel(&stack).await;
+    cancel(&stack, &sweep).await;
     doctor_of_a_broken_stack(&stack).await;
     stack.stop().await;
 }
@@ -116,8 +116,8 @@ async fn mistakes(stack: &Stack) {
     ];
     for command in commands {
         let of = |sweep| command.iter().map(|word| if *word == "SWEEP" { sweep } else { *word }).collect::<Vec<&str>>();
-        run(stack, &of(NOBODY)).await.said(1, "there is no sweep nobody-0123456789ab");
-        run(stack, &of("Nobody")).await.said(2, "\"Nobody\" is no sweep id");
+        run(stack, &of(NOBODY)).await.said(1, "no sweep named `nobody-0123456789ab`");
+        run(stack, &of("Nobody")).await.said(2, "no sweep named `Nobody`");
     }
     run(stack, &["export", NOBODY, "--format", "xml"]).await.said(2, "csv, json, mlflow");
     run(stack, &["report", NOBODY, "--link", "--expires", "8d"]).await.said(2, "at most 7d");
@@ -126,7 +126,8 @@ async fn mistakes(stack: &Stack) {
 /// From before the trial's start to its end.
 async fn follow(stack: &Stack, sweep: &str) {
     let followed = run(stack, &["logs", sweep, "1", "--follow"]).await.said(0, "trial 1 attempt 1:");
-    let lines: Vec<&str> = followed.out.lines().filter(|line| !line.contains("spotsweep-runner")).collect();
+    let is_of_stdout = |line: &&str| !line.contains("spotsweep-runner") && *line != "to stderr";
+    let lines: Vec<&str> = followed.out.lines().filter(is_of_stdout).collect();
     let expected = ["lr is 0.75", "epoch=1 val_accuracy=0.1 loss=3", "epoch=2 val_accuracy=0.75 loss=2.5"];
     assert_eq!(lines[lines.len() - 3..], expected, "{}", followed.out);
     let ended = status(stack, sweep).await;
@@ -136,8 +137,16 @@ async fn follow(stack: &Stack, sweep: &str) {
 
 async fn logs(stack: &Stack, sweep: &str) {
     let log = run(stack, &["logs", sweep, "2", "--attempt", "1"]).await.said(0, "").out;
-    assert!(log.contains("lr is 0.5\n"), "{log}");
-    run(stack, &["logs", sweep, "3"]).await.said(2, "its 3 trials have the indices 0 to 2");
+    assert!(log.contains("lr is 0.5\n") && log.contains("to stderr\n"), "{log}");
+    let lines: Vec<&str> = log.lines().collect();
+    for tail in [1, 3, lines.len(), lines.len() + 9] {
+        let end = run(stack, &["logs", sweep, "2", "--tail", &tail.to_string()]).await.said(0, "").out;
+        assert_eq!(end.lines().collect::<Vec<_>>(), lines[lines.len().saturating_sub(tail)..], "--tail {tail}");
+    }
+    let followed = run(stack, &["logs", sweep, "2", "--tail", "2", "--follow"]).await.said(0, "attempt 1:").out;
+    assert_eq!(followed.lines().collect::<Vec<_>>(), lines[lines.len() - 2..]);
+    run(stack, &["logs", sweep, "2", "--tail", "0"]).await.said(2, "0 is not in 1..");
+    run(stack, &["logs", sweep, "3"]).await.said(2, "it has 3 trials, counted from 0");
     run(stack, &["logs", sweep, "2", "--attempt", "2"]).await.said(2, "no attempt 2: it ended after 1 attempt");
     run(stack, &["logs", sweep, "2", "--attempt", "0"]).await.said(2, "0 is not in 1..");
 
@@ -149,6 +158,8 @@ async fn logs(stack: &Stack, sweep: &str) {
     fs::remove_file(Path::new(state["jobs_logs"].as_str().unwrap()).join(stream)).unwrap();
     let end = run(stack, &["logs", sweep, "0"]).await.said(0, "CloudWatch has no log of it").out;
     assert!(end.contains("lr is 0.25\n"), "{end}");
+    let last = run(stack, &["logs", sweep, "0", "--tail", "1"]).await.said(0, "CloudWatch has no log of it").out;
+    assert!(last.lines().count() == 1 && end.ends_with(&last), "{last}");
     s3(&stack.config())
         .delete_object()
         .bucket(&stack.bucket)
@@ -173,7 +184,7 @@ async fn pull(stack: &Stack, sweep: &str) {
     let log = fs::File::options().write(true).open(folder.join("trials/1/train.log")).unwrap();
     log.set_modified(std::time::UNIX_EPOCH).unwrap();
     put(stack, &format!("results/{sweep}/trials/1/../../evil"), "evil").await;
-    let again = run(stack, &["pull", sweep, "1", "--to", to, "--json"]).await.said(1, "1 were there already");
+    let again = run(stack, &["pull", sweep, "1", "--to", to, "--json"]).await.said(1, "1 there already");
     assert!(again.notes.contains("not fetched: ") && again.notes.contains("/evil"), "{}", again.notes);
     let tally = again.json();
     assert_eq!((&tally["fetched"], &tally["present"]), (&json!(2), &json!(1)));
@@ -181,7 +192,7 @@ async fn pull(stack: &Stack, sweep: &str) {
     assert_eq!(fs::read_to_string(&model).unwrap(), "weights of 0.75\n");
     assert_eq!(files(&folder).len(), 3, "{:?}", files(&folder));
 
-    let all = run(stack, &["pull", sweep, "--to", to, "--json"]).await.said(1, "3 were there already").json();
+    let all = run(stack, &["pull", sweep, "--to", to, "--json"]).await.said(1, "3 there already").json();
     assert_eq!(files(&folder).len() as u64, 3 + all["fetched"].as_u64().unwrap());
     assert_eq!(fs::read_to_string(folder.join("trials/2/model/m.txt")).unwrap(), "weights of 0.5\n");
     run(stack, &["pull", sweep, "7", "--to", to]).await.said(2, "has no trial 7");
@@ -228,7 +239,12 @@ async fn export(stack: &Stack, sweep: &str) {
 async fn report(stack: &Stack, sweep: &str) {
     let key = format!("results/{sweep}/report.html");
     s3(&stack.config()).delete_object().bucket(&stack.bucket).key(&key).send().await.unwrap();
-    run(stack, &["report", sweep]).await.said(1, "has no report yet");
+    run(stack, &["report", sweep, "--link"]).await.said(1, "no report yet");
+    // What is gone is drawn again.
+    let again = stack.subfolder("files").join("again.html");
+    run(stack, &["report", sweep, "--output", again.to_str().unwrap()]).await.said(0, "");
+    let counts = &data_of(&again)["counts"];
+    assert_eq!((&counts["succeeded"], &counts["failed"]), (&json!(2), &json!(1)));
     put(stack, &key, "<!doctype html><title>report</title>").await;
     let file = stack.subfolder("files").join("deep/report.html");
     let path = run(stack, &["report", sweep, "--output", file.to_str().unwrap()]).await.said(0, "").out;
@@ -269,7 +285,7 @@ async fn retry(stack: &Stack, sweep: &str) {
     assert_eq!(all["succeeded"], 2, "{all}");
 }
 
-async fn cancel(stack: &Stack) {
+async fn cancel(stack: &Stack, other: &str) {
     let sweep = submit(stack, "sleep", SLEEP).await;
     let running = async || {
         let status = status(stack, &sweep).await;
@@ -279,8 +295,26 @@ async fn cancel(stack: &Stack) {
     };
     let running = eventually("a trial runs", PATIENCE, running).await.to_string();
     run(stack, &["pull", &sweep]).await.said(1, "no results yet");
-    run(stack, &["report", &sweep]).await.said(1, "has no report yet");
-    run(stack, &["export", &sweep, "--format", "csv"]).await.said(1, "has no leaderboard yet");
+    run(stack, &["report", &sweep, "--link"]).await.said(1, "no report yet");
+    let page = stack.subfolder("files").join("running.html");
+    run(stack, &["report", &sweep, "--output", page.to_str().unwrap()]).await.said(0, "");
+    let data = data_of(&page);
+    assert_eq!(
+        (&data["stage"], &data["partial"], &data["counts"]["trials"]),
+        (&json!("running"), &json!(true), &json!(70))
+    );
+    let list = run(stack, &["ls", "--json"]).await.said(0, "").out;
+    let own = list
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .find(|line| line["sweep"] == sweep.as_str());
+    assert!(own.unwrap()["progress"]["running"].as_u64().unwrap() > 0, "{list}");
+    assert!(run(stack, &["ls"]).await.said(0, "").out.contains("0 of 70"));
+    let both = run(stack, &["report", &sweep, "work"]).await.said(2, "begin with `work`");
+    assert_eq!(both.out, "");
+    let both = run(stack, &["report", "latest", other]).await.said(0, &format!("sweep {sweep}")).out;
+    assert!(both.contains("val_accuracy 0.75000 (trial 1)") && both.contains("none"), "{both}");
+    run(stack, &["export", &sweep, "--format", "csv"]).await.said(1, "no leaderboard yet");
     run(stack, &["logs", &sweep, "69"]).await.said(1, "has not started yet");
     run(stack, &["retry", &sweep]).await.said(1, "is failed: name trials by their index");
     let volumes = async || leftovers(stack).await["volumes"].as_array().unwrap().len();
@@ -358,6 +392,13 @@ async fn doctor_of_a_broken_stack(stack: &Stack) {
         assert!(!found["do"].as_str().unwrap().is_empty(), "{found}");
     }
     assert!(findings.iter().any(|finding| finding["about"] == "table" && finding["state"] == "ok"), "{}", broken.out);
+}
+
+/// The data of a report page.
+fn data_of(page: &Path) -> Value {
+    let page = fs::read_to_string(page).unwrap();
+    let data = page.split(r#"<script type="application/json" id="data">"#).nth(1).unwrap();
+    serde_json::from_str(data.split("</script>").next().unwrap()).unwrap()
 }
 
 async fn put(stack: &Stack, key: &str, text: &str) {

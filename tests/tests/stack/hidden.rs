@@ -81,7 +81,7 @@ async fn no_command_passes_on_what_a_terminal_would_obey() {
         }
     }
     let said = plain(&stack, &["validate", &keys], 0).await;
-    assert!(said.notes.contains(r"no key `\u001b[2Jkey`"), "{}", said.notes);
+    assert!(said.notes.contains(r"unknown key `\u001b[2Jkey`"), "{}", said.notes);
     plain(&stack, &["validate", "\u{1b}[2J\u{202e}.yaml"], 2).await;
     plain(&stack, &["validate", "--\u{1b}[2J\u{202e}"], 2).await;
 
@@ -106,7 +106,7 @@ async fn no_command_passes_on_what_a_terminal_would_obey() {
     plain(&stack, &["status", rejected], 0).await;
     let warned = all.iter().find(|sweep| sweep["key"] == "sweeps/keys.yaml").unwrap()["sweep"].as_str().unwrap();
     let warned = plain(&stack, &["status", warned], 0).await.out;
-    assert!(warned.contains(r"no key `x\u009b31m\u202ey`"), "{warned}");
+    assert!(warned.contains(r"unknown key `x\u009b31m\u202ey`"), "{warned}");
     plain(&stack, &["watch", rejected], 1).await;
     of_a_sweep(&stack, &sweep).await;
     stack.stop().await;

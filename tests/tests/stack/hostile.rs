@@ -51,7 +51,7 @@ async fn late_requests(stack: &Stack, sweep: &str) {
     let id = SweepId::parse(sweep).unwrap();
     let record = async || -> Trial { reader.trial(&id, 0).await.unwrap().unwrap() };
     let (before, board) = (record().await, run(stack, &["export", sweep, "--format", "csv"]).await.said(0, "").out);
-    let history = run(stack, &["explain", sweep, "0"]).await.said(0, "").out;
+    let history = run(stack, &["explain", sweep, "0", "--verbose"]).await.said(0, "").out;
     let metrics = json!({ "score": { "last": 9999, "step": null, "min": 1, "max": 9999 } });
     let outputs = json!({ "files": 7, "bytes": 7 });
     let asks = [
@@ -81,7 +81,7 @@ async fn late_requests(stack: &Stack, sweep: &str) {
     }
     assert_eq!(record().await, before);
     assert_eq!(run(stack, &["export", sweep, "--format", "csv"]).await.said(0, "").out, board);
-    assert_eq!(run(stack, &["explain", sweep, "0"]).await.said(0, "").out, history);
+    assert_eq!(run(stack, &["explain", sweep, "0", "--verbose"]).await.said(0, "").out, history);
 }
 
 /// An upload's event of another bucket, which no rule passes on.

@@ -73,7 +73,7 @@ async fn nothing_to_continue(stack: &Stack, other: &str) {
     run(stack, &["cancel", &sweep, "--delete", "--wait"]).await.said(0, "");
     let none = run(stack, &["retry", &sweep, "0", "--continue"]).await.said(1, "nothing was started");
     assert!(none.notes.contains("trial 0: its workspace is deleted"), "{}", none.notes);
-    run(stack, &["retry", &sweep]).await.said(1, "were cancelled: --cancelled retries those");
+    run(stack, &["retry", &sweep]).await.said(1, "cancelled: --cancelled retries those");
     run(stack, &["retry", other, "0", "--continue", "--set", "epoch=7"]).await.said(2, "no parameter \"epoch\" to set");
 }
 

@@ -57,7 +57,7 @@ async fn one_bad_key_never_stops_the_others() {
     let again = run(&stack, &[&pull[..], &["--json"]].concat()).await.said(1, "0 files fetched").json();
     assert_eq!(again["failed"].as_array().unwrap().len(), 6, "{again}");
     fs::remove_file(to.join("trials/1/link")).unwrap();
-    run(&stack, &pull).await.said(1, "1 files fetched");
+    run(&stack, &pull).await.said(1, "1 file fetched");
     run(&stack, &["pull", &sweep, "0", "--to", to.to_str().unwrap()]).await.said(0, "0 files fetched");
     stack.stop().await;
 }

@@ -2,13 +2,15 @@
 //! by machines and by lines for people, and looked at in between.
 
 use std::fs;
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_tests::local::{Stack, call_json, eventually, s3};
+use spotsweep_tests::local::{Binaries, Stack, call_json, eventually, s3};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 /// For trainings of seconds on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -34,7 +36,11 @@ async fn a_struck_sweep_is_followed_to_its_end() {
     let sweep = SweepId::parse(sweep.trim()).unwrap();
     let reader = Reader::new(&stack.config(), stack.table.clone());
 
-    let follow = async |how| run(&stack, &["watch", sweep.as_str(), how]).await;
+    // One of them names no sweep: there is one.
+    let follow = async |how: &'static str| match how {
+        "--json" => run(&stack, &["watch", how]).await,
+        _plain => run(&stack, &["watch", sweep.as_str(), how]).await,
+    };
     let (machines, people, ()) = tokio::join!(follow("--json"), follow("--plain"), async {
         strike(&stack, &reader, &sweep).await;
         assert_stills(&stack, &sweep).await;
@@ -50,11 +56,75 @@ async fn a_struck_sweep_is_followed_to_its_end() {
     for what in ["started", "interrupted", "resumed", "succeeded"] {
         assert_eq!(of_kind(&first, what).len(), of_kind(&late, what).len(), "{what}: {late:?}");
     }
+    for beginning in ["watched", "latest"] {
+        let (code, _, notes) = run(&stack, &["watch", beginning, "--once"]).await;
+        assert!(code == 0 && notes.contains(sweep.as_str()), "{beginning}: {notes}");
+    }
+    let (code, _, notes) = run(&stack, &["watch"]).await;
+    assert!(code == 1 && notes.contains("no sweep is open"), "{notes}");
     let (code, table, _) = run(&stack, &["top"]).await;
     assert_eq!((code, table.as_str()), (0, "no sweep is open; `spotsweep ls` lists all of them\n"));
 
     assert_rejected(&stack, &reader).await;
     stack.stop().await;
+}
+
+/// A demo's stack ends right after its sweep; a view without a sweep's name finds it, and ends with its summary.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_of_a_demo_ends_with_the_summary() {
+    let binaries = tokio::task::spawn_blocking(Binaries::build).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("watched.yaml"), SWEEP).unwrap();
+    let spotsweep = |arguments: &[&str]| {
+        let mut command = tokio::process::Command::new(binaries.get("spotsweep"));
+        command.args(arguments).current_dir(folder.path()).env("SPOTSWEEP_LOCAL", folder.path().join("local"));
+        for name in ["SPOTSWEEP_TABLE", "SPOTSWEEP_BUCKET", "AWS_ENDPOINT_URL"] {
+            command.env_remove(name);
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+    };
+    let path = binaries.folder().to_str().unwrap();
+    let mut demo = spotsweep(&["demo", "--sweep", "watched.yaml", "--binaries", path]).spawn().unwrap();
+    let mut notes = BufReader::new(demo.stderr.take().unwrap()).lines();
+    while !notes.next_line().await.unwrap().expect("the demo drops its file").contains("spotsweep watch") {}
+    let rest = tokio::spawn(async move { while notes.next_line().await.is_ok_and(|line| line.is_some()) {} });
+    let view = spotsweep(&["watch", "--plain"]).output().await.unwrap();
+    let (out, notes) = (String::from_utf8_lossy(&view.stdout), String::from_utf8_lossy(&view.stderr));
+    assert_eq!(view.status.code(), Some(0), "{out} {notes}");
+    assert!(out.contains(": settled after ") && out.contains("4 trials: 4 succeeded"), "{out} {notes}");
+    assert!(demo.wait_with_output().await.unwrap().status.success());
+    rest.await.unwrap();
+}
+
+/// The end of the stack is the end of the view, with what was seen last.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_ends_with_the_stack() {
+    let stack = Stack::start("watch-gone").await;
+    let file = stack.subfolder("files").join("sleep.yaml");
+    fs::write(&file, "spotsweep: {workspace: off, command: [sh, -c, 'sleep 600']}\ntrials: [{a: 1}, {a: 2}]\n")
+        .unwrap();
+    let (code, sweep, notes) = run(&stack, &["submit", file.to_str().unwrap()]).await;
+    assert_eq!(code, 0, "{notes}");
+    let watch =
+        |how: &str| stack.prepared(&["watch", how]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (people, machines) = (watch("--plain"), watch("--json"));
+    let reader = Reader::new(&stack.config(), stack.table.clone());
+    let id = SweepId::parse(sweep.trim()).unwrap();
+    eventually("a trial runs", PATIENCE, async || {
+        let trials = reader.trials(&id).await.unwrap();
+        trials.iter().any(|trial| trial.status == JobStatus::Running).then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    stack.stop().await;
+    for (view, part) in [(people, "the local stack has ended"), (machines, "\"what\":\"gone\"")] {
+        let ended = tokio::time::timeout(PATIENCE, view.wait_with_output()).await.expect("the view ends").unwrap();
+        let (out, notes) = (String::from_utf8(ended.stdout).unwrap(), String::from_utf8(ended.stderr).unwrap());
+        assert_eq!(ended.status.code(), Some(1), "{out} {notes}");
+        let last = out.trim_end().lines().rev().take(2).collect::<Vec<_>>().concat();
+        assert!(last.contains(part) && out.contains(sweep.trim()), "{out} {notes}");
+    }
 }
 
 /// Exit code, standard output and standard error.
@@ -153,9 +223,8 @@ async fn assert_rejected(stack: &Stack, reader: &Reader) {
     assert!(last["rejection"]["problems"][0]["line"].is_number(), "{last}");
     let (code, told, _) = run(stack, &["watch", torn.as_str(), "--plain"]).await;
     assert!(code == 1 && told.contains(": rejected, 1 problem"), "{told}");
-    for (sweep, expected, words) in [("nothing", 2, "is no sweep id"), ("nothing-0123456789ab", 1, "there is no sweep")]
-    {
+    for (sweep, expected) in [("Nothing", 2), ("nothing", 1), ("nothing-0123456789ab", 1)] {
         let (code, _, notes) = run(stack, &["watch", sweep]).await;
-        assert!(code == expected && notes.contains(words), "{sweep}: {code} {notes}");
+        assert!(code == expected && notes.contains(&format!("no sweep named `{sweep}`")), "{sweep}: {code} {notes}");
     }
 }

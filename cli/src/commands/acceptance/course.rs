@@ -25,6 +25,7 @@ use crate::dropped::{Answer, Dropped, problems, upload_to};
 use crate::out;
 use crate::progress::{Figures, Progress};
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::dollars;
 
 /// Tag of a sweep's volumes and snapshots.
 const SWEEP_TAG: &str = "tag:spotsweep:sweep";
@@ -127,7 +128,7 @@ impl<'a> Course<'a> {
         let used = self.meter.total_if_ended(Timestamp::now(), pace.idle);
         (used >= most).then(|| {
             let hours = most.as_secs_f64() / pace.hour.as_secs_f64();
-            format!("the instances have used up their {hours:.1} hours, {:.2} USD", self.estimate.most_usd)
+            format!("the instances have used up their {hours:.1} hours, {}", dollars(self.estimate.most_usd))
         })
     }
 

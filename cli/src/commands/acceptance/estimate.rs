@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::sweep::Pace;
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::dollars;
 
 /// Of all instances together: four trainings of fourteen minutes, six boots with the image's pull of six minutes each,
 /// and six idle times of five minutes.
@@ -54,8 +55,9 @@ impl Estimate {
         let estimate = Self::at(hourly_usd(client, instance_types, zones).await?, max_usd, pace);
         let Self { hourly_usd, usd, .. } = estimate;
         if usd > max_usd {
+            let (usd, hourly) = (dollars(usd), dollars(hourly_usd));
             return Err(Failure::usage(format!(
-                "a run is expected to cost {usd:.2} USD ({EXPECTED_HOURS} instance-hours at {hourly_usd:.3} USD), more than \
+                "a run is expected to cost {usd} ({EXPECTED_HOURS} instance-hours at {hourly}), more than \
                  --max-usd {max_usd}: raise that, or name a queue of cheaper instances by --queue"
             )));
         }
@@ -66,9 +68,10 @@ impl Estimate {
     pub(super) fn line(&self) -> String {
         let Self { hourly_usd, usd, most_usd, .. } = self;
         let hours = (most_usd - FIS_USD - REST_USD) / hourly_usd;
+        let (usd, hourly, most) = (dollars(*usd), dollars(*hourly_usd), dollars(*most_usd));
         format!(
-            "a run is expected to cost {usd:.2} USD ({EXPECTED_HOURS} instance-hours at {hourly_usd:.3} USD); it ends its \
-             jobs at {hours:.1} instance-hours, {most_usd:.2} USD"
+            "a run is expected to cost {usd} ({EXPECTED_HOURS} instance-hours at {hourly}); it ends its jobs at \
+             {hours:.1} instance-hours, {most}"
         )
     }
 }

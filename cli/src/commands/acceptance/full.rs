@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use spotsweep_aws::Reader;
-use spotsweep_control_plane::sweep::spent::dollars;
 use spotsweep_protocol::ids::SweepId;
 use tokio::time::{Instant, sleep};
 
@@ -22,6 +21,7 @@ use super::{preflight, remove, sweep, written};
 use crate::out;
 use crate::signals::unless_stopped;
 use spotsweep_protocol::failure::{FAILED, Failure};
+use spotsweep_protocol::words::{counted, dollars};
 
 /// Checks that a good run may not see. Under a notice the runner leaves by itself, with an exit code; volumes' events
 /// are sent at best effort.
@@ -152,11 +152,8 @@ fn report(found: &Found, output: &Path) -> Result<ExitCode, Failure> {
     let about = About::run(done(found), facts.spent.map(|spent| spent.usd), facts.estimate.usd);
     written::write(output, &checks, recording, &about)?;
     if let Some(spent) = facts.spent {
-        out::note(format_args!(
-            "the trials have cost {}; {:.2} USD were expected",
-            dollars(spent.usd),
-            facts.estimate.usd
-        ));
+        let (spent, expected) = (dollars(spent.usd), dollars(facts.estimate.usd));
+        out::note(format_args!("the trials have cost {spent}, {expected} expected"));
     }
     Ok(if checks.iter().all(is_good) { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
@@ -174,12 +171,12 @@ fn done(Found { facts, sweep, instance_types, troubles, .. }: &Found) -> Vec<Str
     let attempts: usize = facts.trials.iter().map(|trial| trial.attempts.len()).sum();
     let mut done = vec![
         format!("spotsweep {} on {}", env!("CARGO_PKG_VERSION"), instance_types.join(", ")),
-        format!("sweep {sweep}: {} trials, {attempts} attempts", sweep::trials()),
+        format!("sweep {sweep}: {}, {}", counted(sweep::trials(), "trial"), counted(attempts, "attempt")),
     ];
     done.extend(facts.strikes.iter().map(Strike::line));
     done.extend(troubles.iter().map(|trouble| format!("trouble: {trouble}")));
     let spent = facts.spent.map_or("unknown".to_owned(), |spent| dollars(spent.usd));
-    done.push(format!("the trials have cost {spent}, {:.2} USD were expected", facts.estimate.usd));
+    done.push(format!("the trials have cost {spent}, {} expected", dollars(facts.estimate.usd)));
     done
 }
 

@@ -11,6 +11,7 @@ use super::subject::Subject;
 use crate::out;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::failure::Failure;
+use spotsweep_protocol::words::counted;
 
 /// Fails where a run cannot hold, and says what to do about it.
 pub(super) async fn check(subject: &Subject) -> Result<(), Failure> {
@@ -103,6 +104,7 @@ async fn quotas(subject: &Subject) -> Result<(), Failure> {
 fn say_how_many(vcpus: f64, wanted: u32) {
     let at_once = (vcpus / f64::from(wanted)).floor();
     if at_once < f64::from(super::sweep::trials()) {
-        out::note(format_args!("the quota of Spot instances allows {at_once} trials at a time: the run takes longer"));
+        let trials = counted(at_once, "trial");
+        out::note(format_args!("the quota of Spot instances allows {trials} at a time: the run takes longer"));
     }
 }

@@ -10,6 +10,9 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// Batch's, where a job definition names none
 /// (<https://docs.aws.amazon.com/batch/latest/userguide/using_awslogs.html>).
 const DEFAULT_GROUP: &str = "/aws/batch/job";
+/// The most that one answer may be asked for
+/// (<https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_GetLogEvents.html>).
+const MOST_EVENTS: usize = 10_000;
 /// What a trial's log is called beside its outputs.
 const END: &str = "train.log";
 
@@ -62,10 +65,50 @@ impl Stream {
         }
     }
 
+    /// Prints the last lines. [`Self::print`] goes on after them.
+    pub(super) async fn print_last(&mut self, lines: usize) -> Result<Read, Failure> {
+        let (mut pages, mut missing, mut token) = (Vec::new(), lines, None);
+        loop {
+            let limit = i32::try_from(missing.min(MOST_EVENTS)).unwrap_or(i32::MAX);
+            let Some(page) = self.page_back(limit, token.clone()).await? else { return Ok(Read::Missing) };
+            if pages.is_empty() {
+                self.token = page.next_forward_token;
+            }
+            let events = page.events.unwrap_or_default();
+            missing = missing.saturating_sub(events.len());
+            pages.push(events);
+            // At the beginning CloudWatch answers with the token that it was given.
+            let is_all = page.next_backward_token == token || page.next_backward_token.is_none();
+            token = page.next_backward_token;
+            if missing == 0 || is_all {
+                break;
+            }
+        }
+        let messages = pages.iter().rev().flatten().map(|event| event.message().unwrap_or_default());
+        let mut messages = messages.peekable();
+        let read = if messages.peek().is_some() { Read::Lines } else { Read::Nothing };
+        let is_read = out::training(|to| messages.try_for_each(|message| writeln!(to, "{message}")))?;
+        Ok(if is_read { read } else { Read::Unread })
+    }
+
     async fn page(&self) -> Result<Option<GetLogEventsOutput>, Failure> {
+        self.get(true, None, self.token.clone()).await
+    }
+
+    /// The newest events, or those before a token.
+    async fn page_back(&self, limit: i32, token: Option<String>) -> Result<Option<GetLogEventsOutput>, Failure> {
+        self.get(false, Some(limit), token).await
+    }
+
+    async fn get(
+        &self,
+        from_head: bool,
+        limit: Option<i32>,
+        token: Option<String>,
+    ) -> Result<Option<GetLogEventsOutput>, Failure> {
         let Self { group, name, .. } = self;
-        let get = self.client.get_log_events().log_group_name(group).log_stream_name(name).start_from_head(true);
-        match get.set_next_token(self.token.clone()).send().await {
+        let get = self.client.get_log_events().log_group_name(group).log_stream_name(name).start_from_head(from_head);
+        match get.set_limit(limit).set_next_token(token).send().await {
             Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found_exception()) => {
                 Ok(None)
             }
@@ -105,11 +148,37 @@ pub(super) async fn group(found: &Found) -> Result<String, Failure> {
     Ok(group.cloned().unwrap_or_else(|| DEFAULT_GROUP.to_owned()))
 }
 
-/// Prints the end of a trial's log from beside its outputs; false where it is not there.
-pub(super) async fn print_end(found: &Found, index: u32) -> Result<bool, Failure> {
+/// Prints the end of a trial's log from beside its outputs, or the last lines of that; false where it is not there.
+pub(super) async fn print_end(found: &Found, index: u32, tail: Option<usize>) -> Result<bool, Failure> {
     let key = format!("{}{END}", found.sweep.id.trial_prefix(index));
     let Some(log) = found.read(&key).await? else { return Ok(false) };
     out::note(format_args!("CloudWatch has no log of it; this is the end of it, from s3://{}/{key}", found.bucket()));
-    out::training(|to| to.write_all(&log))?;
+    out::training(|to| to.write_all(last_lines(&log, tail)))?;
     Ok(true)
+}
+
+/// The last so many lines of a text; all of it where no number is given.
+fn last_lines(text: &[u8], lines: Option<usize>) -> &[u8] {
+    let Some(lines) = lines else { return text };
+    let whole = text.strip_suffix(b"\n").unwrap_or(text);
+    let breaks = whole.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    let begin = breaks.map(|(place, _)| place + 1).nth(lines.saturating_sub(1)).unwrap_or(0);
+    &text[begin..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_text_is_its_last_lines() {
+        let text = b"one\ntwo\nthree\n";
+        for (lines, expected) in
+            [(None, &text[..]), (Some(1), &b"three\n"[..]), (Some(2), &b"two\nthree\n"[..]), (Some(9), &text[..])]
+        {
+            assert_eq!(last_lines(text, lines), expected);
+        }
+        assert_eq!(last_lines(b"one\ntwo", Some(1)), b"two");
+        assert_eq!(last_lines(b"", Some(1)), b"");
+    }
 }

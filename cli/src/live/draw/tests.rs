@@ -125,10 +125,15 @@ fn happenings_scroll_and_help_replaces_them() {
 #[test]
 fn costs_are_shown_where_they_are_known() {
     let mut model = model(24);
-    model.cost = Some((1.234, 4.0));
-    let (text, _) = frame(&model, 80, 24, &live(false));
-    let line = text.lines().nth(1).unwrap_or_default();
-    assert!(line.ends_with("$1.23 so far, $4.00 on demand"), "{line}");
+    for (cost, expected) in [
+        ((1.234, 4.0), "cost $1.23 (on demand: $4.00)"),
+        ((0.000_28, 0.000_554), "cost $0.00028 (on demand: $0.00055)"),
+    ] {
+        model.cost = Some(cost);
+        let (text, _) = frame(&model, 80, 24, &live(false));
+        let line = text.lines().nth(1).unwrap_or_default();
+        assert!(line.ends_with(expected), "{line}");
+    }
 }
 
 #[test]

@@ -87,23 +87,28 @@ fn events(logs: &Path, request: &GetLogEvents) -> Result<Value, Refusal> {
     if !name.components().all(|part| matches!(part, Component::Normal(_))) {
         return Err(missing());
     }
-    let offset = match &request.next_token {
-        Some(token) => token.strip_prefix("f/").and_then(|offset| offset.parse().ok()),
-        None => request.start_from_head.then_some(0),
-    };
-    let offset: u64 = offset.ok_or_else(|| {
-        let message = "spotsweep-emulator reads forward only: give startFromHead, or the nextForwardToken before";
-        ("InvalidParameterException", message.to_owned())
-    })?;
+    let path = logs.join(name);
     let limit = request.limit.unwrap_or(MOST_EVENTS);
     if !(1..=MOST_EVENTS).contains(&limit) {
         let message = format!("limit must be between 1 and {MOST_EVENTS}, not {limit}");
         return Err(("InvalidParameterException", message));
     }
-    let (mut bytes, at) = page(&logs.join(name), offset).map_err(|error| match error.kind() {
+    let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => missing(),
         _ => ("ServiceUnavailableException", error.to_string()),
+    };
+    let place = place(request).ok_or_else(|| {
+        let message = "The specified nextToken is invalid.";
+        ("InvalidParameterException", message.to_owned())
     })?;
+    let offset = match place {
+        Place::From(offset) => offset,
+        Place::Before(end) => beginning(&path, end, limit).map_err(unreadable)?,
+    };
+    let (mut bytes, at) = page(&path, offset).map_err(unreadable)?;
+    if let Place::Before(Some(end)) = place {
+        bytes.truncate(usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX));
+    }
     let millis = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     if let Some((last, _)) = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(limit - 1) {
         bytes.truncate(last + 1);
@@ -120,6 +125,49 @@ fn events(logs: &Path, request: &GetLogEvents) -> Result<Value, Refusal> {
     Ok(json!({ "events": events, "nextForwardToken": format!("f/{next}"), "nextBackwardToken": format!("b/{offset}") }))
 }
 
+/// Where a page lies.
+#[derive(Clone, Copy)]
+enum Place {
+    /// From a place in the file on.
+    From(u64),
+    /// The events before a place in the file; without one, the newest.
+    Before(Option<u64>),
+}
+
+/// Where the wanted page lies: from the head on or after a token, else the newest events, or those before a token.
+fn place(request: &GetLogEvents) -> Option<Place> {
+    match &request.next_token {
+        None if request.start_from_head => Some(Place::From(0)),
+        None => Some(Place::Before(None)),
+        Some(token) => match token.split_once('/')? {
+            ("f", offset) => Some(Place::From(offset.parse().ok()?)),
+            ("b", offset) => Some(Place::Before(Some(offset.parse().ok()?))),
+            _other => None,
+        },
+    }
+}
+
+/// Where so many lines begin that end at a place in the file, or at the end of its last whole line. A page at most.
+fn beginning(path: &Path, end: Option<u64>, lines: usize) -> io::Result<u64> {
+    let mut file = File::open(path)?;
+    let is_quiet = is_quiet(file.metadata()?.modified()?);
+    let end = end.unwrap_or(file.metadata()?.len());
+    let from = end.saturating_sub(PAGE_BYTES);
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(end - from).read_to_end(&mut bytes)?;
+    let whole = match bytes.iter().rposition(|byte| *byte == b'\n') {
+        Some(last) if last + 1 == bytes.len() || !is_quiet => last,
+        Some(_) | None => bytes.len(),
+    };
+    let breaks = bytes[..whole].iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+    let begin = breaks.map(|(place, _)| place + 1).nth(lines - 1);
+    // Part of a line stands at the beginning of what was read, unless that is the file's own.
+    let first_whole = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    let begin = begin.unwrap_or(if from == 0 { 0 } else { first_whole });
+    Ok(from + begin as u64)
+}
+
 /// Whole lines from `offset` on, and when the newest was written.
 fn page(path: &Path, offset: u64) -> io::Result<(Vec<u8>, SystemTime)> {
     let mut file = File::open(path)?;
@@ -127,7 +175,7 @@ fn page(path: &Path, offset: u64) -> io::Result<(Vec<u8>, SystemTime)> {
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
     file.take(PAGE_BYTES).read_to_end(&mut bytes)?;
-    let is_quiet = modified.elapsed().is_ok_and(|since| since >= QUIET);
+    let is_quiet = is_quiet(modified);
     match bytes.iter().rposition(|byte| *byte == b'\n') {
         // A line longer than a page goes out in pieces.
         _ if bytes.len() as u64 == PAGE_BYTES && !bytes.contains(&b'\n') => {}
@@ -136,6 +184,11 @@ fn page(path: &Path, offset: u64) -> io::Result<(Vec<u8>, SystemTime)> {
         Some(_) | None => {}
     }
     Ok((bytes, modified))
+}
+
+/// Whether an unfinished line is taken to be the last.
+fn is_quiet(modified: SystemTime) -> bool {
+    modified.elapsed().is_ok_and(|since| since >= QUIET)
 }
 
 #[cfg(test)]
@@ -160,6 +213,38 @@ mod tests {
         Ok((lines.collect(), page["nextForwardToken"].as_str().unwrap().to_owned()))
     }
 
+    /// Pages of two lines from the end to the beginning, and on from the end.
+    #[test]
+    fn a_stream_is_read_backwards() {
+        let folder = std::env::temp_dir().join(format!("spotsweep-logs-back-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("s"), "1\n2\n3\n4\n5\n").unwrap();
+        let page = |next_token: Option<String>, start_from_head| {
+            let request = GetLogEvents {
+                log_group_name: "/aws/batch/job".to_owned(),
+                log_stream_name: "s".to_owned(),
+                next_token,
+                start_from_head,
+                limit: Some(2),
+                start_time: None,
+                end_time: None,
+            };
+            let page = events(&folder, &request).unwrap();
+            let lines: Vec<String> =
+                page["events"].as_array().unwrap().iter().map(|event| event["message"].to_string()).collect();
+            let token = |name: &str| page[name].as_str().unwrap().to_owned();
+            (lines.concat(), token("nextBackwardToken"), token("nextForwardToken"))
+        };
+        let (newest, back, forth) = page(None, false);
+        let (middle, back, _) = page(Some(back), false);
+        let (first, back, _) = page(Some(back), false);
+        let (none, end, _) = page(Some(back.clone()), false);
+        assert_eq!([newest, middle, first, none], ["\"4\"\"5\"", "\"2\"\"3\"", "\"1\"", ""]);
+        assert_eq!(back, end, "at the beginning the token stays the same");
+        assert_eq!(page(Some(forth), true).0, "", "nothing has come since");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn a_stream_is_read_to_its_end_and_further() {
         let folder = std::env::temp_dir().join(format!("spotsweep-logs-{}", std::process::id()));
@@ -176,7 +261,7 @@ mod tests {
         for stream in ["train/default/2", "train/default", "../logs", "/etc/passwd"] {
             assert_eq!(read(&folder, stream, None), Err("ResourceNotFoundException"), "{stream}");
         }
-        assert_eq!(read(&folder, "train/default/1", Some("b/0")), Err("InvalidParameterException"));
+        assert_eq!(read(&folder, "train/default/1", Some("x/0")), Err("InvalidParameterException"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

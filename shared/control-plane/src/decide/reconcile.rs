@@ -9,6 +9,7 @@ use crate::store::{Overdue, View};
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Stage, Sweep};
 use spotsweep_protocol::ids::{DescribedJob, JobId};
+use spotsweep_protocol::words::counted;
 
 /// Re-drives after which a file that still cannot be read, or not be submitted, is answered with that: with waits that
 /// double up to a quarter of an hour, about eight hours after it was dropped.
@@ -16,7 +17,7 @@ const MAX_TRIES: u32 = 34;
 
 pub(super) fn due(view: &View) -> Decision {
     let mut jobs = Vec::new();
-    let mut decision = Decision::advance(format!("{} records are overdue", view.overdue.len()));
+    let mut decision = Decision::advance(format!("{} overdue", counted(view.overdue.len(), "record")));
     for overdue in &view.overdue {
         match overdue {
             Overdue::Sweep(sweep) => decision = decision.next(Followup::SweepOverdue(sweep.clone())),

@@ -10,6 +10,7 @@ use crate::sweep::{Plan, Sweep};
 use crate::trial::{JobStatus, Observation, Trial};
 use spotsweep_protocol::ids::{JobId, JobName, Run};
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_protocol::words::counted;
 
 /// Whether another round is due.
 pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {
@@ -46,7 +47,7 @@ pub(super) fn submitted(view: &View, round: u32, job: &str, context: Context<'_>
         let mut trial = held.clone();
         trial.resubmitting = false;
         trial.job = JobId::from(job.to_owned());
-        let what = format!("submitted again as {job}, after {} attempts", trial.ended);
+        let what = format!("submitted again as {job}, after {}", counted(trial.ended, "attempt"));
         workspace::changed(sweep, Some(held), trial, what, context)
     })
 }

@@ -11,16 +11,18 @@ use crate::trial::Trial;
 use crate::workspace::Fact;
 use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_protocol::words::{counted, dollars};
 
 pub(super) fn settling(view: &View, id: &SweepId, checked: bool) -> Decision {
     with_settling(view, |sweep, plan| {
         let open = open_trials(id, plan, &view.trials);
         let unclean: Vec<&Trial> = view.trials.iter().filter(|trial| trial.is_over() && !trial.is_clean()).collect();
         if open.is_empty() && unclean.is_empty() {
-            return Decision::advance(format!("all {} trials are terminal", plan.trials))
+            return Decision::advance(format!("{} ended, all of them", counted(plan.trials, "trial")))
                 .then(Command::Gather(Wanted::of(sweep, plan, &view.trials)));
         }
-        let what = format!("{} trials have not ended, {} workspaces are being deleted", open.len(), unclean.len());
+        let (left, deleted) = (counted(open.len(), "trial"), counted(unclean.len(), "workspace"));
+        let what = format!("waiting for {left} to end and {deleted} to be deleted");
         if checked {
             return Decision::ignore(format!("{what}; the last of them, or reconcile, asks again"));
         }
@@ -53,7 +55,7 @@ pub(super) fn running(view: &View) -> Decision {
     match &view.sweep {
         Some(Versioned { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, .. }) => {
             let wanted = Wanted::of(sweep, plan, &view.trials);
-            Decision::advance(format!("{} of {} trials have begun", view.trials.len(), plan.trials))
+            Decision::advance(format!("{} of {} begun", view.trials.len(), counted(plan.trials, "trial")))
                 .then(Command::Gather(wanted))
         }
         Some(held) => Decision::ignore(format!("the sweep is {}", held.record.stage.name())),
@@ -88,7 +90,7 @@ pub(super) fn gathered(view: &View, gathered: &ReportInputs, context: Context<'_
     };
     let due = if is_settling { context.lease_ends() } else { *due };
     let sweep = Sweep { spent: Some(spent), warnings, ..sweep.clone() };
-    let decision = Decision::advance(format!("{:.4} USD so far", spent.usd)).sweep(sweep, due);
+    let decision = Decision::advance(format!("{} so far", dollars(spent.usd))).sweep(sweep, due);
     decision.then_all(notification.map(Command::Notify).into_iter().collect()).then(publish)
 }
 

@@ -19,6 +19,7 @@ use crate::sweep::{Plan, Prepared, Stage, Sweep};
 use crate::workspace::{Fact, Origin};
 use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_protocol::words::counted;
 use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, parse_with};
 
 /// How long trials that continue others may wait for capacity before what they start from is deleted.
@@ -30,8 +31,8 @@ pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> De
         let own = &context.settings.bucket;
         return Decision::ignore(format!("the bucket {:?} is not this deployment's, {own:?} is", upload.bucket));
     }
-    if !upload.is_sweep_file() {
-        return Decision::ignore(format!("{:?} is not a sweep file (sweeps/<name>.yaml)", upload.key));
+    if !upload.is_answered() {
+        return Decision::ignore(format!("{:?} is no sweep file (sweeps/<name>.yaml)", upload.key));
     }
     if let Some(held) = &view.sweep {
         // A late second delivery leaves a sweep that runs to `reconcile`, whose role may describe its jobs.
@@ -50,7 +51,7 @@ pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> De
 pub(super) fn first_command(sweep: &Sweep) -> Command {
     let upload = &sweep.upload;
     if let Some(message) = upload.key_problem() {
-        let help = "rename the file, for example to sweeps/my-sweep.yaml, and drop it again";
+        let help = "rename or move the file, for example to sweeps/my-sweep.yaml, and drop it again";
         return reject(sweep, vec![whole_file(upload, message, help)]);
     }
     if let Some(size) = upload.size.filter(|size| *size > MAX_FILE_BYTES) {
@@ -69,7 +70,7 @@ pub(super) fn give_up(sweep: &Sweep) -> Command {
 /// How often something was tried, and what the last try said.
 pub(super) fn last_failure(sweep: &Sweep) -> String {
     let failure = sweep.failure.as_deref().unwrap_or("see the log of the reconcile function");
-    format!("in {} tries: {failure}", sweep.redriven)
+    format!("in {}: {failure}", counted(sweep.redriven, "try"))
 }
 
 /// Keeps what a failed try said, for the answer to the file.
@@ -112,9 +113,11 @@ pub(super) fn read(view: &View, bytes: &[u8], run_cap: Option<&str>, context: Co
             plan::plan(parse_with(&upload.key, &upload.fingerprint, bytes, &defaults)?, context)
         });
         match prepared {
-            Ok(prepared) => Decision::advance(format!("{} trials, checking where they run", prepared.plan.trials))
-                .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared }),
-            Err(problems) => Decision::advance(format!("{} problems", problems.len())).then(reject(sweep, problems)),
+            Ok(prepared) => {
+                Decision::advance(format!("{}, checking where to run", counted(prepared.plan.trials, "trial")))
+                    .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared })
+            }
+            Err(problems) => Decision::advance(counted(problems.len(), "problem")).then(reject(sweep, problems)),
         }
     })
 }

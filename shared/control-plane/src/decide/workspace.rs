@@ -10,13 +10,14 @@ use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Plan, Stage as SweepStage, Sweep};
 use crate::trial::Trial;
 use crate::workspace::{Fact, Place, Stage, Surroundings, TrialRef, Workspace};
+use spotsweep_protocol::words::counted;
 
 /// Passes a fact on to every trial that an instance, volume or snapshot belongs to.
 pub(super) fn told(view: &View, resource: &str, fact: &Fact) -> Decision {
     if view.referring.is_empty() {
         return Decision::ignore(format!("{resource} belongs to no trial here"));
     }
-    let mut decision = Decision::advance(format!("{resource} belongs to {} trials", view.referring.len()));
+    let mut decision = Decision::advance(format!("{resource} belongs to {}", counted(view.referring.len(), "trial")));
     for trial in &view.referring {
         decision = decision.next(Followup::Workspace(trial.clone(), fact.clone()));
     }

@@ -7,6 +7,7 @@
 use crate::trial::{JobStatus, MAX_FALSE_STARTS, Reason, Trial};
 use spotsweep_protocol::stall::span;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_protocol::words::counted;
 
 /// Why a trial failed, as far as its end tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -230,7 +231,7 @@ fn worn_out(trial: &Trial) -> Option<(String, &'static str)> {
     let last = trial.attempts.get(&trial.ended)?;
     let tried = trial.ended_attempts().count();
     last.was_interrupted().then(|| {
-        let cause = format!("interrupted {tried} times, as often as `attempts` allows");
+        let cause = format!("interrupted {}, as often as `attempts` allows", counted(tried, "time"));
         (cause, "raise `attempts`, or give the queue more instance types and zones")
     })
 }
@@ -289,8 +290,8 @@ mod tests {
             (Some(1), usual, "OSError: [Errno 28] No space left on device", "disk is full"),
             (Some(1), usual, "ModuleNotFoundError: No module named 'timm'", "package is missing"),
             (Some(127), usual, "sh: 1: pyhton: not found", "command was not found"),
-            (Some(INTERRUPTED_EXIT_CODE), usual, "", "interrupted 1 times"),
-            (None, "Host EC2 (instance i-1) terminated.", "", "interrupted 1 times"),
+            (Some(INTERRUPTED_EXIT_CODE), usual, "", "interrupted 1 time,"),
+            (None, "Host EC2 (instance i-1) terminated.", "", "interrupted 1 time,"),
             (Some(3), usual, "ValueError: lr must be positive\n\n", "exit code 3: ValueError: lr must be positive"),
             (None, "spotsweep: cancelled by jo", "", "cancelled by jo"),
             (None, "spotsweep: budget reached: 5 USD", "", "budget was reached"),

@@ -7,6 +7,7 @@ use crate::results::ranking::{Score, ranked_value, ranking, score};
 use crate::results::report::cut;
 use crate::sweep::{Plan, Ranking};
 use crate::trial::{JobStatus, Trial};
+use spotsweep_protocol::words::counted;
 
 /// Trials that a warning lists.
 const LISTED_TRIALS: usize = 8;
@@ -45,12 +46,14 @@ pub(super) fn warnings(plan: &Plan, trials: &[Trial], logs: &BTreeMap<u32, Vec<S
         warnings.push(nothing_printed(&by, trials, logs));
     } else if !missing.is_empty() {
         let (count, list) = (missing.len(), listed(&missing));
-        warnings
-            .push(format!("{count} of {ended} trials that succeeded never printed {name}, and have no rank: {list}"));
+        warnings.push(format!("{count} of {ended} trials that succeeded never printed {name}; no rank for {list}"));
     }
     if !diverged.is_empty() {
         let (count, list) = (diverged.len(), listed(&diverged));
-        warnings.push(format!("{count} of {ended} trials diverged: {name} was not finite at the end of {list}"));
+        warnings.push(format!(
+            "{count} of {} diverged: {name} was not finite at the end of {list}",
+            counted(ended, "trial")
+        ));
     }
     warnings.extend(all_the_same(&by, trials));
     warnings

@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::sweep::Sweep;
-use crate::sweep::spent::{Spent, dollars};
+use crate::sweep::spent::Spent;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::stall::{NO_SIGN, StallRule, span};
+use spotsweep_protocol::words::{counted, dollars};
 use spotsweep_sweep_file::Problem;
 
 /// EventBridge source of this product's own events.
@@ -95,9 +96,13 @@ impl Notification {
         let summary: Value = serde_json::from_str(summary).unwrap_or_default();
         let cancelled = summary["cancelled"].as_u64().filter(|count| *count > 0);
         let cancelled = cancelled.map(|count| format!(", {count} cancelled")).unwrap_or_default();
+        let count = |name: &str| summary[name].as_u64().unwrap_or(0);
+        let trials = counted(count("trials"), "trial");
         let mut lines = vec![format!(
-            "{}: {} of {} trials succeeded, {} failed{cancelled}",
-            sweep.upload.key, summary["succeeded"], summary["trials"], summary["failed"]
+            "{}: {} of {trials} succeeded, {} failed{cancelled}",
+            sweep.upload.key,
+            count("succeeded"),
+            count("failed")
         )];
         let best = &summary["best"];
         if let Some(metric) = best["metric"].as_str() {
@@ -110,7 +115,8 @@ impl Notification {
             let usd = number("usd").unwrap_or(0.0);
             lines.push(format!("cost: {}{}", dollars(usd), saving.unwrap_or_default()));
         }
-        lines.push(format!("{} attempts, {} interruptions", summary["attempts"], summary["interruptions"]));
+        let (attempts, interruptions) = (count("attempts"), count("interruptions"));
+        lines.push(format!("{}, {}", counted(attempts, "attempt"), counted(interruptions, "interruption")));
         lines.push(format!("results: {}", summary["outputs"].as_str().unwrap_or_default()));
         lines.push(format!("spotsweep report {} --open", sweep.id));
         Self::to_people(sweep, Kind::Settled, lines.join("\n"))

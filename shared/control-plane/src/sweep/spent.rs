@@ -1,6 +1,7 @@
 //! What a sweep has cost so far, as its record keeps it.
 
 use serde::{Deserialize, Serialize};
+use spotsweep_protocol::words::dollars;
 
 /// What a sweep has cost so far. Kept on its record; `ls`, `status` and the budget read it there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -29,13 +30,18 @@ impl Spent {
         before.filter(|before| before.usd > self.usd && before.unpriced_seconds < self.unpriced_seconds).unwrap_or(self)
     }
 
+    /// What was paid, and what it would have cost on demand, in words.
+    pub fn sentence(&self) -> String {
+        sentence(self.usd, self.on_demand_usd)
+    }
+
     /// Share of the on-demand price that was not paid; negative where spot was dearer, absent where nothing compares.
     pub fn saving(&self) -> Option<f64> {
         (self.on_demand_usd > 0.0).then(|| 1.0 - self.usd / self.on_demand_usd)
     }
 }
 
-/// For people: cents count where there are dollars, less than that where there are none.
-pub fn dollars(usd: f64) -> String {
-    if usd >= 1.0 { format!("{usd:.2} USD") } else { format!("{usd:.5} USD") }
+/// What was paid, and what it would have cost on demand, in USD: `cost $0.00028 (on demand: $0.00055)`.
+pub fn sentence(usd: f64, on_demand_usd: f64) -> String {
+    format!("cost {} (on demand: {})", dollars(usd), dollars(on_demand_usd))
 }

@@ -10,6 +10,7 @@ pub const DROP_PREFIX: &str = "sweeps/";
 /// The object's own metadata with the number of trials in place of the file's `run_cap`
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html>: `x-amz-meta-…`).
 pub const RUN_CAP_METADATA: &str = "spotsweep-run-cap";
+const PLAN: &str = ".plan.json";
 const REJECTED: &str = ".rejected.json";
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
 const MAX_KEY_BYTES: usize = 1024;
@@ -44,6 +45,15 @@ impl Upload {
         key.starts_with(DROP_PREFIX) && (key.ends_with(".yaml") || key.ends_with(".yml"))
     }
 
+    /// Whether a person waits for an answer to this object: it lies under `sweeps/` and is itself no answer and no
+    /// folder, or it is named as a sweep file and lies at the top of the bucket.
+    pub fn is_answered(&self) -> bool {
+        let key = self.key.to_ascii_lowercase();
+        let is_own = key.ends_with(PLAN) || key.ends_with(REJECTED) || key.ends_with('/');
+        let is_misplaced = !key.contains('/') && (key.ends_with(".yaml") || key.ends_with(".yml"));
+        !is_own && (self.key.starts_with(DROP_PREFIX) || is_misplaced)
+    }
+
     /// Why the key is not taken; `None` for one that is. Sources conflict on how EventBridge encodes S3 keys (fact 16),
     /// so only characters that no encoding touches are taken, and no `..`.
     pub fn key_problem(&self) -> Option<String> {
@@ -53,6 +63,12 @@ impl Upload {
             return Some(format!(
                 "the key has {bytes} bytes, and with {REJECTED} it would have more than S3's {MAX_KEY_BYTES}"
             ));
+        }
+        if !key.starts_with(DROP_PREFIX) {
+            return Some(format!("{key:?} is not in {DROP_PREFIX}, and only files there are read"));
+        }
+        if !self.is_sweep_file() {
+            return Some("file name must end in .yaml or .yml".to_owned());
         }
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/_.-".contains(letter);
         if let Some(letter) = key.chars().find(|letter| !is_plain(*letter)) {
@@ -64,7 +80,7 @@ impl Upload {
 
     /// Where the answer to an accepted file lies: `<key>.plan.json`.
     pub fn plan_key(&self) -> String {
-        format!("{}.plan.json", self.key)
+        format!("{}{PLAN}", self.key)
     }
 
     /// Where the answer to a rejected file lies: `<key>.rejected.json`. Where that is more than a key may have, the end of
@@ -106,6 +122,19 @@ mod tests {
         }
     }
 
+    /// Else an answer to an answer would have an answer.
+    #[test]
+    fn answers_folders_and_results_are_not_answered() {
+        for key in ["sweeps/a.yaml", "sweeps/notes.txt", "sweeps/team/train.py", "a.yaml", "A.YML"] {
+            let dropped = upload(key);
+            assert!(dropped.is_answered(), "{key}");
+            assert!(!upload(&dropped.plan_key()).is_answered() && !upload(&dropped.rejected_key()).is_answered());
+        }
+        for key in ["sweeps/", "sweeps/team/", "results/a/trials/0/c.yaml", "data/a.yaml", "notes.txt"] {
+            assert!(!upload(key).is_answered(), "{key}");
+        }
+    }
+
     #[test]
     fn every_key_has_an_answer_of_its_own() {
         let long = format!("sweeps/{}.yaml", "M".repeat(1_000));
@@ -137,6 +166,13 @@ mod tests {
             assert!(problem.as_ref().is_some_and(|problem| problem.contains(part)), "{problem:?} lacks {part}");
         }
         assert_eq!(upload("sweeps/team_1/a-b.v2.yaml").key_problem(), None);
+        for (key, part) in
+            [("sweeps/a.txt", ".yaml or .yml"), ("sweeps/a.YAML", ".yaml or .yml"), ("a.yaml", "sweeps/")]
+        {
+            let dropped = upload(key);
+            let problem = dropped.key_problem();
+            assert!(dropped.is_answered() && problem.is_some_and(|problem| problem.contains(part)), "{key}");
+        }
         assert!(!upload("results/a.yaml").is_sweep_file());
     }
 }

@@ -42,6 +42,9 @@ const MALFORMED: [&str; 14] = [
     "InvalidZone.NotFound",
 ];
 
+/// AttachVolume's codes for an instance that is stopping or gone; what is wrong with the volume is looked at before.
+const GONE: [&str; 2] = ["IncorrectState", "InvalidInstanceID.NotFound"];
+
 /// Whether an error code says that the caller may not do this. Where a policy names a resource's tags, EC2 may answer
 /// so for a resource that is gone, too: it has no tags any more.
 pub fn is_denied(code: &str) -> bool {
@@ -117,7 +120,11 @@ impl Workspace {
 
     fn attachment_refused(&mut self, refusal: &Refusal, why: &str, now: Timestamp) {
         let Stage::Attaching { .. } = &self.stage else { return };
-        let why = format!("the instance could not take the volume: {why}");
+        let why = if GONE.contains(&refusal.code.as_str()) {
+            "the instance was reclaimed first".to_owned()
+        } else {
+            format!("the instance could not take the volume: {why}")
+        };
         self.refusals += u32::from(refusal.lasts);
         if refusal.lasts && !self.has_progress() {
             self.refused_lastingly(why, now);

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
+use spotsweep_protocol::words::counted;
 
 use super::super::fields::{Fields, mismatch, texts, written};
 use super::super::problem::Report;
@@ -237,7 +238,11 @@ pub(super) fn check_trials(node: &Node, trials: u64, report: &mut Report<'_>) {
     {
         let count = list.len();
         if count as u64 != trials {
-            let message = format!("`snapshots` has {count} snapshots, and the sweep has {trials} trials");
+            let message = format!(
+                "`snapshots` has {}, and the sweep has {}",
+                counted(count, "snapshot"),
+                counted(trials, "trial")
+            );
             report.add(entry.value.place, message, "list one for each trial, in the order of the trials");
         }
         if count > MAX_SNAPSHOTS {

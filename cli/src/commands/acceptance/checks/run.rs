@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use spotsweep_control_plane::sweep::spent::Spent;
 use spotsweep_control_plane::trial::{Standing, Trial};
+use spotsweep_protocol::words::dollars;
 
 use super::super::access::Tried;
 use super::super::estimate::Estimate;
@@ -127,11 +128,11 @@ fn costs(facts: &Facts, recording: &[Recorded]) -> Check {
         ),
         case(
             instances > 0.0 && instances <= most,
-            format!("instances {instances:.5} USD; {hours:.4} instance-hours at most {most:.5} USD"),
+            format!("instances {}; {hours:.4} instance-hours at most {}", dollars(instances), dollars(most)),
         ),
         case(
             spent.usd <= facts.estimate.usd,
-            format!("in all {:.5} USD of {:.2} USD expected", spent.usd, facts.estimate.usd),
+            format!("in all {} of {} expected", dollars(spent.usd), dollars(facts.estimate.usd)),
         ),
     ];
     verdict("costs", assumption, cases)

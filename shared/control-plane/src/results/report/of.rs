@@ -14,7 +14,7 @@ use super::{
 };
 use super::{attempts, cost, curves, failures};
 use crate::results::ranking::{Score, has_rank, ranked, ranked_value, ranking, score};
-use crate::sweep::{Plan, Ranking};
+use crate::sweep::{Plan, Ranking, Stage, Sweep};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::redact::redacted;
@@ -55,7 +55,7 @@ impl Report {
             sweep: sweep.id.to_string(),
             file: sweep.upload.key.clone(),
             results: format!("s3://{}/{}", sweep.upload.bucket, sweep.id.results_prefix()),
-            stage: sweep.stage.name(),
+            stage: stage(sweep, &counts).name(),
             partial: counts.ended() < counts.trials,
             uploaded_ms: sweep.upload.uploaded_at.as_millisecond(),
             generated_ms: sources.now.as_millisecond(),
@@ -132,6 +132,14 @@ fn counts(plan: &Plan, trials: &[Trial]) -> Counts {
     // A trial without a record waits for its first place.
     counts.waiting = counts.trials.saturating_sub(counts.running + counts.ended());
     counts
+}
+
+/// The last page is drawn while the sweep settles, and nothing draws it again: with it the sweep has settled.
+fn stage<'a>(sweep: &'a Sweep, counts: &Counts) -> &'a Stage {
+    match &sweep.stage {
+        Stage::Settling if counts.ended() == counts.trials => &Stage::Settled,
+        stage => stage,
+    }
 }
 
 fn totals(trials: &[Trial], now: Timestamp) -> Totals {

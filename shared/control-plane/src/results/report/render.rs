@@ -19,6 +19,8 @@ const SCRIPT: &str = concat!(
     include_str!("page/axes.js"),
     include_str!("page/lines.js"),
     include_str!("page/head.js"),
+    include_str!("page/filter.js"),
+    include_str!("page/links.js"),
     include_str!("page/leaderboard.js"),
     include_str!("page/ranges.js"),
     include_str!("page/parallel-axes.js"),

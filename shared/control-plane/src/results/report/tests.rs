@@ -120,7 +120,7 @@ fn a_page_says_what_the_records_say() {
     assert_eq!((&data["rows"][3]["status"], &data["rows"][3]["cancelled_by"]), (&json!("cancelled"), &json!("jo")));
     assert_eq!(data["failures"]["causes"].as_array().unwrap().len(), 1, "a cancellation is no failure");
     assert_eq!(data["totals"], json!({ "attempts": 5, "interruptions": 2, "zone_moves": 1, "run_seconds": 95.0 }));
-    assert_eq!(data["partial"], true);
+    assert_eq!((&data["partial"], &data["stage"]), (&json!(true), &json!("settling")));
     let order: Vec<_> = data["rows"].as_array().unwrap().iter().map(|row| row["index"].as_u64().unwrap()).collect();
     assert_eq!(order, [0, 2, 1, 3], "the one that succeeded first, though another has a smaller loss by now");
     let columns = json!([
@@ -174,6 +174,7 @@ fn a_trial_that_diverged_has_no_rank_and_says_so() {
         now: at(200).unwrap(),
     };
     let (_, data) = page(&sources);
+    assert_eq!(data["stage"], "settled", "nothing draws this page again");
     let row = |at: usize| {
         let row = &data["rows"][at];
         json!([row["index"], row["rank"], row["metrics"][0], row["diverged"]])
@@ -182,6 +183,33 @@ fn a_trial_that_diverged_has_no_rank_and_says_so() {
     assert_eq!(row(1), json!([1, null, null, "NaN"]));
     assert_eq!(row(2), json!([0, null, null, null]));
     assert_eq!(data["warnings"], json!(warnings));
+}
+
+#[test]
+fn the_page_has_the_words_of_the_field() {
+    let (sweep, plan, trials, parameters) = (sweep(), plan(5), trials(), lines());
+    let none = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let (page, _) = page(&Sources {
+        sweep: &sweep,
+        plan: &plan,
+        trials: &trials,
+        parameters: &parameters,
+        file: None,
+        curves: &none.0,
+        costs: &none.1,
+        control_plane_usd: None,
+        diagnoses: &none.2,
+        warnings: &[],
+        now: at(200).unwrap(),
+    });
+    for (word, not) in [
+        ("\"auto\"", "\"as fits\""),
+        ("\"linear\"]", "[\"even\", \"even\"]"),
+        ("highlight them", "stress them"),
+        ("\"Warnings\"", "Not as usual"),
+    ] {
+        assert!(page.contains(word) && !page.contains(not), "{word}, not {not}");
+    }
 }
 
 #[test]

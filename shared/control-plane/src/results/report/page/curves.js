@@ -73,9 +73,9 @@ const curvesControls = (metrics, state, draw) => {
     ["50", "the best 50"],
   ];
   const scales = [
-    ["", "as fits"],
+    ["", "auto"],
     ["log", "logarithmic"],
-    ["even", "even"],
+    ["linear", "linear"],
   ];
   return make(
     "div",

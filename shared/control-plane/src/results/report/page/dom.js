@@ -28,7 +28,15 @@ const number = (value) => {
   return String(Number.parseFloat(value.toPrecision(5)));
 };
 const shown = (value) => (value === null ? "–" : typeof value === "number" ? number(value) : value);
-const usd = (value) => `$${value.toFixed(Math.abs(value) < 1 && value !== 0 ? 4 : 2)}`;
+/** As the command line's: below a cent two significant digits, so that no amount but zero reads as zero. */
+const usd = (value) => {
+  const [sign, size] = value < 0 ? ["-", -value] : ["", value];
+  if (size === 0) return "$0.00";
+  if (size < 1e-6) return `${sign}<$0.000001`;
+  const rounded = Number(size.toExponential(1));
+  const decimals = rounded >= 0.01 ? 2 : 1 - Math.floor(Math.log10(rounded));
+  return `${sign}$${size.toFixed(decimals)}`;
+};
 const percent = (share) => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
 const time = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 const duration = (seconds) => {

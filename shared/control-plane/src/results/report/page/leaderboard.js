@@ -49,6 +49,15 @@ const boardColumns = () => {
       ),
     );
   }
+  columns.push({
+    ...plain(
+      "files",
+      "text",
+      (row) => (hasEnded(row) ? row.index : null),
+      (row) => linksOf(row),
+    ),
+    off: true,
+  });
   return columns;
 };
 
@@ -65,7 +74,7 @@ const leaderboard = { chosen: undefined, update: () => {} };
 
 const drawLeaderboard = () => {
   const columns = boardColumns();
-  const state = { by: 1, direction: 1, words: [], rows: PAGE_ROWS };
+  const state = { by: 1, direction: 1, conditions: [], rows: PAGE_ROWS };
   const texts = report.rows.map((row) =>
     columns
       .map((column) => `${column.name}=${shown(column.value(row))}`)
@@ -137,7 +146,7 @@ const drawLeaderboard = () => {
     const { value, name } = columns[state.by];
     const fits = (row, at) =>
       (!leaderboard.chosen || leaderboard.chosen.has(row.index)) &&
-      state.words.every((word) => texts[at].includes(word));
+      state.conditions.every((fitsRow) => fitsRow(row, texts[at]));
     const rows = report.rows
       .filter(fits)
       .sort((left, right) => compared(value(left), value(right), state.direction));
@@ -155,9 +164,9 @@ const drawLeaderboard = () => {
 
   const filter = make("input", {
     type: "search",
-    placeholder: "failed optimizer=adam",
+    placeholder: "failed optimizer=adam lr>0.01",
     input: (event) => {
-      state.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+      state.conditions = conditionsOf(event.target.value, columns);
       state.rows = PAGE_ROWS;
       update();
     },

@@ -104,7 +104,7 @@ const drawParallel = () => {
     make(
       "p",
       { class: "screen" },
-      "Each line is a trial. Drag along an axis to choose a range, on as many axes as you like: the leaderboard then shows the chosen trials only, and the curves below stress them. Click on the axis to drop its range. By keyboard: Tab to an axis; ↑ and ↓ make and move a range, → and ← widen and narrow it, Escape drops it.",
+      "Each line is a trial. Drag along an axis to choose a range, on as many axes as you like: the leaderboard then shows the chosen trials only, and the curves below highlight them. Click on the axis to drop its range. By keyboard: Tab to an axis; ↑ and ↓ make and move a range, → and ← widen and narrow it, Escape drops it.",
     ),
     report.columns.length > MAX_AXES
       ? make("p", { class: "muted" }, `The ${MAX_AXES} most important of ${report.columns.length} parameters.`)

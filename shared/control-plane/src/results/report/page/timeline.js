@@ -83,7 +83,7 @@ const timelineLegend = (zones, hasUnknown) =>
 const timelineNotes = () => {
   const noted = report.rows.filter((row) => row.notes);
   const line = (row) => row.notes.map((note) => make("li", {}, `Trial ${row.index}: ${note}`));
-  return noted.length === 0 ? [] : [make("h3", {}, "Not as usual"), make("ul", {}, noted.slice(0, 100).flatMap(line))];
+  return noted.length === 0 ? [] : [make("h3", {}, "Warnings"), make("ul", {}, noted.slice(0, 100).flatMap(line))];
 };
 
 const drawTimeline = () => {

@@ -1,0 +1,177 @@
+//! A trial in a few plain lines: how it stands, where it ran, what interrupted it, and where to look next.
+
+use std::collections::BTreeMap;
+
+use spotsweep_control_plane::results::diagnosis::why;
+use spotsweep_control_plane::trial::{Attempt, Standing, Trial};
+use spotsweep_protocol::claim::Metric;
+use spotsweep_protocol::words::counted;
+
+use super::History;
+use crate::show;
+
+/// Metrics that are named.
+const MOST_METRICS: usize = 4;
+/// Notes that are told, the newest.
+const MOST_NOTES: usize = 2;
+
+impl History {
+    /// The trial for people who want to know how it is: a line each.
+    pub(crate) fn brief(&self) -> String {
+        let trial = &self.trial;
+        let lines = [Some(verdict(trial)), time(trial), interruptions(trial), workspace(trial), metrics(trial)];
+        let mut lines: Vec<String> = lines.into_iter().flatten().collect();
+        let notes = trial.notes();
+        let shown = notes.len().saturating_sub(MOST_NOTES);
+        lines.extend(notes.iter().skip(shown).map(|note| format!("note: {note}")));
+        let (sweep, index) = (&trial.sweep, trial.index);
+        lines.push(format!("`spotsweep logs {sweep} {index}` shows its output, --verbose every event"));
+        lines.iter().map(|line| show::line(line) + "\n").collect()
+    }
+}
+
+fn verdict(trial: &Trial) -> String {
+    let attempts = counted(trial.attempts.len(), "attempt");
+    let how = match trial.standing() {
+        Standing::Waiting if trial.ended > 0 => format!("waits for an instance, after {attempts}"),
+        Standing::Waiting => "waits for an instance".to_owned(),
+        Standing::Starting => format!("starts: {}", newest(trial)),
+        Standing::Running => format!("runs: {}", newest(trial)),
+        Standing::Succeeded => format!("succeeded after {attempts}"),
+        Standing::Failed => format!("failed after {attempts}: {}", why(trial)),
+        Standing::Cancelled => {
+            format!("cancelled after {attempts} by {}", trial.cancelled_by().unwrap_or_default())
+        }
+    };
+    format!("trial {} of {}: {how}", trial.index, trial.sweep)
+}
+
+/// `attempt 2 in us-east-1c on i-1`
+fn newest(trial: &Trial) -> String {
+    let Some((number, Attempt { zone, instance, .. })) = trial.attempts.last_key_value() else {
+        return "its first attempt".to_owned();
+    };
+    let zone = zone.as_ref().map(|zone| format!(" in {zone}")).unwrap_or_default();
+    let instance = instance.as_ref().map(|instance| format!(" on {instance}")).unwrap_or_default();
+    format!("attempt {number}{zone}{instance}")
+}
+
+/// Time in containers, by zone. What runs now is not in it.
+fn time(trial: &Trial) -> Option<String> {
+    let mut zones: BTreeMap<&str, f64> = BTreeMap::new();
+    for attempt in trial.attempts.values() {
+        let Some((from, to)) = attempt.started_at.zip(attempt.stopped_at) else { continue };
+        *zones.entry(attempt.zone.as_deref().unwrap_or("zone unknown")).or_default() +=
+            to.duration_since(from).as_secs_f64();
+    }
+    let zones: Vec<String> = zones.iter().map(|(zone, seconds)| format!("{seconds:.1} s in {zone}")).collect();
+    (!zones.is_empty()).then(|| format!("trained for {:.1} s: {}", trial.run_seconds(), zones.join(", ")))
+}
+
+fn interruptions(trial: &Trial) -> Option<String> {
+    let struck: Vec<u32> =
+        trial.attempts.iter().filter(|(_, attempt)| attempt.was_interrupted()).map(|(number, _)| *number).collect();
+    let lost: f64 = struck.iter().filter_map(|number| lost(trial, *number)).sum();
+    let what = counted(struck.len(), "interruption");
+    match struck[..] {
+        [] if trial.attempts.is_empty() => None,
+        [] => Some(what),
+        [number] => {
+            let reason = trial.attempts.get(&number).and_then(|attempt| attempt.reason.as_ref());
+            let reason = reason.map(|reason| format!(", {reason}")).unwrap_or_default();
+            Some(format!("{what}: attempt {number}{reason}; {lost:.1} s until it ran again"))
+        }
+        ref several => {
+            let numbers: Vec<String> = several.iter().map(u32::to_string).collect();
+            Some(format!("{what}: attempts {}; {lost:.1} s in all until it ran again", numbers.join(", ")))
+        }
+    }
+}
+
+/// Seconds from the end of an attempt until the next container ran; none where none has yet.
+fn lost(trial: &Trial, number: u32) -> Option<f64> {
+    let stopped = trial.attempts.get(&number)?.stopped_at?;
+    let next = trial.attempts.range(number + 1..).find_map(|(_, attempt)| attempt.started_at)?;
+    Some(next.duration_since(stopped).as_secs_f64().max(0.0))
+}
+
+/// Where its workspace stands, or of a trial that has ended where it was, one after the other.
+fn workspace(trial: &Trial) -> Option<String> {
+    let workspace = trial.workspace.as_ref()?;
+    if !trial.is_over() {
+        return Some(format!("workspace: {} in {}", workspace.stage.name(), workspace.volume.zone));
+    }
+    let mut zones: Vec<&str> = trial.attempts.values().filter_map(|attempt| attempt.zone.as_deref()).collect();
+    zones.dedup();
+    match zones[..] {
+        [] => None,
+        [zone] => Some(format!("workspace: in {zone}, never moved")),
+        ref several => Some(format!("workspace: moved {}", several.join(" → "))),
+    }
+}
+
+fn metrics(trial: &Trial) -> Option<String> {
+    let metric = |(name, metric): (&String, &Metric)| {
+        let step = metric.step.map(|step| format!(" (step {step})")).unwrap_or_default();
+        format!("{name}={}{step}", metric.last)
+    };
+    let shown: Vec<String> = trial.metrics.iter().take(MOST_METRICS).map(metric).collect();
+    let more = trial.metrics.len().saturating_sub(MOST_METRICS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!shown.is_empty()).then(|| format!("last metrics: {}{more}", shown.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use spotsweep_control_plane::trial::JobStatus;
+
+    use super::*;
+    use crate::live::samples::{attached, interrupted, running, succeeded, trial};
+
+    fn brief(trial: Trial) -> Vec<String> {
+        let sweep = trial.sweep.to_string();
+        let text = History { trial, entries: Vec::new() }.brief().replace(&sweep, "SWEEP");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_reclaimed_trial_is_six_lines() {
+        let mut struck = succeeded(7, 30, 90, 0.5);
+        let last = struck.attempts.remove(&1).unwrap_or_default();
+        *struck.attempt(1) = interrupted("us-east-1c", 5, 20);
+        *struck.attempt(2) = last;
+        struck.workspace = Some(attached("us-east-1a"));
+        assert_eq!(
+            brief(struck),
+            [
+                "trial 7 of SWEEP: succeeded after 2 attempts",
+                "trained for 75.0 s: 60.0 s in us-east-1a, 15.0 s in us-east-1c",
+                "1 interruption: attempt 1, Host EC2 (instance i-us-east-1c) terminated.; 10.0 s until it ran again",
+                "workspace: moved us-east-1c → us-east-1a",
+                "last metrics: accuracy=0.5",
+                "`spotsweep logs SWEEP 7` shows its output, --verbose every event",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_standing_has_its_line() {
+        let first = |trial: Trial| brief(trial).remove(0);
+        let mut failed = trial(1, JobStatus::Failed);
+        failed.reason = Some("Essential container in task exited".into());
+        let mut again = trial(1, JobStatus::Runnable);
+        again.ended = 1;
+        *again.attempt(1) = interrupted("a", 1, 2);
+        let mut cancelled = trial(1, JobStatus::Failed);
+        cancelled.reason = Some("spotsweep: cancelled by jo".into());
+        for (trial, expected) in [
+            (trial(1, JobStatus::Runnable), "trial 1 of SWEEP: waits for an instance"),
+            (again, "trial 1 of SWEEP: waits for an instance, after 1 attempt"),
+            (running(1, "a", 5), "trial 1 of SWEEP: runs: attempt 1 in a on i-a"),
+            (failed, "trial 1 of SWEEP: failed after 0 attempts: Essential container in task exited"),
+            (cancelled, "trial 1 of SWEEP: cancelled after 0 attempts by jo"),
+        ] {
+            assert_eq!(first(trial), expected);
+        }
+    }
+}
