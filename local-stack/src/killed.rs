@@ -22,7 +22,7 @@ use crate::run_folder::{large, lock_of_dead, runs};
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// Variables of jobs and of ministack, whose functions inherit them: each names a folder of the run.
-const MARKS: [&[u8]; 2] = [b"SPOTSWEEP_ROOT=", b"STATE_DIR="];
+const MARKS: [&[u8]; 2] = [b"SPOTSWEEP_DEV=", b"STATE_DIR="];
 /// For killed processes to be gone, and with them their mounts and devices.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks.
@@ -162,18 +162,18 @@ mod tests {
         run.canonicalize().unwrap()
     }
 
-    fn sleeper(arguments: &str, root: Option<&Path>, folder: &Path) -> std::process::Child {
+    fn sleeper(arguments: &str, devices: Option<&Path>, folder: &Path) -> std::process::Child {
         let mut command = Command::new("sh");
         command.args(["-c", arguments]).current_dir(folder);
-        command.envs(root.map(|root| ("SPOTSWEEP_ROOT", root))).spawn().unwrap()
+        command.envs(devices.map(|devices| ("SPOTSWEEP_DEV", devices))).spawn().unwrap()
     }
 
     #[tokio::test]
     async fn processes_of_a_dead_run_end_and_no_others() {
         let local = tempfile::tempdir().unwrap();
         let run = dead_run(local.path());
-        let root = run.join("jobs/attempts/a");
-        let mut training = sleeper("env -i sleep 600 & exec sleep 600", Some(&root), &run);
+        let devices = run.join("jobs/instances/i-1/dev");
+        let mut training = sleeper("env -i sleep 600 & exec sleep 600", Some(&devices), &run);
         let mut other_run = sleeper("exec sleep 600", Some(&run.with_file_name("0000000000001-12")), &run);
         let mut shell = sleeper("exec sleep 600", None, &run);
         let cleared = clear(local.path()).await.unwrap();
@@ -185,7 +185,7 @@ mod tests {
             other.kill().unwrap();
             other.wait().unwrap();
         }
-        assert!(run.join("jobs/logs").exists() && !root.exists());
+        assert!(run.join("jobs/logs").exists() && !run.join("jobs/attempts").exists());
         assert!(clear(local.path()).await.unwrap().is_empty(), "nothing is left");
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let run = dead_run(local.path());
         let lock = File::open(run.join("lock")).unwrap();
         lock.lock().unwrap();
-        let mut training = sleeper("exec sleep 600", Some(&run.join("jobs/attempts/a")), &run);
+        let mut training = sleeper("exec sleep 600", Some(&run.join("jobs/instances/i-1/dev")), &run);
         assert!(clear(local.path()).await.unwrap().is_empty());
         assert_eq!(training.try_wait().unwrap(), None);
         assert!(run.join("jobs/attempts/a/model").exists());

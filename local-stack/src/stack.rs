@@ -54,6 +54,8 @@ const EMULATOR_STOP_DEADLINE: Duration = Duration::from_secs(10);
 const JOBS: &str = "jobs";
 /// What every job is started through.
 const RUNNER: &str = "spotsweep-runner";
+/// What makes a container of every job.
+const CONTAINER: &str = "spotsweep-container";
 
 /// A running local stack.
 pub struct Stack {
@@ -183,17 +185,21 @@ impl Stack {
     }
 }
 
+/// A built program by a name in the run's folder, where it stays what it is.
+fn linked(program: &str, binaries: &Path, run: &RunFolder) -> Result<PathBuf, Failure> {
+    let (built, name) = (binaries.join(program), run.path().join(program));
+    link(&built, &name).context(|| format!("cannot link {}; is it built?", built.display()))?;
+    Ok(name)
+}
+
 fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Result<Config, Failure> {
     let Ready { venv, binaries, .. } = ready;
     let mut config = Config::new(run.subfolder(JOBS)?);
-    let (built, runner) = (binaries.join(RUNNER), run.path().join(RUNNER));
-    link(&built, &runner).context(|| format!("cannot link {}; is it built?", built.display()))?;
-    config.entrypoint = vec![runner.display().to_string(), "--".to_owned()];
+    config.entrypoint = vec![linked(RUNNER, binaries, run)?.display().to_string(), "--".to_owned()];
+    config.container = Some(linked(CONTAINER, binaries, run)?);
     let path = std::env::var("PATH").unwrap_or_default();
-    let home = run.subfolder("home")?;
     let variables = [
         ("PATH", format!("{}:{path}", venv.bin().display())),
-        ("HOME", home.display().to_string()),
         ("LANG", "C.UTF-8".to_owned()),
         ("AWS_ACCESS_KEY_ID", JOB_CREDENTIAL.to_owned()),
         ("AWS_SECRET_ACCESS_KEY", JOB_CREDENTIAL.to_owned()),

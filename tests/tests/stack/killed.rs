@@ -96,7 +96,7 @@ async fn killed_and_replaced(stack: &mut Stack, options: &[&str]) {
     assert!(said.contains("an earlier local stack was killed: its sweeps are gone"), "{said}");
     assert!(said.contains("cleared what it had left: ") && said.contains("MiB"), "{said}");
     assert_eq!((processes(&old), sleepers(), devices(&old)), (vec![], 0, vec![]));
-    for data in ["ministack", "functions", "home", "jobs/attempts", "jobs/volumes", "jobs/instances"] {
+    for data in ["ministack", "functions", "jobs/attempts", "jobs/volumes", "jobs/instances"] {
         assert!(!old.join(data).exists(), "{data}");
     }
     assert!(old.join("jobs/logs").exists(), "its logs stay");

@@ -17,6 +17,7 @@ mod hostile;
 mod kept;
 mod kill;
 mod killed;
+mod own_files;
 mod pull;
 mod reclaims;
 mod redrive;
