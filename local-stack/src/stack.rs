@@ -27,11 +27,14 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// What a notice is worth here; on AWS it is two minutes.
 pub const NOTICE: Duration = Duration::from_millis(2_000);
 
+/// Of sweeps that name no job definition, where no other one is named.
+const USUAL_DEFINITION: &str = "train";
+
 /// How the local stack is made.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StackOptions {
     /// Job definition of sweeps that name none: train runs train.py, train-seed runs train_seed.py
-    #[arg(long, value_name = "NAME", default_value = "train", value_parser = ["train", "train-seed"])]
+    #[arg(long, value_name = "NAME", default_value = USUAL_DEFINITION, value_parser = ["train", "train-seed"])]
     pub job_definition: String,
     /// Take the functions and the runner from DIR instead of building them
     #[arg(long, value_name = "DIR")]
@@ -45,6 +48,20 @@ pub struct StackOptions {
     /// vCPUs of all instances together, one for each trial [default: the machine's cores]
     #[arg(long, value_name = "N")]
     pub max_vcpus: Option<NonZero<u16>>,
+}
+
+impl StackOptions {
+    /// Those that differ from what is usual, as words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.job_definition != USUAL_DEFINITION {
+            words.push(format!("--job-definition={}", self.job_definition));
+        }
+        words.extend(self.block_devices.then(|| "--block-devices".to_owned()));
+        words.extend(self.slow_starts.then(|| "--slow-starts".to_owned()));
+        words.extend(self.max_vcpus.map(|most| format!("--max-vcpus={most}")));
+        words
+    }
 }
 
 /// Killing jobs takes no time; a stuck one must not hold the rest up.
@@ -64,6 +81,7 @@ pub struct Stack {
     ministack: Ministack,
     config: SdkConfig,
     table: String,
+    code: PathBuf,
 }
 
 /// What becomes of a run's logs.
@@ -120,7 +138,7 @@ impl Stack {
             batch::register(&batch_config, &code, ministack.endpoint(), options.max_vcpus),
         )?;
         emulator.deliver_to(ministack.endpoint());
-        Ok(Self { run, emulator, ministack, config, table })
+        Ok(Self { run, emulator, ministack, config, table, code })
     }
 
     /// How to reach its S3, DynamoDB, Lambda and EventBridge.
@@ -156,6 +174,11 @@ impl Stack {
     /// The control plane's table.
     pub fn table(&self) -> &str {
         &self.table
+    }
+
+    /// The folder that trials run in.
+    pub fn code(&self) -> &Path {
+        &self.code
     }
 
     /// The functions' output and ministack's own.
