@@ -1,7 +1,7 @@
 //! What a stack that was killed has left: runners and trainings that live on, devices, and a folder of data.
 //!
 //! A run is dead when no process holds its lock. Its processes are known by what the stack gave each of them: a variable
-//! that names a folder of the run, or a program that lies there. A shell that merely stands in the folder is none.
+//! that names a folder of the run, a program that lies there, or a container's root there. A shell that merely stands in the folder is none.
 
 mod devices;
 
@@ -134,7 +134,23 @@ fn is_marked(pid: i32, run: &Path) -> bool {
         Some(Path::new(OsStr::from_bytes(folder)).starts_with(run))
     };
     let variables = fs::read(of_process.join("environ")).unwrap_or_default();
-    is_program || variables.split(|byte| *byte == 0).any(|variable| named(variable) == Some(true))
+    is_program
+        || variables.split(|byte| *byte == 0).any(|variable| named(variable) == Some(true))
+        || is_contained(&of_process, run)
+}
+
+/// Whether its `/` is a folder of the run, as that of every process in a container of the run is. It stays so where
+/// the process has dropped its variables, and what has started it is gone.
+fn is_contained(of_process: &Path, run: &Path) -> bool {
+    let mounts = fs::read_to_string(of_process.join("mountinfo")).unwrap_or_default();
+    // proc_pid_mountinfo(5): the fourth field is what is mounted of its file system, the fifth where. A run's name has
+    // the time and the process that made it, so no other folder is called so.
+    let mut roots = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        let mounted = fields.next()?;
+        (fields.next()? == "/").then_some(Path::new(mounted))
+    });
+    roots.any(|root| root.iter().any(|part| Some(part) == run.file_name()))
 }
 
 /// Bytes on disk; links are not followed.
