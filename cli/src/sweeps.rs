@@ -75,7 +75,7 @@ pub(crate) fn chosen(wanted: &str, newest_first: Vec<Sweep>) -> Result<Sweep, Fa
 }
 
 /// A whole id is one read; everything else is compared with all sweeps.
-async fn look_up(reader: &Reader, wanted: &str) -> Result<Result<Sweep, Failure>, ReadError> {
+pub(crate) async fn look_up(reader: &Reader, wanted: &str) -> Result<Result<Sweep, Failure>, ReadError> {
     if let Some(id) = SweepId::parse(wanted)
         && let Some(sweep) = reader.sweep(&id).await?
     {

@@ -87,11 +87,7 @@ fn local(wanted: Wanted) -> Result<Option<Target>, Failure> {
 
     // An installed binary without its source tree has no local stack, and needs none.
     let Ok(checkout) = Checkout::locate() else { return Ok(None) };
-    let running = match Desk::new(&checkout.local()).running()? {
-        None => Desk::of_demo(&checkout.local()).running()?,
-        up => up,
-    };
-    Ok(running.map(|state| {
+    Ok(Desk::running_under(&checkout.local())?.map(|state| {
         let (config, batch) = (sdk::local(&state.endpoint), sdk::local(&state.emulator));
         let name = match wanted {
             Wanted::Bucket => state.bucket,

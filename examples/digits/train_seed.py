@@ -47,7 +47,7 @@ def train(model, paramset, model_path):
 
 if __name__ == "__main__":
     s3 = boto3.resource("s3")
-    # Named after the process: locally many trials share one folder, in a container none does.
+    # Named after the process: started by hand, many may share one folder; in a container none does.
     local = f"/tmp/hyperparam_list.{os.getpid()}.yml"
     s3.Bucket(BUCKET_NAME).download_file(KEY, local)
     index = int(os.environ["AWS_BATCH_JOB_ARRAY_INDEX"])

@@ -1,4 +1,4 @@
-//! Builds the functions and the runner as the running command was built.
+//! Builds the functions, the runner and the program that makes containers as the running command was built.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::checkout::Checkout;
 use crate::group::Group;
 use spotsweep_protocol::failure::{Context, Failure};
 
-/// `cargo build` of the functions and the runner, and the folder they lie in; cargo's own output
+/// `cargo build` of the functions and the other programs, and the folder they lie in; cargo's own output
 /// goes to standard error.
 ///
 /// Profile, target folder and selected packages are those of `cargo run` and of the tests: cargo picks the
@@ -49,5 +49,9 @@ fn needed(checkout: &Checkout) -> Result<Vec<OsString>, Failure> {
     let folder = checkout.root.join("functions");
     let entries = fs::read_dir(&folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = entries.context(|| format!("cannot read {}", folder.display()))?;
-    Ok(entries.into_iter().map(|entry| entry.file_name()).chain(["spotsweep-runner".into()]).collect())
+    Ok(entries
+        .into_iter()
+        .map(|entry| entry.file_name())
+        .chain(["spotsweep-runner".into(), "spotsweep-container".into()])
+        .collect())
 }

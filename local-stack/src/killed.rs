@@ -1,7 +1,7 @@
 //! What a stack that was killed has left: runners and trainings that live on, devices, and a folder of data.
 //!
 //! A run is dead when no process holds its lock. Its processes are known by what the stack gave each of them: a variable
-//! that names a folder of the run, or a program that lies there. A shell that merely stands in the folder is none.
+//! that names a folder of the run, a program that lies there, or a container's root there. A shell that merely stands in the folder is none.
 
 mod devices;
 
@@ -22,7 +22,7 @@ use crate::run_folder::{large, lock_of_dead, runs};
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// Variables of jobs and of ministack, whose functions inherit them: each names a folder of the run.
-const MARKS: [&[u8]; 2] = [b"SPOTSWEEP_ROOT=", b"STATE_DIR="];
+const MARKS: [&[u8]; 2] = [b"SPOTSWEEP_DEV=", b"STATE_DIR="];
 /// For killed processes to be gone, and with them their mounts and devices.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks.
@@ -134,7 +134,23 @@ fn is_marked(pid: i32, run: &Path) -> bool {
         Some(Path::new(OsStr::from_bytes(folder)).starts_with(run))
     };
     let variables = fs::read(of_process.join("environ")).unwrap_or_default();
-    is_program || variables.split(|byte| *byte == 0).any(|variable| named(variable) == Some(true))
+    is_program
+        || variables.split(|byte| *byte == 0).any(|variable| named(variable) == Some(true))
+        || is_contained(&of_process, run)
+}
+
+/// Whether its `/` is a folder of the run, as that of every process in a container of the run is. It stays so where
+/// the process has dropped its variables, and what has started it is gone.
+fn is_contained(of_process: &Path, run: &Path) -> bool {
+    let mounts = fs::read_to_string(of_process.join("mountinfo")).unwrap_or_default();
+    // proc_pid_mountinfo(5): the fourth field is what is mounted of its file system, the fifth where. A run's name has
+    // the time and the process that made it, so no other folder is called so.
+    let mut roots = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        let mounted = fields.next()?;
+        (fields.next()? == "/").then_some(Path::new(mounted))
+    });
+    roots.any(|root| root.iter().any(|part| Some(part) == run.file_name()))
 }
 
 /// Bytes on disk; links are not followed.
@@ -162,18 +178,18 @@ mod tests {
         run.canonicalize().unwrap()
     }
 
-    fn sleeper(arguments: &str, root: Option<&Path>, folder: &Path) -> std::process::Child {
+    fn sleeper(arguments: &str, devices: Option<&Path>, folder: &Path) -> std::process::Child {
         let mut command = Command::new("sh");
         command.args(["-c", arguments]).current_dir(folder);
-        command.envs(root.map(|root| ("SPOTSWEEP_ROOT", root))).spawn().unwrap()
+        command.envs(devices.map(|devices| ("SPOTSWEEP_DEV", devices))).spawn().unwrap()
     }
 
     #[tokio::test]
     async fn processes_of_a_dead_run_end_and_no_others() {
         let local = tempfile::tempdir().unwrap();
         let run = dead_run(local.path());
-        let root = run.join("jobs/attempts/a");
-        let mut training = sleeper("env -i sleep 600 & exec sleep 600", Some(&root), &run);
+        let devices = run.join("jobs/instances/i-1/dev");
+        let mut training = sleeper("env -i sleep 600 & exec sleep 600", Some(&devices), &run);
         let mut other_run = sleeper("exec sleep 600", Some(&run.with_file_name("0000000000001-12")), &run);
         let mut shell = sleeper("exec sleep 600", None, &run);
         let cleared = clear(local.path()).await.unwrap();
@@ -185,7 +201,7 @@ mod tests {
             other.kill().unwrap();
             other.wait().unwrap();
         }
-        assert!(run.join("jobs/logs").exists() && !root.exists());
+        assert!(run.join("jobs/logs").exists() && !run.join("jobs/attempts").exists());
         assert!(clear(local.path()).await.unwrap().is_empty(), "nothing is left");
     }
 
@@ -195,7 +211,7 @@ mod tests {
         let run = dead_run(local.path());
         let lock = File::open(run.join("lock")).unwrap();
         lock.lock().unwrap();
-        let mut training = sleeper("exec sleep 600", Some(&run.join("jobs/attempts/a")), &run);
+        let mut training = sleeper("exec sleep 600", Some(&run.join("jobs/instances/i-1/dev")), &run);
         assert!(clear(local.path()).await.unwrap().is_empty());
         assert_eq!(training.try_wait().unwrap(), None);
         assert!(run.join("jobs/attempts/a/model").exists());

@@ -5,6 +5,7 @@ pub mod batch;
 mod build;
 pub mod checkout;
 pub mod deploy;
+pub mod emulated;
 pub mod group;
 mod job_role;
 pub mod killed;

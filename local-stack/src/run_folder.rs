@@ -13,8 +13,8 @@ const KEPT_FAILED_RUNS: usize = 3;
 const RUNS: &str = "runs";
 
 /// What is removed where only the logs are kept.
-const LARGE: [&str; 7] =
-    ["functions", "ministack", "home", "jobs/attempts", "jobs/volumes", "jobs/snapshots", "jobs/instances"];
+const LARGE: [&str; 6] =
+    ["functions", "ministack", "jobs/attempts", "jobs/volumes", "jobs/snapshots", "jobs/instances"];
 
 /// A live run's folder.
 #[derive(Debug)]

@@ -27,11 +27,14 @@ use spotsweep_protocol::failure::{Context, Failure};
 /// What a notice is worth here; on AWS it is two minutes.
 pub const NOTICE: Duration = Duration::from_millis(2_000);
 
+/// Of sweeps that name no job definition, where no other one is named.
+const USUAL_DEFINITION: &str = "train";
+
 /// How the local stack is made.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StackOptions {
     /// Job definition of sweeps that name none: train runs train.py, train-seed runs train_seed.py
-    #[arg(long, value_name = "NAME", default_value = "train", value_parser = ["train", "train-seed"])]
+    #[arg(long, value_name = "NAME", default_value = USUAL_DEFINITION, value_parser = ["train", "train-seed"])]
     pub job_definition: String,
     /// Take the functions and the runner from DIR instead of building them
     #[arg(long, value_name = "DIR")]
@@ -50,6 +53,20 @@ pub struct StackOptions {
     pub as_on_aws: bool,
 }
 
+impl StackOptions {
+    /// Those that differ from what is usual, as words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.job_definition != USUAL_DEFINITION {
+            words.push(format!("--job-definition={}", self.job_definition));
+        }
+        words.extend(self.block_devices.then(|| "--block-devices".to_owned()));
+        words.extend(self.slow_starts.then(|| "--slow-starts".to_owned()));
+        words.extend(self.max_vcpus.map(|most| format!("--max-vcpus={most}")));
+        words
+    }
+}
+
 /// Killing jobs takes no time; a stuck one must not hold the rest up.
 const EMULATOR_STOP_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -57,6 +74,8 @@ const EMULATOR_STOP_DEADLINE: Duration = Duration::from_secs(10);
 const JOBS: &str = "jobs";
 /// What every job is started through.
 const RUNNER: &str = "spotsweep-runner";
+/// What makes a container of every job.
+const CONTAINER: &str = "spotsweep-container";
 
 /// A running local stack.
 pub struct Stack {
@@ -65,6 +84,7 @@ pub struct Stack {
     ministack: Ministack,
     config: SdkConfig,
     table: String,
+    code: PathBuf,
 }
 
 /// What becomes of a run's logs.
@@ -121,7 +141,7 @@ impl Stack {
             batch::register(&batch_config, &code, ministack.endpoint(), options.max_vcpus),
         )?;
         emulator.deliver_to(ministack.endpoint());
-        Ok(Self { run, emulator, ministack, config, table })
+        Ok(Self { run, emulator, ministack, config, table, code })
     }
 
     /// How to reach its S3, DynamoDB, Lambda and EventBridge.
@@ -159,6 +179,11 @@ impl Stack {
         &self.table
     }
 
+    /// The folder that trials run in.
+    pub fn code(&self) -> &Path {
+        &self.code
+    }
+
     /// The functions' output and ministack's own.
     pub fn functions_log(&self) -> &Path {
         self.ministack.log()
@@ -191,17 +216,21 @@ impl Stack {
     }
 }
 
+/// A built program by a name in the run's folder, where it stays what it is.
+fn linked(program: &str, binaries: &Path, run: &RunFolder) -> Result<PathBuf, Failure> {
+    let (built, name) = (binaries.join(program), run.path().join(program));
+    link(&built, &name).context(|| format!("cannot link {}; is it built?", built.display()))?;
+    Ok(name)
+}
+
 fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Result<Config, Failure> {
     let Ready { venv, binaries, .. } = ready;
     let mut config = Config::new(run.subfolder(JOBS)?);
-    let (built, runner) = (binaries.join(RUNNER), run.path().join(RUNNER));
-    link(&built, &runner).context(|| format!("cannot link {}; is it built?", built.display()))?;
-    config.entrypoint = vec![runner.display().to_string(), "--".to_owned()];
+    config.entrypoint = vec![linked(RUNNER, binaries, run)?.display().to_string(), "--".to_owned()];
+    config.container = Some(linked(CONTAINER, binaries, run)?);
     let path = std::env::var("PATH").unwrap_or_default();
-    let home = run.subfolder("home")?;
     let variables = [
         ("PATH", format!("{}:{path}", venv.bin().display())),
-        ("HOME", home.display().to_string()),
         ("LANG", "C.UTF-8".to_owned()),
         ("AWS_ACCESS_KEY_ID", JOB_CREDENTIAL.to_owned()),
         ("AWS_SECRET_ACCESS_KEY", JOB_CREDENTIAL.to_owned()),

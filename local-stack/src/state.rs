@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::batch::QUEUE;
 use crate::deploy::BUCKET;
-use crate::stack::Stack;
+use crate::stack::{Stack, StackOptions};
 use spotsweep_protocol::failure::{Context, Failure};
 
 /// How long a probe's lock may be mistaken for a host's.
@@ -41,21 +41,27 @@ pub struct State {
     pub functions_log: PathBuf,
     /// Folder of the jobs' logs.
     pub jobs_logs: PathBuf,
+    /// The folder that trials run in.
+    pub code: PathBuf,
+    /// Its other options, as words.
+    pub options: Vec<String>,
 }
 
 impl State {
-    /// How this stack is reached; its sweeps that name none run this job definition.
-    pub fn of(stack: &Stack, job_definition: &str) -> Self {
+    /// How this stack is reached, and what it was started with.
+    pub fn of(stack: &Stack, options: &StackOptions) -> Self {
         Self {
             endpoint: stack.endpoint().to_owned(),
             emulator: stack.emulator_endpoint(),
             bucket: BUCKET.to_owned(),
             table: stack.table().to_owned(),
             queue: QUEUE.to_owned(),
-            job_definition: job_definition.to_owned(),
+            job_definition: options.job_definition.clone(),
             claim_function: CLAIM.to_owned(),
             functions_log: stack.functions_log().to_owned(),
             jobs_logs: stack.jobs_logs(),
+            code: stack.code().to_owned(),
+            options: options.words(),
         }
     }
 }
@@ -130,6 +136,14 @@ impl Desk {
         state.map(Some).context(|| format!("cannot read {}", self.state_path().display()))
     }
 
+    /// The running stack of `local up` under this folder, else that of a demo.
+    pub fn running_under(folder: &Path) -> Result<Option<State>, Failure> {
+        match Self::new(folder).running()? {
+            None => Self::of_demo(folder).running(),
+            up => Ok(up),
+        }
+    }
+
     /// Waits until no host is left; false when the time is over.
     pub async fn deserted(&self, patience: Duration) -> Result<bool, Failure> {
         let deadline = Instant::now() + patience;
@@ -201,6 +215,8 @@ mod tests {
             claim_function: "c".into(),
             functions_log: "log".into(),
             jobs_logs: "logs".into(),
+            code: "code".into(),
+            options: Vec::new(),
         }
     }
 

@@ -35,12 +35,16 @@ use spotsweep_sweep_file::SweepFile;
 Examples:
   spotsweep demo
   spotsweep demo --sweep my-sweep.yaml --json
+  spotsweep demo --code . --sweep my.yaml       your own code, in the current folder
   spotsweep demo --reclaims 12 --seed 1         twelve spot reclaims of every kind meanwhile
   spotsweep demo --keep out                     also keep the bucket and the table's records")]
 pub(crate) struct Demo {
     /// The sweep file [default: the bundled digits example; with reclaims, one that trains longer]
     #[arg(long, value_name = "FILE")]
     pub(crate) sweep: Option<PathBuf>,
+    /// The folder that trials run in [default: that of the sweep file, if it has the program; else examples/digits]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) code: Option<PathBuf>,
     /// Print the sweep's summary as one line of JSON; everything else goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
@@ -99,7 +103,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let file = args.sweep.clone().unwrap_or_else(|| checkout.digits().join(example));
     // Before minutes of building are spent on it.
     upload(BUCKET, &file)?;
-    let code = code_folder(&file, &checkout)?;
+    let code = args.code.clone().map_or_else(|| code_folder(&file, &checkout), Ok)?;
     let desk = Desk::of_demo(&checkout.local());
     let mut stack = unless_stopped(async {
         clear_killed(&checkout).await?;
@@ -111,7 +115,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
         Ok(stack)
     })
     .await?;
-    let _announced = announce(&desk, &State::of(&stack, &args.stack.job_definition)).await;
+    let _announced = announce(&desk, &State::of(&stack, &args.stack)).await;
     let outcome = unless_stopped(async {
         let outcome = sweep(&mut stack, &file, &args, wish).await;
         if let Some(keep) = &args.keep {

@@ -1,5 +1,7 @@
 //! `spotsweep local`: the stack in the background.
 
+mod reclaim;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -10,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 use tokio::time::sleep;
 
+use self::reclaim::Reclaim;
 use crate::signals::{requested_stop, unless_stopped};
 use crate::{out, show};
 use spotsweep_local_stack::checkout::Checkout;
@@ -31,6 +34,8 @@ pub(crate) enum Local {
     /// Stop the local stack and everything that it started
     #[command(after_help = "Example:\n  spotsweep local down")]
     Down,
+    /// Take the instance of a trial away, as EC2 does on Spot
+    Reclaim(Reclaim),
     /// Print the variables that let SDKs and tools reach the local stack
     #[command(after_help = "Example:\n  eval \"$(spotsweep local env)\"")]
     Env,
@@ -60,6 +65,7 @@ pub(crate) async fn run(command: Local) -> Result<ExitCode, Failure> {
     match command {
         Local::Up(args) => up(checkout, args).await?,
         Local::Down => down(&checkout).await?,
+        Local::Reclaim(args) => reclaim::run(&checkout, &args).await?,
         Local::Env => env(&Desk::new(&checkout.local()))?,
         Local::Serve(args) => serve(checkout, args).await?,
     }
@@ -69,7 +75,8 @@ pub(crate) async fn run(command: Local) -> Result<ExitCode, Failure> {
 async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
     let desk = Desk::new(&checkout.local());
     if let Some(state) = desk.running()? {
-        out::note(format_args!("the local stack is running already"));
+        unchanged(&state, &args)?;
+        out::note(format_args!("the local stack is running already; its trials run in {}", state.code.display()));
         describe(&state);
         return Ok(());
     }
@@ -82,6 +89,28 @@ async fn up(checkout: Checkout, args: Up) -> Result<(), Failure> {
     .await?;
     describe(&state);
     Ok(())
+}
+
+/// Fails where the running stack is not what is asked for: it stays as it is.
+fn unchanged(state: &State, args: &Up) -> Result<(), Failure> {
+    let named = args.code.as_ref().map(|code| (code, code.canonicalize()));
+    let mut others: Vec<String> = args.stack.words().into_iter().filter(|word| !state.options.contains(word)).collect();
+    if let Some((code, found)) = named
+        && found.as_ref().ok() != Some(&state.code)
+    {
+        others.insert(0, format!("--code={}", code.display()));
+    }
+    if others.is_empty() {
+        return Ok(());
+    }
+    let options = std::iter::once(format!("--code={}", state.code.display())).chain(state.options.iter().cloned());
+    Err(Failure::new(format!(
+        "the local stack is running already, and {} changes nothing: it runs with {}. To change that, stop it and start it \
+         again: `spotsweep local down`, then `spotsweep local up {}`. Its sweeps are gone then",
+        others.join(" "),
+        options.collect::<Vec<_>>().join(" "),
+        others.join(" "),
+    )))
 }
 
 /// Clears what stacks that were killed have left, and says so.
@@ -106,18 +135,9 @@ async fn start_host(desk: &Desk, args: &Up, binaries: &Path) -> Result<State, Fa
     let errors = output.try_clone().context(|| format!("cannot write {}", log.display()))?;
     let binary = std::env::current_exe().context(|| "cannot find the running binary")?;
     let mut command = Command::new(binary);
-    command.args(["local", "serve", "--job-definition", &args.stack.job_definition, "--binaries"]).arg(binaries);
+    command.args(["local", "serve", "--binaries"]).arg(binaries).args(args.stack.words());
     if let Some(code) = &args.code {
         command.arg("--code").arg(code);
-    }
-    if args.stack.block_devices {
-        command.arg("--block-devices");
-    }
-    if args.stack.slow_starts {
-        command.arg("--slow-starts");
-    }
-    if let Some(most) = args.stack.max_vcpus {
-        command.args(["--max-vcpus", &most.to_string()]);
     }
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
     let mut host = Group::start(&mut command).context(|| "cannot start the stack's host")?;
@@ -152,7 +172,7 @@ async fn serve(checkout: Checkout, args: Up) -> Result<(), Failure> {
 
 /// Tells that the stack is ready and watches over it.
 async fn host(stack: &mut Stack, hosting: &Hosting, args: &Up) -> Result<(), Failure> {
-    hosting.announce(&State::of(stack, &args.stack.job_definition))?;
+    hosting.announce(&State::of(stack, &args.stack))?;
     loop {
         stack.check()?;
         sleep(Duration::from_secs(1)).await;
@@ -185,7 +205,7 @@ async fn down(checkout: &Checkout) -> Result<(), Failure> {
 
 fn env(desk: &Desk) -> Result<(), Failure> {
     let state = desk.running()?;
-    let state = state.ok_or_else(|| Failure::new("no local stack is running: start one with `spotsweep local up`"))?;
+    let state = state.ok_or_else(not_running)?;
     let port = state.endpoint.rsplit(':').next().unwrap_or_default();
     let variables = [
         ("AWS_ENDPOINT_URL", state.endpoint.as_str()),
@@ -212,6 +232,10 @@ fn env(desk: &Desk) -> Result<(), Failure> {
         writeln!(to, "unset AWS_SESSION_TOKEN AWS_PROFILE")?;
         variables.iter().try_for_each(|(name, value)| writeln!(to, "export {name}={}", quoted(value)))
     })
+}
+
+fn not_running() -> Failure {
+    Failure::new("no local stack is running: start one with `spotsweep local up`")
 }
 
 /// A word as any POSIX shell reads it back.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::trial::{Attempt, Standing, Trial};
-use spotsweep_protocol::claim::Metric;
+use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::words::counted;
 
 use super::History;

@@ -23,6 +23,10 @@ pub struct Config {
     pub work_dir: PathBuf,
     /// How volumes keep their bytes.
     pub volumes: Volumes,
+    /// The program `spotsweep-container`, which gives each job a container's view of this machine: own mounts, `/dltraining`,
+    /// `/storage`, home and changes ([`crate::container`]). None: jobs are plain processes with the machine's own files, and
+    /// `SPOTSWEEP_ROOT` names each one's folder.
+    pub container: Option<PathBuf>,
     /// What is put before each job's command, as an image's ENTRYPOINT would be. May be empty.
     pub entrypoint: Vec<String>,
     /// The whole environment that every job starts from: nothing is inherited.
@@ -49,6 +53,7 @@ impl Config {
             zones: ["us-east-1a", "us-east-1b", "us-east-1c"].map(String::from).into(),
             work_dir,
             volumes: Volumes::Directories,
+            container: None,
             entrypoint: Vec::new(),
             job_env: Vec::new(),
             timings: Timings::default(),
@@ -76,8 +81,8 @@ pub enum Volumes {
     /// A link to a folder.
     #[default]
     Directories,
-    /// A block device, as on AWS: with real file systems and mounts, each job in a mount namespace of
-    /// its own. Linux as root, with losetup, fsfreeze and unshare.
+    /// A block device, as on AWS, with real file systems and mounts. Linux as root, with losetup and fsfreeze; needs
+    /// [`Config::container`], because each job mounts its own.
     BlockDevices,
 }
 

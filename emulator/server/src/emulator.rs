@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::config::{Config, Volumes};
 use crate::driver::groups::Groups;
 use crate::driver::jobs::Jobs;
-use crate::driver::process::Host;
+use crate::driver::process::{self, Host};
 use crate::driver::volumes::{self, Disk, Loops, VolumeKeeper};
 use crate::driver::{Core, keep_time};
 use crate::http;
@@ -39,6 +39,14 @@ pub enum ServeError {
     /// VolumeKeeper cannot be block devices here.
     #[error("the emulator cannot keep volumes as block devices: {0}")]
     BlockDevices(String),
+    /// Jobs cannot be containers here.
+    #[error(
+        "this machine lets no process make a mount namespace, so trials would share /dltraining, /storage and their home: {0}. \
+         Run as root; or allow user namespaces (sysctl user.max_user_namespaces=10000 user.max_mnt_namespaces=10000; on \
+         Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0, on Debian before 11 kernel.unprivileged_userns_clone=1); \
+         in Docker: `docker run --privileged`"
+    )]
+    Containers(String),
     /// The folder that `SPOTSWEEP_RECORD` names cannot be written.
     #[error("the emulator cannot record requests in the folder that SPOTSWEEP_RECORD names; unset it, or name another")]
     Record(#[source] io::Error),
@@ -62,17 +70,18 @@ impl Emulator {
     /// # Errors
     /// When there is no port, no folder for the jobs or the record, or no way to make block devices.
     pub async fn serve(mut config: Config) -> Result<Emulator, ServeError> {
+        let made = tokio::fs::create_dir_all(&config.work_dir).await.and_then(|()| config.work_dir.canonicalize());
         // Jobs run elsewhere: what they are told of it must hold there, too.
-        if let Ok(work_dir) = std::path::absolute(&config.work_dir) {
-            config.work_dir = work_dir;
+        let work_dir = made.map_err(|source| ServeError::WorkDir { path: config.work_dir.clone(), source })?;
+        config.work_dir.clone_from(&work_dir);
+        if let Some(container) = &config.container {
+            process::check(container, &work_dir).await.map_err(ServeError::Containers)?;
         }
-        let work_dir = config.work_dir.clone();
-        let made = tokio::fs::create_dir_all(&work_dir).await;
-        made.map_err(|source| ServeError::WorkDir { path: work_dir.clone(), source })?;
         let loops = match config.volumes {
             Volumes::Directories => None,
             Volumes::BlockDevices => {
-                volumes::check_block_devices(&work_dir).await.map_err(ServeError::BlockDevices)?;
+                let checked = volumes::check_block_devices(&work_dir, config.container.is_some()).await;
+                checked.map_err(ServeError::BlockDevices)?;
                 Some(Loops::default())
             }
         };
@@ -83,8 +92,7 @@ impl Emulator {
         let (volume_orders, volume_inbox) = mpsc::unbounded_channel();
         let groups = Groups::default();
         let core = Arc::new(Core::new(&config, groups.clone(), orders, volume_orders));
-        let unshare = loops.as_ref().and_then(|_| volumes::find_tool("unshare"));
-        let host = Host::new(config, &endpoint(address), disk.clone(), unshare, groups.clone());
+        let host = Host::new(config, &endpoint(address), disk.clone(), groups.clone());
         let jobs = Jobs::new(core.clone(), host);
         let volumes = VolumeKeeper::new(core.clone(), groups, disk.clone());
         let router = http::router(core.clone(), Recorder::from_env().map_err(ServeError::Record)?);

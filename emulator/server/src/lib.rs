@@ -5,6 +5,7 @@
 //! AWS endpoint.
 
 mod config;
+pub mod container;
 mod delivery;
 mod driver;
 mod emulator;

@@ -99,7 +99,7 @@ fn package(program: &str) -> &str {
 /// What block devices need: root, tools, a free loop device.
 #[must_use]
 pub fn block_devices() -> Option<Missing> {
-    root().or_else(|| programs(&["losetup", "fsfreeze", "unshare", "mkfs.ext4"])).or_else(|| {
+    root().or_else(|| programs(&["losetup", "fsfreeze", "mkfs.ext4"])).or_else(|| {
         let found = Command::new("losetup").arg("--find").output();
         let is_free = found.is_ok_and(|found| found.status.success());
         (!is_free).then(|| Missing::new("a free loop device", "a container needs the host's /dev/loop-control"))

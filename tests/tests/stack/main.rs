@@ -17,6 +17,8 @@ mod hostile;
 mod kept;
 mod kill;
 mod killed;
+mod local;
+mod own_files;
 mod pull;
 mod reclaims;
 mod redrive;

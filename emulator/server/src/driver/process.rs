@@ -1,6 +1,8 @@
 //! Containers as child processes: each in its own process group, with its own root folder.
 
 use std::ffi::OsString;
+use std::fs;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -11,6 +13,7 @@ use tokio::process::{Child, Command};
 use super::groups::Groups;
 use super::volumes::Disk;
 use crate::Config;
+use crate::container::{HOME, Setup};
 use spotsweep_world::{AttemptKey, Start};
 
 /// The folder of containers' output within the work folder.
@@ -23,20 +26,20 @@ pub(crate) struct Host {
     job_env: Vec<(String, String)>,
     endpoint: String,
     disk: Disk,
-    /// What gives a container its own mounts, where volumes are block devices.
-    unshare: Option<PathBuf>,
+    /// What makes a container of a process.
+    container: Option<PathBuf>,
     pub(super) groups: Groups,
 }
 
 impl Host {
-    pub(crate) fn new(config: Config, endpoint: &str, disk: Disk, unshare: Option<PathBuf>, groups: Groups) -> Self {
+    pub(crate) fn new(config: Config, endpoint: &str, disk: Disk, groups: Groups) -> Self {
         Host {
             work_dir: config.work_dir,
             entrypoint: config.entrypoint,
             job_env: config.job_env,
             endpoint: endpoint.to_owned(),
             disk,
-            unshare,
+            container: config.container,
             groups,
         }
     }
@@ -48,35 +51,37 @@ impl Host {
     pub(super) fn start(&self, start: &Start) -> Result<Child, String> {
         let root = self.root(start)?;
         let log = self.work_dir.join(LOGS).join(&start.log_stream);
-        let cwd = image_folder(&start.image)?.unwrap_or_else(|| root.clone());
+        let image = image_folder(&start.image)?;
         let devices = self.disk.devices(&start.instance);
         let command: Vec<&String> = self.entrypoint.iter().chain(&start.command).collect();
         let Some((program, _)) = command.split_first() else {
             return Err("CannotStartContainerError: no command specified".to_owned());
         };
-        let apart = self.apart();
-        let mut words = apart.iter().map(OsString::as_os_str).chain(command.iter().map(|word| word.as_ref()));
-        let cannot = |what: &str, path: &Path, error: std::io::Error| {
+        let cannot = |what: &str, path: &Path, error: io::Error| {
             format!("CannotStartContainerError: {what} {}: {error}", path.display())
         };
         for folder in [&root, &devices] {
-            std::fs::create_dir_all(folder).map_err(|error| cannot("mkdir", folder, error))?;
+            fs::create_dir_all(folder).map_err(|error| cannot("mkdir", folder, error))?;
         }
+        let words = self.container_words(&root, image.as_deref()).map_err(|error| cannot("mkdir", &root, error))?;
+        let mut words = words.iter().map(OsString::as_os_str).chain(command.iter().map(|word| word.as_ref()));
         let open = || {
-            std::fs::create_dir_all(log.parent().unwrap_or(&self.work_dir))?;
-            let log = std::fs::File::options().create(true).append(true).open(&log)?;
+            fs::create_dir_all(log.parent().unwrap_or(&self.work_dir))?;
+            let log = fs::File::options().create(true).append(true).open(&log)?;
             Ok((log.try_clone()?, log))
         };
+        let own_folder =
+            self.container.as_ref().map_or(("SPOTSWEEP_ROOT", root.as_path()), |_| ("HOME", Path::new(HOME)));
         let (stdout, stderr) = open().map_err(|error| cannot("open", &log, error))?;
         let child = Command::new(words.next().unwrap_or_default())
             .args(words)
             .env_clear()
             .envs(self.job_env.iter().map(|(name, value)| (name, value)))
+            .env(own_folder.0, own_folder.1)
             .envs(start.environment.iter().map(|(name, value)| (name, value)))
             .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("{}/imds/{}", self.endpoint, start.instance))
-            .env("SPOTSWEEP_ROOT", &root)
             .env("SPOTSWEEP_DEV", &devices)
-            .current_dir(cwd)
+            .current_dir(image.as_ref().unwrap_or(&root))
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(stdout)
@@ -97,21 +102,51 @@ impl Host {
         let attempts = self.work_dir.join("attempts");
         let shared = trial(start).map(|trial| attempts.join(trial)).filter(|root| !self.groups.has_root(root));
         let root = shared.unwrap_or_else(|| attempts.join(folder(&start.attempt)));
-        // Links to volumes go, and nothing behind them.
-        match std::fs::remove_dir_all(&root) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(format!("CannotStartContainerError: rm {}: {error}", root.display()))
+        for folder in [&root, &changes(&root)] {
+            // Links to volumes go, and nothing behind them.
+            match fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(format!("CannotStartContainerError: rm {}: {error}", folder.display()));
+                }
+                Ok(()) | Err(_) => {}
             }
-            Ok(()) | Err(_) => Ok(root),
         }
+        Ok(root)
     }
 
-    /// What is put before a command so that its mounts are its own, as in a container.
-    fn apart(&self) -> Vec<OsString> {
-        let Some(unshare) = &self.unshare else { return Vec::new() };
-        let options = ["--mount", "--propagation", "private", "--"].map(OsString::from);
-        std::iter::once(unshare.clone().into_os_string()).chain(options).collect()
+    /// What is put before a command so that it runs in a container.
+    fn container_words(&self, root: &Path, image: Option<&Path>) -> io::Result<Vec<OsString>> {
+        let Some(program) = &self.container else { return Ok(Vec::new()) };
+        let image = image.map(Path::canonicalize).transpose()?;
+        let setup = Setup { root: root.to_owned(), changes: changes(root), work_dir: self.work_dir.clone(), image };
+        fs::create_dir_all(&setup.changes)?;
+        Ok(vec![program.into(), serde_json::to_string(&setup)?.into()])
     }
+}
+
+/// Where what a container changes outside of its root goes.
+fn changes(root: &Path) -> PathBuf {
+    root.with_extension("changes")
+}
+
+/// Whether this machine can make containers: makes one.
+///
+/// # Errors
+/// What the program says.
+pub(crate) async fn check(container: &Path, work_dir: &Path) -> Result<(), String> {
+    let root = work_dir.join("probe");
+    let setup = Setup { changes: changes(&root), root, work_dir: work_dir.to_owned(), image: None };
+    let words = serde_json::to_string(&setup).map_err(|error| error.to_string())?;
+    let made = [&setup.root, &setup.changes].into_iter().try_for_each(fs::create_dir_all);
+    made.map_err(|error| format!("cannot make {}: {error}", setup.root.display()))?;
+    let probe = Command::new(container).arg(words).arg("true").stdin(Stdio::null()).kill_on_drop(true).output().await;
+    let probe = probe.map_err(|error| format!("cannot start {}: {error}", container.display()))?;
+    // What is left of them goes with the folder around them.
+    let _ = fs::remove_dir_all(&setup.root).and_then(|()| fs::remove_dir_all(&setup.changes));
+    if probe.status.success() {
+        return Ok(());
+    }
+    Err(format!("{} ({})", String::from_utf8_lossy(&probe.stderr).trim(), probe.status))
 }
 
 /// `<job id>-<index>-<attempt>`; index 0 for a plain job.

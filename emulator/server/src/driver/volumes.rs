@@ -26,7 +26,6 @@ mod tool;
 
 pub(crate) use block::{Loops, check as check_block_devices};
 pub(crate) use disk::Disk;
-pub(crate) use tool::find as find_tool;
 
 /// Between two looks at something that is to end.
 const POLL: Duration = Duration::from_millis(20);

@@ -1,6 +1,7 @@
 //! The emulator as AWS's own SDKs see it, with real processes as jobs.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+mod containers;
 mod jobs;
 mod own;
 mod rig;

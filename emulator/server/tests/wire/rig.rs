@@ -42,6 +42,7 @@ impl Rig {
         config.job_env = vec![("PATH".into(), "/usr/bin:/bin:/usr/sbin:/sbin".into())];
         config.entrypoint = vec!["/bin/sh".into(), "-c".into()];
         config.observer = Some(sender);
+        config.container = Some(env!("CARGO_BIN_EXE_spotsweep-container").into());
         config.volumes = volumes;
         config.timings.boot = Duration::from_millis(50);
         config.timings.image_pull = Duration::from_millis(20);

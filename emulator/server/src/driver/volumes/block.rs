@@ -33,10 +33,13 @@ const STAT_BLOCK: u64 = 512;
 const FREEZE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Tools that the emulator itself needs; mkfs.ext4 is the runner's.
-const TOOLS: [&str; 4] = ["losetup", "cp", "fsfreeze", "unshare"];
+const TOOLS: [&str; 3] = ["losetup", "cp", "fsfreeze"];
 
 /// Whether this machine can do it: rights, tools, and a loop device that works.
-pub(crate) async fn check(work_dir: &Path) -> Result<(), String> {
+pub(crate) async fn check(work_dir: &Path, has_containers: bool) -> Result<(), String> {
+    if !has_containers {
+        return Err("their mounts would be every job's; name the program that makes containers".into());
+    }
     if !rustix::process::geteuid().is_root() {
         return Err("block devices need root; run as root, or use directories".into());
     }

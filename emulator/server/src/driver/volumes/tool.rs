@@ -10,7 +10,7 @@ use tokio::process::Command;
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Where a program lies, in the emulator's own PATH or where administrators' programs are.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
+pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())

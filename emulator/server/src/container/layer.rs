@@ -1,0 +1,69 @@
+//! Folders that a container may change without changing the machine's: overlayfs, or copies.
+
+use std::ffi::CString;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
+
+use super::namespace::Rights;
+
+/// Of the folder that overlayfs makes with none (`work/work`): without it only root could remove that folder.
+const REMOVABLE: u32 = 0o700;
+
+/// Shows the image's folder at `at`. Where overlayfs cannot keep the changes in `changes`, it is a copy.
+pub(super) fn show_image(image: &Path, at: &Path, changes: &Path, rights: Rights) -> io::Result<()> {
+    overlay(image, at, changes, rights).or_else(|error| {
+        if changes.starts_with(image) {
+            // It would be copied into itself.
+            return Err(error);
+        }
+        let copy = changes.join("copy");
+        fs::create_dir(&copy)?;
+        let mut copying = Command::new("cp");
+        let status = copying.args(["--archive", "--reflink=auto", "--"]).arg(image.join(".")).arg(&copy).status()?;
+        if !status.success() {
+            return Err(io::Error::other(format!("cp ended with {status}")));
+        }
+        Ok(mount_bind(&copy, at)?)
+    })
+}
+
+/// Shows `/tmp` at `at`. Where `changes` lies below it, or on a file system that overlayfs cannot use, changes are kept in
+/// memory; where there is no overlayfs, `/tmp` is the machine's.
+pub(super) fn show_temporary(temporary: &Path, at: &Path, changes: &Path, rights: Rights) -> io::Result<()> {
+    let in_memory = || {
+        let memory = changes.join("memory");
+        fs::create_dir(&memory)?;
+        mount("tmpfs", &memory, "tmpfs", MountFlags::empty(), None)?;
+        overlay(temporary, at, &memory, rights)
+    };
+    overlay(temporary, at, &changes.join("tmp"), rights)
+        .or_else(|_| in_memory())
+        .or_else(|_| Ok(mount_bind_recursive(temporary, at)?))
+}
+
+/// Shows `folder` at `at`, and keeps in `changes` what is changed there.
+fn overlay(folder: &Path, at: &Path, changes: &Path, rights: Rights) -> io::Result<()> {
+    let (upper, work) = (changes.join("upper"), changes.join("work"));
+    fs::create_dir_all(&upper)?;
+    fs::create_dir_all(&work)?;
+    fs::set_permissions(&upper, fs::metadata(folder)?.permissions())?;
+    let open = |path: &Path| open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let folders = [open(folder)?, open(&upper)?, open(&work)?];
+    // Not by their paths: in the options a comma or colon has another meaning.
+    let [folder, upper_file, work_file] =
+        folders.each_ref().map(|folder| format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    let attributes = match rights {
+        Rights::OfTheMachine => "",
+        Rights::OfAUserNamespace => ",userxattr",
+    };
+    let options = format!("lowerdir={folder},upperdir={upper_file},workdir={work_file}{attributes}");
+    mount("overlay", at, "overlay", MountFlags::empty(), Some(CString::new(options)?.as_c_str()))?;
+    fs::set_permissions(work.join("work"), Permissions::from_mode(REMOVABLE))
+}
