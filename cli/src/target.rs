@@ -77,6 +77,17 @@ async fn named_or_local(named: Option<String>, wanted: Wanted, how: &str) -> Res
     )))
 }
 
+/// Keeps a demo's stack until the file is closed, for some seconds at most: a view is to see how it ends.
+#[cfg(feature = "local")]
+pub(crate) fn view_of_demo() -> Option<std::fs::File> {
+    use spotsweep_local_stack::checkout::Checkout;
+    use spotsweep_local_stack::state::Desk;
+
+    let desk = Desk::of_demo(&Checkout::locate().ok()?.local());
+    desk.running().ok().flatten()?;
+    desk.view()
+}
+
 /// The local stack's, or that of a running demo.
 #[cfg(feature = "local")]
 fn local(wanted: Wanted) -> Result<Option<Target>, Failure> {

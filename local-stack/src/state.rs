@@ -144,6 +144,25 @@ impl Desk {
         }
     }
 
+    /// Marks the stack as viewed, for as long as the file is open. None where the stack cannot know it.
+    pub fn view(&self) -> Option<File> {
+        let views = self.views().ok()?;
+        views.lock_shared().is_ok().then_some(views)
+    }
+
+    /// Waits until the stack has no view any more, for so long at most.
+    pub async fn unviewed(&self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let Ok(views) = self.views() else { return };
+        while matches!(views.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn views(&self) -> io::Result<File> {
+        File::create(self.folder.join("views"))
+    }
+
     /// Waits until no host is left; false when the time is over.
     pub async fn deserted(&self, patience: Duration) -> Result<bool, Failure> {
         let deadline = Instant::now() + patience;

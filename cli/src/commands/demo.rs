@@ -77,6 +77,8 @@ pub(crate) struct Demo {
 const SHOWN_ROWS: usize = 10;
 /// Failed trials that are named.
 const SHOWN_FAILURES: usize = 5;
+/// How long the stack stays for views of it, so that they see the sweep's end.
+const LAST_LOOK: Duration = Duration::from_secs(10);
 /// Deleting takes a tenth of a second here.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -126,6 +128,9 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     .await;
     // A part of the stack that has ended explains every refused connection.
     let outcome = outcome.map_err(|failure| stack.check().err().unwrap_or(failure));
+    if outcome.is_ok() {
+        desk.unviewed(LAST_LOOK).await;
+    }
     let logs = stack.functions_log().to_owned();
     let is_clean = outcome.as_ref().is_ok_and(|end| end.as_ref().is_none_or(Collected::is_clean));
     stack.stop(if is_clean { Logs::Remove } else { Logs::Keep }).await;

@@ -17,7 +17,7 @@ use crate::live::model::Model;
 use crate::live::screen::{Key, Screen, has_colours, is_there};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
-use crate::target::{Table, Target};
+use crate::target::{self, Table, Target};
 use crate::{out, show, sweeps};
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
@@ -89,6 +89,8 @@ async fn watch(args: &Watch) -> Result<ExitCode, Failure> {
         Some(sweep) => sweeps::find(args.table.clone(), sweep).await?,
         None => sweeps::only_open(args.table.clone()).await?,
     };
+    #[cfg(feature = "local")]
+    let _view = target::view_of_demo();
     let mut watcher = Watcher::new(found.clone());
     let first = watcher.look().await?;
     let (mut model, news) = Model::new(first);
