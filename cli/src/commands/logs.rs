@@ -25,8 +25,8 @@ const QUIET_LOOKS: u32 = 4;
 /// `spotsweep logs`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What the trial printed on standard output and standard error, from CloudWatch Logs; when that no longer has it, the end of it, `train.log` beside the \
-trial's outputs. The log group is the one that the sweep's job definition names.
+What the trial printed on standard output and standard error, from CloudWatch Logs; when that no longer has it, the end \
+of it, `train.log` next to the trial's outputs. The log group is the one that the sweep's job definition names.
 
 Examples:
   spotsweep logs digits-1a2b3c4d5e6f 7               its newest attempt

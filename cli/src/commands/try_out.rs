@@ -36,8 +36,8 @@ const NAME: &str = "try.yaml";
 /// `spotsweep try`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Runs the first trial of FILE, or COMMAND, on the local stack. Takes its instance away in the first seconds, between two
-checkpoints with a notice, twice in a row, while it saves, and shortly before it saves. Each time it goes on as on AWS:
+Runs the first trial of FILE, or COMMAND, on the local stack. Takes its instance away in the first seconds, between two \
+checkpoints with a notice, twice in a row, while it saves, and shortly before it saves. Each time it goes on as on AWS: \
 in a new container, with the same volume. Exit code 1 with every problem, and how to fix it.
 
 Examples:
@@ -108,8 +108,8 @@ async fn start(args: &TryOut, code: &Path) -> Result<Stack, Failure> {
 }
 
 fn code_folder(args: &TryOut) -> Result<PathBuf, Failure> {
-    let beside = args.sweep.as_ref().and_then(|file| file.parent()).filter(|parent| !parent.as_os_str().is_empty());
-    let folder = args.code.as_deref().or(beside).unwrap_or(Path::new("."));
+    let own = args.sweep.as_ref().and_then(|file| file.parent()).filter(|parent| !parent.as_os_str().is_empty());
+    let folder = args.code.as_deref().or(own).unwrap_or(Path::new("."));
     folder.canonicalize().context(|| format!("cannot find the code folder {}", folder.display()))
 }
 

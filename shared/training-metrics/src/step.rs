@@ -16,6 +16,11 @@ static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("{word}{number}")).ok()
 });
 
+/// Whether values of this name count steps.
+pub(crate) fn is_name(name: &str) -> bool {
+    NAMES.iter().any(|step| name.eq_ignore_ascii_case(step))
+}
+
 /// Takes the step out of values that stand together: steps are no metrics.
 pub(crate) fn take(values: &mut Vec<Value>) -> Option<f64> {
     let mut step = None;

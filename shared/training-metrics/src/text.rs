@@ -78,14 +78,9 @@ impl Lines {
                 (false, _) => Source::Text,
             };
             // `epoch=3/10` is the third.
-            let is_step = ["step", "global_step", "epoch"].iter().any(|step| name.eq_ignore_ascii_case(step));
-            let value =
-                if is_step { leading(right.split('/').next().unwrap_or(right)).map(|step| step.value) } else { None };
-            found.add(
-                name,
-                value.unwrap_or(number.value),
-                if is_of_training(before) { Source::OfTraining } else { source },
-            );
+            let counted = right.split('/').next().filter(|_| step::is_name(name)).and_then(leading);
+            let source = if is_of_training(before) { Source::OfTraining } else { source };
+            found.add(name, counted.unwrap_or(number).value, source);
         }
         self.add_named(line, is_bar, &mut found);
         found.values.retain(|value| !NO_METRICS.contains(&value.name.as_str()));

@@ -85,7 +85,7 @@ def record(name):
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
         for stream, text in (("out", done.stdout), ("err", done.stderr)):
             # Paths of the machine are of no interest.
-            text = text.replace(folder.encode(), b"/work").replace(sys.prefix.encode(), b"/usr")
+            text = text.replace(folder.encode(), b".").replace(sys.prefix.encode(), b"/usr")
             (target / f"{stream}.txt").write_bytes(text)
         for pattern in kept:
             for path in sorted(Path(folder).glob(pattern)):

@@ -29,7 +29,7 @@ Examples:
 
 Exit codes: 0 the instance is taken, 1 no such trial runs, 2 wrong usage.")]
 pub(crate) struct Reclaim {
-    /// The sweep's id, as `ls` and `submit` print it [default: the one whose trials run]
+    /// The sweep: its id, the beginning of its id, or `latest` [default: the one whose trials run]
     #[arg(value_name = "SWEEP")]
     pub(crate) sweep: Option<String>,
     /// The trial whose instance is taken, by its index from 0 [default: the first one that runs]

@@ -148,7 +148,7 @@ pub(super) async fn group(found: &Found) -> Result<String, Failure> {
     Ok(group.cloned().unwrap_or_else(|| DEFAULT_GROUP.to_owned()))
 }
 
-/// Prints the end of a trial's log from beside its outputs, or the last lines of that; false where it is not there.
+/// Prints the end of a trial's log, which lies next to its outputs, or the last lines of that; false where it is not there.
 pub(super) async fn print_end(found: &Found, index: u32, tail: Option<usize>) -> Result<bool, Failure> {
     let key = format!("{}{END}", found.sweep.id.trial_prefix(index));
     let Some(log) = found.read(&key).await? else { return Ok(false) };

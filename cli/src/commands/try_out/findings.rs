@@ -46,7 +46,7 @@ impl Trial<'_> {
     }
 
     /// Whether attempt `place` found a checkpoint and began with the first step all the same.
-    fn starts_anew(&self, place: usize) -> bool {
+    fn forgets(&self, place: usize) -> bool {
         let first = self.attempts.first().and_then(|attempt| attempt.said.steps).map(|(first, _)| first);
         let Some((now, _)) = self.attempts[place].said.steps else { return false };
         self.before(place).is_some_and(|before| first.is_some_and(|first| now <= first && before > first))
@@ -95,7 +95,7 @@ impl Trial<'_> {
                     .to_owned(),
                 self.library.how_to_save(),
             );
-        } else if (1..self.attempts.len()).any(|place| self.starts_anew(place)) {
+        } else if (1..self.attempts.len()).any(|place| self.forgets(place)) {
             add(
                 "the training has checkpoints, and starts from its beginning all the same".to_owned(),
                 self.library.how_to_resume(),
@@ -136,7 +136,7 @@ impl Trial<'_> {
 
     /// Hours that are billed for an hour of training that counts, for a training of `hours`.
     pub(super) fn billed_hours(&self, hours: f64) -> f64 {
-        let resumes = self.has_saved() && !(1..self.attempts.len()).any(|place| self.starts_anew(place));
+        let resumes = self.has_saved() && !(1..self.attempts.len()).any(|place| self.forgets(place));
         if resumes {
             return 1.0 + INTERRUPTIONS_PER_HOUR * (self.seconds_lost() + RESUME_SECONDS) / 3600.0;
         }
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn each_problem_is_named() {
-        let anew = [attempt(None, (1.0, 5.0), &[10.0]), attempt(Some("e5.pt"), (1.0, 9.0), &[10.0])];
-        assert!(problems(&anew, &["acc"])[0].contains("starts from its beginning"));
+        let forgetful = [attempt(None, (1.0, 5.0), &[10.0]), attempt(Some("e5.pt"), (1.0, 9.0), &[10.0])];
+        assert!(problems(&forgetful, &["acc"])[0].contains("starts from its beginning"));
         let unsaved = [attempt(None, (1.0, 5.0), &[]), attempt(None, (1.0, 5.0), &[])];
         assert!(problems(&unsaved, &["acc"])[0].contains("no checkpoint"));
         let trial = Trial { attempts: &unsaved, metric: None, metrics: &[], library: Library::None };
