@@ -21,8 +21,8 @@ pub(super) struct Attempt {
     pub(super) ended: Option<f64>,
     /// When its checkpoints were complete.
     pub(super) saves: Vec<f64>,
-    /// Bytes of output that are read.
-    pub(super) read: usize,
+    /// Bytes of its log that are read.
+    pub(super) read: u64,
     /// What the log says.
     pub(super) said: Said,
 }
@@ -49,10 +49,6 @@ pub(super) struct Said {
 impl Attempt {
     /// Takes in its log as it is `now`.
     pub(super) fn follow(&mut self, log: &str, metric: Option<&str>, now: f64) {
-        if log.len() == self.read {
-            return;
-        }
-        self.read = log.len();
         self.said = said(log, metric);
         let has = |words: &str| log.lines().any(|line| line.starts_with(RUNNER) && line.contains(words));
         let seen = |at: &mut Option<f64>, words: &str| {

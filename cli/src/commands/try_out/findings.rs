@@ -52,6 +52,10 @@ impl Trial<'_> {
         self.before(place).is_some_and(|before| first.is_some_and(|first| now <= first && before > first))
     }
 
+    fn resumes(&self) -> bool {
+        !(1..self.attempts.len()).any(|place| self.forgets(place))
+    }
+
     /// Whether attempt `place` was killed at the end of the notice, without a checkpoint since it began.
     fn lost_at_the_notice(&self, place: usize) -> bool {
         let attempt = &self.attempts[place];
@@ -95,7 +99,7 @@ impl Trial<'_> {
                     .to_owned(),
                 self.library.how_to_save(),
             );
-        } else if (1..self.attempts.len()).any(|place| self.forgets(place)) {
+        } else if !self.resumes() {
             add(
                 "the training has checkpoints, and starts from its beginning all the same".to_owned(),
                 self.library.how_to_resume(),
@@ -136,8 +140,7 @@ impl Trial<'_> {
 
     /// Hours that are billed for an hour of training that counts, for a training of `hours`.
     pub(super) fn billed_hours(&self, hours: f64) -> f64 {
-        let resumes = self.has_saved() && !(1..self.attempts.len()).any(|place| self.forgets(place));
-        if resumes {
+        if self.has_saved() && self.resumes() {
             return 1.0 + INTERRUPTIONS_PER_HOUR * (self.seconds_lost() + RESUME_SECONDS) / 3600.0;
         }
         // It must come through in one piece: the expected time of a run of `hours` between interruptions at random.

@@ -96,7 +96,12 @@ fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&s
     outcome.attempts.resize_with(newest as usize, Attempt::default);
     for (attempt, (_, record)) in outcome.attempts.iter_mut().zip(&trial.attempts) {
         let Some(stream) = &record.log_stream else { continue };
-        if let Ok(log) = fs::read(stack.jobs_logs().join(stream)) {
+        let path = stack.jobs_logs().join(stream);
+        if fs::metadata(&path).is_ok_and(|found| found.len() == attempt.read) {
+            continue;
+        }
+        if let Ok(log) = fs::read(path) {
+            attempt.read = log.len() as u64;
             attempt.follow(&String::from_utf8_lossy(&log), metric, now);
         }
     }
