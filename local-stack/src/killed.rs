@@ -1,7 +1,8 @@
 //! What a stack that was killed has left: runners and trainings that live on, devices, and a folder of data.
 //!
 //! A run is dead when no process holds its lock. Its processes are known by what the stack gave each of them: a variable
-//! that names a folder of the run, a program that lies there, or a container's root there. A shell that merely stands in the folder is none.
+//! that names a folder of the run, a program that lies there, or a container's root there. A shell that merely stands in
+//! the folder is none.
 
 mod devices;
 
@@ -189,9 +190,15 @@ mod tests {
         let local = tempfile::tempdir().unwrap();
         let run = dead_run(local.path());
         let devices = run.join("jobs/instances/i-1/dev");
-        let mut training = sleeper("env -i sleep 600 & exec sleep 600", Some(&devices), &run);
+        // Ended before it has started its second process, it would be the only one.
+        let both = local.path().join("both");
+        let script = format!("env -i sleep 600 & touch {}; exec sleep 600", both.display());
+        let mut training = sleeper(&script, Some(&devices), &run);
         let mut other_run = sleeper("exec sleep 600", Some(&run.with_file_name("0000000000001-12")), &run);
         let mut shell = sleeper("exec sleep 600", None, &run);
+        while !both.exists() {
+            sleep(POLL).await;
+        }
         let cleared = clear(local.path()).await.unwrap();
         assert_eq!((cleared.processes, cleared.devices), (2, 0), "the training, and what has not its variables");
         assert!(cleared.bytes >= 10_000, "{cleared:?}");
