@@ -1,13 +1,17 @@
 //! `spotsweep validate`: the verdict on a sweep file.
 
+mod quote;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::{dropped, out, sweep_file};
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
+
+use self::quote::Quote;
+use crate::{dropped, out, sweep_file};
 
 /// `spotsweep validate`
 #[derive(Debug, clap::Args)]
@@ -15,10 +19,11 @@ use spotsweep_protocol::words::counted;
 Checks what `submit` and the bucket check of a file: its name, its size and what is in it. What a deployment has (queues, \
 snapshots) only `submit` can check.
 
-Exit codes: 0 valid, 1 invalid, 2 wrong usage or unreadable file.
+Exit codes: 0 valid, 1 invalid, or with --quote a long training without checkpoints, 2 wrong usage or unreadable file.
 
 Examples:
   spotsweep validate sweep.yaml
+  spotsweep validate sweep.yaml --quote --hours 6
   spotsweep validate sweep.yaml --json")]
 pub(crate) struct Validate {
     /// The sweep file; - reads standard input
@@ -27,6 +32,17 @@ pub(crate) struct Validate {
     /// Print the verdict as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the hours that the trials are expected to be billed on Spot, with checkpoints and without
+    #[arg(long)]
+    pub(crate) quote: bool,
+    /// Hours that one trial trains [default: the file's `timeout`; without one 1, 4 and 10]
+    #[arg(long, value_name = "HOURS", requires = "quote", value_parser = hours)]
+    pub(crate) hours: Option<f64>,
+}
+
+fn hours(text: &str) -> Result<f64, String> {
+    let hours = text.parse().ok().filter(|hours| (0.01..=10_000.0).contains(hours));
+    hours.ok_or_else(|| "write a number of hours, from 0.01 to 10000".to_owned())
 }
 
 /// Exit code 0 for a valid file, 1 for an invalid one.
@@ -40,15 +56,23 @@ pub(crate) fn run(args: &Validate) -> Result<ExitCode, Failure> {
     let trials = read.as_ref().map_or(0, |file| file.trial_count());
     let problems = read.as_ref().err().map_or(&[][..], Vec::as_slice);
     let warnings = read.as_ref().map_or(&[][..], |file| file.warnings.as_slice());
+    let quote = read.as_ref().ok().filter(|_| args.quote).map(|file| Quote::of(file, args.hours));
     if args.json {
         let is_valid = problems.is_empty();
-        let verdict = json!({ "valid": is_valid, "trials": trials, "problems": problems, "warnings": warnings });
+        let mut verdict = json!({ "valid": is_valid, "trials": trials, "problems": problems, "warnings": warnings });
+        if let Some(quote) = &quote {
+            verdict["expected"] = json!(quote.rows);
+        }
         out::results(|to| writeln!(to, "{verdict}"))?;
     } else if problems.is_empty() {
         sweep_file::warn(warnings);
         out::results(|to| writeln!(to, "{}: valid, {}", args.file.display(), counted(trials, "trial")))?;
+        if let Some(quote) = &quote {
+            quote.print()?;
+        }
     } else {
         sweep_file::explain(problems);
     }
-    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    let is_sound = problems.is_empty() && quote.is_none_or(|quote| !quote.is_problem());
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

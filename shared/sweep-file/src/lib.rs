@@ -16,6 +16,7 @@ mod choice;
 mod conditions;
 mod distribution;
 mod document;
+pub mod expected;
 mod fields;
 mod layout;
 mod metric;
@@ -42,8 +43,8 @@ mod values;
 
 pub use problem::{Problem, Warning};
 pub use settings::{
-    Budget, Code, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled, Start, Workspace,
-    initialization_rate,
+    ATTEMPTS, Budget, Code, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled, Start,
+    Workspace, initialization_rate,
 };
 
 use problem::Report;
@@ -67,7 +68,7 @@ pub struct SweepFile {
     pub metrics: Vec<MetricPattern>,
     /// A name for people, from `name`.
     pub name: Option<String>,
-    /// What the author should know of a file that is valid, from top to bottom: at most 21.
+    /// What the author should know of a file that is valid, from top to bottom: at most 22.
     pub warnings: Vec<Warning>,
     plan: plan::Plan,
     /// An unfinished problem at each setting's place; that of the file as a whole under the empty name.
@@ -141,7 +142,11 @@ pub fn parse_with(name: &str, version: &str, bytes: &[u8], defaults: &Defaults) 
     let mut report = Report::new(name, text);
     let file = document::read(text, version, defaults, &mut report);
     match file {
-        Some(file) if report.is_empty() => Ok(SweepFile { warnings: report.into_warnings(), ..file }),
+        Some(file) if report.is_empty() => {
+            let mut warnings = report.into_warnings();
+            warnings.extend(file.long_without_checkpoints().filter(|_| !file.settings.has_workspace()));
+            Ok(SweepFile { warnings, ..file })
+        }
         Some(_) | None => Err(report.into_problems()),
     }
 }

@@ -22,6 +22,10 @@ pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_r
 use stalled::StalledSchema;
 use workspace::WorkspaceSchema;
 
+/// Attempts of a trial, where the file does not say: five rounds of Batch's ten. A trial that is reclaimed so often
+/// in spite of keeping its progress is somewhere it should not be.
+pub const ATTEMPTS: u8 = 50;
+
 /// Where and how the trials run. Whatever is absent is up to the deployment.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
 #[schemars(deny_unknown_fields)]

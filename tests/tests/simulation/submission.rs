@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use spotsweep_control_plane::settings::LEASE;
 use spotsweep_control_plane::sweep::Stage;
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_simulation::harness::{Harness, QUEUE};
+use spotsweep_simulation::harness::{Account, Harness, QUEUE};
 use spotsweep_simulation::invocation::InvocationFault;
 use spotsweep_sweep_file::trials;
 use spotsweep_world::{Fault, FaultKind, FaultWhen};
@@ -47,6 +47,30 @@ async fn ten_thousand_trials_take_at_most_twelve_calls() {
     assert_submitted_once(&harness, 1, "10 000 trials");
     assert!(calls.len() <= 12, "{} calls: {calls:?}", calls.len());
     assert_eq!(calls.iter().filter(|call| **call == "SubmitJob").count(), 1);
+}
+
+#[tokio::test]
+async fn a_plan_says_what_the_trials_are_expected_to_be_billed() {
+    let plan = async |workspace_gib: u32, settings: &str| {
+        let harness = Harness::with(1, &Account { workspace_gib, ..Account::default() });
+        let put = harness.put("billed.yaml", &format!("spotsweep: {{{settings}}}\ntrials: [{{lr: 1}}, {{lr: 2}}]\n"));
+        harness.deliver(&put).await.unwrap();
+        let (sweeps, _) = harness.store.state();
+        let plan: Value = serde_json::from_slice(&harness.cloud.get(&sweeps[0].upload.plan_key()).unwrap()).unwrap();
+        plan
+    };
+    let usual = plan(20, "").await;
+    let hours: Vec<_> = usual["expected"].as_array().unwrap().iter().map(|row| &row["trial_hours"]).collect();
+    assert_eq!(hours, [1.0, 4.0, 10.0]);
+    let with_checkpoints = usual["expected"][2]["billed_hours_with_checkpoints"].as_f64().unwrap();
+    assert!((20.0..30.0).contains(&with_checkpoints), "{usual}");
+    assert_eq!(usual["warnings"], json!([]));
+    // The deployment gives no workspaces: the file alone does not show that.
+    let without = plan(0, "timeout: 10h").await;
+    assert_eq!(without["expected"].as_array().unwrap().len(), 1);
+    assert!(without["expected"][0]["billed_hours_without_checkpoints"].as_f64().unwrap() > 40.0, "{without}");
+    assert_eq!(without["expected"][0].get("billed_hours_with_checkpoints"), None);
+    assert!(without["warnings"][0]["message"].as_str().unwrap().contains("starts from its beginning"), "{without}");
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ async fn a_number_of_trials_goes_before_the_files_own() {
     run(&stack, &["submit", &list, "--trials", "1"]).await.said(2, "the file lists 2 trials");
     run(&stack, &["submit", &random, "--trials", "0"]).await.said(2, "0 is not in 1..");
 
+    quoted(&stack, &list, &file("long.yaml", "spotsweep: {workspace: off, timeout: 6h}\ntrials: [{lr: 1}]\n")).await;
     stopped_while_it_waits(&stack, &random).await;
 
     // Whoever puts the object by hand is told of a slip, and nothing is started.
@@ -47,6 +48,20 @@ async fn a_number_of_trials_goes_before_the_files_own() {
     assert!(message.contains("is no number of trials: \"two\""), "{message}");
     assert_ne!(rejection["problems"][0]["help"], json!(""));
     stack.stop().await;
+}
+
+/// A long training without checkpoints is a problem before it is submitted.
+async fn quoted(stack: &Stack, short: &str, long: &str) {
+    for (arguments, code, out) in [
+        (&["validate", short, "--quote"][..], 0, "10.0 h "),
+        (&["validate", long, "--quote"], 1, "problem: "),
+        (&["validate", long, "--quote", "--hours", "0.5"], 0, "no workspace"),
+    ] {
+        let quote = run(stack, arguments).await.said(code, "");
+        assert!(quote.out.contains(out), "{arguments:?}: {}", quote.out);
+    }
+    run(stack, &["validate", long]).await.said(0, "starts from its beginning");
+    run(stack, &["validate", long, "--hours", "1"]).await.said(2, "--quote");
 }
 
 /// Ctrl-C after the upload ends the command, not the sweep: the message names it, also where no answer has come yet.

@@ -9,12 +9,8 @@ use crate::sweep::{Plan, Prepared, Ranking};
 use crate::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_sweep_file::{
-    self as sweep_file, Goal, InitializationRate, Problem, Resources, Start, SweepFile, Workspace,
+    self as sweep_file, ATTEMPTS, Goal, InitializationRate, Problem, Resources, Start, SweepFile, Warning, Workspace,
 };
-
-/// Attempts of a trial, where the file does not say: five rounds of Batch's ten. A trial that is reclaimed so often
-/// in spite of keeping its progress is somewhere it should not be.
-const ATTEMPTS: u8 = 50;
 
 /// For how long the workspace of a trial that failed is kept, where the file does not say: a weekend is in it.
 const KEEP_FAILED_SECONDS: u32 = 3 * 86_400;
@@ -58,10 +54,17 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
         metrics: file.metrics.clone().into(),
         budget: settings.budget,
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
-        warnings: file.warnings.clone().into(),
+        warnings: warnings(&file, context),
         parts: Plan::cut(trials),
     };
     if problems.is_empty() { Ok(Prepared { file: Arc::new(file), plan }) } else { Err(problems) }
+}
+
+/// Those of the file, and what it cannot know: that this deployment gives trials no workspace.
+fn warnings(file: &SweepFile, context: Context<'_>) -> Box<[Warning]> {
+    let has_none = file.settings.workspace.is_none() && context.settings.workspace_gib == 0;
+    let long = file.long_without_checkpoints().filter(|_| has_none);
+    file.warnings.iter().cloned().chain(long).collect()
 }
 
 /// The volumes of a sweep; a volume or snapshot that the file names is looked up with the target.

@@ -8,6 +8,7 @@ use crate::sweep::{Part, Plan};
 use crate::workspace::{Keep, WorkspacePlan};
 use spotsweep_protocol::ids::{JobName, Run, SweepId};
 use spotsweep_sweep_file::Problem;
+use spotsweep_sweep_file::expected::Expected;
 
 /// What was submitted.
 pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
@@ -23,6 +24,7 @@ pub fn plan_json(sweep: &SweepId, upload: &Upload, plan: &Plan) -> Value {
         "job_definition": plan.definition,
         "queue": plan.queue,
         "workspace": plan.workspace.as_ref().map(workspace),
+        "expected": Expected::of_limit(plan.trials.into(), plan.timeout_seconds, Some(plan.attempts), plan.workspace.is_some()),
         "warnings": plan.warnings,
         "jobs": (0..).zip(&plan.parts).map(job).collect::<Vec<_>>(),
         "results": format!("s3://{}/{}", upload.bucket, sweep.results_prefix()),
