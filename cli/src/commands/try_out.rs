@@ -3,6 +3,7 @@
 mod attempt;
 mod findings;
 mod library;
+mod lost;
 mod moments;
 mod one_trial;
 mod report;
@@ -37,7 +38,7 @@ const NAME: &str = "try.yaml";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Runs the first trial of FILE, or COMMAND, on the local stack. Takes its instance away in the first seconds, between two \
-checkpoints with a notice, twice in a row, while it saves, and shortly before it saves. Each time it goes on as on AWS: \
+checkpoints with a notice, twice in a row, while it saves, and in evaluation. Each time it goes on as on AWS: \
 in a new container, with the same volume. Exit code 1 with every problem, and how to fix it.
 
 Examples:
@@ -95,7 +96,8 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     let Some(outcome) = outcome else { return Ok(ExitCode::from(FAILED)) };
     let metric = file.as_ref().and_then(|file| file.metric.as_ref()).map(|metric| metric.name.as_str());
     let metrics: Vec<String> = outcome.metrics.keys().cloned().collect();
-    let trial = Trial { attempts: &outcome.attempts, metric, metrics: &metrics, library };
+    let lost = outcome.lost.models();
+    let trial = Trial { attempts: &outcome.attempts, metric, metrics: &metrics, lost: &lost, library };
     let is_sound = report::print(&trial, &outcome, (args.notice, args.hours))?;
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

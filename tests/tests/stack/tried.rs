@@ -6,7 +6,7 @@ use std::process::Command;
 
 use spotsweep_tests::local::Binaries;
 
-/// Saves after each epoch of half a second, and at the signal. `WAY` says what is wrong with it.
+/// Evaluates and saves in each epoch, and saves at the signal. Its first argument says what is wrong with it.
 const SCRIPT: &str = r#"
 import os, pickle, signal, sys, time
 way, stopped = sys.argv[1], False
@@ -27,9 +27,15 @@ if os.path.exists(path) and way != "forgetful":
     epoch = pickle.load(open(path, "rb"))
     if way == "broken":
         raise KeyError("optimizer")
+os.makedirs("runs", exist_ok=True)
 while epoch < 200:
     time.sleep(0.8)
     epoch += 1
+    print("Evaluating", flush=True)
+    time.sleep(0.6)
+    open("runs/log.txt", "a").write("x")
+    if way == "unsaved":
+        open("model.pt", "w").write("weights")
     print(f"Epoch {epoch}/200: val_acc: {1 - 1 / (epoch + 1):.3f}", flush=True)
     save(epoch)
     time.sleep(0.8)
@@ -71,13 +77,15 @@ fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
     let of = |way: &str| results.iter().find(|(found, _)| *found == way).unwrap().1.clone();
     let (code, said) = of("sound");
     assert_eq!(code, Some(0), "{said}");
-    for moment in ["in the first seconds", "between two checkpoints", "while it saves", "shortly before a checkpoint"] {
+    for moment in ["in the first seconds", "between two checkpoints", "while it saves", "in evaluation"] {
         assert!(said.contains(moment), "{moment}: {said}");
     }
+    assert!(said.contains("  runs/ (1 file, "), "{said}");
     assert!(said.contains("val_acc = 0.") && !said.contains("tried:"), "{said}");
     for (way, words) in [
         ("forgetful", "starts from its beginning"),
         ("unsaved", "no checkpoint was saved"),
+        ("unsaved", "lost with the container: model.pt"),
         ("broken", "KeyError: 'optimizer'"),
     ] {
         let (code, said) = of(way);

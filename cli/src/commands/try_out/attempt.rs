@@ -42,6 +42,9 @@ pub(super) struct Said {
     pub(super) code: Option<i32>,
     /// Why the runner went back to an older checkpoint.
     pub(super) rollback: Option<String>,
+    /// Whether its last line is of an evaluation, and whether any line was.
+    pub(super) is_evaluating: bool,
+    pub(super) shows_evaluation: bool,
     /// Its last line that looks like an error.
     pub(super) error: Option<String>,
 }
@@ -81,6 +84,8 @@ fn said(log: &str, metric: Option<&str>) -> Said {
     let mut lines = Lines::new(metric.map(str::to_owned), Definitions::default());
     for line in log.split(['\n', '\r']).filter(|line| !line.is_empty()) {
         let Some(own) = line.strip_prefix(RUNNER) else {
+            said.is_evaluating = is_of_evaluation(line);
+            said.shows_evaluation |= said.is_evaluating;
             let logged = lines.read(line);
             if let Some(step) = logged.step {
                 said.steps = Some(said.steps.map_or((step, step), |(first, last)| (first, f64::max(last, step))));
@@ -105,9 +110,35 @@ fn said(log: &str, metric: Option<&str>) -> Said {
     said
 }
 
+/// Whether a line says that an evaluation is under way: a progress bar named so, or a line without values.
+fn is_of_evaluation(line: &str) -> bool {
+    let line = line.to_lowercase();
+    let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let is_named = words.any(|word| {
+        matches!(word, "val" | "test" | "testing") || word.starts_with("valid") || word.starts_with("eval")
+    });
+    let is_progress = line.contains("%|") && !line.contains("100%|");
+    is_named && (is_progress || !line.contains(|letter: char| letter.is_ascii_digit() || letter == '='))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_evaluation_under_way_shows() {
+        for (line, expected) in [
+            ("Validation DataLoader 0:  50%|█████     | 5/10 [00:00<00:00, 70.87it/s]", true),
+            ("Validation DataLoader 0: 100%|██████████| 10/10 [00:00<00:00, 70.87it/s]", false),
+            ("val:  10%|█         | 1/10", true),
+            ("***** Running Evaluation *****", true),
+            ("Epoch 3:  50%|█████     | 5/10, val_acc=0.5]", false),
+            ("val_acc: 0.5", false),
+            ("Test set: Average loss: 0.0290, Accuracy: 9905/10000 (99%)", false),
+        ] {
+            assert_eq!(is_of_evaluation(line), expected, "{line}");
+        }
+    }
 
     #[test]
     fn a_log_says_what_became_of_an_attempt() {

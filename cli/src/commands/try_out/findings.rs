@@ -1,12 +1,10 @@
 //! What an interrupted training shows: problems, with how to fix them, and what an hour costs.
 
+use spotsweep_sweep_file::expected::{billed_per_hour_with_checkpoints, billed_per_hour_without_checkpoints};
+
 use super::attempt::Attempt;
 use super::library::Library;
 
-/// Interruptions of a trial in an hour of training, in the record that `docs/replay.md` replays: 10 314 in 10 000 hours.
-const INTERRUPTIONS_PER_HOUR: f64 = 10_314.0 / 10_000.0;
-/// Seconds from an interruption until the trial trains again, in the same record (median).
-const RESUME_SECONDS: f64 = 180.0;
 /// What is left of EC2's notice to save in, after the runner's own part and some seconds until it is seen.
 pub(super) const SAVE_SECONDS: f64 = 90.0;
 
@@ -17,6 +15,13 @@ pub(super) struct Problem {
     pub(super) fix: String,
 }
 
+/// Where the output has no line that looks like an error.
+const IN_THE_LOG: &str = "its log says why";
+
+fn problem(what: String, fix: &str) -> Option<Problem> {
+    Some(Problem { what, fix: fix.to_owned() })
+}
+
 /// All attempts of the trial, and what is known of the script.
 #[derive(Debug)]
 pub(super) struct Trial<'a> {
@@ -25,6 +30,8 @@ pub(super) struct Trial<'a> {
     pub(super) metric: Option<&'a str>,
     /// All metrics that reached the control plane.
     pub(super) metrics: &'a [String],
+    /// Models and checkpoints that are lost with the containers.
+    pub(super) lost: &'a [&'a str],
     pub(super) library: Library,
 }
 
@@ -72,59 +79,79 @@ impl Trial<'_> {
 
     /// What is wrong, the worst first.
     pub(super) fn problems(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        let mut add = |what: String, fix: &str| problems.push(Problem { what, fix: fix.to_owned() });
-        if let Some((place, attempt)) =
-            self.attempts.iter().enumerate().find(|(_, attempt)| attempt.said.code.is_some_and(|code| code != 0))
-        {
-            let error = attempt.said.error.as_deref().unwrap_or("its log says why");
-            let code = attempt.said.code.unwrap_or_default();
-            add(
-                format!("attempt {} failed with exit code {code}: {error}", place + 1),
-                "make the script start from any complete checkpoint, and from none",
-            );
-        }
-        if let Some((rollback, error)) =
-            self.attempts.iter().find_map(|attempt| Some((attempt.said.rollback.as_ref()?, &attempt.said.error)))
-        {
-            let error = error.as_deref().unwrap_or("its log says why");
-            add(
-                format!("checkpoint {rollback}: {error}"),
-                "make the script load what it saves: a training that fails on its checkpoint loses the time since the one before",
-            );
-        }
+        let found = [
+            self.failed(),
+            self.rolled_back(),
+            self.unsaved(),
+            self.killed_at_the_notice(),
+            self.lost_models(),
+            self.without_metric(),
+        ];
+        found.into_iter().flatten().collect()
+    }
+
+    fn failed(&self) -> Option<Problem> {
+        let has_failed = |attempt: &Attempt| attempt.said.code.is_some_and(|code| code != 0);
+        let place = self.attempts.iter().position(has_failed)?;
+        let said = &self.attempts[place].said;
+        let (code, error) = (said.code.unwrap_or_default(), said.error.as_deref().unwrap_or(IN_THE_LOG));
+        problem(
+            format!("attempt {} failed with exit code {code}: {error}", place + 1),
+            "make the script start from any complete checkpoint, and from none",
+        )
+    }
+
+    fn rolled_back(&self) -> Option<Problem> {
+        let said = self.attempts.iter().map(|attempt| &attempt.said).find(|said| said.rollback.is_some())?;
+        let error = said.error.as_deref().unwrap_or(IN_THE_LOG);
+        problem(
+            format!("checkpoint {}: {error}", said.rollback.as_deref().unwrap_or_default()),
+            "make the script load what it saves: a training that fails on its checkpoint loses the time since the one before",
+        )
+    }
+
+    fn unsaved(&self) -> Option<Problem> {
         if !self.has_saved() {
-            add(
-                "no checkpoint was saved below $SPOTSWEEP_CHECKPOINTS: each interruption costs the whole training"
-                    .to_owned(),
-                self.library.how_to_save(),
-            );
-        } else if !self.resumes() {
-            add(
-                "the training has checkpoints, and starts from its beginning all the same".to_owned(),
-                self.library.how_to_resume(),
-            );
+            let what =
+                "no checkpoint was saved below $SPOTSWEEP_CHECKPOINTS: each interruption costs the whole training";
+            return problem(what.to_owned(), self.library.how_to_save());
         }
-        if let Some(attempt) = (0..self.attempts.len()).find(|place| self.lost_at_the_notice(*place)) {
-            let seconds = self.attempts[attempt].seconds_to_stop().unwrap_or_default();
-            add(
-                format!("the training had not saved {seconds:.0} s after the stop signal, and was killed"),
-                self.library.how_to_save_at_the_signal(),
-            );
+        let what = "the training has checkpoints, and starts from its beginning all the same";
+        (!self.resumes()).then(|| problem(what.to_owned(), self.library.how_to_resume()))?
+    }
+
+    fn killed_at_the_notice(&self) -> Option<Problem> {
+        let place = (0..self.attempts.len()).find(|place| self.lost_at_the_notice(*place))?;
+        let seconds = self.attempts[place].seconds_to_stop().unwrap_or_default();
+        problem(
+            format!("the training had not saved {seconds:.0} s after the stop signal, and was killed"),
+            self.library.how_to_save_at_the_signal(),
+        )
+    }
+
+    fn lost_models(&self) -> Option<Problem> {
+        let (first, others) = self.lost.split_first()?;
+        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        problem(
+            format!("written outside of the workspace, and lost with the container: {first}{more}"),
+            "write checkpoints below $SPOTSWEEP_CHECKPOINTS, and the model that you want below /storage/<index>, or \
+             $SPOTSWEEP_OUTPUT (docs/training.md)",
+        )
+    }
+
+    fn without_metric(&self) -> Option<Problem> {
+        let Some(metric) = self.metric else {
+            let fix = "print `name=value`, or write a pattern under `metrics` (docs/metrics.md)";
+            return self.metrics.is_empty().then(|| problem("no metric was found".to_owned(), fix))?;
+        };
+        if self.metrics.iter().any(|found| found == metric) {
+            return None;
         }
-        if let Some(metric) = self.metric.filter(|metric| !self.metrics.iter().any(|found| found == metric)) {
-            let found = if self.metrics.is_empty() { "none".to_owned() } else { self.metrics.join(", ") };
-            add(
-                format!("the metric {metric} was not found; found were: {found}"),
-                "name one of these in the sweep file, print `name=value`, or write a pattern under `metrics` (docs/metrics.md)",
-            );
-        } else if self.metrics.is_empty() {
-            add(
-                "no metric was found".to_owned(),
-                "print `name=value`, or write a pattern under `metrics` (docs/metrics.md)",
-            );
-        }
-        problems
+        let found = if self.metrics.is_empty() { "none".to_owned() } else { self.metrics.join(", ") };
+        problem(
+            format!("the metric {metric} was not found; found were: {found}"),
+            "name one of these in the sweep file, print `name=value`, or write a pattern under `metrics` (docs/metrics.md)",
+        )
     }
 
     /// Seconds of training that an interruption costs, on average.
@@ -141,11 +168,10 @@ impl Trial<'_> {
     /// Hours that are billed for an hour of training that counts, for a training of `hours`.
     pub(super) fn billed_hours(&self, hours: f64) -> f64 {
         if self.has_saved() && self.resumes() {
-            return 1.0 + INTERRUPTIONS_PER_HOUR * (self.seconds_lost() + RESUME_SECONDS) / 3600.0;
+            billed_per_hour_with_checkpoints(self.seconds_lost())
+        } else {
+            billed_per_hour_without_checkpoints(hours)
         }
-        // It must come through in one piece: the expected time of a run of `hours` between interruptions at random.
-        let rate = INTERRUPTIONS_PER_HOUR * hours;
-        (rate.exp() - 1.0) / rate
     }
 }
 
@@ -168,7 +194,7 @@ mod tests {
 
     fn problems(attempts: &[Attempt], metrics: &[&str]) -> Vec<String> {
         let metrics: Vec<String> = metrics.iter().map(|name| (*name).to_owned()).collect();
-        let trial = Trial { attempts, metric: Some("acc"), metrics: &metrics, library: Library::None };
+        let trial = Trial { attempts, metric: Some("acc"), metrics: &metrics, lost: &[], library: Library::None };
         trial.problems().into_iter().map(|problem| problem.what).collect()
     }
 
@@ -176,7 +202,7 @@ mod tests {
     fn a_training_that_goes_on_has_no_problem() {
         let attempts = [attempt(None, (1.0, 5.0), &[10.0, 20.0]), attempt(Some("e5.pt"), (6.0, 9.0), &[10.0])];
         assert_eq!(problems(&attempts, &["acc"]), Vec::<String>::new());
-        let trial = Trial { attempts: &attempts, metric: None, metrics: &[], library: Library::None };
+        let trial = Trial { attempts: &attempts, metric: None, metrics: &[], lost: &[], library: Library::None };
         assert_eq!((trial.repeated(0), trial.repeated(1)), (None, Some(0.0)));
         // 10 and 20 s are lost, and 180 s until it trains again.
         let expected = 1.0 + 1.0314 * 195.0 / 3600.0;
@@ -189,7 +215,7 @@ mod tests {
         assert!(problems(&forgetful, &["acc"])[0].contains("starts from its beginning"));
         let unsaved = [attempt(None, (1.0, 5.0), &[]), attempt(None, (1.0, 5.0), &[])];
         assert!(problems(&unsaved, &["acc"])[0].contains("no checkpoint"));
-        let trial = Trial { attempts: &unsaved, metric: None, metrics: &[], library: Library::None };
+        let trial = Trial { attempts: &unsaved, metric: None, metrics: &[], lost: &[], library: Library::None };
         assert!(trial.billed_hours(10.0) > 1000.0, "ten hours in one piece");
         let fine = [attempt(None, (1.0, 5.0), &[10.0])];
         assert!(problems(&fine, &["loss"])[0].contains("found were: loss"));

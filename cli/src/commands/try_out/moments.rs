@@ -13,6 +13,7 @@ pub(super) enum Moment {
     FirstSeconds,
     BetweenSaves,
     WhileSaving,
+    InEvaluation,
     BeforeSave,
 }
 
@@ -22,6 +23,7 @@ impl fmt::Display for Moment {
             Self::FirstSeconds => "in the first seconds",
             Self::BetweenSaves => "between two checkpoints",
             Self::WhileSaving => "while it saves",
+            Self::InEvaluation => "in evaluation",
             Self::BeforeSave => "shortly before a checkpoint",
         })
     }
@@ -39,13 +41,14 @@ const fn strike(moment: Moment, with_notice: bool) -> Strike {
     Strike { moment, with_notice }
 }
 
-/// All of them. The third follows as soon as the training is back after the second.
+/// All of them. The third follows as soon as the training is back after the second. The last falls shortly before a
+/// checkpoint, where the output of the training does not show when it evaluates.
 pub(super) const STRIKES: [Strike; 5] = [
     strike(Moment::FirstSeconds, true),
     strike(Moment::BetweenSaves, true),
     strike(Moment::FirstSeconds, false),
     strike(Moment::WhileSaving, false),
-    strike(Moment::BeforeSave, false),
+    strike(Moment::InEvaluation, false),
 ];
 
 /// What is seen of the attempt under way. Times are seconds since the trial began.
@@ -58,23 +61,33 @@ pub(super) struct Seen {
     pub(super) saves: Vec<f64>,
     /// Whether a checkpoint is being written.
     pub(super) is_saving: bool,
+    /// Whether it evaluates, by its last line.
+    pub(super) is_evaluating: bool,
+    /// Whether its output ever showed that it evaluates.
+    pub(super) shows_evaluation: bool,
     /// Seconds between two checkpoints, as far as it is known.
     pub(super) interval: Option<f64>,
 }
 
 impl Strike {
-    /// Whether this is its moment.
-    pub(super) fn is_due(self, seen: &Seen) -> bool {
-        let Some(started) = seen.started else { return false };
+    /// The strike with the moment that it is now, if this is its time.
+    pub(super) fn due(self, seen: &Seen) -> Option<Self> {
+        let started = seen.started?;
         let since = seen.saves.last().copied().unwrap_or(started);
         let passed = |share: f64| seen.interval.is_some_and(|interval| seen.now - since >= interval * share);
         let is_overdue = seen.now - since >= PATIENCE.max(seen.interval.unwrap_or(0.0) * 2.0);
-        match self.moment {
+        let is_due = match self.moment {
             Moment::FirstSeconds => seen.now - started >= FIRST_SECONDS,
             Moment::BetweenSaves => (!seen.saves.is_empty() && passed(0.5)) || is_overdue,
             Moment::WhileSaving => seen.is_saving || is_overdue,
-            Moment::BeforeSave => passed(0.9) || is_overdue,
-        }
+            Moment::InEvaluation if seen.is_evaluating => true,
+            Moment::InEvaluation | Moment::BeforeSave => (!seen.shows_evaluation && passed(0.9)) || is_overdue,
+        };
+        let moment = match self.moment {
+            Moment::InEvaluation if !seen.is_evaluating => Moment::BeforeSave,
+            moment => moment,
+        };
+        is_due.then_some(Self { moment, ..self })
     }
 }
 
@@ -90,8 +103,9 @@ mod tests {
             saves: saves.to_vec(),
             is_saving,
             interval,
+            ..Seen::default()
         };
-        let due = |moment, seen: &Seen| strike(moment, true).is_due(seen);
+        let due = |moment, seen: &Seen| strike(moment, true).due(seen).is_some();
         assert!(!due(Moment::FirstSeconds, &seen(11.0, &[], false, None)));
         assert!(due(Moment::FirstSeconds, &seen(11.6, &[], false, None)));
         assert!(!due(Moment::FirstSeconds, &Seen { now: 100.0, ..Seen::default() }), "not started");
@@ -100,9 +114,14 @@ mod tests {
         assert!(!due(Moment::BetweenSaves, &seen(17.0, &[16.0], false, Some(4.0))));
         assert!(due(Moment::BetweenSaves, &seen(18.1, &[16.0], false, Some(4.0))));
         assert!(due(Moment::WhileSaving, &seen(12.0, &[], true, None)));
-        assert!(!due(Moment::BeforeSave, &seen(13.0, &[], false, Some(4.0))));
-        assert!(due(Moment::BeforeSave, &seen(13.7, &[], false, Some(4.0))));
-        for moment in [Moment::BetweenSaves, Moment::WhileSaving, Moment::BeforeSave] {
+        assert!(!due(Moment::InEvaluation, &seen(13.0, &[], false, Some(4.0))));
+        let evaluates = Seen { is_evaluating: true, shows_evaluation: true, ..seen(12.0, &[], false, Some(4.0)) };
+        assert_eq!(strike(Moment::InEvaluation, true).due(&evaluates), Some(strike(Moment::InEvaluation, true)));
+        let trains = Seen { is_evaluating: false, ..evaluates };
+        assert!(!due(Moment::InEvaluation, &Seen { now: 13.9, ..trains }), "it evaluates soon");
+        let silent = strike(Moment::InEvaluation, true).due(&seen(13.7, &[], false, Some(4.0)));
+        assert_eq!(silent, Some(strike(Moment::BeforeSave, true)), "its output does not show when");
+        for moment in [Moment::BetweenSaves, Moment::WhileSaving, Moment::InEvaluation] {
             assert!(due(moment, &seen(40.1, &[], false, None)), "{moment}: it saves nothing");
         }
     }

@@ -1,12 +1,17 @@
 //! The table of interruptions, and the problems.
 
 use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::words::counted;
 
 use super::attempt::Attempt;
 use super::findings::{Problem, SAVE_SECONDS, Trial};
+use super::lost::Group;
 use super::moments::STRIKES;
 use super::watch::Outcome;
 use crate::{out, show};
+
+/// Places with lost files that are listed.
+const MOST_LOST: usize = 8;
 
 /// Prints both; whether there is no problem.
 pub(super) fn print(trial: &Trial<'_>, outcome: &Outcome, (notice, hours): (u16, f64)) -> Result<bool, Failure> {
@@ -16,6 +21,7 @@ pub(super) fn print(trial: &Trial<'_>, outcome: &Outcome, (notice, hours): (u16,
     let mut text = String::from_utf8_lossy(&text).into_owned();
     let metrics: Vec<String> = outcome.metrics.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     text.push_str(&format!("\nmetrics: {}\n", if metrics.is_empty() { "none".to_owned() } else { metrics.join(", ") }));
+    text.push_str(&lost(outcome));
     let struck = trial.attempts.iter().filter(|attempt| attempt.struck.is_some()).count();
     if struck < STRIKES.len() {
         let why = if outcome.is_over { "the training was over" } else { "the time was over" };
@@ -35,6 +41,27 @@ pub(super) fn print(trial: &Trial<'_>, outcome: &Outcome, (notice, hours): (u16,
     }
     out::results(|to| write!(to, "{text}"))?;
     Ok(problems.is_empty())
+}
+
+/// What is lost with the container, at most some of it.
+fn lost(outcome: &Outcome) -> String {
+    let groups = outcome.lost.groups();
+    if groups.is_empty() {
+        return "written outside of the workspace: nothing\n".to_owned();
+    }
+    let mut text = "written outside of the workspace, and lost with the container:\n".to_owned();
+    for Group { name, files, bytes } in groups.iter().take(MOST_LOST) {
+        text.push_str(&format!(
+            "  {} ({}, {})\n",
+            show::line(name),
+            counted(*files as u64, "file"),
+            show::bytes(*bytes)
+        ));
+    }
+    if groups.len() > MOST_LOST {
+        text.push_str(&format!("  and {} more\n", groups.len() - MOST_LOST));
+    }
+    text
 }
 
 fn rows(trial: &Trial<'_>, notice: u16) -> Vec<Vec<String>> {

@@ -13,6 +13,7 @@ use spotsweep_protocol::ids::SweepId;
 use tokio::time::sleep;
 
 use super::attempt::Attempt;
+use super::lost::Lost;
 use super::moments::{STRIKES, Seen};
 use super::saves::{Look, Saves};
 use crate::out;
@@ -21,6 +22,7 @@ use crate::out;
 const POLL: Duration = Duration::from_millis(50);
 /// Looks at the folder of checkpoints between two looks at the record.
 const LOOKS: u32 = 4;
+
 /// How long things take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
@@ -36,6 +38,8 @@ pub(super) struct Outcome {
     pub(super) attempts: Vec<Attempt>,
     /// The newest value of each metric that reached the control plane.
     pub(super) metrics: BTreeMap<String, f64>,
+    /// Files that are lost with the containers.
+    pub(super) lost: Lost,
     /// Whether the training was over before all interruptions.
     pub(super) is_over: bool,
     /// Whether the time was over before.
@@ -68,18 +72,21 @@ pub(super) async fn watch(
             sleep(POLL).await;
         }
         let now = began.elapsed().as_secs_f64();
+        outcome.lost.look(&stack.jobs().join("attempts"));
         if let Some(trial) = &trial {
             follow(&mut outcome, trial, stack, metric, now);
             outcome.is_over = trial.is_over();
         }
         outcome.timed_out = now >= times.limit;
         if outcome.is_over || outcome.timed_out || (next == STRIKES.len() && is_back(&outcome)) {
+            outcome.lost.attempt_ends();
             return Ok(outcome);
         }
         if let Some(trial) = trial.filter(|_| next < STRIKES.len())
             && struck(&mut outcome, &trial, stack, (next, times.notice), (now, is_saving))
         {
             next += 1;
+            outcome.lost.attempt_ends();
         }
     }
 }
@@ -124,21 +131,30 @@ fn struck(
     (now, is_saving): (f64, bool),
 ) -> bool {
     let interval = outcome.attempts.iter().filter_map(Attempt::interval).reduce(f64::max);
+    let shows_evaluation = outcome.attempts.iter().any(|attempt| attempt.said.shows_evaluation);
     let (Some(attempt), Some((_, record)), Some(strike)) =
         (outcome.attempts.last_mut(), trial.attempts.last_key_value(), STRIKES.get(next))
     else {
         return false;
     };
-    let seen = Seen { now, started: attempt.started, saves: attempt.saves.clone(), is_saving, interval };
-    if attempt.struck.is_some() || attempt.ended.is_some() || !strike.is_due(&seen) {
+    let seen = Seen {
+        now,
+        started: attempt.started,
+        saves: attempt.saves.clone(),
+        is_saving,
+        is_evaluating: attempt.said.is_evaluating,
+        shows_evaluation,
+        interval,
+    };
+    let Some(strike) = strike.due(&seen).filter(|_| attempt.struck.is_none() && attempt.ended.is_none()) else {
         return false;
-    }
+    };
     let Some(instance) = &record.instance else { return false };
     let notice = strike.with_notice.then_some(notice);
     if stack.with_world(|world, at| world.reclaim(instance, notice, at)).is_err() {
         return false;
     }
-    attempt.struck = Some((*strike, now));
+    attempt.struck = Some((strike, now));
     let how = if strike.with_notice { "with a notice" } else { "without a notice" };
     out::note(format_args!("{now:>6.1} s  interrupted {}, {how}", strike.moment));
     true

@@ -1,0 +1,185 @@
+//! Files that a training writes where they are lost with its container.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// Files that are remembered, and looked at in each place.
+const MOST_FILES: usize = 10_000;
+/// What interpreters and libraries write for themselves, and make again.
+const OWN: [&str; 4] = ["__pycache__", ".cache", ".config", ".git"];
+/// At the top of a container these are the trial's volume, and stay.
+const KEPT: [&str; 2] = ["dltraining", "storage"];
+/// `HOME` in a container of the local stack.
+const HOME: &str = "attempt-home";
+/// The runner's own folder in `/tmp`, with the home of a training that has no other.
+const OF_RUNNER: &str = "spotsweep-";
+const HOME_OF_TRAINING: [&str; 2] = ["training", "home"];
+/// Endings of files that are models or checkpoints.
+const MODELS: [&str; 10] = ["pt", "pth", "ckpt", "safetensors", "h5", "keras", "joblib", "onnx", "pkl", "gguf"];
+
+/// What was there when attempts ended.
+#[derive(Debug, Default)]
+pub(super) struct Lost {
+    /// Bytes of each file, by its path as the training writes it: in its folder, `~/…`, `/tmp/…` or `/…`.
+    files: BTreeMap<String, u64>,
+    /// What was there at the last look: a training may remove it, or move it to where it is kept.
+    now: BTreeMap<String, u64>,
+    /// Names of the files that are kept.
+    kept: BTreeSet<String>,
+}
+
+/// Files below one folder.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// The folder, or the file itself.
+    pub(super) name: String,
+    pub(super) files: usize,
+    pub(super) bytes: u64,
+}
+
+impl Lost {
+    /// Looks at what the containers below `attempts` have written, and the machine's own files have not.
+    pub(super) fn look(&mut self, attempts: &Path) {
+        self.now.clear();
+        for entry in fs::read_dir(attempts).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|ending| ending == "changes") {
+                self.walk(&path.join("image/upper"), "");
+                self.temporary(&path.join("tmp/upper"));
+                continue;
+            }
+            self.walk(&path.join(HOME), "~/");
+            for top in names(&path) {
+                if KEPT.contains(&top.as_str()) {
+                    keep(&path.join(top), &mut self.kept);
+                } else if top != HOME {
+                    self.walk(&path.join(&top), &format!("/{top}/"));
+                }
+            }
+        }
+    }
+
+    /// An attempt ends: what was there at the last look is lost.
+    pub(super) fn attempt_ends(&mut self) {
+        self.files.append(&mut self.now);
+    }
+
+    fn temporary(&mut self, folder: &Path) {
+        for name in names(folder) {
+            let path = folder.join(&name);
+            if name.starts_with(OF_RUNNER) {
+                self.walk(&HOME_OF_TRAINING.iter().fold(path, |path, part| path.join(part)), "~/");
+            } else {
+                self.walk(&path, &format!("/tmp/{name}/"));
+            }
+        }
+    }
+
+    /// Takes in the files at and below `path`; `shown` is what the training calls it, with a slash.
+    fn walk(&mut self, path: &Path, shown: &str) {
+        let Ok(found) = path.symlink_metadata() else { return };
+        if found.is_file() && found.len() > 0 && self.now.len() < MOST_FILES {
+            self.now.insert(shown.trim_end_matches('/').to_owned(), found.len());
+        }
+        if !found.is_dir() {
+            return;
+        }
+        for name in names(path).into_iter().filter(|name| !OWN.contains(&name.as_str())) {
+            self.walk(&path.join(&name), &format!("{shown}{name}/"));
+        }
+    }
+
+    /// The largest first, by the folder that they lie in.
+    pub(super) fn groups(&self) -> Vec<Group> {
+        let mut groups: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+        for (path, bytes) in &self.files {
+            let group = groups.entry(group(path)).or_default();
+            *group = (group.0 + 1, group.1 + bytes);
+        }
+        let groups = groups.into_iter().map(|(name, (files, bytes))| Group { name, files, bytes });
+        let mut groups: Vec<Group> = groups.collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
+        groups
+    }
+
+    /// Models and checkpoints, of which no file of that name is kept.
+    pub(super) fn models(&self) -> Vec<&str> {
+        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let is_model = |path: &str| MODELS.iter().any(|ending| path.ends_with(&format!(".{ending}")));
+        let models = self.files.keys().filter(|path| is_model(path) && !self.kept.contains(&name(path)));
+        models.map(String::as_str).collect()
+    }
+}
+
+/// `outputs/` of `outputs/a/b`, `~/x/` of `~/x/y`, `/tmp/x/` of `/tmp/x/y`; the whole path where it has no more.
+fn group(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').collect();
+    // The first is empty where the path is absolute, and `~` in the home.
+    let own = match parts.as_slice() {
+        ["", "tmp", ..] => 3,
+        ["" | "~", ..] => 2,
+        _ => 1,
+    };
+    if parts.len() > own { format!("{}/", parts[..own].join("/")) } else { path.to_owned() }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_FILES);
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// A top folder may lead to the volume; no other link is followed.
+fn keep(folder: &Path, kept: &mut BTreeSet<String>) {
+    for name in names(folder) {
+        let path = folder.join(&name);
+        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) || folder.ends_with("storage") {
+            keep(&path, kept);
+        }
+        if kept.len() < MOST_FILES {
+            kept.insert(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn files_outside_of_the_workspace_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for (path, content) in [
+            ("s-1-0.changes/image/upper/runs/events.1", "12"),
+            ("s-1-0.changes/image/upper/runs/a/model.pt", "1234"),
+            ("s-1-0.changes/image/upper/best.ckpt", "123"),
+            ("s-1-0.changes/image/upper/moved.pt", "1"),
+            ("s-1-0.changes/image/upper/__pycache__/train.pyc", "1"),
+            ("s-1-0.changes/tmp/upper/data/mnist.npz", "1"),
+            ("s-1-0.changes/tmp/upper/spotsweep-x/training/home/results/a.csv", "1"),
+            ("s-1-0.changes/tmp/upper/spotsweep-x/params.json", "1"),
+            ("s-1-0/attempt-home/.cache/hub/model.safetensors", "1"),
+            ("s-1-0/attempt-home/model.h5", "1"),
+            ("s-1-0/models/m.onnx", "1"),
+            ("s-1-0/etc/empty", ""),
+            ("s-1-0/dltraining/checkpoints/best.ckpt", "123"),
+        ] {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let mut lost = Lost::default();
+        lost.look(root);
+        assert_eq!(lost.groups(), [], "it may still move them");
+        fs::remove_file(root.join("s-1-0.changes/image/upper/moved.pt")).unwrap();
+        lost.look(root);
+        lost.attempt_ends();
+        let groups: Vec<(String, usize)> = lost.groups().into_iter().map(|group| (group.name, group.files)).collect();
+        assert_eq!(groups[..2], [("runs/".to_owned(), 2), ("best.ckpt".to_owned(), 1)]);
+        let names: BTreeSet<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, BTreeSet::from(["/models/", "/tmp/data/", "best.ckpt", "runs/", "~/model.h5", "~/results/"]));
+        assert_eq!(lost.models(), ["/models/m.onnx", "runs/a/model.pt", "~/model.h5"]);
+    }
+}
