@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{Outputs, Rollback};
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_seal::{AtEnd, Sealer};
+use spotsweep_seal::AtEnd;
 use spotsweep_training_metrics::Figures;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -24,15 +24,14 @@ use crate::log::say;
 use crate::log_files::LogFiles;
 use crate::notices::Notices;
 use crate::prepare::{Ready, prepare};
-use crate::progress;
-use crate::record::{Recorded, Recording};
+use crate::record::Recording;
 use crate::reports::{self, News};
 use crate::sealing::{Sealing, now_ns};
 use crate::signals::Signals;
 use crate::stalling::Stalling;
 use crate::stop::{Cause, Stop, closing, interruption};
+use crate::trained::Trained;
 use crate::upload::{UploadError, Uploader};
-use crate::workplace::Workplace;
 use crate::workspace::Workspace;
 
 /// How long unmounting may take where nothing presses.
@@ -50,32 +49,6 @@ struct Attempt<'a> {
     notices: Notices,
     /// While it is mounted.
     workspace: Option<Workspace>,
-}
-
-/// The training command's end, and what it leaves.
-struct Trained {
-    ended: Ended,
-    started: SystemTime,
-    seconds: f64,
-    recorded: Recorded,
-    place: Workplace,
-    sealer: Option<(Sealer, AtEnd)>,
-    uploading: (JoinHandle<Uploader>, oneshot::Sender<()>),
-}
-
-impl Trained {
-    /// Puts the newest checkpoint aside, where the command has failed on it: without a new step, without a new
-    /// checkpoint.
-    fn roll_back(&mut self) -> std::io::Result<Option<Rollback>> {
-        let Some((sealer, _)) = &mut self.sealer else { return Ok(None) };
-        let disk = self.place.disk();
-        let record = self.place.own.metrics()?;
-        let has_new_step = record.map_or(Ok(false), |record| progress::has_new_step(record, self.started))?;
-        if has_new_step || sealer.has_new_checkpoint(&disk)? {
-            return Ok(None);
-        }
-        sealer.roll_back(&disk, self.ended.code)
-    }
 }
 
 /// Runs the trial; returns the job's exit code: the command's own, unless the runner itself has
@@ -155,7 +128,8 @@ impl Attempt<'_> {
     /// Runs the command to its end, while its output, metrics, checkpoints and outputs are looked after.
     async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
         let Self { config, claims, signals, notices, workspace } = self;
-        let Ready { command, variables, hidden, place, uploader, metrics, stalls, mut sealer } = ready;
+        let Ready { command, variables, hidden, place, uploader, metrics, goes_on_with_run, stalls, mut sealer } =
+            ready;
         if let Some(sealer) = &mut sealer {
             sealer.begin(&place.disk()).map_err(|source| Failure::System("write to the workspace", source))?;
         }
@@ -209,7 +183,7 @@ impl Attempt<'_> {
             }
             None => None,
         };
-        Ok(Trained { ended, started: started_at, seconds, recorded, place, sealer, uploading })
+        Ok(Trained { ended, started: started_at, seconds, recorded, place, goes_on_with_run, sealer, uploading })
     }
 
     /// Ends the attempt as its command has ended.
@@ -256,6 +230,13 @@ impl Attempt<'_> {
 
     /// The command has ended by itself: that ends the trial, unless it has failed on the checkpoint that it was given.
     async fn conclude_by_itself(&self, mut trained: Trained, workspace: Option<Workspace>) -> Result<u8, Failure> {
+        if trained.is_without_its_run() {
+            let marked = trained.place.own.go_on_with_no_run();
+            marked.map_err(|source| Failure::System("write to the workspace", source))?;
+            self.leave_to_the_next(trained, workspace, Instant::now() + UNHURRIED).await;
+            let reason = "MLflow does not go on with the run of an earlier attempt: the next attempt makes a new one";
+            return Err(Failure::Interrupted(reason.to_owned()));
+        }
         let rolled_back = match &workspace {
             Some(_) if trained.ended.code != 0 => trained.roll_back(),
             Some(_) | None => Ok(None),

@@ -15,6 +15,7 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_lambda::config::retry::RetryConfig;
 use aws_sdk_lambda::config::timeout::TimeoutConfig;
 use aws_sdk_lambda::config::{IdentityCache, Region};
+use aws_smithy_http_client::Connector;
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
 use crate::claim::{Claims, INVOKE_TIMEOUT};
@@ -29,6 +30,8 @@ const IMDS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Uploads go on through a minute of S3 trouble.
 const S3_ATTEMPTS: u32 = 5;
 
+const TLS: tls::Provider = tls::Provider::Rustls(CryptoMode::Ring);
+
 /// Everything the runner talks to.
 pub(crate) struct Clients {
     pub(crate) lambda: aws_sdk_lambda::Client,
@@ -39,15 +42,7 @@ pub(crate) struct Clients {
 impl Clients {
     /// Region and credentials come from where AWS Batch puts them; nothing is called yet.
     pub(crate) async fn connect() -> Result<Self, Failure> {
-        let trust = TrustStore::default().with_pem_certificate(amazon_roots());
-        let context = TlsContext::builder()
-            .with_trust_store(trust)
-            .build()
-            .map_err(|error| Failure::System("set up TLS", std::io::Error::other(error)))?;
-        let http = aws_smithy_http_client::Builder::new()
-            .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
-            .tls_context(context)
-            .build_https();
+        let http = aws_smithy_http_client::Builder::new().tls_provider(TLS).tls_context(tls_context()?).build_https();
         let shared = aws_config::defaults(BehaviorVersion::v2026_01_12()).http_client(http.clone()).load().await;
         let imds = imds::Client::builder()
             .configure(&ProviderConfig::without_region().with_http_client(http))
@@ -77,6 +72,17 @@ impl Clients {
             .build();
         Ok(aws_sdk_s3::Client::from_conf(config))
     }
+}
+
+/// For requests to servers that are not AWS's.
+pub(crate) fn connector() -> Result<Connector, Failure> {
+    Ok(Connector::builder().tls_provider(TLS).tls_context(tls_context()?).build())
+}
+
+fn tls_context() -> Result<TlsContext, Failure> {
+    let trust = TrustStore::default().with_pem_certificate(amazon_roots());
+    let context = TlsContext::builder().with_trust_store(trust).build();
+    context.map_err(|error| Failure::System("set up TLS", std::io::Error::other(error)))
 }
 
 /// Older ECS agents set no region in containers (fact 38), and the SDK's own look at the metadata service gives up early.

@@ -15,6 +15,8 @@ use crate::output::MOST_LOG_BYTES;
 const METRICS: &str = "metrics.jsonl";
 /// The end of the log that an interrupted attempt leaves to the next one.
 const LOG: &str = "train.log";
+/// Is there where MLflow has refused to go on with a run.
+const NO_RUN: &str = "mlflow-refused";
 /// The record of metric lines stops growing here.
 pub(crate) const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -70,5 +72,18 @@ impl OwnFiles {
             Self::Workspace(_) => self.folder()?.write(LOG.as_ref(), log),
             Self::Temporary(_) => Ok(()),
         }
+    }
+
+    /// Whether the training may go on with a run of MLflow's. Without a workspace it starts from its beginning, and so
+    /// does its run.
+    pub(crate) fn may_go_on_with_a_run(&self) -> bool {
+        let Self::Workspace(_) = self else { return false };
+        let refused = self.folder().and_then(|own| own.open(NO_RUN.as_ref()));
+        refused.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Each later attempt makes a run of its own.
+    pub(crate) fn go_on_with_no_run(&self) -> io::Result<()> {
+        self.folder()?.write(NO_RUN.as_ref(), b"")
     }
 }

@@ -12,12 +12,13 @@ use spotsweep_training_metrics::Definitions;
 use tokio::time;
 
 use crate::claim::Claims;
-use crate::clients::Clients;
+use crate::clients::{Clients, connector};
 use crate::code;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::gpus;
 use crate::log::say;
+use crate::mlflow;
 use crate::parameters;
 use crate::place;
 use crate::surroundings;
@@ -37,6 +38,8 @@ pub(crate) struct Ready {
     pub(crate) uploader: Uploader,
     /// What is looked for in the output.
     pub(crate) metrics: Wanted,
+    /// Whether MLflow is to go on with the run of an earlier attempt.
+    pub(crate) goes_on_with_run: bool,
     /// What is done where the command hangs.
     pub(crate) stalls: StallRule,
     /// Absent without a workspace.
@@ -78,10 +81,14 @@ pub(crate) async fn prepare(
     if let Some(code) = &grant.code {
         place.code = Some(code::fetch(code, &folder, user).await?);
     }
-    let (command, variables) = words(command, &place, &trial, config, clients.region())?;
+    let (command, mut variables) = words(command, &place, &trial, config, clients.region())?;
+    let run = earlier_run(config, &place, &trial).await?;
+    let goes_on_with_run = run.is_some();
+    variables.extend(run.map(|run| (mlflow::RUN.to_owned(), run)));
     let uploader = Uploader::new(s3, grant.outputs, place.storage.clone(), filter);
     let hidden = gpus::of_others(config, &|name| std::env::var(name).ok());
-    Ok(Ready { command, variables, hidden, place, uploader, metrics, stalls: grant.stalls, sealer })
+    let stalls = grant.stalls;
+    Ok(Ready { command, variables, hidden, place, uploader, metrics, goes_on_with_run, stalls, sealer })
 }
 
 fn announce(config: &Config, trial: &TrialLine) {
@@ -134,6 +141,32 @@ fn tell(volume: &str, found: &Found, seconds: f64) {
 
 type Variables = Vec<(String, String)>;
 
+/// The run that MLflow has of earlier attempts. A server that does not answer prevents no training.
+async fn earlier_run(config: &Config, place: &Workplace, trial: &TrialLine) -> Result<Option<String>, Failure> {
+    if config.attempt <= 1 || !place.own.may_go_on_with_a_run() {
+        return Ok(None);
+    }
+    let inherited = |name: &str| std::env::var(name).ok();
+    let Some(server) = mlflow::Server::of(connector()?, &inherited) else { return Ok(None) };
+    let found = server.run_of(&name(config, trial)).await;
+    Ok(match found {
+        Ok(Some(run)) => {
+            say(&format!("MLflow goes on with run {run} of an earlier attempt"));
+            Some(run)
+        }
+        Ok(None) => None,
+        Err(reason) => {
+            say(&format!("MLflow's run of an earlier attempt is not known: {reason}"));
+            None
+        }
+    })
+}
+
+/// A trial's name in W&B and MLflow.
+fn name(config: &Config, trial: &TrialLine) -> String {
+    format!("{}-{}", config.sweep, trial.index)
+}
+
 /// The command with its macros filled in, and its environment.
 fn words(
     command: &[String],
@@ -154,6 +187,7 @@ fn words(
     let (parameters, folder) = (place.wandb_parameters(), place.output());
     let run = wandb::Run { sweep: &config.sweep.to_string(), index: trial.index, parameters: &parameters, folder };
     variables.extend(wandb::variables(run, home.as_deref(), &inherited));
+    variables.extend(mlflow::tags(&config.sweep.to_string(), &name(config, trial), &inherited));
     let variable = |name: &str| {
         let own = variables.iter().rev().find(|(key, _)| key == name);
         own.map(|(_, value)| value.clone()).or_else(|| inherited(name))

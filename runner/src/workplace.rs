@@ -25,6 +25,8 @@ const TRAININGS: &str = "training";
 const METRICS: &str = "metrics";
 const FINISHED: &str = "finished";
 const HOME: &str = "home";
+/// Where Hugging Face's Trainer writes event files (transformers 5.24, `integration_utils.py`): they are collected there.
+const TENSORBOARD: &str = "TENSORBOARD_LOGGING_DIR";
 const PARAMETERS: &str = "parameters.json";
 const OF_WANDB: &str = "wandb-parameters.yaml";
 /// The storage folder, in the runner's own folder on the workspace.
@@ -205,6 +207,9 @@ impl Workplace {
         );
         variables.extend(self.code.as_deref().map(|code| ("SPOTSWEEP_CODE".to_owned(), path(code))));
         variables.extend(gpus::variable(inherited));
+        if inherited(TENSORBOARD).is_none() {
+            variables.push((TENSORBOARD.to_owned(), path(&self.output.join("tensorboard"))));
+        }
         if inherited("PYTHONUNBUFFERED").is_none() {
             // Otherwise Python keeps metrics back until its buffer is full.
             variables.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));

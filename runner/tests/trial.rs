@@ -7,6 +7,7 @@ mod code;
 mod disk;
 mod habits;
 mod metrics;
+mod mlflow;
 mod packages;
 mod privileges;
 mod rollback;

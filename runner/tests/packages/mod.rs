@@ -2,6 +2,7 @@
 //!
 //! Opt-in: `SPOTSWEEP_PACKAGES_PYTHON` names a Python with the packages of `requirements.txt`.
 
+mod mlflow;
 mod scripts;
 
 use std::fs;

@@ -1,0 +1,48 @@
+//! A training command that has ended.
+
+use std::io;
+use std::time::SystemTime;
+
+use spotsweep_protocol::claim::Rollback;
+use spotsweep_seal::{AtEnd, Sealer};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::child::Ended;
+use crate::record::Recorded;
+use crate::upload::Uploader;
+use crate::workplace::Workplace;
+use crate::{mlflow, progress};
+
+/// The training command's end, and what it leaves.
+pub(crate) struct Trained {
+    pub(crate) ended: Ended,
+    pub(crate) started: SystemTime,
+    pub(crate) seconds: f64,
+    pub(crate) recorded: Recorded,
+    pub(crate) place: Workplace,
+    /// Whether MLflow was to go on with the run of an earlier attempt.
+    pub(crate) goes_on_with_run: bool,
+    pub(crate) sealer: Option<(Sealer, AtEnd)>,
+    pub(crate) uploading: (JoinHandle<Uploader>, oneshot::Sender<()>),
+}
+
+impl Trained {
+    /// Whether it has failed because MLflow did not go on with the run. The checkpoint is as good as it was then.
+    pub(crate) fn is_without_its_run(&self) -> bool {
+        self.ended.code != 0 && self.goes_on_with_run && mlflow::has_refused(&self.recorded.log)
+    }
+
+    /// Puts the newest checkpoint aside, where the command has failed on it: without a new step, without a new
+    /// checkpoint.
+    pub(crate) fn roll_back(&mut self) -> io::Result<Option<Rollback>> {
+        let Some((sealer, _)) = &mut self.sealer else { return Ok(None) };
+        let disk = self.place.disk();
+        let record = self.place.own.metrics()?;
+        let has_new_step = record.map_or(Ok(false), |record| progress::has_new_step(record, self.started))?;
+        if has_new_step || sealer.has_new_checkpoint(&disk)? {
+            return Ok(None);
+        }
+        sealer.roll_back(&disk, self.ended.code)
+    }
+}
