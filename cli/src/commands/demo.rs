@@ -1,6 +1,5 @@
 //! `spotsweep demo`: from a file to collected models on this machine.
 
-mod copy;
 mod follow;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use spotsweep_protocol::ids::SweepId;
 use tokio::time::sleep;
 
 use crate::commands::explain;
-use crate::commands::local::clear_killed;
+use crate::commands::local::{clear_killed, copy};
 use crate::dropped::{Answer, Dropped, problems, upload};
 use crate::signals::unless_stopped;
 use crate::{out, show, sweep_file};
@@ -121,7 +120,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let outcome = unless_stopped(async {
         let outcome = sweep(&mut stack, &file, &args, wish).await;
         if let Some(keep) = &args.keep {
-            keep_all(&stack, keep).await?;
+            copy::all(stack.config(), BUCKET, stack.table(), keep).await?;
         }
         outcome
     })
@@ -244,15 +243,6 @@ fn results_folder(folder: &Path) -> Result<PathBuf, Failure> {
         std::fs::write(folder.join(".gitignore"), "*\n").context(cannot_make)?;
     }
     folder.canonicalize().context(cannot_make)
-}
-
-/// The bucket's newest objects and the table's records.
-async fn keep_all(stack: &Stack, folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
-    copy::copy(&spotsweep_aws::path_style_s3(stack.config()), BUCKET, "", &folder.join("bucket")).await?;
-    copy::dump_table(stack.config(), stack.table(), &folder.join("table.jsonl")).await?;
-    out::note(format_args!("kept the bucket and the table in {}", folder.display()));
-    Ok(())
 }
 
 fn count(summary: &Value, field: &str) -> u64 {

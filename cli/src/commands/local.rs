@@ -1,5 +1,6 @@
 //! `spotsweep local`: the stack in the background.
 
+pub(crate) mod copy;
 mod reclaim;
 
 use std::fs::File;
@@ -19,7 +20,7 @@ use spotsweep_local_stack::checkout::Checkout;
 use spotsweep_local_stack::group::Group;
 use spotsweep_local_stack::killed::{Cleared, clear};
 use spotsweep_local_stack::run_folder::tail;
-use spotsweep_local_stack::sdk::{LOCAL_CREDENTIAL, LOCAL_REGION};
+use spotsweep_local_stack::sdk::{self, LOCAL_CREDENTIAL, LOCAL_REGION};
 use spotsweep_local_stack::stack::{Logs, Ready, Stack, StackOptions};
 use spotsweep_local_stack::state::{Desk, Hosting, State};
 use spotsweep_protocol::failure::{Context, Failure};
@@ -32,8 +33,10 @@ pub(crate) enum Local {
     #[command(after_help = "Example:\n  spotsweep local up && eval \"$(spotsweep local env)\"")]
     Up(Up),
     /// Stop the local stack and everything that it started
-    #[command(after_help = "Example:\n  spotsweep local down")]
-    Down,
+    #[command(
+        after_help = "Examples:\n  spotsweep local down\n  spotsweep local down --keep out && spotsweep explain latest 0 --kept out"
+    )]
+    Down(Down),
     /// Take the instance of a trial away, as EC2 does on Spot
     Reclaim(Reclaim),
     /// Print the variables that let SDKs and tools reach the local stack
@@ -54,6 +57,14 @@ pub(crate) struct Up {
     pub(crate) stack: StackOptions,
 }
 
+/// `spotsweep local down`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Down {
+    /// Leave a copy of the bucket and a dump of the table in DIR; a trial that runs still ends with the stack
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+}
+
 /// Between two looks at a starting or stopping stack.
 const POLL: Duration = Duration::from_millis(50);
 /// In order it takes about a second.
@@ -64,7 +75,7 @@ pub(crate) async fn run(command: Local) -> Result<ExitCode, Failure> {
     let checkout = Checkout::locate()?;
     match command {
         Local::Up(args) => up(checkout, args).await?,
-        Local::Down => down(&checkout).await?,
+        Local::Down(args) => down(&checkout, args.keep.as_deref()).await?,
         Local::Reclaim(args) => reclaim::run(&checkout, &args).await?,
         Local::Env => env(&Desk::new(&checkout.local()))?,
         Local::Serve(args) => serve(checkout, args).await?,
@@ -179,8 +190,12 @@ async fn host(stack: &mut Stack, hosting: &Hosting, args: &Up) -> Result<(), Fai
     }
 }
 
-async fn down(checkout: &Checkout) -> Result<(), Failure> {
+async fn down(checkout: &Checkout, keep: Option<&Path>) -> Result<(), Failure> {
     let desk = Desk::new(&checkout.local());
+    if let Some(folder) = keep {
+        let state = desk.running()?.ok_or_else(not_running)?;
+        unless_stopped(copy::all(&sdk::local(&state.endpoint), &state.bucket, &state.table, folder)).await?;
+    }
     let Some(pid) = desk.host_pid()? else {
         desk.forget();
         clear_killed(checkout).await?;
@@ -191,7 +206,8 @@ async fn down(checkout: &Checkout) -> Result<(), Failure> {
     // Errors mean that it has just ended: the lock tells.
     let _ = kill_process(pid, Signal::TERM);
     if desk.deserted(STOP_DEADLINE).await? {
-        out::note(format_args!("the local stack has stopped; its sweeps are gone with it"));
+        let kept = if keep.is_some() { "what it had is kept" } else { "its sweeps are gone with it" };
+        out::note(format_args!("the local stack has stopped; {kept}"));
         return Ok(());
     }
     let _ = kill_process(pid, Signal::KILL);

@@ -183,9 +183,14 @@ impl Stack {
     ///
     /// # Panics
     /// Where it does not stop by itself.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
         let pid = self.host.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("the host lives");
         kill_process(pid, Signal::TERM).expect("the host is ours");
+        self.gone().await;
+    }
+
+    /// The host ends, because a command has stopped it.
+    pub async fn gone(mut self) {
         let ended = timeout(STOP_DEADLINE, self.host.wait()).await.expect("the local stack stops");
         assert!(ended.expect("the host can be followed").success(), "see {}", self.folder.display());
         fs::remove_dir_all(&self.folder).expect("the folder is ours");

@@ -1,4 +1,4 @@
-//! Copies out of the control plane: objects to files, the table's records to lines of JSON.
+//! Copies out of a local stack: objects to files, the table's records to lines of JSON.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,8 +14,17 @@ use crate::download::{Arrival, Listed, Present, fetch, list};
 use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
 
+/// Copies the bucket's newest objects and the table's records into the folder; `explain --kept` reads it.
+pub(crate) async fn all(config: &SdkConfig, bucket: &str, table: &str, folder: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
+    copy(&spotsweep_aws::path_style_s3(config), bucket, "", &folder.join("bucket")).await?;
+    dump_table(config, table, &folder.join("table.jsonl")).await?;
+    out::note(format_args!("kept the bucket and the table in {}", folder.display()));
+    Ok(())
+}
+
 /// Copies every object under the prefix into the folder, and says which ones it can't.
-pub(super) async fn copy(client: &Client, bucket: &str, prefix: &str, folder: &Path) -> Result<(), Failure> {
+pub(crate) async fn copy(client: &Client, bucket: &str, prefix: &str, folder: &Path) -> Result<(), Failure> {
     let Listed { objects, mut troubles } = list(client, bucket, prefix, prefix).await?;
     let tell = |arrival| match arrival {
         Arrival::Fetched(_) | Arrival::WasThere(_) => {}
@@ -29,7 +38,7 @@ pub(super) async fn copy(client: &Client, bucket: &str, prefix: &str, folder: &P
 }
 
 /// Writes every record of the table, one JSON object per line.
-pub(super) async fn dump_table(config: &SdkConfig, table: &str, path: &Path) -> Result<(), Failure> {
+async fn dump_table(config: &SdkConfig, table: &str, path: &Path) -> Result<(), Failure> {
     let cannot_write = || format!("cannot write {}", path.display());
     let mut file = std::io::BufWriter::new(fs::File::create(path).context(cannot_write)?);
     let client = aws_sdk_dynamodb::Client::new(config);
