@@ -14,6 +14,7 @@ mod number;
 mod part;
 mod python_dict;
 mod step;
+mod table;
 mod text;
 mod trainer_state;
 mod wandb_run;

@@ -46,7 +46,14 @@ pub(crate) fn counted(line: &str) -> Option<f64> {
         };
         Some((order, found.get(2)?.as_str().parse::<f64>().ok()?))
     });
-    found.min_by_key(|(order, _)| *order).map(|(_, step)| step)
+    found.min_by_key(|(order, _)| *order).map(|(_, step)| step).or_else(|| round(line))
+}
+
+/// `[7]\tvalid-auc:0.9`, as XGBoost and LightGBM count their rounds.
+fn round(line: &str) -> Option<f64> {
+    let (number, rest) = line.strip_prefix('[')?.split_once(']')?;
+    let is_round = number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('\t');
+    number.parse().ok().filter(|_| is_round)
 }
 
 #[cfg(test)]
@@ -69,6 +76,8 @@ mod tests {
             ("Epoch 1...loss=0.25", Some(1.0)),
             ("Epoch 3.", Some(3.0)),
             ("epoch 2 of 10", Some(2.0)),
+            ("[12]\ttrain-auc:0.9\tvalid-auc:0.8", Some(12.0)),
+            ("[12] files", None),
             ("26/26 - 1s - 5ms/step - loss: 0.6", None),
             ("Epoch time: 3.2", None),
             ("10 epochs", None),

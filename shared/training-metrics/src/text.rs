@@ -10,6 +10,7 @@ use spotsweep_protocol::metric::Source;
 use crate::definitions::Definitions;
 use crate::logged::{Logged, Value};
 use crate::number::leading;
+use crate::table::Table;
 use crate::{json_line, python_dict, step};
 
 /// Words before a name that say whose metric it is.
@@ -27,12 +28,13 @@ pub struct Lines {
     named: Option<String>,
     /// The step that a line has last said, for lines that say none.
     step: Option<f64>,
+    table: Table,
 }
 
 impl Lines {
     /// A stream at its beginning. `named` is the metric that the sweep file names: it is looked for as it is.
     pub fn new(named: Option<String>, definitions: Definitions) -> Self {
-        Self { definitions, named, step: None }
+        Self { definitions, named, step: None, table: Table::default() }
     }
 
     /// What one line says; no values for most lines.
@@ -44,7 +46,7 @@ impl Lines {
         }
         let found = match python_dict::parse(&line).filter(|found| !found.values.is_empty()) {
             Some(found) => found,
-            None => self.text(&line),
+            None => self.table.read(&line).unwrap_or_else(|| self.text(&line)),
         };
         let mut found = with(defined, found);
         found.step = found.step.or_else(|| step::counted(&line));
@@ -70,6 +72,9 @@ impl Lines {
             let Some(number) = leading(right).filter(|_| !is_share(right)) else { continue };
             // Counts, ports, and numbers of parameters or lines are whole.
             if mark == ":" && named.is_none() && (number.is_whole || !number.value.is_finite()) {
+                continue;
+            }
+            if named.is_none() && number.is_whole && is_argument(before) {
                 continue;
             }
             let source = match (is_bar, mark) {
@@ -126,6 +131,12 @@ fn before_name<'a>(left: &'a str, name: &str) -> Option<&'a str> {
     }
     let before = rest.as_str();
     (!(name.starts_with(is_part) && before.ends_with(is_part))).then_some(before)
+}
+
+/// Whether a name is that of an argument: `Trainer(log_every_n_steps=50)`, and "`max_epochs=200` reached".
+fn is_argument(before: &str) -> bool {
+    let called = before.strip_suffix('(').is_some_and(|call| call.ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+    called || before.ends_with('`')
 }
 
 /// The word that a text ends with, and what is before it.
@@ -187,7 +198,15 @@ mod tests {
         ("python train.py --lr=0.1 -x=2", None, &[]),
         ("ip=10.0.0.1 day=2024-03-04 at=12:30:01 took=12s id=0x1f n=1_000", None, &[]),
         ("a == 1, b != 2, c <= 3, d=[4], e=, f='5', =7, 8=9", None, &[]),
+        ("`Trainer.fit` stopped: `max_epochs=200` reached, see Trainer(log_every_n_steps=50).", None, &[]),
+        ("Result(accuracy=0.9, count=5)", None, &[("accuracy", 0.9), ("count", 5.0)]),
         ("accuracy: 0.9", None, &[("accuracy", 0.9)]),
+        ("[7]\ttrain-auc:0.95\tvalid-auc:0.9", Some(7.0), &[("train-auc", 0.95), ("valid-auc", 0.9)]),
+        (
+            "9:\tlearn: 0.25\ttest: 0.3\tbest: 0.3 (9)\ttotal: 50ms",
+            None,
+            &[("learn", 0.25), ("test", 0.3), ("best", 0.3)],
+        ),
         ("loss:0.25 took: 0.44s eta: 0:00:05 rate: 5.2 it/s", None, &[("loss", 0.25)]),
         ("Total params: 610, seed: 42, http://host:8080, line 5: 3", None, &[]),
         ("loss: tensor(0.25, grad_fn=<NllLossBackward0>)", None, &[("loss", 0.25)]),

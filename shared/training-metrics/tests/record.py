@@ -1,6 +1,7 @@
 """Records what the scripts of examples/scripts write with the real libraries: python record.py
 
-Needs the packages of examples/scripts/requirements.txt. recorded.rs reads what this leaves in recorded/.
+Needs the packages of examples/scripts/requirements.txt, and fastai 2.8.12 with fastprogress 1.0.5 for its script, which
+lies here. recorded.rs reads what this leaves in recorded/.
 """
 import os
 import shutil
@@ -34,6 +35,7 @@ RUNS = {
     "ignite_trainer": (["ignite_trainer.py", "--epochs", "3"], []),
     "hydra_app": (["hydra_app.py", "epochs=3"], []),
     "pytorch_mnist": (["pytorch_mnist.py", "--epochs", "3"], []),
+    "fastai_tabular": ([str(HERE / "fastai_tabular.py")], []),
 }
 
 

@@ -52,7 +52,7 @@ fn check(cases: &[Case], with_files: bool) {
 
 #[test]
 fn the_output_of_libraries_has_their_metrics() {
-    let cases: [Case; 13] = [
+    let cases: [Case; 15] = [
         ("torch_tqdm", "val_acc", 0.9883, Some(3.0), 0.9553, 0.9883),
         ("torch_tqdm", "loss", 0.0631, Some(3.0), 0.0413, 0.701),
         ("lightning_rich", "val_acc", 0.952, Some(2.0), 0.952, 0.952),
@@ -66,6 +66,8 @@ fn the_output_of_libraries_has_their_metrics() {
         ("hydra_app", "loss", 0.0168, Some(2.0), 0.0168, 0.0395),
         ("pytorch_mnist", "Accuracy", 0.203125, Some(3.0), 0.16015625, 0.203125),
         ("pytorch_mnist", "Average loss", 2.1857, Some(3.0), 2.1857, 2.2524),
+        ("fastai_tabular", "accuracy", 0.958333, Some(2.0), 0.808333, 0.958333),
+        ("fastai_tabular", "valid_loss", 0.287268, Some(2.0), 0.287268, 0.60373),
     ];
     check(&cases, false);
 }
