@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{Outputs, Rollback};
+use spotsweep_protocol::runner_log;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::AtEnd;
 use spotsweep_training_metrics::Figures;
@@ -344,10 +345,7 @@ async fn conclude(
         Some(_) | None => ended.code,
     };
     let error = error.or_else(|| failure.as_ref().map(|failure| chain(failure)));
-    say(&format!(
-        "the command ended with code {} after {seconds:.1} s; {} files, {} bytes collected",
-        ended.code, outputs.files, outputs.bytes
-    ));
+    say(&runner_log::ended(ended.code, seconds, outputs.files, outputs.bytes));
     let end = End { exit_code: code, outputs, seconds, error, stalled_seconds: ended.stalled_seconds() };
     match claims.end(figures.metrics(), end).await {
         Ok(Answer::Accepted) => {}

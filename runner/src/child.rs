@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
+use spotsweep_protocol::runner_log;
 use spotsweep_seal::disk::MountedDisk;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{self, SignalKind, signal};
@@ -120,7 +121,8 @@ impl Child {
             self.reap()?;
             let step = stopping.step(self.code.is_some());
             if !is_said {
-                say(&asked(&stop, stopping.has_signalled()));
+                let (signal, seconds) = (signal_name(stop.signal), stop.grace.as_secs_f64());
+                say(&runner_log::stopping(&signal, seconds, stopping.has_signalled()));
                 is_said = true;
             }
             match step {
@@ -183,13 +185,4 @@ impl Child {
 /// `None` while the process lives (stopped or continued).
 fn code(status: WaitStatus) -> Option<i32> {
     status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal))
-}
-
-/// What a training is asked, and how long it has. A signal that no process handles would only kill it.
-fn asked(stop: &Stop, has_signalled: bool) -> String {
-    let (signal, seconds) = (signal_name(stop.signal), stop.grace.as_secs_f64());
-    match has_signalled {
-        true => format!("sent {signal}, {seconds:.1} s to save"),
-        false => format!("no process handles {signal}: the command is killed in {seconds:.1} s at the latest"),
-    }
 }

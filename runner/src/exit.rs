@@ -5,6 +5,7 @@
 
 use spotsweep_protocol::metric::UnusableRegex;
 use spotsweep_protocol::patterns::Unusable;
+use spotsweep_protocol::runner_log;
 use spotsweep_protocol::stop::StopReason;
 use std::error::Error;
 use std::io;
@@ -105,7 +106,7 @@ pub(crate) enum Failure {
     #[error("cannot drop the command's privileges")]
     Privileges(#[source] io::Error),
     /// This attempt is over, the trial is not.
-    #[error("interrupted: {0}")]
+    #[error("{before}{0}", before = runner_log::INTERRUPTED)]
     Interrupted(String),
     /// The control plane has no workspace for this instance.
     #[error("the trial's workspace cannot come here, leaving for another instance: {0}")]

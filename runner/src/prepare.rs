@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use spotsweep_protocol::claim::{Found, Grant, TrialLine};
 use spotsweep_protocol::command_line::expand;
+use spotsweep_protocol::runner_log;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::{OWN, Sealer};
 use spotsweep_training_metrics::Definitions;
@@ -135,8 +136,7 @@ fn tell(volume: &str, found: &Found, seconds: f64) {
     for name in &found.missing {
         say(&format!("checkpoint file {name} is gone, though it was sealed"));
     }
-    let newest = found.newest.as_deref().unwrap_or("none");
-    say(&format!("workspace {volume} is mounted and verified after {seconds:.1} s; newest checkpoint: {newest}"));
+    say(&runner_log::mounted(volume, seconds, found.newest.as_deref()));
 }
 
 type Variables = Vec<(String, String)>;

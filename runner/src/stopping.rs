@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Pid, kill_process};
+use spotsweep_protocol::runner_log::GRACE_OVER;
 use spotsweep_seal::CheckpointWatch;
 use spotsweep_seal::disk::MountedDisk;
 use tokio::time::Instant;
@@ -94,7 +95,7 @@ impl<'a> Stopping<'a> {
         }
         let elapsed = self.started.elapsed();
         if elapsed >= self.stop.grace {
-            say("the grace is over: killing the command");
+            say(GRACE_OVER);
             return Step::Kill;
         }
         if self.stop.is_last_moment(elapsed, self.writing(elapsed)) {

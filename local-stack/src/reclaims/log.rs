@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// The runner's own lines begin so; all others are the training's.
-const RUNNER: &str = "spotsweep-runner: ";
+use spotsweep_protocol::runner_log::RUNNER;
+
 /// Bytes taken at once; what is more comes with the next look.
 const MOST_BYTES: u64 = 1 << 20;
 

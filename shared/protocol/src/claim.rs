@@ -170,11 +170,16 @@ pub struct Rollback {
     pub to: Option<String>,
 }
 
+impl Rollback {
+    /// Before the exit code in its text.
+    pub(crate) const NOT_LOADED: &str = " could not be loaded (exit code ";
+}
+
 impl fmt::Display for Rollback {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { checkpoint, exit_code, to: before } = self;
         let before = before.as_deref().unwrap_or("the beginning");
-        write!(to, "{checkpoint} could not be loaded (exit code {exit_code}); went back to {before}")
+        write!(to, "{checkpoint}{}{exit_code}); went back to {before}", Self::NOT_LOADED)
     }
 }
 

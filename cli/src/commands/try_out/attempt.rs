@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use spotsweep_protocol::runner_log::{Event, RUNNER, is_rollback};
 use spotsweep_training_metrics::{Definitions, Lines};
 
 use super::moments::Strike;
-
-/// The runner's own lines begin so; all others are the training's.
-const RUNNER: &str = "spotsweep-runner: ";
 
 /// One attempt. Times are seconds since the trial began.
 #[derive(Debug, Clone, Default)]
@@ -53,16 +51,15 @@ impl Attempt {
     /// Takes in its log as it is `now`.
     pub(super) fn follow(&mut self, log: &str, metric: Option<&str>, now: f64) {
         self.said = said(log, metric);
-        let has = |words: &str| log.lines().any(|line| line.starts_with(RUNNER) && line.contains(words));
-        let seen = |at: &mut Option<f64>, words: &str| {
-            if at.is_none() && has(words) {
-                *at = Some(now);
-            }
-        };
-        seen(&mut self.started, " is mounted and verified after ");
-        seen(&mut self.stopped, "the command with signal ");
-        seen(&mut self.ended, "interrupted: ");
-        seen(&mut self.ended, "the command ended with code ");
+        for event in lines(log).filter_map(|line| Event::read(of_runner(line)?)) {
+            let at = match event {
+                Event::Mounted { .. } => &mut self.started,
+                Event::Stopping => &mut self.stopped,
+                Event::Ended { .. } | Event::Interrupted { .. } => &mut self.ended,
+                Event::GraceOver => continue,
+            };
+            at.get_or_insert(now);
+        }
     }
 
     /// Seconds between its checkpoints.
@@ -79,14 +76,23 @@ impl Attempt {
     }
 }
 
+fn lines(log: &str) -> impl Iterator<Item = &str> {
+    log.split(['\n', '\r']).filter(|line| !line.is_empty())
+}
+
+/// What the runner says. It may follow a progress bar, which ends no line.
+fn of_runner(line: &str) -> Option<&str> {
+    line.split_once(RUNNER).map(|(_bar, own)| own)
+}
+
 fn said(log: &str, metric: Option<&str>) -> Said {
     let mut said = Said::default();
-    let mut lines = Lines::new(metric.map(str::to_owned), Definitions::default());
-    for line in log.split(['\n', '\r']).filter(|line| !line.is_empty()) {
-        let Some(own) = line.strip_prefix(RUNNER) else {
+    let mut reader = Lines::new(metric.map(str::to_owned), Definitions::default());
+    for line in lines(log) {
+        let Some(own) = of_runner(line) else {
             said.is_evaluating = is_of_evaluation(line);
             said.shows_evaluation |= said.is_evaluating;
-            let logged = lines.read(line);
+            let logged = reader.read(line);
             if let Some(step) = logged.step {
                 said.steps = Some(said.steps.map_or((step, step), |(first, last)| (first, f64::max(last, step))));
             }
@@ -96,15 +102,12 @@ fn said(log: &str, metric: Option<&str>) -> Said {
             }
             continue;
         };
-        if let Some((_, name)) = own.split_once("; newest checkpoint: ") {
-            said.found = (name != "none").then(|| name.to_owned());
-        }
-        if own.contains(" could not be loaded (exit code ") {
-            said.rollback = own.strip_prefix("interrupted: ").map(str::to_owned).or(said.rollback);
-        }
-        said.was_killed |= own.contains("the grace is over");
-        if let Some((_, rest)) = own.split_once("the command ended with code ") {
-            said.code = rest.split(' ').next().and_then(|code| code.parse().ok());
+        match Event::read(own) {
+            Some(Event::Mounted { newest }) => said.found = newest.map(str::to_owned),
+            Some(Event::GraceOver) => said.was_killed = true,
+            Some(Event::Ended { code }) => said.code = Some(code),
+            Some(Event::Interrupted { reason }) if is_rollback(reason) => said.rollback = Some(reason.to_owned()),
+            Some(Event::Interrupted { .. } | Event::Stopping) | None => {}
         }
     }
     said
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn a_log_says_what_became_of_an_attempt() {
         let log = "spotsweep-runner: workspace vol-1 is mounted and verified after 0.1 s; newest checkpoint: epoch_2.pt\n\
-                   Epoch 3: val_acc: 0.5\nEpoch 4: val_acc: 0.75\nspotsweep-runner: stopping the command with signal 15, 90.0s of grace\n\
+                   Epoch 3: val_acc: 0.5\nEpoch 4: val_acc: 0.75\n\rEpoch 5:  50%|██  | 1/2spotsweep-runner: sent SIGTERM, 90.0 s to save\n\
                    spotsweep-runner: the grace is over: killing the command\nspotsweep-runner: interrupted: EC2 takes this instance\n";
         let mut attempt = Attempt::default();
         let end = log.find("spotsweep-runner: the grace").unwrap_or_default();

@@ -1,0 +1,109 @@
+//! Lines of the runner's log that other programs read: how they are written, and what they say.
+
+use crate::claim::Rollback;
+
+/// The runner's own lines begin so; all others are the training's.
+pub const RUNNER: &str = "spotsweep-runner: ";
+/// Before the reason why an attempt has ended and the trial has not.
+pub const INTERRUPTED: &str = "interrupted: ";
+/// The training has saved nothing until the end of the grace.
+pub const GRACE_OVER: &str = "the grace is over: killing the command";
+const MOUNTED: &str = " is mounted and verified after ";
+const NEWEST: &str = "; newest checkpoint: ";
+const NO_CHECKPOINT: &str = "none";
+const SENT: &str = "sent ";
+const TO_SAVE: &str = " s to save";
+const UNHANDLED: &str = "no process handles ";
+const ENDED: &str = "the command ended with code ";
+
+/// What a line says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The workspace is there, with this checkpoint as its newest one. The training starts.
+    Mounted {
+        /// Its path below `checkpoints/`.
+        newest: Option<&'a str>,
+    },
+    /// The stop signal was sent, or would only kill the training, which goes on until its next checkpoint.
+    Stopping,
+    /// The training was killed at the end of the grace.
+    GraceOver,
+    /// The training has ended by itself.
+    Ended {
+        /// Its exit code.
+        code: i32,
+    },
+    /// The attempt has ended, and the trial goes on.
+    Interrupted {
+        /// Why.
+        reason: &'a str,
+    },
+}
+
+impl<'a> Event<'a> {
+    /// What a line of the runner says, without [`RUNNER`]. `None` for lines that only people read.
+    pub fn read(line: &'a str) -> Option<Self> {
+        if let Some(reason) = line.strip_prefix(INTERRUPTED) {
+            return Some(Self::Interrupted { reason });
+        }
+        if let Some(rest) = line.strip_prefix(ENDED) {
+            return Some(Self::Ended { code: rest.split(' ').next()?.parse().ok()? });
+        }
+        if line == GRACE_OVER {
+            return Some(Self::GraceOver);
+        }
+        if (line.starts_with(SENT) && line.ends_with(TO_SAVE)) || line.starts_with(UNHANDLED) {
+            return Some(Self::Stopping);
+        }
+        let (_, newest) = line.split_once(MOUNTED)?.1.split_once(NEWEST)?;
+        Some(Self::Mounted { newest: Some(newest).filter(|newest| *newest != NO_CHECKPOINT) })
+    }
+}
+
+/// The workspace is there.
+pub fn mounted(volume: &str, seconds: f64, newest: Option<&str>) -> String {
+    let newest = newest.unwrap_or(NO_CHECKPOINT);
+    format!("workspace {volume}{MOUNTED}{seconds:.1} s{NEWEST}{newest}")
+}
+
+/// What a training is asked, and how long it has. A signal that no process handles would only kill it.
+pub fn stopping(signal: &str, seconds: f64, is_handled: bool) -> String {
+    if is_handled {
+        format!("{SENT}{signal}, {seconds:.1}{TO_SAVE}")
+    } else {
+        format!("{UNHANDLED}{signal}: the command is killed in {seconds:.1} s at the latest")
+    }
+}
+
+/// The training has ended by itself.
+pub fn ended(code: i32, seconds: f64, files: u64, bytes: u64) -> String {
+    format!("{ENDED}{code} after {seconds:.1} s; {files} files, {bytes} bytes collected")
+}
+
+/// Whether an attempt was interrupted because its training failed on its checkpoint.
+pub fn is_rollback(reason: &str) -> bool {
+    reason.contains(Rollback::NOT_LOADED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let rollback = Rollback { checkpoint: "e_3.pt".to_owned(), exit_code: 1, to: None }.to_string();
+        for (line, expected) in [
+            (mounted("vol-1", 0.1, Some("e_2.pt")), Event::Mounted { newest: Some("e_2.pt") }),
+            (mounted("vol-1", 0.1, None), Event::Mounted { newest: None }),
+            (stopping("SIGTERM", 90.0, true), Event::Stopping),
+            (stopping("SIGTERM", 90.0, false), Event::Stopping),
+            (GRACE_OVER.to_owned(), Event::GraceOver),
+            (ended(-1, 2.0, 3, 4), Event::Ended { code: -1 }),
+            (format!("{INTERRUPTED}{rollback}"), Event::Interrupted { reason: &rollback }),
+        ] {
+            assert_eq!(Event::read(&line), Some(expected), "{line}");
+        }
+        assert_eq!(Event::read("uploaded 3 files"), None);
+        assert!(is_rollback(&rollback) && !is_rollback("EC2 takes this instance"));
+    }
+}
