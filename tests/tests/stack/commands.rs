@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use spotsweep_tests::local::{Stack, call_json, eventually, get_json, s3};
+use spotsweep_tests::local::{Stack, call_json, eventually, s3};
 
+use super::by_hand::{leftovers, run, settled, status, submit};
 use crate::before_deploy;
 
 /// For what takes seconds; a loaded machine gets more.
@@ -38,47 +39,6 @@ spotsweep: {command: [sh, -c, 'echo asleep; sleep 600']}
 method: grid
 parameters: {n: {min: 1, max: 70}}
 "#;
-
-/// What a command did.
-pub(super) struct Run {
-    code: i32,
-    pub(super) out: String,
-    pub(super) notes: String,
-}
-
-impl Run {
-    pub(super) fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| unreachable!("{error}: {} {}", self.out, self.notes))
-    }
-
-    /// Asserts how it ended, and that it has told people so.
-    pub(super) fn said(self, code: i32, part: &str) -> Self {
-        assert_eq!(self.code, code, "{} {}", self.out, self.notes);
-        assert!(self.notes.contains(part), "no {part:?}: {} {}", self.out, self.notes);
-        self
-    }
-}
-
-pub(super) async fn run(stack: &Stack, arguments: &[&str]) -> Run {
-    let run = stack.command(arguments).await;
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Run { code: run.status.code().unwrap(), out: text(run.stdout), notes: text(run.stderr) }
-}
-
-pub(super) async fn submit(stack: &Stack, name: &str, text: &str) -> String {
-    let file = stack.subfolder("files").join(format!("{name}.yaml"));
-    fs::write(&file, text).unwrap();
-    run(stack, &["submit", file.to_str().unwrap()]).await.said(0, "submitted").out.trim().to_owned()
-}
-
-pub(super) async fn status(stack: &Stack, sweep: &str) -> Value {
-    run(stack, &["status", sweep, "--json"]).await.said(0, "").json()
-}
-
-pub(super) async fn settled(stack: &Stack, sweep: &str) -> Value {
-    let stage = async || Some(status(stack, sweep).await).filter(|status| status["stage"] == "settled");
-    eventually("the sweep settles", PATIENCE, stage).await
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_do_what_they_say() {
@@ -409,10 +369,6 @@ async fn put(stack: &Stack, key: &str, text: &str) {
 async fn object(stack: &Stack, key: &str) -> Vec<u8> {
     let object = s3(&stack.config()).get_object().bucket(&stack.bucket).key(key).send().await.unwrap();
     object.body.collect().await.unwrap().to_vec()
-}
-
-pub(super) async fn leftovers(stack: &Stack) -> Value {
-    get_json(&format!("{}/_emulator/state", stack.emulator)).await["leftovers"].clone()
 }
 
 /// The files under a folder, by their paths within it.

@@ -8,7 +8,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use serde_json::Value;
 use spotsweep_tests::local::{Stack, eventually, s3};
 
-use super::commands::{Run, run, settled, submit};
+use super::by_hand::{Run, run, settled, submit};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

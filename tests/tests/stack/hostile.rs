@@ -9,7 +9,7 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_tests::local::{Stack, s3};
 
-use super::commands::{run, settled, submit};
+use super::by_hand::{run, settled, submit};
 use super::deployed::invoke;
 
 /// Ends at once, with a score, a metric whose name is a formula, and one whose name would turn a terminal's text red.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use spotsweep_tests::local::{Stack, eventually};
 
-use super::commands::{leftovers, run, settled, status, submit};
+use super::by_hand::{leftovers, run, settled, status, submit};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use spotsweep_tests::local::{Binaries, Demo, Stack, eventually};
 
-use super::commands::{run, settled, status, submit};
+use super::by_hand::{run, settled, status, submit};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -4,6 +4,7 @@
 mod acceptance;
 mod bad_input;
 mod before_deploy;
+mod by_hand;
 mod commands;
 mod commands_help;
 mod counted;

@@ -10,7 +10,7 @@ use serde_json::json;
 use spotsweep_needs::{met, programs};
 use spotsweep_tests::local::{Binaries, Stack, call_json, eventually};
 
-use super::commands::{run, settled, status, submit};
+use super::by_hand::{run, settled, status, submit};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

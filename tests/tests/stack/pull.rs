@@ -7,7 +7,7 @@ use std::path::Path;
 use aws_sdk_s3::primitives::ByteStream;
 use spotsweep_tests::local::{Stack, s3};
 
-use super::commands::{run, settled, submit};
+use super::by_hand::{run, settled, submit};
 
 const WORK: &str = "spotsweep: {workspace: off, command: [echo, trained]}\ntrials: [{n: 1}, {n: 2}]\n";
 

@@ -12,7 +12,7 @@ use spotsweep_tests::local::{Stack, eventually, s3};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::time::sleep;
 
-use super::commands::run;
+use super::by_hand::run;
 
 const RANDOM: &str =
     "program: train.py\nmethod: random\nparameters: {lr: {min: 0.001, max: 0.1}, epochs: {value: 1}}\n";

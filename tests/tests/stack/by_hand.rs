@@ -1,0 +1,55 @@
+//! The command line as a person uses it on a local stack.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use spotsweep_tests::local::{Stack, eventually, get_json};
+
+/// For what takes seconds; a loaded machine gets more.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a command did.
+pub(super) struct Run {
+    code: i32,
+    pub(super) out: String,
+    pub(super) notes: String,
+}
+
+impl Run {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| unreachable!("{error}: {} {}", self.out, self.notes))
+    }
+
+    /// Asserts how it ended, and that it has told people so.
+    pub(super) fn said(self, code: i32, part: &str) -> Self {
+        assert_eq!(self.code, code, "{} {}", self.out, self.notes);
+        assert!(self.notes.contains(part), "no {part:?}: {} {}", self.out, self.notes);
+        self
+    }
+}
+
+pub(super) async fn run(stack: &Stack, arguments: &[&str]) -> Run {
+    let run = stack.command(arguments).await;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Run { code: run.status.code().unwrap(), out: text(run.stdout), notes: text(run.stderr) }
+}
+
+pub(super) async fn submit(stack: &Stack, name: &str, text: &str) -> String {
+    let file = stack.subfolder("files").join(format!("{name}.yaml"));
+    fs::write(&file, text).unwrap();
+    run(stack, &["submit", file.to_str().unwrap()]).await.said(0, "submitted").out.trim().to_owned()
+}
+
+pub(super) async fn status(stack: &Stack, sweep: &str) -> Value {
+    run(stack, &["status", sweep, "--json"]).await.said(0, "").json()
+}
+
+pub(super) async fn settled(stack: &Stack, sweep: &str) -> Value {
+    let stage = async || Some(status(stack, sweep).await).filter(|status| status["stage"] == "settled");
+    eventually("the sweep settles", PATIENCE, stage).await
+}
+
+pub(super) async fn leftovers(stack: &Stack) -> Value {
+    get_json(&format!("{}/_emulator/state", stack.emulator)).await["leftovers"].clone()
+}
