@@ -27,6 +27,9 @@ const FINISHED: &str = "finished";
 const HOME: &str = "home";
 /// Where Hugging Face's Trainer writes event files (transformers 5.24, `integration_utils.py`): they are collected there.
 const TENSORBOARD: &str = "TENSORBOARD_LOGGING_DIR";
+/// Where libraries log unless they are told otherwise, in the working folder: PyTorch's SummaryWriter, Lightning, Hydra,
+/// and what quick starts choose. The whole folder may have datasets.
+const LOGS_OF_LIBRARIES: [&str; 7] = ["runs", "lightning_logs", "tb_logs", "logs", "output", "outputs", "results"];
 const PARAMETERS: &str = "parameters.json";
 const OF_WANDB: &str = "wandb-parameters.yaml";
 /// The storage folder, in the runner's own folder on the workspace.
@@ -160,7 +163,13 @@ impl Workplace {
         let (base, storage) = self.storage.place();
         let storage = storage.strip_prefix(base).unwrap_or(&storage).to_owned();
         let checkpoints = (self.workspace.clone(), PathBuf::from(CHECKPOINTS));
-        (vec![(base.to_owned(), storage), checkpoints], self.user.clone())
+        let mut folders = vec![(base.to_owned(), storage), checkpoints];
+        let here = self.code.clone().or_else(|| std::env::current_dir().ok());
+        if let Some((parent, name)) = here.as_deref().and_then(|here| Some((here.parent()?, here.file_name()?))) {
+            let usual = LOGS_OF_LIBRARIES.map(|logs| (parent.to_owned(), Path::new(name).join(logs)));
+            folders.extend(usual);
+        }
+        (folders, self.user.clone())
     }
 
     /// A home of the attempt's own, for a user that has none.

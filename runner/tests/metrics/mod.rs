@@ -64,6 +64,23 @@ async fn files_of_libraries_have_metrics() {
     assert_eq!(found(&world, script).await, expected);
 }
 
+/// They are lost with the container, and their metrics are not.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_in_the_working_folder_have_metrics() {
+    let world = World::start(kind, well).await;
+    let here = world.path("code");
+    std::fs::create_dir_all(here.join("results")).unwrap();
+    std::fs::write(here.join("results/metrics.csv"), "epoch,of_the_image\n0,0.5\n").unwrap();
+    let script = "mkdir -p lightning_logs/version_0 data; printf 'epoch,val_acc\n0,0.5\n1,0.75\n' | \
+                  tee data/metrics.csv > lightning_logs/version_0/metrics.csv; sed -i s/val_acc/of_data/ data/metrics.csv";
+    let mut runner = world.runner(env!("CARGO_BIN_EXE_spotsweep-runner"), &[], &[], &["sh", "-c", script]);
+    let outcome = world.outcome(runner.current_dir(&here).spawn().unwrap()).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let end = world.invocations("end").pop().unwrap();
+    assert_eq!(end["metrics"]["val_acc"]["last"], 0.75, "{end}");
+    assert_eq!(end["metrics"].as_object().unwrap().len(), 1, "{end}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn files_of_an_earlier_attempt_are_not_counted_again() {
     let world = World::start(generous, well).await;
