@@ -7,7 +7,7 @@ use std::path::Path;
 /// Files that are remembered, and looked at in each place.
 const MOST_FILES: usize = 10_000;
 /// What interpreters and libraries write for themselves, and make again.
-const OWN: [&str; 4] = ["__pycache__", ".cache", ".config", ".git"];
+const OWN: [&str; 6] = ["__pycache__", ".cache", ".config", ".git", ".keras", ".triton"];
 /// At the top of a container these are the trial's volume, and stay.
 const KEPT: [&str; 2] = ["dltraining", "storage"];
 /// `HOME` in a container of the local stack.

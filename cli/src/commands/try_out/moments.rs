@@ -76,12 +76,17 @@ impl Strike {
         let since = seen.saves.last().copied().unwrap_or(started);
         let passed = |share: f64| seen.interval.is_some_and(|interval| seen.now - since >= interval * share);
         let is_overdue = seen.now - since >= PATIENCE.max(seen.interval.unwrap_or(0.0) * 2.0);
+        let has_begun = seen.now - started >= FIRST_SECONDS;
+        let has_saved = !seen.saves.is_empty();
         let is_due = match self.moment {
-            Moment::FirstSeconds => seen.now - started >= FIRST_SECONDS,
-            Moment::BetweenSaves => (!seen.saves.is_empty() && passed(0.5)) || is_overdue,
-            Moment::WhileSaving => seen.is_saving || is_overdue,
+            Moment::FirstSeconds => has_begun,
+            Moment::BetweenSaves => (has_saved && passed(0.5)) || is_overdue,
+            // Before that, the files appear that the volume has.
+            Moment::WhileSaving => (seen.is_saving && has_begun) || is_overdue,
             Moment::InEvaluation if seen.is_evaluating => true,
-            Moment::InEvaluation | Moment::BeforeSave => (!seen.shows_evaluation && passed(0.9)) || is_overdue,
+            Moment::InEvaluation | Moment::BeforeSave => {
+                (!seen.shows_evaluation && has_saved && passed(0.9)) || is_overdue
+            }
         };
         let moment = match self.moment {
             Moment::InEvaluation if !seen.is_evaluating => Moment::BeforeSave,
@@ -114,12 +119,14 @@ mod tests {
         assert!(!due(Moment::BetweenSaves, &seen(17.0, &[16.0], false, Some(4.0))));
         assert!(due(Moment::BetweenSaves, &seen(18.1, &[16.0], false, Some(4.0))));
         assert!(due(Moment::WhileSaving, &seen(12.0, &[], true, None)));
-        assert!(!due(Moment::InEvaluation, &seen(13.0, &[], false, Some(4.0))));
+        assert!(!due(Moment::WhileSaving, &seen(10.5, &[], true, None)), "the volume's own files appear");
+        assert!(!due(Moment::InEvaluation, &seen(13.7, &[], false, Some(4.0))), "it has not come as far");
+        assert!(!due(Moment::InEvaluation, &seen(15.0, &[12.0], false, Some(4.0))));
         let evaluates = Seen { is_evaluating: true, shows_evaluation: true, ..seen(12.0, &[], false, Some(4.0)) };
         assert_eq!(strike(Moment::InEvaluation, true).due(&evaluates), Some(strike(Moment::InEvaluation, true)));
         let trains = Seen { is_evaluating: false, ..evaluates };
         assert!(!due(Moment::InEvaluation, &Seen { now: 13.9, ..trains }), "it evaluates soon");
-        let silent = strike(Moment::InEvaluation, true).due(&seen(13.7, &[], false, Some(4.0)));
+        let silent = strike(Moment::InEvaluation, true).due(&seen(15.7, &[12.0], false, Some(4.0)));
         assert_eq!(silent, Some(strike(Moment::BeforeSave, true)), "its output does not show when");
         for moment in [Moment::BetweenSaves, Moment::WhileSaving, Moment::InEvaluation] {
             assert!(due(moment, &seen(40.1, &[], false, None)), "{moment}: it saves nothing");
