@@ -5,11 +5,13 @@
 
 mod browser;
 mod charts;
+mod page;
 mod sweeps;
 
 use std::path::{Path, PathBuf};
 
 use browser::{Browser, ENTER};
+use page::{assert_quiet, colours, count, heading, lines, listed, shapes, sorted, texts, tooltip};
 use serde_json::{Value, json};
 use spotsweep_protocol::words::dollars;
 use spotsweep_tests::local::Demo;
@@ -39,64 +41,6 @@ fn write_page(name: &str, synthetic: &Synthetic) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.html"));
     std::fs::write(&path, synthetic.page()).unwrap();
     path
-}
-
-/// Nothing but the page itself was asked for, and nothing went wrong.
-fn assert_quiet(browser: &Browser, page: &Path) {
-    assert_eq!(browser.requests(), [format!("file://{}", page.display())]);
-    let complaints = browser.complaints();
-    assert!(complaints.is_empty(), "{complaints:#?}");
-}
-
-fn texts(browser: &Browser, selector: &str) -> Vec<String> {
-    let script = format!("return [...document.querySelectorAll({})].map((one) => one.textContent)", json!(selector));
-    serde_json::from_value(browser.run(&script)).unwrap()
-}
-
-/// How many shapes of a chart fit a selector.
-fn shapes(browser: &Browser, chart: &str, selector: &str) -> usize {
-    let selector = format!("#{chart}-chart {selector}");
-    count(&browser.run(&format!("return document.querySelectorAll({}).length", json!(selector))))
-}
-
-/// How many lines of trials a chart has; the one that is pointed at is drawn once more, above them.
-fn lines(browser: &Browser, chart: &str) -> usize {
-    shapes(browser, chart, ".below .line")
-}
-
-/// How many colours the shapes of a chart that fit a selector are drawn in.
-fn colours(browser: &Browser, chart: &str, selector: &str, property: &str) -> usize {
-    let selector = format!("#{chart}-chart {selector}");
-    count(&browser.run(&format!(
-        "return new Set([...document.querySelectorAll({})].map((shape) => getComputedStyle(shape).{property})).size",
-        json!(selector)
-    )))
-}
-
-/// The tooltip's text, where it is shown.
-fn tooltip(browser: &Browser) -> Option<String> {
-    let text = browser.run("const tip = document.querySelector('.tooltip'); return tip.hidden ? null : tip.innerText");
-    text.as_str().map(str::to_owned)
-}
-
-fn count(value: &Value) -> usize {
-    usize::try_from(value.as_u64().unwrap()).unwrap()
-}
-
-/// The trials in the leaderboard's order.
-fn listed(browser: &Browser) -> Vec<u32> {
-    texts(browser, "#leaderboard tbody th").iter().map(|text| text.parse().unwrap()).collect()
-}
-
-/// A column's heading, as a selector.
-fn heading(browser: &Browser, column: &str) -> String {
-    let headings = texts(browser, "#leaderboard thead th");
-    let at = headings.iter().position(|text| text == column).unwrap() + 1;
-    format!("#leaderboard thead th:nth-child({at})")
-}
-
-fn sorted(browser: &Browser, column: &str) -> Value {
-    browser.run(&format!("return document.querySelector('{}').getAttribute('aria-sort')", heading(browser, column)))
 }
 
 #[test]

@@ -18,6 +18,13 @@ pub(super) struct Problem {
 /// Where the output has no line that looks like an error.
 const IN_THE_LOG: &str = "its log says why";
 
+/// The last number of a checkpoint's name, and what is before it.
+fn numbered(name: &str) -> Option<(&str, u64)> {
+    let end = name.rfind(|letter: char| letter.is_ascii_digit())? + 1;
+    let start = name[..end].trim_end_matches(|letter: char| letter.is_ascii_digit()).len();
+    Some((&name[..start], name[start..end].parse().ok()?))
+}
+
 fn problem(what: String, fix: &str) -> Option<Problem> {
     Some(Problem { what, fix: fix.to_owned() })
 }
@@ -83,6 +90,7 @@ impl Trial<'_> {
             self.failed(),
             self.rolled_back(),
             self.unsaved(),
+            self.went_back(),
             self.killed_at_the_notice(),
             self.lost_models(),
             self.without_metric(),
@@ -118,6 +126,28 @@ impl Trial<'_> {
         }
         let what = "the training has checkpoints, and starts from its beginning all the same";
         (!self.resumes()).then(|| problem(what.to_owned(), self.library.how_to_resume()))?
+    }
+
+    /// Checkpoints whose numbers are smaller than those that were there before. A rollback is a problem of its own.
+    fn went_back(&self) -> Option<Problem> {
+        if self.attempts.iter().any(|attempt| attempt.said.rollback.is_some()) {
+            return None;
+        }
+        let mut largest: Option<(&str, u64, &str)> = None;
+        for (place, attempt) in self.attempts.iter().enumerate() {
+            let Some(name) = attempt.said.found.as_deref() else { continue };
+            let Some((start, number)) = numbered(name) else { continue };
+            match largest {
+                Some((same, before, newest)) if same == start && number < before => {
+                    return problem(
+                        format!("attempt {} found {name} as its newest checkpoint, after {newest}", place + 1),
+                        "choose the checkpoint with the largest number: by name, `epoch_999` comes after `epoch_1000`",
+                    );
+                }
+                Some(_) | None => largest = Some((start, number, name)),
+            }
+        }
+        None
     }
 
     fn killed_at_the_notice(&self) -> Option<Problem> {
@@ -226,6 +256,10 @@ mod tests {
         let mut rolled_back = fine.to_vec();
         rolled_back[0].said.rollback = Some("e5.pt could not be loaded (exit code 1); went back to e4.pt".to_owned());
         assert!(problems(&rolled_back, &["acc"])[0].contains("went back to e4.pt"));
+        let back = ["e_999.pt", "e_1850.pt", "e_1000.pt"].map(|found| attempt(Some(found), (1.0, 1.0), &[10.0]));
+        assert!(problems(&back, &["acc"])[0].contains("attempt 3 found e_1000.pt"));
+        let other = ["e_9.pt", "last.pt", "e_10.pt"].map(|found| attempt(Some(found), (1.0, 1.0), &[10.0]));
+        assert_eq!(problems(&other, &["acc"]), Vec::<String>::new());
         let mut slow = vec![attempt(Some("e1.pt"), (1.0, 5.0), &[10.0])];
         slow[0].stopped = Some(30.0);
         slow[0].said.was_killed = true;

@@ -1,0 +1,66 @@
+//! What a seed makes of a run.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+
+use super::chaos::Chaos;
+
+/// `keep_failed` and `keep_succeeded` of seeds.
+const KEPT: [(&str, &str); 4] = [("20m", "0"), ("1m", "0"), ("0", "0"), ("1h", "20m")];
+
+/// What a seed makes of a run: how large it is, and what goes wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mixture {
+    /// What goes wrong by chance.
+    pub chaos: Chaos,
+    /// Availability zones with a subnet, 1 to 3.
+    pub zones: u32,
+    /// Trials of the sweep.
+    pub trials: u32,
+    /// Epochs of each.
+    pub epochs: u32,
+    /// The first so many volumes come to nothing.
+    pub failing_volumes: u32,
+    /// The first so many containers can't be started; fewer than a trial is given up for.
+    pub failing_starts: u32,
+    /// The first so many snapshots fail.
+    pub failing_snapshots: u32,
+    /// How long EC2 does not find what was just made.
+    pub visible_after_seconds: u32,
+    /// Name and value of the limit that the sweep file sets, if any.
+    pub budget: Option<(&'static str, f64)>,
+    /// `keep_failed` and `keep_succeeded` of the sweep file.
+    pub keep: (&'static str, &'static str),
+}
+
+impl Mixture {
+    /// Decided by the seed alone.
+    pub fn of_seed(seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
+        let mut chaos = Chaos::mixed(&mut rng);
+        let mut upto = |most: u32| rng.next_u32() % (most + 1);
+        let mixture = Self {
+            chaos: Chaos::none(),
+            zones: 1 + upto(2),
+            // One trial, two or three: most defects need no more.
+            trials: 1 + upto(3).saturating_sub(1),
+            epochs: 1 + upto(5),
+            failing_volumes: upto(3) / 2,
+            failing_starts: upto(4),
+            failing_snapshots: upto(3),
+            visible_after_seconds: 4 * upto(2),
+            // So low that some trials are still to come when it is reached.
+            budget: match upto(15) {
+                0 => Some(("max_hours", 0.2)),
+                1 => Some(("max_usd", 0.004)),
+                _most => None,
+            },
+            keep: KEPT[0],
+        };
+        chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
+        let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
+        chaos.hangs = if upto(3) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
+        (chaos.late_requests, chaos.forged) = (f64::from(upto(4)) / 10.0, f64::from(upto(4)) / 10.0);
+        Self { chaos, keep: kept, ..mixture }
+    }
+}
