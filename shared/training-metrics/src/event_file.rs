@@ -9,6 +9,7 @@ use spotsweep_protocol::metric::Source;
 
 use crate::logged::Logged;
 use crate::part::Part;
+use crate::step::is_name;
 
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 /// What TensorFlow adds to a rotated checksum.
@@ -130,7 +131,8 @@ fn scalars(event: Event, since: f64) -> Option<Logged> {
         let plugin = value.metadata.and_then(|metadata| metadata.plugin_data).map(|data| data.plugin_name);
         let is_scalar = plugin.is_none_or(|plugin| plugin.is_empty() || plugin == SCALARS);
         let number = value.simple_value.map(f64::from).or_else(|| value.tensor.and_then(|tensor| tensor.scalar()));
-        if let Some(number) = number.filter(|_| is_scalar && !value.tag.is_empty()) {
+        // Lightning logs its epochs as a scalar.
+        if let Some(number) = number.filter(|_| is_scalar && !value.tag.is_empty() && !is_name(&value.tag)) {
             found.add(&value.tag, number, Source::Recorded);
         }
     }

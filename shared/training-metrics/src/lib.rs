@@ -18,6 +18,7 @@ mod table;
 mod text;
 mod trainer_state;
 mod wandb_run;
+mod worded;
 
 pub use definitions::Definitions;
 pub use figures::{Figures, Taken};

@@ -2,10 +2,10 @@
 
 /// What stands around a number where a script prints an object: `tensor(0.25, grad_fn=…)`, `np.float64(0.9)`.
 const WRAPPERS: [&str; 5] = ["tensor(", "np.float64(", "np.float32(", "np.float16(", "array("];
-/// Units that make a number a duration or a rate.
-const UNITS: [&str; 22] = [
+/// Units that make a number a duration, a rate, a size or a count.
+const UNITS: [&str; 25] = [
     "s", "sec", "secs", "second", "seconds", "ms", "us", "ns", "min", "mins", "minute", "minutes", "h", "hr", "hrs",
-    "hour", "hours", "days", "it/s", "s/it", "MB", "GB",
+    "hour", "hours", "days", "it/s", "s/it", "MB", "GB", "K", "M", "B",
 ];
 
 /// A number, and how it was written.

@@ -11,7 +11,7 @@ use crate::definitions::Definitions;
 use crate::logged::{Logged, Value};
 use crate::number::leading;
 use crate::table::Table;
-use crate::{json_line, python_dict, step};
+use crate::{json_line, python_dict, step, worded};
 
 /// Words before a name that say whose metric it is.
 const OF_TRAINING: [&str; 2] = ["train", "training"];
@@ -86,6 +86,13 @@ impl Lines {
             let counted = right.split('/').next().filter(|_| step::is_name(name)).and_then(leading);
             let source = if is_of_training(before) { Source::OfTraining } else { source };
             found.add(name, counted.unwrap_or(number).value, source);
+        }
+        let with_sign: Vec<String> = found.values.iter().map(|value| value.name.clone()).collect();
+        for (before, name, value) in worded::values(line) {
+            if !with_sign.iter().any(|found| found == name) {
+                let source = if is_bar { Source::ProgressBar } else { Source::Text };
+                found.add(name, value, if is_of_training(before) { Source::OfTraining } else { source });
+            }
         }
         self.add_named(line, is_bar, &mut found);
         found.values.retain(|value| !NO_METRICS.contains(&value.name.as_str()));
@@ -201,6 +208,8 @@ mod tests {
         ("`Trainer.fit` stopped: `max_epochs=200` reached, see Trainer(log_every_n_steps=50).", None, &[]),
         ("Result(accuracy=0.9, count=5)", None, &[("accuracy", 0.9), ("count", 5.0)]),
         ("accuracy: 0.9", None, &[("accuracy", 0.9)]),
+        ("step 250: train loss 1.96, val loss 2.05", Some(250.0), &[("loss", 1.96), ("loss", 2.05)]),
+        ("Trainable params: 1.2 K", None, &[]),
         ("[7]\ttrain-auc:0.95\tvalid-auc:0.9", Some(7.0), &[("train-auc", 0.95), ("valid-auc", 0.9)]),
         (
             "9:\tlearn: 0.25\ttest: 0.3\tbest: 0.3 (9)\ttotal: 50ms",
