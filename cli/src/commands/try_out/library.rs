@@ -13,10 +13,7 @@ pub(super) enum Library {
 impl Library {
     /// Of a script's source.
     pub(super) fn of(source: &str) -> Self {
-        let imports = |name: &str| {
-            let words = [format!("import {name}"), format!("from {name}")];
-            source.lines().any(|line| words.iter().any(|words| line.trim_start().starts_with(words.as_str())))
-        };
+        let imports = |name: &str| source.lines().any(|line| imported(line).any(|module| module == name));
         if imports("lightning") || imports("pytorch_lightning") {
             Self::Lightning
         } else if imports("transformers") {
@@ -63,6 +60,15 @@ impl Library {
     }
 }
 
+/// The packages that a line imports: `import torch, lightning as L`, `from keras.callbacks import …`.
+fn imported(line: &str) -> impl Iterator<Item = &str> {
+    let line = line.trim_start();
+    let from = line.strip_prefix("from ").and_then(|rest| rest.split_whitespace().next());
+    let listed = line.strip_prefix("import ").map(|rest| rest.split(','));
+    let listed = listed.into_iter().flatten().filter_map(|module| module.split_whitespace().next());
+    from.into_iter().chain(listed).filter_map(|module| module.split('.').next())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +80,8 @@ mod tests {
             ("x = 1\nfrom pytorch_lightning import Trainer", Library::Lightning),
             ("from transformers import Trainer", Library::Transformers),
             ("    import keras", Library::Keras),
+            ("import torch, lightning.pytorch as pl", Library::Lightning),
+            ("import lightning_utilities", Library::None),
             ("# import keras\nimport torch", Library::None),
         ] {
             assert_eq!(Library::of(source), expected, "{source}");

@@ -85,7 +85,9 @@ impl Strike {
             Moment::WhileSaving => (seen.is_saving && has_begun) || is_overdue,
             Moment::InEvaluation if seen.is_evaluating => true,
             Moment::InEvaluation | Moment::BeforeSave => {
-                (!seen.shows_evaluation && has_saved && passed(0.9)) || is_overdue
+                // An evaluation may be too short to be seen.
+                let waits = seen.shows_evaluation && seen.now - started < PATIENCE;
+                (!waits && has_saved && passed(0.9)) || is_overdue
             }
         };
         let moment = match self.moment {
@@ -125,7 +127,9 @@ mod tests {
         let evaluates = Seen { is_evaluating: true, shows_evaluation: true, ..seen(12.0, &[], false, Some(4.0)) };
         assert_eq!(strike(Moment::InEvaluation, true).due(&evaluates), Some(strike(Moment::InEvaluation, true)));
         let trains = Seen { is_evaluating: false, ..evaluates };
-        assert!(!due(Moment::InEvaluation, &Seen { now: 13.9, ..trains }), "it evaluates soon");
+        let trains = Seen { saves: vec![12.0], ..trains };
+        assert!(!due(Moment::InEvaluation, &Seen { now: 15.9, ..trains.clone() }), "it evaluates soon");
+        assert!(due(Moment::InEvaluation, &Seen { now: 42.0, saves: vec![38.0], ..trains }), "it was not seen");
         let silent = strike(Moment::InEvaluation, true).due(&seen(15.7, &[12.0], false, Some(4.0)));
         assert_eq!(silent, Some(strike(Moment::BeforeSave, true)), "its output does not show when");
         for moment in [Moment::BetweenSaves, Moment::WhileSaving, Moment::InEvaluation] {
