@@ -91,7 +91,7 @@ impl Ledger {
         let resumed = later.iter().enumerate().find(|(_, run)| run.log.trained.is_some());
         let is_known = match resumed {
             // Until it has finished an epoch, it may be about to repeat one, or have none left.
-            Some((place, run)) => run.log.epochs.is_some() || place + 1 < later.len() || is_over,
+            Some((place, run)) => run.log.has_resumed() || place + 1 < later.len() || is_over,
             None => is_over,
         };
         if !is_known {

@@ -4,8 +4,11 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use spotsweep_protocol::runner_log::RUNNER;
+use spotsweep_protocol::runner_log::{Event, RUNNER};
+use spotsweep_training_metrics::Lines;
 
+/// A training that has printed nothing for so many seconds since its workspace was there trains all the same.
+const SILENT_SECONDS: f64 = 5.0;
 /// Bytes taken at once; what is more comes with the next look.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -16,7 +19,11 @@ pub(crate) struct AttemptLog {
     offset: u64,
     /// The line that has not ended yet.
     partial: Vec<u8>,
-    /// When the training wrote its first line, and its last one.
+    /// When its workspace was there.
+    mounted: Option<f64>,
+    /// Whether the training was told to stop.
+    is_stopping: bool,
+    /// When the training wrote its first line, and its last one. One that writes none began with its workspace.
     pub trained: Option<(f64, f64)>,
     /// Epochs and batches of the checkpoint that it resumed from, as it said itself.
     pub resumed: Option<(u32, u32)>,
@@ -31,6 +38,10 @@ impl AttemptLog {
     pub(crate) fn follow(&mut self, path: &Path, now: f64) {
         if let Ok(bytes) = self.read(path) {
             self.take(&bytes, now);
+        }
+        let is_silent = self.mounted.is_some_and(|mounted| now - mounted >= SILENT_SECONDS);
+        if self.trained.is_none() && is_silent {
+            self.trained = self.mounted.map(|mounted| (mounted, now));
         }
     }
 
@@ -47,11 +58,17 @@ impl AttemptLog {
         let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') else { return };
         let rest = self.partial.split_off(end + 1);
         let whole = std::mem::replace(&mut self.partial, rest);
-        String::from_utf8_lossy(&whole).lines().for_each(|line| self.line(line, now));
+        let whole = String::from_utf8_lossy(&whole);
+        whole.split(['\n', '\r']).filter(|line| !line.is_empty()).for_each(|line| self.line(line, now));
     }
 
     fn line(&mut self, line: &str, now: f64) {
-        if line.starts_with(RUNNER) {
+        if let Some((_bar, own)) = line.split_once(RUNNER) {
+            match Event::read(own) {
+                Some(Event::Mounted { .. }) => self.mounted = Some(now),
+                Some(Event::Stopping) => self.is_stopping = true,
+                Some(_) | None => {}
+            }
             return;
         }
         self.trained = Some((self.trained.map_or(now, |(first, _)| first), now));
@@ -59,7 +76,7 @@ impl AttemptLog {
             self.resumed = Some((epochs, batches));
         } else if let Some(batches) = line.strip_prefix("interrupted, ").and_then(number) {
             self.saved = Some(batches);
-        } else if let Some(epoch) = line.split_once("epoch=").and_then(|(_, epoch)| number(epoch)) {
+        } else if let Some(epoch) = step_of(line) {
             // A resumed training tells the last epoch of its checkpoint once more.
             if self.resumed.is_none_or(|(resumed, _)| epoch > resumed) {
                 self.epochs = Some((self.epochs.map_or(epoch, |(first, _)| first), epoch));
@@ -67,9 +84,17 @@ impl AttemptLog {
         }
     }
 
-    /// Whether it is in the middle of its training: it has finished an epoch and was not told to stop.
+    /// Whether it is in the middle of its training: it has finished an epoch, or is one that does not say so, and was
+    /// not told to stop.
     pub(crate) fn is_training(&self) -> bool {
-        self.epochs.is_some() && self.saved.is_none()
+        let begun = self.mounted.zip(self.trained).filter(|_| self.resumed.is_none());
+        let says_nothing = begun.is_some_and(|(mounted, (_, last))| last - mounted >= SILENT_SECONDS);
+        (self.epochs.is_some() || says_nothing) && self.saved.is_none() && !self.is_stopping
+    }
+
+    /// Whether it is known how much it has trained again: it has finished an epoch, or does not say so.
+    pub(crate) fn has_resumed(&self) -> bool {
+        self.epochs.is_some() || self.is_training()
     }
 
     /// The newest epoch of which it has trained at least a part.
@@ -87,6 +112,14 @@ impl AttemptLog {
     }
 }
 
+/// The step of a line with metrics, or of a line that announces it, as Keras's `Epoch 3/10`.
+fn step_of(line: &str) -> Option<u32> {
+    let found = Lines::default().read(line);
+    let announces = line.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("epoch"));
+    let step = found.step.filter(|step| (!found.values.is_empty() || announces) && *step >= 0.0)?;
+    Some(step as u32)
+}
+
 /// `<before>N<between>M…`
 fn two_numbers(line: &str, before: &str, between: &str) -> Option<(u32, u32)> {
     let (first, second) = line.strip_prefix(before)?.split_once(between)?;
@@ -100,6 +133,7 @@ fn number(text: &str) -> Option<u32> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -130,7 +164,31 @@ mod tests {
         let between = told("epoch=1 a=1\ninterrupted, 0 batches into the epoch; progress is saved\n");
         assert_eq!(between.begun(), Some(1), "nothing of the second epoch was trained");
 
+        let bars = told(
+            "\rEpoch 1/9:  50%|##  | 1/2 [00:00<00:00, 9it/s, loss=0.5]\nEpoch 1: val_acc: 0.5\n{'eval_loss': '0.5', 'epoch': '2.0'}\n",
+        );
+        assert_eq!((bars.epochs, bars.is_training()), (Some((1, 2)), true));
+        let stopping = told("Epoch 1/9\nspotsweep-runner: sent SIGTERM, 1.0 s to save\n");
+        assert!(stopping.epochs.is_some() && !stopping.is_training());
+
         let silent = told("spotsweep-runner: waiting for the workspace, 0.1 s so far: epoch=9\n");
         assert_eq!((silent.trained, silent.begun(), silent.anew()), (None, None, None));
+    }
+
+    #[test]
+    fn a_training_that_prints_nothing_trains_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(
+            &path,
+            "spotsweep-runner: workspace v is mounted and verified after 0.1 s; newest checkpoint: none\n",
+        )
+        .unwrap();
+        let mut log = AttemptLog::default();
+        log.follow(&path, 3.0);
+        log.follow(&path, 7.0);
+        assert!(!log.is_training() && log.trained.is_none());
+        log.follow(&path, 8.5);
+        assert_eq!((log.is_training(), log.has_resumed(), log.trained), (true, true, Some((3.0, 8.5))));
     }
 }
