@@ -216,8 +216,8 @@ fn is_training(runs: &[Run]) -> bool {
 fn is_moving(runs: &[Run]) -> bool {
     let Some((newest, earlier)) = runs.split_last() else { return false };
     let has_moved = earlier.last().is_some_and(|before| before.zone != newest.zone);
-    let has_something = earlier.iter().any(|run| run.log.trained.is_some());
-    runs.len() < MOST_RUNS && has_moved && has_something && newest.log.trained.is_none()
+    let has_something = earlier.iter().any(|run| run.log.began(false).is_some());
+    runs.len() < MOST_RUNS && has_moved && has_something && newest.log.began(false).is_none()
 }
 
 #[cfg(test)]

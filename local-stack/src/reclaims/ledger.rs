@@ -88,10 +88,12 @@ impl Ledger {
     fn outcome(&self, reclaim: &Reclaim, run_state: &RunState, is_over: bool) -> Option<Outcome> {
         let runs = run_state.runs.get(&reclaim.trial)?;
         let (struck, later) = (runs.get(reclaim.run)?, runs.get(reclaim.run + 1..).unwrap_or_default());
-        let resumed = later.iter().enumerate().find(|(_, run)| run.log.trained.is_some());
+        let prints = runs.iter().any(|run| run.log.trained.is_some());
+        let says_epochs = runs.iter().any(|run| run.log.epochs.is_some());
+        let resumed = later.iter().enumerate().find(|(_, run)| run.log.began(prints).is_some());
         let is_known = match resumed {
             // Until it has finished an epoch, it may be about to repeat one, or have none left.
-            Some((place, run)) => run.log.has_resumed() || place + 1 < later.len() || is_over,
+            Some((place, run)) => !says_epochs || run.log.epochs.is_some() || place + 1 < later.len() || is_over,
             None => is_over,
         };
         if !is_known {
@@ -102,7 +104,7 @@ impl Ledger {
             .reclaims
             .iter()
             .find(|other| other.trial == reclaim.trial && other.run > reclaim.run && other.run < place);
-        let runs_again = resumed.and_then(|(_, run)| run.log.trained).map(|(first, _)| first);
+        let runs_again = resumed.and_then(|(_, run)| run.log.began(prints)).map(|(first, _)| first);
         let stopped = stopped(reclaim, struck);
         let until = again.map(|again| again.at).or(runs_again).unwrap_or(stopped);
         let epochs_repeated = match resumed {

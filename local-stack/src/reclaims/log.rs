@@ -23,7 +23,9 @@ pub(crate) struct AttemptLog {
     mounted: Option<f64>,
     /// Whether the training was told to stop.
     is_stopping: bool,
-    /// When the training wrote its first line, and its last one. One that writes none began with its workspace.
+    /// When it was seen that the training prints nothing, and when its workspace was there.
+    silent: Option<(f64, f64)>,
+    /// When the training wrote its first line, and its last one.
     pub trained: Option<(f64, f64)>,
     /// Epochs and batches of the checkpoint that it resumed from, as it said itself.
     pub resumed: Option<(u32, u32)>,
@@ -39,10 +41,8 @@ impl AttemptLog {
         if let Ok(bytes) = self.read(path) {
             self.take(&bytes, now);
         }
-        let is_silent = self.mounted.is_some_and(|mounted| now - mounted >= SILENT_SECONDS);
-        if self.trained.is_none() && is_silent {
-            self.trained = self.mounted.map(|mounted| (mounted, now));
-        }
+        let mounted = self.mounted.filter(|mounted| self.trained.is_none() && now - mounted >= SILENT_SECONDS);
+        self.silent = self.silent.or(mounted.map(|mounted| (mounted, now)));
     }
 
     fn read(&mut self, path: &Path) -> std::io::Result<Vec<u8>> {
@@ -87,14 +87,16 @@ impl AttemptLog {
     /// Whether it is in the middle of its training: it has finished an epoch, or is one that does not say so, and was
     /// not told to stop.
     pub(crate) fn is_training(&self) -> bool {
-        let begun = self.mounted.zip(self.trained).filter(|_| self.resumed.is_none());
-        let says_nothing = begun.is_some_and(|(mounted, (_, last))| last - mounted >= SILENT_SECONDS);
-        (self.epochs.is_some() || says_nothing) && self.saved.is_none() && !self.is_stopping
+        let written = self.mounted.zip(self.trained).filter(|_| self.resumed.is_none());
+        let says_no_epochs = written.is_some_and(|(mounted, (_, last))| last - mounted >= SILENT_SECONDS);
+        let trains = self.epochs.is_some() || says_no_epochs || self.silent.is_some();
+        trains && self.saved.is_none() && !self.is_stopping
     }
 
-    /// Whether it is known how much it has trained again: it has finished an epoch, or does not say so.
-    pub(crate) fn has_resumed(&self) -> bool {
-        self.epochs.is_some() || self.is_training()
+    /// When it began, and when it last gave a sign. One that prints nothing, in any of its attempts, began with its
+    /// workspace.
+    pub(crate) fn began(&self, prints: bool) -> Option<(f64, f64)> {
+        self.trained.or(self.silent.filter(|_| !prints))
     }
 
     /// The newest epoch of which it has trained at least a part.
@@ -189,6 +191,6 @@ mod tests {
         log.follow(&path, 7.0);
         assert!(!log.is_training() && log.trained.is_none());
         log.follow(&path, 8.5);
-        assert_eq!((log.is_training(), log.has_resumed(), log.trained), (true, true, Some((3.0, 8.5))));
+        assert_eq!((log.is_training(), log.began(false), log.began(true)), (true, Some((3.0, 8.5)), None));
     }
 }
