@@ -41,7 +41,7 @@ const REFUSALS: [&str; 2] =
 /// Reads a variable of the job.
 type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A trial's tags, beside those that the job itself sets. `None` without a server.
+/// A trial's tags, with those that the job itself sets. `None` without a server.
 pub(crate) fn tags(sweep: &str, trial: &str, inherited: Inherited<'_>) -> Option<(String, String)> {
     set(SERVER, inherited)?;
     let own = set(CONTEXT, inherited).and_then(|own| serde_json::from_str::<Map<String, Value>>(&own).ok());

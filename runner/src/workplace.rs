@@ -27,7 +27,7 @@ const FINISHED: &str = "finished";
 const HOME: &str = "home";
 /// Where Hugging Face's Trainer writes event files (transformers 5.24, `integration_utils.py`): they are collected there.
 const TENSORBOARD: &str = "TENSORBOARD_LOGGING_DIR";
-/// Where libraries log unless they are told otherwise, in the working folder: PyTorch's SummaryWriter, Lightning, Hydra,
+/// Where libraries log by default, in the working folder: PyTorch's SummaryWriter, Lightning, Hydra,
 /// and what quick starts choose. The whole folder may have datasets.
 const LOGS_OF_LIBRARIES: [&str; 7] = ["runs", "lightning_logs", "tb_logs", "logs", "output", "outputs", "results"];
 const PARAMETERS: &str = "parameters.json";

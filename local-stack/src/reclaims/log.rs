@@ -21,7 +21,7 @@ pub(crate) struct AttemptLog {
     partial: Vec<u8>,
     /// When its workspace was there.
     mounted: Option<f64>,
-    /// Whether the training was told to stop.
+    /// Whether the training was sent the stop signal.
     is_stopping: bool,
     /// When it was seen that the training prints nothing, and when its workspace was there.
     silent: Option<(f64, f64)>,
@@ -85,7 +85,7 @@ impl AttemptLog {
     }
 
     /// Whether it is in the middle of its training: it has finished an epoch, or is one that does not say so, and was
-    /// not told to stop.
+    /// not sent the stop signal.
     pub(crate) fn is_training(&self) -> bool {
         let written = self.mounted.zip(self.trained).filter(|_| self.resumed.is_none());
         let says_no_epochs = written.is_some_and(|(mounted, (_, last))| last - mounted >= SILENT_SECONDS);
@@ -139,7 +139,7 @@ fn number(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> AttemptLog {
+    fn read_from(text: &str) -> AttemptLog {
         let mut log = AttemptLog::default();
         // Torn anywhere, it reads the same.
         for (number, byte) in text.bytes().enumerate() {
@@ -150,30 +150,31 @@ mod tests {
 
     #[test]
     fn an_attempt_s_epochs_are_read_from_its_own_lines() {
-        let first = told("spotsweep-runner: granted\nepoch=1 val_accuracy=0.5\nepoch=2 val_accuracy=0.6\nepoch=3 v");
+        let first =
+            read_from("spotsweep-runner: granted\nepoch=1 val_accuracy=0.5\nepoch=2 val_accuracy=0.6\nepoch=3 v");
         assert_eq!((first.epochs, first.begun(), first.anew()), (Some((1, 2)), Some(3), Some(1)));
         assert_eq!(first.trained, Some((50.0, 75.0)));
         assert!(first.is_training());
 
-        let resumed = told("resuming after 2 epochs and 0 batches\nepoch=2 val_accuracy=0.6\nepoch=3 v=1\n");
+        let resumed = read_from("resuming after 2 epochs and 0 batches\nepoch=2 val_accuracy=0.6\nepoch=3 v=1\n");
         assert_eq!((resumed.epochs, resumed.begun(), resumed.anew()), (Some((3, 3)), Some(4), Some(3)));
-        let waiting = told("resuming after 2 epochs and 7 batches\nepoch=2 val_accuracy=0.6\n");
+        let waiting = read_from("resuming after 2 epochs and 7 batches\nepoch=2 val_accuracy=0.6\n");
         assert_eq!((waiting.epochs, waiting.begun(), waiting.anew()), (None, Some(3), Some(4)));
         assert!(!waiting.is_training());
 
-        let saved = told("epoch=1 a=1\ninterrupted, 7 batches into the epoch; progress is saved\n");
+        let saved = read_from("epoch=1 a=1\ninterrupted, 7 batches into the epoch; progress is saved\n");
         assert_eq!((saved.begun(), saved.is_training()), (Some(2), false));
-        let between = told("epoch=1 a=1\ninterrupted, 0 batches into the epoch; progress is saved\n");
+        let between = read_from("epoch=1 a=1\ninterrupted, 0 batches into the epoch; progress is saved\n");
         assert_eq!(between.begun(), Some(1), "nothing of the second epoch was trained");
 
-        let bars = told(
+        let bars = read_from(
             "\rEpoch 1/9:  50%|##  | 1/2 [00:00<00:00, 9it/s, loss=0.5]\nEpoch 1: val_acc: 0.5\n{'eval_loss': '0.5', 'epoch': '2.0'}\n",
         );
         assert_eq!((bars.epochs, bars.is_training()), (Some((1, 2)), true));
-        let stopping = told("Epoch 1/9\nspotsweep-runner: sent SIGTERM, 1.0 s to save\n");
+        let stopping = read_from("Epoch 1/9\nspotsweep-runner: sent SIGTERM, 1.0 s to save\n");
         assert!(stopping.epochs.is_some() && !stopping.is_training());
 
-        let silent = told("spotsweep-runner: waiting for the workspace, 0.1 s so far: epoch=9\n");
+        let silent = read_from("spotsweep-runner: waiting for the workspace, 0.1 s so far: epoch=9\n");
         assert_eq!((silent.trained, silent.begun(), silent.anew()), (None, None, None));
     }
 

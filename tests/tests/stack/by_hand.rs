@@ -21,7 +21,7 @@ impl Run {
         serde_json::from_str(&self.out).unwrap_or_else(|error| unreachable!("{error}: {} {}", self.out, self.notes))
     }
 
-    /// Asserts how it ended, and that it has told people so.
+    /// Asserts how it ended, and what it said.
     pub(super) fn said(self, code: i32, part: &str) -> Self {
         assert_eq!(self.code, code, "{} {}", self.out, self.notes);
         assert!(self.notes.contains(part), "no {part:?}: {} {}", self.out, self.notes);

@@ -69,8 +69,8 @@ async fn instances_are_taken_by_hand_with_and_without_a_notice() {
     let kept = stack.subfolder("kept");
     run(&stack, &["local", "down", "--keep", "/proc/kept"]).await.said(1, "/proc/kept");
     run(&stack, &["local", "down", "--keep", kept.to_str().unwrap()]).await.said(0, "what it had is kept");
-    let told = run(&stack, &["explain", &sweep, "0", "--kept", kept.to_str().unwrap()]).await.said(0, "");
-    assert!(told.out.contains("succeeded after 2 attempts"), "{}", told.out);
+    let explained = run(&stack, &["explain", &sweep, "0", "--kept", kept.to_str().unwrap()]).await.said(0, "");
+    assert!(explained.out.contains("succeeded after 2 attempts"), "{}", explained.out);
     assert!(kept.join(format!("bucket/results/{sweep}/leaderboard.csv")).exists());
     stack.gone().await;
 }
