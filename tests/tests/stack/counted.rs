@@ -20,7 +20,7 @@ use spotsweep_tests::local::{Account, Outcome, Stack, Table, Units};
 const LEASE_SECONDS: u64 = 120;
 
 /// Trials, the calls of their submission, and the bytes of these calls' requests.
-const SUBMISSIONS: [(u32, f64, f64); 3] = [(24, 12.0, 20_000.0), (1000, 12.0, 90_000.0), (10_000, 12.0, 800_000.0)];
+const SUBMISSIONS: [(u32, f64, f64); 3] = [(24, 12.0, 20_600.0), (1000, 12.0, 90_000.0), (10_000, 12.0, 800_000.0)];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submission_takes_the_same_calls_however_many_trials_it_has() {
