@@ -20,7 +20,7 @@ const LOST_SECONDS: f64 = 461.0;
 /// Hours of a trial for which costs are given where no hours are known.
 const USUAL_HOURS: [f64; 3] = [1.0, 4.0, 10.0];
 /// From so many billed hours for each useful one, a training has to save checkpoints.
-pub const MOST_BILLED_HOURS: f64 = 2.0;
+const MOST_BILLED_HOURS: f64 = 2.0;
 
 /// What a sweep is expected to be billed on Spot, if each of its trials trains for so long.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -74,6 +74,11 @@ pub fn billed_per_hour_without_checkpoints(hours: f64) -> f64 {
     (1.0 - whole) / whole * (1.0 / INTERRUPTIONS_PER_HOUR + RESUME_SECONDS / 3600.0) / hours
 }
 
+/// Whether most of what is billed is lost, in trials of so many hours that save no checkpoints.
+pub fn needs_checkpoints(hours: f64) -> bool {
+    billed_per_hour_without_checkpoints(hours) >= MOST_BILLED_HOURS
+}
+
 /// The chance of so many hours without an interruption.
 fn unbroken(hours: f64) -> f64 {
     (-INTERRUPTIONS_PER_HOUR * hours).exp()
@@ -114,7 +119,7 @@ impl SweepFile {
     pub fn long_without_checkpoints(&self) -> Option<Warning> {
         let hours = f64::from(self.settings.timeout_seconds?) / 3600.0;
         let expected = Expected::of(self.trial_count(), hours, self.settings.attempts, false);
-        (billed_per_hour_without_checkpoints(hours) >= MOST_BILLED_HOURS).then(|| {
+        needs_checkpoints(hours).then(|| {
             let message = format!(
                 "without a workspace an interrupted trial starts from its beginning: with trials of {hours:.1} h, {:.0} hours \
                  are expected to be billed for {:.0} useful ones, and {:.1} % of the trials end",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use spotsweep_protocol::runner_log::{Event, RUNNER, is_rollback};
 use spotsweep_training_metrics::{Definitions, Lines};
 
-use super::moments::Strike;
+use super::moments::Interruption;
 
 /// One attempt. Times are seconds since the trial began.
 #[derive(Debug, Clone, Default)]
@@ -13,7 +13,7 @@ pub(super) struct Attempt {
     /// When its command was started.
     pub(super) started: Option<f64>,
     /// How it was interrupted, and when.
-    pub(super) struck: Option<(Strike, f64)>,
+    pub(super) interrupted: Option<(Interruption, f64)>,
     /// When the stop signal was sent, and when the command had ended.
     pub(super) stopped: Option<f64>,
     pub(super) ended: Option<f64>,

@@ -187,7 +187,7 @@ impl Trial<'_> {
     /// Seconds of training that an interruption costs, on average.
     fn seconds_lost(&self) -> f64 {
         let lost = self.attempts.iter().filter_map(|attempt| {
-            let ((_, at), started) = (attempt.struck?, attempt.started?);
+            let ((_, at), started) = (attempt.interrupted?, attempt.started?);
             let saved = attempt.saves.iter().rev().find(|save| **save <= attempt.ended.unwrap_or(at));
             Some((at - saved.copied().unwrap_or(started)).max(0.0))
         });
@@ -208,14 +208,14 @@ impl Trial<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::attempt::Said;
-    use super::super::moments::STRIKES;
+    use super::super::moments::INTERRUPTIONS;
     use super::*;
 
     fn attempt(found: Option<&str>, steps: (f64, f64), saves: &[f64]) -> Attempt {
         let said = Said { found: found.map(str::to_owned), steps: Some(steps), ..Said::default() };
         Attempt {
             started: Some(0.0),
-            struck: Some((STRIKES[1], 30.0)),
+            interrupted: Some((INTERRUPTIONS[1], 30.0)),
             saves: saves.to_vec(),
             said,
             ..Attempt::default()

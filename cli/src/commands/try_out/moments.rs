@@ -31,24 +31,24 @@ impl fmt::Display for Moment {
 
 /// One interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Strike {
+pub(super) struct Interruption {
     pub(super) moment: Moment,
     /// Whether EC2 gives its notice of two minutes; without one the instance is gone at once.
     pub(super) with_notice: bool,
 }
 
-const fn strike(moment: Moment, with_notice: bool) -> Strike {
-    Strike { moment, with_notice }
+const fn interruption(moment: Moment, with_notice: bool) -> Interruption {
+    Interruption { moment, with_notice }
 }
 
 /// All of them. The third follows as soon as the training is back after the second. The last falls shortly before a
 /// checkpoint, where the output of the training does not show when it evaluates.
-pub(super) const STRIKES: [Strike; 5] = [
-    strike(Moment::FirstSeconds, true),
-    strike(Moment::BetweenSaves, true),
-    strike(Moment::FirstSeconds, false),
-    strike(Moment::WhileSaving, false),
-    strike(Moment::InEvaluation, false),
+pub(super) const INTERRUPTIONS: [Interruption; 5] = [
+    interruption(Moment::FirstSeconds, true),
+    interruption(Moment::BetweenSaves, true),
+    interruption(Moment::FirstSeconds, false),
+    interruption(Moment::WhileSaving, false),
+    interruption(Moment::InEvaluation, false),
 ];
 
 /// What is seen of the attempt under way. Times are seconds since the trial began.
@@ -69,8 +69,8 @@ pub(super) struct Seen {
     pub(super) interval: Option<f64>,
 }
 
-impl Strike {
-    /// The strike with the moment that it is now, if this is its time.
+impl Interruption {
+    /// The interruption with the moment that it is now, if this is its time.
     pub(super) fn due(self, seen: &Seen) -> Option<Self> {
         let started = seen.started?;
         let since = seen.saves.last().copied().unwrap_or(started);
@@ -112,7 +112,7 @@ mod tests {
             interval,
             ..Seen::default()
         };
-        let due = |moment, seen: &Seen| strike(moment, true).due(seen).is_some();
+        let due = |moment, seen: &Seen| interruption(moment, true).due(seen).is_some();
         assert!(!due(Moment::FirstSeconds, &seen(11.0, &[], false, None)));
         assert!(due(Moment::FirstSeconds, &seen(11.6, &[], false, None)));
         assert!(!due(Moment::FirstSeconds, &Seen { now: 100.0, ..Seen::default() }), "not started");
@@ -125,13 +125,16 @@ mod tests {
         assert!(!due(Moment::InEvaluation, &seen(13.7, &[], false, Some(4.0))), "it has not come as far");
         assert!(!due(Moment::InEvaluation, &seen(15.0, &[12.0], false, Some(4.0))));
         let evaluates = Seen { is_evaluating: true, shows_evaluation: true, ..seen(12.0, &[], false, Some(4.0)) };
-        assert_eq!(strike(Moment::InEvaluation, true).due(&evaluates), Some(strike(Moment::InEvaluation, true)));
+        assert_eq!(
+            interruption(Moment::InEvaluation, true).due(&evaluates),
+            Some(interruption(Moment::InEvaluation, true))
+        );
         let trains = Seen { is_evaluating: false, ..evaluates };
         let trains = Seen { saves: vec![12.0], ..trains };
         assert!(!due(Moment::InEvaluation, &Seen { now: 15.9, ..trains.clone() }), "it evaluates soon");
         assert!(due(Moment::InEvaluation, &Seen { now: 42.0, saves: vec![38.0], ..trains }), "it was not seen");
-        let silent = strike(Moment::InEvaluation, true).due(&seen(15.7, &[12.0], false, Some(4.0)));
-        assert_eq!(silent, Some(strike(Moment::BeforeSave, true)), "its output does not show when");
+        let silent = interruption(Moment::InEvaluation, true).due(&seen(15.7, &[12.0], false, Some(4.0)));
+        assert_eq!(silent, Some(interruption(Moment::BeforeSave, true)), "its output does not show when");
         for moment in [Moment::BetweenSaves, Moment::WhileSaving, Moment::InEvaluation] {
             assert!(due(moment, &seen(40.1, &[], false, None)), "{moment}: it saves nothing");
         }

@@ -6,7 +6,7 @@ use spotsweep_protocol::words::counted;
 use super::attempt::Attempt;
 use super::findings::{Problem, SAVE_SECONDS, Trial};
 use super::lost::Group;
-use super::moments::STRIKES;
+use super::moments::INTERRUPTIONS;
 use super::watch::Outcome;
 use crate::{out, show};
 
@@ -22,10 +22,13 @@ pub(super) fn print(trial: &Trial<'_>, outcome: &Outcome, (notice, hours): (u16,
     let metrics: Vec<String> = outcome.metrics.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     text.push_str(&format!("\nmetrics: {}\n", if metrics.is_empty() { "none".to_owned() } else { metrics.join(", ") }));
     text.push_str(&lost(outcome));
-    let struck = trial.attempts.iter().filter(|attempt| attempt.struck.is_some()).count();
-    if struck < STRIKES.len() {
+    let interrupted = trial.attempts.iter().filter(|attempt| attempt.interrupted.is_some()).count();
+    if interrupted < INTERRUPTIONS.len() {
         let why = if outcome.is_over { "the training was over" } else { "the time was over" };
-        text.push_str(&format!("tried: {struck} of {} interruptions, because {why} before\n", STRIKES.len()));
+        text.push_str(&format!(
+            "tried: {interrupted} of {} interruptions, because {why} before\n",
+            INTERRUPTIONS.len()
+        ));
     }
     let billed = trial.billed_hours(hours);
     let said = if billed > 1000.0 { "over 1000".to_owned() } else { format!("{billed:.2}") };
@@ -72,10 +75,11 @@ fn rows(trial: &Trial<'_>, notice: u16) -> Vec<Vec<String>> {
 
 fn row(trial: &Trial<'_>, place: usize, attempt: &Attempt, notice: u16) -> Vec<String> {
     let none = || "–".to_owned();
-    let (moment, notice) = match attempt.struck {
-        Some((strike, _)) => {
-            (strike.moment.to_string(), if strike.with_notice { format!("{notice} s") } else { "none".to_owned() })
-        }
+    let (moment, notice) = match attempt.interrupted {
+        Some((interruption, _)) => (
+            interruption.moment.to_string(),
+            if interruption.with_notice { format!("{notice} s") } else { "none".to_owned() },
+        ),
         None => (none(), String::new()),
     };
     let ended = match attempt.seconds_to_stop() {

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::attempt::Attempt;
 use super::lost::Lost;
-use super::moments::{STRIKES, Seen};
+use super::moments::{INTERRUPTIONS, Seen};
 use super::saves::{Look, Saves};
 use crate::out;
 
@@ -78,12 +78,12 @@ pub(super) async fn watch(
             outcome.is_over = trial.is_over();
         }
         outcome.timed_out = now >= times.limit;
-        if outcome.is_over || outcome.timed_out || (next == STRIKES.len() && is_back(&outcome)) {
+        if outcome.is_over || outcome.timed_out || (next == INTERRUPTIONS.len() && is_back(&outcome)) {
             outcome.lost.attempt_ends();
             return Ok(outcome);
         }
-        if let Some(trial) = trial.filter(|_| next < STRIKES.len())
-            && struck(&mut outcome, &trial, stack, (next, times.notice), (now, is_saving))
+        if let Some(trial) = trial.filter(|_| next < INTERRUPTIONS.len())
+            && interrupt(&mut outcome, &trial, stack, (next, times.notice), (now, is_saving))
         {
             next += 1;
             outcome.lost.attempt_ends();
@@ -118,12 +118,12 @@ fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&s
 fn is_back(outcome: &Outcome) -> bool {
     outcome.attempts.last().is_some_and(|attempt| {
         let has_trained = attempt.said.steps.is_some_and(|(first, last)| last > first);
-        attempt.struck.is_none() && (has_trained || !attempt.saves.is_empty())
+        attempt.interrupted.is_none() && (has_trained || !attempt.saves.is_empty())
     })
 }
 
-/// Interrupts the newest attempt where it is time for the strike at place `next`.
-fn struck(
+/// Interrupts the newest attempt where it is time for the interruption at place `next`.
+fn interrupt(
     outcome: &mut Outcome,
     trial: &Trial,
     stack: &Stack,
@@ -132,8 +132,8 @@ fn struck(
 ) -> bool {
     let interval = outcome.attempts.iter().filter_map(Attempt::interval).reduce(f64::max);
     let shows_evaluation = outcome.attempts.iter().any(|attempt| attempt.said.shows_evaluation);
-    let (Some(attempt), Some((_, record)), Some(strike)) =
-        (outcome.attempts.last_mut(), trial.attempts.last_key_value(), STRIKES.get(next))
+    let (Some(attempt), Some((_, record)), Some(interruption)) =
+        (outcome.attempts.last_mut(), trial.attempts.last_key_value(), INTERRUPTIONS.get(next))
     else {
         return false;
     };
@@ -146,16 +146,18 @@ fn struck(
         shows_evaluation,
         interval,
     };
-    let Some(strike) = strike.due(&seen).filter(|_| attempt.struck.is_none() && attempt.ended.is_none()) else {
+    let Some(interruption) =
+        interruption.due(&seen).filter(|_| attempt.interrupted.is_none() && attempt.ended.is_none())
+    else {
         return false;
     };
     let Some(instance) = &record.instance else { return false };
-    let notice = strike.with_notice.then_some(notice);
+    let notice = interruption.with_notice.then_some(notice);
     if stack.with_world(|world, at| world.reclaim(instance, notice, at)).is_err() {
         return false;
     }
-    attempt.struck = Some((strike, now));
-    let how = if strike.with_notice { "with a notice" } else { "without a notice" };
-    out::note(format_args!("{now:>6.1} s  interrupted {}, {how}", strike.moment));
+    attempt.interrupted = Some((interruption, now));
+    let how = if interruption.with_notice { "with a notice" } else { "without a notice" };
+    out::note(format_args!("{now:>6.1} s  interrupted {}, {how}", interruption.moment));
     true
 }

@@ -2,9 +2,7 @@
 
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_sweep_file::SweepFile;
-use spotsweep_sweep_file::expected::{
-    Expected, INTERRUPTIONS_PER_HOUR, MOST_BILLED_HOURS, billed_per_hour_without_checkpoints,
-};
+use spotsweep_sweep_file::expected::{Expected, INTERRUPTIONS_PER_HOUR, needs_checkpoints};
 
 use crate::{out, show};
 
@@ -29,8 +27,7 @@ impl Quote {
     /// lost.
     pub(super) fn is_problem(&self) -> bool {
         let [only] = self.rows.as_slice() else { return false };
-        only.billed_hours_with_checkpoints.is_none()
-            && billed_per_hour_without_checkpoints(only.trial_hours) >= MOST_BILLED_HOURS
+        only.billed_hours_with_checkpoints.is_none() && needs_checkpoints(only.trial_hours)
     }
 
     /// Prints a table, and the problem.
