@@ -87,11 +87,12 @@ impl LogFiles {
             // Fails where a folder is removed meanwhile.
             let _ = folder.walk(|below, entries| {
                 let files = entries.iter().filter(|entry| entry.status.kind == Kind::File);
-                found.extend(files.map(|entry| below.join(&entry.name)).filter(|path| LogFile::named(path).is_some()));
+                let paths = files.map(|entry| below.join(&entry.name));
+                found.extend(paths.filter_map(|path| Some((LogFile::named(&path)?, path))));
             });
-            found.sort();
-            for path in found.into_iter().take(MOST_FILES) {
-                logged.extend(self.read(&folder, &base.join(&name), &path, when).unwrap_or_default());
+            found.sort_by(|(_, one), (_, other)| one.cmp(other));
+            for (log, path) in found.into_iter().take(MOST_FILES) {
+                logged.extend(self.read((log, &path), &folder, &base.join(&name), when).unwrap_or_default());
             }
         }
         // The newest value of a metric is the last: two attempts may have written to files of their own.
@@ -99,10 +100,16 @@ impl LogFiles {
         logged
     }
 
-    fn read(&mut self, folder: &Folder, place: &Path, path: &Path, when: Read) -> io::Result<Vec<Logged>> {
+    /// `place` is where the folder is. `log` is new; a file that is followed already goes on with its own.
+    fn read(
+        &mut self,
+        (log, path): (LogFile, &Path),
+        folder: &Folder,
+        place: &Path,
+        when: Read,
+    ) -> io::Result<Vec<Logged>> {
         let file = folder.open(path)?;
         let status = Status::of(&file)?;
-        let Some(log) = LogFile::named(path) else { return Ok(Vec::new()) };
         if self.user.as_ref().is_some_and(|user| !user.can_read(&status)) {
             return Ok(Vec::new());
         }
