@@ -51,6 +51,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
             .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
             .unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
+        early_stopping: None,
         metrics: file.metrics.clone().into(),
         budget: settings.budget,
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
