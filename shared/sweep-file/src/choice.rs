@@ -44,8 +44,7 @@ pub(crate) const WANDB_KEYS: [&str; 19] = [
 pub(crate) const SAMPLING_KEYS: [&str; 5] = ["trials", "seed", "exclude", "first", "order"];
 
 /// What W&B knows and spotsweep refuses, so that nothing is ignored silently: key, why, and what to do.
-const REFUSED: [(&str, &str, &str); 4] = [
-    ("early_terminate", "early termination is not supported yet", "delete it; every trial then runs to its end"),
+const REFUSED: [(&str, &str, &str); 3] = [
     ("scheduler", "custom schedulers are not supported", "delete it and choose `method: grid` or `method: random`"),
     (
         "job",

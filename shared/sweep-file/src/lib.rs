@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use spotsweep_protocol::metric::MetricPattern;
+use spotsweep_search::stop::Rule;
 
 mod choice;
 mod conditions;
 mod distribution;
 mod document;
+mod early_terminate;
 pub mod expected;
 mod fields;
 mod layout;
@@ -64,6 +66,8 @@ pub struct SweepFile {
     pub settings: Settings,
     /// What makes one trial better than another.
     pub metric: Option<MetricGoal>,
+    /// When trials stop before their end, by that metric's costs.
+    pub early_terminate: Option<Rule>,
     /// Patterns that find metrics in the trainings' output.
     pub metrics: Vec<MetricPattern>,
     /// A name for people, from `name`.

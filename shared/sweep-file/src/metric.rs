@@ -24,6 +24,11 @@ pub(crate) fn goal(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
     let goal = match fields.text("goal", report) {
         None | Some("minimize") => Goal::Minimize,
         Some("maximize") => Goal::Maximize,
+        Some("minimise") => {
+            let place = fields.get("goal").map_or(node.place, |node| node.place);
+            report.warn(place, "`minimise` counts as minimize, as to W&B", "write minimize");
+            Goal::Minimize
+        }
         Some(other) => {
             let place = fields.get("goal").map_or(node.place, |node| node.place);
             let help = match nearest(other, ["minimize", "maximize"]) {

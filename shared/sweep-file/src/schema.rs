@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::choice::WANDB_KEYS;
 use super::document::LIST_KEYS;
+use super::early_terminate;
 use super::names::MAX_NAME_CHARS;
 use super::parameter::{FORMS, Form};
 use super::{MAX_TRIALS, Settings};
@@ -121,6 +122,7 @@ fn top_level(key: &str) -> Option<Value> {
             },
             "additionalProperties": false,
         })),
+        "early_terminate" => Some(early_terminate::schema()),
         "metrics" => Some(json!({
             "type": ["array", "null"],
             "description": "Patterns that find metrics in the trainings' output.",
