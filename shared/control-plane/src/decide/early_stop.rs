@@ -31,15 +31,19 @@ pub(super) fn needs_curves(plan: &Plan, held: Option<&Trial>, request: &TrialReq
 }
 
 /// Compares the trial, if the view has the other trials' rungs. What came of it, for the trial's history.
-pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, at_interruption: bool) -> Option<String> {
+pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, is_interrupted: bool) -> Option<String> {
     let (by, curves) = (plan.comparison()?, view.curves.as_ref()?);
     let index = trial.index;
-    let others = curves.iter().filter(|(other, _)| **other != index).map(|(_, curve)| curve);
-    let (rung, comparison) = trial.compare(by, others, at_interruption)?;
-    Some(match &trial.stopped {
-        Some(stop) => stop.to_string(),
-        None => format!("goes on: at rung {rung} it has {comparison}"),
-    })
+    let others = || curves.iter().filter(|(other, _)| **other != index).map(|(_, curve)| curve);
+    let decided = trial.compare(by, others());
+    if is_interrupted {
+        trial.compare_interrupted(by, others());
+    }
+    let goes_on = || {
+        let (rung, comparison) = decided.last()?;
+        Some(format!("goes on: at rung {rung} it has {comparison}"))
+    };
+    trial.stopped.map(|stop| format!("is {stop}")).or_else(goes_on)
 }
 
 /// What follows where Batch is about to start an interrupted trial again: no attempt of one that is stopped early is to
@@ -65,7 +69,7 @@ pub(super) fn interrupted(view: &View, context: Context<'_>) -> Decision {
     let mut trial = held.clone();
     let compared = compare(view, plan, &mut trial, true);
     let Some(stop) = trial.stopped else {
-        return Decision::ignore(compared.unwrap_or_else(|| "it has reached no rung".to_owned()));
+        return Decision::ignore("it goes on from its checkpoint");
     };
     let terminate = Command::TerminateJobs {
         sweep: trial.sweep.clone(),

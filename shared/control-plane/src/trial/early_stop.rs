@@ -9,6 +9,7 @@ use crate::stored::is_default;
 use crate::sweep::{EarlyStopping, Ranking};
 use spotsweep_protocol::rungs::{Curve, Reached, Rung};
 use spotsweep_protocol::words::counted;
+use spotsweep_search::stop::Verdict;
 
 /// The comparison of a trial with the others that have reached the same rung. It is made once for each rung.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,13 @@ pub struct EarlyStop {
     /// Whether it was compared because it was interrupted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub at_interruption: bool,
+}
+
+impl Comparison {
+    fn of(verdict: &Verdict, metric: &Ranking) -> Self {
+        let value = |cost: f64| if metric.maximize { -cost } else { cost };
+        Self { value: value(verdict.value), cut: verdict.cut.map(value), of: verdict.of }
+    }
 }
 
 impl fmt::Display for Comparison {
@@ -66,35 +74,53 @@ impl Trial {
     pub fn is_to_be_compared(&self, by: &EarlyStopping, reported: &[Reached]) -> bool {
         let mut then = self.clone();
         then.reach(by, reported);
-        let newest = then.rungs.keys().next_back();
-        self.stopped.is_none()
-            && by.rule.judges_reports()
-            && newest.is_some_and(|rung| !self.compared.contains_key(rung))
+        self.stopped.is_none() && by.rule.judges_reports() && then.undecided().next().is_some()
     }
 
-    /// Compares it with the curves of the other trials, at its newest rung. At a report that is done once for each rung.
-    /// An interruption is an occasion of its own, and counts only where it stops the trial.
+    /// Compares it with the curves of the other trials at each rung that is not decided yet, until one stops it. So a
+    /// report that was lost changes no decision: the next one brings its rung. What came of it, by rung.
     pub fn compare<'c>(
         &mut self,
         (by, metric): (&EarlyStopping, &Ranking),
         others: impl IntoIterator<Item = &'c Curve>,
-        at_interruption: bool,
-    ) -> Option<(u64, Comparison)> {
+    ) -> Vec<(u64, Comparison)> {
+        if self.stopped.is_some() || !by.rule.judges_reports() {
+            return Vec::new();
+        }
         let others: Vec<Curve> = others.into_iter().map(|curve| costs(curve, metric)).collect();
-        let verdict = by.rule.judge(&costs(&self.rungs, metric), None, &others)?;
-        let value = |cost: f64| if metric.maximize { -cost } else { cost };
-        let of_rung = Comparison { value: value(verdict.value), cut: verdict.cut.map(value), of: verdict.of };
-        let is_due = at_interruption || (by.rule.judges_reports() && !self.compared.contains_key(&verdict.rung));
-        if self.stopped.is_some() || !is_due {
-            return None;
+        let undecided: Vec<u64> = self.undecided().collect();
+        let mut decided = Vec::new();
+        for rung in undecided {
+            let until: Curve = self.rungs.range(..=rung).map(|(step, rung)| (*step, *rung)).collect();
+            let Some(verdict) = by.rule.judge(&costs(&until, metric), None, &others) else { continue };
+            let comparison = Comparison::of(&verdict, metric);
+            self.compared.insert(rung, comparison);
+            decided.push((rung, comparison));
+            if verdict.stops {
+                self.stopped = Some(EarlyStop { rung, by: comparison, at_interruption: false });
+                break;
+            }
         }
-        if !at_interruption {
-            self.compared.insert(verdict.rung, of_rung);
+        decided
+    }
+
+    /// Compares it at its newest rung because it was interrupted. That counts only where it stops the trial.
+    pub fn compare_interrupted<'c>(
+        &mut self,
+        (by, metric): (&EarlyStopping, &Ranking),
+        others: impl IntoIterator<Item = &'c Curve>,
+    ) {
+        let others: Vec<Curve> = others.into_iter().map(|curve| costs(curve, metric)).collect();
+        let verdict = by.rule.judge(&costs(&self.rungs, metric), None, &others);
+        if let (None, Some(verdict)) = (&self.stopped, verdict.filter(|verdict| verdict.stops)) {
+            let by = Comparison::of(&verdict, metric);
+            self.stopped = Some(EarlyStop { rung: verdict.rung, by, at_interruption: true });
         }
-        if verdict.stops {
-            self.stopped = Some(EarlyStop { rung: verdict.rung, by: of_rung, at_interruption });
-        }
-        Some((verdict.rung, of_rung))
+    }
+
+    /// Rungs that it has reached, and at which it was not compared.
+    fn undecided(&self) -> impl Iterator<Item = u64> {
+        self.rungs.keys().copied().filter(|rung| !self.compared.contains_key(rung))
     }
 
     /// Whether it is stopped early, and none of its attempts is under way.
@@ -135,15 +161,38 @@ mod tests {
         trial.reach(&by, &report);
         trial.reach(&by, &[at(3, 0.1)]);
         assert_eq!(trial.rungs.keys().collect::<Vec<_>>(), [&3], "neither another step nor what is no number");
-        let (rung, comparison) = trial.compare((&by, &metric), &others, false).unwrap();
-        assert_eq!((rung, comparison.value, comparison.cut, comparison.of), (3, 0.65, Some(0.6), 4));
+        let decided = trial.compare((&by, &metric), &others);
+        let comparison = Comparison { value: 0.65, cut: Some(0.6), of: 4 };
+        assert_eq!(decided, [(3, comparison)]);
         assert!(trial.stopped.is_none() && !trial.is_to_be_compared(&by, &report));
         let better: Vec<Curve> = [0.9; 9].map(|value| Curve::from([(3, at(3, value).rung)])).to_vec();
-        assert!(trial.compare((&by, &metric), &better, false).is_none(), "decided already");
-        trial.compare((&by, &metric), &better, true).unwrap();
+        assert!(trial.compare((&by, &metric), &better).is_empty(), "decided already");
+        trial.compare_interrupted((&by, &metric), &better);
         let stop = trial.stopped.unwrap();
         assert!(stop.at_interruption && stop.by.cut == Some(0.9), "{stop}");
         assert_eq!(trial.compared[&3], comparison, "what was decided at the report stays");
-        assert!(trial.compare((&by, &metric), &others, true).is_none() && trial.is_left_for_good());
+        assert!(trial.is_left_for_good());
+    }
+
+    #[test]
+    fn a_lost_report_changes_no_decision() {
+        let rule = Rule::Hyperband { bands: vec![3, 9], eta: 2.0, strict: true };
+        let by = EarlyStopping { rule, unit: Unit::Reports };
+        let metric = Ranking { name: "loss".into(), maximize: false, over: Over::Last };
+        let others: Vec<Curve> =
+            [0.1, 0.2, 0.3].map(|value| Curve::from([(3, at(3, value).rung), (9, at(9, value + 1.0).rung)])).to_vec();
+        // Bad at the first rung and best at the second one.
+        let report = [at(3, 0.9), at(9, 0.01)];
+        let mut stops = Vec::new();
+        for first in [&report[..1], &report[..]] {
+            let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
+            for reported in [first, &report[..]] {
+                trial.reach(&by, reported);
+                trial.compare((&by, &metric), &others);
+            }
+            stops.push((trial.stopped, trial.compared));
+        }
+        assert_eq!(stops[0], stops[1]);
+        assert_eq!(stops[0].0.unwrap().rung, 3);
     }
 }
