@@ -234,7 +234,10 @@ impl Harness {
     pub fn plant(&mut self, injected_bug: InjectedBug) {
         match injected_bug {
             InjectedBug::CommitBlindly => self.store.commit_blindly(),
-            InjectedBug::ForgetNotices => self.store.forget_notices(),
+            InjectedBug::ForgetNotices
+            | InjectedBug::ForgetStops
+            | InjectedBug::ReplaceRungs
+            | InjectedBug::CompareReversed => self.store.spoil(injected_bug),
             InjectedBug::SkipAudits => self.store.skip_audits_of("trial-claimed"),
             InjectedBug::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),
             InjectedBug::DeleteSourceEarly
@@ -255,6 +258,7 @@ impl Harness {
             | InjectedBug::KeepNothing
             | InjectedBug::NeverRollBack
             | InjectedBug::LeakSecrets
+            | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }
     }

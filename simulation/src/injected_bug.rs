@@ -47,13 +47,21 @@ pub enum InjectedBug {
     KeepNothing,
     /// A training that fails on its checkpoint ends its trial.
     NeverRollBack,
+    /// A runner that is told to stop its trial early trains on.
+    TrainOn,
+    /// A record forgets that its trial is stopped early.
+    ForgetStops,
+    /// The newest report of a rung counts, not the first.
+    ReplaceRungs,
+    /// Trials are compared as if less were better.
+    CompareReversed,
     /// A training knows the secret of the runner that has its trial.
     LeakSecrets,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 27] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -76,6 +84,10 @@ impl InjectedBug {
         Self::OverlookHoles,
         Self::KeepNothing,
         Self::NeverRollBack,
+        Self::TrainOn,
+        Self::ForgetStops,
+        Self::ReplaceRungs,
+        Self::CompareReversed,
         Self::LeakSecrets,
     ];
 
@@ -107,6 +119,12 @@ impl InjectedBug {
                 &["a training goes on from what one save has written", "no complete checkpoint is put aside"]
             }
             Self::LeakSecrets => &["no forged request is taken"],
+            Self::TrainOn => &["a trial that is stopped early trains no further"],
+            Self::ForgetStops => {
+                &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]
+            }
+            Self::ReplaceRungs => &["a decision at a rung is made once, and stays"],
+            Self::CompareReversed => &["no trial better than the cut is stopped"],
             Self::NeverRollBack => &["every trial has succeeded"],
             Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],
         }

@@ -20,6 +20,7 @@ use spotsweep_protocol::rungs::Curve;
 
 use crate::calls::{Calls, Unanswered};
 use crate::decision_log::DecisionLog;
+use crate::injected_bug::InjectedBug;
 
 /// The table.
 #[derive(Debug, Default)]
@@ -28,7 +29,7 @@ pub struct MemoryStore {
     pub decision_log: DecisionLog,
     rows: Mutex<Rows>,
     is_blind: AtomicBool,
-    forgets_notices: AtomicBool,
+    spoiled: Mutex<Option<InjectedBug>>,
     unaudited: Mutex<Option<&'static str>>,
     calls: Arc<Calls>,
 }
@@ -77,9 +78,13 @@ impl MemoryStore {
         self.is_blind.store(true, Ordering::Relaxed);
     }
 
-    /// Plants a defect: a trial's record forgets which instance is under notice.
-    pub(crate) fn forget_notices(&self) {
-        self.forgets_notices.store(true, Ordering::Relaxed);
+    /// Plants a defect in the records of trials, or in what is read of them.
+    pub(crate) fn spoil(&self, bug: InjectedBug) {
+        *self.spoiled.lock().unwrap_or_else(PoisonError::into_inner) = Some(bug);
+    }
+
+    fn spoiled(&self) -> Option<InjectedBug> {
+        *self.spoiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Plants a defect: this event leaves no audit entry.
@@ -133,6 +138,27 @@ impl MemoryStore {
 
     fn lock(&self) -> MutexGuard<'_, Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a planted defect makes of a record that is about to be written.
+fn spoil(bug: InjectedBug, trial: &mut Trial) {
+    let (newest, is_over) = (trial.attempts.keys().next_back().copied().unwrap_or(0), trial.is_over());
+    if let (InjectedBug::ForgetNotices, Some(workspace)) = (bug, &mut trial.workspace) {
+        workspace.under_notice.clear();
+    }
+    if bug == InjectedBug::ForgetStops && is_over {
+        trial.stopped = None;
+    }
+    if bug == InjectedBug::ReplaceRungs {
+        trial.rungs.values_mut().for_each(|rung| rung.mean = f64::from(newest));
+    }
+}
+
+/// The other trials' rungs, and the sweep's goal, upside down.
+fn reverse(view: &mut View) {
+    if let Some(metric) = view.sweep.as_mut().and_then(|held| held.record.plan.as_mut()?.metric.as_mut()) {
+        metric.maximize = !metric.maximize;
     }
 }
 
@@ -243,7 +269,11 @@ impl Store for MemoryStore {
             Subject::Comparison(..) | Subject::Settlement(_) | Subject::Resource(_) => ("Query", None),
             Subject::Overdue => ("Query", Some("index/open".to_owned())),
         };
-        Ok(self.calls.call_on(action, on, || self.lock().view(subject, now)).await?)
+        let mut view = self.calls.call_on(action, on, || self.lock().view(subject, now)).await?;
+        if let (Some(InjectedBug::CompareReversed), Subject::Comparison(..)) = (self.spoiled(), subject) {
+            reverse(&mut view);
+        }
+        Ok(view)
     }
 
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {
@@ -256,10 +286,8 @@ impl Store for MemoryStore {
             self.calls.call("PutItem", point).await.map_err(failed)?;
         }
         let mut change = change.clone();
-        if let (true, Record::Trial(trial)) = (self.forgets_notices.load(Ordering::Relaxed), &mut change.record)
-            && let Some(workspace) = &mut trial.workspace
-        {
-            workspace.under_notice.clear();
+        if let (Some(bug), Record::Trial(trial)) = (self.spoiled(), &mut change.record) {
+            spoil(bug, trial);
         }
         let commit = || self.lock().commit(held, &change, is_kept.then_some(audit));
         self.calls.call("PutItem", commit).await.map_err(failed)??;

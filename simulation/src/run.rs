@@ -3,6 +3,7 @@
 
 mod agent;
 mod chaos;
+mod curve;
 mod delivery;
 mod disk;
 mod invariants;
@@ -20,6 +21,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_control_plane::input::Input;
 use spotsweep_control_plane::sweep::Stage;
+use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_control_plane::workspace::SWEEP_TAG;
 use spotsweep_world::Timings;
 use spotsweep_world::ebs::{CreateVolume, Tags};
@@ -142,7 +144,11 @@ impl Simulation {
             settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
         }
         let settings = settings.join(", ");
-        Self::mixed_with(seed, mixture, &format!("trials:\n{trials}spotsweep: {{{settings}}}\n"))
+        let rule = mixture
+            .early_terminate
+            .map(|rule| format!("metric: {{name: score, goal: maximize}}\nearly_terminate: {rule}\n"));
+        let file = format!("trials:\n{trials}spotsweep: {{{settings}}}\n{}", rule.unwrap_or_default());
+        Self::mixed_with(seed, mixture, &file)
     }
 
     /// The same with a sweep file of one's own.
@@ -326,14 +332,22 @@ impl Simulation {
             match effect {
                 Effect::Emit(event) => self.send(&event),
                 Effect::Start(start) => self.start(start),
-                Effect::Kill(attempt) | Effect::Stop { attempt, .. } => {
-                    if let Some(mut agent) = self.agents.remove(&attempt) {
-                        self.killed(&mut agent);
-                        self.note_kill(&agent);
-                        self.watch.stopped(&agent.trial);
-                    }
+                Effect::Kill(attempt) => self.kill(&attempt),
+                Effect::Stop { attempt, .. } => {
+                    self.kill(&attempt);
+                    // As a runner does that gets SIGTERM: Batch must not take that for a reason to start another attempt.
+                    let now = self.harness.now;
+                    self.harness.cloud.world().job_exited(&attempt, INTERRUPTED_EXIT_CODE, now);
                 }
             }
+        }
+    }
+
+    fn kill(&mut self, attempt: &AttemptKey) {
+        if let Some(mut agent) = self.agents.remove(attempt) {
+            self.killed(&mut agent);
+            self.note_kill(&agent);
+            self.watch.stopped(&agent.trial);
         }
     }
 

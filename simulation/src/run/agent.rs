@@ -13,6 +13,7 @@ use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::metric::{Metric, Source};
+use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
@@ -20,6 +21,7 @@ use spotsweep_seal::Sealer;
 use spotsweep_world::{AttemptKey, Start};
 
 use self::command::Stopping;
+use super::curve;
 use super::training::{STEPS, Training};
 use super::{Happening, Simulation};
 use crate::injected_bug::InjectedBug;
@@ -50,6 +52,8 @@ pub(super) struct Agent {
     pub(super) is_blind: bool,
     /// Seconds without a sign of life, where its training was ended for that.
     stalled_seconds: Option<u64>,
+    /// Where its trial is compared with others.
+    rungs: Vec<u64>,
     /// Since when its claims are not answered.
     unanswered_since: Option<Timestamp>,
     doing: Doing,
@@ -78,6 +82,8 @@ struct Run {
     seal_at: Timestamp,
     /// What is done where the training hangs.
     stalls: StallRule,
+    /// Rungs that were reported.
+    reported: usize,
 }
 
 impl Agent {
@@ -95,6 +101,7 @@ impl Agent {
             sequence: 0,
             is_blind: false,
             stalled_seconds: None,
+            rungs: Vec::new(),
             unanswered_since: None,
             doing: Doing::Starting,
         })
@@ -105,6 +112,11 @@ impl Agent {
         // Another one for each attempt.
         let secret = Some(Secret::of(u128::from(self.attempt).to_be_bytes()));
         json!(ClaimRequest { sweep, index: self.trial.index, job, attempt: self.attempt, secret, request })
+    }
+
+    /// The rungs that its trial has reached after so many steps.
+    fn reached(&self, step: u32) -> Vec<Reached> {
+        curve::reached(&self.rungs, (self.trial.index, self.attempt), u64::from(step / STEPS))
     }
 
     fn next_sequence(&mut self) -> u64 {
@@ -187,6 +199,7 @@ impl Simulation {
             }
             Some(Reply::Granted(grant)) => {
                 let stalls = grant.stalls;
+                agent.rungs = grant.rungs.map(|plan| plan.steps).unwrap_or_default();
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
                 match self.ask(agent, Request::Access) {
                     None => Next::After(PAUSE),
@@ -195,9 +208,9 @@ impl Simulation {
                     Some(_refused) => Next::Exit(REFUSED),
                 }
             }
-            Some(Reply::Refused { reason: StopReason::Budget { .. } | StopReason::Workspace { .. } }) => {
-                Next::Exit(REFUSED)
-            }
+            Some(Reply::Refused {
+                reason: StopReason::Budget { .. } | StopReason::Workspace { .. } | StopReason::StoppedEarly { .. },
+            }) => Next::Exit(REFUSED),
             Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
                 return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
             }
@@ -226,9 +239,13 @@ impl Simulation {
 
     fn leave(&mut self, agent: &mut Agent, step: u32, seal: Option<Seal>, rollback: Option<Rollback>) -> Next {
         let (sequence, metrics, stalled_seconds) = (agent.next_sequence(), metrics(step), agent.stalled_seconds);
-        let rungs = Vec::new();
+        let rungs = agent.reached(step);
         match self.ask(agent, Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs }) {
             None => agent.repeats(),
+            Some(Reply::Stop { .. }) => {
+                self.watch.told_to_stop(&agent.trial);
+                Next::Exit(0)
+            }
             Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),
         }
     }
@@ -237,7 +254,7 @@ impl Simulation {
         let (sequence, metrics) = (agent.next_sequence(), metrics(step));
         let (outputs, seconds) = (Outputs::default(), f64::from(step / STEPS) * self.epoch.as_secs_f64());
         let (error, stalled_seconds) = (None, agent.stalled_seconds);
-        let rungs = Vec::new();
+        let rungs = agent.reached(step);
         let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds, rungs };
         match self.ask(agent, request) {
             None => agent.repeats(),

@@ -51,12 +51,15 @@ pub const INVARIANTS: &[Invariant] = &[
     always("a trial that has succeeded has trained to its end", success_is_whole),
     always("no forged request is taken", nothing_forged),
     always("what is on record of a trial stays when it has ended", records_stay),
+    always("a decision at a rung is made once, and stays", decisions_stay),
+    always("no trial better than the cut is stopped", stops_are_fair),
+    always("a trial that is stopped early trains no further", stopped_stays_stopped),
     always("nothing illegal is decided", nothing_illegal),
     always("each function does only what its role allows", within_roles),
     always("one file, one submission", one_submission),
     finally("nothing is left over", nothing_left),
     finally(
-        "every trial has succeeded, or its script has failed or hangs, or the budget is reached, or its first volume is refused for good",
+        "every trial has succeeded or is stopped early, or its script has failed or hangs, or the budget is reached, or its first volume is refused for good",
         all_succeeded,
     ),
     always("nothing stands still for longer than the reconcile period", goes_on),
@@ -82,7 +85,8 @@ fn sealed_is_held(run: &Simulation) -> Result<(), String> {
     let world = run.harness.cloud.world();
     let mut result = Ok(());
     run.harness.store.each_trial(|trial| {
-        if !trial.is_over() && result.is_ok() {
+        // Nothing is to be kept of one that is stopped early.
+        if !trial.is_over() && trial.stopped.is_none() && result.is_ok() {
             result = trial_is_held(run, &world, trial);
         }
     });
@@ -144,7 +148,7 @@ fn success_is_whole(run: &Simulation) -> Result<(), String> {
     let mut result = Ok(());
     run.harness.store.each_trial(|trial| {
         let (steps, total) = (run.watch.steps_of(&trial.of()), run.epochs * STEPS);
-        if trial.status == JobStatus::Succeeded && steps < total {
+        if trial.standing() == Standing::Succeeded && steps < total {
             result = Err(format!("{} has succeeded after step {steps} of {total}", trial.of()));
         }
     });
@@ -189,6 +193,18 @@ fn records_stay(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Changed)
 }
 
+fn decisions_stay(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Undecided)
+}
+
+fn stops_are_fair(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Unfair)
+}
+
+fn stopped_stays_stopped(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Revived)
+}
+
 fn nothing_illegal(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Illegal)
 }
@@ -218,7 +234,8 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
     let has_failed = |trial: &Trial| {
         run.chaos.fails == Some(trial.index) && trial.standing() == Standing::Failed && exit_code(trial) == Some(1)
     };
-    let may_end = |trial: &Trial| is_refused(run, trial) || has_failed(trial) || has_hung(trial);
+    let is_early = |trial: &Trial| trial.standing() == Standing::Stopped;
+    let may_end = |trial: &Trial| is_refused(run, trial) || has_failed(trial) || has_hung(trial) || is_early(trial);
     let is_open = |trial: &&Trial| trial.status != JobStatus::Succeeded && !may_end(trial);
     match trials.iter().filter(|_| !is_stopped).find(is_open) {
         Some(trial) => Err(format!("trial {} has not: {:?} {:?}", trial.index, trial.status, trial.reason)),

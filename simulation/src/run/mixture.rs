@@ -8,6 +8,14 @@ use super::chaos::Chaos;
 /// `keep_failed` and `keep_succeeded` of seeds.
 const KEPT: [(&str, &str); 4] = [("20m", "0"), ("1m", "0"), ("0", "0"), ("1h", "20m")];
 
+/// `early_terminate` of seeds.
+const RULES: [&str; 4] = [
+    "{type: hyperband, min_iter: 1, eta: 2}",
+    "{type: asha, grace_period: 1, max_t: 100, reduction_factor: 2}",
+    "{type: median, grace_period: 1, min_samples_required: 2}",
+    "{type: interruption, min_iter: 1, eta: 2}",
+];
+
 /// What a seed makes of a run: how large it is, and what goes wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
@@ -31,6 +39,8 @@ pub struct Mixture {
     pub budget: Option<(&'static str, f64)>,
     /// `keep_failed` and `keep_succeeded` of the sweep file.
     pub keep: (&'static str, &'static str),
+    /// `early_terminate` of the sweep file.
+    pub early_terminate: Option<&'static str>,
 }
 
 impl Mixture {
@@ -56,11 +66,22 @@ impl Mixture {
                 _most => None,
             },
             keep: KEPT[0],
+            early_terminate: None,
         };
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
         let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
         chaos.hangs = if upto(3) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
         (chaos.late_requests, chaos.forged) = (f64::from(upto(4)) / 10.0, f64::from(upto(4)) / 10.0);
-        Self { chaos, keep: kept, ..mixture }
+        let mixture = Self { chaos, keep: kept, ..mixture };
+        match upto(4) {
+            // Of fewer trials than three, or shorter ones, hardly any is stopped.
+            0 => Self {
+                trials: 3 + upto(3),
+                epochs: 3 + upto(3),
+                early_terminate: Some(RULES[usize::try_from(upto(3)).unwrap_or(0)]),
+                ..mixture
+            },
+            _most => mixture,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What was seen on the way, for the invariants and for measurements.
 
 mod checkpoints;
+mod decisions;
 mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,7 @@ use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{Stage, TrialRef};
 use spotsweep_protocol::cause::chain;
 
+use self::decisions::Decided;
 use self::records::Outcome;
 use crate::calls::Call;
 use crate::harness::Harness;
@@ -61,6 +63,12 @@ pub(super) enum Seen {
     Forged,
     /// What is on record of a trial changed after its end.
     Changed,
+    /// A decision about a trial changed, or what it follows from.
+    Undecided,
+    /// A trial was stopped that the cut does not stop.
+    Unfair,
+    /// An attempt of a trial that is stopped early trained.
+    Revived,
 }
 
 /// What was seen.
@@ -94,6 +102,10 @@ pub struct Watch {
     attaching: BTreeMap<TrialRef, String>,
     /// What is on record of each trial that has ended.
     ended: BTreeMap<TrialRef, Outcome>,
+    /// What is decided of each trial that has reached a rung.
+    decided: BTreeMap<TrialRef, Decided>,
+    /// Trials of which an attempt has been told to stop early.
+    told_to_stop: BTreeSet<TrialRef>,
     wrong: Option<(Seen, String)>,
 }
 
@@ -105,6 +117,7 @@ impl Watch {
         }
         self.attachments(harness);
         self.records(harness);
+        self.decisions(harness);
         self.invocations += 1;
         self.calls += invoked.calls.len() as u64;
         let function = harness.permissions.function_of(event).unwrap_or("no function");
@@ -171,6 +184,18 @@ impl Watch {
             }
         }
         self.attaching = attaching;
+    }
+
+    /// A runner has been told that its trial is stopped early.
+    pub(super) fn told_to_stop(&mut self, trial: &TrialRef) {
+        self.told_to_stop.insert(trial.clone());
+    }
+
+    /// A training begins, or has trained another epoch.
+    pub(super) fn trains(&mut self, trial: &TrialRef, attempt: u32) {
+        if self.told_to_stop.contains(trial) {
+            self.is_wrong(Seen::Revived, format!("{trial}: attempt {attempt} trains, though it is stopped early"));
+        }
     }
 
     /// The runner has verified the volume and is about to say so.

@@ -51,19 +51,37 @@ impl Simulation {
         if let Some(since) = stalled_since(&run).filter(|since| *since + limit(&run) <= now) {
             return self.stalls(agent, run, since);
         }
-        if self.seal_when_due(agent, &mut run)? {
+        let rungs = agent.reached(run.training.step);
+        let has_new_rung = rungs.len() > run.reported;
+        if self.seal_when_due(agent, &mut run)? || has_new_rung {
+            self.watch.trains(&agent.trial, agent.attempt);
+            run.reported = rungs.len();
             let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
             let seal = run.sealer.summary();
             // A lost report is made up for by the next one.
-            let request = Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs: Vec::new() };
-            if let Some(Reply::Refused { .. }) = self.ask(agent, request) {
-                return Ok(Next::Exit(REFUSED));
+            let request = Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs };
+            match self.ask(agent, request) {
+                Some(Reply::Refused { .. }) => return Ok(Next::Exit(REFUSED)),
+                Some(Reply::Stop { .. }) => {
+                    self.watch.told_to_stop(&agent.trial);
+                    if self.harness.cloud.injected_bug() != Some(InjectedBug::TrainOn) {
+                        return Ok(self.stopped_early(agent, &run));
+                    }
+                }
+                Some(_) | None => {}
             }
         }
         let stalled = stalled_since(&run).map(|since| since + limit(&run));
         let next = [run.training.next_at(), stalled].into_iter().flatten().fold(run.seal_at, Timestamp::min);
         agent.doing = Doing::Training(Box::new(run));
         Ok(Next::At(next))
+    }
+
+    /// The trial is stopped early: the command ends, and what there is gets uploaded.
+    fn stopped_early(&mut self, agent: &mut Agent, run: &Run) -> Next {
+        self.harness.cloud.world().set_mounted(&run.volume, false);
+        agent.doing = Doing::Ending { step: run.training.step, exit_code: 0 };
+        Next::After(Duration::from_secs(5))
     }
 
     /// Seals every now and then; whether there is a new seal.
@@ -92,7 +110,8 @@ impl Simulation {
         let silent = Duration::try_from(self.harness.now.duration_since(since)).unwrap_or_default();
         let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
         let (seal, stalled_seconds) = (run.sealer.summary(), Some(silent.as_secs()));
-        match self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds, rungs: Vec::new() }) {
+        let rungs = agent.reached(run.training.step);
+        match self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds, rungs }) {
             None if silent < limit(&run) + PATIENCE => {
                 agent.doing = Doing::Training(Box::new(run));
                 return Ok(Next::After(PAUSE));

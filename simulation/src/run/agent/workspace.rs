@@ -107,12 +107,13 @@ impl Simulation {
             }
             Start::Fails => return self.failed(agent, &volume, sealer, 1),
         };
+        self.watch.trains(&agent.trial, agent.attempt);
         self.watch.resumed(&agent.trial, agent.attempt, &agent.zone, step, seconds);
         let mut training = Training::start(habits, index, step, self.epochs, self.epoch, now);
         if self.rng.strikes(self.chaos.hangs) {
             training.hang();
         }
-        let run = Run { volume, sealer, training, seal_at: now + SEAL_EVERY, stalls };
+        let run = Run { volume, sealer, training, seal_at: now + SEAL_EVERY, stalls, reported: 0 };
         agent.doing = Doing::Training(Box::new(run));
         Ok(Next::After(Duration::ZERO))
     }

@@ -1,0 +1,81 @@
+//! Decisions about trials that are stopped early: final, made once for each rung, and never about one that leads.
+
+use std::collections::BTreeMap;
+
+use spotsweep_control_plane::sweep::{EarlyStopping, Plan};
+use spotsweep_control_plane::trial::{Comparison, EarlyStop, Trial};
+use spotsweep_protocol::rungs::Curve;
+use spotsweep_search::stop::Rule;
+
+use super::{Seen, Watch};
+use crate::harness::Harness;
+
+/// What is decided of a trial.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Decided {
+    rungs: Curve,
+    compared: BTreeMap<u64, Comparison>,
+    stopped: Option<EarlyStop>,
+}
+
+impl Decided {
+    fn of(trial: &Trial) -> Self {
+        Self { rungs: trial.rungs.clone(), compared: trial.compared.clone(), stopped: trial.stopped }
+    }
+
+    /// Whether all of it is in the `later` one, unchanged.
+    fn stays_in(&self, later: &Self) -> bool {
+        self.rungs.iter().all(|(step, rung)| later.rungs.get(step) == Some(rung))
+            && self.compared.iter().all(|(rung, of)| later.compared.get(rung) == Some(of))
+            && (self.stopped.is_none() || self.stopped == later.stopped)
+    }
+}
+
+impl Watch {
+    /// After an invocation: what is newly decided.
+    pub(super) fn decisions(&mut self, harness: &Harness) {
+        let (sweeps, trials) = harness.store.state();
+        for trial in trials.iter().filter(|trial| !trial.rungs.is_empty()) {
+            let (of, now) = (trial.of(), Decided::of(trial));
+            let before = self.decided.get(&of).cloned().unwrap_or_default();
+            if !before.stays_in(&now) {
+                self.is_wrong(Seen::Undecided, format!("{of}: {before:?} became {now:?}"));
+            }
+            let plan = sweeps.iter().find(|sweep| sweep.id == trial.sweep).and_then(|sweep| sweep.plan.as_ref());
+            if let (None, Some(stop), Some(plan)) = (before.stopped, now.stopped, plan)
+                && let Err(why) = is_fair(plan, trial, &stop, &trials)
+            {
+                self.is_wrong(Seen::Unfair, format!("{of} {stop}, but {why}"));
+            }
+            self.decided.insert(of, now);
+        }
+    }
+}
+
+/// Whether the records bear a stop out: the trial was worse than the cut, and so many others were not. The others may
+/// have come further since the comparison, so there are as many of them as it says, or more.
+fn is_fair(plan: &Plan, trial: &Trial, stop: &EarlyStop, trials: &[Trial]) -> Result<(), String> {
+    let Some((EarlyStopping { rule, .. }, metric)) = plan.comparison() else {
+        return Err("the sweep stops no trial early".to_owned());
+    };
+    let Comparison { value, cut: Some(cut), of } = stop.by else { return Err("it had no cut".to_owned()) };
+    let is_worse = |value: f64, than: f64| if metric.maximize { value < than } else { value > than };
+    let own = trial.rungs.get(&stop.rung).ok_or("it has not reached the rung")?;
+    if ![own.value, own.best].contains(&value) || !is_worse(value, cut) {
+        return Err(format!("it has {own:?} there"));
+    }
+    let at_rung: Vec<f64> = trials
+        .iter()
+        .filter(|other| other.sweep == trial.sweep && other.index != trial.index)
+        .filter_map(|other| Some(other.rungs.get(&stop.rung)?.value))
+        .collect();
+    let better = at_rung.iter().filter(|other| is_worse(own.value, **other)).count();
+    let least = match rule {
+        Rule::Hyperband { eta, .. } | Rule::Interruption { eta, .. } => (of as f64 / eta) as usize + 1,
+        Rule::Asha { .. } | Rule::Median { .. } => 1,
+    };
+    if at_rung.len() + 1 < of || better < least {
+        return Err(format!("of {} others {better} are better", at_rung.len()));
+    }
+    Ok(())
+}
