@@ -6,7 +6,7 @@ use spotsweep_protocol::words::counted;
 use super::MAX_TRIALS;
 use super::plan::{Candidates, Plan, Shuffle};
 use super::problem::{Place, Report};
-use super::space::{Condition, Space, Values};
+use super::space::{Condition, Dimension, Space, Values};
 
 /// Work that counting the trials may take, in parameters and conditions looked at: about a second.
 const MAX_WORK: u64 = 50_000_000;
@@ -88,7 +88,7 @@ pub(crate) fn plan(
 fn simple_count(candidates: &Candidates, limits: &Limits, wanted: u64) -> (u64, u64) {
     let points = match candidates {
         Candidates::Random { .. } => wanted,
-        Candidates::List { .. } | Candidates::Grid(_) => limits.points.unwrap_or(u64::MAX),
+        Candidates::List { .. } | Candidates::Grid(_) | Candidates::Bayes(_) => limits.points.unwrap_or(u64::MAX),
     };
     // A shuffled grid is looked at in any order, but no further than the trials that are wanted.
     (points.min(wanted), points.min(wanted))
@@ -113,6 +113,11 @@ fn work_per_candidate(candidates: &Candidates) -> Option<u64> {
         }
         // Conditions leave parameters out of a random trial, and `first` moves it; only `exclude` takes it away.
         Candidates::Random { space, .. } => (!space.excluded.is_empty()).then(|| of_space(space)),
+        Candidates::Bayes(search) => {
+            let space = search.space.inner();
+            let is_plain = space.conditional.is_empty() && space.excluded.is_empty();
+            (!is_plain).then(|| of_space(space))
+        }
     }
 }
 
@@ -142,6 +147,15 @@ fn surveyed_count(
             let (trials, _) = candidates.survey(u64::MAX, points);
             Some((trials.min(wanted), points))
         }
+        Candidates::Bayes(search) => {
+            let space = search.space.inner();
+            let found = match limits.points.filter(|points| *points <= affordable) {
+                Some(points) => space.grid_trials(points),
+                // So many that only `exclude` could leave too few. One that is left is enough to go on.
+                None => (0..PROBE_DRAWS).find_map(|draw| space.random_point(search.seed, draw)).map_or(0, |_| wanted),
+            };
+            Some((found.min(wanted), found.min(wanted)))
+        }
         Candidates::Random { .. } => {
             if wanted > MAX_TRIALS {
                 // Too many without a look at any, which the caller says.
@@ -168,20 +182,19 @@ fn surveyed_count(
 /// An upper bound on one trial's parameters as JSON.
 fn largest_trial_bytes(candidates: &Candidates) -> u64 {
     let json = |value: &Value| value.to_string().len() as u64;
+    let of_dimension = |dimension: &Dimension| {
+        let names: usize = dimension.path.iter().map(|name| name.len() + 6).sum();
+        names as u64 + largest_value_bytes(&dimension.values, &json)
+    };
+    let of_space = |space: &Space| space.dimensions.iter().map(of_dimension).sum();
     match candidates {
         Candidates::List { trials, .. } => trials
             .iter()
             .map(|trial| serde_json::to_string(trial).map_or(0, |json| json.len() as u64))
             .max()
             .unwrap_or(0),
-        Candidates::Grid(space) | Candidates::Random { space, .. } => space
-            .dimensions
-            .iter()
-            .map(|dimension| {
-                let names: usize = dimension.path.iter().map(|name| name.len() + 6).sum();
-                names as u64 + largest_value_bytes(&dimension.values, &json)
-            })
-            .sum(),
+        Candidates::Grid(space) | Candidates::Random { space, .. } => of_space(space),
+        Candidates::Bayes(search) => of_space(search.space.inner()),
     }
 }
 
