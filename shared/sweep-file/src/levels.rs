@@ -17,7 +17,7 @@ impl Distribution {
         match self {
             Self::Real { curve, step: Some(step) } => {
                 let (least, greatest) = curve.offered(*step);
-                Some((greatest - least).max(0.0) as u64 + 1)
+                Some(((greatest - least).max(0.0) as u64).saturating_add(1))
             }
             Self::Real { step: None, .. } | Self::Constant(_) | Self::Choice { .. } | Self::Integers { .. } => None,
         }

@@ -3,6 +3,8 @@
 //! A search sees a unit cube and no names: [`SearchSpace::space`]. What it suggests becomes a trial's parameters with
 //! [`SearchSpace::parameters`]. The control plane keeps the space as JSON from the submission on.
 
+use std::collections::BTreeSet;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -65,10 +67,9 @@ impl SearchSpace {
         &self.space
     }
 
-    /// The dimensions that the search has, with their number in the space.
-    fn searched(&self) -> impl Iterator<Item = (usize, Kind<'_>)> {
-        let kinds = self.space.dimensions.iter().map(|dimension| kind(&dimension.values));
-        kinds.enumerate().filter(|(_, kind)| !matches!(kind, Kind::Fixed))
+    /// What each dimension is to the search.
+    fn kinds(&self) -> Vec<Kind<'_>> {
+        self.space.dimensions.iter().map(|dimension| kind(&dimension.values)).collect()
     }
 
     /// The space as a search sees it.
@@ -77,20 +78,21 @@ impl SearchSpace {
     /// gives the conditional parameter a value in all trials. [`Self::parameters`] takes it out.
     pub fn space(&self) -> Cube {
         let mut cube = Cube::default();
-        let mut places = vec![None; self.space.dimensions.len()];
-        for (index, kind) in self.searched() {
+        let kinds = self.kinds();
+        let mut places = vec![None; kinds.len()];
+        for (index, kind) in searched(&kinds) {
             places[index] = Some(cube.dimensions.len());
             cube.dimensions.push(match kind {
                 Kind::Steps(distribution, count) => {
-                    Dimension::Steps { positions: (0..count).map(|index| distribution.position(index)).collect() }
+                    Dimension::Steps { positions: (0..*count).map(|index| distribution.position(index)).collect() }
                 }
-                Kind::Choices(_, count) => Dimension::Choices { count: usize::try_from(count).unwrap_or(usize::MAX) },
+                Kind::Choices(_, count) => Dimension::Choices { count: usize::try_from(*count).unwrap_or(usize::MAX) },
                 Kind::Real(_) | Kind::Fixed => Dimension::Real,
             });
         }
         for (index, place) in places.iter().enumerate() {
             let Some(dimension) = *place else { continue };
-            for (parent, levels) in self.conditions(index) {
+            for (parent, levels) in self.conditions(&kinds, index) {
                 cube.conditions.extend(places[parent].map(|parent| Condition { dimension, parent, levels }));
             }
         }
@@ -99,16 +101,20 @@ impl SearchSpace {
 
     /// What must hold for a parameter to exist, as far as the search can see it. A parameter with one value hands its
     /// own conditions on.
-    fn conditions(&self, dimension: usize) -> Vec<(usize, Vec<usize>)> {
+    fn conditions(&self, kinds: &[Kind<'_>], dimension: usize) -> Vec<(usize, Vec<usize>)> {
         let mut conditions = Vec::new();
-        for condition in &self.space.dimensions[dimension].when {
-            match kind(&self.space.dimensions[condition.dimension].values) {
-                Kind::Fixed => conditions.extend(self.conditions(condition.dimension)),
-                Kind::Steps(..) | Kind::Choices(..) => {
-                    let levels = condition.indexes.iter().filter_map(|index| usize::try_from(*index).ok());
-                    conditions.push((condition.dimension, levels.collect()));
+        let (mut waiting, mut seen) = (vec![dimension], BTreeSet::from([dimension]));
+        while let Some(dimension) = waiting.pop() {
+            for condition in &self.space.dimensions[dimension].when {
+                let parent = condition.dimension;
+                match kinds[parent] {
+                    Kind::Fixed if seen.insert(parent) => waiting.push(parent),
+                    Kind::Fixed | Kind::Real(_) => {}
+                    Kind::Steps(..) | Kind::Choices(..) => {
+                        let levels = condition.indexes.iter().filter_map(|index| usize::try_from(*index).ok());
+                        conditions.push((parent, levels.collect()));
+                    }
                 }
-                Kind::Real(_) => {}
             }
         }
         conditions
@@ -120,9 +126,9 @@ impl SearchSpace {
     /// Positions beyond 0 and 1 count as these, and a parameter that must exist and has no position gets its middle.
     pub fn parameters(&self, point: &Point) -> Option<Map<String, Value>> {
         let mut coordinates = vec![Coordinate::Index(0); self.space.dimensions.len()];
-        for (place, (index, kind)) in self.searched().enumerate() {
+        for (place, (index, kind)) in searched(&self.kinds()).enumerate() {
             let position = point.get(place).copied().flatten().filter(|position| position.is_finite());
-            coordinates[index] = coordinate(&kind, position);
+            coordinates[index] = coordinate(kind, position);
         }
         self.space.settle(&mut coordinates);
         (!self.space.is_excluded(&coordinates)).then(|| self.space.parameters(&coordinates))
@@ -133,21 +139,22 @@ impl SearchSpace {
     /// A value that its distribution does not have counts as absent. What is absent is no part of the point if its
     /// conditions can take it out, and has its middle else.
     pub fn point(&self, parameters: &Map<String, Value>) -> Point {
-        let mut places = vec![None; self.space.dimensions.len()];
+        let kinds = self.kinds();
+        let mut places = vec![None; kinds.len()];
         let mut point: Point = Vec::new();
-        for (index, kind) in self.searched() {
+        for (index, kind) in searched(&kinds) {
             places[index] = Some(point.len());
             let value = find(parameters, &self.space.dimensions[index].path);
-            point.push(value.and_then(|value| position(&kind, value)));
+            point.push(value.and_then(|value| position(kind, value)));
         }
-        for (index, kind) in self.searched() {
+        for (index, kind) in searched(&kinds) {
             let Some(place) = places[index].filter(|place| point[*place].is_none()) else { continue };
             let holds = |(parent, levels): (usize, Vec<usize>)| {
                 let level = places[parent].and_then(|parent| point[parent]);
                 level.is_some_and(|level| levels.contains(&(level as usize)))
             };
-            if self.conditions(index).into_iter().all(holds) {
-                point[place] = Some(middle(&kind));
+            if self.conditions(&kinds, index).into_iter().all(holds) {
+                point[place] = Some(middle(kind));
             }
         }
         point
@@ -159,7 +166,7 @@ impl SearchSpace {
     pub fn pinned(&self, index: u64, point: &Point) -> Point {
         let pattern = usize::try_from(index).ok().and_then(|index| self.space.first.get(index));
         let mut pinned = point.clone();
-        for (place, (dimension, kind)) in self.searched().enumerate() {
+        for (place, (dimension, kind)) in searched(&self.kinds()).enumerate() {
             let condition = pattern.into_iter().flatten().find(|condition| condition.dimension == dimension);
             let level = condition.and_then(|condition| condition.indexes.first().copied());
             if let (Some(level), Some(position)) = (level, pinned.get_mut(place)) {
@@ -174,13 +181,19 @@ impl SearchSpace {
 
     /// The parameters that all trials have, with their one value.
     pub fn constants(&self) -> Map<String, Value> {
-        let is_fixed = |values: &Values| matches!(kind(values), Kind::Fixed);
-        let of = |values: &Values| if is_fixed(values) { Coordinate::Index(0) } else { Coordinate::Absent };
-        let mut coordinates: Vec<Coordinate> =
-            self.space.dimensions.iter().map(|dimension| of(&dimension.values)).collect();
+        let of = |kind: &Kind<'_>| match kind {
+            Kind::Fixed => Coordinate::Index(0),
+            Kind::Steps(..) | Kind::Choices(..) | Kind::Real(_) => Coordinate::Absent,
+        };
+        let mut coordinates: Vec<Coordinate> = self.kinds().iter().map(of).collect();
         self.space.settle(&mut coordinates);
         self.space.parameters(&coordinates)
     }
+}
+
+/// The dimensions that the search has, with their number in the space.
+fn searched<'k, 'v>(kinds: &'k [Kind<'v>]) -> impl Iterator<Item = (usize, &'k Kind<'v>)> {
+    kinds.iter().enumerate().filter(|(_, kind)| !matches!(kind, Kind::Fixed))
 }
 
 fn coordinate(kind: &Kind<'_>, position: Option<f64>) -> Coordinate {
