@@ -12,6 +12,7 @@ use super::node::warn_about_value;
 use super::parameters::{self, Method};
 use super::plan::{Candidates, ListPattern, Plan, Search, Shuffle, seed};
 use super::problem::{Place, Report, near_miss, nearest};
+use super::repeats::Wanted;
 use super::search_space::SearchSpace;
 use super::size::{self, Limits};
 use super::space::Space;
@@ -43,7 +44,7 @@ pub(crate) const WANDB_KEYS: [&str; 19] = [
 ];
 
 /// Keys under `spotsweep:` that choose, order and compare trials.
-pub(crate) const SAMPLING_KEYS: [&str; 6] = ["trials", "seed", "exclude", "first", "order", "rungs_by"];
+pub(crate) const SAMPLING_KEYS: [&str; 7] = ["trials", "seed", "exclude", "first", "order", "repeats", "rungs_by"];
 
 /// What W&B knows and spotsweep refuses, so that nothing is ignored silently: key, why, and what to do.
 const REFUSED: [(&str, &str, &str); 3] = [
@@ -80,6 +81,7 @@ pub(crate) struct Sampling<'n> {
     shuffled: bool,
     /// `order`, for what is wrong with it.
     order: Option<&'n Node>,
+    repeats: Option<Wanted>,
 }
 
 impl<'n> Sampling<'n> {
@@ -112,7 +114,17 @@ impl<'n> Sampling<'n> {
             report.add(node.place, format!("there is no order `{other}`"), help);
         }
         let shuffled = order == Some("shuffled");
-        Self { cap, seed: seed(fixed, version), exclude, first, shuffled, order: own.get("order") }
+        let repeats = own.get("repeats").and_then(|node| Wanted::read(node, report));
+        Self { cap, seed: seed(fixed, version), exclude, first, shuffled, order: own.get("order"), repeats }
+    }
+
+    /// Parameter sets for so many trials.
+    fn sets(&self, trials: u64, report: &mut Report<'_>) -> u64 {
+        self.repeats.as_ref().map_or(trials, |repeats| repeats.sets(trials, report))
+    }
+
+    fn limits(&self, points: Option<u64>, cap: Option<u64>, place: Place, report: &mut Report<'_>) -> Limits<'_> {
+        Limits { points, cap: cap.map(|cap| self.sets(cap, report)), place, repeats: self.repeats.as_ref() }
     }
 }
 
@@ -168,9 +180,12 @@ pub(crate) fn list_plan(
         all(nodes.iter().map(|node| list_pattern(node, what, &names, report)))
     };
     let (excluded, first) = (patterns("`exclude`", &sampling.exclude), patterns("`first`", &sampling.first));
+    if let Some(repeats) = &sampling.repeats {
+        repeats.check(names.iter().copied(), report);
+    }
     let points = trials.len() as u64;
     let candidates = Candidates::List { trials, excluded: excluded?, first: first? };
-    let limits = Limits { points: Some(points), cap: sampling.cap, place };
+    let limits = sampling.limits(Some(points), sampling.cap, place, report);
     size::plan(candidates, &limits, shuffle(sampling, points), report)
 }
 
@@ -242,6 +257,9 @@ pub(crate) fn wandb(
     };
     // Without a method the parameters are checked all the same, by the more lenient rules.
     let mut space = parameters::read(&entry.value, method.unwrap_or(Method::Random), report)?;
+    if let Some(repeats) = &sampling.repeats {
+        repeats.check(space.dimensions.iter().filter_map(|dimension| Some(dimension.path.first()?.as_str())), report);
+    }
     let directory = Directory::new(&space.dimensions);
     let mut patterns = |what: &str, nodes: &[&Node]| -> Option<Vec<_>> {
         all(nodes.iter().map(|node| directory.pattern(node, what, report)))
@@ -252,7 +270,7 @@ pub(crate) fn wandb(
     match method? {
         Method::Grid => {
             let points = space.grid_points();
-            let limits = Limits { points, cap: sampling.cap, place };
+            let limits = sampling.limits(points, sampling.cap, place, report);
             size::plan(Candidates::Grid(space), &limits, shuffle(&sampling, points.unwrap_or(u64::MAX)), report)
         }
         Method::Bayes => {
@@ -261,7 +279,7 @@ pub(crate) fn wandb(
         }
         Method::Random => {
             let cap = sampling.cap.unwrap_or_else(|| default_cap("random search", fields, defaults, report));
-            let limits = Limits { points: None, cap: Some(cap), place };
+            let limits = sampling.limits(None, Some(cap), place, report);
             size::plan(Candidates::Random { space, seed: sampling.seed }, &limits, None, report)
         }
     }
@@ -282,7 +300,7 @@ fn bayes(
     if let Some(node) = sampling.order.filter(|_| sampling.shuffled) {
         report.warn(node.place, "`order` has no effect with `method: bayes`", "delete it");
     }
-    let limits = Limits { points: space.grid_points(), cap: Some(cap), place };
+    let limits = sampling.limits(space.grid_points(), Some(cap), place, report);
     let search = Search { space: SearchSpace::new(space), seed: sampling.seed };
     let bytes = serde_json::to_vec(&search.space).map_or(usize::MAX, |json| json.len());
     if bytes > MAX_SEARCH_BYTES {
@@ -292,9 +310,9 @@ fn bayes(
         return None;
     }
     let plan = size::plan(Candidates::Bayes(search), &limits, None, report)?;
-    if plan.count < cap {
+    if limits.cap.is_some_and(|cap| plan.count < cap) {
         let message = format!("the parameters have {}, and so has the sweep", counted(plan.count, "combination"));
-        let help = format!("set `run_cap: {}`, or `method: grid` to run each of them", plan.count);
+        let help = format!("set `run_cap: {}`, or `method: grid` to run each of them", plan.trial_count());
         report.warn(place, message, help);
     }
     Some(plan)

@@ -252,7 +252,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
         wandb(fields, sampling, defaults, report)
     };
     if let (Some(own), Some(plan)) = (own, &plan) {
-        settings::check_trials(own, plan.count, report);
+        settings::check_trials(own, plan.trial_count(), report);
     }
     let name = fields.get("name").and_then(|node| name(node, report));
     let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());

@@ -33,6 +33,7 @@ mod problem;
 mod quantity;
 #[cfg(test)]
 mod reference;
+mod repeats;
 mod runnable;
 mod scalar;
 pub mod schema;
@@ -48,6 +49,7 @@ mod values;
 
 pub use plan::Search;
 pub use problem::{Problem, Warning};
+pub use repeats::Repeats;
 pub use search_space::{MOST_STEPS, SearchSpace};
 pub use settings::{
     ATTEMPTS, Budget, Code, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled, Start,
@@ -177,7 +179,12 @@ pub fn parse_with(name: &str, version: &str, bytes: &[u8], defaults: &Defaults) 
 impl SweepFile {
     /// How many trials there are: at least 1 and at most [`MAX_TRIALS`].
     pub fn trial_count(&self) -> u64 {
-        self.plan.count
+        self.plan.trial_count()
+    }
+
+    /// Which trials are repeats of one parameter set, where the file asks for some.
+    pub fn repeats(&self) -> Option<&Repeats> {
+        self.plan.repeats.as_ref()
     }
 
     /// The trials' parameters in order, computed as they are asked for.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use super::repeats::Repeats;
 use super::search_space::SearchSpace;
 use super::space::{Coordinate, Space};
 use super::values::canonical;
@@ -36,10 +37,11 @@ pub(crate) struct Plan {
     pub(crate) candidates: Candidates,
     /// Candidates to look at.
     pub(crate) limit: u64,
-    /// Trials.
+    /// Parameter sets: the trials, if none is repeated.
     pub(crate) count: u64,
     /// Visits the candidates in a random order.
     pub(crate) shuffle: Option<Shuffle>,
+    pub(crate) repeats: Option<Repeats>,
 }
 
 enum Candidate<'p> {
@@ -56,7 +58,22 @@ impl Plan {
         }
     }
 
+    pub(crate) fn trial_count(&self) -> u64 {
+        self.count * self.repeats.as_ref().map_or(1, |repeats| repeats.values.len() as u64)
+    }
+
     pub(crate) fn trials(&self) -> impl Iterator<Item = Map<String, Value>> + '_ {
+        let rounds = self.repeats.as_ref().map_or(1, |repeats| repeats.values.len());
+        (0..).zip((0..rounds).flat_map(|_| self.sets())).map(|(index, mut parameters)| {
+            if let Some(repeats) = &self.repeats {
+                repeats.complete(index, &mut parameters);
+            }
+            parameters
+        })
+    }
+
+    /// The parameter sets in order.
+    fn sets(&self) -> impl Iterator<Item = Map<String, Value>> + '_ {
         // One pass for each `first` pattern and one for the rest: slower than remembering, and flat in memory.
         let wanted = usize::try_from(self.count).unwrap_or(usize::MAX);
         (0..=self.candidates.first_patterns())

@@ -166,6 +166,16 @@ fn sampling() -> Value {
         "trials": {"type": "integer", "minimum": 1, "maximum": MAX_TRIALS, "description": "Most trials to run."},
         "seed": {"type": "integer", "minimum": 0, "description": "Fixes random draws and the shuffled order across uploads."},
         "order": {"enum": ["sorted", "shuffled"], "default": "sorted", "description": "Order of the trials."},
+        "repeats": {
+            "type": "object",
+            "description": "Each parameter set is trained once per value.",
+            "required": ["parameter", "values"],
+            "properties": {
+                "parameter": {"type": "string", "description": "What differs between the trials of a set."},
+                "values": {"type": "array", "minItems": 1, "maxItems": 100, "uniqueItems": true},
+            },
+            "additionalProperties": false,
+        },
         "rungs_by": {"enum": early_terminate::UNITS, "default": "reports", "description": "What early termination counts."},
         "exclude": patterns("Combinations that are no trials."),
         "first": patterns("Trials that run before all others."),

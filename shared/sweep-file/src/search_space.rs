@@ -160,7 +160,8 @@ impl SearchSpace {
         point
     }
 
-    /// The point with the values that `first` has for the trial with an index. Of several values it is the first one.
+    /// The point with the values that `first` has for the trial with an index, or the parameter set where sets are
+    /// repeated. Of several values it is the first one.
     ///
     /// `exclude` may have taken out the result, and only the result: try the point itself then.
     pub fn pinned(&self, index: u64, point: &Point) -> Point {

@@ -156,6 +156,7 @@ fn own() -> Json {
         ("trials", (1_i64..2_000).prop_map(Value::from).boxed()),
         ("seed", (0_i64..9).prop_map(Value::from).boxed()),
         ("order", one_of(&["sorted", "shuffled"])),
+        ("repeats", some_of(vec![("parameter", one_of(&["seed", "lr"])), ("values", scalars())])),
         ("exclude", patterns.clone()),
         ("first", patterns),
         ("attempts", (1_i64..=100).prop_map(Value::from).boxed()),
