@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use spotsweep_protocol::rung::Unit;
+use spotsweep_protocol::rungs::Unit;
 
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
 use super::early_terminate;

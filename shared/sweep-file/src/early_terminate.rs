@@ -3,7 +3,7 @@
 //! What W&B refuses is refused here, and what it ignores gets a warning: `tests/recorded_hyperband.rs` compares both.
 
 use serde_json::{Map, Value, json};
-use spotsweep_protocol::rung::Unit;
+use spotsweep_protocol::rungs::Unit;
 use spotsweep_search::stop::{MOST_RUNGS, RUNG_LIMIT, Rule, asha, hyperband, median};
 
 use super::fields::{Fields, mismatch};
@@ -22,7 +22,7 @@ pub(crate) const MEDIAN_KEYS: [&str; 4] = ["grace_period", "min_iter", "interval
 pub(crate) const INTERRUPTION_KEYS: [&str; 4] = ["min_iter", "max_iter", "s", "eta"];
 
 /// What rungs can be counted by.
-pub(crate) const UNITS: [&str; 3] = ["reports", "epoch", "step"];
+pub(crate) const UNITS: [&str; 2] = ["reports", "step"];
 
 /// W&B's `eta` where the file has none.
 const ETA: f64 = 3.0;
@@ -89,12 +89,11 @@ pub(crate) fn unit(own: Fields<'_>, has_rule: bool, report: &mut Report<'_>) -> 
     }
     match own.text("rungs_by", report) {
         Some("reports") | None => Unit::Reports,
-        Some("epoch") => Unit::Epoch,
         Some("step") => Unit::Step,
         Some(other) => {
             let help = match nearest(other, UNITS) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "write reports (the number of values reported), epoch or step".to_owned(),
+                None => "write reports, the number of values, or step, a report's step or else its epoch".to_owned(),
             };
             report.add(entry.value.place, format!("rungs cannot be counted by `{other}`"), help);
             Unit::Reports

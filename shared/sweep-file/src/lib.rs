@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use spotsweep_protocol::metric::MetricPattern;
-use spotsweep_protocol::rung::Unit;
+use spotsweep_protocol::rungs::Unit;
 use spotsweep_search::stop::Rule;
 
 mod choice;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use spotsweep_protocol::rung::Unit;
+use spotsweep_protocol::rungs::Unit;
 use spotsweep_search::stop::Rule;
 use spotsweep_sweep_file::parse;
 
@@ -89,9 +89,9 @@ fn rungs_count_what_the_file_says() {
     let rule = "metric: {name: loss}\nearly_terminate: {type: asha}\ntrials: [{lr: 1}]\n";
     let by = |own: &str| parse("f", "v", format!("{rule}{own}").as_bytes()).map(|file| file.rungs_by);
     assert_eq!(by(""), Ok(Unit::Reports));
-    assert_eq!(by("spotsweep: {rungs_by: epoch}"), Ok(Unit::Epoch));
     assert_eq!(by("spotsweep: {rungs_by: step}"), Ok(Unit::Step));
     assert!(by("spotsweep: {rungs_by: steps}").unwrap_err()[0].help.contains("did you mean `step`"));
+    assert!(by("spotsweep: {rungs_by: epoch}").unwrap_err()[0].help.contains("or else its epoch"));
     let without = parse("f", "v", b"spotsweep: {rungs_by: step}\ntrials: [{lr: 1}]\n").unwrap();
     assert!(without.warnings[0].0.message.contains("no effect without `early_terminate`"));
 }
