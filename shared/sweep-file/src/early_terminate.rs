@@ -3,6 +3,7 @@
 //! What W&B refuses is refused here, and what it ignores gets a warning: `tests/recorded_hyperband.rs` compares both.
 
 use serde_json::{Map, Value, json};
+use spotsweep_protocol::rungs::Unit;
 use spotsweep_search::stop::{MOST_RUNGS, RUNG_LIMIT, Rule, asha, hyperband, median};
 
 use super::fields::{Fields, mismatch};
@@ -19,6 +20,9 @@ pub(crate) const ASHA_KEYS: [&str; 7] =
     ["grace_period", "max_t", "reduction_factor", "brackets", "min_iter", "max_iter", "eta"];
 pub(crate) const MEDIAN_KEYS: [&str; 4] = ["grace_period", "min_iter", "interval", "min_samples_required"];
 pub(crate) const INTERRUPTION_KEYS: [&str; 4] = ["min_iter", "max_iter", "s", "eta"];
+
+/// What rungs can be counted by.
+pub(crate) const UNITS: [&str; 2] = ["reports", "step"];
 
 /// W&B's `eta` where the file has none.
 const ETA: f64 = 3.0;
@@ -72,6 +76,27 @@ pub(crate) fn read(entry: &Entry, has_metric: bool, report: &mut Report<'_>) -> 
             let place = fields.get("type").map_or(fields.place(), |node| node.place);
             report.add(place, format!("there is no early termination `{other}`"), help);
             None
+        }
+    }
+}
+
+/// Reads `rungs_by` under `spotsweep:`.
+pub(crate) fn unit(own: Fields<'_>, has_rule: bool, report: &mut Report<'_>) -> Unit {
+    let Some(entry) = own.entry("rungs_by") else { return Unit::default() };
+    if !has_rule {
+        let help = "delete it, or add `early_terminate:` at the top level";
+        report.warn(entry.key_place, "`rungs_by` has no effect without `early_terminate`", help);
+    }
+    match own.text("rungs_by", report) {
+        Some("reports") | None => Unit::Reports,
+        Some("step") => Unit::Step,
+        Some(other) => {
+            let help = match nearest(other, UNITS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write reports, the number of values, or step, a report's step or else its epoch".to_owned(),
+            };
+            report.add(entry.value.place, format!("rungs cannot be counted by `{other}`"), help);
+            Unit::Reports
         }
     }
 }

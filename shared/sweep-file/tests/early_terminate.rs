@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use spotsweep_protocol::rungs::Unit;
 use spotsweep_search::stop::Rule;
 use spotsweep_sweep_file::parse;
 
@@ -69,4 +70,28 @@ fn what_is_impossible_has_a_problem_at_its_place() {
         assert!(problems.len() == 1 && problems[0].message.contains(expected), "{message}");
         assert_eq!((problems[0].line, problems[0].column), (2, column), "{message}");
     }
+}
+
+#[test]
+fn a_target_is_reached_from_the_worse_side() {
+    let metric = |text: &str| {
+        let text = format!("metric: {{name: loss, {text}}}\ntrials: [{{lr: 1}}]\n");
+        parse("f", "v", text.as_bytes()).unwrap().metric.unwrap()
+    };
+    let reached = |text: &str| [0.4, 0.5, 0.6, f64::NAN].map(|value| metric(text).is_reached_by(value));
+    assert_eq!(reached("target: 0.5"), [true, true, false, false]);
+    assert_eq!(reached("goal: maximize, target: 0.5"), [false, true, true, false]);
+    assert_eq!(reached("target: ~"), [false; 4]);
+}
+
+#[test]
+fn rungs_count_what_the_file_says() {
+    let rule = "metric: {name: loss}\nearly_terminate: {type: asha}\ntrials: [{lr: 1}]\n";
+    let by = |own: &str| parse("f", "v", format!("{rule}{own}").as_bytes()).map(|file| file.rungs_by);
+    assert_eq!(by(""), Ok(Unit::Reports));
+    assert_eq!(by("spotsweep: {rungs_by: step}"), Ok(Unit::Step));
+    assert!(by("spotsweep: {rungs_by: steps}").unwrap_err()[0].help.contains("did you mean `step`"));
+    assert!(by("spotsweep: {rungs_by: epoch}").unwrap_err()[0].help.contains("or else its epoch"));
+    let without = parse("f", "v", b"spotsweep: {rungs_by: step}\ntrials: [{lr: 1}]\n").unwrap();
+    assert!(without.warnings[0].0.message.contains("no effect without `early_terminate`"));
 }

@@ -43,7 +43,7 @@ fn good_files_have_their_trials_and_settings() {
             .unwrap_or_else(|problems| unreachable!("{}: {problems:#?}", path.display()));
         let mut actual = format!("{:?}\n{:?}\n{} trials\n", file.settings, file.metric, file.trial_count());
         if let Some(rule) = &file.early_terminate {
-            writeln!(actual, "{rule:?}").unwrap();
+            writeln!(actual, "{rule:?} by {:?}", file.rungs_by).unwrap();
         }
         for trial in file.trials() {
             writeln!(actual, "{}", serde_json::to_string(&trial).unwrap()).unwrap();

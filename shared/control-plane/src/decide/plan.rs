@@ -8,7 +8,6 @@ use crate::settings::WORKSPACE_GIB;
 use crate::sweep::{EarlyStopping, Plan, Prepared, Ranking};
 use crate::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
-use spotsweep_protocol::rungs::Unit;
 use spotsweep_sweep_file::{
     self as sweep_file, ATTEMPTS, Goal, InitializationRate, Problem, Resources, Start, SweepFile, Warning, Workspace,
 };
@@ -52,7 +51,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
             .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
             .unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
-        early_stopping: file.early_terminate.clone().map(|rule| EarlyStopping { rule, unit: Unit::default() }),
+        early_stopping: file.early_terminate.clone().map(|rule| EarlyStopping { rule, unit: file.rungs_by }),
         metrics: file.metrics.clone().into(),
         budget: settings.budget,
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),

@@ -1,6 +1,7 @@
 //! The median rule of Vizier, as Ray's `MedianStoppingRule` has it.
 //!
-//! Ray judges at every report. A decision costs a query here, so it judges at rungs.
+//! Ray judges at every report. A decision costs a query here, so trials are judged at rungs. Ray's means leave out what
+//! was reported before the first rung, and Vizier's do not; these are Vizier's.
 
 use super::asha::percentile;
 use super::{MOST_RUNGS, RUNG_LIMIT};
