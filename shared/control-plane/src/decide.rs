@@ -134,7 +134,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::Notified(notification) => match &notification.kind {
             Kind::Settling | Kind::Running => Decision::ignore("sweep-settled takes it from here"),
             Kind::Settled => sweep_settled::settled(view),
-            Kind::OverBudget => sweep_settled::stopped(view, context),
+            Kind::OverBudget | Kind::TargetReached => sweep_settled::stopped(view, context),
             Kind::Rejected => sweep_upload::rejection_announced(view),
             Kind::Stalled(attempt) => stall::announced(view, attempt, context),
         },

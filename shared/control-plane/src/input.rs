@@ -130,6 +130,9 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::Notified(Notification { sweep, kind: Kind::Stalled(of), .. }) => {
             About { attempt: Some(of.attempt), ..About::trial("notified", sweep, of.index) }
         }
+        Outcome::Notified(Notification { sweep, kind: Kind::TargetReached, .. }) => {
+            About::new("notified", Subject::Settlement(sweep.clone()))
+        }
         Outcome::Notified(notification) => About::sweep("notified", &notification.sweep),
         Outcome::ReportInputs { sweep, .. } => About::new("gathered", Subject::Settlement(sweep.clone())),
         Outcome::ResultsPublished { sweep, .. } => About::sweep("results-published", sweep),

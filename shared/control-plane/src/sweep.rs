@@ -163,6 +163,9 @@ pub struct Plan {
     /// What the trials are ranked by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Ranking>,
+    /// The value of that metric at which no further trial starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<f64>,
     /// Which trials are stopped before their end; absent where every trial runs to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_stopping: Option<EarlyStopping>,

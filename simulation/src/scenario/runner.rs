@@ -135,6 +135,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         code: None,
         patterns: Default::default(),
         metric: None,
+        target: None,
         early_stopping: None,
         metrics: Default::default(),
         budget: None,

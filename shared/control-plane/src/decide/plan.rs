@@ -22,16 +22,20 @@ const KEEP_FAILED_SECONDS: u32 = 3 * 86_400;
 pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Problem>> {
     let mut problems = Vec::new();
     let settings = &file.settings;
-    let mut target = |what: &str, key: &str, stated: &Option<String>, otherwise: &Option<String>| {
+    let mut named = |what: &str, key: &str, stated: &Option<String>, otherwise: &Option<String>| {
         stated.clone().or_else(|| otherwise.clone()).unwrap_or_else(|| {
             let message = format!("no {what}: the file names none, and neither does this deployment");
             problems.push(file.problem_at(key, message, format!("add `spotsweep: {{{key}: <name>}}` to the file")));
             String::new()
         })
     };
-    let queue = target("job queue", "queue", &settings.queue, &context.settings.queue);
+    let queue = named("job queue", "queue", &settings.queue, &context.settings.queue);
     let definition =
-        target("job definition", "job_definition", &settings.job_definition, &context.settings.job_definition);
+        named("job definition", "job_definition", &settings.job_definition, &context.settings.job_definition);
+    if file.search().is_some() {
+        let message = "`method: bayes` is not supported by this deployment yet";
+        problems.push(file.problem_at("method", message, "choose random with a `run_cap`"));
+    }
     let trials = u32::try_from(file.trial_count()).unwrap_or(u32::MAX);
     let plan = Plan {
         trials,
@@ -51,6 +55,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
             .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
             .unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
+        target: file.metric.as_ref().and_then(|metric| metric.target),
         early_stopping: file.early_terminate.clone().map(|rule| EarlyStopping { rule, unit: file.rungs_by }),
         metrics: file.metrics.clone().into(),
         budget: settings.budget,

@@ -4,8 +4,10 @@ use super::{Context, Decision};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::results::inputs::{ReportInputs, Wanted};
+use crate::results::ranking::reached_target;
 use crate::store::{Versioned, View};
-use crate::sweep::notification::Notification;
+use crate::sweep::notification::{Kind, Notification};
+use crate::sweep::spent::Spent;
 use crate::sweep::{Plan, Stage, Sweep};
 use crate::trial::Trial;
 use crate::workspace::Fact;
@@ -80,8 +82,12 @@ pub(super) fn gathered(view: &View, gathered: &ReportInputs, context: Context<'_
         Ok(made) => made,
         Err(error) => return Decision::illegal(format!("trials.jsonl can't be read: {error}")),
     };
-    let reached = sweep.over_budget(Some(&spent), context.now).filter(|_| !is_settling && sweep.stopped.is_none());
-    let notification = reached.map(|reached| Notification::over_budget(sweep, &reached, &spent));
+    let goes_on = !is_settling && sweep.stopped.is_none();
+    let reached = stop_reason((sweep, plan), &view.trials, Some(&spent), context).filter(|_| goes_on);
+    let notification = reached.map(|reason| {
+        let kind = if matches!(reason, StopReason::Target { .. }) { Kind::TargetReached } else { Kind::OverBudget };
+        Notification::stopped(sweep, kind, &reason.to_string(), &spent)
+    });
     let warnings = results.warnings.clone();
     let publish = Command::PublishResults {
         sweep: sweep.id.clone(),
@@ -112,20 +118,32 @@ pub(super) fn settled(view: &View) -> Decision {
     })
 }
 
-/// The budget is reached and everybody knows: from here on claims are refused, and what waits is cancelled.
+/// Why no further attempt is to start: the target or the budget is reached.
+fn stop_reason(
+    (sweep, plan): (&Sweep, &Plan),
+    trials: &[Trial],
+    spent: Option<&Spent>,
+    context: Context<'_>,
+) -> Option<StopReason> {
+    let target = reached_target(plan, trials).map(|reached| StopReason::Target { reached });
+    target.or_else(|| sweep.over_budget(spent, context.now).map(|reached| StopReason::Budget { reached }))
+}
+
+/// People know that the budget or the target is reached: from here on claims are refused, and what waits is cancelled.
 pub(super) fn stopped(view: &View, context: Context<'_>) -> Decision {
     let Some(Versioned { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, due, .. }) =
         &view.sweep
     else {
         return Decision::ignore("the sweep does not run any more");
     };
-    let Some(reached) = sweep.over_budget(None, context.now).filter(|_| sweep.stopped.is_none()) else {
+    let reached = stop_reason((sweep, plan), &view.trials, None, context);
+    let Some(reason) = reached.filter(|_| sweep.stopped.is_none()) else {
         return Decision::ignore("stopped already");
     };
-    let reason = StopReason::Budget { reached: reached.clone() };
     let cancel = Command::CancelWaiting { sweep: sweep.id.clone(), jobs: plan.jobs(), reason: reason.clone() };
+    let what = reason.to_string();
     let sweep = Sweep { stopped: Some(reason), ..sweep.clone() };
-    Decision::advance(reached).sweep(sweep, *due).then(cancel)
+    Decision::advance(what).sweep(sweep, *due).then(cancel)
 }
 
 fn with_settling(view: &View, then: impl FnOnce(&Sweep, &Plan) -> Decision) -> Decision {

@@ -11,7 +11,9 @@ use super::{Context, Decision, early_stop, stall, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
+use crate::results::ranking::reached_target;
 use crate::store::{Versioned, View};
+use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{End, Trial};
 use crate::workspace::{Fact, Origin, Place, Stage, device};
@@ -206,10 +208,19 @@ impl Asker<'_> {
             held.state() == self.trial.state() && held.stall == self.trial.stall && !has_new_rung
         });
         let reply = accepted(Some(&self.trial));
+        let target = self.reaches_target();
         let (due, context) = (self.due, self.context);
-        let figures_only = ended.is_none() && calls.is_empty() && notify.is_none() && stands;
-        let decision = self.write(what).then_all(calls).then_all(notify.into_iter().collect()).reply(reply);
+        let figures_only = ended.is_none() && calls.is_empty() && notify.is_none() && target.is_none() && stands;
+        let decision =
+            self.write(what).then_all(calls).then_all(notify.into_iter().chain(target).collect()).reply(reply);
         if figures_only { decision.figures_only(due, context) } else { decision }
+    }
+
+    /// Has `sweep-settled` look at once, where this report is the first one that reaches the sweep's target.
+    fn reaches_target(&self) -> Option<Command> {
+        let reached = |trial: &Trial| reached_target(self.plan, std::slice::from_ref(trial)).is_some();
+        let is_new = reached(&self.trial) && !self.held.is_some_and(reached) && self.sweep.stopped.is_none();
+        is_new.then(|| Command::Notify(Notification::internal(self.sweep, Kind::Running)))
     }
 
     /// Takes in whether the training is stalled, or was ended for that; the notification of a stall that is new.

@@ -58,6 +58,18 @@ pub fn ranked_value(by: &Ranking, trial: &Trial) -> Option<f64> {
     }
 }
 
+/// Which trial has reached the sweep's target, and with what; `None` where none has, or the sweep has no target.
+pub fn reached_target(plan: &Plan, trials: &[Trial]) -> Option<String> {
+    let (by, target) = plan.metric.as_ref().zip(plan.target)?;
+    let value = |trial: &Trial| match score(by, trial) {
+        Score::Value(value) => Some(value),
+        Score::Diverged | Score::Missing => None,
+    };
+    let has_reached = |value: &f64| if by.maximize { *value >= target } else { *value <= target };
+    let mut reached = trials.iter().filter_map(|trial| Some((trial.index, value(trial).filter(has_reached)?)));
+    reached.next().map(|(index, value)| format!("trial {index} has {} {value}", by.name))
+}
+
 /// Whether the trial has a rank.
 pub fn has_rank(by: Option<&Ranking>, trial: &Trial) -> bool {
     by.is_some_and(|by| ranked_value(by, trial).is_some())

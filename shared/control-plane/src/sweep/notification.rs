@@ -33,6 +33,8 @@ pub enum Kind {
     Rejected,
     /// Its budget is reached: no further attempt starts.
     OverBudget,
+    /// A trial has reached its target: no further attempt starts.
+    TargetReached,
     /// The training of a trial shows no sign of life.
     Stalled(StalledAttempt),
 }
@@ -59,6 +61,7 @@ impl Kind {
             Self::Settled => "Sweep Settled",
             Self::Rejected => "Sweep Rejected",
             Self::OverBudget => "Sweep Over Budget",
+            Self::TargetReached => "Sweep Target Reached",
             Self::Stalled(_) => "Trial Stalled",
         }
     }
@@ -138,13 +141,13 @@ impl Notification {
     }
 
     /// What was reached, and what follows.
-    pub fn over_budget(sweep: &Sweep, reached: &str, spent: &Spent) -> Self {
+    pub fn stopped(sweep: &Sweep, kind: Kind, reached: &str, spent: &Spent) -> Self {
         let lines = [
             format!("{}: {reached}", sweep.upload.key),
             format!("{} so far; no further attempt starts, what runs is left to finish", dollars(spent.usd)),
             format!("spotsweep status {}", sweep.id),
         ];
-        Self::to_people(sweep, Kind::OverBudget, lines.join("\n"))
+        Self::to_people(sweep, kind, lines.join("\n"))
     }
 
     /// For how long the training of a trial has shown no sign of life, in seconds, and what follows by the trial's rule.

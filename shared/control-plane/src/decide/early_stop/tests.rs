@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use spotsweep_protocol::claim::{Outputs, Reply};
 use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::{Curve, Reached, Rung};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
@@ -14,9 +15,11 @@ use crate::command::Command;
 use crate::decide::decide;
 use crate::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
 use crate::input::Input;
+use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{History, Record, Versioned, View};
-use crate::sweep::Sweep;
+use crate::sweep::notification::Kind;
+use crate::sweep::{Stage, Sweep};
 use crate::trial::{Attempt, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Standing, Trial};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -221,4 +224,41 @@ fn reports_of_a_fenced_attempt_do_not_count() {
     assert_eq!(scene.claim(3, 2), None);
     let reply = scene.told(3, 1, &[at(3, 0.99)], None);
     assert!(matches!(reply, Reply::Refused { .. }) && scene.trials[&3].rungs.is_empty(), "{reply:?}");
+}
+
+fn score(value: f64) -> BTreeMap<String, Metric> {
+    [("acc".to_owned(), Metric::of(value, None, Source::Stated))].into()
+}
+
+#[test]
+fn no_further_trial_starts_once_one_has_reached_the_target() {
+    let mut scene = Scene::new("hyperband");
+    scene.sweep.plan.as_mut().unwrap().target = Some(0.9);
+    scene.sweep.stage = Stage::Running;
+    scene.claim(0, 1);
+    let mut looks = Vec::new();
+    for (sequence, value) in [(1, 0.8), (2, 0.9), (3, 0.95)] {
+        let (metrics, rungs) = (score(value), Vec::new());
+        scene.ask(0, 1, Ask::Report { sequence, metrics, seal: None, ended: None, stalled_seconds: None, rungs });
+        looks
+            .push(matches!(&scene.commands[..], [Command::Notify(notification)] if notification.kind == Kind::Running));
+    }
+    assert_eq!(looks, [false, true, false], "sweep-settled looks once");
+
+    let trials: Vec<Trial> = scene.trials.values().cloned().collect();
+    let view = View { trials, ..view_of(&scene.sweep) };
+    let inputs = Outcome::ReportInputs { sweep: scene.sweep.id.clone(), gathered: Default::default() };
+    let decision = decide(&view, &inputs.into(), &scene.settings, NOW);
+    let Some(Command::Notify(notification)) = decision.commands.first() else { unreachable!("{decision:?}") };
+    assert_eq!(notification.kind, Kind::TargetReached);
+    let decision = decide(&view, &Outcome::Notified(notification.clone()).into(), &scene.settings, NOW);
+    assert!(matches!(decision.commands[..], [Command::CancelWaiting { .. }]), "{decision:?}");
+    let Some(Record::Sweep(sweep)) = decision.change.map(|change| change.record) else { unreachable!() };
+    scene.sweep = *sweep;
+    let reason = StopReason::Target { reached: "trial 0 has acc 0.95".to_owned() };
+    assert_eq!((scene.sweep.stopped.clone(), scene.claim(1, 1)), (Some(reason.clone()), Some(reason.clone())));
+
+    let mut cancelled = Trial::new(scene.sweep.id.clone(), 2, job(2));
+    (cancelled.status, cancelled.reason) = (JobStatus::Failed, Some(reason.for_batch().as_str().into()));
+    assert_eq!(cancelled.standing(), Standing::Stopped);
 }
