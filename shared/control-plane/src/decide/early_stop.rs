@@ -3,6 +3,8 @@
 //! What it is compared with are the rungs of the other trials, which the store keeps in a small row for each. A decision
 //! follows from them and from the trial's record alone, in whatever order they came.
 
+mod compare;
+
 use super::{Context, Decision, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};

@@ -108,7 +108,11 @@ impl Scene {
         match self.told(index, 1, rungs, None) {
             Reply::Stop { .. } => true,
             Reply::Accepted {} => false,
-            other => unreachable!("{other:?}"),
+            other @ (Reply::Granted(_)
+            | Reply::Waiting { .. }
+            | Reply::Unavailable { .. }
+            | Reply::Access(_)
+            | Reply::Refused { .. }) => unreachable!("{other:?}"),
         }
     }
 
