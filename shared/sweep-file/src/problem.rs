@@ -202,18 +202,19 @@ impl<'a> Report<'a> {
 
     /// The line at `place`, shortened around it, and the underline's width in it.
     fn excerpt(&self, place: Place) -> (String, u32) {
-        let (line, before) = without_credentials(self.line(place.line), place.column - 1);
-        // So that the marks stand under the place, as if nothing were left out before it.
-        let blanks = " ".repeat((place.column - 1).saturating_sub(before) as usize);
+        let (line, kept_before) = without_credentials(self.line(place.line), place.column - 1);
+        // Blanks stand for what is left out before the place, so that the marks stand under it.
+        let before = kept_before.max(place.column - 1);
+        let line = " ".repeat((before - kept_before) as usize) + &line;
         if line.len() <= MAX_TEXT_CHARS as usize {
             let width = place.width.min(chars(&line).saturating_sub(before)).max(1);
-            return (blanks + &line, width);
+            return (line, width);
         }
         let first = before.saturating_sub(LEAD_CHARS);
         let kept: String = line.chars().skip(first as usize).take(MAX_TEXT_CHARS as usize).collect();
         let width = place.width.min(chars(&kept).saturating_sub(before - first)).max(1);
         let is_cut_after = line.chars().nth((first + MAX_TEXT_CHARS) as usize).is_some();
-        let lead = if first > 0 { String::from(CUT) } else { blanks };
+        let lead = if first > 0 { String::from(CUT) } else { String::new() };
         let tail = if is_cut_after { String::from(CUT) } else { String::new() };
         (lead + &kept + &tail, width)
     }

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use spotsweep_search::space::{Condition, Dimension, Point, Space as Cube};
 
@@ -24,16 +23,34 @@ pub const MOST_STEPS: u64 = 1_000;
 /// Parameters with one value only are no part of the search. Of an unlimited distribution (normal, log-normal) the
 /// outermost thousandth at each end is left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored")]
 pub struct SearchSpace {
-    #[serde(deserialize_with = "known_version")]
     version: u8,
     space: Space,
 }
 
-fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
-    let version = u8::deserialize(deserializer)?;
-    let message = || format!("a search space of version {version}, and {VERSION} is known");
-    if version == VERSION { Ok(version) } else { Err(D::Error::custom(message())) }
+/// A space before it is checked.
+#[derive(Deserialize)]
+struct Stored {
+    version: u8,
+    space: Space,
+}
+
+impl TryFrom<Stored> for SearchSpace {
+    type Error = String;
+
+    fn try_from(Stored { version, space }: Stored) -> Result<Self, String> {
+        if version != VERSION {
+            return Err(format!("a search space of version {version}, and {VERSION} is known"));
+        }
+        let of_dimensions = space.dimensions.iter().flat_map(|dimension| &dimension.when);
+        let named = space.excluded.iter().chain(&space.first).flatten().chain(of_dimensions);
+        let mut indexes = named.map(|condition| condition.dimension).chain(space.conditional.iter().copied());
+        match indexes.find(|index| *index >= space.dimensions.len()) {
+            Some(index) => Err(format!("a search space that has no parameter {index}")),
+            None => Ok(Self { version, space }),
+        }
+    }
 }
 
 /// What a parameter is to the search.

@@ -191,6 +191,9 @@ fn a_space_of_another_version_or_size_is_refused() {
     assert_eq!(json, expected, "a sweep that runs has the form of its submission");
     let other = serde_json::from_str::<SearchSpace>(&json.replace("\"version\":1", "\"version\":2"));
     assert!(other.unwrap_err().to_string().contains("version 2"));
+    let broken = json.replace("\"values\":", r#""when":[{"dimension":1,"indexes":[0]}],"values":"#);
+    let broken = serde_json::from_str::<SearchSpace>(&broken).unwrap_err();
+    assert!(broken.to_string().contains("no parameter 1"), "{broken}");
     let values: String = (0..100_000).map(|index| format!("\"value {index}\", ")).collect();
     let problems = parse("f", "v", format!("{HEAD}parameters: {{p: {{values: [{values}]}}}}").as_bytes()).unwrap_err();
     assert!(problems[0].message.contains("1048576 is the most"), "{problems:?}");

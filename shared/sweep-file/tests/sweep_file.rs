@@ -114,6 +114,21 @@ fn warnings_are_counted_beyond_the_first_twenty() {
     assert!(json.starts_with(r#"{"file":"f","line":1,"column":7,"#), "{json}");
 }
 
+/// Where credentials are left out of a line that is almost too long to quote, so is what does not fit.
+#[test]
+fn a_line_without_its_credentials_is_no_longer_than_others() {
+    let url = "https://ana:s3cr3tpw@host/";
+    for filler in 0..200 {
+        let text = format!("a: \"{url}\" {}\nb: 1\n", "x".repeat(filler));
+        let problem = &parse("f", "v", text.as_bytes()).unwrap_err()[0];
+        assert!(problem.text.chars().count() <= 162, "{problem}");
+        let shown = problem.to_string();
+        let marked: Vec<&str> = shown.lines().skip(3).take(2).collect();
+        let at = marked[1].find('^').unwrap();
+        assert!(filler == 0 || marked[0][at..].starts_with('x'), "{problem}");
+    }
+}
+
 fn render(problems: &[Problem]) -> String {
     problems.iter().map(|problem| format!("{problem}\n\n")).collect()
 }
