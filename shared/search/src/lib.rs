@@ -5,3 +5,4 @@
 
 pub mod curve;
 pub mod space;
+pub mod suggest;
