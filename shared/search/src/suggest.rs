@@ -1,22 +1,25 @@
 //! Which parameters to try next.
 
 mod acquisition;
+mod climb;
 mod encoding;
 mod gp;
 mod kernel;
+mod known;
 mod linear;
 mod minimize;
+mod model;
 mod outcomes;
 mod pace;
 mod random;
-mod search;
 
 use serde::{Deserialize, Serialize};
 
 use crate::curve::Curve;
 use crate::space::{Point, Space};
 
-use outcomes::Outcome;
+use known::Known;
+use model::Model;
 use random::Random;
 
 /// A trial that has been suggested.
@@ -139,22 +142,82 @@ pub fn suggest(space: &Space, trials: &[Trial], seed: [u8; 32], index: u32) -> S
 /// Experiment.
 #[doc(hidden)]
 pub fn suggest_with(space: &Space, trials: &[Trial], seed: [u8; 32], index: u32, options: &Options) -> Suggestion {
-    let mut sorted: Vec<&Trial> = trials.iter().filter(|trial| trial.index != index).collect();
-    sorted.sort_by_key(|trial| trial.index);
-    let outcomes = outcomes::outcomes(&sorted);
-    let usable = outcomes.iter().filter(|outcome| matches!(outcome, Some(Outcome::Cost { .. }))).count();
-    let ended = outcomes.iter().flatten().count();
-    let mut random = Random::new(seed, Some(index));
-    let known = search::Known::new(&sorted);
-    if ended < options.initial {
-        let numbers = random::even(seed, space.dimensions.len(), index);
-        let point = known.fresh(space, encoding::drawn(space, numbers), &mut random);
-        return Suggestion { point, basis: Basis::Initial };
+    let mut others: Vec<&Trial> = trials.iter().filter(|trial| trial.index != index).collect();
+    others.sort_by_key(|trial| trial.index);
+    if space.dimensions.is_empty() {
+        return Suggestion { point: Point::new(), basis: Basis::Initial };
     }
-    let modelled = (usable > 0).then(|| search::modelled(space, &sorted, &outcomes, &known, &mut random, options));
-    modelled.flatten().unwrap_or_else(|| {
-        let numbers: Vec<f64> = space.dimensions.iter().map(|_| random.unit()).collect();
-        let point = known.fresh(space, encoding::drawn(space, numbers), &mut random);
-        Suggestion { point, basis: Basis::Random }
-    })
+    let mut state = State::new(space, &others, options);
+    for unknown in unknown_before(index, &others) {
+        let point = state.next(space, seed, unknown, options).point;
+        state = state.with(space, &point);
+    }
+    state.next(space, seed, index, options)
+}
+
+/// The last few trials before `index` that are not among the others. They may be claimed at this moment, so each one
+/// counts as pending at the point that it gets if it knows as much.
+fn unknown_before(index: u32, others: &[&Trial]) -> Vec<u32> {
+    let is_unknown = |before: &u32| others.binary_search_by_key(before, |trial| trial.index).is_err();
+    let mut unknown: Vec<u32> = (0..index).rev().filter(is_unknown).take(MOST_UNKNOWN).collect();
+    unknown.reverse();
+    unknown
+}
+
+/// Each one costs a search.
+const MOST_UNKNOWN: usize = 3;
+
+/// What the next suggestion follows from.
+struct State {
+    known: Known,
+    basis: Ground,
+}
+
+enum Ground {
+    Initial,
+    Random,
+    Model(Box<Model>),
+}
+
+impl State {
+    fn new(space: &Space, others: &[&Trial], options: &Options) -> Self {
+        let outcomes = outcomes::outcomes(others);
+        let basis = if outcomes.iter().flatten().count() < options.initial {
+            Ground::Initial
+        } else {
+            let model = Model::new(space, others, &outcomes, options);
+            model.map_or(Ground::Random, |model| Ground::Model(Box::new(model)))
+        };
+        Self { known: Known::new(others), basis }
+    }
+
+    fn with(mut self, space: &Space, point: &Point) -> Self {
+        self.known.add(point);
+        if let Ground::Model(model) = self.basis {
+            let model = model.believing(space, point);
+            self.basis = model.map_or(Ground::Random, |model| Ground::Model(Box::new(model)));
+        }
+        self
+    }
+
+    fn next(&self, space: &Space, seed: [u8; 32], index: u32, options: &Options) -> Suggestion {
+        let mut random = Random::new(seed, Some(index));
+        let dimensions = space.dimensions.len();
+        let even = || encoding::drawn(space, &random::even(seed, dimensions, index));
+        match &self.basis {
+            Ground::Model(model) => {
+                let best = climb::best(space, model, &self.known, &mut random, options);
+                let point = best.unwrap_or_else(|| self.known.fresh(space, even(), &mut random));
+                let (mean, deviation) = model.prediction(&encoding::features(space, &point));
+                Suggestion { point, basis: Basis::Model { mean, deviation } }
+            }
+            Ground::Random => {
+                let point = encoding::drawn(space, &random.units(dimensions));
+                Suggestion { point: self.known.fresh(space, point, &mut random), basis: Basis::Random }
+            }
+            Ground::Initial => {
+                Suggestion { point: self.known.fresh(space, even(), &mut random), basis: Basis::Initial }
+            }
+        }
+    }
 }

@@ -64,18 +64,25 @@ pub(super) fn point(space: &Space, features: &Features) -> Point {
 }
 
 /// A point from as many numbers from 0 to 1.
-pub(super) fn drawn(space: &Space, numbers: impl IntoIterator<Item = f64>) -> Point {
-    let place = |(dimension, number): (&Dimension, f64)| match dimension {
-        Dimension::Real => number,
-        Dimension::Steps { positions } => level(number, positions.len()),
-        Dimension::Choices { count } => level(number, *count),
+pub(super) fn drawn(space: &Space, numbers: &[f64]) -> Point {
+    let place = |(dimension, number): (&Dimension, &f64)| match dimension {
+        Dimension::Real => *number,
+        Dimension::Steps { positions } => nearest(positions, widened(positions, *number)) as f64,
+        Dimension::Choices { count } => (number * *count as f64).floor().clamp(0.0, count.saturating_sub(1) as f64),
     };
     let whole = space.dimensions.iter().zip(numbers).map(|pair| Some(place(pair))).collect();
     without_absent(space, whole)
 }
 
-fn level(number: f64, count: usize) -> f64 {
-    (number * count as f64).floor().clamp(0.0, count.saturating_sub(1) as f64)
+/// A number from 0 to 1, stretched so that the outermost steps have as wide a surrounding as the others.
+fn widened(positions: &[f64], number: f64) -> f64 {
+    let count = positions.len();
+    if count < 2 {
+        return number;
+    }
+    let low = 1.5 * positions[0] - 0.5 * positions[1];
+    let high = 1.5 * positions[count - 1] - 0.5 * positions[count - 2];
+    low + number * (high - low)
 }
 
 fn nearest(positions: &[f64], place: f64) -> usize {
@@ -89,12 +96,16 @@ fn nearest(positions: &[f64], place: f64) -> usize {
 
 /// Takes out what its conditions rule out. A parent may be conditional itself and stand later: once for each dimension
 /// is enough.
-fn without_absent(space: &Space, mut point: Point) -> Point {
+pub(super) fn without_absent(space: &Space, mut point: Point) -> Point {
     for _ in 0..space.dimensions.len() {
         let mut has_changed = false;
         for condition in &space.conditions {
-            let holds = point[condition.parent].is_some_and(|index| condition.levels.contains(&(index as usize)));
-            if !holds && point[condition.dimension].take().is_some() {
+            let holds = point
+                .get(condition.parent)
+                .copied()
+                .flatten()
+                .is_some_and(|index| condition.levels.contains(&(index as usize)));
+            if !holds && point.get_mut(condition.dimension).and_then(Option::take).is_some() {
                 has_changed = true;
             }
         }

@@ -7,7 +7,7 @@ use super::linear::{Square, dot};
 use super::minimize::minimize;
 
 /// What is known.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Data {
     pub(super) kinds: Vec<Kind>,
     /// Features, a row for each trial.
@@ -90,7 +90,8 @@ fn loss(place: &[f64], data: &Data, distances: &[f64], options: &Options, middle
     let (mut trace, mut total) = (0.0, 0.0);
     for row in 0..size {
         let own = inverse.row(row);
-        for ((pair, slope), (inverse, other)) in (&mut pairs).zip(own[..row].iter().zip(&alpha)) {
+        // The pairs come last: a zip takes one too many of what it asks first.
+        for ((inverse, other), (pair, slope)) in own[..row].iter().zip(&alpha).zip(&mut pairs) {
             // Each pair stands twice in the matrix, which the half before the trace takes back.
             let weight = (inverse - alpha[row] * other) * slope;
             for (at, squared) in pair.iter().enumerate() {
@@ -216,5 +217,4 @@ impl Process {
     pub(super) fn weights(&self) -> &[f64] {
         &self.kernel.weights
     }
-
 }

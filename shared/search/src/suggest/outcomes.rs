@@ -16,13 +16,23 @@ pub(super) enum Outcome {
     Bad,
 }
 
+impl Outcome {
+    /// Its cost, if it is usable.
+    pub(super) fn cost(&self) -> Option<f64> {
+        match self {
+            Self::Cost { cost, .. } => Some(*cost),
+            Self::Bad => None,
+        }
+    }
+}
+
 /// The outcomes of trials; `None` of those that tell nothing so far.
 pub(super) fn outcomes(trials: &[&Trial]) -> Vec<Option<Outcome>> {
     let forecast = Forecast::new(trials);
     trials
         .iter()
         .map(|trial| match trial.end {
-            Some(End::Finished(cost)) if cost.is_finite() => Some(Outcome::Cost { cost, doubt: 0.0 }),
+            Some(End::Finished(cost)) if cost.is_finite() => Some(Outcome::Cost { cost: bounded(cost), doubt: 0.0 }),
             Some(End::Finished(_) | End::Failed) => Some(Outcome::Bad),
             Some(End::Stopped) | None => forecast.cost(&trial.rungs).map(|(cost, doubt)| Outcome::Cost { cost, doubt }),
         })
@@ -50,10 +60,10 @@ impl Forecast {
         let line = |(at, step): (usize, &u64)| {
             let next = steps.get(at + 1);
             let pair = |trial: &&Trial| {
-                let from = trial.rungs.get(step)?.best;
+                let from = bounded(trial.rungs.get(step)?.best);
                 let to = match (next, trial.end) {
-                    (Some(next), _) => trial.rungs.get(next)?.best,
-                    (None, Some(End::Finished(cost))) => cost,
+                    (Some(next), _) => bounded(trial.rungs.get(next)?.best),
+                    (None, Some(End::Finished(cost))) => bounded(cost),
                     (None, _) => return None,
                 };
                 (from.is_finite() && to.is_finite()).then_some((from, to))
@@ -70,7 +80,7 @@ impl Forecast {
     fn cost(&self, rungs: &Curve) -> Option<(f64, f64)> {
         let (step, reached) = rungs.iter().rev().find(|(_, rung)| rung.best.is_finite())?;
         let ahead = self.0.iter().filter(|(at, _)| at >= step);
-        Some(ahead.fold((reached.best, 0.0), |(cost, doubt), (_, line)| {
+        Some(ahead.fold((bounded(reached.best), 0.0), |(cost, doubt), (_, line)| {
             (line.at(cost).min(cost), line.slope * line.slope * doubt + line.doubt)
         }))
     }
@@ -84,16 +94,21 @@ impl Line {
         let to = pairs.iter().map(|pair| pair.1).sum::<f64>() / count;
         let spread: f64 = pairs.iter().map(|pair| (pair.0 - from).powi(2)).sum();
         let joint: f64 = pairs.iter().map(|pair| (pair.0 - from) * (pair.1 - to)).sum();
-        let pull = 3.0 * spread / count;
+        let pull = spread / count;
         let slope = if spread > 0.0 { ((joint + pull) / (spread + pull)).clamp(0.0, 2.0) } else { 1.0 };
         let left: f64 = pairs.iter().map(|pair| (pair.1 - to - slope * (pair.0 - from)).powi(2)).sum();
-        let doubt = (left + 0.5 * variance) / (pairs.len() as f64 + 1.0);
+        let doubt = (left + 0.3 * variance) / (pairs.len() as f64 + 1.0);
         Self { from, to, slope, doubt }
     }
 
     fn at(self, cost: f64) -> f64 {
         self.to + self.slope * (cost - self.from)
     }
+}
+
+/// The squares of larger numbers have no place.
+fn bounded(cost: f64) -> f64 {
+    if cost.is_finite() { cost.clamp(-1e150, 1e150) } else { cost }
 }
 
 fn variance(values: &[f64]) -> f64 {
@@ -107,44 +122,38 @@ fn variance(values: &[f64]) -> f64 {
 pub(super) struct Scale {
     /// Costs, ascending, with what they become.
     knots: Vec<(f64, f64)>,
-    middle: f64,
     unit: f64,
 }
 
 impl Scale {
     /// Of the costs that are known; `None` without any.
-    pub(super) fn new(costs: &[f64], options: &Options) -> Option<Self> {
-        let mut sorted = costs.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let count = sorted.len();
-        let place = ((count.checked_sub(1)?) as f64 * options.kept) as usize;
-        let middle = sorted[place];
+    pub(super) fn new(mut costs: Vec<f64>, options: &Options) -> Option<Self> {
+        costs.sort_by(f64::total_cmp);
+        let count = costs.len();
+        let place = (count.checked_sub(1)? as f64 * options.kept) as usize;
+        let middle = costs[place];
         let normal = Normal::standard();
         let expected = |rank: usize| normal.inverse_cdf((rank as f64 + 0.5) / count as f64);
-        let zero = expected(place);
         let (mut actual, mut ideal) = (0.0, 0.0);
-        for (rank, cost) in sorted[..place].iter().enumerate() {
+        for (rank, cost) in costs[..place].iter().enumerate() {
             actual += (middle - cost).powi(2);
-            ideal += (zero - expected(rank)).powi(2);
+            ideal += (expected(place) - expected(rank)).powi(2);
         }
         let unit = if actual > 0.0 && ideal > 0.0 { (actual / ideal).sqrt() } else { 1.0 };
-        let quantile = |rank: usize, cost: f64| match rank <= place {
-            true => zero + (cost - middle) / unit,
-            false => expected(rank),
+        let scaled = |(rank, cost): (usize, f64)| match rank <= place {
+            true => (cost, expected(place) + (cost - middle) / unit),
+            false => (cost, expected(rank)),
         };
-        let mut knots: Vec<(f64, f64)> = Vec::new();
-        for (rank, cost) in sorted.iter().enumerate() {
-            match knots.last_mut() {
-                Some(last) if last.0 == *cost => {}
-                _ => knots.push((*cost, quantile(rank, *cost))),
-            }
-        }
-        Some(Self { knots, middle, unit })
+        let mut knots: Vec<(f64, f64)> = costs.iter().copied().enumerate().map(scaled).collect();
+        knots.dedup_by_key(|knot| knot.0);
+        Some(Self { knots, unit })
     }
 
-    /// A variance on the model's scale.
-    pub(super) fn scaled_variance(&self, variance: f64) -> f64 {
-        variance / (self.unit * self.unit)
+    /// The variance of a cost on the model's scale.
+    pub(super) fn scaled_variance(&self, cost: f64, variance: f64) -> f64 {
+        let deviation = variance.sqrt();
+        let most = self.knots.last().map_or(cost, |knot| knot.0);
+        ((self.scaled((cost + deviation).min(most)) - self.scaled(cost - deviation)) / 2.0).powi(2)
     }
 
     /// A cost on the model's scale.
@@ -152,14 +161,13 @@ impl Scale {
         interpolate(self.knots.iter().copied(), cost, self.unit.recip())
     }
 
-    /// The worst there is on the model's scale.
-    pub(super) fn worst(&self) -> f64 {
-        self.knots.last().map_or(0.0, |knot| knot.1)
+    /// What is as bad as the worst, and worse than the middle, on the model's scale.
+    pub(super) fn bad(&self) -> f64 {
+        self.knots.last().map_or(1.0, |knot| knot.1.max(1.0))
     }
 
     /// A cost from the model's scale.
     pub(super) fn cost(&self, scaled: f64) -> f64 {
-        let _ = self.middle;
         interpolate(self.knots.iter().map(|(cost, scaled)| (*scaled, *cost)), scaled, self.unit)
     }
 }

@@ -20,6 +20,11 @@ impl Random {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// Several numbers from 0 to 1, without 1.
+    pub(super) fn units(&mut self, count: usize) -> Vec<f64> {
+        (0..count).map(|_| self.unit()).collect()
+    }
+
     /// Below `count`.
     pub(super) fn below(&mut self, count: usize) -> usize {
         ((self.unit() * count as f64) as usize).min(count.saturating_sub(1))
