@@ -10,7 +10,7 @@ import pathlib
 
 import numpy as np
 
-DATA = pathlib.Path(__file__).parent.parent / "data" / "lcbench"
+DATA = pathlib.Path(__file__).parents[2] / "tests" / "data" / "lcbench"
 
 # For tuning the algorithm, and nothing else.
 DEVELOPMENT = ["lcb-126025", "lcb-167104", "lcb-167168", "lcb-3945"]
