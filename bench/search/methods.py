@@ -55,11 +55,11 @@ def wandb(task, seed, program):
 
 
 def hyperband(task, seed, program):
-    return stoppers.Hyperband()
+    return stoppers.Ours(program, stoppers.HYPERBAND)
 
 
 def asked(task, seed, program):
-    return stoppers.Hyperband(is_asked=True)
+    return stoppers.Ours(program, stoppers.INTERRUPTION)
 
 
 def with_interruptions(rate, ends):

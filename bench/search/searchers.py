@@ -25,24 +25,44 @@ class Random:
         pass
 
 
-class Ours:
-    """The crate `spotsweep-search`, through its example `suggestions`."""
+class Program:
+    """The example `suggestions` of the crate `spotsweep-search`."""
 
+    def __init__(self, path):
+        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def say(self, kind, **question):
+        self.process.stdin.write(json.dumps({kind: question}) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, kind, **question):
+        self.say(kind, **question)
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def curve(trial, rungs):
+    """What is stored of a trial: its costs at the rungs that it has reached."""
+    costs = -trial.values[: trial.epochs]
+    return {
+        str(rung): {"value": costs[rung - 1], "best": costs[:rung].min(), "mean": costs[:rung].mean()}
+        for rung in rungs if rung <= trial.epochs
+    }
+
+
+class Ours:
     def __init__(self, task, seed, program, rungs=(), options=None):
         self.parameters, self.seed, self.rungs = task.space, seed, rungs
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.program = Program(program)
         self.trials = {}
         dimensions = [dimension(parameter) for parameter in task.space]
-        self.first = {"space": {"dimensions": dimensions, "conditions": []}}
-        if options:
-            self.first["options"] = options
+        self.program.say("begin", space={"dimensions": dimensions, "conditions": []}, options=options)
 
     def ask(self, index):
-        request = {**self.first, "trials": list(self.trials.values()), "seed": self.seed, "index": index}
-        self.first = {}
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
+        answer = self.program.ask("suggest", trials=list(self.trials.values()), seed=self.seed, index=index)
         self.trials[index] = {"index": index, "point": answer["point"]}
         return {
             parameter.name: parameter.at(place) if isinstance(parameter, Real) else parameter.values[int(place)]
@@ -59,20 +79,10 @@ class Ours:
         self.trials[trial.index] |= self.reached(trial)
 
     def reached(self, trial):
-        return {"rungs": self.curve(trial), "pace": trial.pace()}
-
-    def curve(self, trial):
-        costs = -trial.values[: trial.epochs]
-        return {
-            str(rung): {
-                "value": costs[rung - 1], "best": costs[:rung].min(), "mean": costs[:rung].mean(),
-            }
-            for rung in self.rungs if rung <= trial.epochs
-        }
+        return {"rungs": curve(trial, self.rungs), "pace": trial.pace()}
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.program.close()
 
 
 def dimension(parameter):

@@ -1,35 +1,35 @@
-"""Early stopping in W&B's way."""
+"""Early stopping by the rules of the crate `spotsweep-search`."""
 
-# min_iter 3, eta 3, of 52 epochs.
+from searchers import Program, curve
+
+# min_iter 3 and eta 3, of 52 epochs.
 BANDS = (3, 9, 27)
-ETA = 3
+HYPERBAND = {"type": "hyperband", "bands": BANDS, "eta": 3.0, "strict": True}
+INTERRUPTION = {"type": "interruption", "bands": BANDS, "eta": 3.0}
 
 
-class Hyperband:
-    """A trial stops where its value at a band is worse than that of the best third of all that have reached it."""
+class Ours:
+    """Judges a trial when it reaches a rung; under the rule of interruptions only when it is asked."""
 
-    def __init__(self, is_asked=False):
-        """Stops nothing by itself if it `is_asked` at interruptions."""
-        self.values = {band: {} for band in BANDS}
-        self.is_asked = is_asked
+    def __init__(self, program, rule):
+        self.program, self.rule, self.curves = Program(program), rule, {}
 
     def next_epoch(self, trial, whole):
         return min([band for band in BANDS if trial.epochs < band < whole] + [whole])
 
     def stops(self, trial):
-        is_worse = trial.epochs in BANDS and self.judges(trial)
-        return is_worse and not self.is_asked
+        self.curves[trial.index] = curve(trial, BANDS)
+        return self.rule is HYPERBAND and trial.epochs in BANDS and self.judges(trial)
 
     def judges(self, trial):
-        """By the last band that it has reached."""
-        reached = [band for band in BANDS if band <= trial.epochs]
-        for band in reached:
-            self.values[band].setdefault(trial.index, float(trial.values[band - 1]))
-        if not reached:
-            return False
-        values = self.values[reached[-1]]
-        ranked = sorted(values.values(), reverse=True)
-        return values[trial.index] < ranked[int(1 / ETA * len(ranked))]
+        """By the last rung that it has reached."""
+        own = self.curves[trial.index] = curve(trial, BANDS)
+        others = [other for index, other in self.curves.items() if index != trial.index]
+        verdict = self.program.ask("judge", rule=self.rule, own=own, peers=others)
+        return bool(verdict and verdict["stops"])
 
     def ended(self, trial):
         pass
+
+    def close(self):
+        self.program.close()

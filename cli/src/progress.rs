@@ -32,6 +32,8 @@ pub(crate) struct Figures {
     pub(crate) failed: u64,
     /// Trials that a person cancelled.
     pub(crate) cancelled: u64,
+    /// Trials that were stopped early.
+    pub(crate) stopped: u64,
     /// Instances by zone and state.
     pub(crate) instances: BTreeMap<String, BTreeMap<String, u64>>,
     /// Metric name, its best value among the trials that have succeeded, and the trial that has it.
@@ -44,15 +46,16 @@ impl Figures {
         let count = |wanted| trials.iter().filter(|trial| trial.standing() == wanted).count() as u64;
         let (starting, running) = (count(Standing::Starting), count(Standing::Running));
         let (succeeded, failed) = (count(Standing::Succeeded), count(Standing::Failed));
-        let cancelled = count(Standing::Cancelled);
+        let (cancelled, stopped) = (count(Standing::Cancelled), count(Standing::Stopped));
         Self {
             trials: total,
-            waiting: total.saturating_sub(starting + running + succeeded + failed + cancelled),
+            waiting: total.saturating_sub(starting + running + succeeded + failed + cancelled + stopped),
             starting,
             running,
             succeeded,
             failed,
             cancelled,
+            stopped,
             instances: BTreeMap::new(),
             best: ranking.and_then(|by| {
                 let (trial, value) = best(by, trials)?;
@@ -64,7 +67,7 @@ impl Figures {
 
 impl Figures {
     fn ended(&self) -> u64 {
-        self.succeeded + self.failed + self.cancelled
+        self.succeeded + self.failed + self.cancelled + self.stopped
     }
 
     /// Counts by state, instances by zone, and the best trial: one sentence each.
@@ -75,6 +78,7 @@ impl Figures {
             (self.running, "running"),
             (self.succeeded, "succeeded"),
             (self.failed, "failed"),
+            (self.stopped, "stopped early"),
             (self.cancelled, "cancelled"),
         ];
         let counts: Vec<String> =

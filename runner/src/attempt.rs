@@ -8,13 +8,12 @@ use spotsweep_protocol::claim::{Outputs, Rollback};
 use spotsweep_protocol::runner_log;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::AtEnd;
-use spotsweep_training_metrics::Figures;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::child::{Child, Ended};
-use crate::claim::{Answer, Claims, End, Handover};
+use crate::claim::{Answer, Claims, End, Handover, Latest};
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
@@ -90,6 +89,8 @@ impl Attempt<'_> {
             stop = interruption(signals, Some(notices), config) => match stop.cause {
                 Cause::Interrupted(reason) => Err((Failure::Interrupted(reason), stop.deadline)),
                 Cause::Fenced(reason) => Err((Failure::Refused(reason), stop.deadline)),
+                // Only a report is answered so.
+                Cause::StoppedEarly(why) => Err((Failure::Interrupted(why), stop.deadline)),
                 // Nothing was trained: the job's own end says why.
                 Cause::TimedOut { seconds } => {
                     Err((Failure::Interrupted(StopReason::TimedOut { seconds }.to_string()), stop.deadline))
@@ -121,7 +122,7 @@ impl Attempt<'_> {
             close(workspace, None, deadline).await;
         }
         if let Failure::Interrupted(_) = failure {
-            release(&self.claims, &Figures::default(), Handover::default(), deadline).await;
+            release(&self.claims, Latest::default(), Handover::default(), deadline).await;
         }
         failure
     }
@@ -129,7 +130,7 @@ impl Attempt<'_> {
     /// Runs the command to its end, while its output, metrics, checkpoints and outputs are looked after.
     async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
         let Self { config, claims, signals, notices, workspace } = self;
-        let Ready { command, variables, hidden, place, uploader, metrics, goes_on_with_run, stalls, mut sealer } =
+        let Ready { command, variables, hidden, place, uploader, metrics, goes_on_with_run, rungs, stalls, mut sealer } =
             ready;
         if let Some(sealer) = &mut sealer {
             sealer.begin(&place.disk()).map_err(|source| Failure::System("write to the workspace", source))?;
@@ -138,17 +139,18 @@ impl Attempt<'_> {
         let (user, folder) = (config.user.as_ref(), place.code.as_deref());
         let logs = LogFiles::at_start(&place, started_at).await?;
         let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
-        let (recording, figures) = Recording::start(stdout, stderr, &place, &metrics, logs)?;
+        let recording = Recording::start(stdout, stderr, &place, &metrics, logs, rungs)?;
+        let (figures, rungs) = recording.published();
         let uploading = uploader.run(config.upload_every);
         let sealing = sealer.map(|sealer| Sealing::start(sealer, &place.disk(), config.seal_every));
 
-        let (fence, fenced) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
         let (stalled, last_sign) = watch::channel(None);
-        let news = News { figures, seal: sealing.as_ref().map(|sealing| sealing.newest.clone()), last_sign };
+        let news = News { figures, rungs, seal: sealing.as_ref().map(|sealing| sealing.newest.clone()), last_sign };
         let heard = Arc::clone(&recording.heard);
         let stalling = Stalling::new((config, claims), stalls, &place, heard, (news.clone(), stalled));
         let reporting = async {
-            reports::report(claims, news, config.report_every, fence).await;
+            reports::report(claims, news, config.report_every, answer).await;
             std::future::pending().await
         };
         let checkpoints = workspace.is_some().then(|| (place.disk(), place.checkpoints.clone()));
@@ -156,7 +158,7 @@ impl Attempt<'_> {
         let stop = async {
             tokio::select! {
                 stop = interruption(signals, notices, config) => stop,
-                Ok(reason) = fenced => Stop::fenced(reason, config),
+                Ok(cause) = answered => Stop::answered(cause, config),
                 stop = stalling.end() => stop,
             }
         };
@@ -201,6 +203,12 @@ impl Attempt<'_> {
                 }
                 Err(Failure::Refused(reason))
             }
+            // Its own code proves nothing: what is collected is of a training that was not to go on.
+            Some(Stop { cause: Cause::StoppedEarly(why), .. }) => {
+                say(&why);
+                let ended = Ended { code: 0, ..trained.ended };
+                self.collect(Trained { ended, ..trained }, workspace).await
+            }
             // Batch starts no further attempt, and ends the trial as failed.
             Some(Stop { cause: Cause::TimedOut { .. }, .. }) => {
                 let ended = Ended { code: TIMED_OUT.into(), ..trained.ended };
@@ -209,8 +217,7 @@ impl Attempt<'_> {
             // An exit code proves nothing after a stop signal: a script that saves its half-trained model and exits
             // with 0 is not at its end (fact 37). One that is, resumes in the next attempt and ends at once.
             Some(Stop { cause: Cause::Interrupted(reason), deadline, .. }) if !is_finished => {
-                self.leave_to_the_next(trained, workspace, deadline).await;
-                Err(Failure::Interrupted(reason))
+                self.leave_to_the_next(trained, workspace, deadline, Failure::Interrupted(reason)).await
             }
             Some(Stop { cause: Cause::Stalled { seconds, is_last }, deadline, .. }) if !is_finished => {
                 if is_last {
@@ -218,8 +225,7 @@ impl Attempt<'_> {
                     let ended = Ended { code: TIMED_OUT.into(), ..trained.ended };
                     return self.collect(Trained { ended, ..trained }, workspace).await;
                 }
-                self.leave_to_the_next(trained, workspace, deadline).await;
-                Err(Failure::stalled(seconds))
+                self.leave_to_the_next(trained, workspace, deadline, Failure::stalled(seconds)).await
             }
             Some(Stop { cause: Cause::Interrupted(_) | Cause::Stalled { .. }, .. }) => {
                 let ended = Ended { stop: None, ..trained.ended };
@@ -234,9 +240,9 @@ impl Attempt<'_> {
         if trained.is_without_its_run() {
             let marked = trained.place.own.go_on_with_no_run();
             marked.map_err(|source| Failure::System("write to the workspace", source))?;
-            self.leave_to_the_next(trained, workspace, Instant::now() + UNHURRIED).await;
             let reason = "MLflow does not go on with the run of an earlier attempt: the next attempt makes a new one";
-            return Err(Failure::Interrupted(reason.to_owned()));
+            let failure = Failure::Interrupted(reason.to_owned());
+            return self.leave_to_the_next(trained, workspace, Instant::now() + UNHURRIED, failure).await;
         }
         let rolled_back = match &workspace {
             Some(_) if trained.ended.code != 0 => trained.roll_back(),
@@ -248,24 +254,37 @@ impl Attempt<'_> {
         });
         match (workspace, rollback) {
             (Some(workspace), Some(rollback)) => {
-                let reason = rollback.to_string();
-                self.leave(trained, workspace, Some(rollback), Instant::now() + UNHURRIED).await;
-                Err(Failure::Interrupted(reason))
+                let failure = Failure::Interrupted(rollback.to_string());
+                let is_stopped = self.leave(trained, workspace, Some(rollback), Instant::now() + UNHURRIED).await;
+                if is_stopped { Ok(0) } else { Err(failure) }
             }
             (workspace, _) => self.collect(trained, workspace).await,
         }
     }
 
-    /// Leaves the trial to the next attempt.
-    async fn leave_to_the_next(&self, trained: Trained, workspace: Option<Workspace>, deadline: Instant) {
-        match workspace {
+    /// Leaves the trial to the next attempt: ends with `failure`, unless the trial is stopped early instead.
+    async fn leave_to_the_next(
+        &self,
+        trained: Trained,
+        workspace: Option<Workspace>,
+        deadline: Instant,
+        failure: Failure,
+    ) -> Result<u8, Failure> {
+        let is_stopped = match workspace {
             Some(workspace) => self.leave(trained, workspace, None, deadline).await,
             None => self.leave_nothing(trained, deadline).await,
-        }
+        };
+        if is_stopped { Ok(0) } else { Err(failure) }
     }
 
-    /// Leaves the trial, with its workspace, to the next attempt.
-    async fn leave(&self, trained: Trained, workspace: Workspace, rollback: Option<Rollback>, deadline: Instant) {
+    /// Leaves the trial, with its workspace, to the next attempt. Whether the trial is stopped early instead.
+    async fn leave(
+        &self,
+        trained: Trained,
+        workspace: Workspace,
+        rollback: Option<Rollback>,
+        deadline: Instant,
+    ) -> bool {
         // What it has put into its storage folder is on the workspace: the last attempt uploads it.
         abort(trained.uploading.0).await;
         if let Err(error) = trained.place.own.keep_log(&trained.recorded.log) {
@@ -274,17 +293,18 @@ impl Attempt<'_> {
         let stalled_seconds = trained.ended.stalled_seconds();
         let seal = close(workspace, trained.sealer, deadline).await;
         let left = Handover { seal, rollback, stalled_seconds };
-        release(&self.claims, &trained.recorded.figures, left, deadline).await;
+        release(&self.claims, trained.recorded.latest(), left, deadline).await
     }
 
     /// Without a workspace the next attempt starts from nothing. What there is goes to S3, for a person to look at.
-    async fn leave_nothing(&self, trained: Trained, deadline: Instant) {
+    async fn leave_nothing(&self, trained: Trained, deadline: Instant) -> bool {
         let Trained { ended, recorded, place, uploading: (uploading, stop_uploading), .. } = trained;
+        let (latest, log) = (recorded.latest(), recorded.log);
         // Fails only where the background upload is gone, which the next lines report.
         let _ = stop_uploading.send(());
         let collecting = async {
             let uploader = uploading.await.map_err(UploadError::Broken)?;
-            uploader.finish(recorded.log, &place.own).await
+            uploader.finish(log, &place.own).await
         };
         match timeout_at(deadline, collecting).await {
             Ok(Ok(_collected)) => {}
@@ -292,7 +312,7 @@ impl Attempt<'_> {
             Err(_elapsed) => say("no time left to upload what the command leaves"),
         }
         let left = Handover { stalled_seconds: ended.stalled_seconds(), ..Handover::default() };
-        release(&self.claims, &recorded.figures, left, deadline).await;
+        release(&self.claims, latest, left, deadline).await
     }
 
     /// Uploads what the command leaves, and tells the end.
@@ -303,6 +323,7 @@ impl Attempt<'_> {
         let stopped = ended.stop.as_ref().and_then(Stop::reason).map(|reason| reason.to_string());
         let error = stopped.or_else(|| (ended.code != 0).then(|| error_in(&recorded.log)).flatten());
         let deadline = ended.stop.as_ref().filter(|stop| stop.is_pressing()).map(|stop| stop.deadline);
+        let latest = recorded.latest();
         let collecting = async { uploading.await?.finish(recorded.log, &place.own).await };
         let collected = match deadline {
             Some(deadline) => {
@@ -316,7 +337,7 @@ impl Attempt<'_> {
             let sealer = sealer.filter(|_| ended.code != 0);
             close(workspace, sealer, deadline.unwrap_or_else(|| Instant::now() + UNHURRIED)).await;
         }
-        conclude(&self.claims, &ended, &recorded.figures, collected, seconds, error).await
+        conclude(&self.claims, &ended, latest, collected, seconds, error).await
     }
 }
 
@@ -330,7 +351,7 @@ async fn abort(uploading: JoinHandle<Uploader>) {
 async fn conclude(
     claims: &Claims,
     ended: &Ended,
-    figures: &Figures,
+    latest: Latest,
     collected: Result<Outputs, UploadError>,
     seconds: f64,
     error: Option<String>,
@@ -347,8 +368,8 @@ async fn conclude(
     let error = error.or_else(|| failure.as_ref().map(|failure| chain(failure)));
     say(&runner_log::ended(ended.code, seconds, outputs.files, outputs.bytes));
     let end = End { exit_code: code, outputs, seconds, error, stalled_seconds: ended.stalled_seconds() };
-    match claims.end(figures.metrics(), end).await {
-        Ok(Answer::Accepted) => {}
+    match claims.end(latest, end).await {
+        Ok(Answer::Accepted | Answer::Stop(_)) => {}
         // Another runner has the trial, and the record has what that one reports: this attempt must not end it as a success.
         Ok(Answer::Refused(reason)) => return Err(Failure::Refused(reason)),
         // Batch's own event carries the exit code all the same.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use aws_sdk_lambda::Client;
 use spotsweep_protocol::claim::{Access, Found, Grant, Machine, NoticeKind, Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_protocol::metric::Metric;
+use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
 use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
@@ -33,7 +34,17 @@ const WAITING_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duratio
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Accepted,
+    /// The trial is stopped early, with the reason for the log.
+    Stop(String),
     Refused(StopReason),
+}
+
+/// What a training has reported so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Latest {
+    pub(crate) metrics: BTreeMap<String, Metric>,
+    /// All rungs that the trial has reached.
+    pub(crate) rungs: Vec<Reached>,
 }
 
 /// What an attempt leaves to the next one.
@@ -113,7 +124,9 @@ impl Claims {
                 Reply::Waiting { reason, retry_after_ms } => (reason, retry_after_ms),
                 Reply::Unavailable { reason } => return Err(Failure::Unavailable(reason)),
                 Reply::Refused { reason } => return Err(Failure::Refused(reason)),
-                reply @ (Reply::Access(_) | Reply::Accepted {}) => return Err(self.unfitting(reply).into()),
+                reply @ (Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. }) => {
+                    return Err(self.unfitting(reply).into());
+                }
             };
             if waited_for != reason {
                 say(&format!("waiting for the workspace, {waited:.1} s so far: {reason}"));
@@ -134,9 +147,11 @@ impl Claims {
         match self.call_patiently(Request::Access).await? {
             Reply::Access(access) => Ok(access),
             Reply::Refused { reason } => Err(Failure::Refused(reason)),
-            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. } | Reply::Accepted {}) => {
-                Err(self.unfitting(reply).into())
-            }
+            reply @ (Reply::Granted(_)
+            | Reply::Waiting { .. }
+            | Reply::Unavailable { .. }
+            | Reply::Accepted {}
+            | Reply::Stop { .. }) => Err(self.unfitting(reply).into()),
         }
     }
 
@@ -153,7 +168,9 @@ impl Claims {
             Reply::Accepted {} => Ok(()),
             Reply::Unavailable { reason } => Err(Failure::Unavailable(reason)),
             Reply::Refused { reason } => Err(Failure::Refused(reason)),
-            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Access(_)) => Err(self.unfitting(reply).into()),
+            reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Access(_) | Reply::Stop { .. }) => {
+                Err(self.unfitting(reply).into())
+            }
         }
     }
 
@@ -165,38 +182,42 @@ impl Claims {
     /// Tells the metrics so far and the newest seal, once: the next report makes up for a lost one.
     pub(crate) async fn report(
         &self,
-        metrics: BTreeMap<String, Metric>,
+        latest: Latest,
         seal: Option<Seal>,
         stalled_seconds: Option<u64>,
     ) -> Result<Answer, CallError> {
-        let request = Request::Report { sequence: self.next_sequence(), metrics, seal, stalled_seconds };
-        self.answer(self.call(request).await?)
+        self.answer(self.call(self.next_report(latest, seal, stalled_seconds)).await?)
     }
 
     /// The same, for the configured patience: nothing else makes up for it where the training is silent.
     pub(crate) async fn report_patiently(
         &self,
-        metrics: BTreeMap<String, Metric>,
+        latest: Latest,
         seal: Option<Seal>,
         stalled_seconds: Option<u64>,
     ) -> Result<Answer, CallError> {
-        let request = Request::Report { sequence: self.next_sequence(), metrics, seal, stalled_seconds };
-        self.answer(self.call_patiently(request).await?)
+        self.answer(self.call_patiently(self.next_report(latest, seal, stalled_seconds)).await?)
+    }
+
+    fn next_report(&self, latest: Latest, seal: Option<Seal>, stalled_seconds: Option<u64>) -> Request {
+        let Latest { metrics, rungs } = latest;
+        Request::Report { sequence: self.next_sequence(), metrics, seal, stalled_seconds, rungs }
     }
 
     /// Gives the trial back, for the configured patience.
-    pub(crate) async fn release(&self, metrics: BTreeMap<String, Metric>, left: Handover) -> Result<Answer, CallError> {
-        let Handover { seal, rollback, stalled_seconds } = left;
+    pub(crate) async fn release(&self, latest: Latest, left: Handover) -> Result<Answer, CallError> {
+        let (Latest { metrics, rungs }, Handover { seal, rollback, stalled_seconds }) = (latest, left);
         let sequence = self.next_sequence();
-        let request = Request::Release { sequence, metrics, seal, rollback, stalled_seconds };
+        let request = Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs };
         self.answer(self.call_patiently(request).await?)
     }
 
     /// Tells that the attempt is over, again and again for the configured patience.
-    pub(crate) async fn end(&self, metrics: BTreeMap<String, Metric>, end: End) -> Result<Answer, CallError> {
+    pub(crate) async fn end(&self, latest: Latest, end: End) -> Result<Answer, CallError> {
+        let Latest { metrics, rungs } = latest;
         let End { exit_code, outputs, seconds, error, stalled_seconds } = end;
         let sequence = self.next_sequence();
-        let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds };
+        let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds, rungs };
         self.answer(self.call_patiently(request).await?)
     }
 
@@ -207,6 +228,7 @@ impl Claims {
     fn answer(&self, reply: Reply) -> Result<Answer, CallError> {
         match reply {
             Reply::Accepted {} => Ok(Answer::Accepted),
+            Reply::Stop { why } => Ok(Answer::Stop(why)),
             Reply::Refused { reason } => Ok(Answer::Refused(reason)),
             reply @ (Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. } | Reply::Access(_)) => {
                 Err(self.unfitting(reply))

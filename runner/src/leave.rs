@@ -6,10 +6,9 @@ use std::time::Duration;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
 use spotsweep_seal::{AtEnd, Sealer};
-use spotsweep_training_metrics::Figures;
 use tokio::time::{Instant, timeout_at};
 
-use crate::claim::{Answer, Claims, Handover};
+use crate::claim::{Answer, Claims, Handover, Latest};
 use crate::log::say;
 use crate::workspace::Workspace;
 
@@ -66,13 +65,18 @@ async fn seal(workspace: &Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: 
     sealing.await?.map(Some)
 }
 
-/// Gives the trial back.
-pub(crate) async fn release(claims: &Claims, figures: &Figures, left: Handover, deadline: Instant) {
+/// Gives the trial back. Whether the trial is stopped early, so that no further attempt is to start.
+pub(crate) async fn release(claims: &Claims, latest: Latest, left: Handover, deadline: Instant) -> bool {
     let limit = deadline.max(Instant::now() + LAST_WORD);
-    match timeout_at(limit, claims.release(figures.metrics(), left)).await {
+    match timeout_at(limit, claims.release(latest, left)).await {
         Ok(Ok(Answer::Accepted)) => {}
+        Ok(Ok(Answer::Stop(why))) => {
+            say(&why);
+            return true;
+        }
         Ok(Ok(Answer::Refused(reason))) => say(&format!("the release was not taken: {reason}")),
         Ok(Err(error)) => say(&format!("the release could not be told: {}", chain(&error))),
         Err(_elapsed) => say("the release could not be told in time"),
     }
+    false
 }

@@ -31,6 +31,7 @@ mod processes;
 mod progress;
 mod record;
 mod reports;
+mod rungs;
 mod sealing;
 mod signals;
 mod stack_dump;

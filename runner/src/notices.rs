@@ -99,7 +99,8 @@ fn tell(claims: &Arc<Claims>, kind: NoticeKind) {
     let claims = Arc::clone(claims);
     tokio::spawn(async move {
         match claims.notice(kind).await {
-            Ok(Answer::Accepted) => {}
+            // The answer to the release says whether the trial goes on.
+            Ok(Answer::Accepted | Answer::Stop(_)) => {}
             Ok(Answer::Refused(reason)) => say(&format!("the notice was not taken: {reason}")),
             Err(error) => say(&format!("the notice could not be told: {}", chain(&error))),
         }

@@ -3,7 +3,7 @@
 //! Only the runner can write their folder. [`take_charge`](crate::workspace::take_charge) sees to that on a workspace.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::path::PathBuf;
 
 use spotsweep_beneath::Folder;
@@ -15,6 +15,8 @@ use crate::output::MOST_LOG_BYTES;
 const METRICS: &str = "metrics.jsonl";
 /// The end of the log that an interrupted attempt leaves to the next one.
 const LOG: &str = "train.log";
+/// Values of the metric at which trials are compared.
+const SERIES: &str = "rungs.jsonl";
 /// Is there where MLflow has refused to go on with a run.
 const NO_RUN: &str = "mlflow-refused";
 /// The record of metric lines stops growing here.
@@ -55,6 +57,25 @@ impl OwnFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The series of the metric that the attempts before have logged; `None` where there is none.
+    pub(crate) fn series(&self) -> io::Result<Option<impl Read + use<>>> {
+        match self.folder().and_then(|own| own.open(SERIES.as_ref())) {
+            Ok(series) => Ok(Some(series.take(MAX_RECORD_BYTES))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the series.
+    pub(crate) fn keep_series(&self, lines: &[u8]) -> io::Result<()> {
+        self.folder()?.write(SERIES.as_ref(), lines)
+    }
+
+    /// Continues the series.
+    pub(crate) fn append_to_series(&self, lines: &[u8]) -> io::Result<()> {
+        self.folder()?.append(SERIES.as_ref())?.write_all(lines)
     }
 
     /// The log of the attempts before.

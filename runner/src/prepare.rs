@@ -1,13 +1,15 @@
 //! Everything that comes before the command: who we are, what is ours, and where it is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use spotsweep_protocol::claim::{Found, Grant, TrialLine};
 use spotsweep_protocol::command_line::expand;
+use spotsweep_protocol::rungs::RungPlan;
 use spotsweep_protocol::runner_log;
 use spotsweep_protocol::stall::StallRule;
+use spotsweep_seal::disk::Disk as _;
 use spotsweep_seal::{OWN, Sealer};
 use spotsweep_training_metrics::Definitions;
 use tokio::time;
@@ -22,6 +24,7 @@ use crate::log::say;
 use crate::mlflow;
 use crate::parameters;
 use crate::place;
+use crate::rungs::Rungs;
 use crate::surroundings;
 use crate::upload::{Filter, Uploader};
 use crate::user::accounts;
@@ -41,6 +44,8 @@ pub(crate) struct Ready {
     pub(crate) metrics: Wanted,
     /// Whether MLflow is to go on with the run of an earlier attempt.
     pub(crate) goes_on_with_run: bool,
+    /// The series at which trials are compared; absent where they are not.
+    pub(crate) rungs: Option<Rungs>,
     /// What is done where the command hangs.
     pub(crate) stalls: StallRule,
     /// Absent without a workspace.
@@ -72,7 +77,7 @@ pub(crate) async fn prepare(
     let s3 = clients.s3(claims).await?;
     let trial = parameters::fetch(&s3, &grant.parameters, config.index).await?;
     announce(config, &trial);
-    let sealer = mount(config, &grant, claims, deadline, workspace).await?;
+    let (sealer, newest) = mount(config, &grant, claims, deadline, workspace).await?.unzip();
 
     let user = config.user.as_ref();
     let mounted = workspace.as_ref().map(|workspace| workspace.point().to_owned());
@@ -82,6 +87,10 @@ pub(crate) async fn prepare(
     if let Some(code) = &grant.code {
         place.code = Some(code::fetch(code, &folder, user).await?);
     }
+    let rungs = match grant.rungs.clone() {
+        Some(plan) => Some(series(plan, &place, newest.flatten().as_deref())?),
+        None => None,
+    };
     let (command, mut variables) = words(command, &place, &trial, config, clients.region())?;
     let run = earlier_run(config, &place, &trial).await?;
     let goes_on_with_run = run.is_some();
@@ -89,7 +98,7 @@ pub(crate) async fn prepare(
     let uploader = Uploader::new(s3, grant.outputs, place.storage.clone(), filter);
     let hidden = gpus::of_others(config, &|name| std::env::var(name).ok());
     let stalls = grant.stalls;
-    Ok(Ready { command, variables, hidden, place, uploader, metrics, goes_on_with_run, stalls, sealer })
+    Ok(Ready { command, variables, hidden, place, uploader, metrics, goes_on_with_run, rungs, stalls, sealer })
 }
 
 fn announce(config: &Config, trial: &TrialLine) {
@@ -102,15 +111,25 @@ fn announce(config: &Config, trial: &TrialLine) {
     ));
 }
 
+/// The metric's series, as of the checkpoint that the training goes on from.
+fn series(plan: RungPlan, place: &Workplace, newest: Option<&str>) -> Result<Rungs, Failure> {
+    let failed = |source| Failure::System("read the metric's series on the workspace", source);
+    let files = place.disk().files(&place.checkpoints).map_err(failed)?;
+    let is_of = |path: &str| newest.is_some_and(|newest| Path::new(path).starts_with(newest));
+    let saved = files.iter().filter(|(path, _)| is_of(path)).map(|(_, stamp)| stamp.modified_ns).max();
+    Rungs::go_on(plan, place.own.clone(), saved.map(|nanoseconds| nanoseconds as f64 / 1e9)).map_err(failed)
+}
+
 /// Mounts the granted workspace, holds it against its seal, and tells so. Until that is accepted,
-/// what the workspace was copied from must be kept, so nothing may be trained on it.
+/// what the workspace was copied from must be kept, so nothing may be trained on it. With the sealer comes the newest
+/// checkpoint.
 async fn mount(
     config: &Config,
     grant: &Grant,
     claims: &Claims,
     deadline: time::Instant,
     slot: &mut Option<Workspace>,
-) -> Result<Option<Sealer>, Failure> {
+) -> Result<Option<(Sealer, Option<String>)>, Failure> {
     let Some(granted) = &grant.workspace else {
         return Ok(None);
     };
@@ -125,8 +144,9 @@ async fn mount(
     let found = Found { formatted: workspace.formatted, ..found };
     let seconds = started.elapsed().as_secs_f64();
     tell(&workspace.volume, &found, seconds);
+    let newest = found.newest.clone();
     claims.mounted(&workspace.volume, found, seconds).await?;
-    Ok(Some(sealer))
+    Ok(Some((sealer, newest)))
 }
 
 fn tell(volume: &str, found: &Found, seconds: f64) {

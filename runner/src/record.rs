@@ -11,12 +11,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use spotsweep_protocol::number::to_json;
+use spotsweep_protocol::rungs::Reached;
 use spotsweep_training_metrics::{Figures, Lines, Logged, Taken};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::claim::Latest;
 use crate::exit::Failure;
 use crate::log::say;
 use crate::log_files::LogFiles;
@@ -24,6 +26,7 @@ use crate::metrics_file::MetricsFile;
 use crate::output::{Pump, Reader, Splitter, Tail};
 use crate::own_files::MAX_RECORD_BYTES;
 use crate::prepare::Wanted;
+use crate::rungs::Rungs;
 use crate::workplace::Workplace;
 
 /// Metrics on their way from the readers to the recorder.
@@ -43,6 +46,7 @@ pub(crate) struct Recording {
     files: [(JoinHandle<()>, oneshot::Sender<()>); 2],
     recorder: JoinHandle<()>,
     figures: watch::Receiver<Figures>,
+    rungs: watch::Receiver<Vec<Reached>>,
     /// Bytes of output, and of the file of metrics, so far.
     pub(crate) heard: Arc<AtomicU64>,
 }
@@ -53,6 +57,15 @@ pub(crate) struct Recorded {
     pub(crate) log: Vec<u8>,
     /// The final figures.
     pub(crate) figures: Figures,
+    /// All rungs that the trial has reached.
+    pub(crate) rungs: Vec<Reached>,
+}
+
+impl Recorded {
+    /// As the last report has it.
+    pub(crate) fn latest(&self) -> Latest {
+        Latest { metrics: self.figures.metrics(), rungs: self.rungs.clone() }
+    }
 }
 
 impl Recording {
@@ -63,11 +76,14 @@ impl Recording {
         place: &Workplace,
         metrics: &Wanted,
         logs: LogFiles,
-    ) -> Result<(Self, watch::Receiver<Figures>), Failure> {
+        rungs: Option<Rungs>,
+    ) -> Result<Self, Failure> {
         let before = place.own.log();
         let tail = Arc::new(Mutex::new(before.map(Tail::after).unwrap_or_default()));
         let (sender, received) = mpsc::channel(IN_FLIGHT);
         let (publisher, figures) = watch::channel(Figures::new(metrics.named.clone()));
+        let known = rungs.as_ref().map(|rungs| rungs.reached().to_vec()).unwrap_or_default();
+        let (publish_rungs, reached) = watch::channel(known);
         let (record, record_bytes) =
             place.own.go_on().map_err(|source| Failure::Prepare { path: PathBuf::from("metrics.jsonl"), source })?;
         let heard = Arc::new(AtomicU64::new(0));
@@ -79,15 +95,28 @@ impl Recording {
         let (stop_logs, logs_stopped) = oneshot::channel();
         let file = tokio::spawn(follow(place.metrics(), reader(), Arc::clone(&heard), file_stopped));
         let logs = tokio::spawn(logs.follow(sender.clone(), logs_stopped));
-        let recording = Self {
+        let recorder = Recorder {
+            record,
+            record_bytes,
+            figures: publisher,
+            named: metrics.named.clone(),
+            rungs: rungs.map(|rungs| (rungs, publish_rungs)),
+            complained: BTreeSet::new(),
+        };
+        Ok(Self {
             tail: Arc::clone(&tail),
             pumps: [tokio::spawn(out.run(stdout)), tokio::spawn(err.run(stderr))],
             files: [(file, stop_file), (logs, stop_logs)],
-            recorder: tokio::spawn(Recorder::new(record, record_bytes, publisher).run(received)),
-            figures: figures.clone(),
+            recorder: tokio::spawn(recorder.run(received)),
+            figures,
+            rungs: reached,
             heard: Arc::clone(&heard),
-        };
-        Ok((recording, figures))
+        })
+    }
+
+    /// The figures and the rungs, which can be followed.
+    pub(crate) fn published(&self) -> (watch::Receiver<Figures>, watch::Receiver<Vec<Reached>>) {
+        (self.figures.clone(), self.rungs.clone())
     }
 
     /// Reads what is left, after the command's end.
@@ -108,8 +137,8 @@ impl Recording {
         }
         let _ = timeout(DRAIN_LIMIT, self.recorder).await;
         let log = self.tail.lock().unwrap_or_else(PoisonError::into_inner).bytes().to_vec();
-        let figures = self.figures.borrow().clone();
-        Recorded { log, figures }
+        let (figures, rungs) = (self.figures.borrow().clone(), self.rungs.borrow().clone());
+        Recorded { log, figures, rungs }
     }
 }
 
@@ -125,14 +154,14 @@ struct Recorder {
     record: File,
     record_bytes: u64,
     figures: watch::Sender<Figures>,
+    /// The metric that ranks the trials.
+    named: Option<String>,
+    /// Absent where trials are not compared.
+    rungs: Option<(Rungs, watch::Sender<Vec<Reached>>)>,
     complained: BTreeSet<&'static str>,
 }
 
 impl Recorder {
-    fn new(record: File, record_bytes: u64, figures: watch::Sender<Figures>) -> Self {
-        Self { record, record_bytes, figures, complained: BTreeSet::new() }
-    }
-
     async fn run(mut self, mut found: mpsc::Receiver<Logged>) {
         while let Some(logged) = found.recv().await {
             self.take(logged);
@@ -156,16 +185,34 @@ impl Recorder {
             self.complain("the training has printed a value that is not finite", &said);
         }
         if !logged.values.is_empty() {
-            self.write_down(&logged);
+            let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            let time = logged.time.unwrap_or_else(now);
+            self.compare(&logged, time);
+            self.write_down(&logged, time);
         }
         if let Some(name) = left_out {
             self.complain("too many metrics, or too long a name: only the record has them all", &name);
         }
     }
 
-    fn write_down(&mut self, logged: &Logged) {
-        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        let time = logged.time.unwrap_or_else(now);
+    /// Counts the metric that ranks the trials. A rung is published with the figures that reach it.
+    fn compare(&mut self, logged: &Logged, time: f64) {
+        let Some((rungs, publish)) = &mut self.rungs else { return };
+        let is_named = |name: &String| Some(name) == self.named.as_ref();
+        let mut failed = None;
+        for value in logged.values.iter().filter(|value| is_named(&value.name)) {
+            match rungs.take(time, logged.step, value.value, value.source) {
+                Ok(true) => drop(publish.send_replace(rungs.reached().to_vec())),
+                Ok(false) => {}
+                Err(error) => failed = Some(error.to_string()),
+            }
+        }
+        if let Some(error) = failed {
+            self.complain("the metric's series cannot be written: after an interruption it counts from less", &error);
+        }
+    }
+
+    fn write_down(&mut self, logged: &Logged, time: f64) {
         let metrics: serde_json::Map<_, _> =
             logged.values.iter().map(|value| (value.name.clone(), to_json(value.value))).collect();
         let text = format!("{}\n", json!({"time": time, "step": logged.step, "metrics": metrics}));

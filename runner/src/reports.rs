@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
-use spotsweep_protocol::stop::StopReason;
+use spotsweep_protocol::rungs::Reached;
 use spotsweep_training_metrics::Figures;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
-use crate::claim::{Answer, Claims};
+use crate::claim::{Answer, Claims, Latest};
 use crate::log::say;
+use crate::stop::Cause;
 
 /// What changes while the command runs.
 #[derive(Clone)]
 pub(crate) struct News {
     pub(crate) figures: watch::Receiver<Figures>,
+    /// All rungs that the trial has reached.
+    pub(crate) rungs: watch::Receiver<Vec<Reached>>,
     /// Absent without a workspace.
     pub(crate) seal: Option<watch::Receiver<Option<Seal>>>,
     /// The training's last sign of life, while it is stalled. The look that finds a change reports it.
@@ -35,11 +38,19 @@ impl News {
         }
     }
 
-    /// The figures, the newest seal, and for how many seconds the training is stalled.
-    pub(crate) fn take(&mut self) -> (Figures, Option<Seal>, Option<u64>) {
+    /// What the training has reported, the newest seal, and for how many seconds the training is stalled.
+    pub(crate) fn take(&mut self) -> (Latest, Option<Seal>, Option<u64>) {
         let seal = self.seal.as_mut().and_then(|seal| seal.borrow_and_update().clone());
         let stalled_seconds = self.last_sign.borrow().map(|since| since.elapsed().as_secs());
-        (self.figures.borrow_and_update().clone(), seal, stalled_seconds)
+        let rungs = self.rungs.borrow_and_update().clone();
+        (Latest { metrics: self.figures.borrow_and_update().metrics(), rungs }, seal, stalled_seconds)
+    }
+
+    /// Waits until the trial reaches another rung: other trials are compared with it, and it may be stopped there.
+    async fn reached_rung(&mut self) {
+        if self.rungs.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 
@@ -52,16 +63,21 @@ fn pause(every: Duration, elapsed: Duration) -> Duration {
     (elapsed / 20).clamp(every, every.saturating_mul(LONGEST))
 }
 
-/// Reports changed figures and seals, at most once per `every` and less often later; tells `fence` of a refusal and
-/// ends.
-pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, fence: oneshot::Sender<StopReason>) {
+/// Reports changed figures and seals, at most once per `every` and less often later, but a rung at once. Sends the cause
+/// to `stop` where the answer is that the attempt has to stop, and ends.
+pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, stop: oneshot::Sender<Cause>) {
     let began = Instant::now();
     while news.changed().await {
-        let (figures, seal, stalled_seconds) = news.take();
-        match claims.report(figures.metrics(), seal, stalled_seconds).await {
+        let (latest, seal, stalled_seconds) = news.take();
+        match claims.report(latest, seal, stalled_seconds).await {
             Ok(Answer::Accepted) => {}
+            // Sending fails only where the attempt is over.
+            Ok(Answer::Stop(why)) => {
+                let _ = stop.send(Cause::StoppedEarly(why));
+                return;
+            }
             Ok(Answer::Refused(reason)) => {
-                let _ = fence.send(reason);
+                let _ = stop.send(Cause::Fenced(reason));
                 return;
             }
             Err(error) => {
@@ -69,7 +85,10 @@ pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, fen
                 news.figures.mark_changed();
             }
         }
-        sleep(pause(every, began.elapsed())).await;
+        tokio::select! {
+            () = sleep(pause(every, began.elapsed())) => {}
+            () = news.reached_rung() => news.figures.mark_changed(),
+        }
     }
 }
 

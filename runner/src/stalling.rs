@@ -91,10 +91,11 @@ impl<'a> Stalling<'a> {
 
     /// Reports whether the training is stalled, for the configured patience.
     async fn report(&mut self) {
-        let (figures, seal, stalled_seconds) = self.news.take();
-        match self.claims.report_patiently(figures.metrics(), seal, stalled_seconds).await {
+        let (latest, seal, stalled_seconds) = self.news.take();
+        match self.claims.report_patiently(latest, seal, stalled_seconds).await {
             Ok(Answer::Accepted) => {}
-            // The next report is refused too, and stops the training.
+            // The next report has the same answer, and stops the training.
+            Ok(Answer::Stop(why)) => say(&why),
             Ok(Answer::Refused(reason)) => say(&format!("the report was not taken: {reason}")),
             Err(error) => say(&format!("that the training is stalled, or goes on, is not reported: {}", chain(&error))),
         }

@@ -36,6 +36,8 @@ pub(crate) enum Cause {
     Interrupted(String),
     /// `trial-claim` refused a report: the trial is another attempt's.
     Fenced(StopReason),
+    /// `trial-claim` has stopped the trial early: why.
+    StoppedEarly(String),
     /// Batch lets the attempt run no longer.
     TimedOut {
         /// How long it may take.
@@ -64,9 +66,9 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// The trial is another attempt's.
-    pub(crate) fn fenced(reason: StopReason, config: &Config) -> Self {
-        Self::by_itself(Cause::Fenced(reason), config)
+    /// The answer to a report: the trial is another attempt's, or is stopped early.
+    pub(crate) fn answered(cause: Cause, config: &Config) -> Self {
+        Self::by_itself(cause, config)
     }
 
     /// A stall: nothing presses.
@@ -84,7 +86,7 @@ impl Stop {
     pub(crate) fn stalled_seconds(&self) -> Option<u64> {
         match self.cause {
             Cause::Stalled { seconds, .. } => Some(seconds),
-            Cause::Interrupted(_) | Cause::TimedOut { .. } | Cause::Fenced(_) => None,
+            Cause::Interrupted(_) | Cause::TimedOut { .. } | Cause::Fenced(_) | Cause::StoppedEarly(_) => None,
         }
     }
 
@@ -93,7 +95,7 @@ impl Stop {
         match self.cause {
             Cause::Stalled { seconds, .. } => Some(StopReason::Stalled { seconds }),
             Cause::TimedOut { seconds } => Some(StopReason::TimedOut { seconds }),
-            Cause::Interrupted(_) | Cause::Fenced(_) => None,
+            Cause::Interrupted(_) | Cause::Fenced(_) | Cause::StoppedEarly(_) => None,
         }
     }
 

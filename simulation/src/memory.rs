@@ -16,6 +16,7 @@ use spotsweep_control_plane::sweep::{Stage, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
+use spotsweep_protocol::rungs::Curve;
 
 use crate::calls::{Calls, Unanswered};
 use crate::decision_log::DecisionLog;
@@ -37,6 +38,8 @@ struct Rows {
     sweeps: BTreeMap<SweepId, Versioned<Sweep>>,
     trials: BTreeMap<(SweepId, u32), Versioned<Trial>>,
     references: BTreeMap<String, Vec<TrialRef>>,
+    /// By trial: its rungs, and of which version of its record.
+    curves: BTreeMap<(SweepId, u32), (u64, Curve)>,
     audits: BTreeMap<Of, Vec<Audit>>,
     /// Changes of figures alone, which leave no audit entry.
     unaudited: BTreeMap<Of, u64>,
@@ -142,6 +145,9 @@ impl Rows {
                 trial: self.trials.get(&(id.clone(), *index)).cloned(),
                 ..View::default()
             },
+            Subject::Comparison(id, index) => {
+                View { curves: Some(self.curves_of(id)), ..self.view(&Subject::Trial(id.clone(), *index), now) }
+            }
             Subject::Settlement(id) => View {
                 sweep: self.sweeps.get(id).cloned(),
                 trials: self
@@ -156,6 +162,18 @@ impl Rows {
                 View { referring: self.references.get(id).cloned().unwrap_or_default(), ..View::default() }
             }
             Subject::Overdue => View { overdue: self.overdue(now), ..View::default() },
+        }
+    }
+
+    fn curves_of(&self, sweep: &SweepId) -> BTreeMap<u32, Curve> {
+        let of = self.curves.iter().filter(|((of, _), _)| of == sweep);
+        of.map(|((_, index), (_, curve))| (*index, curve.clone())).collect()
+    }
+
+    fn put_curve(&mut self, trial: &Trial, version: u64) {
+        let held = self.curves.entry((trial.sweep.clone(), trial.index)).or_default();
+        if held.0 < version {
+            *held = (version, trial.rungs.clone());
         }
     }
 
@@ -222,7 +240,7 @@ impl Store for MemoryStore {
     async fn load(&self, subject: &Subject, now: Timestamp) -> Result<View, Box<dyn Error + Send + Sync>> {
         let (action, on) = match subject {
             Subject::Sweep(_) | Subject::Trial(..) => ("GetItem", None),
-            Subject::Settlement(_) | Subject::Resource(_) => ("Query", None),
+            Subject::Comparison(..) | Subject::Settlement(_) | Subject::Resource(_) => ("Query", None),
             Subject::Overdue => ("Query", Some("index/open".to_owned())),
         };
         Ok(self.calls.call_on(action, on, || self.lock().view(subject, now)).await?)
@@ -245,6 +263,10 @@ impl Store for MemoryStore {
         }
         let commit = || self.lock().commit(held, &change, is_kept.then_some(audit));
         self.calls.call("PutItem", commit).await.map_err(failed)??;
+        if let Some((trial, version)) = view.curve_of(&change) {
+            let put = || self.lock().put_curve(trial, version);
+            self.calls.call("PutItem", put).await.map_err(failed)?;
+        }
         Ok(History::new())
     }
 }

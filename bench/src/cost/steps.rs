@@ -59,7 +59,7 @@ impl Stage {
                 self.go_on_after(agent, Duration::from_secs(1));
             }
             Some(Reply::Unavailable { .. }) => self.exit(&agent, INTERRUPTED_EXIT_CODE),
-            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {})) => {
+            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
                 unreachable!("trial {}: attempt {} is told {reply:?}", agent.index, agent.attempt)
             }
         }
@@ -107,7 +107,8 @@ impl Stage {
         agent.sealed = if is_new { agent.trained } else { agent.sealed };
         let metrics = self.metrics(&agent);
         // A lost report is made up for by the next one.
-        self.ask(&agent, Request::Report { sequence, metrics, seal, stalled_seconds: None }).await;
+        let (stalled_seconds, rungs) = (None, Vec::new());
+        self.ask(&agent, Request::Report { sequence, metrics, seal, stalled_seconds, rungs }).await;
         self.train_on(agent);
     }
 
@@ -126,10 +127,9 @@ impl Stage {
     async fn leave(&mut self, mut agent: Agent) {
         self.unmount(&agent);
         let (sequence, metrics, seal) = (agent.next_sequence(), self.metrics(&agent), Some(self.seal(&agent)));
-        match self
-            .ask(&agent, Request::Release { sequence, metrics, seal, rollback: None, stalled_seconds: None })
-            .await
-        {
+        let (rollback, stalled_seconds, rungs) = (None, None, Vec::new());
+        let request = Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs };
+        match self.ask(&agent, request).await {
             None => self.go_on_after(agent, PAUSE),
             Some(_) => self.exit(&agent, INTERRUPTED_EXIT_CODE),
         }
@@ -138,13 +138,9 @@ impl Stage {
     async fn end(&mut self, mut agent: Agent) {
         let (sequence, metrics) = (agent.next_sequence(), self.metrics(&agent));
         let (outputs, seconds) = (Outputs::default(), self.plan.training.as_secs_f64());
-        match self
-            .ask(
-                &agent,
-                Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error: None, stalled_seconds: None },
-            )
-            .await
-        {
+        let (error, stalled_seconds, rungs) = (None, None, Vec::new());
+        let request = Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error, stalled_seconds, rungs };
+        match self.ask(&agent, request).await {
             None => self.go_on_after(agent, PAUSE),
             Some(_) => self.exit(&agent, 0),
         }

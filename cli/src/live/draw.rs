@@ -75,7 +75,7 @@ impl Tone {
             Self::Title => return Style::new().add_modifier(Modifier::BOLD),
             Self::Dim => return Style::new().add_modifier(Modifier::DIM),
             Self::Alarm | Self::Of(Standing::Failed) => Color::Red,
-            Self::Of(Standing::Waiting | Standing::Cancelled) => Color::DarkGray,
+            Self::Of(Standing::Waiting | Standing::Cancelled | Standing::Stopped) => Color::DarkGray,
             Self::Of(Standing::Starting) => Color::Yellow,
             Self::Of(Standing::Running) => Color::Cyan,
             Self::Of(Standing::Interrupted) => Color::Magenta,

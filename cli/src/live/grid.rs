@@ -17,14 +17,17 @@ pub(crate) enum Standing {
     Interrupted,
     /// A person cancelled it.
     Cancelled,
+    /// Stopped early, as others are better.
+    Stopped,
     /// Failed for good.
     Failed,
 }
 
 impl Standing {
     /// All of them, as the legend has them: what needs a look stands where nothing is cut off.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Failed,
+        Self::Stopped,
         Self::Cancelled,
         Self::Interrupted,
         Self::Running,
@@ -42,6 +45,7 @@ impl Standing {
             trial::Standing::Succeeded => Self::Succeeded,
             trial::Standing::Failed => Self::Failed,
             trial::Standing::Cancelled => Self::Cancelled,
+            trial::Standing::Stopped => Self::Stopped,
         }
     }
 
@@ -55,6 +59,7 @@ impl Standing {
             Self::Succeeded => "■",
             Self::Failed => "✗",
             Self::Cancelled => "–",
+            Self::Stopped => "◧",
         }
     }
 
@@ -68,6 +73,7 @@ impl Standing {
             Self::Succeeded => "done",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+            Self::Stopped => "stopped",
         }
     }
 }

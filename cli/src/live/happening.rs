@@ -7,7 +7,7 @@ use crate::show;
 use jiff::Timestamp;
 use serde::Serialize;
 use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::trial::{Attempt, JobStatus, Stall, Trial};
+use spotsweep_control_plane::trial::{Attempt, Stall, Standing, Trial};
 use spotsweep_control_plane::workspace::{Stage, Workspace};
 use spotsweep_protocol::words::counted;
 
@@ -64,6 +64,8 @@ pub(crate) enum What {
     Succeeded { attempts: usize, run_seconds: f64, metric: Option<String>, value: Option<f64>, best: bool },
     /// It has failed for good.
     Failed { attempts: usize, reason: String },
+    /// It is stopped before its end, as others are better.
+    StoppedEarly { attempts: usize, reason: String },
     /// A person has cancelled it.
     Cancelled { attempts: usize, by: String },
 }
@@ -113,6 +115,7 @@ impl What {
                 format!("succeeded after {run_seconds:.1} s{attempts}{}{best}", measured.unwrap_or_default())
             }
             Self::Failed { attempts, reason } => format!("failed after {}: {reason}", counted(*attempts, "attempt")),
+            Self::StoppedEarly { attempts, reason } => format!("{reason}, after {}", counted(*attempts, "attempt")),
             Self::Cancelled { attempts, by } => format!("cancelled after {} by {by}", counted(*attempts, "attempt")),
         }
     }
@@ -249,19 +252,23 @@ pub(super) fn is_mounted(workspace: &Workspace) -> bool {
 
 fn end(trial: &Trial) -> What {
     let attempts = trial.attempts.len();
-    match (trial.status, trial.cancelled_by()) {
+    match trial.standing() {
         // Metric and rank are the sweep's to know.
-        (JobStatus::Succeeded, _) => {
+        Standing::Succeeded => {
             What::Succeeded { attempts, run_seconds: trial.run_seconds(), metric: None, value: None, best: false }
         }
-        (_, Some(by)) => What::Cancelled { attempts, by: by.to_owned() },
-        (_, None) => What::Failed { attempts, reason: why(trial) },
+        Standing::Stopped => What::StoppedEarly { attempts, reason: why(trial) },
+        Standing::Cancelled => What::Cancelled { attempts, by: trial.cancelled_by().unwrap_or_default().to_owned() },
+        Standing::Failed | Standing::Waiting | Standing::Starting | Standing::Running => {
+            What::Failed { attempts, reason: why(trial) }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spotsweep_control_plane::trial::JobStatus;
     use spotsweep_protocol::stop::StopReason;
 
     use crate::live::samples::{at, attached, detached, interrupted, trial};

@@ -19,7 +19,8 @@ impl History {
     /// The trial for people who want to know how it is: a line each.
     pub(crate) fn brief(&self) -> String {
         let trial = &self.trial;
-        let lines = [Some(verdict(trial)), time(trial), interruptions(trial), workspace(trial), metrics(trial)];
+        let lines =
+            [Some(verdict(trial)), time(trial), interruptions(trial), workspace(trial), metrics(trial), rungs(trial)];
         let mut lines: Vec<String> = lines.into_iter().flatten().collect();
         let notes = trial.notes();
         let shown = notes.len().saturating_sub(MOST_NOTES);
@@ -39,6 +40,7 @@ fn verdict(trial: &Trial) -> String {
         Standing::Running => format!("runs: {}", newest(trial)),
         Standing::Succeeded => format!("succeeded after {attempts}"),
         Standing::Failed => format!("failed after {attempts}: {}", why(trial)),
+        Standing::Stopped => format!("{}, after {attempts}", why(trial)),
         Standing::Cancelled => {
             format!("cancelled after {attempts} by {}", trial.cancelled_by().unwrap_or_default())
         }
@@ -119,6 +121,12 @@ fn metrics(trial: &Trial) -> Option<String> {
     let more = trial.metrics.len().saturating_sub(MOST_METRICS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!shown.is_empty()).then(|| format!("last metrics: {}{more}", shown.join(", ")))
+}
+
+/// The trial's comparisons with the others, by rung.
+fn rungs(trial: &Trial) -> Option<String> {
+    let shown: Vec<String> = trial.compared.iter().map(|(rung, of)| format!("rung {rung}: {of}")).collect();
+    (!shown.is_empty()).then(|| format!("compared at {}", shown.join("; at ")))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `SWEEP#<id>` | `META` | the sweep |
 //! | `SWEEP#<id>` | `TRIAL#<index, 6 digits>` | a trial, from its first event on |
+//! | `SWEEP#<id>` | `CURVE#<index, 6 digits>` | the rungs of a trial, small, for the comparisons of the others |
 //! | `SWEEP#<id>` | `LOG#<META or index>#<version>` | a page of its history: audit entries, to that version |
 //! | `RES#<i-…, vol-… or snap-…>` | `TRIAL#<sweep>#<index>` | pointer: the resource belongs to that trial |
 //!
@@ -18,7 +19,7 @@
 mod history;
 mod rows;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::hash::{BuildHasher, Hasher};
 
@@ -38,6 +39,7 @@ use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Record
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{LONGEST_KEPT_DAYS, TrialRef};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::rungs::Curve;
 
 pub(super) use rows::{CLOSED, INDEX, META, SHARDS, field, partition, text, trial_key};
 
@@ -134,6 +136,43 @@ impl DynamoStore {
             found.push(read(row?)?);
         }
         Ok(found)
+    }
+
+    /// The rungs of every trial that has reached one. Not strongly consistent, which is half the price: a rung that is
+    /// missed counts in the next comparison.
+    async fn curves(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Curve>, BoxError> {
+        let mut pages = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
+            .expression_attribute_values(":pk", text(partition(sweep)))
+            .expression_attribute_values(":prefix", text(rows::CURVE))
+            .into_paginator()
+            .items()
+            .send();
+        let mut curves = BTreeMap::new();
+        while let Some(row) = pages.next().await {
+            let (index, curve) = rows::curve(&row?)?;
+            curves.insert(index, curve);
+        }
+        Ok(curves)
+    }
+
+    /// Puts the rungs of a trial as of a version of its record, unless a later one has put its own.
+    async fn put_curve(&self, trial: &Trial, version: u64, expires: AttributeValue) -> Result<(), CommitError> {
+        let row = rows::curve_row(trial, version, expires);
+        let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
+        let put = request
+            .condition_expression("attribute_not_exists(pk) OR version < :version")
+            .expression_attribute_values(":version", number(version));
+        match put.send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.as_service_error().is_some_and(PutItemError::is_conditional_check_failed_exception) => {
+                Ok(())
+            }
+            Err(error) => Err(CommitError::Failed(error.into())),
+        }
     }
 
     /// Records past their due time, those that have been due for the longest first, and since when the first is.
@@ -234,6 +273,11 @@ impl Store for DynamoStore {
                 let (sweep, trial) = tokio::try_join!(self.get(id, META.into()), self.get(id, trial_key(*index)))?;
                 View { sweep, trial, ..View::default() }
             }
+            Subject::Comparison(id, index) => {
+                let (sweep, trial) = (self.get(id, META.into()), self.get(id, trial_key(*index)));
+                let (sweep, trial, curves) = tokio::try_join!(sweep, trial, self.curves(id))?;
+                View { sweep, trial, curves: Some(curves), ..View::default() }
+            }
             Subject::Settlement(id) => {
                 let (sweep, trials) = tokio::try_join!(self.get(id, META.into()), self.trials(id))?;
                 View { sweep, trials, ..View::default() }
@@ -250,6 +294,9 @@ impl Store for DynamoStore {
             self.put(row).await?;
         }
         self.put_record(record, before, mark).await?;
+        if let Some((trial, version)) = view.curve_of(change) {
+            self.put_curve(trial, version, self.expires(audit.at)).await?;
+        }
         Ok(recent)
     }
 }

@@ -5,6 +5,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod batch_job_state;
+mod early_stop;
 mod ebs_state;
 mod plan;
 mod reconcile;
@@ -146,6 +147,8 @@ fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decisi
         Followup::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
         Followup::Resource(id, fact) => workspace::told(view, id, fact),
         Followup::PartEnded(job) => batch_job_state::part(view, job, context),
+        Followup::Compared(request) => trial_claim::requested(view, request, context),
+        Followup::Interrupted(_) => early_stop::interrupted(view, context),
         Followup::TrialsChecked(sweep) => sweep_settled::settling(view, sweep, true),
         Followup::TryFailed { error, .. } => sweep_upload::failed(view, error),
     }

@@ -24,6 +24,7 @@ use crate::workspace::SnapshotState;
 use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::Metric;
+use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
 
 /// What comes from outside: AWS, a runner, the schedule, or the bus with events of our own.
@@ -145,6 +146,8 @@ pub enum Ask {
         ended: Option<Ending>,
         /// Seconds without a sign of life, where the training is stalled, or was ended for that.
         stalled_seconds: Option<u64>,
+        /// All rungs that the trial has reached.
+        rungs: Vec<Reached>,
     },
 }
 

@@ -30,6 +30,10 @@ pub enum Followup {
     Resource(String, Fact),
     /// A part has ended, as its only job or as Batch's silence says.
     PartEnded(PartJob),
+    /// A runner's request, to be decided with the other trials' rungs in view.
+    Compared(Box<TrialRequest>),
+    /// A trial was interrupted: whether it goes on is decided with the other trials' rungs in view.
+    Interrupted(TrialRef),
     /// Batch has been asked about every trial of a settling sweep that is not terminal.
     TrialsChecked(SweepId),
     /// A command failed between a dropped file and its answer; it is tried again later.
@@ -48,6 +52,8 @@ pub enum Subject {
     Sweep(SweepId),
     /// One trial, and its sweep.
     Trial(SweepId, u32),
+    /// One trial, its sweep, and the rungs that all trials of the sweep have reached.
+    Comparison(SweepId, u32),
     /// One sweep and all its trials.
     Settlement(SweepId),
     /// The trials that an instance, volume or snapshot belongs to.
@@ -145,6 +151,13 @@ fn of_followup(followup: &Followup) -> About {
         Followup::Workspace(trial, fact) => of_fact(trial, fact),
         Followup::Resource(id, fact) => About::new(fact.name(), Subject::Resource(id.clone())),
         Followup::PartEnded(job) => About::sweep("part-ended", &job.sweep),
+        Followup::Compared(request) => About {
+            attempt: Some(request.attempt),
+            ..About::new(request_name(&request.ask), Subject::Comparison(request.sweep.clone(), request.index))
+        },
+        Followup::Interrupted(trial) => {
+            About::new("trial-interrupted", Subject::Comparison(trial.sweep.clone(), trial.index))
+        }
         Followup::TrialsChecked(sweep) => About::new("trials-checked", Subject::Settlement(sweep.clone())),
         Followup::TryFailed { sweep, .. } => About::sweep("try-failed", sweep),
     }

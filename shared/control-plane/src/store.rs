@@ -13,6 +13,7 @@ use crate::sweep::Sweep;
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
+use spotsweep_protocol::rungs::Curve;
 
 /// A record as it was stored when it was loaded.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +44,8 @@ pub struct View {
     pub trial: Option<Versioned<Trial>>,
     /// All trials of the sweep, where the subject is its settlement.
     pub trials: Vec<Trial>,
+    /// The rungs of every trial that has reached one, where the subject is a comparison.
+    pub curves: Option<BTreeMap<u32, Curve>>,
     /// The trials that the resource belongs to, where the subject is one.
     pub referring: Vec<TrialRef>,
     /// Records past their due time, where the subject is those.
@@ -129,6 +132,18 @@ impl View {
         now.filter(|id| !known.contains(id)).collect()
     }
 
+    /// The rungs of a trial that a change writes, where the other trials' comparisons have to have them. They follow the
+    /// record, so that they never have what the record has not. A change that is more than figures repeats them: it makes
+    /// up for a write that was lost.
+    pub fn curve_of<'a>(&self, change: &'a Change) -> Option<(&'a Trial, u64)> {
+        match &change.record {
+            Record::Trial(trial) if !trial.rungs.is_empty() && !change.figures_only => {
+                Some((trial, self.version_of(&change.record) + 1))
+            }
+            Record::Trial(_) | Record::Sweep(_) => None,
+        }
+    }
+
     /// The entries of a record's history that it holds itself.
     pub fn recent_of(&self, record: &Record) -> History {
         let recent = match record {
@@ -162,7 +177,8 @@ pub enum CommitError {
 
 /// Stored state: DynamoDB, or memory in tests and simulation.
 pub trait Store: Sync {
-    /// Loads what an input is about. Strongly consistent, but for [`Subject::Overdue`].
+    /// Loads what an input is about. Strongly consistent, but for [`Subject::Overdue`] and the curves of
+    /// [`Subject::Comparison`].
     ///
     /// # Errors
     /// Whatever the store says; the event is delivered again.

@@ -38,9 +38,11 @@ use crate::workspace::WorkspacePlan;
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use spotsweep_protocol::metric::MetricPattern;
+use spotsweep_protocol::rungs::{RungPlan, Unit};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{dollars, noun_for};
+use spotsweep_search::stop::Rule;
 pub use spotsweep_sweep_file::Over;
 use spotsweep_sweep_file::{Budget, SweepFile, Warning};
 
@@ -161,6 +163,9 @@ pub struct Plan {
     /// What the trials are ranked by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Ranking>,
+    /// Which trials are stopped before their end; absent where every trial runs to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_stopping: Option<EarlyStopping>,
     /// Patterns that find metrics in the trainings' output.
     #[serde(default, skip_serializing_if = "<[MetricPattern]>::is_empty")]
     pub metrics: Box<[MetricPattern]>,
@@ -199,6 +204,16 @@ pub struct Part {
     pub ended: Option<JobStatus>,
 }
 
+/// Which trials are stopped before their end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EarlyStopping {
+    /// Where trials are compared, and how.
+    pub rule: Rule,
+    /// What the rungs count.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unit: Unit,
+}
+
 /// The metric that ranks trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranking {
@@ -217,6 +232,17 @@ impl Plan {
         let parts = trials.div_ceil(PART_TRIALS);
         let size = |part: u32| (trials - part * PART_TRIALS).min(PART_TRIALS);
         (0..parts).map(|part| Part { trials: size(part), job: None, ended: None }).collect()
+    }
+
+    /// What a runner is to note of the metric; `None` where trials are not compared.
+    pub fn rungs(&self) -> Option<RungPlan> {
+        let (by, metric) = self.comparison()?;
+        Some(RungPlan { unit: by.unit, steps: by.rule.rungs().to_vec(), maximize: metric.maximize })
+    }
+
+    /// How trials are compared, and by which metric; `None` where they are not.
+    pub fn comparison(&self) -> Option<(&EarlyStopping, &Ranking)> {
+        self.early_stopping.as_ref().zip(self.metric.as_ref())
     }
 
     /// The part and the Batch job of a trial, where it has been submitted.

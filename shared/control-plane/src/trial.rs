@@ -11,6 +11,7 @@
 //! observation is *merged*, field by field, by operations that commute and repeat without
 //! effect. The order of observations is (attempts ended, status), which Batch only ever raises.
 
+mod early_stop;
 mod reason;
 mod retry;
 mod stall;
@@ -23,11 +24,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::stored::is_default;
 use crate::workspace::{TrialRef, Workspace};
+pub use early_stop::{Comparison, EarlyStop};
 pub use reason::Reason;
 pub use retry::{RetryOn, RetryRule, retry_rules};
 use spotsweep_protocol::claim::{Market, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::Metric;
+use spotsweep_protocol::rungs::Curve;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 pub use stall::Stall;
@@ -246,6 +249,15 @@ pub struct Trial {
     /// By metric name; `last` is the newest attempt's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Metric>,
+    /// The metric at the rungs that it has reached. The first report of a rung counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rungs: Curve,
+    /// By rung: its comparisons with other trials.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub compared: BTreeMap<u64, Comparison>,
+    /// Why it does not go on, where it was stopped early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<EarlyStop>,
     /// The newest attempt's end, as the runner told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
@@ -273,6 +285,9 @@ impl Trial {
             claimed_by: None,
             secret: None,
             metrics: BTreeMap::new(),
+            rungs: Curve::new(),
+            compared: BTreeMap::new(),
+            stopped: None,
             end: None,
             stall: None,
             workspace: None,

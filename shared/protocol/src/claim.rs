@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::{Metric, MetricPattern};
 use crate::redact::redacted;
+use crate::rungs::{Reached, RungPlan};
 use crate::secret::Secret;
 use crate::stall::StallRule;
 use crate::stop::StopReason;
@@ -69,6 +70,9 @@ pub enum Request {
         /// Seconds since the training has last shown a sign of life, where it is stalled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stalled_seconds: Option<u64>,
+        /// All rungs that the trial has reached.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rungs: Vec<Reached>,
     },
     /// The attempt gives the trial back: the training command has stopped, everything is on disk and sealed,
     /// the workspace is unmounted. Another attempt is to go on.
@@ -85,6 +89,9 @@ pub enum Request {
         /// Seconds without a sign of life, where the attempt was ended for that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stalled_seconds: Option<u64>,
+        /// All rungs that the trial has reached.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rungs: Vec<Reached>,
     },
     /// The training command has ended, everything is uploaded, the workspace is unmounted.
     End {
@@ -105,6 +112,9 @@ pub enum Request {
         /// Seconds without a sign of life, where the training was ended for that, and the trial with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stalled_seconds: Option<u64>,
+        /// All rungs that the trial has reached.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rungs: Vec<Reached>,
     },
 }
 
@@ -239,6 +249,12 @@ pub enum Reply {
     Access(Access),
     /// A report or an end was taken.
     Accepted {},
+    /// A report was taken, and the trial is stopped early: the attempt ends its training, uploads what there is, and
+    /// exits with 0.
+    Stop {
+        /// Why, for the log.
+        why: String,
+    },
     /// The attempt must stop: a newer one has the trial, or the trial is over.
     Refused {
         /// Why.
@@ -293,6 +309,9 @@ pub struct Grant {
     /// What is done about a training that hangs.
     #[serde(default)]
     pub stalls: StallRule,
+    /// The rungs at which trials of the sweep are compared; absent where none is stopped early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rungs: Option<RungPlan>,
 }
 
 /// An attached volume.

@@ -12,6 +12,7 @@ pub mod number;
 pub mod patterns;
 pub mod python;
 pub mod redact;
+pub mod rungs;
 pub mod runner_log;
 pub mod secret;
 pub mod stall;

@@ -14,7 +14,9 @@ const BUDGET: &str = "budget reached: ";
 const CANCELLED: &str = "cancelled by ";
 const DISCARDED: &str = "cancelled, with its checkpoints, by ";
 const NEVER_STARTS: (&str, &str) = ("its container could not be started ", " times in a row");
+const EARLY: &str = "stopped early at rung ";
 const STALLED: &str = "stalled: ";
+const TARGET: &str = "target reached: ";
 const WITHDRAWN: &str = "a later part of the sweep was refused";
 
 /// Why spotsweep stops an attempt, a trial or a sweep.
@@ -67,6 +69,16 @@ pub enum StopReason {
         /// Which limit, and how.
         reached: String,
     },
+    /// The trial was stopped early: others are better at the same rung.
+    StoppedEarly {
+        /// The rung.
+        rung: u64,
+    },
+    /// A trial has reached the sweep's target.
+    Target {
+        /// Which trial, and its value.
+        reached: String,
+    },
     /// `spotsweep cancel`.
     Cancelled {
         /// The user's name.
@@ -113,6 +125,12 @@ impl StopReason {
         if let Some(reached) = reason.strip_prefix(BUDGET) {
             return Some(Self::Budget { reached: reached.to_owned() });
         }
+        if let Some(rung) = reason.strip_prefix(EARLY) {
+            return Some(Self::StoppedEarly { rung: rung.parse().ok()? });
+        }
+        if let Some(reached) = reason.strip_prefix(TARGET) {
+            return Some(Self::Target { reached: reached.to_owned() });
+        }
         if let Some(by) = reason.strip_prefix(CANCELLED) {
             return Some(Self::Cancelled { by: by.to_owned(), discard: false });
         }
@@ -140,6 +158,8 @@ impl fmt::Display for StopReason {
             Self::Stalled { seconds } => write!(to, "{STALLED}{NO_SIGN} for {}", span(*seconds)),
             Self::TimedOut { seconds } => write!(to, "timed out after {}", span(*seconds)),
             Self::Budget { reached } => write!(to, "{BUDGET}{reached}"),
+            Self::StoppedEarly { rung } => write!(to, "{EARLY}{rung}"),
+            Self::Target { reached } => write!(to, "{TARGET}{reached}"),
             Self::Cancelled { by, discard } => write!(to, "{}{by}", if *discard { DISCARDED } else { CANCELLED }),
             Self::NeverStarts { starts } => write!(to, "{}{starts}{}", NEVER_STARTS.0, NEVER_STARTS.1),
             Self::Workspace { cause } => write!(to, "EC2 refuses the workspace: {cause}"),
@@ -165,6 +185,8 @@ mod tests {
             StopReason::Cancelled { by: "jo@host: again".into(), discard: false },
             StopReason::Cancelled { by: "jo".into(), discard: true },
             StopReason::NeverStarts { starts: 5 },
+            StopReason::StoppedEarly { rung: 27 },
+            StopReason::Target { reached: "trial 3 has val_acc 0.99".into() },
             StopReason::Withdrawn,
         ];
         for reason in given {

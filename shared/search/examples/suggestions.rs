@@ -1,37 +1,55 @@
-//! Answers requests for suggestions, a line of JSON each.
+//! Answers questions of `bench/search`, a line of JSON each: what to try next, and whether a trial stops.
 
 use std::io::{self, BufRead as _, Write as _};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use spotsweep_search::curve::Curve;
 use spotsweep_search::space::Space;
+use spotsweep_search::stop::Rule;
 use spotsweep_search::suggest::{Options, Trial, suggest_with};
 
 #[derive(Deserialize)]
-struct Request {
-    space: Option<Space>,
-    options: Option<Options>,
-    #[serde(default)]
-    trials: Vec<Trial>,
-    #[serde(default)]
-    seed: u64,
-    #[serde(default)]
-    index: u32,
+#[serde(rename_all = "lowercase")]
+enum Question {
+    /// What the suggestions that follow are for.
+    Begin {
+        space: Space,
+        options: Option<Options>,
+    },
+    Suggest {
+        trials: Vec<Trial>,
+        seed: u64,
+        index: u32,
+    },
+    Judge {
+        rule: Rule,
+        own: Curve,
+        peers: Vec<Curve>,
+    },
 }
 
 fn main() -> io::Result<()> {
-    let mut space = Space::default();
-    let mut options = Options::default();
+    let (mut space, mut options) = (Space::default(), Options::default());
     for line in io::stdin().lock().lines() {
-        let request: Request = serde_json::from_str(&line?)?;
-        space = request.space.unwrap_or(space);
-        options = request.options.unwrap_or(options);
-        let mut seed = [0; 32];
-        seed[..8].copy_from_slice(&request.seed.to_le_bytes());
-        let suggestion = suggest_with(&space, &request.trials, seed, request.index, &options);
-        let mut output = io::stdout().lock();
-        serde_json::to_writer(&mut output, &suggestion)?;
-        output.write_all(b"\n")?;
-        output.flush()?;
+        match serde_json::from_str(&line?)? {
+            Question::Begin { space: own, options: chosen } => {
+                space = own;
+                options = chosen.unwrap_or_default();
+            }
+            Question::Suggest { trials, seed, index } => {
+                let mut whole = [0; 32];
+                whole[..8].copy_from_slice(&seed.to_le_bytes());
+                answer(&suggest_with(&space, &trials, whole, index, &options))?;
+            }
+            Question::Judge { rule, own, peers } => answer(&rule.judge(&own, None, &peers))?,
+        }
     }
     Ok(())
+}
+
+fn answer(answer: &impl Serialize) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    serde_json::to_writer(&mut output, answer)?;
+    output.write_all(b"\n")?;
+    output.flush()
 }

@@ -5,4 +5,5 @@
 
 pub mod curve;
 pub mod space;
+pub mod stop;
 pub mod suggest;

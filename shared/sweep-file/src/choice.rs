@@ -1,4 +1,4 @@
-//! Chooses the trials: the plain list, or the grid and the random draws of a W&B config.
+//! Chooses the trials: the plain list, or the grid, the random draws and the search of a W&B config.
 
 use std::collections::HashSet;
 
@@ -10,9 +10,12 @@ use super::fields::Fields;
 use super::names::{Variables, check_name};
 use super::node::warn_about_value;
 use super::parameters::{self, Method};
-use super::plan::{Candidates, ListPattern, Plan, Shuffle, seed};
+use super::plan::{Candidates, ListPattern, Plan, Search, Shuffle, seed};
 use super::problem::{Place, Report, near_miss, nearest};
+use super::repeats::Wanted;
+use super::search_space::SearchSpace;
 use super::size::{self, Limits};
+use super::space::Space;
 use super::tree::{self, Kind, Node};
 use super::values::canonical;
 use super::{Defaults, MAX_TRIALS};
@@ -40,13 +43,12 @@ pub(crate) const WANDB_KEYS: [&str; 19] = [
     "image_uri",
 ];
 
-/// Keys under `spotsweep:` that choose and order trials.
-pub(crate) const SAMPLING_KEYS: [&str; 5] = ["trials", "seed", "exclude", "first", "order"];
+/// Keys under `spotsweep:` that choose, order and compare trials.
+pub(crate) const SAMPLING_KEYS: [&str; 7] = ["trials", "seed", "exclude", "first", "order", "repeats", "rungs_by"];
 
 /// What W&B knows and spotsweep refuses, so that nothing is ignored silently: key, why, and what to do.
-const REFUSED: [(&str, &str, &str); 4] = [
-    ("early_terminate", "early termination is not supported yet", "delete it; every trial then runs to its end"),
-    ("scheduler", "custom schedulers are not supported", "delete it and choose `method: grid` or `method: random`"),
+const REFUSED: [(&str, &str, &str); 3] = [
+    ("scheduler", "custom schedulers are not supported", "delete it and choose `method: grid`, random or bayes"),
     (
         "job",
         "`job` names a W&B Launch job, which spotsweep does not run",
@@ -58,6 +60,12 @@ const REFUSED: [(&str, &str, &str); 4] = [
         "delete it and name a Batch job definition that has the image under `spotsweep: {job_definition: …}`",
     ),
 ];
+
+/// What `method` can be.
+pub(crate) const METHODS: [&str; 3] = ["grid", "random", "bayes"];
+
+/// Bytes of a search space as JSON. A trial's claim reads it.
+const MAX_SEARCH_BYTES: usize = 1 << 20;
 
 /// Patterns under `exclude` and `first`. Each costs a comparison for every trial, `first` even a pass.
 const MAX_EXCLUDED: usize = 100;
@@ -71,6 +79,9 @@ pub(crate) struct Sampling<'n> {
     exclude: Vec<&'n Node>,
     first: Vec<&'n Node>,
     shuffled: bool,
+    /// `order`, for what is wrong with it.
+    order: Option<&'n Node>,
+    repeats: Option<Wanted>,
 }
 
 impl<'n> Sampling<'n> {
@@ -102,7 +113,18 @@ impl<'n> Sampling<'n> {
             let help = "write sorted (the default) or shuffled; to run some trials before others use `first`";
             report.add(node.place, format!("there is no order `{other}`"), help);
         }
-        Self { cap, seed: seed(fixed, version), exclude, first, shuffled: order == Some("shuffled") }
+        let shuffled = order == Some("shuffled");
+        let repeats = own.get("repeats").and_then(|node| Wanted::read(node, report));
+        Self { cap, seed: seed(fixed, version), exclude, first, shuffled, order: own.get("order"), repeats }
+    }
+
+    /// Parameter sets for so many trials.
+    fn sets(&self, trials: u64, report: &mut Report<'_>) -> u64 {
+        self.repeats.as_ref().map_or(trials, |repeats| repeats.sets(trials, report))
+    }
+
+    fn limits(&self, points: Option<u64>, cap: Option<u64>, place: Place, report: &mut Report<'_>) -> Limits<'_> {
+        Limits { points, cap: cap.map(|cap| self.sets(cap, report)), place, repeats: self.repeats.as_ref() }
     }
 }
 
@@ -158,9 +180,12 @@ pub(crate) fn list_plan(
         all(nodes.iter().map(|node| list_pattern(node, what, &names, report)))
     };
     let (excluded, first) = (patterns("`exclude`", &sampling.exclude), patterns("`first`", &sampling.first));
+    if let Some(repeats) = &sampling.repeats {
+        repeats.check(names.iter().copied(), report);
+    }
     let points = trials.len() as u64;
     let candidates = Candidates::List { trials, excluded: excluded?, first: first? };
-    let limits = Limits { points: Some(points), cap: sampling.cap, place };
+    let limits = sampling.limits(Some(points), sampling.cap, place, report);
     size::plan(candidates, &limits, shuffle(sampling, points), report)
 }
 
@@ -232,6 +257,9 @@ pub(crate) fn wandb(
     };
     // Without a method the parameters are checked all the same, by the more lenient rules.
     let mut space = parameters::read(&entry.value, method.unwrap_or(Method::Random), report)?;
+    if let Some(repeats) = &sampling.repeats {
+        repeats.check(space.dimensions.iter().filter_map(|dimension| Some(dimension.path.first()?.as_str())), report);
+    }
     let directory = Directory::new(&space.dimensions);
     let mut patterns = |what: &str, nodes: &[&Node]| -> Option<Vec<_>> {
         all(nodes.iter().map(|node| directory.pattern(node, what, report)))
@@ -242,22 +270,59 @@ pub(crate) fn wandb(
     match method? {
         Method::Grid => {
             let points = space.grid_points();
-            let limits = Limits { points, cap: sampling.cap, place };
+            let limits = sampling.limits(points, sampling.cap, place, report);
             size::plan(Candidates::Grid(space), &limits, shuffle(&sampling, points.unwrap_or(u64::MAX)), report)
         }
+        Method::Bayes => {
+            let cap = sampling.cap.unwrap_or_else(|| default_cap("bayes", fields, defaults, report));
+            bayes(fields, space, &sampling, (cap, place), report)
+        }
         Method::Random => {
-            let cap = sampling.cap.unwrap_or_else(|| default_cap(fields, defaults, report));
-            let limits = Limits { points: None, cap: Some(cap), place };
+            let cap = sampling.cap.unwrap_or_else(|| default_cap("random search", fields, defaults, report));
+            let limits = sampling.limits(None, Some(cap), place, report);
             size::plan(Candidates::Random { space, seed: sampling.seed }, &limits, None, report)
         }
     }
 }
 
-/// The number of random trials where the file has none: W&B draws until it is stopped, and a sweep here has an end.
-fn default_cap(fields: Fields<'_>, defaults: &Defaults, report: &mut Report<'_>) -> u64 {
+/// A search that learns from its trials. It may have fewer points than trials are asked for.
+fn bayes(
+    fields: Fields<'_>,
+    space: Space,
+    sampling: &Sampling<'_>,
+    (cap, place): (u64, Place),
+    report: &mut Report<'_>,
+) -> Option<Plan> {
+    if let (false, Some(node)) = (fields.has("metric"), fields.get("method")) {
+        let help = "add what makes a trial better, for example `metric: {name: val_loss, goal: minimize}`";
+        report.add(node.place, "`method: bayes` needs a `metric`, and the file has none", help);
+    }
+    if let Some(node) = sampling.order.filter(|_| sampling.shuffled) {
+        report.warn(node.place, "`order` has no effect with `method: bayes`", "delete it");
+    }
+    let limits = sampling.limits(space.grid_points(), Some(cap), place, report);
+    let search = Search { space: SearchSpace::new(space), seed: sampling.seed };
+    let bytes = serde_json::to_vec(&search.space).map_or(usize::MAX, |json| json.len());
+    if bytes > MAX_SEARCH_BYTES {
+        let message =
+            format!("the parameters take {bytes} bytes as JSON; with `method: bayes` {MAX_SEARCH_BYTES} is the most");
+        report.add(place, message, "list fewer values, or give `min` and `max`; each trial reads them when it begins");
+        return None;
+    }
+    let plan = size::plan(Candidates::Bayes(search), &limits, None, report)?;
+    if limits.cap.is_some_and(|cap| plan.count < cap) {
+        let message = format!("the parameters have {}, and so has the sweep", counted(plan.count, "combination"));
+        let help = format!("set `run_cap: {}`, or `method: grid` to run each of them", plan.trial_count());
+        report.warn(place, message, help);
+    }
+    Some(plan)
+}
+
+/// The number of trials where the file has none: W&B draws until it is stopped, and a sweep here has an end.
+fn default_cap(what: &str, fields: Fields<'_>, defaults: &Defaults, report: &mut Report<'_>) -> u64 {
     let trials = defaults.trials.clamp(1, MAX_TRIALS);
     let place = fields.get("method").map_or(fields.place(), |node| node.place);
-    let message = format!("random search without `run_cap`: {}, the deployment's default", counted(trials, "trial"));
+    let message = format!("{what} without `run_cap`: {}, the deployment's default", counted(trials, "trial"));
     report.warn(place, message, format!("set the number, for example `run_cap: {trials}` at the top level"));
     trials
 }
@@ -286,29 +351,26 @@ fn method(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Method> {
         if fields.entries().iter().any(|entry| is_unknown(&entry.key) && near_miss(&entry.key, ["method"]).is_some()) {
             return None;
         }
-        let help = "add `method: grid` or `method: random` above `parameters`, or list the trials under `trials:`";
+        let help = "add `method: grid`, random or bayes above `parameters`, or list the trials under `trials:`";
         report.add(fields.place(), "the sweep file has no `method`", help);
         return None;
     };
     if node.is_null() {
-        report.add(node.place, "`method` has no value", "write `method: grid` or `method: random`");
+        report.add(node.place, "`method` has no value", "write `method: grid`, `method: random` or `method: bayes`");
         return None;
     }
     match fields.text("method", report)? {
         "grid" => Some(Method::Grid),
         "random" => Some(Method::Random),
-        "bayes" => {
-            report.add(node.place, "`method: bayes` is not supported yet", "choose grid, or random with a `run_cap`");
-            None
-        }
+        "bayes" => Some(Method::Bayes),
         "custom" => {
-            report.add(node.place, "`method: custom` is not supported", "choose grid, or random with a `run_cap`");
+            report.add(node.place, "`method: custom` is not supported", "choose grid, random or bayes");
             None
         }
         other => {
-            let help = match nearest(other, ["grid", "random"]) {
+            let help = match nearest(other, METHODS) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "choose grid or random".to_owned(),
+                None => "choose grid, random or bayes".to_owned(),
             };
             report.add(node.place, format!("there is no method `{other}`"), help);
             None

@@ -2,17 +2,20 @@
 //!
 //! W&B samples by inverting the distribution at a uniform number as well, and so do the answers recorded from it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc_inv;
 
 /// Where a parameter's values come from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Distribution {
     Constant(Value),
     /// One of some values, each as likely as the others or by cumulated probabilities.
     Choice {
         values: Vec<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         cumulated: Option<Vec<f64>>,
     },
     /// Every whole number from min to max.
@@ -23,12 +26,14 @@ pub(crate) enum Distribution {
     /// A real number, rounded to multiples of the step if there is one.
     Real {
         curve: Curve,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<Step>,
     },
 }
 
 /// A continuous distribution.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Curve {
     Uniform {
         min: f64,
@@ -55,7 +60,7 @@ pub(crate) enum Curve {
 }
 
 /// `q` of a quantised distribution.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Step {
     pub(crate) size: f64,
     /// Written as a whole number, so the values are whole numbers too.
@@ -85,13 +90,18 @@ impl Distribution {
         }
     }
 
-    /// The value with an index that [`Self::index`] gave.
+    /// The value with an index that [`Self::index`] gave, or the multiple of a step with one below [`Self::steps`].
     pub(crate) fn at(&self, index: u64) -> Option<Value> {
         match self {
             Self::Constant(value) => Some(value.clone()),
             Self::Choice { values, .. } => values.get(usize::try_from(index).ok()?).cloned(),
             Self::Integers { min, .. } => Some(Value::from(min.wrapping_add_unsigned(index))),
-            Self::Real { .. } => None,
+            Self::Real { curve, step } => {
+                let step = (*step)?;
+                let (least, greatest) = curve.offered(step);
+                let multiple = least + index as f64;
+                (multiple <= greatest).then(|| curve.multiple(step, multiple))
+            }
         }
     }
 
@@ -150,7 +160,11 @@ impl Curve {
         let Some(step) = step else { return real(value) };
         let (least, greatest) = self.multiples(step);
         // Ties to even, as numpy rounds.
-        let multiple = (value / step.size).round_ties_even().max(least).min(greatest);
+        self.multiple(step, (value / step.size).round_ties_even().max(least).min(greatest))
+    }
+
+    /// A multiple of the step, within bounds.
+    fn multiple(self, step: Step, multiple: f64) -> Value {
         let (min, max) = self.bounds();
         let stepped = multiple * step.size;
         if step.whole { Value::from(stepped as i64) } else { real(stepped.max(min).min(max)) }

@@ -2,18 +2,22 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use spotsweep_protocol::rungs::Unit;
+
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
+use super::early_terminate;
 use super::fields::{Fields, text, written};
 use super::parameters::{self, Method};
 use super::problem::{Place, Problem, Report, near_miss};
 use super::scalar::Scalar;
 use super::template::{self, Context, Role};
 use super::tree::{self, Entry, Kind, Node, Parsed};
+
 use super::{Defaults, MAX_TRIALS, Settings, SweepFile, metric, settings};
 
 /// Top-level keys of a plain list that is wrapped in a mapping.
-pub(crate) const LIST_KEYS: [&str; 8] =
-    ["trials", "metric", "metrics", "spotsweep", "program", "command", "name", "description"];
+pub(crate) const LIST_KEYS: [&str; 9] =
+    ["trials", "metric", "early_terminate", "metrics", "spotsweep", "program", "command", "name", "description"];
 
 /// Settings that files of others may have at the top level, where they mean something else.
 const OTHERS_KEYS: [&str; 2] = ["tags", "seed"];
@@ -64,7 +68,8 @@ pub(crate) fn read(text: &str, version: &str, defaults: &Defaults, report: &mut 
             let plan = list_plan(nodes, &Sampling::default(), root.place, report)?;
             let places = BTreeMap::from([(String::new(), report.locate(root.place, "", ""))]);
             let (settings, warnings) = (Settings::default(), Vec::new());
-            Some(SweepFile { settings, metric: None, metrics: Vec::new(), name: None, warnings, plan, places })
+            let (metric, early_terminate, rungs_by, metrics, name) = (None, None, Unit::default(), Vec::new(), None);
+            Some(SweepFile { settings, metric, early_terminate, rungs_by, metrics, name, warnings, plan, places })
         }
         Kind::Mapping(_) => read_mapping(&root, version, defaults, report),
     }
@@ -103,9 +108,11 @@ fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
     if let Some(own) = own {
         settings::read(own, &context, Role::Unused, report);
         Sampling::read(own, "", report);
+        early_terminate::unit(own, true, report);
     }
     fields.get("command").and_then(|node| template::read(node, &context, Role::Unused, report));
     fields.get("metric").and_then(|node| metric::goal(node, report));
+    fields.entry("early_terminate").and_then(|entry| early_terminate::read(entry, true, report));
     fields.get("metrics").map(|node| metric::patterns(node, report));
     fields.get("parameters").and_then(|node| parameters::read(node, Method::Random, report));
 }
@@ -233,6 +240,10 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     let wandb_command = fields.get("command").and_then(|node| template::read(node, &context, role, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
     let metric = fields.get("metric").and_then(|node| metric::goal(node, report));
+    let rule = fields.entry("early_terminate");
+    let rule = rule.and_then(|entry| early_terminate::read(entry, fields.has("metric"), report));
+    let has_rule = fields.has("early_terminate");
+    let rungs_by = own.map(|own| early_terminate::unit(own, has_rule, report)).unwrap_or_default();
     let metrics = fields.get("metrics").map(|node| metric::patterns(node, report)).unwrap_or_default();
     let sampling = own.map(|own| Sampling::read(own, version, report)).unwrap_or_else(|| Sampling::unset(version));
     let plan = if fields.has("trials") {
@@ -241,11 +252,11 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
         wandb(fields, sampling, defaults, report)
     };
     if let (Some(own), Some(plan)) = (own, &plan) {
-        settings::check_trials(own, plan.count, report);
+        settings::check_trials(own, plan.trial_count(), report);
     }
     let name = fields.get("name").and_then(|node| name(node, report));
     let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());
-    Some(SweepFile { settings, metric, metrics, name, warnings, plan, places })
+    Some(SweepFile { settings, metric, early_terminate: rule, rungs_by, metrics, name, warnings, plan, places })
 }
 
 /// The script, if it has a value. Without one there must be a command, which then runs something else.

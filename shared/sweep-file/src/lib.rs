@@ -1,7 +1,7 @@
 //! The sweep file: what a person drops, and what it says.
 //!
 //! Two forms, both described in `docs/sweep-file.md`: a plain list of parameter mappings, one per trial, and a W&B
-//! sweep config with `method: grid` or `random`. Either may have a `spotsweep:` mapping with everything else.
+//! sweep config with `method: grid`, `random` or `bayes`. Either may have a `spotsweep:` mapping with everything else.
 //!
 //! [`parse`] reports every problem at once, each with its place and how to fix it. A valid file is a [`SweepFile`],
 //! which never holds the expanded trials: [`SweepFile::trials`] computes them one by one.
@@ -11,14 +11,18 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use spotsweep_protocol::metric::MetricPattern;
+use spotsweep_protocol::rungs::Unit;
+use spotsweep_search::stop::Rule;
 
 mod choice;
 mod conditions;
 mod distribution;
 mod document;
+mod early_terminate;
 pub mod expected;
 mod fields;
 mod layout;
+mod levels;
 mod metric;
 mod names;
 mod node;
@@ -29,9 +33,11 @@ mod problem;
 mod quantity;
 #[cfg(test)]
 mod reference;
+mod repeats;
 mod runnable;
 mod scalar;
 pub mod schema;
+mod search_space;
 mod settings;
 mod size;
 mod source;
@@ -41,7 +47,10 @@ mod tree;
 pub mod trials;
 mod values;
 
+pub use plan::Search;
 pub use problem::{Problem, Warning};
+pub use repeats::Repeats;
+pub use search_space::{MOST_STEPS, SearchSpace};
 pub use settings::{
     ATTEMPTS, Budget, Code, InitializationRate, Keep, Notifications, Outputs, Resources, Settings, Stalled, Start,
     Workspace, initialization_rate,
@@ -64,6 +73,10 @@ pub struct SweepFile {
     pub settings: Settings,
     /// What makes one trial better than another.
     pub metric: Option<MetricGoal>,
+    /// When trials stop before their end, by that metric's costs.
+    pub early_terminate: Option<Rule>,
+    /// What the rungs of that rule are counted by.
+    pub rungs_by: Unit,
     /// Patterns that find metrics in the trainings' output.
     pub metrics: Vec<MetricPattern>,
     /// A name for people, from `name`.
@@ -76,7 +89,7 @@ pub struct SweepFile {
 }
 
 /// What makes one trial better than another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MetricGoal {
     /// Name as training code reports it.
     pub name: String,
@@ -84,6 +97,18 @@ pub struct MetricGoal {
     pub goal: Goal,
     /// Which of a trial's values counts.
     pub over: Over,
+    /// The value at which the sweep has what it is for: no further trial starts once one has reached it.
+    pub target: Option<f64>,
+}
+
+impl MetricGoal {
+    /// Whether `value` is as good as the target, or better. Never without a target.
+    pub fn is_reached_by(&self, value: f64) -> bool {
+        self.target.is_some_and(|target| match self.goal {
+            Goal::Minimize => value <= target,
+            Goal::Maximize => value >= target,
+        })
+    }
 }
 
 /// Which of the values that a trial reports counts as its result.
@@ -154,12 +179,24 @@ pub fn parse_with(name: &str, version: &str, bytes: &[u8], defaults: &Defaults) 
 impl SweepFile {
     /// How many trials there are: at least 1 and at most [`MAX_TRIALS`].
     pub fn trial_count(&self) -> u64 {
-        self.plan.count
+        self.plan.trial_count()
+    }
+
+    /// Which trials are repeats of one parameter set, where the file asks for some.
+    pub fn repeats(&self) -> Option<&Repeats> {
+        self.plan.repeats.as_ref()
     }
 
     /// The trials' parameters in order, computed as they are asked for.
+    ///
+    /// A trial of [`Self::search`] has the parameters with one value only: the others are suggested when it begins.
     pub fn trials(&self) -> impl Iterator<Item = Map<String, Value>> + '_ {
         self.plan.trials()
+    }
+
+    /// What the parameters are searched in, of a file with `method: bayes`.
+    pub fn search(&self) -> Option<&Search> {
+        self.plan.search()
     }
 
     /// A problem with what the file says about `setting` (a key under `spotsweep:`, or `program`) that only AWS or

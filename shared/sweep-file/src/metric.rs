@@ -10,10 +10,6 @@ use super::{Goal, MetricGoal, Over};
 pub(crate) fn goal(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
     let keys = ["name", "goal", "over", "target", "impute", "impute_while_running"];
     let fields = Fields::known(node, "`metric`", &keys, report)?;
-    if let Some(entry) = fields.entry("target") {
-        let help = "delete it; every trial then runs to its end";
-        report.add(entry.key_place, "stopping a sweep at a target value is not supported yet", help);
-    }
     if !fields.has("name") {
         report.add(
             fields.place(),
@@ -24,6 +20,11 @@ pub(crate) fn goal(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
     let goal = match fields.text("goal", report) {
         None | Some("minimize") => Goal::Minimize,
         Some("maximize") => Goal::Maximize,
+        Some("minimise") => {
+            let place = fields.get("goal").map_or(node.place, |node| node.place);
+            report.warn(place, "`minimise` counts as minimize, as to W&B", "write minimize");
+            Goal::Minimize
+        }
         Some(other) => {
             let place = fields.get("goal").map_or(node.place, |node| node.place);
             let help = match nearest(other, ["minimize", "maximize"]) {
@@ -46,7 +47,8 @@ pub(crate) fn goal(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
     };
     let name = fields.text("name", report)?;
     check_name(name, fields.get("name"), report);
-    Some(MetricGoal { name: name.to_owned(), goal, over })
+    let target = fields.number("target", report);
+    Some(MetricGoal { name: name.to_owned(), goal, over, target })
 }
 
 /// SageMaker's metric definitions. W&B's `metrics`, which has goals instead of patterns, is refused.

@@ -17,6 +17,7 @@ use super::values::distinct;
 pub(crate) enum Method {
     Grid,
     Random,
+    Bayes,
 }
 
 /// More would be a mistake; each costs time for every trial.
@@ -128,9 +129,28 @@ fn dimension(leaf: &Leaf<'_>, method: Method, report: &mut Report<'_>) -> Option
     let name = leaf.path.join(".");
     let values = match method {
         Method::Random => random_values(&leaf.distribution, &name, leaf.place, report)?,
+        Method::Bayes => random_values(&searched(&leaf.distribution), &name, leaf.place, report)?,
         Method::Grid => grid_values(&leaf.distribution, &name, leaf.place, report)?,
     };
     Some(Dimension { path: leaf.path.clone(), values, when: Vec::new() })
+}
+
+/// The distribution for a search: a list has each value once, without those of probability 0, and numbers ascend.
+fn searched(distribution: &Distribution) -> Distribution {
+    let Distribution::Choice { values, cumulated } = distribution else { return distribution.clone() };
+    let is_possible = |index: &usize| {
+        let until = |index: usize| cumulated.as_ref().map_or(index as f64 + 1.0, |cumulated| cumulated[index]);
+        until(*index) > index.checked_sub(1).map_or(0.0, until)
+    };
+    let mut values = distinct((0..values.len()).filter(is_possible).map(|index| values[index].clone()).collect());
+    if values.iter().all(Value::is_number) {
+        values.sort_by(|first, second| f64::total_cmp(&number(first), &number(second)));
+    }
+    Distribution::Choice { values, cumulated: None }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
 }
 
 fn random_values(distribution: &Distribution, name: &str, place: Place, report: &mut Report<'_>) -> Option<Values> {

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use super::repeats::Repeats;
+use super::search_space::SearchSpace;
 use super::space::{Coordinate, Space};
 use super::values::canonical;
 
@@ -14,6 +16,16 @@ pub(crate) enum Candidates {
     List { trials: Vec<Map<String, Value>>, excluded: Vec<ListPattern>, first: Vec<ListPattern> },
     Grid(Space),
     Random { space: Space, seed: [u8; 32] },
+    Bayes(Search),
+}
+
+/// How a sweep with `method: bayes` finds the parameters of its trials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// Where it looks for them.
+    pub space: SearchSpace,
+    /// What its random choices follow from: `spotsweep: {seed: …}`, or else the version of the file.
+    pub seed: [u8; 32],
 }
 
 /// Names with the canonical texts of the values that each may have.
@@ -25,19 +37,43 @@ pub(crate) struct Plan {
     pub(crate) candidates: Candidates,
     /// Candidates to look at.
     pub(crate) limit: u64,
-    /// Trials.
+    /// Parameter sets: the trials, if none is repeated.
     pub(crate) count: u64,
     /// Visits the candidates in a random order.
     pub(crate) shuffle: Option<Shuffle>,
+    pub(crate) repeats: Option<Repeats>,
 }
 
 enum Candidate<'p> {
     Listed(&'p Map<String, Value>),
     Point(&'p Space, Vec<Coordinate>),
+    Searched(&'p SearchSpace),
 }
 
 impl Plan {
+    pub(crate) fn search(&self) -> Option<&Search> {
+        match &self.candidates {
+            Candidates::Bayes(search) => Some(search),
+            Candidates::List { .. } | Candidates::Grid(_) | Candidates::Random { .. } => None,
+        }
+    }
+
+    pub(crate) fn trial_count(&self) -> u64 {
+        self.count * self.repeats.as_ref().map_or(1, |repeats| repeats.values.len() as u64)
+    }
+
     pub(crate) fn trials(&self) -> impl Iterator<Item = Map<String, Value>> + '_ {
+        let rounds = self.repeats.as_ref().map_or(1, |repeats| repeats.values.len());
+        (0..).zip((0..rounds).flat_map(|_| self.sets())).map(|(index, mut parameters)| {
+            if let Some(repeats) = &self.repeats {
+                repeats.complete(index, &mut parameters);
+            }
+            parameters
+        })
+    }
+
+    /// The parameter sets in order.
+    fn sets(&self) -> impl Iterator<Item = Map<String, Value>> + '_ {
         // One pass for each `first` pattern and one for the rest: slower than remembering, and flat in memory.
         let wanted = usize::try_from(self.count).unwrap_or(usize::MAX);
         (0..=self.candidates.first_patterns())
@@ -51,6 +87,7 @@ impl Plan {
         (self.candidates.rank(&candidate) == rank).then(|| match candidate {
             Candidate::Listed(trial) => trial.clone(),
             Candidate::Point(space, point) => space.parameters(&point),
+            Candidate::Searched(space) => space.constants(),
         })
     }
 }
@@ -66,6 +103,7 @@ impl Candidates {
             Self::Random { space, seed } => {
                 space.random_point(*seed, number).map(|point| Candidate::Point(space, point))
             }
+            Self::Bayes(search) => Some(Candidate::Searched(&search.space)),
         }
     }
 
@@ -73,6 +111,8 @@ impl Candidates {
         match self {
             Self::List { first, .. } => first.len(),
             Self::Grid(space) | Self::Random { space, .. } => space.first.len(),
+            // The order is the search's.
+            Self::Bayes(_) => 0,
         }
     }
 
@@ -82,9 +122,7 @@ impl Candidates {
                 first.iter().position(|pattern| meets(trial, pattern)).unwrap_or(first.len())
             }
             (Self::Grid(space) | Self::Random { space, .. }, Candidate::Point(_, point)) => space.rank(point),
-            (Self::List { .. }, Candidate::Point(..)) | (Self::Grid(_) | Self::Random { .. }, Candidate::Listed(_)) => {
-                0
-            }
+            (Self::List { .. } | Self::Grid(_) | Self::Random { .. } | Self::Bayes(_), _) => 0,
         }
     }
 

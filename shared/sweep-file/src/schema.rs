@@ -7,8 +7,9 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::choice::WANDB_KEYS;
+use super::choice::{METHODS, WANDB_KEYS};
 use super::document::LIST_KEYS;
+use super::early_terminate;
 use super::names::MAX_NAME_CHARS;
 use super::parameter::{FORMS, Form};
 use super::{MAX_TRIALS, Settings};
@@ -103,9 +104,11 @@ fn top_level(key: &str) -> Option<Value> {
         "trials" => Some(json!({"$ref": "#/$defs/trials"})),
         "parameters" => Some(json!({"$ref": "#/$defs/parameters"})),
         "spotsweep" => Some(json!({"$ref": "#/$defs/spotsweep"})),
-        "method" => Some(json!({"enum": ["grid", "random"], "description": "All combinations, or random draws."})),
+        "method" => Some(
+            json!({"enum": METHODS, "description": "All combinations, random draws, or a search that learns from its trials."}),
+        ),
         "run_cap" => Some(
-            json!({"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TRIALS, "description": "Most trials to run. Random search has the deployment's default number without it."}),
+            json!({"type": ["integer", "null"], "minimum": 1, "maximum": MAX_TRIALS, "description": "Most trials to run. Without it random and bayes have the deployment's default number."}),
         ),
         "metric" => Some(json!({
             "type": ["object", "null"],
@@ -115,12 +118,13 @@ fn top_level(key: &str) -> Option<Value> {
                 "name": {"type": "string", "description": "Name as the training code reports it."},
                 "goal": {"enum": ["minimize", "maximize", null], "default": "minimize"},
                 "over": {"enum": ["last", "best"], "default": "last", "description": "Which of a trial's values counts."},
-                "target": {"type": "null"},
+                "target": {"type": ["number", "null"], "description": "Once a trial has reached it, no further one starts."},
                 "impute": true,
                 "impute_while_running": true,
             },
             "additionalProperties": false,
         })),
+        "early_terminate" => Some(early_terminate::schema()),
         "metrics" => Some(json!({
             "type": ["array", "null"],
             "description": "Patterns that find metrics in the trainings' output.",
@@ -150,7 +154,7 @@ fn top_level(key: &str) -> Option<Value> {
     }
 }
 
-/// The keys of `spotsweep:` that choose and order trials.
+/// The keys of `spotsweep:` that choose, order and compare trials.
 fn sampling() -> Value {
     let patterns = |description: &str| {
         json!({
@@ -162,6 +166,17 @@ fn sampling() -> Value {
         "trials": {"type": "integer", "minimum": 1, "maximum": MAX_TRIALS, "description": "Most trials to run."},
         "seed": {"type": "integer", "minimum": 0, "description": "Fixes random draws and the shuffled order across uploads."},
         "order": {"enum": ["sorted", "shuffled"], "default": "sorted", "description": "Order of the trials."},
+        "repeats": {
+            "type": "object",
+            "description": "Each parameter set is trained once per value.",
+            "required": ["parameter", "values"],
+            "properties": {
+                "parameter": {"type": "string", "description": "What differs between the trials of a set."},
+                "values": {"type": "array", "minItems": 1, "maxItems": 100, "uniqueItems": true},
+            },
+            "additionalProperties": false,
+        },
+        "rungs_by": {"enum": early_terminate::UNITS, "default": "reports", "description": "What early termination counts."},
         "exclude": patterns("Combinations that are no trials."),
         "first": patterns("Trials that run before all others."),
     })

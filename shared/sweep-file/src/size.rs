@@ -6,7 +6,8 @@ use spotsweep_protocol::words::counted;
 use super::MAX_TRIALS;
 use super::plan::{Candidates, Plan, Shuffle};
 use super::problem::{Place, Report};
-use super::space::{Condition, Space, Values};
+use super::repeats::Wanted;
+use super::space::{Condition, Dimension, Space, Values};
 
 /// Work that counting the trials may take, in parameters and conditions looked at: about a second.
 const MAX_WORK: u64 = 50_000_000;
@@ -27,26 +28,28 @@ const MAX_TRIAL_BYTES: u64 = 64 << 10;
 const MAX_TOTAL_BYTES: u64 = 1 << 30;
 
 /// What bounds the number of trials.
-pub(crate) struct Limits {
+pub(crate) struct Limits<'s> {
     /// Candidates there are: entries of the list, points of the grid (`None` if 64 bits cannot number them, or if
     /// they are drawn at random).
     pub(crate) points: Option<u64>,
-    /// `run_cap` or `spotsweep: {trials: …}`.
+    /// `run_cap` or `spotsweep: {trials: …}`, in parameter sets.
     pub(crate) cap: Option<u64>,
     /// Of the list or of `parameters`.
     pub(crate) place: Place,
+    /// How often each is trained.
+    pub(crate) repeats: Option<&'s Wanted>,
 }
 
 /// Counts the trials and makes the plan, if the sweep is of a size that can be run.
 pub(crate) fn plan(
     candidates: Candidates,
-    limits: &Limits,
+    limits: &Limits<'_>,
     shuffle: Option<Shuffle>,
     report: &mut Report<'_>,
 ) -> Option<Plan> {
     let place = limits.place;
     let wanted = limits.cap.unwrap_or(u64::MAX);
-    let bytes = largest_trial_bytes(&candidates);
+    let bytes = largest_trial_bytes(&candidates) + limits.repeats.map_or(0, Wanted::bytes);
     if bytes > MAX_TRIAL_BYTES {
         let message = format!("one trial's parameters take {bytes} bytes as JSON; {MAX_TRIAL_BYTES} is the most");
         report.add(place, message, "put large values into a file and pass its name");
@@ -56,9 +59,10 @@ pub(crate) fn plan(
         None => simple_count(&candidates, limits, wanted),
         Some(work) => surveyed_count(&candidates, limits, wanted, work, report)?,
     };
-    if count > MAX_TRIALS {
+    let trials = count.saturating_mul(limits.repeats.map_or(1, Wanted::times));
+    if trials > MAX_TRIALS {
         let number =
-            if limits.points.is_none() && count == u64::MAX { "more than 2^64".to_owned() } else { count.to_string() };
+            if limits.points.is_none() && count == u64::MAX { "more than 2^64".to_owned() } else { trials.to_string() };
         let message = format!("the sweep has {number} trials; {MAX_TRIALS} is the most");
         let help = if limits.cap.is_some() {
             "lower `run_cap`"
@@ -72,23 +76,24 @@ pub(crate) fn plan(
         report.add(place, "the sweep has no trials: everything is excluded", "correct `exclude` and `when`");
         return None;
     }
-    if count.saturating_mul(bytes) > MAX_TOTAL_BYTES {
+    if trials.saturating_mul(bytes) > MAX_TOTAL_BYTES {
         let message = format!(
             "{} of up to {bytes} bytes: more than {} MiB, the most a sweep may take",
-            counted(count, "trial"),
+            counted(trials, "trial"),
             MAX_TOTAL_BYTES >> 20
         );
         report.add(place, message, "list fewer or shorter values");
         return None;
     }
-    Some(Plan { candidates, limit, count, shuffle })
+    let repeats = limits.repeats.map(|repeats| repeats.of(count));
+    Some(Plan { candidates, limit, count, shuffle, repeats })
 }
 
 /// Every candidate is a trial.
-fn simple_count(candidates: &Candidates, limits: &Limits, wanted: u64) -> (u64, u64) {
+fn simple_count(candidates: &Candidates, limits: &Limits<'_>, wanted: u64) -> (u64, u64) {
     let points = match candidates {
         Candidates::Random { .. } => wanted,
-        Candidates::List { .. } | Candidates::Grid(_) => limits.points.unwrap_or(u64::MAX),
+        Candidates::List { .. } | Candidates::Grid(_) | Candidates::Bayes(_) => limits.points.unwrap_or(u64::MAX),
     };
     // A shuffled grid is looked at in any order, but no further than the trials that are wanted.
     (points.min(wanted), points.min(wanted))
@@ -113,13 +118,18 @@ fn work_per_candidate(candidates: &Candidates) -> Option<u64> {
         }
         // Conditions leave parameters out of a random trial, and `first` moves it; only `exclude` takes it away.
         Candidates::Random { space, .. } => (!space.excluded.is_empty()).then(|| of_space(space)),
+        Candidates::Bayes(search) => {
+            let space = search.space.inner();
+            let is_plain = space.conditional.is_empty() && space.excluded.is_empty();
+            (!is_plain).then(|| of_space(space))
+        }
     }
 }
 
 /// Looks at the candidates. The trials, and how many candidates hold them.
 fn surveyed_count(
     candidates: &Candidates,
-    limits: &Limits,
+    limits: &Limits<'_>,
     wanted: u64,
     work: u64,
     report: &mut Report<'_>,
@@ -141,6 +151,15 @@ fn surveyed_count(
             }
             let (trials, _) = candidates.survey(u64::MAX, points);
             Some((trials.min(wanted), points))
+        }
+        Candidates::Bayes(search) => {
+            let space = search.space.inner();
+            let found = match limits.points.filter(|points| *points <= affordable) {
+                Some(points) => space.grid_trials(points),
+                // So many that only `exclude` could leave too few. One that is left is enough to go on.
+                None => (0..PROBE_DRAWS).find_map(|draw| space.random_point(search.seed, draw)).map_or(0, |_| wanted),
+            };
+            Some((found.min(wanted), found.min(wanted)))
         }
         Candidates::Random { .. } => {
             if wanted > MAX_TRIALS {
@@ -168,20 +187,19 @@ fn surveyed_count(
 /// An upper bound on one trial's parameters as JSON.
 fn largest_trial_bytes(candidates: &Candidates) -> u64 {
     let json = |value: &Value| value.to_string().len() as u64;
+    let of_dimension = |dimension: &Dimension| {
+        let names: usize = dimension.path.iter().map(|name| name.len() + 6).sum();
+        names as u64 + largest_value_bytes(&dimension.values, &json)
+    };
+    let of_space = |space: &Space| space.dimensions.iter().map(of_dimension).sum();
     match candidates {
         Candidates::List { trials, .. } => trials
             .iter()
             .map(|trial| serde_json::to_string(trial).map_or(0, |json| json.len() as u64))
             .max()
             .unwrap_or(0),
-        Candidates::Grid(space) | Candidates::Random { space, .. } => space
-            .dimensions
-            .iter()
-            .map(|dimension| {
-                let names: usize = dimension.path.iter().map(|name| name.len() + 6).sum();
-                names as u64 + largest_value_bytes(&dimension.values, &json)
-            })
-            .sum(),
+        Candidates::Grid(space) | Candidates::Random { space, .. } => of_space(space),
+        Candidates::Bayes(search) => of_space(search.space.inner()),
     }
 }
 

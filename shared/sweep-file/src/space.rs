@@ -5,22 +5,25 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::distribution::{Distribution, count};
 
 /// One parameter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Dimension {
     /// Its name, with the names of the groups around it before it.
     pub(crate) path: Vec<String>,
     pub(crate) values: Values,
     /// The parameter is there only if all of these hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) when: Vec<Condition>,
 }
 
 /// What a dimension offers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Values {
     /// Countable values, in a grid or at random.
     Counted(Distribution),
@@ -31,7 +34,7 @@ pub(crate) enum Values {
 }
 
 /// Another dimension's value is one of some.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Condition {
     pub(crate) dimension: usize,
     /// Sorted indexes of its values.
@@ -57,14 +60,15 @@ impl Condition {
 }
 
 impl Values {
-    /// How many; `None` for real numbers.
+    /// How many; `None` for real numbers without a step.
     pub(crate) fn count(&self) -> Option<u64> {
         match self {
             Self::Counted(Distribution::Constant(_)) => Some(1),
             Self::Counted(Distribution::Choice { values, .. }) => Some(values.len() as u64),
             Self::Counted(Distribution::Integers { min, max }) => Some(count(*min, *max)),
             Self::Range { count, .. } => Some(*count),
-            Self::Counted(Distribution::Real { .. }) | Self::Real(_) => None,
+            Self::Counted(Distribution::Real { .. }) => None,
+            Self::Real(distribution) => distribution.steps(),
         }
     }
 
@@ -79,18 +83,22 @@ impl Values {
             (Self::Counted(distribution) | Self::Real(distribution), Coordinate::Probability(probability)) => {
                 Some(distribution.quantile(probability))
             }
-            (Self::Range { .. }, Coordinate::Probability(_)) | (Self::Real(_), Coordinate::Index(_)) => None,
+            (Self::Real(distribution), Coordinate::Index(index)) => distribution.at(index),
+            (Self::Range { .. }, Coordinate::Probability(_)) => None,
         }
     }
 }
 
 /// All dimensions, in the order in which trials show them: by code point at each level.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Space {
     pub(crate) dimensions: Vec<Dimension>,
     /// Conditional dimensions, each after those that its conditions refer to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) conditional: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) excluded: Vec<Vec<Condition>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) first: Vec<Vec<Condition>>,
 }
 
@@ -122,6 +130,11 @@ impl Space {
         (!self.is_excluded(&point)).then_some(point)
     }
 
+    /// How many of the first grid points are trials.
+    pub(crate) fn grid_trials(&self, points: u64) -> u64 {
+        (0..points).filter(|number| self.grid_point(*number).is_some()).count() as u64
+    }
+
     /// The random point with a number. `None` if it is excluded.
     pub(crate) fn random_point(&self, seed: [u8; 32], number: u64) -> Option<Vec<Coordinate>> {
         let mut generator = ChaCha8Rng::from_seed(seed);
@@ -136,19 +149,24 @@ impl Space {
                 Values::Real(_) | Values::Range { .. } => Coordinate::Probability(probability(&mut generator)),
             });
         }
+        self.settle(&mut point);
+        (!self.is_excluded(&point)).then_some(point)
+    }
+
+    /// Takes out the parameters whose conditions do not hold.
+    pub(crate) fn settle(&self, point: &mut [Coordinate]) {
         for &dimension in &self.conditional {
-            if !self.applies(dimension, &point) {
+            if !self.applies(dimension, point) {
                 point[dimension] = Coordinate::Absent;
             }
         }
-        (!self.is_excluded(&point)).then_some(point)
     }
 
     fn applies(&self, dimension: usize, point: &[Coordinate]) -> bool {
         self.dimensions[dimension].when.iter().all(|condition| condition.holds(point))
     }
 
-    fn is_excluded(&self, point: &[Coordinate]) -> bool {
+    pub(crate) fn is_excluded(&self, point: &[Coordinate]) -> bool {
         self.excluded.iter().any(|pattern| matches(pattern, point))
     }
 

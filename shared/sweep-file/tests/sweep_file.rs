@@ -42,6 +42,9 @@ fn good_files_have_their_trials_and_settings() {
         let file = parse(&name(&path), "version-1", &std::fs::read(&path).unwrap())
             .unwrap_or_else(|problems| unreachable!("{}: {problems:#?}", path.display()));
         let mut actual = format!("{:?}\n{:?}\n{} trials\n", file.settings, file.metric, file.trial_count());
+        if let Some(rule) = &file.early_terminate {
+            writeln!(actual, "{rule:?} by {:?}", file.rungs_by).unwrap();
+        }
         for trial in file.trials() {
             writeln!(actual, "{}", serde_json::to_string(&trial).unwrap()).unwrap();
         }

@@ -83,9 +83,11 @@ impl Runner {
                 Reply::Waiting { retry_after_ms, .. } => {
                     self.scene.clock.sleep(Duration::from_millis(retry_after_ms)).await;
                 }
-                Reply::Unavailable { .. } | Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} => {
-                    return None;
-                }
+                Reply::Unavailable { .. }
+                | Reply::Refused { .. }
+                | Reply::Access(_)
+                | Reply::Accepted {}
+                | Reply::Stop { .. } => return None,
             }
         };
         self.scene.harness.cloud.world().set_mounted(&volume, true);
@@ -104,6 +106,7 @@ impl Runner {
                 seal,
                 rollback: None,
                 stalled_seconds: None,
+                rungs: Vec::new(),
             })
             .await
             .is_some()

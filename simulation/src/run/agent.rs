@@ -198,7 +198,7 @@ impl Simulation {
             Some(Reply::Refused { reason: StopReason::Budget { .. } | StopReason::Workspace { .. } }) => {
                 Next::Exit(REFUSED)
             }
-            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {})) => {
+            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
                 return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
             }
         })
@@ -226,7 +226,8 @@ impl Simulation {
 
     fn leave(&mut self, agent: &mut Agent, step: u32, seal: Option<Seal>, rollback: Option<Rollback>) -> Next {
         let (sequence, metrics, stalled_seconds) = (agent.next_sequence(), metrics(step), agent.stalled_seconds);
-        match self.ask(agent, Request::Release { sequence, metrics, seal, rollback, stalled_seconds }) {
+        let rungs = Vec::new();
+        match self.ask(agent, Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs }) {
             None => agent.repeats(),
             Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),
         }
@@ -236,7 +237,8 @@ impl Simulation {
         let (sequence, metrics) = (agent.next_sequence(), metrics(step));
         let (outputs, seconds) = (Outputs::default(), f64::from(step / STEPS) * self.epoch.as_secs_f64());
         let (error, stalled_seconds) = (None, agent.stalled_seconds);
-        let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds };
+        let rungs = Vec::new();
+        let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds, rungs };
         match self.ask(agent, request) {
             None => agent.repeats(),
             Some(Reply::Refused { .. }) => Next::Exit(REFUSED),

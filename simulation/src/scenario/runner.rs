@@ -135,6 +135,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         code: None,
         patterns: Default::default(),
         metric: None,
+        early_stopping: None,
         metrics: Default::default(),
         budget: None,
         topic: None,
@@ -177,6 +178,7 @@ fn reply(reply: &Reply) -> String {
         Reply::Waiting { .. } => "waiting",
         Reply::Unavailable { .. } => "unavailable",
         Reply::Accepted {} => "accepted",
+        Reply::Stop { .. } => "stop",
         Reply::Refused { .. } => "refused",
     };
     format!("reply {name}")

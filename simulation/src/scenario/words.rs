@@ -91,8 +91,10 @@ fn requested(sweep: &SweepId, attempt: u32, secret: u8, ask: &[&str]) -> Result<
 }
 
 fn asked(words: &[&str]) -> Result<Ask, String> {
-    let report =
-        |seal, ended| Ask::Report { sequence: 1000, metrics: BTreeMap::new(), seal, ended, stalled_seconds: None };
+    let report = |seal, ended| {
+        let (metrics, stalled_seconds, rungs) = (BTreeMap::new(), None, Vec::new());
+        Ask::Report { sequence: 1000, metrics, seal, ended, stalled_seconds, rungs }
+    };
     Ok(match words {
         ["claims", "on", instance, "in", zone] => {
             let (instance, zone) = (Some((*instance).into()), Some((*zone).into()));

@@ -103,7 +103,7 @@ async fn report(course: &Course, ceilings: &mut Ceilings) {
         let figure = Metric { last: 0.25, step: Some(12.0), min: 0.125, max: 2.25, source: Source::Stated };
         let metrics = ["accuracy", "loss"].map(|name| (name.to_owned(), figure)).into();
         let seal = Some(Seal { files: 1, bytes: 1 << 30, newest: Some("epoch-000012.pt".to_owned()) });
-        requested(Request::Report { sequence, metrics, seal, stalled_seconds: None })
+        requested(Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs: Vec::new() })
     };
     for sequence in [1, 2] {
         table.take();

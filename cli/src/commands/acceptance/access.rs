@@ -69,9 +69,17 @@ async fn borrow(subject: &Subject, trial: &Trial, attempt: u32) -> Result<Option
     match serde_json::from_slice(payload) {
         Ok(Reply::Access(access)) => Ok(Some(access)),
         Ok(Reply::Refused { .. }) => Ok(None),
-        Ok(Reply::Granted(_) | Reply::Waiting { .. } | Reply::Unavailable { .. } | Reply::Accepted {}) | Err(_) => Err(
-            Failure::new(format!("{} lends no credentials to trial {index}; its log says why", subject.claim_function)),
-        ),
+        Ok(
+            Reply::Granted(_)
+            | Reply::Waiting { .. }
+            | Reply::Unavailable { .. }
+            | Reply::Accepted {}
+            | Reply::Stop { .. },
+        )
+        | Err(_) => Err(Failure::new(format!(
+            "{} lends no credentials to trial {index}; its log says why",
+            subject.claim_function
+        ))),
     }
 }
 

@@ -193,7 +193,7 @@ fn status(standing: Standing) -> u32 {
         Standing::Waiting | Standing::Starting => 2,
         Standing::Succeeded => 3,
         Standing::Failed => 4,
-        Standing::Cancelled => 5,
+        Standing::Cancelled | Standing::Stopped => 5,
     }
 }
 

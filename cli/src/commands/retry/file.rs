@@ -13,12 +13,14 @@ pub(super) fn text(original: &SweepFile, trials: &[TrialLine], comment: &str) ->
     if let Some(name) = &original.name {
         text.push_str(&format!("name: {}\n", json!(name)));
     }
-    if let Some(MetricGoal { name, goal, over }) = &original.metric {
+    if let Some(MetricGoal { name, goal, over, target }) = &original.metric {
         let goal = match goal {
             Goal::Minimize => "minimize",
             Goal::Maximize => "maximize",
         };
-        text.push_str(&format!("metric: {}\n", json!({ "name": name, "goal": goal, "over": over })));
+        let fields = [("name", json!(name)), ("goal", json!(goal)), ("over", json!(over)), ("target", json!(target))];
+        let metric = present(fields);
+        text.push_str(&format!("metric: {metric}\n"));
     }
     let settings = settings(&original.settings);
     if !settings.is_empty() {

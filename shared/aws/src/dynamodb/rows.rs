@@ -12,6 +12,7 @@ use spotsweep_control_plane::store::{Change, Overdue, Record};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
+use spotsweep_protocol::rungs::{Curve, Rung};
 
 /// Name of the index over open work, and of its partition key.
 pub(crate) const INDEX: &str = "open";
@@ -30,6 +31,13 @@ pub(super) const RECORD: &str = "record";
 
 /// Prefix of the sort keys of trials, and of pointers to them.
 pub(super) const TRIAL: &str = "TRIAL#";
+
+/// Prefix of the sort keys of trials' rungs.
+pub(super) const CURVE: &str = "CURVE#";
+
+/// The attribute with a trial's rungs: `step value best mean`, separated by commas. A map would be three times as long,
+/// and a comparison reads the rungs of all trials.
+const RUNGS: &str = "rungs";
 
 /// Spreads open work over this many index partitions.
 pub(crate) const SHARDS: u32 = 8;
@@ -61,6 +69,29 @@ pub(super) fn record_row(change: &Change, version: u64, expires: AttributeValue)
         }
     }
     Ok(row)
+}
+
+/// A trial's rungs, as of a version of its record.
+pub(super) fn curve_row(trial: &Trial, version: u64, expires: AttributeValue) -> Row {
+    let mut row = keyed(partition(&trial.sweep), format!("{CURVE}{:06}", trial.index));
+    let rung = |(step, Rung { value, best, mean }): (&u64, &Rung)| format!("{step} {value:?} {best:?} {mean:?}");
+    let rungs: Vec<String> = trial.rungs.iter().map(rung).collect();
+    row.insert(RUNGS.to_owned(), text(rungs.join(",")));
+    row.insert("version".to_owned(), number(version));
+    expiring(row, expires)
+}
+
+/// The trial of such a row, and its rungs.
+pub(super) fn curve(row: &Row) -> Result<(u32, Curve), BoxError> {
+    let index = field(row, "sk").and_then(|sk| sk.strip_prefix(CURVE)).ok_or("a row of rungs without its trial")?;
+    let mut curve = Curve::new();
+    for rung in field(row, RUNGS).ok_or("a row without its rungs")?.split(',') {
+        let figures: Vec<&str> = rung.split(' ').collect();
+        let [step, value, best, mean] = figures[..] else { return Err("a rung without its figures".into()) };
+        let rung = Rung { value: value.parse()?, best: best.parse()?, mean: mean.parse()? };
+        curve.insert(step.parse()?, rung);
+    }
+    Ok((index.parse()?, curve))
 }
 
 /// A row that DynamoDB deletes some time after.
@@ -156,6 +187,17 @@ mod tests {
     use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
+
+    #[test]
+    fn rungs_come_back_from_their_row() {
+        let id = SweepId::derive("b", "k", "v");
+        let mut trial = Trial::new(id, 12, JobId::from("j:12".to_owned()));
+        for (step, value) in [(1, 0.1 + 0.2), (27, -1e-300), (1 << 52, 1e124)] {
+            trial.rungs.insert(step, Rung { value, best: value * 0.5, mean: -value });
+        }
+        let row = curve_row(&trial, 7, number(1));
+        assert_eq!(curve(&row).unwrap(), (12, trial.rungs));
+    }
 
     #[test]
     fn every_value_of_a_metric_comes_back_and_only_storable_ones_are_numbers() {

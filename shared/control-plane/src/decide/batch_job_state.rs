@@ -1,7 +1,7 @@
 //! Batch's own account of its jobs: tracks trials, and settles the sweep when every part has ended.
 
 use super::sweep_upload::settle;
-use super::{Context, Decision, resubmission, workspace};
+use super::{Context, Decision, early_stop, resubmission, workspace};
 use crate::command::Command;
 use crate::event::{PartJob, TrialJob};
 use crate::input::Followup;
@@ -67,11 +67,14 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
     let calls = workspace::apply(&mut trial, plan, &Fact::Due, context);
     let locate = locate(&trial, plan, seen);
     let given_up = give_up(&trial).filter(|_| !polled);
+    let interrupted = early_stop::followup(plan, &trial, seen).filter(|_| !polled);
     let before = held.map(|held| &held.record);
     if before != Some(&trial) {
         let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
         let decision = workspace::changed(sweep, before, trial, what, context);
-        return decision.then_all(calls).then_all(locate).then_all(again.into_iter().chain(given_up).collect());
+        let decision = decision.then_all(calls).then_all(locate);
+        let decision = decision.then_all(again.into_iter().chain(given_up).collect());
+        return interrupted.into_iter().fold(decision, Decision::next);
     }
     if let Some(due) = workspace::due(&trial, context).filter(|_| polled) {
         let is_overdue = held.is_some_and(|held| held.is_overdue(context.now));
@@ -79,9 +82,10 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
         let decision = Decision::advance("unchanged, Batch was asked").trial(trial, Some(due));
         return decision.then_all(calls).then_all(find.into_iter().collect());
     }
-    match given_up {
-        Some(terminate) => Decision::advance("unchanged, to be given up").then(terminate),
-        None => Decision::ignore("nothing new"),
+    match (given_up, interrupted) {
+        (Some(terminate), _) => Decision::advance("unchanged, to be given up").then(terminate),
+        (None, Some(followup)) => Decision::advance("unchanged, to be compared").next(followup),
+        (None, None) => Decision::ignore("nothing new"),
     }
 }
 

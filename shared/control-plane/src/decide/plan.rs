@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Context, stall};
 use crate::settings::WORKSPACE_GIB;
-use crate::sweep::{Plan, Prepared, Ranking};
+use crate::sweep::{EarlyStopping, Plan, Prepared, Ranking};
 use crate::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_sweep_file::{
@@ -51,6 +51,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
             .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
             .unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
+        early_stopping: file.early_terminate.clone().map(|rule| EarlyStopping { rule, unit: file.rungs_by }),
         metrics: file.metrics.clone().into(),
         budget: settings.budget,
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),

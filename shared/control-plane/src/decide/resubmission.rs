@@ -16,7 +16,7 @@ use spotsweep_protocol::words::counted;
 pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {
     let tried = trial.ended_attempts().count();
     let goes_on = trial.is_worn_out() && !seen.was_stopped && tried < usize::from(plan.attempts);
-    goes_on && sweep.stopped.is_none() && trial.cancelled_by().is_none()
+    goes_on && sweep.stopped.is_none() && trial.stopped.is_none() && trial.cancelled_by().is_none()
 }
 
 /// Enters the next round; the trial is open again.

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Context, Decision, stall, workspace};
+use super::{Context, Decision, early_stop, stall, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
+use crate::input::Followup;
 use crate::store::{Versioned, View};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{End, Trial};
@@ -19,6 +20,7 @@ use spotsweep_protocol::claim::{
     Access, ByteRange, Found, Grant, Machine, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant,
 };
 use spotsweep_protocol::metric::Metric;
+use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::stop::StopReason;
 
 pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
@@ -33,7 +35,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     match gate::check((sweep, plan), held, request) {
         Ok(Passage::Free) => {}
         Ok(Passage::Repeated) => {
-            return Decision::ignore("taken before; the answer was lost").reply(Reply::Accepted {});
+            return Decision::ignore("taken before; the answer was lost").reply(accepted(held));
         }
         Ok(Passage::Early { of }) => {
             let reason = format!("attempt {of} has reported success, and AWS Batch has not reported its end yet");
@@ -41,21 +43,25 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
         }
         Err(reason) => return refuse(reason),
     }
+    if view.curves.is_none() && early_stop::needs_curves(plan, held, request) {
+        return Decision::advance("with the other trials").next(Followup::Compared(Box::new(request.clone())));
+    }
     let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
-    let asker = Asker { sweep, plan, held, due, trial, request, context };
+    let asker = Asker { view, sweep, plan, held, due, trial, request, context };
     match &request.ask {
         Ask::Claim(machine) => asker.claims(machine),
         Ask::Access => asker.requests_credentials(),
         Ask::Mounted { volume, found } => asker.has_mounted(volume, found),
         Ask::Notice(kind) => asker.receives_notice(*kind),
-        Ask::Report { sequence, metrics, seal, ended, stalled_seconds } => {
-            asker.reports(*sequence, metrics, seal.clone(), ended.as_ref(), *stalled_seconds)
+        Ask::Report { sequence, metrics, seal, ended, stalled_seconds, rungs } => {
+            asker.reaches(rungs).reports(*sequence, metrics, seal.clone(), ended.as_ref(), *stalled_seconds)
         }
     }
 }
 
 /// An attempt that may speak for its trial.
 struct Asker<'a> {
+    view: &'a View,
     sweep: &'a Sweep,
     plan: &'a Plan,
     held: Option<&'a Trial>,
@@ -73,6 +79,10 @@ impl Asker<'_> {
             || self.sweep.over_budget(None, self.context.now).map(|reached| StopReason::Budget { reached });
         if let Some(reason) = self.sweep.stopped.clone().or_else(over_budget).filter(|_| !has_begun) {
             return self.stops(attempt, reason);
+        }
+        early_stop::compare(self.view, self.plan, &mut self.trial, true);
+        if let Some(stop) = self.trial.stopped.filter(|_| !has_begun) {
+            return self.stops(attempt, StopReason::StoppedEarly { rung: stop.rung });
         }
         self.trial.claimed_by = Some(attempt);
         self.trial.secret.clone_from(&self.request.secret);
@@ -136,6 +146,13 @@ impl Asker<'_> {
         self.write(what).then_all(calls).reply(Reply::Accepted {})
     }
 
+    fn reaches(mut self, rungs: &[Reached]) -> Self {
+        if let Some((by, _)) = self.plan.comparison() {
+            self.trial.reach(by, rungs);
+        }
+        self
+    }
+
     fn reports(
         mut self,
         sequence: u64,
@@ -147,14 +164,25 @@ impl Asker<'_> {
         let attempt = self.request.attempt;
         let record = self.trial.attempt(attempt);
         if record.sequence.is_some_and(|known| known >= sequence) {
-            return Decision::ignore("an older report").reply(Reply::Accepted {});
+            return Decision::ignore("an older report").reply(accepted(self.held));
         }
         record.sequence = Some(sequence);
         self.trial.report(metrics);
         let notify = self.has_stalled(sequence, ended.is_some(), stalled_seconds);
+        let is_released = matches!(ended, Some(Ending::Released { .. }));
+        let compared = early_stop::compare(self.view, self.plan, &mut self.trial, is_released);
         let (fact, what) = match ended {
             None => {
-                (seal.map(|seal| Fact::Sealed { attempt, seal }), format!("report {sequence} of attempt {attempt}"))
+                let what = match &compared {
+                    Some(compared) => format!("attempt {attempt} {compared}"),
+                    None => format!("report {sequence} of attempt {attempt}"),
+                };
+                (seal.map(|seal| Fact::Sealed { attempt, seal }), what)
+            }
+            // No other attempt needs what it leaves.
+            Some(Ending::Released { .. }) if self.trial.stopped.is_some() => {
+                let why = compared.unwrap_or_else(|| "leaves, as the trial is stopped early".to_owned());
+                (Some(Fact::Finished { attempt }), format!("attempt {attempt} {why}"))
             }
             Some(Ending::Released { rollback }) => {
                 let why = match (rollback, stalled_seconds) {
@@ -173,11 +201,14 @@ impl Asker<'_> {
             }
         };
         let calls = fact.map(|fact| self.apply(&fact)).unwrap_or_default();
-        let stands = self.held.is_some_and(|held| held.state() == self.trial.state() && held.stall == self.trial.stall);
+        let stands = self.held.is_some_and(|held| {
+            let has_new_rung = held.rungs.len() != self.trial.rungs.len() || held.compared != self.trial.compared;
+            held.state() == self.trial.state() && held.stall == self.trial.stall && !has_new_rung
+        });
+        let reply = accepted(Some(&self.trial));
         let (due, context) = (self.due, self.context);
         let figures_only = ended.is_none() && calls.is_empty() && notify.is_none() && stands;
-        let decision =
-            self.write(what).then_all(calls).then_all(notify.into_iter().collect()).reply(Reply::Accepted {});
+        let decision = self.write(what).then_all(calls).then_all(notify.into_iter().collect()).reply(reply);
         if figures_only { decision.figures_only(due, context) } else { decision }
     }
 
@@ -284,12 +315,21 @@ pub(super) fn granted(
         metric: plan.metric.as_ref().map(|by| by.name.clone()),
         metrics: plan.metrics.to_vec(),
         stalls: trial.stall_rule(plan.stalls),
+        rungs: plan.rungs(),
     };
     Decision::advance("granted").reply(Reply::Granted(grant))
 }
 
 pub(super) fn issued(access: &Access) -> Decision {
     Decision::advance("lent").reply(Reply::Access(access.clone()))
+}
+
+/// The answer to a report that was taken: whether the trial goes on.
+fn accepted(trial: Option<&Trial>) -> Reply {
+    match trial.and_then(|trial| trial.stopped.as_ref()) {
+        Some(stop) => Reply::Stop { why: stop.to_string() },
+        None => Reply::Accepted {},
+    }
 }
 
 fn refuse(reason: StopReason) -> Decision {

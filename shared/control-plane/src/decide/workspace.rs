@@ -47,7 +47,7 @@ pub(super) fn located(view: &View, attempt: u32, instance: &str, zone: &str, con
         return Decision::ignore("no such trial here");
     };
     let mut trial = held.record.clone();
-    if trial.is_over() || trial.ended >= attempt {
+    if trial.is_over() || trial.stopped.is_some() || trial.ended >= attempt {
         return Decision::ignore(format!("attempt {attempt} is over"));
     }
     let record = trial.attempt(attempt);
@@ -67,7 +67,7 @@ fn subject(view: &View) -> Option<(&Sweep, &Plan, &Versioned<Trial>)> {
 /// Enters a fact into a trial and gives the commands that follow. A trial gets its workspace with the first place.
 pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Context<'_>) -> Vec<Command> {
     let Some(wanted) = &plan.workspace else { return Vec::new() };
-    let (is_over, ended) = (trial.is_over(), trial.ended);
+    let (is_over, ended) = (trial.is_over() || trial.is_left_for_good(), trial.ended);
     let lease_ended = context.lease_ended();
     let keeps_until = trial.keeps_until(wanted.keep, context.now);
     let now = context.now;

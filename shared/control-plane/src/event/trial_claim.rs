@@ -26,16 +26,16 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
         Request::Access => Ask::Access,
         Request::Mounted { volume, found, .. } => Ask::Mounted { volume, found },
         Request::Notice { kind } => Ask::Notice(kind),
-        Request::Report { sequence, metrics, seal, stalled_seconds } => {
-            Ask::Report { sequence, metrics, seal, ended: None, stalled_seconds }
+        Request::Report { sequence, metrics, seal, stalled_seconds, rungs } => {
+            Ask::Report { sequence, metrics, seal, ended: None, stalled_seconds, rungs }
         }
-        Request::Release { sequence, metrics, seal, rollback, stalled_seconds } => {
-            Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released { rollback }), stalled_seconds }
+        Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs } => {
+            Ask::Report { sequence, metrics, seal, ended: Some(Ending::Released { rollback }), stalled_seconds, rungs }
         }
-        Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds } => {
+        Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds, rungs } => {
             let error = error.map(|error| redacted(&error).into_owned());
             let ended = Ending::Finished { exit_code, outputs, seconds, error };
-            Ask::Report { sequence, metrics, seal: None, ended: Some(ended), stalled_seconds }
+            Ask::Report { sequence, metrics, seal: None, ended: Some(ended), stalled_seconds, rungs }
         }
     };
     if let Ask::Report { metrics, .. } = &ask

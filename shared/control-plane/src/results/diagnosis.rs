@@ -106,6 +106,8 @@ const TABLE: [Line; 9] = [
 const TOO_LONG: &str = "raise `timeout` in the sweep file, or train for fewer steps; `spotsweep retry --continue` goes on \
      from its last checkpoint";
 
+const EARLY: &str = "delete `early_terminate` in the sweep file to train every trial to its end";
+
 /// Why a trial failed, in one text for every place that says so, whether its log is at hand or not.
 pub fn why(trial: &Trial) -> String {
     diagnose(trial, Vec::new()).cause_of(trial)
@@ -114,7 +116,7 @@ pub fn why(trial: &Trial) -> String {
 /// Why a failed trial failed; of another one what Batch says, if anything.
 pub fn reason(trial: &Trial) -> Option<String> {
     let of_batch = || trial.reason.as_ref().map(ToString::to_string);
-    if trial.status == JobStatus::Failed { Some(why(trial)) } else { of_batch() }
+    if trial.status == JobStatus::Failed || trial.stopped.is_some() { Some(why(trial)) } else { of_batch() }
 }
 
 /// The diagnosis of a failed trial.
@@ -160,6 +162,9 @@ fn timed_out(trial: &Trial) -> Option<(String, &'static str)> {
 
 /// Where spotsweep itself stopped it.
 fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
+    if let Some(stop) = &trial.stopped {
+        return Some((stop.to_string(), EARLY));
+    }
     let last = trial.attempts.values().next_back().and_then(|attempt| attempt.reason.as_ref());
     let reason = last.and_then(Reason::stopped).or_else(|| trial.reason.as_ref()?.stopped())?;
     let (cause, advice) = match reason {
@@ -167,6 +172,8 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
             ("stopped: the sweep's budget was reached", "raise `budget` in the sweep file and run `spotsweep retry`")
         }
         StopReason::TimedOut { .. } => ("", TOO_LONG),
+        StopReason::StoppedEarly { .. } => ("", EARLY),
+        StopReason::Target { .. } => ("", "raise `metric: {target: …}` to go on"),
         StopReason::Cancelled { .. } => ("", "`spotsweep retry --cancelled` runs it again"),
         StopReason::Stalled { .. } => (
             "",

@@ -88,6 +88,7 @@ pub fn summary_json(
         "succeeded": count(Standing::Succeeded),
         "failed": count(Standing::Failed),
         "cancelled": count(Standing::Cancelled),
+        "stopped_early": count(Standing::Stopped),
         "best": best,
         "ranking": by.map(|by| json!({
             "metric": by.name,

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use crate::sweep::{Over, Plan, Ranking};
-use crate::trial::{JobStatus, Trial};
+use crate::trial::{Standing, Trial};
 
 /// Ranks a sweep whose file names no metric: the first of these that any trial has reported.
 /// The names are those of Keras, the last column says whether larger is better.
@@ -53,7 +53,7 @@ pub fn score(by: &Ranking, trial: &Trial) -> Score {
 /// The value by which a trial has a rank.
 pub fn ranked_value(by: &Ranking, trial: &Trial) -> Option<f64> {
     match score(by, trial) {
-        Score::Value(value) if trial.status == JobStatus::Succeeded => Some(value),
+        Score::Value(value) if trial.standing() == Standing::Succeeded => Some(value),
         Score::Value(_) | Score::Diverged | Score::Missing => None,
     }
 }
@@ -86,7 +86,7 @@ fn order(by: Option<&Ranking>, left: &Trial, right: &Trial) -> Ordering {
 fn place(by: Option<&Ranking>, trial: &Trial) -> (u8, f64) {
     let score = by.map_or(Score::Missing, |by| score(by, trial));
     let ascending = |value: f64| if by.is_some_and(|by| by.maximize) { -value } else { value };
-    match (score, trial.status == JobStatus::Succeeded) {
+    match (score, trial.standing() == Standing::Succeeded) {
         (Score::Value(value), true) => (0, ascending(value)),
         (Score::Diverged, true) => (1, 0.0),
         (Score::Value(value), false) => (2, ascending(value)),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::results::ranking::{Score, ranked_value, ranking, score};
 use crate::results::report::cut;
 use crate::sweep::{Plan, Ranking};
-use crate::trial::{JobStatus, Trial};
+use crate::trial::{Standing, Trial};
 use spotsweep_protocol::words::counted;
 
 /// Trials that a warning lists.
@@ -60,7 +60,7 @@ pub(super) fn warnings(plan: &Plan, trials: &[Trial], logs: &BTreeMap<u32, Vec<S
 }
 
 fn succeeded(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
-    trials.iter().filter(|trial| trial.status == JobStatus::Succeeded)
+    trials.iter().filter(|trial| trial.standing() == Standing::Succeeded)
 }
 
 fn nothing_printed(by: &Ranking, trials: &[Trial], logs: &BTreeMap<u32, Vec<String>>) -> String {
@@ -135,6 +135,7 @@ mod tests {
 
     use super::*;
     use crate::sweep::Over;
+    use crate::trial::JobStatus;
 
     fn trials(losses: &[Option<f64>]) -> Vec<Trial> {
         let trial = |(index, loss): (u32, &Option<f64>)| {

@@ -23,6 +23,8 @@ pub enum Standing {
     Failed,
     /// A person ended it with `spotsweep cancel`.
     Cancelled,
+    /// It was stopped early, as others are better, or never started, as the sweep's target was reached.
+    Stopped,
 }
 
 impl Standing {
@@ -35,6 +37,7 @@ impl Standing {
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+            Self::Stopped => "stopped",
         }
     }
 }
@@ -46,10 +49,16 @@ impl Trial {
             JobStatus::Submitted | JobStatus::Pending | JobStatus::Runnable => Standing::Waiting,
             JobStatus::Starting => Standing::Starting,
             JobStatus::Running => Standing::Running,
+            JobStatus::Succeeded | JobStatus::Failed if self.stopped.is_some() => Standing::Stopped,
             JobStatus::Succeeded => Standing::Succeeded,
             JobStatus::Failed if self.cancelled_by().is_some() => Standing::Cancelled,
+            JobStatus::Failed if self.was_ended_by_target() => Standing::Stopped,
             JobStatus::Failed => Standing::Failed,
         }
+    }
+
+    fn was_ended_by_target(&self) -> bool {
+        matches!(self.reason.as_ref().and_then(Reason::stopped), Some(StopReason::Target { .. }))
     }
 
     /// The name of the person who cancelled it. Batch keeps the name with the job: a terminated job has the reason that
@@ -64,7 +73,7 @@ impl Trial {
     /// Until when its workspace is kept, if it ends now; `None` where the workspace is deleted at once.
     pub fn keeps_until(&self, keep: Keep, now: Timestamp) -> Option<Timestamp> {
         let seconds = match self.standing() {
-            Standing::Waiting | Standing::Starting | Standing::Running => 0,
+            Standing::Waiting | Standing::Starting | Standing::Running | Standing::Stopped => 0,
             Standing::Succeeded => keep.succeeded_seconds,
             Standing::Cancelled if self.is_discarded() => 0,
             Standing::Failed | Standing::Cancelled => keep.failed_seconds,

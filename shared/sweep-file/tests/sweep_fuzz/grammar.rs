@@ -156,6 +156,7 @@ fn own() -> Json {
         ("trials", (1_i64..2_000).prop_map(Value::from).boxed()),
         ("seed", (0_i64..9).prop_map(Value::from).boxed()),
         ("order", one_of(&["sorted", "shuffled"])),
+        ("repeats", some_of(vec![("parameter", one_of(&["seed", "lr"])), ("values", scalars())])),
         ("exclude", patterns.clone()),
         ("first", patterns),
         ("attempts", (1_i64..=100).prop_map(Value::from).boxed()),
@@ -179,11 +180,23 @@ fn with_own(to: Json) -> Json {
 fn wandb() -> Json {
     let cap = prop_oneof![4 => 1_i64..300, 1 => Just(1_000_000), 1 => any::<i64>()].prop_map(Value::from).boxed();
     let parameters = named(parameter(), 1..5);
-    let method = prop_oneof![12 => one_of(&["grid", "random"]), 1 => one_of(&["bayes", "rnadom"])].boxed();
+    let method = prop_oneof![12 => one_of(&["grid", "random", "bayes"]), 1 => one_of(&["custom", "rnadom"])].boxed();
     let bare = with("parameters", parameters, with("method", method, Just(json!({})).boxed()));
     let capped = prop_oneof![1 => bare.clone(), 4 => with("run_cap", cap, bare)].boxed();
     let metric = Just(json!({"name": "loss", "goal": "minimize"})).boxed();
-    with_own(prop_oneof![3 => capped.clone(), 1 => with("metric", metric, capped)].boxed())
+    let compared = with("metric", metric, capped.clone());
+    let stopped = with("early_terminate", early_terminate(), compared.clone());
+    with_own(prop_oneof![2 => capped, 3 => compared, 1 => stopped].boxed())
+}
+
+fn early_terminate() -> Json {
+    let count = prop_oneof![4 => 1_i64..100, 1 => any::<i64>()].prop_map(Value::from).boxed();
+    let factor = prop_oneof![4 => 1.1..9.0_f64, 1 => any::<f64>()].prop_map(Value::from).boxed();
+    let keys = ["min_iter", "max_iter", "s", "grace_period", "max_t", "interval", "min_samples_required"];
+    let mut fields: Vec<_> = keys.into_iter().map(|key| (key, count.clone())).collect();
+    fields.extend([("eta", factor.clone()), ("reduction_factor", factor), ("strict", scalar())]);
+    let kinds = &["hyperband", "asha", "median", "interruption", "hyperbnd"];
+    with("type", one_of(kinds), some_of(fields))
 }
 
 fn list() -> Json {

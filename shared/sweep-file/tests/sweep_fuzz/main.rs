@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
-use spotsweep_sweep_file::{MAX_TRIALS, Problem, SweepFile, parse};
+use spotsweep_sweep_file::{MAX_TRIALS, Problem, SearchSpace, SweepFile, parse};
 
 use sweep_measure::{peak_kib, scaled};
 
@@ -86,7 +86,23 @@ fn check_trials(file: &SweepFile) -> u64 {
     for trial in &trials {
         assert!(serde_json::to_string(trial).unwrap().len() <= 64 << 10);
     }
+    if let Some(search) = file.search() {
+        check_space(&search.space);
+    }
     trials.len() as u64
+}
+
+/// Points become parameters, whatever they are, and what is kept is what was read.
+fn check_space(space: &SearchSpace) {
+    let kept: SearchSpace = serde_json::from_str(&serde_json::to_string(space).unwrap()).unwrap();
+    assert_eq!(&kept, space);
+    let size = space.space().dimensions.len();
+    for position in [0.0, 0.3, 0.5, 1.0, 7.0] {
+        let Some(parameters) = space.parameters(&vec![Some(position); size]) else { continue };
+        assert!(serde_json::to_string(&parameters).unwrap().len() <= 64 << 10);
+        let again = space.parameters(&space.point(&parameters)).map(|again| again.len());
+        assert_eq!(again, Some(parameters.len()), "{parameters:?}");
+    }
 }
 
 fn check_problems(problems: &[Problem]) {

@@ -42,7 +42,7 @@ impl Stage<'_> {
                 agent.doing = Doing::Fetching(Fetch::Verifying { from });
                 Next::After(if from > 0.0 { reading.max(hashing) } else { Duration::ZERO })
             }
-            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {})) => {
+            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
                 return Err(format!("trial {}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
             }
         })
@@ -75,7 +75,8 @@ impl Stage<'_> {
         if self.policy == Policy::Spotsweep {
             let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
             // A lost report is made up for by the next one.
-            self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None }).await?;
+            self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs: Vec::new() })
+                .await?;
         }
         Ok(())
     }
@@ -93,17 +94,16 @@ impl Stage<'_> {
             self.harness.cloud.world().set_mounted(volume, false);
         }
         let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
-        let answer = self
-            .ask(agent, Request::Release { sequence, metrics, seal, rollback: None, stalled_seconds: None })
-            .await?;
+        let (rollback, stalled_seconds, rungs) = (None, None, Vec::new());
+        let request = Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs };
+        let answer = self.ask(agent, request).await?;
         Ok(answer.map_or(Next::After(PAUSE), |_| Next::Exit(INTERRUPTED_EXIT_CODE)))
     }
 
     pub(super) async fn tell_end(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (sequence, metrics, seconds) = (agent.next_sequence(), metrics(), self.total_seconds());
-        let outputs = Outputs::default();
-        let request =
-            Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error: None, stalled_seconds: None };
+        let (outputs, error, stalled_seconds, rungs) = (Outputs::default(), None, None, Vec::new());
+        let request = Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error, stalled_seconds, rungs };
         Ok(self.ask(agent, request).await?.map_or(Next::After(PAUSE), |_| Next::Exit(0)))
     }
 

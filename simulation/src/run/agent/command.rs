@@ -55,9 +55,8 @@ impl Simulation {
             let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
             let seal = run.sealer.summary();
             // A lost report is made up for by the next one.
-            if let Some(Reply::Refused { .. }) =
-                self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None })
-            {
+            let request = Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs: Vec::new() };
+            if let Some(Reply::Refused { .. }) = self.ask(agent, request) {
                 return Ok(Next::Exit(REFUSED));
             }
         }
@@ -93,7 +92,7 @@ impl Simulation {
         let silent = Duration::try_from(self.harness.now.duration_since(since)).unwrap_or_default();
         let (sequence, metrics) = (agent.next_sequence(), super::metrics(run.training.step));
         let (seal, stalled_seconds) = (run.sealer.summary(), Some(silent.as_secs()));
-        match self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds }) {
+        match self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds, rungs: Vec::new() }) {
             None if silent < limit(&run) + PATIENCE => {
                 agent.doing = Doing::Training(Box::new(run));
                 return Ok(Next::After(PAUSE));

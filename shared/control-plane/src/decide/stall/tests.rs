@@ -85,8 +85,8 @@ impl Scene {
     /// The notification that a report leads to.
     fn reports(&mut self, stalled_seconds: Option<u64>, ended: Option<Ending>) -> Option<Notification> {
         self.sequence += 1;
-        let (sequence, metrics) = (self.sequence, BTreeMap::new());
-        let request = self.request(Ask::Report { sequence, metrics, seal: None, ended, stalled_seconds });
+        let (sequence, metrics, rungs) = (self.sequence, BTreeMap::new(), Vec::new());
+        let request = self.request(Ask::Report { sequence, metrics, seal: None, ended, stalled_seconds, rungs });
         let decision = self.take(Event::TrialRequested(request));
         assert!(matches!(decision.reply, Some(Reply::Accepted {})), "{:?}", decision.reply);
         let notification = |command| if let Command::Notify(said) = command { Some(said) } else { None };

@@ -2,6 +2,7 @@ use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::{Metric, Source};
 
 use super::*;
+use crate::trial::{Comparison, EarlyStop, JobStatus};
 
 /// Status, the newest, smallest and largest loss.
 type Row = (JobStatus, Option<(f64, f64, f64)>);
@@ -45,6 +46,18 @@ fn only_trials_that_succeeded_with_a_finite_value_have_a_rank() {
         let with_rank = trials.iter().filter(|trial| ranked_value(&by, trial).is_some()).count();
         assert_eq!(with_rank, 2);
     }
+}
+
+/// Its job has succeeded, and its model is half trained.
+#[test]
+fn a_trial_that_was_stopped_early_has_no_rank() {
+    let mut trials =
+        trials(&[(JobStatus::Succeeded, Some((0.1, 0.1, 0.1))), (JobStatus::Succeeded, Some((0.5, 0.5, 0.5)))]);
+    let by = Comparison { value: 0.1, cut: Some(0.05), of: 3 };
+    trials[0].stopped = Some(EarlyStop { rung: 3, by, at_interruption: false });
+    let by = Ranking { name: "loss".to_owned(), maximize: false, over: Over::Last };
+    assert_eq!(ranked_value(&by, &trials[0]), None);
+    assert_eq!(best(&by, &trials).map(|(trial, _)| trial.index), Some(1));
 }
 
 #[test]

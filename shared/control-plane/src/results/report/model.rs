@@ -48,6 +48,7 @@ pub(super) struct Counts {
     pub(super) succeeded: usize,
     pub(super) failed: usize,
     pub(super) cancelled: usize,
+    pub(super) stopped: usize,
     pub(super) running: usize,
     pub(super) waiting: usize,
 }
@@ -55,7 +56,7 @@ pub(super) struct Counts {
 impl Counts {
     /// Trials that have ended for good.
     pub(super) fn ended(&self) -> usize {
-        self.succeeded + self.failed + self.cancelled
+        self.succeeded + self.failed + self.cancelled + self.stopped
     }
 }
 
@@ -110,6 +111,9 @@ pub(super) struct Row {
     /// Who cancelled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cancelled_by: Option<String>,
+    /// Why it was stopped early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stopped: Option<String>,
     /// The newest value of the metric that ranks, where it is NaN or infinite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) diverged: Option<String>,

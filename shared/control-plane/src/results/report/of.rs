@@ -127,6 +127,7 @@ fn counts(plan: &Plan, trials: &[Trial]) -> Counts {
             Standing::Succeeded => counts.succeeded += 1,
             Standing::Failed => counts.failed += 1,
             Standing::Cancelled => counts.cancelled += 1,
+            Standing::Stopped => counts.stopped += 1,
         }
     }
     // A trial without a record waits for its first place.
@@ -180,6 +181,7 @@ fn row(
         diverged,
         index: trial.index,
         status: trial.standing(),
+        stopped: trial.stopped.as_ref().map(ToString::to_string),
         cancelled_by: trial.cancelled_by().map(|by| cut(by, 200)),
         metrics: metrics.iter().take(MAX_METRICS).map(value).collect(),
         parameters: columns.iter().map(|column| cell(column, parameters.get(&trial.index))).collect(),

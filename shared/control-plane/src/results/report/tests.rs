@@ -115,7 +115,8 @@ fn a_page_says_what_the_records_say() {
 
     assert_eq!(data["source"], "code: {git: \"http://***@host/x.git\"}");
     assert!(!page.contains("s3cr3tpw"));
-    let counts = json!({ "trials": 5, "succeeded": 1, "failed": 1, "cancelled": 1, "running": 1, "waiting": 1 });
+    let counts =
+        json!({ "trials": 5, "succeeded": 1, "failed": 1, "cancelled": 1, "stopped": 0, "running": 1, "waiting": 1 });
     assert_eq!(data["counts"], counts);
     assert_eq!((&data["rows"][3]["status"], &data["rows"][3]["cancelled_by"]), (&json!("cancelled"), &json!("jo")));
     assert_eq!(data["failures"]["causes"].as_array().unwrap().len(), 1, "a cancellation is no failure");

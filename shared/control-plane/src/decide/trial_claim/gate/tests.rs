@@ -82,7 +82,7 @@ fn claim() -> Ask {
 
 fn report(sequence: u64, ended: Option<Ending>) -> Ask {
     let metrics = BTreeMap::from([("score".to_owned(), Metric::of(9999.0, None, Source::Stated))]);
-    Ask::Report { sequence, metrics, seal: None, ended, stalled_seconds: None }
+    Ask::Report { sequence, metrics, seal: None, ended, stalled_seconds: None, rungs: Vec::new() }
 }
 
 fn finished() -> Ending {
@@ -103,7 +103,14 @@ fn told() -> Vec<Ask> {
         Ask::Notice(NoticeKind::Interruption),
         Ask::Notice(NoticeKind::Rebalance),
         report(500, None),
-        Ask::Report { sequence: 501, metrics: BTreeMap::new(), seal, ended: None, stalled_seconds: Some(9) },
+        Ask::Report {
+            sequence: 501,
+            metrics: BTreeMap::new(),
+            seal,
+            ended: None,
+            stalled_seconds: Some(9),
+            rungs: Vec::new(),
+        },
         report(502, Some(Ending::Released { rollback: None })),
         report(503, Some(finished())),
     ]

@@ -34,6 +34,7 @@ const trialsTile = () => {
   const parts = [
     ["succeeded", "--good"],
     ["failed", "--bad"],
+    ["stopped", "--muted"],
     ["cancelled", "--muted"],
     ["running", "--accent"],
     ["waiting", "--line"],
@@ -82,7 +83,7 @@ const drawHead = () => {
     ),
   );
   if (report.partial) {
-    const ended = counts.succeeded + counts.failed + counts.cancelled;
+    const ended = counts.succeeded + counts.failed + counts.cancelled + counts.stopped;
     head.append(
       make(
         "p",

@@ -4,6 +4,7 @@ const PAGE_ROWS = 100;
 const PAPER = { rows: 25, metrics: 2, parameters: 4 };
 
 const statusOf = (row) => {
+  if (row.stopped) return row.stopped;
   if (row.cancelled_by) return `cancelled by ${row.cancelled_by}`;
   return row.diverged ? `${row.status}, diverged: ${row.diverged}` : row.status;
 };

@@ -1,0 +1,87 @@
+//! Whether a trial goes on: it is compared with the others when a report reaches a rung, and when it is interrupted.
+//!
+//! What it is compared with are the rungs of the other trials, which the store keeps in a small row for each. A decision
+//! follows from them and from the trial's record alone, in whatever order they came.
+
+use super::{Context, Decision, workspace};
+use crate::command::Command;
+use crate::event::{Ask, Ending, TrialRequest};
+use crate::input::Followup;
+use crate::store::{Versioned, View};
+use crate::sweep::{Plan, Sweep};
+use crate::trial::{JobStatus, Observation, Trial};
+use crate::workspace::Fact;
+use spotsweep_protocol::stop::StopReason;
+
+/// Whether a request has to be decided with the other trials' rungs in view: it reaches a rung, or it comes between an
+/// interruption and the next attempt.
+pub(super) fn needs_curves(plan: &Plan, held: Option<&Trial>, request: &TrialRequest) -> bool {
+    let (Some((by, _)), Some(trial)) = (plan.comparison(), held) else { return false };
+    let is_open = trial.stopped.is_none();
+    let has_rungs = !trial.rungs.is_empty();
+    match &request.ask {
+        Ask::Claim(_) => is_open && has_rungs && trial.claimed_by != Some(request.attempt),
+        Ask::Report { ended: None, rungs, .. } => trial.is_to_be_compared(by, rungs),
+        Ask::Report { ended: Some(Ending::Released { .. }), rungs, .. } => is_open && (has_rungs || !rungs.is_empty()),
+        Ask::Report { ended: Some(Ending::Finished { .. }), .. }
+        | Ask::Access
+        | Ask::Mounted { .. }
+        | Ask::Notice(_) => false,
+    }
+}
+
+/// Compares the trial, if the view has the other trials' rungs. What came of it, for the trial's history.
+pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, is_interrupted: bool) -> Option<String> {
+    let (by, curves) = (plan.comparison()?, view.curves.as_ref()?);
+    let index = trial.index;
+    let others = || curves.iter().filter(|(other, _)| **other != index).map(|(_, curve)| curve);
+    let decided = trial.compare(by, others());
+    if is_interrupted {
+        trial.compare_interrupted(by, others());
+    }
+    let goes_on = || {
+        let (rung, comparison) = decided.last()?;
+        Some(format!("goes on: at rung {rung} it has {comparison}"))
+    };
+    trial.stopped.map(|stop| format!("is {stop}")).or_else(goes_on)
+}
+
+/// What follows where Batch is about to start an interrupted trial again: no attempt of one that is stopped early is to
+/// start, and one that the others have passed is stopped.
+pub(super) fn followup(plan: &Plan, trial: &Trial, seen: &Observation) -> Option<Followup> {
+    let waits = !trial.is_over() && !trial.resubmitting && seen.status < JobStatus::Starting;
+    let was_interrupted = trial.attempts.get(&trial.ended).is_some_and(|last| last.was_interrupted());
+    let is_compared = plan.comparison().is_some() && (trial.stopped.is_some() || !trial.rungs.is_empty());
+    (waits && was_interrupted && is_compared).then(|| Followup::Interrupted(trial.of()))
+}
+
+/// The trial was interrupted, and waits for its next attempt.
+pub(super) fn interrupted(view: &View, context: Context<'_>) -> Decision {
+    let (Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, .. }), Some(held)) =
+        (&view.sweep, &view.trial)
+    else {
+        return Decision::ignore("no such trial here");
+    };
+    let held = &held.record;
+    if held.is_over() || held.status >= JobStatus::Starting || held.resubmitting {
+        return Decision::ignore("the trial does not wait for an attempt any more");
+    }
+    let mut trial = held.clone();
+    let compared = compare(view, plan, &mut trial, true);
+    let Some(stop) = trial.stopped else {
+        return Decision::ignore("it goes on from its checkpoint");
+    };
+    let terminate = Command::TerminateJobs {
+        sweep: trial.sweep.clone(),
+        jobs: vec![trial.job.to_string()],
+        reason: StopReason::StoppedEarly { rung: stop.rung },
+    };
+    if trial == *held {
+        return Decision::advance("stopped early, no further attempt is to start").then(terminate);
+    }
+    let calls = workspace::apply(&mut trial, plan, &Fact::Due, context);
+    workspace::changed(sweep, Some(held), trial, compared.unwrap_or_default(), context).then_all(calls).then(terminate)
+}
+
+#[cfg(test)]
+mod tests;

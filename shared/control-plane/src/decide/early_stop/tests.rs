@@ -1,0 +1,224 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::json;
+use spotsweep_protocol::claim::{Outputs, Reply};
+use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::rungs::{Curve, Reached, Rung};
+use spotsweep_protocol::secret::Secret;
+use spotsweep_protocol::stop::StopReason;
+
+use crate::command::Command;
+use crate::decide::decide;
+use crate::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
+use crate::input::Input;
+use crate::settings::Settings;
+use crate::store::{History, Record, Versioned, View};
+use crate::sweep::Sweep;
+use crate::trial::{Attempt, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Standing, Trial};
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+/// A sweep of ten trials that keeps the better half at the rungs 3 and 9, and the records of its trials.
+struct Scene {
+    sweep: Sweep,
+    trials: BTreeMap<u32, Trial>,
+    settings: Settings,
+    sequence: u64,
+    /// What followed from the last input.
+    commands: Vec<Command>,
+}
+
+fn held<T>(record: T) -> Option<Versioned<T>> {
+    Some(Versioned { record, version: 1, due: None, recent: History::new() })
+}
+
+fn job(index: u32) -> JobId {
+    JobId { parent: "j".to_owned(), child: Some(index) }
+}
+
+fn at(step: u64, value: f64) -> Reached {
+    Reached { step, rung: Rung { value, best: value, mean: value } }
+}
+
+impl Scene {
+    fn new(rule: &str) -> Self {
+        let upload = json!({ "bucket": "b", "key": "sweeps/s.yaml", "fingerprint": "v", "uploaded_at": NOW });
+        let plan = json!({ "trials": 10, "queue": "q", "definition": "d:1", "attempts": 50,
+            "metric": { "name": "acc", "maximize": true, "over": "last" },
+            "early_stopping": { "rule": { "type": rule, "bands": [3, 9], "eta": 2.0, "strict": true } },
+            "parts": [{ "trials": 10, "job": "j" }] });
+        let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
+        sweep.plan = Some(serde_json::from_value(plan).unwrap());
+        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
+        let settings = Settings::from_variables(|name| names.contains(&name).then(|| "x".into())).unwrap();
+        Self { sweep, trials: BTreeMap::new(), settings, sequence: 0, commands: Vec::new() }
+    }
+
+    /// Decides, commits, and goes on with what is left to be decided.
+    fn take(&mut self, index: u32, input: impl Into<Input>) -> Option<Reply> {
+        let trial = self.trials.get(&index).cloned().and_then(held);
+        let view = View { sweep: held(self.sweep.clone()), trial, ..View::default() };
+        let mut decision = decide(&view, &input.into(), &self.settings, NOW);
+        let mut reply = decision.reply.take();
+        if let Some(followup) = decision.next.pop() {
+            let with_rungs = self.trials.iter().filter(|(_, trial)| !trial.rungs.is_empty());
+            let curves: BTreeMap<u32, Curve> = with_rungs.map(|(index, trial)| (*index, trial.rungs.clone())).collect();
+            let trial = match decision.change.take().map(|change| change.record) {
+                Some(Record::Trial(trial)) => held(*trial),
+                Some(Record::Sweep(_)) | None => view.trial,
+            };
+            let view = View { trial, curves: Some(curves), ..view_of(&self.sweep) };
+            decision = decide(&view, &Input::Followup(followup), &self.settings, NOW);
+            reply = decision.reply.take().or(reply);
+        }
+        if let Some(Record::Trial(trial)) = decision.change.map(|change| change.record) {
+            self.trials.insert(index, *trial);
+        }
+        self.commands = decision.commands;
+        reply
+    }
+
+    fn ask(&mut self, index: u32, attempt: u32, ask: Ask) -> Option<Reply> {
+        let secret = Some(Secret::of([attempt.to_be_bytes()[3]; 16]));
+        let request = TrialRequest { sweep: self.sweep.id.clone(), index, job: job(index), attempt, secret, ask };
+        self.take(index, Event::TrialRequested(request))
+    }
+
+    fn claim(&mut self, index: u32, attempt: u32) -> Option<StopReason> {
+        match self.ask(index, attempt, Ask::Claim(Default::default())) {
+            Some(Reply::Refused { reason }) => Some(reason),
+            Some(_) | None => None,
+        }
+    }
+
+    fn told(&mut self, index: u32, attempt: u32, rungs: &[Reached], ended: Option<Ending>) -> Reply {
+        self.sequence += 1;
+        let (sequence, metrics, seal, rungs) = (self.sequence, BTreeMap::new(), None, rungs.to_vec());
+        self.ask(index, attempt, Ask::Report { sequence, metrics, seal, ended, stalled_seconds: None, rungs }).unwrap()
+    }
+
+    /// Whether the trial is to stop, after a report of its first attempt.
+    fn stops(&mut self, index: u32, rungs: &[Reached]) -> bool {
+        match self.told(index, 1, rungs, None) {
+            Reply::Stop { .. } => true,
+            Reply::Accepted {} => false,
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    /// Batch says that the first attempt has ended so.
+    fn ends(&mut self, index: u32, status: JobStatus, exit_code: Option<i32>) {
+        let reason = exit_code.is_none().then(|| "Host EC2 (instance i-1) terminated.".into());
+        let ended = Attempt { started_at: Some(NOW), stopped_at: Some(NOW), exit_code, reason, ..Attempt::default() };
+        let seen = Observation {
+            job: job(index),
+            status,
+            reason: None,
+            ended: vec![ended],
+            current: Attempt::default(),
+            container_instance: None,
+            was_stopped: false,
+        };
+        let sweep = self.sweep.id.clone();
+        self.take(index, Event::JobChanged(Job::Trial(TrialJob { sweep, index, round: 0, seen })));
+    }
+
+    fn standing(&self, index: u32) -> Standing {
+        self.trials[&index].standing()
+    }
+}
+
+fn view_of(sweep: &Sweep) -> View {
+    View { sweep: held(sweep.clone()), ..View::default() }
+}
+
+/// Trials 0 to 3 are at the first rung.
+fn started(rule: &str) -> Scene {
+    let mut scene = Scene::new(rule);
+    for index in 0..5 {
+        assert_eq!(scene.claim(index, 1), None);
+    }
+    for (index, value) in [(0, 0.7), (1, 0.8), (2, 0.6)] {
+        scene.stops(index, &[at(3, value)]);
+    }
+    scene
+}
+
+#[test]
+fn a_rung_is_decided_when_its_first_report_arrives() {
+    let mut scene = started("hyperband");
+    assert!(scene.trials[&2].stopped.is_some() && scene.trials[&0].stopped.is_none());
+    assert!(!scene.stops(3, &[at(3, 0.75)]));
+    // Repeated, with another value, and with rungs that the sweep does not have.
+    assert!(!scene.stops(3, &[at(3, 0.1), at(4, 0.1)]));
+    assert_eq!(scene.trials[&3].rungs[&3].value, 0.75);
+    assert!(scene.stops(4, &[at(3, 0.1)]) && scene.stops(4, &[at(3, 0.9)]), "a stop is final");
+    let stop = scene.trials[&4].stopped.unwrap();
+    assert_eq!((stop.rung, stop.by.value, stop.by.cut, stop.by.of), (3, 0.1, Some(0.7), 5));
+}
+
+#[test]
+fn a_stopped_trial_ends_as_such_whatever_its_job_does() {
+    let outputs = Outputs { files: 1, bytes: 1, left_out: vec![] };
+    for exit_code in [0, 1, 74] {
+        let mut scene = started("hyperband");
+        let finished = Ending::Finished { exit_code, outputs: outputs.clone(), error: None, seconds: 1.0 };
+        assert!(matches!(scene.told(2, 1, &[], Some(finished)), Reply::Stop { .. }));
+        let status = if exit_code == 0 { JobStatus::Succeeded } else { JobStatus::Failed };
+        scene.ends(2, status, Some(exit_code));
+        assert_eq!(scene.standing(2), Standing::Stopped);
+    }
+}
+
+#[test]
+fn no_attempt_of_a_stopped_trial_starts() {
+    let mut scene = started("hyperband");
+    scene.ends(2, JobStatus::Runnable, None);
+    assert!(matches!(&scene.commands[..], [Command::TerminateJobs { jobs, .. }] if *jobs == ["j:2"]));
+    assert_eq!(scene.claim(2, 2), Some(StopReason::StoppedEarly { rung: 3 }));
+}
+
+#[test]
+fn an_interrupted_trial_that_the_others_have_passed_is_ended() {
+    for rule in ["hyperband", "interruption"] {
+        for has_release in [true, false] {
+            let mut scene = started(rule);
+            assert!(!scene.stops(1, &[at(3, 0.8)]));
+            for (index, value) in [(5, 0.9), (6, 0.9), (7, 0.9), (8, 0.9)] {
+                scene.claim(index, 1);
+                assert!(!scene.stops(index, &[at(3, value)]));
+            }
+            if has_release {
+                let reply = scene.told(1, 1, &[at(3, 0.8)], Some(Ending::Released { rollback: None }));
+                assert!(matches!(reply, Reply::Stop { .. }), "{reply:?}");
+            } else {
+                scene.ends(1, JobStatus::Runnable, None);
+                assert!(matches!(&scene.commands[..], [Command::TerminateJobs { .. }]), "{:?}", scene.commands);
+            }
+            assert!(scene.trials[&1].stopped.unwrap().at_interruption, "{rule}");
+            assert_eq!(scene.claim(1, 2), Some(StopReason::StoppedEarly { rung: 3 }));
+            // One that leads goes on.
+            let reply = scene.told(5, 1, &[], Some(Ending::Released { rollback: None }));
+            assert!(matches!(reply, Reply::Accepted {}), "{reply:?}");
+            scene.ends(5, JobStatus::Runnable, Some(INTERRUPTED_EXIT_CODE));
+            assert!(scene.commands.is_empty() && scene.claim(5, 2).is_none());
+        }
+    }
+}
+
+#[test]
+fn by_the_rule_of_interruptions_no_report_stops_a_trial() {
+    let scene = started("interruption");
+    assert!(scene.trials.values().all(|trial| trial.stopped.is_none()) && scene.trials[&2].rungs.len() == 1);
+}
+
+#[test]
+fn reports_of_a_fenced_attempt_do_not_count() {
+    let mut scene = started("hyperband");
+    assert_eq!(scene.claim(3, 2), None);
+    let reply = scene.told(3, 1, &[at(3, 0.99)], None);
+    assert!(matches!(reply, Reply::Refused { .. }) && scene.trials[&3].rungs.is_empty(), "{reply:?}");
+}

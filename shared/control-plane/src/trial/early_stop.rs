@@ -1,0 +1,198 @@
+//! A trial's rungs, and what came of its comparison with other trials.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Trial;
+use crate::stored::is_default;
+use crate::sweep::{EarlyStopping, Ranking};
+use spotsweep_protocol::rungs::{Curve, Reached, Rung};
+use spotsweep_protocol::words::counted;
+use spotsweep_search::stop::Verdict;
+
+/// The comparison of a trial with the others that have reached the same rung. It is made once for each rung.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The trial's value that was compared.
+    pub value: f64,
+    /// The value that it had to reach; absent where too few trials have reached the rung.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<f64>,
+    /// Trials that had reached the rung, this one included.
+    pub of: usize,
+}
+
+/// A trial that does not go on: it was worse than the cut. That is final.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct EarlyStop {
+    /// The rung.
+    pub rung: u64,
+    /// The comparison that stopped it.
+    #[serde(flatten)]
+    pub by: Comparison,
+    /// Whether it was compared because it was interrupted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub at_interruption: bool,
+}
+
+impl Comparison {
+    fn of(verdict: &Verdict, metric: &Ranking) -> Self {
+        let value = |cost: f64| if metric.maximize { -cost } else { cost };
+        Self { value: value(verdict.value), cut: verdict.cut.map(value), of: verdict.of }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { value, cut, of } = self;
+        match cut {
+            Some(cut) => write!(to, "{value}, and the cut of {} is {cut}", counted(*of, "trial")),
+            None => write!(to, "{value}, with too few trials to compare ({of})"),
+        }
+    }
+}
+
+impl fmt::Display for EarlyStop {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let when = if self.at_interruption { " when it was interrupted" } else { "" };
+        write!(to, "stopped early{when}: at rung {} it had {}", self.rung, self.by)
+    }
+}
+
+impl Trial {
+    /// Takes in the rungs that an attempt has reported, of those at which the sweep compares trials. The first report of
+    /// a rung counts.
+    pub fn reach(&mut self, by: &EarlyStopping, reported: &[Reached]) {
+        let is_rung = |reached: &&Reached| by.rule.rungs().binary_search(&reached.step).is_ok();
+        for reached in reported.iter().filter(is_rung).filter(|reached| reached.rung.is_usable()) {
+            self.rungs.entry(reached.step).or_insert(reached.rung);
+        }
+    }
+
+    /// Whether a comparison is due, when a report brings these rungs.
+    pub fn is_to_be_compared(&self, by: &EarlyStopping, reported: &[Reached]) -> bool {
+        let mut then = self.clone();
+        then.reach(by, reported);
+        self.stopped.is_none() && by.rule.judges_reports() && then.undecided().next().is_some()
+    }
+
+    /// Compares it with the curves of the other trials at each rung that is not decided yet, until one stops it. So a
+    /// report that was lost changes no decision: the next one brings its rung. What came of it, by rung.
+    pub fn compare<'c>(
+        &mut self,
+        (by, metric): (&EarlyStopping, &Ranking),
+        others: impl IntoIterator<Item = &'c Curve>,
+    ) -> Vec<(u64, Comparison)> {
+        if self.stopped.is_some() || !by.rule.judges_reports() {
+            return Vec::new();
+        }
+        let others: Vec<Curve> = others.into_iter().map(|curve| costs(curve, metric)).collect();
+        let undecided: Vec<u64> = self.undecided().collect();
+        let mut decided = Vec::new();
+        for rung in undecided {
+            let until: Curve = self.rungs.range(..=rung).map(|(step, rung)| (*step, *rung)).collect();
+            let Some(verdict) = by.rule.judge(&costs(&until, metric), None, &others) else { continue };
+            let comparison = Comparison::of(&verdict, metric);
+            self.compared.insert(rung, comparison);
+            decided.push((rung, comparison));
+            if verdict.stops {
+                self.stopped = Some(EarlyStop { rung, by: comparison, at_interruption: false });
+                break;
+            }
+        }
+        decided
+    }
+
+    /// Compares it at its newest rung because it was interrupted. That counts only where it stops the trial.
+    pub fn compare_interrupted<'c>(
+        &mut self,
+        (by, metric): (&EarlyStopping, &Ranking),
+        others: impl IntoIterator<Item = &'c Curve>,
+    ) {
+        let others: Vec<Curve> = others.into_iter().map(|curve| costs(curve, metric)).collect();
+        let verdict = by.rule.judge(&costs(&self.rungs, metric), None, &others);
+        if let (None, Some(verdict)) = (&self.stopped, verdict.filter(|verdict| verdict.stops)) {
+            let by = Comparison::of(&verdict, metric);
+            self.stopped = Some(EarlyStop { rung: verdict.rung, by, at_interruption: true });
+        }
+    }
+
+    /// Rungs that it has reached, and at which it was not compared.
+    fn undecided(&self) -> impl Iterator<Item = u64> {
+        self.rungs.keys().copied().filter(|rung| !self.compared.contains_key(rung))
+    }
+
+    /// Whether it is stopped early, and none of its attempts is under way.
+    pub fn is_left_for_good(&self) -> bool {
+        self.stopped.is_some() && self.claimed_by.is_none_or(|attempt| attempt <= self.ended)
+    }
+}
+
+/// The curve as costs: less is better.
+fn costs(curve: &Curve, metric: &Ranking) -> Curve {
+    let cost = |value: f64| if metric.maximize { -value } else { value };
+    let rung = |rung: &Rung| Rung { value: cost(rung.value), best: cost(rung.best), mean: cost(rung.mean) };
+    curve.iter().map(|(step, of)| (*step, rung(of))).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use spotsweep_protocol::ids::{JobId, SweepId};
+    use spotsweep_protocol::rungs::Unit;
+    use spotsweep_search::stop::Rule;
+    use spotsweep_sweep_file::Over;
+
+    fn at(step: u64, value: f64) -> Reached {
+        Reached { step, rung: Rung { value, best: value, mean: value } }
+    }
+
+    #[test]
+    fn a_rung_is_decided_once_and_by_its_first_value() {
+        let rule = Rule::Hyperband { bands: vec![3, 9], eta: 2.0, strict: true };
+        let by = EarlyStopping { rule, unit: Unit::Reports };
+        let metric = Ranking { name: "acc".into(), maximize: true, over: Over::Last };
+        let others: Vec<Curve> = [0.5, 0.6, 0.7].map(|value| Curve::from([(3, at(3, value).rung)])).to_vec();
+        let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
+        let report = [at(3, 0.65), at(4, 0.1), at(9, f64::NAN)];
+        assert!(trial.is_to_be_compared(&by, &report));
+        trial.reach(&by, &report);
+        trial.reach(&by, &[at(3, 0.1)]);
+        assert_eq!(trial.rungs.keys().collect::<Vec<_>>(), [&3], "neither another step nor what is no number");
+        let decided = trial.compare((&by, &metric), &others);
+        let comparison = Comparison { value: 0.65, cut: Some(0.6), of: 4 };
+        assert_eq!(decided, [(3, comparison)]);
+        assert!(trial.stopped.is_none() && !trial.is_to_be_compared(&by, &report));
+        let better: Vec<Curve> = [0.9; 9].map(|value| Curve::from([(3, at(3, value).rung)])).to_vec();
+        assert!(trial.compare((&by, &metric), &better).is_empty(), "decided already");
+        trial.compare_interrupted((&by, &metric), &better);
+        let stop = trial.stopped.unwrap();
+        assert!(stop.at_interruption && stop.by.cut == Some(0.9), "{stop}");
+        assert_eq!(trial.compared[&3], comparison, "what was decided at the report stays");
+        assert!(trial.is_left_for_good());
+    }
+
+    #[test]
+    fn a_lost_report_changes_no_decision() {
+        let rule = Rule::Hyperband { bands: vec![3, 9], eta: 2.0, strict: true };
+        let by = EarlyStopping { rule, unit: Unit::Reports };
+        let metric = Ranking { name: "loss".into(), maximize: false, over: Over::Last };
+        let others: Vec<Curve> =
+            [0.1, 0.2, 0.3].map(|value| Curve::from([(3, at(3, value).rung), (9, at(9, value + 1.0).rung)])).to_vec();
+        // Bad at the first rung and best at the second one.
+        let report = [at(3, 0.9), at(9, 0.01)];
+        let mut stops = Vec::new();
+        for first in [&report[..1], &report[..]] {
+            let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
+            for reported in [first, &report[..]] {
+                trial.reach(&by, reported);
+                trial.compare((&by, &metric), &others);
+            }
+            stops.push((trial.stopped, trial.compared));
+        }
+        assert_eq!(stops[0], stops[1]);
+        assert_eq!(stops[0].0.unwrap().rung, 3);
+    }
+}

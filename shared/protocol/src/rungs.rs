@@ -1,0 +1,62 @@
+//! Rungs: the points of a training at which trials of a sweep are compared, for early stopping.
+//!
+//! The runner counts, because only it sees every value: it notes the metric at each rung and repeats all rungs with
+//! every report, so that a lost report loses none.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What a rung counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Finite values of the metric that the training has logged, as W&B counts them.
+    #[default]
+    Reports,
+    /// The step that stands with a value: `step`, `global_step`, or else `epoch`.
+    Step,
+}
+
+/// A trial's metric at one rung.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// The value that reached the rung.
+    pub value: f64,
+    /// The best value up to the rung.
+    pub best: f64,
+    /// The mean of the values up to the rung.
+    pub mean: f64,
+}
+
+impl Rung {
+    /// Whether all of it can be compared and stored: DynamoDB's numbers end at 1E126.
+    pub fn is_usable(&self) -> bool {
+        [self.value, self.best, self.mean].iter().all(|value| value.abs() < 1e125)
+    }
+}
+
+/// A trial's rungs, by their step. The first value that reaches a rung decides its figures.
+pub type Curve = BTreeMap<u64, Rung>;
+
+/// A rung that an attempt has reached, as it goes over the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Reached {
+    /// Which rung.
+    pub step: u64,
+    /// The metric there.
+    #[serde(flatten)]
+    pub rung: Rung,
+}
+
+/// What a runner is to note.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RungPlan {
+    /// What the rungs count.
+    #[serde(default)]
+    pub unit: Unit,
+    /// The rungs, ascending.
+    pub steps: Vec<u64>,
+    /// Whether larger values are better.
+    pub maximize: bool,
+}

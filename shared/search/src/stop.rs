@@ -1,0 +1,165 @@
+//! Early stopping: whether a trial that has reached a rung may go on.
+//!
+//! A rule is a function of the curves that it is given. It has no memory, and the order of the curves changes nothing.
+//! A trial is compared at the newest of the rule's rungs that it has reached, with the trials that have reached the
+//! same one. Only a trial that is worse than the cut stops, so equal trials all go on, and so does the best one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::curve::{Curve, Rung};
+
+mod asha;
+pub mod hyperband;
+mod median;
+
+pub use asha::asha;
+pub use median::{MEDIAN_GROWTH, median};
+
+/// Rungs are below it: 2^53, from where on a 64-bit float is not exact. No training counts so far.
+pub const RUNG_LIMIT: u64 = 1 << 53;
+
+/// The most rungs of one rule.
+pub const MOST_RUNGS: usize = 1_000;
+
+/// When a trial stops before its end. Rungs are ascending, at least 1 and below [`RUNG_LIMIT`].
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Rule {
+    /// W&B's hyperband: the best `1/eta` of the trials at a band, the judged one included, go on.
+    Hyperband {
+        /// The rungs, made by [`hyperband`].
+        bands: Vec<u64>,
+        /// Above 1.
+        eta: f64,
+        /// Compares the value at the band instead of the best value so far.
+        strict: bool,
+    },
+    /// Ray's asynchronous successive halving with one bracket: the cut is a percentile of the other trials' values.
+    Asha {
+        /// The rungs, made by [`asha`].
+        rungs: Vec<u64>,
+        /// Above 1: the best `1/eta` go on.
+        eta: f64,
+    },
+    /// The median rule of Vizier and Ray: the best value so far against the median of the others' running means.
+    Median {
+        /// The rungs, made by [`median`].
+        rungs: Vec<u64>,
+        /// The fewest other trials that must have reached the rung.
+        least: usize,
+    },
+    /// As strict hyperband. The rungs are recorded, and a trial is judged only when it is interrupted.
+    Interruption {
+        /// The rungs, made by [`hyperband`].
+        bands: Vec<u64>,
+        /// Above 1.
+        eta: f64,
+    },
+}
+
+/// What a rule says of a trial.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// The rung at which it was compared.
+    pub rung: u64,
+    /// Its cost that was compared.
+    pub value: f64,
+    /// The cost that it was compared with. `None` if too few trials have reached the rung.
+    pub cut: Option<f64>,
+    /// How many trials have reached the rung, this one included.
+    pub of: usize,
+    /// Whether it stops: its value is above the cut.
+    pub stops: bool,
+}
+
+impl Rule {
+    /// Where trials are compared, ascending.
+    pub fn rungs(&self) -> &[u64] {
+        match self {
+            Self::Hyperband { bands, .. } | Self::Interruption { bands, .. } => bands,
+            Self::Asha { rungs, .. } | Self::Median { rungs, .. } => rungs,
+        }
+    }
+
+    /// The first rung beyond `after`; 0 asks for the first of all.
+    pub fn next_rung(&self, after: u64) -> Option<u64> {
+        let rungs = self.rungs();
+        rungs.get(rungs.partition_point(|rung| *rung <= after)).copied()
+    }
+
+    /// Whether a report that reaches a rung is a reason to judge the trial. An interruption always is one.
+    pub fn judges_reports(&self) -> bool {
+        match self {
+            Self::Hyperband { .. } | Self::Asha { .. } | Self::Median { .. } => true,
+            Self::Interruption { .. } => false,
+        }
+    }
+
+    /// Judges a trial at the newest rung that it has reached. `None` if it has reached none.
+    ///
+    /// `best` is its best cost so far, for a trial that has gone on from that rung; the rung's own counts without it.
+    /// `peers` are the curves of all other trials, whatever became of them: those that ended or were stopped count
+    /// too. The trial's own curve is none of them. Rungs with figures that are not finite count as not reached, so a
+    /// trial that diverges is judged by what it had before.
+    pub fn judge<'c>(
+        &self,
+        own: &'c Curve,
+        best: Option<f64>,
+        peers: impl IntoIterator<Item = &'c Curve>,
+    ) -> Option<Verdict> {
+        let (rung, figures) = self.rungs().iter().rev().find_map(|rung| Some((*rung, reached(own, *rung)?)))?;
+        let mut others = self.values(rung, peers);
+        let of = others.len() + 1;
+        if self.counts_itself() {
+            others.push(self.compared(figures));
+        }
+        let cut = self.cut_of(others);
+        let best = best.filter(|best| best.is_finite()).map_or(figures.best, |best| best.min(figures.best));
+        let value = match self {
+            Self::Hyperband { strict: true, .. } | Self::Asha { .. } | Self::Interruption { .. } => figures.value,
+            Self::Hyperband { strict: false, .. } | Self::Median { .. } => best,
+        };
+        Some(Verdict { rung, value, cut, of, stops: cut.is_some_and(|cut| value > cut) })
+    }
+
+    /// The cost above which a trial stops at `rung`, if it is compared with `curves`.
+    pub fn cut<'c>(&self, rung: u64, curves: impl IntoIterator<Item = &'c Curve>) -> Option<f64> {
+        self.cut_of(self.values(rung, curves))
+    }
+
+    /// What the curves that have reached the rung bring into the cut.
+    fn values<'c>(&self, rung: u64, curves: impl IntoIterator<Item = &'c Curve>) -> Vec<f64> {
+        curves.into_iter().filter_map(|curve| reached(curve, rung)).map(|figures| self.compared(figures)).collect()
+    }
+
+    fn compared(&self, figures: &Rung) -> f64 {
+        match self {
+            Self::Hyperband { .. } | Self::Asha { .. } | Self::Interruption { .. } => figures.value,
+            Self::Median { .. } => figures.mean,
+        }
+    }
+
+    fn counts_itself(&self) -> bool {
+        match self {
+            Self::Hyperband { .. } | Self::Interruption { .. } => true,
+            Self::Asha { .. } | Self::Median { .. } => false,
+        }
+    }
+
+    fn cut_of(&self, mut values: Vec<f64>) -> Option<f64> {
+        values.sort_by(f64::total_cmp);
+        match self {
+            Self::Hyperband { eta, .. } | Self::Interruption { eta, .. } => hyperband::cut(&values, *eta),
+            Self::Asha { eta, .. } => asha::cut(&values, *eta),
+            Self::Median { least, .. } => median::cut(&values, *least),
+        }
+    }
+}
+
+/// The curve's figures at the rung, if they can be compared.
+fn reached(curve: &Curve, rung: u64) -> Option<&Rung> {
+    curve.get(&rung).filter(|figures| [figures.value, figures.best, figures.mean].iter().all(|cost| cost.is_finite()))
+}
+
+#[cfg(test)]
+mod tests;
