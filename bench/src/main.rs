@@ -8,6 +8,7 @@
 mod cold_start;
 mod cost;
 mod row;
+mod search;
 mod setup;
 mod status;
 mod storm;
@@ -45,6 +46,7 @@ enum Measurement {
     Status,
     Storm,
     Cost,
+    Search,
 }
 
 impl Measurement {
@@ -56,6 +58,7 @@ impl Measurement {
             Self::Status => status::rows(setup).await,
             Self::Storm => storm::rows(setup).await,
             Self::Cost => cost::rows(setup).await,
+            Self::Search => search::rows(setup).await,
         }
     }
 }

@@ -38,7 +38,7 @@ impl Setup {
                 .await
                 .expect("the binaries can be built"),
         };
-        let python = python(&folder.join("python")).await;
+        let python = environment(&folder.join("python"), &Self::peer("requirements.txt")).await;
         Self { binaries, python, scratch, quick, folder }
     }
 
@@ -53,10 +53,9 @@ impl Setup {
     }
 }
 
-/// The peers' interpreter; the environment is made when it is missing or was made for other requirements.
-async fn python(folder: &Path) -> PathBuf {
-    let wanted = Setup::peer("requirements.txt");
-    let requirements = fs::read_to_string(&wanted).expect("the checkout is whole");
+/// An interpreter for peers; the environment is made when it is missing or was made for other requirements.
+pub(crate) async fn environment(folder: &Path, wanted: &Path) -> PathBuf {
+    let requirements = fs::read_to_string(wanted).expect("the checkout is whole");
     let interpreter = folder.join("bin/python");
     // Written last, and the requirements themselves: equal means complete.
     let stamp = folder.join("requirements.stamp");
@@ -73,7 +72,7 @@ async fn python(folder: &Path) -> PathBuf {
         assert!(succeeds(&mut create("python3")).await, "no python3.11 and no python3 that can make an environment");
     }
     let mut install = Command::new(&interpreter);
-    install.args(["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet", "-r"]).arg(&wanted);
+    install.args(["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet", "-r"]).arg(wanted);
     assert!(succeeds(&mut install).await, "the peers' packages can't be installed");
     fs::write(&stamp, requirements).expect("the target folder is writable");
     interpreter

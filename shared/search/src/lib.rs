@@ -6,3 +6,4 @@
 pub mod curve;
 pub mod space;
 pub mod stop;
+pub mod suggest;

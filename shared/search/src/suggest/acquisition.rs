@@ -1,0 +1,58 @@
+//! What a trial is worth: the logarithm of the expected improvement.
+
+use statrs::function::erf::erfc;
+
+use super::gp::{Prediction, Process};
+use super::pace::Haste;
+
+/// Below it the improvement is computed from its series: the direct form loses its digits.
+const FAR: f64 = -25.0;
+
+/// The logarithm of the expected improvement, and its derivatives by the mean and by the variance.
+pub(super) fn log_improvement(prediction: Prediction, best: f64) -> (f64, f64, f64) {
+    let deviation = prediction.variance.sqrt();
+    let distance = (best - prediction.mean) / deviation;
+    let (log, ratio) = standard(distance);
+    // With h(z) = φ(z) + z Φ(z): d log h = Φ/h dz, and log EI = log deviation + log h.
+    let by_mean = -ratio / deviation;
+    let by_variance = (1.0 - ratio * distance) / (2.0 * prediction.variance);
+    (deviation.ln() + log, by_mean, by_variance)
+}
+
+/// log h(z) and Φ(z)/h(z).
+fn standard(distance: f64) -> (f64, f64) {
+    let log_root = 0.5 * std::f64::consts::TAU.ln();
+    if distance < FAR {
+        let inverse = 1.0 / (distance * distance);
+        let log = -0.5 * distance * distance - log_root + (inverse * (1.0 - 3.0 * inverse)).ln();
+        return (log, -distance * (1.0 + 2.0 * inverse));
+    }
+    let density = (-0.5 * distance * distance - log_root).exp();
+    let below = 0.5 * erfc(-distance * std::f64::consts::FRAC_1_SQRT_2);
+    let improvement = density + distance * below;
+    (improvement.ln(), below / improvement)
+}
+
+/// A process with the outcome that is to be beaten.
+#[derive(Debug)]
+pub(super) struct Acquisition {
+    pub(super) process: Process,
+    pub(super) best: f64,
+    pub(super) haste: Haste,
+}
+
+impl Acquisition {
+    /// At a point.
+    pub(super) fn value(&self, point: &[f64]) -> f64 {
+        log_improvement(self.process.predict(point), self.best).0 - self.haste.at(point)
+    }
+
+    /// At a point, with its gradient along the lines.
+    pub(super) fn value_with_gradient(&self, point: &[f64]) -> (f64, Vec<f64>) {
+        let (prediction, means, variances) = self.process.predict_with_gradient(point);
+        let (value, by_mean, by_variance) = log_improvement(prediction, self.best);
+        let gradient = means.iter().zip(&variances).map(|(mean, variance)| by_mean * mean + by_variance * variance);
+        let gradient = gradient.zip(self.haste.slopes()).map(|(slope, haste)| slope - haste);
+        (value - self.haste.at(point), gradient.collect())
+    }
+}

@@ -1,0 +1,149 @@
+//! The point with the most to expect: many candidates, and from the best ones uphill.
+
+use super::Options;
+use super::acquisition::Acquisition;
+use super::encoding::{self, Kind};
+use super::known::Known;
+use super::minimize::minimize;
+use super::model::Model;
+use super::random::Random;
+use crate::space::{Dimension, Point, Space};
+
+/// How often lines and choices take turns.
+const ROUNDS: usize = 3;
+
+/// The best new point that is found.
+pub(super) fn best(
+    space: &Space,
+    model: &Model,
+    known: &Known,
+    random: &mut Random,
+    options: &Options,
+) -> Option<Point> {
+    let acquisition = &model.acquisition;
+    let mut found: Vec<(f64, Vec<f64>)> = candidates(space, model, random, options)
+        .into_iter()
+        .filter(|point| !known.has(point))
+        .map(|point| encoding::features(space, &point))
+        .map(|features| (acquisition.value(&features), features))
+        .collect();
+    found.sort_by(|left, right| right.0.total_cmp(&left.0));
+    let starts: Vec<Vec<f64>> = found.iter().take(options.searches).map(|(_, features)| features.clone()).collect();
+    for start in starts.into_iter().chain(model.leaders.iter().take(2).cloned()) {
+        let mut climb =
+            Climb { space, acquisition, kinds: encoding::kinds(space), value: f64::NEG_INFINITY, here: start };
+        climb.run(options.search_steps);
+        let point = encoding::point(space, &climb.here);
+        if !known.has(&point) {
+            found.push((climb.value, climb.here));
+        }
+    }
+    let best = found.into_iter().max_by(|left, right| left.0.total_cmp(&right.0))?;
+    Some(encoding::point(space, &best.1))
+}
+
+fn candidates(space: &Space, model: &Model, random: &mut Random, options: &Options) -> Vec<Point> {
+    let dimensions = space.dimensions.len();
+    let mut all: Vec<Point> =
+        (0..options.candidates).map(|_| encoding::drawn(space, &random.units(dimensions))).collect();
+    for _ in 0..options.around {
+        let centre = &model.leaders[random.below(model.leaders.len())];
+        all.push(encoding::point(space, &near(space, centre, random)));
+    }
+    all
+}
+
+/// A few of the places moved, by a little or a lot.
+fn near(space: &Space, centre: &[f64], random: &mut Random) -> Vec<f64> {
+    let mut moved = centre.to_vec();
+    let reach = [0.2, 0.05, 0.01][random.below(3)];
+    let share = 3.0 / centre.len() as f64;
+    let first = random.below(centre.len());
+    for (at, dimension) in space.dimensions.iter().enumerate() {
+        if at != first && random.unit() > share {
+            continue;
+        }
+        moved[at] = match dimension {
+            Dimension::Choices { count } => random.below(*count) as f64,
+            Dimension::Real | Dimension::Steps { .. } => (centre[at] + reach * random.normal()).clamp(0.0, 1.0),
+        };
+    }
+    moved
+}
+
+struct Climb<'m> {
+    space: &'m Space,
+    acquisition: &'m Acquisition,
+    kinds: Vec<Kind>,
+    value: f64,
+    here: Vec<f64>,
+}
+
+impl Climb<'_> {
+    fn run(&mut self, steps: usize) {
+        self.value = self.acquisition.value(&self.here);
+        for _ in 0..ROUNDS {
+            let before = self.value;
+            self.along_lines(steps);
+            self.through_choices();
+            if self.value <= before + 1e-6 {
+                break;
+            }
+        }
+    }
+
+    /// Goes to a place's nearest point if it is better.
+    fn try_place(&mut self, place: &[f64]) {
+        let other = encoding::features(self.space, &encoding::point(self.space, place));
+        let value = self.acquisition.value(&other);
+        if value > self.value {
+            (self.here, self.value) = (other, value);
+        }
+    }
+
+    /// All lines at once. Each is stretched by its length scale: the slopes get alike.
+    fn along_lines(&mut self, steps: usize) {
+        let point = encoding::point(self.space, &self.here);
+        let lines: Vec<usize> =
+            (0..self.here.len()).filter(|at| self.kinds[*at] == Kind::Line && point[*at].is_some()).collect();
+        if lines.is_empty() {
+            return;
+        }
+        let weights = self.acquisition.process.weights();
+        let spans: Vec<f64> = lines.iter().map(|at| weights[*at].sqrt().recip()).collect();
+        let bounds: Vec<(f64, f64)> = spans.iter().map(|span| (0.0, span.recip())).collect();
+        let start: Vec<f64> = lines.iter().zip(&spans).map(|(at, span)| self.here[*at] / span).collect();
+        let whole = |place: &[f64]| {
+            let mut whole = self.here.clone();
+            for ((at, span), place) in lines.iter().zip(&spans).zip(place) {
+                whole[*at] = (place * span).clamp(0.0, 1.0);
+            }
+            whole
+        };
+        let (place, _) = minimize(&start, &bounds, steps, |place| {
+            let (value, gradient) = self.acquisition.value_with_gradient(&whole(place));
+            (-value, lines.iter().zip(&spans).map(|(at, span)| -gradient[*at] * span).collect())
+        });
+        let place = whole(&place);
+        self.try_place(&place);
+    }
+
+    /// One dimension after the other, all its values.
+    fn through_choices(&mut self) {
+        for (at, dimension) in self.space.dimensions.iter().enumerate() {
+            let places: Vec<f64> = match dimension {
+                Dimension::Choices { count } => (0..*count).map(|choice| choice as f64).collect(),
+                Dimension::Steps { positions } if self.kinds[at] == Kind::Few => positions.clone(),
+                Dimension::Steps { .. } | Dimension::Real => continue,
+            };
+            for place in places {
+                if encoding::point(self.space, &self.here)[at].is_none() {
+                    break;
+                }
+                let mut other = self.here.clone();
+                other[at] = place;
+                self.try_place(&other);
+            }
+        }
+    }
+}

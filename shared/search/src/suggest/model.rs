@@ -1,0 +1,102 @@
+//! What trials have taught, as a process that predicts.
+
+use super::acquisition::Acquisition;
+use super::encoding;
+use super::gp::{self, Data, Process};
+use super::outcomes::{Outcome, Scale};
+use super::pace;
+use super::{Options, Trial};
+use crate::space::{Point, Space};
+
+/// The most outcomes that are fitted: the time grows with their cube.
+const MOST_OUTCOMES: usize = 250;
+
+/// The most pending trials that are believed to end as predicted.
+const MOST_PENDING: usize = 100;
+
+/// A process with the scale of its outcomes.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) acquisition: Acquisition,
+    /// Features of the best trials, the best first.
+    pub(super) leaders: Vec<Vec<f64>>,
+    scale: Scale,
+}
+
+/// A trial as the process sees it.
+struct Observed {
+    features: Vec<f64>,
+    outcome: f64,
+    doubt: f64,
+}
+
+impl Model {
+    /// Fits a process; `None` without a usable outcome.
+    pub(super) fn new(
+        space: &Space,
+        trials: &[&Trial],
+        outcomes: &[Option<Outcome>],
+        options: &Options,
+    ) -> Option<Self> {
+        let costs = outcomes.iter().flatten().filter_map(|outcome| outcome.cost()).collect();
+        let scale = Scale::new(costs, options)?;
+        let (mut observed, mut pending) = (Vec::new(), Vec::new());
+        for (trial, outcome) in trials.iter().zip(outcomes) {
+            let features = encoding::features(space, &trial.point);
+            match outcome {
+                None if trial.end.is_none() => pending.push(features),
+                None => {}
+                Some(Outcome::Bad) => observed.push(Observed { features, outcome: scale.bad(), doubt: 0.0 }),
+                Some(Outcome::Cost { cost, doubt }) => {
+                    let doubt = scale.scaled_variance(*cost, *doubt).min(1.0);
+                    observed.push(Observed { features, outcome: scale.scaled(*cost), doubt });
+                }
+            }
+        }
+        // What is certain is to be beaten; where all is estimated, the best estimate.
+        let least = |among: &mut dyn Iterator<Item = &Observed>| among.map(|one| one.outcome).reduce(f64::min);
+        let certain = least(&mut observed.iter().filter(|one| one.doubt == 0.0));
+        let best = certain.or_else(|| least(&mut observed.iter()))?;
+        observed.sort_by(|left, right| left.outcome.total_cmp(&right.outcome));
+        let leaders = observed.iter().take(LEADERS).map(|one| one.features.clone()).collect();
+        let mut data = Data { kinds: encoding::kinds(space), ..Data::default() };
+        for one in thinned(observed) {
+            data.points.push(one.features);
+            data.outcomes.push(one.outcome);
+            data.doubts.push(one.doubt);
+        }
+        let pending = pending.split_off(pending.len().saturating_sub(MOST_PENDING));
+        let process = Process::new(gp::fit(&data, options), data)?.believing(pending)?;
+        let haste = pace::haste(space, trials, options.haste);
+        Some(Self { acquisition: Acquisition { process, best, haste }, leaders, scale })
+    }
+
+    /// Believes that one more trial ends as predicted.
+    pub(super) fn believing(self, space: &Space, point: &Point) -> Option<Self> {
+        let process = self.acquisition.process.believing(vec![encoding::features(space, point)])?;
+        Some(Self { acquisition: Acquisition { process, ..self.acquisition }, ..self })
+    }
+
+    /// The predicted cost of a point and its standard deviation.
+    pub(super) fn prediction(&self, features: &[f64]) -> (f64, f64) {
+        let prediction = self.acquisition.process.predict(features);
+        let deviation = prediction.variance.sqrt();
+        let (low, high) = (prediction.mean - deviation, prediction.mean + deviation);
+        (self.scale.cost(prediction.mean), (self.scale.cost(high) - self.scale.cost(low)) / 2.0)
+    }
+}
+
+/// How many of the best trials are worth a look around.
+const LEADERS: usize = 5;
+
+/// Of ascending outcomes the better ones, and an even choice of the others.
+fn thinned(mut observed: Vec<Observed>) -> Vec<Observed> {
+    if observed.len() <= MOST_OUTCOMES {
+        return observed;
+    }
+    let worse = observed.split_off(MOST_OUTCOMES / 2);
+    let (count, wanted) = (worse.len(), MOST_OUTCOMES - MOST_OUTCOMES / 2);
+    let chosen = |at: &usize| (at + 1) * wanted / count > at * wanted / count;
+    observed.extend(worse.into_iter().enumerate().filter(|(at, _)| chosen(at)).map(|(_, one)| one));
+    observed
+}
