@@ -97,7 +97,7 @@ async fn commit(store: &DynamoStore, record: Record) {
     let at = jiff::Timestamp::now();
     let state = record.state();
     let audit = Audit { at, event: "report".into(), answer: String::new(), state, commands: Vec::new() };
-    let change = Change { record, due: Some(at), figures_only: false };
+    let change = Change { record, due: Some(at), figures_only: false, reserved: Vec::new() };
     store.commit(&View::default(), &change, &audit).await.expect("the table takes the record");
 }
 

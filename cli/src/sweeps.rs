@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use spotsweep_aws::{ReadError, Reader, is_gone};
+use spotsweep_control_plane::results::parameters::with_suggested;
 use spotsweep_control_plane::sweep::{Plan, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
@@ -174,11 +175,16 @@ impl Found {
         Ok(Some(got.body.collect().await.context(cannot_read)?.to_vec()))
     }
 
-    /// `trials.jsonl`: each trial's parameters, by its index.
+    /// `trials.jsonl`: each trial's parameters, by its index. Those that were suggested are in their trials' records.
     pub(crate) async fn parameters(&self) -> Result<Vec<u8>, Failure> {
         let key = trials::lines_key(&self.sweep.id);
         let read = self.read(&key).await?;
-        read.ok_or_else(|| Failure::new(format!("s3://{}/{key} is gone: it has the trials' parameters", self.bucket())))
+        let is_gone = || Failure::new(format!("s3://{}/{key} is gone: it has the trials' parameters", self.bucket()));
+        let lines = read.ok_or_else(is_gone)?;
+        if self.sweep.plan.as_ref().is_some_and(|plan| plan.suggests) {
+            return Ok(with_suggested(&lines, &self.trials().await?).into_owned());
+        }
+        Ok(lines)
     }
 }
 

@@ -76,6 +76,10 @@ pub(crate) async fn prepare(
     let metrics = Wanted { named: grant.metric.clone(), definitions: Definitions::new(&grant.metrics)? };
     let s3 = clients.s3(claims).await?;
     let trial = parameters::fetch(&s3, &grant.parameters, config.index).await?;
+    let trial = match grant.suggested.clone() {
+        Some(parameters) => TrialLine { parameters, ..trial },
+        None => trial,
+    };
     announce(config, &trial);
     let (sealer, newest) = mount(config, &grant, claims, deadline, workspace).await?.unzip();
 

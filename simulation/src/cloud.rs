@@ -203,6 +203,10 @@ impl Cloud {
             Command::LocateAttempt { trial, attempt, container_instance } => {
                 self.locate(trial, attempt, &container_instance).await
             }
+            Command::ReadSpace { request, .. } => {
+                let space = self.get_object(&trials::space_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
+                Ok(vec![Outcome::SpaceRead { request, search: Arc::new(serde_json::from_slice(&space)?) }])
+            }
             Command::FindLine { request, bucket } => {
                 let index = self.get_object(&trials::index_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
                 let (first, last) = trials::entries_range(request.index);
@@ -284,6 +288,9 @@ impl Cloud {
             let line = line?;
             index.push(&line);
             bytes.extend(line);
+        }
+        if let Some(search) = prepared.file.search() {
+            self.put_object(trials::space_key(&sweep), serde_json::to_vec(search)?).await?;
         }
         self.put_object(trials::lines_key(&sweep), bytes).await?;
         self.put_object(trials::index_key(&sweep), index.finish()).await?;

@@ -237,6 +237,8 @@ impl Harness {
             InjectedBug::ForgetNotices
             | InjectedBug::ForgetStops
             | InjectedBug::ReplaceRungs
+            | InjectedBug::ForgetSuggestions
+            | InjectedBug::OverlookPeers
             | InjectedBug::CompareReversed => self.store.spoil(injected_bug),
             InjectedBug::SkipAudits => self.store.skip_audits_of("trial-claimed"),
             InjectedBug::RevokeAttach => Arc::make_mut(&mut self.permissions).revoke("ebs-state", "ec2:AttachVolume"),

@@ -53,6 +53,10 @@ pub enum InjectedBug {
     ForgetStops,
     /// The newest report of a rung counts, not the first.
     ReplaceRungs,
+    /// A record forgets which parameters its trial was given.
+    ForgetSuggestions,
+    /// Parameters are suggested without the other trials in view, and are not reserved.
+    OverlookPeers,
     /// Trials are compared as if less were better.
     CompareReversed,
     /// A training knows the secret of the runner that has its trial.
@@ -61,7 +65,7 @@ pub enum InjectedBug {
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -87,6 +91,8 @@ impl InjectedBug {
         Self::TrainOn,
         Self::ForgetStops,
         Self::ReplaceRungs,
+        Self::ForgetSuggestions,
+        Self::OverlookPeers,
         Self::CompareReversed,
         Self::LeakSecrets,
     ];
@@ -123,7 +129,8 @@ impl InjectedBug {
             Self::ForgetStops => {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]
             }
-            Self::ReplaceRungs => &["a decision at a rung is made once, and stays"],
+            Self::OverlookPeers => &["no two trials are given the same parameters"],
+            Self::ReplaceRungs | Self::ForgetSuggestions => &["a decision at a rung is made once, and stays"],
             Self::CompareReversed => &["no trial better than the cut is stopped"],
             Self::NeverRollBack => &["every trial has succeeded"],
             Self::ForgetNotices => &["nothing is attached to an instance that is known to be under notice"],

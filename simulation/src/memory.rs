@@ -11,12 +11,13 @@ use spotsweep_control_plane::decide::decide;
 use spotsweep_control_plane::input::{Input, Subject};
 use spotsweep_control_plane::metrics::Telemetry;
 use spotsweep_control_plane::settings::Settings;
-use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Overdue, Record, Store, Versioned, View};
+use spotsweep_control_plane::store::{
+    Audit, Change, CommitError, History, Overdue, Peer, RESERVED, Record, Reservation, Store, Versioned, View,
+};
 use spotsweep_control_plane::sweep::{Stage, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
-use spotsweep_protocol::rungs::Curve;
 
 use crate::calls::{Calls, Unanswered};
 use crate::decision_log::DecisionLog;
@@ -39,8 +40,10 @@ struct Rows {
     sweeps: BTreeMap<SweepId, Versioned<Sweep>>,
     trials: BTreeMap<(SweepId, u32), Versioned<Trial>>,
     references: BTreeMap<String, Vec<TrialRef>>,
-    /// By trial: its rungs, and of which version of its record.
-    curves: BTreeMap<(SweepId, u32), (u64, Curve)>,
+    /// By trial: what others need of it, and of which version of its record.
+    peers: BTreeMap<(SweepId, u32), (u64, Peer)>,
+    /// By key: who has it, and until when.
+    reserved: BTreeMap<(SweepId, String), (u32, Timestamp)>,
     audits: BTreeMap<Of, Vec<Audit>>,
     /// Changes of figures alone, which leave no audit entry.
     unaudited: BTreeMap<Of, u64>,
@@ -150,6 +153,9 @@ fn spoil(bug: InjectedBug, trial: &mut Trial) {
     if bug == InjectedBug::ForgetStops && is_over {
         trial.stopped = None;
     }
+    if bug == InjectedBug::ForgetSuggestions && trial.ended > 0 {
+        trial.suggested = None;
+    }
     if bug == InjectedBug::ReplaceRungs {
         trial.rungs.values_mut().for_each(|rung| rung.mean = f64::from(newest));
     }
@@ -172,7 +178,7 @@ impl Rows {
                 ..View::default()
             },
             Subject::Comparison(id, index) => {
-                View { curves: Some(self.curves_of(id)), ..self.view(&Subject::Trial(id.clone(), *index), now) }
+                View { peers: Some(self.peers_of(id)), ..self.view(&Subject::Trial(id.clone(), *index), now) }
             }
             Subject::Settlement(id) => View {
                 sweep: self.sweeps.get(id).cloned(),
@@ -191,16 +197,25 @@ impl Rows {
         }
     }
 
-    fn curves_of(&self, sweep: &SweepId) -> BTreeMap<u32, Curve> {
-        let of = self.curves.iter().filter(|((of, _), _)| of == sweep);
-        of.map(|((_, index), (_, curve))| (*index, curve.clone())).collect()
+    fn peers_of(&self, sweep: &SweepId) -> BTreeMap<u32, Peer> {
+        let of = self.peers.iter().filter(|((of, _), _)| of == sweep);
+        of.map(|((_, index), (_, peer))| (*index, peer.clone())).collect()
     }
 
-    fn put_curve(&mut self, trial: &Trial, version: u64) {
-        let held = self.curves.entry((trial.sweep.clone(), trial.index)).or_default();
+    fn put_peer(&mut self, trial: &Trial, peer: Peer, version: u64) {
+        let held = self.peers.entry((trial.sweep.clone(), trial.index)).or_default();
         if held.0 < version {
-            *held = (version, trial.rungs.clone());
+            *held = (version, peer);
         }
+    }
+
+    fn reserve(&mut self, sweep: &SweepId, of: &Reservation, now: Timestamp) -> Result<(), CommitError> {
+        let key = (sweep.clone(), of.key.clone());
+        if self.reserved.get(&key).is_some_and(|(owner, until)| *owner != of.owner && *until >= now) {
+            return Err(CommitError::Conflict);
+        }
+        self.reserved.insert(key, (of.owner, now.checked_add(RESERVED).unwrap_or(now)));
+        Ok(())
     }
 
     fn overdue(&self, now: Timestamp) -> Vec<Overdue> {
@@ -273,6 +288,9 @@ impl Store for MemoryStore {
         if let (Some(InjectedBug::CompareReversed), Subject::Comparison(..)) = (self.spoiled(), subject) {
             reverse(&mut view);
         }
+        if self.spoiled() == Some(InjectedBug::OverlookPeers) {
+            view.peers = view.peers.map(|_| BTreeMap::new());
+        }
         Ok(view)
     }
 
@@ -280,6 +298,11 @@ impl Store for MemoryStore {
         let held = (!self.is_blind.load(Ordering::Relaxed)).then(|| view.version_of(&change.record));
         let unaudited = *self.unaudited.lock().unwrap_or_else(PoisonError::into_inner);
         let is_kept = unaudited.is_none_or(|event| audit.event != event);
+        let reserved = if self.spoiled() == Some(InjectedBug::OverlookPeers) { &[][..] } else { &change.reserved };
+        for reservation in reserved {
+            let reserve = || self.lock().reserve(change.record.sweep(), reservation, audit.at);
+            self.calls.call("PutItem", reserve).await.map_err(failed)??;
+        }
         // As in the table: pointers first, then the record with its audit entry.
         for resource in view.new_references(change) {
             let point = || self.lock().point(resource, &change.record);
@@ -291,8 +314,8 @@ impl Store for MemoryStore {
         }
         let commit = || self.lock().commit(held, &change, is_kept.then_some(audit));
         self.calls.call("PutItem", commit).await.map_err(failed)??;
-        if let Some((trial, version)) = view.curve_of(&change) {
-            let put = || self.lock().put_curve(trial, version);
+        if let Some((trial, peer, version)) = view.peer_of(&change) {
+            let put = || self.lock().put_peer(trial, peer, version);
             self.calls.call("PutItem", put).await.map_err(failed)?;
         }
         Ok(History::new())

@@ -135,19 +135,29 @@ impl Simulation {
 
     /// The same with some of it changed.
     pub fn mixed(seed: u64, mixture: &Mixture) -> Self {
-        let trials: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
+        let trials = match mixture.suggested {
+            Some((parameters, _)) => {
+                format!("method: bayes\nrun_cap: {}\nparameters: {parameters}\n", mixture.trials)
+            }
+            None => {
+                let trials: String = (0..mixture.trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
+                format!("trials:\n{trials}")
+            }
+        };
         let (failed, succeeded) = mixture.keep;
         let mut settings = vec![format!("workspace: {{keep_failed: {failed}, keep_succeeded: {succeeded}}}")];
         settings.extend(mixture.budget.map(|(limit, value)| format!("budget: {{{limit}: {value}}}")));
         settings.extend((mixture.chaos.hangs > 0.0).then(|| format!("stalled: {STALLED}")));
+        let repeats = mixture.suggested.and_then(|(_, repeats)| repeats);
         if settings.len() > 1 {
             settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
         }
+        settings.extend(repeats.map(|repeats| format!("repeats: {repeats}")));
         let settings = settings.join(", ");
-        let rule = mixture
-            .early_terminate
-            .map(|rule| format!("metric: {{name: score, goal: maximize}}\nearly_terminate: {rule}\n"));
-        let file = format!("trials:\n{trials}spotsweep: {{{settings}}}\n{}", rule.unwrap_or_default());
+        let has_metric = mixture.early_terminate.is_some() || mixture.suggested.is_some();
+        let metric = if has_metric { "metric: {name: accuracy, goal: maximize}\n" } else { "" };
+        let rule = mixture.early_terminate.map(|rule| format!("early_terminate: {rule}\n")).unwrap_or_default();
+        let file = format!("{trials}spotsweep: {{{settings}}}\n{metric}{rule}");
         Self::mixed_with(seed, mixture, &file)
     }
 

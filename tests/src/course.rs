@@ -57,7 +57,7 @@ impl Course {
         let (at, record) = (self.harness.now, Record::Sweep(Box::new(self.sweep.clone())));
         let audit =
             Audit { at, event: "plan-written".into(), answer: String::new(), state: record.state(), commands: vec![] };
-        let change = Change { record, due: Some(at), figures_only: false };
+        let change = Change { record, due: Some(at), figures_only: false, reserved: Vec::new() };
         store.commit(&View::default(), &change, &audit).await.expect("the table takes the sweep");
     }
 }

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | `SWEEP#<id>` | `META` | the sweep |
 //! | `SWEEP#<id>` | `TRIAL#<index, 6 digits>` | a trial, from its first event on |
-//! | `SWEEP#<id>` | `CURVE#<index, 6 digits>` | the rungs of a trial, small, for the comparisons of the others |
+//! | `SWEEP#<id>` | `PEER#<index, 6 digits>` | what the decisions about other trials need of a trial: rungs, parameters, end |
+//! | `SWEEP#<id>` | `RESERVED#<key>` | a parameter set that a claim is about to take |
 //! | `SWEEP#<id>` | `LOG#<META or index>#<version>` | a page of its history: audit entries, to that version |
 //! | `RES#<i-…, vol-… or snap-…>` | `TRIAL#<sweep>#<index>` | pointer: the resource belongs to that trial |
 //!
@@ -25,6 +26,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
@@ -35,11 +37,12 @@ use history::Kept;
 use rows::{Row, TRIAL, number, sortable};
 use spotsweep_control_plane::input::{About, Subject};
 use spotsweep_control_plane::metrics::{Metric, Telemetry};
-use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Record, Store, Versioned, View};
+use spotsweep_control_plane::store::{
+    Audit, Change, CommitError, History, Peer, RESERVED, Record, Reservation, Store, Versioned, View,
+};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{LONGEST_KEPT_DAYS, TrialRef};
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_protocol::rungs::Curve;
 
 pub(super) use rows::{CLOSED, INDEX, META, SHARDS, field, partition, text, trial_key};
 
@@ -138,41 +141,52 @@ impl DynamoStore {
         Ok(found)
     }
 
-    /// The rungs of every trial that has reached one. Not strongly consistent, which is half the price: a rung that is
-    /// missed counts in the next comparison.
-    async fn curves(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Curve>, BoxError> {
+    /// Every trial that has reached a rung or was given its parameters. Not strongly consistent, which is half the price:
+    /// what is missed counts in the next decision.
+    async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, BoxError> {
         let mut pages = self
             .client
             .query()
             .table_name(&self.table)
             .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
             .expression_attribute_values(":pk", text(partition(sweep)))
-            .expression_attribute_values(":prefix", text(rows::CURVE))
+            .expression_attribute_values(":prefix", text(rows::PEER))
             .into_paginator()
             .items()
             .send();
-        let mut curves = BTreeMap::new();
+        let mut peers = BTreeMap::new();
         while let Some(row) = pages.next().await {
-            let (index, curve) = rows::curve(&row?)?;
-            curves.insert(index, curve);
+            let (index, peer) = rows::peer(&row?)?;
+            peers.insert(index, peer);
         }
-        Ok(curves)
+        Ok(peers)
     }
 
-    /// Puts the rungs of a trial as of a version of its record, unless a later one has put its own.
-    async fn put_curve(&self, trial: &Trial, version: u64, expires: AttributeValue) -> Result<(), CommitError> {
-        let row = rows::curve_row(trial, version, expires);
+    /// Puts what others need of a trial, as of a version of its record, unless a later one has put its own.
+    async fn put_peer(&self, row: Row, version: u64) -> Result<(), CommitError> {
         let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
         let put = request
             .condition_expression("attribute_not_exists(pk) OR version < :version")
             .expression_attribute_values(":version", number(version));
-        match put.send().await {
-            Ok(_) => Ok(()),
-            Err(error) if error.as_service_error().is_some_and(PutItemError::is_conditional_check_failed_exception) => {
-                Ok(())
-            }
-            Err(error) => Err(CommitError::Failed(error.into())),
+        match conditional(put.send().await) {
+            Ok(()) | Err(CommitError::Conflict) => Ok(()),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Reserves something, unless another one has it.
+    async fn reserve(&self, sweep: &SweepId, reservation: &Reservation, now: Timestamp) -> Result<(), CommitError> {
+        let until = now.checked_add(RESERVED).unwrap_or(now);
+        let row = rows::reservation_row(sweep, reservation, until);
+        let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
+        // By names of the request's own, as DynamoDB reserves many words.
+        let put = request
+            .condition_expression("attribute_not_exists(pk) OR #owner = :owner OR #until < :now")
+            .expression_attribute_names("#owner", "owner")
+            .expression_attribute_names("#until", "until")
+            .expression_attribute_values(":owner", number(reservation.owner))
+            .expression_attribute_values(":now", number(now.as_second()));
+        conditional(put.send().await)
     }
 
     /// Records past their due time, those that have been due for the longest first, and since when the first is.
@@ -218,13 +232,7 @@ impl DynamoStore {
                 .condition_expression("version = :held OR mark = :mark")
                 .expression_attribute_values(":held", number(held)),
         };
-        match request.expression_attribute_values(":mark", mark).send().await {
-            Ok(_) => Ok(()),
-            Err(error) if error.as_service_error().is_some_and(PutItemError::is_conditional_check_failed_exception) => {
-                Err(CommitError::Conflict)
-            }
-            Err(error) => Err(CommitError::Failed(error.into())),
-        }
+        conditional(request.expression_attribute_values(":mark", mark).send().await)
     }
 
     /// Nothing goes while something is kept that it leads to.
@@ -275,8 +283,8 @@ impl Store for DynamoStore {
             }
             Subject::Comparison(id, index) => {
                 let (sweep, trial) = (self.get(id, META.into()), self.get(id, trial_key(*index)));
-                let (sweep, trial, curves) = tokio::try_join!(sweep, trial, self.curves(id))?;
-                View { sweep, trial, curves: Some(curves), ..View::default() }
+                let (sweep, trial, peers) = tokio::try_join!(sweep, trial, self.peers(id))?;
+                View { sweep, trial, peers: Some(peers), ..View::default() }
             }
             Subject::Settlement(id) => {
                 let (sweep, trials) = tokio::try_join!(self.get(id, META.into()), self.trials(id))?;
@@ -290,12 +298,16 @@ impl Store for DynamoStore {
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {
         let Writes { ahead, record, before, mark, recent } =
             self.writes(view, change, audit).map_err(CommitError::Failed)?;
+        let (sweep, ..) = rows::address(&change.record);
+        for reservation in &change.reserved {
+            self.reserve(sweep, reservation, audit.at).await?;
+        }
         for row in ahead {
             self.put(row).await?;
         }
         self.put_record(record, before, mark).await?;
-        if let Some((trial, version)) = view.curve_of(change) {
-            self.put_curve(trial, version, self.expires(audit.at)).await?;
+        if let Some((trial, peer, version)) = view.peer_of(change) {
+            self.put_peer(rows::peer_row(trial, &peer, version, self.expires(audit.at)), version).await?;
         }
         Ok(recent)
     }
@@ -304,6 +316,17 @@ impl Store for DynamoStore {
 impl Telemetry for DynamoStore {
     fn measured(&self, about: &About, metrics: &[Metric], now: Timestamp) {
         emf::publish(&self.table, about, metrics, now);
+    }
+}
+
+/// A put whose condition does not hold is a conflict.
+fn conditional<T>(put: Result<T, SdkError<PutItemError>>) -> Result<(), CommitError> {
+    match put {
+        Ok(_) => Ok(()),
+        Err(error) if error.as_service_error().is_some_and(PutItemError::is_conditional_check_failed_exception) => {
+            Err(CommitError::Conflict)
+        }
+        Err(error) => Err(CommitError::Failed(error.into())),
     }
 }
 

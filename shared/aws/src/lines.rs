@@ -1,4 +1,6 @@
-//! S3: where a trial's line lies in `trials.jsonl`.
+//! S3: where a trial's line lies in `trials.jsonl`, and what its parameters are searched in.
+
+use std::sync::Arc;
 
 use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
@@ -25,9 +27,17 @@ impl Service for Lines {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
             Command::FindLine { request, bucket } => Ok(find(&self.0, request, bucket).boxed()),
+            Command::ReadSpace { request, bucket } => Ok(space(&self.0, request, bucket).boxed()),
             other => Err(Box::new(other)),
         }
     }
+}
+
+async fn space(client: &Client, request: TrialRequest, bucket: String) -> Executed {
+    let key = trials::space_key(&request.sweep);
+    let read = bytes(client.get_object().bucket(bucket).key(key).send().await?).await?;
+    let search = Arc::new(serde_json::from_slice(&read)?);
+    Ok(vec![Outcome::SpaceRead { request, search }])
 }
 
 async fn find(client: &Client, request: TrialRequest, bucket: String) -> Executed {

@@ -68,6 +68,9 @@ async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared:
         index.push(&line);
         lines.write(&line).await?;
     }
+    if let Some(search) = prepared.file.search() {
+        put(client, &bucket, trials::space_key(&sweep), serde_json::to_vec(search)?, "application/json").await?;
+    }
     let index = put(client, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream");
     tokio::try_join!(lines.finish(), index)?;
     Ok(vec![Outcome::TrialsStored { sweep, prepared }])

@@ -31,7 +31,7 @@ pub enum Command {
         /// What is about to be submitted.
         prepared: Prepared,
     },
-    /// S3: `trials.jsonl` and `trials.idx`.
+    /// S3: `trials.jsonl` and `trials.idx`; and `space.json` where parameters are suggested.
     StoreTrials {
         /// The sweep.
         sweep: SweepId,
@@ -112,6 +112,13 @@ pub enum Command {
         /// ARN of the ECS container instance.
         container_instance: String,
     },
+    /// S3 GetObject of `space.json`: what are the trial's parameters searched in?
+    ReadSpace {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// Bucket name.
+        bucket: String,
+    },
     /// S3 ranged GetObject of `trials.idx`: where does a trial's line lie?
     FindLine {
         /// The trial and who asks.
@@ -172,6 +179,7 @@ impl Command {
             Self::PublishResults { .. } => "publish-results",
             Self::Workspace(_, call) => call.name(),
             Self::LocateAttempt { .. } => "locate-attempt",
+            Self::ReadSpace { .. } => "read-space",
             Self::FindLine { .. } => "find-line",
             Self::IssueCredentials { .. } => "issue-credentials",
         }

@@ -13,6 +13,7 @@ mod resubmission;
 mod spot_interruption;
 mod stall;
 mod submission;
+mod suggestion;
 mod sweep_settled;
 pub mod sweep_upload;
 pub mod target;
@@ -28,7 +29,7 @@ use crate::event::{Event, Job};
 use crate::input::{Followup, Input};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
-use crate::store::{Change, Record, View};
+use crate::store::{Change, Record, Reservation, View};
 use crate::sweep::Sweep;
 use crate::sweep::notification::Kind;
 use crate::trial::Trial;
@@ -123,6 +124,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::JobDescribed(Job::Part(job)) => batch_job_state::part(view, job, context),
         Outcome::JobUnknown(job) => batch_job_state::unknown(view, job, context),
         Outcome::CredentialsIssued { access, .. } => trial_claim::issued(access),
+        Outcome::SpaceRead { request, search } => suggestion::space_read(view, request, search, context),
         Outcome::LineFound { request, line, outputs } => trial_claim::granted(view, request, line, outputs, context),
         Outcome::AttemptLocated { attempt, instance, zone, .. } => {
             workspace::located(view, *attempt, instance, zone, context)
@@ -196,12 +198,22 @@ impl Decision {
     }
 
     fn sweep(mut self, sweep: Sweep, due: Option<Timestamp>) -> Self {
-        self.change = Some(Change { record: Record::Sweep(Box::new(sweep)), due, figures_only: false });
+        self.change =
+            Some(Change { record: Record::Sweep(Box::new(sweep)), due, figures_only: false, reserved: Vec::new() });
         self
     }
 
     fn trial(mut self, trial: Trial, due: Option<Timestamp>) -> Self {
-        self.change = Some(Change { record: Record::Trial(Box::new(trial)), due, figures_only: false });
+        self.change =
+            Some(Change { record: Record::Trial(Box::new(trial)), due, figures_only: false, reserved: Vec::new() });
+        self
+    }
+
+    /// The change is written only with these.
+    fn reserve(mut self, reserved: Vec<Reservation>) -> Self {
+        if let Some(change) = &mut self.change {
+            change.reserved = reserved;
+        }
         self
     }
 

@@ -137,6 +137,10 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::ReportInputs { sweep, .. } => About::new("gathered", Subject::Settlement(sweep.clone())),
         Outcome::ResultsPublished { sweep, .. } => About::sweep("results-published", sweep),
         Outcome::WaitingCancelled(sweep) => About::sweep("waiting-cancelled", sweep),
+        Outcome::SpaceRead { request, .. } => About {
+            attempt: Some(request.attempt),
+            ..About::new("space-read", Subject::Comparison(request.sweep.clone(), request.index))
+        },
         Outcome::LineFound { request, .. } => About::request("line-found", request),
         Outcome::CredentialsIssued { request, .. } => About::request("credentials-issued", request),
         Outcome::JobDescribed(Job::Trial(job)) => of_trial_job("trial-job-described", job),

@@ -10,7 +10,7 @@ use crate::sweep::target::Target;
 use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
-use spotsweep_sweep_file::Problem;
+use spotsweep_sweep_file::{Problem, Search};
 
 #[cfg(doc)]
 use crate::command::Command;
@@ -111,6 +111,13 @@ pub enum Outcome {
     },
     /// Of [`Command::CancelWaiting`].
     WaitingCancelled(SweepId),
+    /// Of [`Command::ReadSpace`]: what the trial's parameters are searched in.
+    SpaceRead {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// The space and its seed.
+        search: Arc<Search>,
+    },
     /// Of [`Command::FindLine`]: where the trial's line lies in `trials.jsonl`.
     LineFound {
         /// The trial.

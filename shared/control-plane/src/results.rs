@@ -6,6 +6,7 @@ pub mod csv_cell;
 pub mod diagnosis;
 pub mod inputs;
 pub mod leaderboard;
+pub mod parameters;
 pub mod ranking;
 pub mod report;
 mod warnings;

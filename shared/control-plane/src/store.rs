@@ -1,19 +1,21 @@
 //! Stored state, and the one trait through which it is read and written.
 
+mod peer;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::future::Future;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::input::Subject;
 use crate::sweep::Sweep;
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
+pub use peer::{Peer, PeerEnd};
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
-use spotsweep_protocol::rungs::Curve;
 
 /// A record as it was stored when it was loaded.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,8 +46,8 @@ pub struct View {
     pub trial: Option<Versioned<Trial>>,
     /// All trials of the sweep, where the subject is its settlement.
     pub trials: Vec<Trial>,
-    /// The rungs of every trial that has reached one, where the subject is a comparison.
-    pub curves: Option<BTreeMap<u32, Curve>>,
+    /// Every trial that has reached a rung or was given its parameters, where the subject is a comparison.
+    pub peers: Option<BTreeMap<u32, Peer>>,
     /// The trials that the resource belongs to, where the subject is one.
     pub referring: Vec<TrialRef>,
     /// Records past their due time, where the subject is those.
@@ -73,7 +75,22 @@ pub struct Change {
     /// Whether it stands where it stood, with newer figures: that needs no entry in its history. A runner reports by
     /// the minute, which is most of what a control plane costs.
     pub figures_only: bool,
+    /// What must not be another one's for this to be written.
+    pub reserved: Vec<Reservation>,
 }
+
+/// Something that only one of a sweep's trials or parameter sets may have at the same moment. It lasts for
+/// [`RESERVED`]: by then the others see what was committed with it, or nothing was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reservation {
+    /// What.
+    pub key: String,
+    /// The trial or the set that has it. It may reserve it again.
+    pub owner: u32,
+}
+
+/// How long a reservation lasts: twice the longest invocation.
+pub const RESERVED: SignedDuration = SignedDuration::from_secs(120);
 
 /// A record of either kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,6 +120,14 @@ pub struct Audit {
 pub type History = BTreeMap<u64, Audit>;
 
 impl Record {
+    /// The sweep that it is of.
+    pub fn sweep(&self) -> &SweepId {
+        match self {
+            Self::Sweep(sweep) => &sweep.id,
+            Self::Trial(trial) => &trial.sweep,
+        }
+    }
+
     /// Where it stands, in short: a sweep's stage; a trial's status and its workspace's stage.
     pub fn state(&self) -> String {
         match self {
@@ -132,13 +157,14 @@ impl View {
         now.filter(|id| !known.contains(id)).collect()
     }
 
-    /// The rungs of a trial that a change writes, where the other trials' comparisons have to have them. They follow the
-    /// record, so that they never have what the record has not. A change that is more than figures repeats them: it makes
-    /// up for a write that was lost.
-    pub fn curve_of<'a>(&self, change: &'a Change) -> Option<(&'a Trial, u64)> {
+    /// What the decisions about other trials need of the trial that a change writes, and the version that it is of. It
+    /// follows the record, so that it never has what the record has not. A change that is more than figures repeats it:
+    /// that makes up for a write that was lost.
+    pub fn peer_of<'a>(&self, change: &'a Change) -> Option<(&'a Trial, Peer, u64)> {
         match &change.record {
-            Record::Trial(trial) if !trial.rungs.is_empty() && !change.figures_only => {
-                Some((trial, self.version_of(&change.record) + 1))
+            Record::Trial(trial) if !change.figures_only => {
+                let plan = self.sweep.as_ref().and_then(|held| held.record.plan.as_ref());
+                Some((trial, Peer::of(trial, plan)?, self.version_of(&change.record) + 1))
             }
             Record::Trial(_) | Record::Sweep(_) => None,
         }
@@ -177,7 +203,7 @@ pub enum CommitError {
 
 /// Stored state: DynamoDB, or memory in tests and simulation.
 pub trait Store: Sync {
-    /// Loads what an input is about. Strongly consistent, but for [`Subject::Overdue`] and the curves of
+    /// Loads what an input is about. Strongly consistent, but for [`Subject::Overdue`] and the peers of
     /// [`Subject::Comparison`].
     ///
     /// # Errors

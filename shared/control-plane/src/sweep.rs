@@ -44,7 +44,7 @@ use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{dollars, noun_for};
 use spotsweep_search::stop::Rule;
 pub use spotsweep_sweep_file::Over;
-use spotsweep_sweep_file::{Budget, SweepFile, Warning};
+use spotsweep_sweep_file::{Budget, Repeats, SweepFile, Warning};
 
 /// One dropped file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -163,6 +163,12 @@ pub struct Plan {
     /// What the trials are ranked by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Ranking>,
+    /// Whether each trial's parameters are suggested when it is claimed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub suggests: bool,
+    /// Which trials are repeats of one parameter set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
     /// The value of that metric at which no further trial starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,

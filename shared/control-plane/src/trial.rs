@@ -16,6 +16,7 @@ mod reason;
 mod retry;
 mod stall;
 mod standing;
+mod suggested;
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,7 @@ use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 pub use stall::Stall;
 pub use standing::Standing;
+pub use suggested::Suggested;
 
 /// Most attempts that Batch makes of one job (fact 18).
 pub const JOB_ATTEMPTS: u32 = 10;
@@ -249,6 +251,9 @@ pub struct Trial {
     /// By metric name; `last` is the newest attempt's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Metric>,
+    /// Its parameters, where they were suggested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggested: Option<Suggested>,
     /// The metric at the rungs that it has reached. The first report of a rung counts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rungs: Curve,
@@ -285,6 +290,7 @@ impl Trial {
             claimed_by: None,
             secret: None,
             metrics: BTreeMap::new(),
+            suggested: None,
             rungs: Curve::new(),
             compared: BTreeMap::new(),
             stopped: None,

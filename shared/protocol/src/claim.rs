@@ -309,6 +309,9 @@ pub struct Grant {
     /// What is done about a training that hangs.
     #[serde(default)]
     pub stalls: StallRule,
+    /// The trial's parameters, where they were suggested: in place of those of its line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggested: Option<serde_json::Map<String, serde_json::Value>>,
     /// The rungs at which trials of the sweep are compared; absent where none is stopped early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rungs: Option<RungPlan>,

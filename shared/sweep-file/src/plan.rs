@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -20,7 +21,7 @@ pub(crate) enum Candidates {
 }
 
 /// How a sweep with `method: bayes` finds the parameters of its trials.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// Where it looks for them.
     pub space: SearchSpace,

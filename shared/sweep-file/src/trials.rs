@@ -19,6 +19,11 @@ pub fn index_key(sweep: &SweepId) -> String {
     format!("{}trials.idx", sweep.results_prefix())
 }
 
+/// Key of what the parameters of the trials are searched in, where they are suggested one by one.
+pub fn space_key(sweep: &SweepId) -> String {
+    format!("{}space.json", sweep.results_prefix())
+}
+
 /// The lines in order, made one at a time.
 pub fn lines(file: &SweepFile) -> impl Iterator<Item = Result<Vec<u8>, serde_json::Error>> + '_ {
     (0..).zip(file.trials()).map(|(index, parameters)| {

@@ -52,6 +52,7 @@ pub const INVARIANTS: &[Invariant] = &[
     always("no forged request is taken", nothing_forged),
     always("what is on record of a trial stays when it has ended", records_stay),
     always("a decision at a rung is made once, and stays", decisions_stay),
+    always("no two trials are given the same parameters", given_once),
     always("no trial better than the cut is stopped", stops_are_fair),
     always("a trial that is stopped early trains no further", stopped_stays_stopped),
     always("nothing illegal is decided", nothing_illegal),
@@ -195,6 +196,10 @@ fn records_stay(run: &Simulation) -> Result<(), String> {
 
 fn decisions_stay(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Undecided)
+}
+
+fn given_once(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Doubled)
 }
 
 fn stops_are_fair(run: &Simulation) -> Result<(), String> {

@@ -16,6 +16,13 @@ const RULES: [&str; 4] = [
     "{type: interruption, min_iter: 1, eta: 2}",
 ];
 
+/// `parameters` of seeds whose sweep has them suggested, and `repeats`. The first has as many sets as trials at most.
+const SPACES: [(&str, Option<&str>); 3] = [
+    ("{a: {values: [x, y, z]}, b: {values: [1, 2]}}", None),
+    ("{a: {values: [x, y, z]}, b: {min: 0.0, max: 1.0}}", None),
+    ("{b: {min: 0.0, max: 1.0}}", Some("{parameter: seed, values: [1, 2]}")),
+];
+
 /// What a seed makes of a run: how large it is, and what goes wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
@@ -41,6 +48,8 @@ pub struct Mixture {
     pub keep: (&'static str, &'static str),
     /// `early_terminate` of the sweep file.
     pub early_terminate: Option<&'static str>,
+    /// `parameters` of the sweep file where they are suggested, and its `repeats`.
+    pub suggested: Option<(&'static str, Option<&'static str>)>,
 }
 
 impl Mixture {
@@ -67,16 +76,24 @@ impl Mixture {
             },
             keep: KEPT[0],
             early_terminate: None,
+            suggested: None,
         };
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
         let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
         chaos.hangs = if upto(3) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
         (chaos.late_requests, chaos.forged) = (f64::from(upto(4)) / 10.0, f64::from(upto(4)) / 10.0);
         let mixture = Self { chaos, keep: kept, ..mixture };
+        let mixture = match upto(6) {
+            0 => {
+                let suggested = Some(SPACES[usize::try_from(upto(2)).unwrap_or(0)]);
+                Self { trials: 2 + 2 * upto(2), epochs: 1 + upto(3), suggested, ..mixture }
+            }
+            _most => mixture,
+        };
         match upto(4) {
             // Of fewer trials than three, or shorter ones, hardly any is stopped.
             0 => Self {
-                trials: 3 + upto(3),
+                trials: mixture.suggested.map_or(3 + upto(3), |_| mixture.trials),
                 epochs: 3 + upto(3),
                 early_terminate: Some(RULES[usize::try_from(upto(3)).unwrap_or(0)]),
                 ..mixture

@@ -6,7 +6,7 @@ mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use spotsweep_control_plane::handle::HandleError;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{Stage, TrialRef};
@@ -65,6 +65,8 @@ pub(super) enum Seen {
     Changed,
     /// A decision about a trial changed, or what it follows from.
     Undecided,
+    /// Two trials were given the same parameters.
+    Doubled,
     /// A trial was stopped that the cut does not stop.
     Unfair,
     /// An attempt of a trial that is stopped early trained.
@@ -104,6 +106,8 @@ pub struct Watch {
     ended: BTreeMap<TrialRef, Outcome>,
     /// What is decided of each trial that has reached a rung.
     decided: BTreeMap<TrialRef, Decided>,
+    /// What each trial's runner was granted.
+    granted: BTreeMap<TrialRef, Option<Map<String, Value>>>,
     /// Trials of which an attempt has been told to stop early.
     told_to_stop: BTreeSet<TrialRef>,
     wrong: Option<(Seen, String)>,
@@ -184,6 +188,15 @@ impl Watch {
             }
         }
         self.attaching = attaching;
+    }
+
+    /// A runner has its trial's parameters.
+    pub(super) fn granted(&mut self, trial: &TrialRef, suggested: Option<Map<String, Value>>) {
+        let before = self.granted.entry(trial.clone()).or_insert_with(|| suggested.clone());
+        if *before != suggested {
+            let what = format!("{trial}: one attempt had {before:?}, another has {suggested:?}");
+            self.is_wrong(Seen::Undecided, what);
+        }
     }
 
     /// A runner has been told that its trial is stopped early.

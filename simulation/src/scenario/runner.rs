@@ -135,6 +135,8 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         code: None,
         patterns: Default::default(),
         metric: None,
+        suggests: false,
+        repeats: None,
         target: None,
         early_stopping: None,
         metrics: Default::default(),

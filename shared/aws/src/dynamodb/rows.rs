@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::BoxError;
-use spotsweep_control_plane::store::{Change, Overdue, Record};
+use spotsweep_control_plane::store::{Change, Overdue, Peer, PeerEnd, Record, Reservation};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
@@ -32,8 +32,11 @@ pub(super) const RECORD: &str = "record";
 /// Prefix of the sort keys of trials, and of pointers to them.
 pub(super) const TRIAL: &str = "TRIAL#";
 
-/// Prefix of the sort keys of trials' rungs.
-pub(super) const CURVE: &str = "CURVE#";
+/// Prefix of the sort keys of what the decisions about other trials need of a trial.
+pub(super) const PEER: &str = "PEER#";
+
+/// Prefix of the sort keys of reservations.
+const RESERVED: &str = "RESERVED#";
 
 /// The attribute with a trial's rungs: `step value best mean`, separated by commas. A map would be three times as long,
 /// and a comparison reads the rungs of all trials.
@@ -71,27 +74,52 @@ pub(super) fn record_row(change: &Change, version: u64, expires: AttributeValue)
     Ok(row)
 }
 
-/// A trial's rungs, as of a version of its record.
-pub(super) fn curve_row(trial: &Trial, version: u64, expires: AttributeValue) -> Row {
-    let mut row = keyed(partition(&trial.sweep), format!("{CURVE}{:06}", trial.index));
+/// What the decisions about other trials need of a trial, as of a version of its record.
+pub(super) fn peer_row(trial: &Trial, peer: &Peer, version: u64, expires: AttributeValue) -> Row {
+    let mut row = keyed(partition(&trial.sweep), format!("{PEER}{:06}", trial.index));
     let rung = |(step, Rung { value, best, mean }): (&u64, &Rung)| format!("{step} {value:?} {best:?} {mean:?}");
-    let rungs: Vec<String> = trial.rungs.iter().map(rung).collect();
+    let rungs: Vec<String> = peer.rungs.iter().map(rung).collect();
     row.insert(RUNGS.to_owned(), text(rungs.join(",")));
+    row.extend(peer.parameters.as_ref().map(|parameters| ("parameters".to_owned(), text(parameters))));
+    row.extend(peer.end.map(|end| {
+        let end = match end {
+            PeerEnd::Finished(value) => format!("{value:?}"),
+            PeerEnd::Stopped => "stopped".to_owned(),
+            PeerEnd::Failed => "failed".to_owned(),
+            PeerEnd::Void => "void".to_owned(),
+        };
+        ("end".to_owned(), text(end))
+    }));
     row.insert("version".to_owned(), number(version));
     expiring(row, expires)
 }
 
-/// The trial of such a row, and its rungs.
-pub(super) fn curve(row: &Row) -> Result<(u32, Curve), BoxError> {
-    let index = field(row, "sk").and_then(|sk| sk.strip_prefix(CURVE)).ok_or("a row of rungs without its trial")?;
-    let mut curve = Curve::new();
-    for rung in field(row, RUNGS).ok_or("a row without its rungs")?.split(',') {
+/// The trial of such a row, and what it says.
+pub(super) fn peer(row: &Row) -> Result<(u32, Peer), BoxError> {
+    let index = field(row, "sk").and_then(|sk| sk.strip_prefix(PEER)).ok_or("a row of a trial without its index")?;
+    let mut rungs = Curve::new();
+    for rung in field(row, RUNGS).ok_or("a row without its rungs")?.split_terminator(',') {
         let figures: Vec<&str> = rung.split(' ').collect();
         let [step, value, best, mean] = figures[..] else { return Err("a rung without its figures".into()) };
         let rung = Rung { value: value.parse()?, best: best.parse()?, mean: mean.parse()? };
-        curve.insert(step.parse()?, rung);
+        rungs.insert(step.parse()?, rung);
     }
-    Ok((index.parse()?, curve))
+    let end = match field(row, "end") {
+        None => None,
+        Some("stopped") => Some(PeerEnd::Stopped),
+        Some("failed") => Some(PeerEnd::Failed),
+        Some("void") => Some(PeerEnd::Void),
+        Some(value) => Some(PeerEnd::Finished(value.parse()?)),
+    };
+    Ok((index.parse()?, Peer { rungs, parameters: field(row, "parameters").map(str::to_owned), end }))
+}
+
+/// A reservation that lasts until then. DynamoDB deletes it some time later.
+pub(super) fn reservation_row(sweep: &SweepId, reservation: &Reservation, until: Timestamp) -> Row {
+    let mut row = keyed(partition(sweep), format!("{RESERVED}{}", reservation.key));
+    row.insert("owner".to_owned(), number(reservation.owner));
+    row.insert("until".to_owned(), number(until.as_second()));
+    expiring(row, number(until.as_second()))
 }
 
 /// A row that DynamoDB deletes some time after.
@@ -189,14 +217,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rungs_come_back_from_their_row() {
-        let id = SweepId::derive("b", "k", "v");
-        let mut trial = Trial::new(id, 12, JobId::from("j:12".to_owned()));
+    fn what_others_need_of_a_trial_comes_back_from_its_row() {
+        let trial = Trial::new(SweepId::derive("b", "k", "v"), 12, JobId::from("j:12".to_owned()));
+        let mut rungs = Curve::new();
         for (step, value) in [(1, 0.1 + 0.2), (27, -1e-300), (1 << 52, 1e124)] {
-            trial.rungs.insert(step, Rung { value, best: value * 0.5, mean: -value });
+            rungs.insert(step, Rung { value, best: value * 0.5, mean: -value });
         }
-        let row = curve_row(&trial, 7, number(1));
-        assert_eq!(curve(&row).unwrap(), (12, trial.rungs));
+        let parameters = Some(r#"{"lr":1e-300,"name":"a,b c"}"#.to_owned());
+        for end in
+            [None, Some(PeerEnd::Finished(1e-9)), Some(PeerEnd::Stopped), Some(PeerEnd::Failed), Some(PeerEnd::Void)]
+        {
+            for rungs in [rungs.clone(), Curve::new()] {
+                let peer_of = Peer { rungs, parameters: parameters.clone(), end };
+                assert_eq!(peer(&peer_row(&trial, &peer_of, 7, number(1))).unwrap(), (12, peer_of));
+            }
+        }
+        let diverged = Peer { end: Some(PeerEnd::Finished(f64::NAN)), ..Peer::default() };
+        let (_, found) = peer(&peer_row(&trial, &diverged, 7, number(1))).unwrap();
+        assert!(matches!(found.end, Some(PeerEnd::Finished(value)) if value.is_nan()));
     }
 
     #[test]

@@ -34,9 +34,12 @@ pub(super) fn needs_curves(plan: &Plan, held: Option<&Trial>, request: &TrialReq
 
 /// Compares the trial, if the view has the other trials' rungs. What came of it, for the trial's history.
 pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, is_interrupted: bool) -> Option<String> {
-    let (by, curves) = (plan.comparison()?, view.curves.as_ref()?);
+    let (by, peers) = (plan.comparison()?, view.peers.as_ref()?);
     let index = trial.index;
-    let others = || curves.iter().filter(|(other, _)| **other != index).map(|(_, curve)| curve);
+    let set = |index: u32| plan.repeats.as_ref().map(|repeats| repeats.set_of(index.into()));
+    // A set is never compared with itself.
+    let is_other = |other: u32| other != index && (plan.repeats.is_none() || set(other) != set(index));
+    let others = || peers.iter().filter(|(other, _)| is_other(**other)).map(|(_, peer)| &peer.rungs);
     let decided = trial.compare(by, others());
     if is_interrupted {
         trial.compare_interrupted(by, others());

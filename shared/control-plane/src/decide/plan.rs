@@ -32,10 +32,6 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
     let queue = named("job queue", "queue", &settings.queue, &context.settings.queue);
     let definition =
         named("job definition", "job_definition", &settings.job_definition, &context.settings.job_definition);
-    if file.search().is_some() {
-        let message = "`method: bayes` is not supported by this deployment yet";
-        problems.push(file.problem_at("method", message, "choose random with a `run_cap`"));
-    }
     let trials = u32::try_from(file.trial_count()).unwrap_or(u32::MAX);
     let plan = Plan {
         trials,
@@ -55,6 +51,8 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
             .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
             .unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
+        suggests: file.search().is_some(),
+        repeats: file.repeats().cloned(),
         target: file.metric.as_ref().and_then(|metric| metric.target),
         early_stopping: file.early_terminate.clone().map(|rule| EarlyStopping { rule, unit: file.rungs_by }),
         metrics: file.metrics.clone().into(),

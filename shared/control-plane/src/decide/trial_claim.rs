@@ -15,9 +15,10 @@ use crate::results::ranking::reached_target;
 use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Plan, Sweep};
-use crate::trial::{End, Trial};
+use crate::trial::{End, Suggested, Trial};
 use crate::workspace::{Fact, Origin, Place, Stage, device};
 use gate::Passage;
+pub(super) use gate::check;
 use spotsweep_protocol::claim::{
     Access, ByteRange, Found, Grant, Machine, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant,
 };
@@ -34,7 +35,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     };
     let held = view.trial.as_ref().map(|held| &held.record);
     let due = view.trial.as_ref().and_then(|held| held.due);
-    match gate::check((sweep, plan), held, request) {
+    match check((sweep, plan), held, request) {
         Ok(Passage::Free) => {}
         Ok(Passage::Repeated) => {
             return Decision::ignore("taken before; the answer was lost").reply(accepted(held));
@@ -45,7 +46,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
         }
         Err(reason) => return refuse(reason),
     }
-    if view.curves.is_none() && early_stop::needs_curves(plan, held, request) {
+    if view.peers.is_none() && early_stop::needs_curves(plan, held, request) {
         return Decision::advance("with the other trials").next(Followup::Compared(Box::new(request.clone())));
     }
     let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
@@ -85,6 +86,11 @@ impl Asker<'_> {
         early_stop::compare(self.view, self.plan, &mut self.trial, true);
         if let Some(stop) = self.trial.stopped.filter(|_| !has_begun) {
             return self.stops(attempt, StopReason::StoppedEarly { rung: stop.rung });
+        }
+        if self.plan.suggests && self.trial.suggested.is_none() {
+            let (request, bucket) = (self.request.clone(), self.sweep.upload.bucket.clone());
+            return Decision::advance("its parameters are to be suggested")
+                .then(Command::ReadSpace { request, bucket });
         }
         self.trial.claimed_by = Some(attempt);
         self.trial.secret.clone_from(&self.request.secret);
@@ -327,6 +333,7 @@ pub(super) fn granted(
         metrics: plan.metrics.to_vec(),
         stalls: trial.stall_rule(plan.stalls),
         rungs: plan.rungs(),
+        suggested: trial.suggested.as_ref().map(Suggested::parameters),
     };
     Decision::advance("granted").reply(Reply::Granted(grant))
 }

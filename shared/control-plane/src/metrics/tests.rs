@@ -24,7 +24,8 @@ fn counted(before: &Trial, after: &Trial) -> Vec<(Name, f64)> {
         ..View::default()
     };
     let about = Input::Followup(Followup::SweepOverdue(before.sweep.clone())).about();
-    let change = Change { record: Record::Trial(Box::new(after.clone())), due: None, figures_only: false };
+    let change =
+        Change { record: Record::Trial(Box::new(after.clone())), due: None, figures_only: false, reserved: Vec::new() };
     let figures = |change| measure(&view, &about, change, at(0));
     assert_eq!(figures(None), [], "nothing was committed");
     figures(Some(&change)).into_iter().map(|metric| (metric.name, metric.value)).collect()

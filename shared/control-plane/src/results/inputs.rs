@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::results::cost::{self, Cost, Pool, Prices};
 use crate::results::diagnosis::{Diagnosis, diagnose};
 use crate::results::leaderboard::{leaderboard_csv, summary_json};
+use crate::results::parameters::with_suggested;
 use crate::results::ranking::{ranked, ranking};
 use crate::results::report::curves::Curve;
 use crate::results::report::{MAX_FAILURES, MAX_LOG_LINES, MAX_ROWS, Report, Sources};
@@ -112,11 +113,12 @@ impl ReportInputs {
             })
             .collect();
         let warnings = warnings(plan, trials, &self.logs);
+        let parameters = with_suggested(&self.parameters, trials);
         let report = Report::of(&Sources {
             sweep,
             plan,
             trials,
-            parameters: &self.parameters,
+            parameters: &parameters,
             file: self.file.as_deref(),
             curves: &self.curves,
             costs: &costs,
@@ -126,11 +128,11 @@ impl ReportInputs {
             now,
         });
         let results = Results {
-            leaderboard: leaderboard_csv(plan, trials, &self.parameters, &costs, &diagnoses)?,
+            leaderboard: leaderboard_csv(plan, trials, &parameters, &costs, &diagnoses)?,
             costs: costs_json(sweep, &costs, &spent, now),
             report,
             summary: has_ended
-                .then(|| summary_json(sweep, plan, trials, &self.parameters, &spent, &warnings))
+                .then(|| summary_json(sweep, plan, trials, &parameters, &spent, &warnings))
                 .transpose()?,
             warnings,
         };

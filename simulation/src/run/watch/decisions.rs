@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use spotsweep_control_plane::sweep::{EarlyStopping, Plan};
-use spotsweep_control_plane::trial::{Comparison, EarlyStop, Trial};
+use spotsweep_control_plane::trial::{Comparison, EarlyStop, Suggested, Trial};
 use spotsweep_protocol::rungs::Curve;
 use spotsweep_search::stop::Rule;
 
@@ -16,11 +16,17 @@ pub(super) struct Decided {
     rungs: Curve,
     compared: BTreeMap<u64, Comparison>,
     stopped: Option<EarlyStop>,
+    suggested: Option<Suggested>,
 }
 
 impl Decided {
     fn of(trial: &Trial) -> Self {
-        Self { rungs: trial.rungs.clone(), compared: trial.compared.clone(), stopped: trial.stopped }
+        Self {
+            rungs: trial.rungs.clone(),
+            compared: trial.compared.clone(),
+            stopped: trial.stopped,
+            suggested: trial.suggested.clone(),
+        }
     }
 
     /// Whether all of it is in the `later` one, unchanged.
@@ -28,6 +34,7 @@ impl Decided {
         self.rungs.iter().all(|(step, rung)| later.rungs.get(step) == Some(rung))
             && self.compared.iter().all(|(rung, of)| later.compared.get(rung) == Some(of))
             && (self.stopped.is_none() || self.stopped == later.stopped)
+            && (self.suggested.is_none() || self.suggested == later.suggested)
     }
 }
 
@@ -35,7 +42,7 @@ impl Watch {
     /// After an invocation: what is newly decided.
     pub(super) fn decisions(&mut self, harness: &Harness) {
         let (sweeps, trials) = harness.store.state();
-        for trial in trials.iter().filter(|trial| !trial.rungs.is_empty()) {
+        for trial in trials.iter().filter(|trial| !trial.rungs.is_empty() || trial.suggested.is_some()) {
             let (of, now) = (trial.of(), Decided::of(trial));
             let before = self.decided.get(&of).cloned().unwrap_or_default();
             if !before.stays_in(&now) {
@@ -46,6 +53,19 @@ impl Watch {
                 && let Err(why) = is_fair(plan, trial, &stop, &trials)
             {
                 self.is_wrong(Seen::Unfair, format!("{of} {stop}, but {why}"));
+            }
+            if let (None, Some(given)) = (&before.suggested, &now.suggested) {
+                let twin = trials.iter().find(|other| {
+                    other.index != trial.index
+                        && other.sweep == trial.sweep
+                        && other.suggested.as_ref().is_some_and(|of| of.text() == given.text())
+                });
+                if let Some(twin) = twin {
+                    self.is_wrong(
+                        Seen::Doubled,
+                        format!("{of} and trial {} were both given {}", twin.index, given.text()),
+                    );
+                }
             }
             self.decided.insert(of, now);
         }

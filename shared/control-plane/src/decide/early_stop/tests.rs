@@ -7,7 +7,7 @@ use serde_json::json;
 use spotsweep_protocol::claim::{Outputs, Reply};
 use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::metric::{Metric, Source};
-use spotsweep_protocol::rungs::{Curve, Reached, Rung};
+use spotsweep_protocol::rungs::{Reached, Rung};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 
@@ -17,7 +17,7 @@ use crate::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
 use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::settings::Settings;
-use crate::store::{History, Record, Versioned, View};
+use crate::store::{History, Peer, Record, Versioned, View};
 use crate::sweep::notification::Kind;
 use crate::sweep::{Stage, Sweep};
 use crate::trial::{Attempt, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Standing, Trial};
@@ -68,12 +68,13 @@ impl Scene {
         let mut reply = decision.reply.take();
         if let Some(followup) = decision.next.pop() {
             let with_rungs = self.trials.iter().filter(|(_, trial)| !trial.rungs.is_empty());
-            let curves: BTreeMap<u32, Curve> = with_rungs.map(|(index, trial)| (*index, trial.rungs.clone())).collect();
+            let peers: BTreeMap<u32, Peer> =
+                with_rungs.filter_map(|(index, trial)| Some((*index, Peer::of(trial, None)?))).collect();
             let trial = match decision.change.take().map(|change| change.record) {
                 Some(Record::Trial(trial)) => held(*trial),
                 Some(Record::Sweep(_)) | None => view.trial,
             };
-            let view = View { trial, curves: Some(curves), ..view_of(&self.sweep) };
+            let view = View { trial, peers: Some(peers), ..view_of(&self.sweep) };
             decision = decide(&view, &Input::Followup(followup), &self.settings, NOW);
             reply = decision.reply.take().or(reply);
         }

@@ -16,7 +16,7 @@ use spotsweep_protocol::stop::StopReason;
 
 /// How a request passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passage {
+pub(in crate::decide) enum Passage {
     /// It is decided.
     Free,
     /// It is the last one of its attempt, and was taken before: it gets the same answer, and changes nothing.
@@ -30,7 +30,7 @@ pub(super) enum Passage {
 }
 
 /// Whether a request of a trial is answered; otherwise why not.
-pub(super) fn check(
+pub(in crate::decide) fn check(
     (sweep, plan): (&Sweep, &Plan),
     held: Option<&Trial>,
     request: &TrialRequest,

@@ -1,0 +1,93 @@
+//! What the decisions about one trial need to know of the others: a small row of each.
+
+use crate::results::ranking::{Score, score};
+use crate::sweep::Plan;
+use crate::trial::{Reason, Standing, Trial};
+use spotsweep_protocol::rungs::Curve;
+use spotsweep_protocol::stop::StopReason;
+
+/// A trial, as the decisions about others see it. It follows from the trial's record.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Peer {
+    /// The metric at its rungs.
+    pub rungs: Curve,
+    /// Its parameters as JSON, where they were suggested.
+    pub parameters: Option<String>,
+    /// How it has ended; `None` while it is open.
+    pub end: Option<PeerEnd>,
+}
+
+/// How a trial has ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PeerEnd {
+    /// With this value of the metric, which is not finite where it has diverged.
+    Finished(f64),
+    /// Early, as others were better.
+    Stopped,
+    /// Its training has failed, or has reported no value.
+    Failed,
+    /// For a reason that says nothing of its parameters: it was cancelled, or the budget was reached.
+    Void,
+}
+
+impl Peer {
+    /// The row of a trial; `None` where the others need none.
+    pub fn of(trial: &Trial, plan: Option<&Plan>) -> Option<Self> {
+        if trial.rungs.is_empty() && trial.suggested.is_none() {
+            return None;
+        }
+        Some(Self {
+            rungs: trial.rungs.clone(),
+            parameters: trial.suggested.as_ref().map(|suggested| suggested.text().to_owned()),
+            end: end(trial, plan),
+        })
+    }
+}
+
+fn end(trial: &Trial, plan: Option<&Plan>) -> Option<PeerEnd> {
+    match trial.standing() {
+        Standing::Waiting | Standing::Starting | Standing::Running => None,
+        Standing::Stopped if trial.stopped.is_some() => Some(PeerEnd::Stopped),
+        Standing::Stopped | Standing::Cancelled => Some(PeerEnd::Void),
+        Standing::Failed if is_foreign(trial) => Some(PeerEnd::Void),
+        Standing::Failed => Some(PeerEnd::Failed),
+        Standing::Succeeded => {
+            let by = plan.and_then(|plan| plan.metric.as_ref())?;
+            Some(match score(by, trial) {
+                Score::Value(value) => PeerEnd::Finished(value),
+                Score::Diverged => PeerEnd::Finished(f64::NAN),
+                Score::Missing => PeerEnd::Failed,
+            })
+        }
+    }
+}
+
+/// Whether it failed for a reason outside of its training.
+fn is_foreign(trial: &Trial) -> bool {
+    match trial.reason.as_ref().and_then(Reason::stopped) {
+        Some(
+            StopReason::Budget { .. }
+            | StopReason::Target { .. }
+            | StopReason::Cancelled { .. }
+            | StopReason::NeverStarts { .. }
+            | StopReason::Workspace { .. }
+            | StopReason::JobLost
+            | StopReason::Resubmission { .. }
+            | StopReason::Withdrawn,
+        ) => true,
+        Some(
+            StopReason::Fenced { .. }
+            | StopReason::AttemptEnded { .. }
+            | StopReason::NotClaimed { .. }
+            | StopReason::OtherRunner { .. }
+            | StopReason::NoSecret
+            | StopReason::TrialEnded
+            | StopReason::NotFound { .. }
+            | StopReason::Stalled { .. }
+            | StopReason::TimedOut { .. }
+            | StopReason::StoppedEarly { .. }
+            | StopReason::Other,
+        )
+        | None => false,
+    }
+}
