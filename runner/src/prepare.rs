@@ -32,6 +32,9 @@ use crate::wandb;
 use crate::workplace::Workplace;
 use crate::workspace::{POINT, Workspace, point, take_charge};
 
+/// The step at which the trial is compared next, for scripts that fit their schedule to it.
+const STEP_BUDGET: &str = "SPOTSWEEP_STEP_BUDGET";
+
 /// All that it takes to start the command.
 pub(crate) struct Ready {
     pub(crate) command: Vec<String>,
@@ -96,6 +99,8 @@ pub(crate) async fn prepare(
         None => None,
     };
     let (command, mut variables) = words(command, &place, &trial, config, clients.region())?;
+    let budget = rungs.as_ref().and_then(Rungs::next);
+    variables.extend(budget.map(|step| (STEP_BUDGET.to_owned(), step.to_string())));
     let run = earlier_run(config, &place, &trial).await?;
     let goes_on_with_run = run.is_some();
     variables.extend(run.map(|run| (mlflow::RUN.to_owned(), run)));

@@ -93,6 +93,12 @@ impl Rungs {
         Ok(has_reached)
     }
 
+    /// The next rung at which the trial is compared; `None` beyond the last one.
+    pub(crate) fn next(&self) -> Option<u64> {
+        let is_reached = |step: &u64| self.reached.iter().any(|reached| reached.step == *step);
+        self.plan.steps.iter().copied().find(|step| !is_reached(step))
+    }
+
     /// All rungs that the trial has reached.
     pub(crate) fn reached(&self) -> &[Reached] {
         &self.reached
@@ -185,7 +191,9 @@ mod tests {
             let mut again = start(Some(208.5));
             log(&mut again, 1..=2, 300.0);
             assert_eq!(again.count, if has_steps { 8 } else { 10 });
-            assert_eq!(start(None).count, 0, "nothing to go on from");
+            assert_eq!(again.next(), None);
+            let none = start(None);
+            assert_eq!((none.count, none.next()), (0, Some(3)), "nothing to go on from");
         }
     }
 

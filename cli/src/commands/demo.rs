@@ -95,7 +95,7 @@ impl Collected {
     }
 }
 
-/// Exit code 0 only if every trial succeeded and nothing is left behind.
+/// Exit code 0 only if every trial succeeded or was stopped early, and nothing is left behind.
 pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
     let checkout = Checkout::locate()?;
     let wish = wish(&args)?;
@@ -259,7 +259,11 @@ fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
     let mut text = String::from_utf8_lossy(&text).into_owned();
     let seconds = summary.get("wall_seconds").and_then(Value::as_f64).unwrap_or(0.0);
     let (trials, succeeded) = (counted(count(summary, "trials"), "trial"), count(summary, "succeeded"));
-    text.push_str(&format!("\n{succeeded} of {trials} succeeded in {seconds:.1} s\n"));
+    let stopped = match count(summary, "stopped_early") {
+        0 => String::new(),
+        stopped => format!(", {stopped} stopped early,"),
+    };
+    text.push_str(&format!("\n{succeeded} of {trials} succeeded{stopped} in {seconds:.1} s\n"));
     for warning in summary.get("warnings").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
         text.push_str(&format!("warning: {}\n", show::line(warning)));
     }

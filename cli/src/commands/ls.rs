@@ -64,9 +64,9 @@ async fn progress(reader: &Reader, sweeps: &[Sweep]) -> Result<BTreeMap<SweepId,
 fn with_progress(sweep: &Sweep, progress: &BTreeMap<SweepId, Figures>) -> Value {
     let mut line = line(sweep);
     line["progress"] = progress.get(&sweep.id).map_or(Value::Null, |figures| {
-        let Figures { waiting, starting, running, succeeded, failed, cancelled, .. } = figures;
+        let Figures { waiting, starting, running, succeeded, failed, cancelled, stopped, .. } = figures;
         json!({ "waiting": waiting, "starting": starting, "running": running, "succeeded": succeeded,
-            "failed": failed, "cancelled": cancelled })
+            "failed": failed, "cancelled": cancelled, "stopped_early": stopped })
     });
     line
 }

@@ -84,6 +84,7 @@ fn as_json(sweep: &Sweep, trials: &[Trial], by: Option<&Ranking>) -> Value {
         "succeeded": figures.succeeded,
         "failed": figures.failed,
         "cancelled": figures.cancelled,
+        "stopped_early": figures.stopped,
         "best": best,
         "file_warnings": sweep.plan.as_ref().map(|plan| &plan.warnings),
         "each": trials.iter().map(trial_json).collect::<Vec<_>>(),

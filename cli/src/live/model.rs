@@ -189,6 +189,7 @@ impl Model {
             "succeeded": succeeded,
             "failed": failed,
             "cancelled": cancelled,
+            "stopped_early": self.figures.stopped,
             "zones": self.zones.iter().map(zone).collect::<serde_json::Map<_, _>>(),
             "best": best,
             "attempts": attempts,

@@ -72,6 +72,7 @@ fn rows(sides: &[Side; 2]) -> Vec<Vec<String>> {
         row("trials", &figure(|model| model.figures.trials.to_string())),
         row("succeeded", &figure(|model| model.figures.succeeded.to_string())),
         row("failed", &figure(|model| model.figures.failed.to_string())),
+        row("stopped early", &figure(|model| model.figures.stopped.to_string())),
         row("cancelled", &figure(|model| model.figures.cancelled.to_string())),
         row("best", &figure(best)),
     ];

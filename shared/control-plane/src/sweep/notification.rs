@@ -97,12 +97,15 @@ impl Notification {
     /// Which trial came out best, what it cost, and where everything is. From `summary.json`.
     pub fn settled(sweep: &Sweep, summary: &str) -> Self {
         let summary: Value = serde_json::from_str(summary).unwrap_or_default();
-        let cancelled = summary["cancelled"].as_u64().filter(|count| *count > 0);
-        let cancelled = cancelled.map(|count| format!(", {count} cancelled")).unwrap_or_default();
+        let more = |name: &str, word: &str| {
+            let number = summary[name].as_u64().filter(|number| *number > 0);
+            number.map(|number| format!(", {number} {word}")).unwrap_or_default()
+        };
+        let others = more("stopped_early", "stopped early") + &more("cancelled", "cancelled");
         let count = |name: &str| summary[name].as_u64().unwrap_or(0);
         let trials = counted(count("trials"), "trial");
         let mut lines = vec![format!(
-            "{}: {} of {trials} succeeded, {} failed{cancelled}",
+            "{}: {} of {trials} succeeded, {} failed{others}",
             sweep.upload.key,
             count("succeeded"),
             count("failed")
