@@ -34,7 +34,12 @@ impl Trying {
     }
 
     async fn commit(&self, view: &mut View, audit: &Audit, figures_only: bool) -> Result<(), CommitError> {
-        let change = Change { record: Record::Trial(Box::new(self.trial.clone())), due: Some(audit.at), figures_only };
+        let change = Change {
+            record: Record::Trial(Box::new(self.trial.clone())),
+            due: Some(audit.at),
+            figures_only,
+            reserved: Vec::new(),
+        };
         let recent = self.store.commit(view, &change, audit).await?;
         view.apply(change, recent);
         Ok(())
