@@ -21,6 +21,7 @@ pub(crate) mod report;
 pub(crate) mod retry;
 mod status;
 mod submit;
+mod suggest;
 pub(crate) mod top;
 #[cfg(feature = "local")]
 mod try_out;
@@ -52,6 +53,7 @@ use report::Report;
 use retry::Retry;
 use status::Status;
 use submit::Submit;
+use suggest::Suggest;
 use top::Top;
 #[cfg(feature = "local")]
 use try_out::TryOut;
@@ -110,6 +112,8 @@ pub(crate) enum Command {
     Top(Top),
     /// Tell what happened to one trial, and why
     Explain(Explain),
+    /// Show the parameters that the next trial of a Bayesian search would get, and why
+    Suggest(Suggest),
     /// Print what a trial has printed, and follow it
     Logs(Logs),
     /// Fetch a sweep's report page, show it, or make a link to it
@@ -155,6 +159,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Watch(args) => watch::run(args).await,
         Command::Top(args) => top::run(args).await,
         Command::Explain(args) => explain::run(args).await,
+        Command::Suggest(args) => suggest::run(args).await,
         Command::Logs(args) => logs::run(args).await,
         Command::Report(args) => report::run(args).await,
         Command::Cost(args) => cost::run(args).await,

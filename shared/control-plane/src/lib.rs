@@ -27,6 +27,7 @@ pub mod results;
 pub mod settings;
 pub mod store;
 mod stored;
+pub mod suggestion;
 pub mod sweep;
 pub mod throttle;
 pub mod trial;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::secret::Secret;
@@ -73,14 +74,11 @@ impl Scene {
         let (job, secret) = (JobId { parent: "j".into(), child: Some(index) }, Some(Secret::of([1; 16])));
         let (sweep, ask) = (self.sweep.id.clone(), Ask::Claim(Default::default()));
         let request = TrialRequest { sweep, index, job, attempt, secret, ask };
-        let mut input: Input = Event::TrialRequested(request.clone()).into();
+        let mut input: Input = Event::TrialRequested(request).into();
         loop {
             let view = self.view(index, !matches!(input, Input::Event(_)));
             let mut decision = decide(&view, &input, &self.settings, NOW);
-            if let Some(reason) = decision.reply.take().and_then(|reply| match reply {
-                spotsweep_protocol::claim::Reply::Refused { reason } => Some(reason),
-                _granted_or_waiting => None,
-            }) {
+            if let Some(Reply::Refused { reason }) = decision.reply.take() {
                 return Err(reason);
             }
             if let Some(change) = decision.change {

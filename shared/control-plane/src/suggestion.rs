@@ -1,0 +1,126 @@
+//! Which parameters a trial gets from a search: for the claim that asks, and for people who want to know what comes next.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::store::{Peer, PeerEnd};
+use crate::sweep::{Plan, Ranking};
+use crate::trial::Trial;
+use spotsweep_protocol::rungs::{Curve, Rung};
+use spotsweep_search::space::Point;
+use spotsweep_search::suggest::{self, Basis, End, Suggestion};
+use spotsweep_sweep_file::Search;
+
+/// Points that `exclude` has taken out before the trial is given up. Where a space has others at all, a few are enough.
+const MOST_EXCLUDED: usize = 200;
+
+/// Parameters, and what they rest on: nothing where another trial of the set has the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chosen {
+    /// Of a parameter set; of a trial with the value that repeats it.
+    pub parameters: Map<String, Value>,
+    /// In costs; of a trial in values of the metric.
+    pub basis: Option<Basis>,
+}
+
+impl Chosen {
+    /// Of a set, as a trial of it has them.
+    pub(crate) fn of_trial(mut self, plan: &Plan, metric: &Ranking, index: u32) -> Self {
+        if let Some(repeats) = &plan.repeats {
+            repeats.complete(index.into(), &mut self.parameters);
+        }
+        let basis = self.basis.map(|basis| match basis {
+            Basis::Model { mean, deviation } => Basis::Model { mean: cost(mean, metric), deviation },
+            Basis::Initial | Basis::Random => basis,
+        });
+        Self { basis, ..self }
+    }
+}
+
+/// The parameters that a trial would get by the records of all trials. `None` where the sweep has no metric, or `exclude`
+/// leaves nothing.
+pub fn next(plan: &Plan, search: &Search, trials: &[Trial], index: u32) -> Option<Chosen> {
+    let peers = trials.iter().filter_map(|trial| Some((trial.index, Peer::of(trial, Some(plan))?))).collect();
+    let metric = plan.metric.as_ref()?;
+    Some(choose((plan, metric), search, &peers, index)?.of_trial(plan, metric, index))
+}
+
+/// The parameter set that a trial belongs to.
+pub(crate) fn set_of(plan: &Plan, index: u32) -> u32 {
+    let of = |index: u32| plan.repeats.as_ref().map_or(u64::from(index), |repeats| repeats.set_of(index.into()));
+    u32::try_from(of(index)).unwrap_or(index)
+}
+
+/// The parameters of the trial's set: what another trial of the set has, or what is suggested. `None` where `exclude`
+/// leaves nothing.
+pub(crate) fn choose(
+    (plan, metric): (&Plan, &Ranking),
+    search: &Search,
+    peers: &BTreeMap<u32, Peer>,
+    index: u32,
+) -> Option<Chosen> {
+    let (set, own) = (set_of(plan, index), |parameters: &str| serde_json::from_str(parameters).ok());
+    let twin = peers.iter().find(|(other, _)| **other != index && set_of(plan, **other) == set);
+    if let Some(parameters) = twin.and_then(|(_, peer)| own(peer.parameters.as_deref()?)) {
+        return Some(Chosen { parameters, basis: None });
+    }
+    let space = search.space.space();
+    let mut trials = observed(plan, metric, search, peers);
+    for excluded in 0..MOST_EXCLUDED {
+        let Suggestion { point, basis } = suggest::suggest(&space, &trials, search.seed, set);
+        let pinned = search.space.pinned(set.into(), &point);
+        if let Some(parameters) = search.space.parameters(&pinned).or_else(|| search.space.parameters(&point)) {
+            return Some(Chosen { parameters, basis: Some(basis) });
+        }
+        // Counts as taken.
+        let stand_in = u32::MAX.saturating_sub(u32::try_from(excluded).unwrap_or(0));
+        trials.push(suggest::Trial { index: stand_in, point, rungs: Curve::new(), pace: None, end: None });
+    }
+    None
+}
+
+/// The other sets as a search sees them: with the mean of their trials that have finished.
+fn observed(plan: &Plan, metric: &Ranking, search: &Search, peers: &BTreeMap<u32, Peer>) -> Vec<suggest::Trial> {
+    let mut sets: BTreeMap<u32, Vec<&Peer>> = BTreeMap::new();
+    for (index, peer) in peers.iter().filter(|(_, peer)| peer.end != Some(PeerEnd::Void)) {
+        sets.entry(set_of(plan, *index)).or_default().push(peer);
+    }
+    let of_set = |(set, peers): (u32, Vec<&Peer>)| {
+        let parameters = serde_json::from_str(peers.first()?.parameters.as_deref()?).ok()?;
+        let (point, rungs): (Point, Curve) = (search.space.point(&parameters), costs(&peers.first()?.rungs, metric));
+        Some(suggest::Trial { index: set, point, rungs, pace: None, end: end(&peers, metric) })
+    };
+    sets.into_iter().filter_map(of_set).collect()
+}
+
+fn end(peers: &[&Peer], metric: &Ranking) -> Option<End> {
+    let finished: Vec<f64> = peers
+        .iter()
+        .filter_map(|peer| match peer.end {
+            Some(PeerEnd::Finished(value)) => Some(cost(value, metric)),
+            Some(PeerEnd::Stopped | PeerEnd::Failed | PeerEnd::Void) | None => None,
+        })
+        .collect();
+    if !finished.is_empty() {
+        return Some(End::Finished(finished.iter().sum::<f64>() / finished.len() as f64));
+    }
+    let all = |wanted: PeerEnd| peers.iter().all(|peer| peer.end == Some(wanted));
+    if all(PeerEnd::Failed) {
+        return Some(End::Failed);
+    }
+    peers.iter().any(|peer| peer.end == Some(PeerEnd::Stopped)).then_some(End::Stopped)
+}
+
+fn cost(value: f64, metric: &Ranking) -> f64 {
+    if metric.maximize { -value } else { value }
+}
+
+fn costs(curve: &Curve, metric: &Ranking) -> Curve {
+    let rung = |rung: &Rung| Rung {
+        value: cost(rung.value, metric),
+        best: cost(rung.best, metric),
+        mean: cost(rung.mean, metric),
+    };
+    curve.iter().map(|(step, of)| (*step, rung(of))).collect()
+}
