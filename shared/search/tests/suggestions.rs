@@ -169,7 +169,7 @@ fn stopped_trials_teach_without_being_the_worst() {
     // The first rung shows twice the final cost. All that is worse than 0.2 there is stopped.
     let curve = |index: u32, point: &Point| {
         let at = 2.0 * bowl(point);
-        let end = if index % 4 == 0 || at < 0.2 { finishes(at / 2.0) } else { End::Stopped };
+        let end = if index.is_multiple_of(4) || at < 0.2 { finishes(at / 2.0) } else { End::Stopped };
         ([(3, Rung { value: at, best: at, mean: at })], end)
     };
     let space = reals(6);

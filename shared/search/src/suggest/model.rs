@@ -1,11 +1,11 @@
 //! What trials have taught, as a process that predicts.
 
+use super::Trial;
 use super::acquisition::Acquisition;
 use super::encoding;
 use super::gp::{self, Data, Process};
 use super::outcomes::{Outcome, Scale};
 use super::pace;
-use super::{Options, Trial};
 use crate::space::{Point, Space};
 
 /// The most outcomes that are fitted: the time grows with their cube.
@@ -32,14 +32,9 @@ struct Observed {
 
 impl Model {
     /// Fits a process; `None` without a usable outcome.
-    pub(super) fn new(
-        space: &Space,
-        trials: &[&Trial],
-        outcomes: &[Option<Outcome>],
-        options: &Options,
-    ) -> Option<Self> {
+    pub(super) fn new(space: &Space, trials: &[&Trial], outcomes: &[Option<Outcome>]) -> Option<Self> {
         let costs = outcomes.iter().flatten().filter_map(|outcome| outcome.cost()).collect();
-        let scale = Scale::new(costs, options)?;
+        let scale = Scale::new(costs)?;
         let (mut observed, mut pending) = (Vec::new(), Vec::new());
         for (trial, outcome) in trials.iter().zip(outcomes) {
             let features = encoding::features(space, &trial.point);
@@ -53,10 +48,6 @@ impl Model {
                 }
             }
         }
-        // What is certain is to be beaten; where all is estimated, the best estimate.
-        let least = |among: &mut dyn Iterator<Item = &Observed>| among.map(|one| one.outcome).reduce(f64::min);
-        let certain = least(&mut observed.iter().filter(|one| one.doubt == 0.0));
-        let best = certain.or_else(|| least(&mut observed.iter()))?;
         observed.sort_by(|left, right| left.outcome.total_cmp(&right.outcome));
         let leaders = observed.iter().take(LEADERS).map(|one| one.features.clone()).collect();
         let mut data = Data { kinds: encoding::kinds(space), ..Data::default() };
@@ -66,8 +57,15 @@ impl Model {
             data.doubts.push(one.doubt);
         }
         let pending = pending.split_off(pending.len().saturating_sub(MOST_PENDING));
-        let process = Process::new(gp::fit(&data, options), data)?.believing(pending)?;
-        let haste = pace::haste(space, trials, options.haste);
+        let is_certain: Vec<bool> = data.doubts.iter().map(|doubt| *doubt == 0.0).collect();
+        let process = Process::new(gp::fit(&data), data)?;
+        // What is certain is to be beaten, without its noise; where all is estimated, the best estimate.
+        let smoothed = process.smoothed();
+        let certain = smoothed.iter().zip(&is_certain).filter(|(_, is_certain)| **is_certain);
+        let certain = certain.map(|(outcome, _)| *outcome).reduce(f64::min);
+        let best = certain.or_else(|| smoothed.iter().copied().reduce(f64::min))?;
+        let process = process.believing(pending)?;
+        let haste = pace::haste(space, trials);
         Some(Self { acquisition: Acquisition { process, best, haste }, leaders, scale })
     }
 

@@ -23,8 +23,14 @@ impl Haste {
     }
 }
 
+/// How much a trial's time counts: with 1 the improvement for each second is looked for, with 0 that for each trial.
+const WEIGHT: f64 = 0.5;
+
+/// So many paces are needed.
+const FEWEST: usize = 4;
+
 /// Fits a line to the logarithms of the paces.
-pub(super) fn haste(space: &Space, trials: &[&Trial], weight: f64) -> Haste {
+pub(super) fn haste(space: &Space, trials: &[&Trial]) -> Haste {
     let kinds = encoding::kinds(space);
     let dimensions = kinds.len();
     let known: Vec<(Vec<f64>, f64)> = trials
@@ -35,7 +41,7 @@ pub(super) fn haste(space: &Space, trials: &[&Trial], weight: f64) -> Haste {
         })
         .collect();
     let none = Haste { slopes: vec![0.0; dimensions] };
-    if known.len() < 4 || weight <= 0.0 {
+    if known.len() < FEWEST {
         return none;
     }
     let count = known.len() as f64;
@@ -57,5 +63,5 @@ pub(super) fn haste(space: &Space, trials: &[&Trial], weight: f64) -> Haste {
         return none;
     }
     let solved = Square::inverse(&normal.inverse_columns()).times(&right);
-    Haste { slopes: solved[..dimensions].iter().map(|slope| weight * slope).collect() }
+    Haste { slopes: solved[..dimensions].iter().map(|slope| WEIGHT * slope).collect() }
 }
