@@ -14,6 +14,9 @@ const MOST_OUTCOMES: usize = 250;
 /// The most pending trials that are believed to end as predicted.
 const MOST_PENDING: usize = 100;
 
+/// The variance of a failure's outcome: it may have had other reasons than the parameters.
+const FAILURE: f64 = 0.3;
+
 /// A process with the scale of its outcomes.
 #[derive(Debug)]
 pub(super) struct Model {
@@ -41,7 +44,7 @@ impl Model {
             match outcome {
                 None if trial.end.is_none() => pending.push(features),
                 None => {}
-                Some(Outcome::Bad) => observed.push(Observed { features, outcome: scale.bad(), doubt: 0.0 }),
+                Some(Outcome::Bad) => observed.push(Observed { features, outcome: scale.bad(), doubt: FAILURE }),
                 Some(Outcome::Cost { cost, doubt }) => {
                     let doubt = scale.scaled_variance(*cost, *doubt).min(1.0);
                     observed.push(Observed { features, outcome: scale.scaled(*cost), doubt });

@@ -23,8 +23,11 @@ impl Haste {
     }
 }
 
-/// How much a trial's time counts: with 1 the improvement for each second is looked for, with 0 that for each trial.
-const WEIGHT: f64 = 0.5;
+/// After so many trials, time counts half.
+///
+/// At first the improvement for each second is looked for: cheap trials teach as much. The more is known, the more the
+/// improvement itself counts.
+const HALF: f64 = 100.0;
 
 /// So many paces are needed.
 const FEWEST: usize = 4;
@@ -45,6 +48,7 @@ pub(super) fn haste(space: &Space, trials: &[&Trial]) -> Haste {
         return none;
     }
     let count = known.len() as f64;
+    let weight = HALF / (HALF + count);
     let mean = known.iter().map(|(_, pace)| pace).sum::<f64>() / count;
     let place = |features: &[f64], at: usize| if kinds[at] == Kind::Choice { 0.0 } else { features[at] - 0.5 };
     let mut normal = Square::new(dimensions + 1);
@@ -63,5 +67,5 @@ pub(super) fn haste(space: &Space, trials: &[&Trial]) -> Haste {
         return none;
     }
     let solved = Square::inverse(&normal.inverse_columns()).times(&right);
-    Haste { slopes: solved[..dimensions].iter().map(|slope| WEIGHT * slope).collect() }
+    Haste { slopes: solved[..dimensions].iter().map(|slope| weight * slope).collect() }
 }
