@@ -24,6 +24,9 @@ class Method:
     family: str = "lcbench"
     interruptions: typing.Callable = None
 
+    def uses_program(self):
+        return self.searcher in (ours, ours_with_rungs) or self.stopper in (hyperband, asked)
+
     def tasks(self, development):
         if self.family == "lcbench":
             return tasks.DEVELOPMENT if development else tasks.REPORTED
