@@ -12,6 +12,8 @@ mod model;
 mod outcomes;
 mod pace;
 mod random;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 

@@ -61,7 +61,7 @@ fn kernel(place: &[f64], dimensions: usize) -> Kernel {
 }
 
 /// For each pair of points, the later one's row first: the squared distance in each dimension.
-fn distances(data: &Data) -> Vec<f64> {
+pub(super) fn distances(data: &Data) -> Vec<f64> {
     let dimensions = data.kinds.len();
     let mut all = Vec::with_capacity(data.points.len() * data.points.len() / 2 * dimensions);
     for (row, left) in data.points.iter().enumerate() {
@@ -73,7 +73,7 @@ fn distances(data: &Data) -> Vec<f64> {
 }
 
 /// The negative logarithm of the posterior probability, and its gradient.
-fn loss(place: &[f64], data: &Data, distances: &[f64]) -> (f64, Vec<f64>) {
+pub(super) fn loss(place: &[f64], data: &Data, distances: &[f64]) -> (f64, Vec<f64>) {
     let dimensions = data.kinds.len();
     let kernel = kernel(place, dimensions);
     let size = data.points.len();

@@ -12,6 +12,11 @@ pub(super) struct Haste {
 }
 
 impl Haste {
+    #[cfg(test)]
+    pub(super) fn new(slopes: Vec<f64>) -> Self {
+        Self { slopes }
+    }
+
     /// What a point loses.
     pub(super) fn at(&self, point: &[f64]) -> f64 {
         dot(&self.slopes, point)
