@@ -60,16 +60,14 @@ impl Model {
             data.doubts.push(one.doubt);
         }
         let pending = pending.split_off(pending.len().saturating_sub(MOST_PENDING));
-        let is_certain: Vec<bool> = data.doubts.iter().map(|doubt| *doubt == 0.0).collect();
+        let doubt = data.doubts.iter().sum::<f64>() / data.doubts.len() as f64;
         let process = Process::new(gp::fit(&data), data)?;
-        // What is certain is to be beaten, without its noise; where all is estimated, the best estimate.
-        let smoothed = process.smoothed();
-        let certain = smoothed.iter().zip(&is_certain).filter(|(_, is_certain)| **is_certain);
-        let certain = certain.map(|(outcome, _)| *outcome).reduce(f64::min);
-        let best = certain.or_else(|| smoothed.iter().copied().reduce(f64::min))?;
+        // The best is that without its noise, and may be an estimate. If a certain outcome were to be beaten, a trial
+        // that stopped with a good estimate would be made again and again.
+        let best = process.smoothed().into_iter().reduce(f64::min)?;
         let process = process.believing(pending)?;
         let haste = pace::haste(space, trials);
-        Some(Self { acquisition: Acquisition { process, best, haste }, leaders, scale })
+        Some(Self { acquisition: Acquisition { process, best, doubt, haste }, leaders, scale })
     }
 
     /// Believes that one more trial ends as predicted.

@@ -52,7 +52,7 @@ fn the_fit_knows_its_slopes() {
 fn the_acquisition_knows_its_slopes() {
     let process = Process::new(kernel(), data()).expect("a covariance").believing(vec![vec![0.4, 0.4, 1.0]]);
     let haste = Haste::new(vec![0.3, -0.2, 0.0]);
-    let acquisition = Acquisition { process: process.expect("a covariance"), best: -0.9, haste };
+    let acquisition = Acquisition { process: process.expect("a covariance"), best: -0.9, doubt: 0.02, haste };
     let place = [0.62, 0.35, 1.0];
     let (value, gradient) = acquisition.value_with_gradient(&place);
     assert_close(value, acquisition.value(&place));
