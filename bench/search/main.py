@@ -2,10 +2,11 @@
 
 usage: main.py --program SUGGESTIONS [--seeds N] [--only METHOD,…] [--results FILE] [--development]
 
-Every run is kept in the file of results, and is not made again if it is there.
+Every run is kept in the file of results, and is not made again if it is there and the program is the same.
 """
 
 import argparse
+import hashlib
 import json
 import pathlib
 import statistics
@@ -34,7 +35,15 @@ def one(method, name, seed, program):
         "regret": {str(count): result.regret(count) for count in COUNTS if count <= method.run_cap},
         "share": result.share(), "hit": result.share_at_hit(),
         "ask": asked.seconds / method.run_cap,
+        "program": digest(method, program),
     }
+
+
+def digest(method, program):
+    """Which program a run has used; None where it has used none."""
+    if not method.uses_program():
+        return None
+    return hashlib.sha256(pathlib.Path(program).read_bytes()).hexdigest()[:16]
 
 
 class Timed:
@@ -77,21 +86,20 @@ def main():
     parser.add_argument("--only", default="", help="methods, separated by commas")
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--development", action="store_true", help="the tasks for tuning")
-    parser.add_argument("--part", default="", help="the start of the methods' names")
     arguments = parser.parse_args()
     known = {}
     if arguments.results and arguments.results.exists():
         for line in arguments.results.read_text().splitlines():
             run = json.loads(line)
-            known[run["method"], run["task"], run["seed"]] = run
+            known[run["method"], run["task"], run["seed"], run["program"]] = run
     only = [name for name in arguments.only.split(",") if name]
     for method in methods.METHODS:
-        if (only and method.name not in only) or not method.name.startswith(arguments.part):
+        if only and method.name not in only:
             continue
-        runs = []
+        runs, program = [], digest(method, arguments.program)
         for seed in range(min(arguments.seeds, method.seeds)):
             for name in method.tasks(arguments.development):
-                run = known.get((method.name, name, seed))
+                run = known.get((method.name, name, seed, program))
                 if run is None:
                     run = one(method, name, seed, arguments.program)
                     if arguments.results:

@@ -24,6 +24,9 @@ class Method:
     family: str = "lcbench"
     interruptions: typing.Callable = None
 
+    def uses_program(self):
+        return self.searcher in (ours, ours_with_rungs) or self.stopper in (hyperband, asked)
+
     def tasks(self, development):
         if self.family == "lcbench":
             return tasks.DEVELOPMENT if development else tasks.REPORTED
@@ -80,7 +83,7 @@ def pruner(kind):
 METHODS = [
     Method("random", random),
     Method("optuna-tpe", tpe, seeds=5),
-    Method("wandb-bayes", wandb, seeds=2),
+    Method("wandb-bayes", wandb, run_cap=100, seeds=2),
     Method("optuna-gp", gp, run_cap=100, seeds=2),
     Method("ours", ours),
     Method("random-hyperband", random, hyperband),
@@ -89,7 +92,7 @@ METHODS = [
     Method("random-halving", random, pruner("halving")),
     Method("random-median", random, pruner("median")),
     Method("optuna-tpe-hyperband", tpe, hyperband, seeds=5),
-    Method("wandb-bayes-hyperband", wandb, hyperband, seeds=2),
+    Method("wandb-bayes-hyperband", wandb, hyperband, run_cap=100, seeds=1),
     Method("ours-hyperband", ours_with_rungs, hyperband),
     Method("random-64", random, workers=64),
     Method("optuna-tpe-64", tpe, workers=64, seeds=5),

@@ -54,12 +54,12 @@ def curve(trial, rungs):
 
 
 class Ours:
-    def __init__(self, task, seed, program, rungs=(), options=None):
+    def __init__(self, task, seed, program, rungs=()):
         self.parameters, self.seed, self.rungs = task.space, seed, rungs
         self.program = Program(program)
         self.trials = {}
         dimensions = [dimension(parameter) for parameter in task.space]
-        self.program.say("begin", space={"dimensions": dimensions, "conditions": []}, options=options)
+        self.program.say("begin", space={"dimensions": dimensions, "conditions": []})
 
     def ask(self, index):
         answer = self.program.ask("suggest", trials=list(self.trials.values()), seed=self.seed, index=index)

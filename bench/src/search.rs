@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio::process::Command;
 
 use crate::row::{Row, Target};
@@ -20,6 +21,25 @@ const SEEDS: [&str; 2] = ["1", "10"];
 
 /// What must hold: of which method, after how many trials, at most which mean regret.
 const GOALS: [(&str, &str, f64); 3] = [("ours", "100", 0.073), ("ours", "200", 0.055), ("ours-64", "200", 0.090)];
+
+/// A suggestion of 200 finished and 100 pending trials takes at most two seconds: of CPU time as many as that many MB of
+/// a function's memory get, of the 1769 that stand for one CPU.
+const MEMORY_MB: f64 = 512.0;
+const MOST_MS: f64 = 2000.0 * MEMORY_MB / 1769.0;
+
+/// What it may use of the memory.
+const MOST_MIB: f64 = 64.0;
+
+/// What suggestions of one size take (`search/cost.py`).
+#[derive(Deserialize)]
+struct Cost {
+    finished: usize,
+    pending: usize,
+    /// Numbers before the next trial that are not known.
+    gap: usize,
+    ms: f64,
+    memory: f64,
+}
 
 /// One method, as the script summarises its runs.
 #[derive(Deserialize)]
@@ -37,16 +57,27 @@ pub(crate) async fn rows(setup: &Setup) -> Vec<Row> {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("search");
     let python = environment(&setup.folder.join("search-python"), &scripts.join("requirements.txt")).await;
     let program = program(setup).await;
+    let script = |name: &str| {
+        let mut command = Command::new(&python);
+        // One thread each: the peers' libraries are slower with more on matrices of this size.
+        command.env("OMP_NUM_THREADS", "1").arg(scripts.join(name));
+        command
+    };
+    let costs: Vec<Cost> = lines(script("cost.py").arg(&program)).await;
     let [quick, whole] = SEEDS;
-    let mut command = Command::new(python);
-    // One thread each: the peers' libraries are slower with more on matrices of this size.
-    command.env("OMP_NUM_THREADS", "1").arg(scripts.join("main.py")).arg("--program").arg(program);
-    command.args(["--seeds", if setup.quick { quick } else { whole }]);
-    command.arg("--results").arg(setup.folder.join("search.jsonl"));
+    let mut searches = script("main.py");
+    searches.args(["--seeds", if setup.quick { quick } else { whole }]).arg("--program").arg(&program);
+    searches.arg("--results").arg(setup.folder.join("search.jsonl"));
+    let summaries: Vec<Summary> = lines(&mut searches).await;
+    costs.iter().flat_map(of_cost).chain(summaries.iter().flat_map(of)).collect()
+}
+
+/// What a script prints: one line of JSON for each.
+async fn lines<T: DeserializeOwned>(command: &mut Command) -> Vec<T> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().await.expect("the interpreter starts");
-    assert!(output.status.success(), "the searches end well");
+    assert!(output.status.success(), "the script ends well");
     let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().flat_map(|line| of(&serde_json::from_str(line).expect("one line is one method"))).collect()
+    text.lines().map(|line| serde_json::from_str(line).expect("the script prints what is read here")).collect()
 }
 
 /// Builds the example. It needs none of the SDKs.
@@ -57,6 +88,14 @@ async fn program(setup: &Setup) -> PathBuf {
     command.arg("--target-dir").arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
     assert!(command.status().await.is_ok_and(|status| status.success()), "the example can be built");
     target.join("release/examples/suggestions")
+}
+
+fn of_cost(cost: &Cost) -> [Row; 2] {
+    let name = format!("search/{} finished, {} pending, {} unknown", cost.finished, cost.pending, cost.gap);
+    let time = Row::new(format!("{name}: own CPU"), "ms", &[cost.ms]);
+    let memory = Row::new(format!("{name}: memory"), "MiB", &[cost.memory]).target(Target::AtMost(MOST_MIB));
+    let is_goal = cost.finished <= 200;
+    [if is_goal { time.target(Target::AtMost(MOST_MS)) } else { time }, memory]
 }
 
 fn of(summary: &Summary) -> Vec<Row> {

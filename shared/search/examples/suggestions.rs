@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spotsweep_search::curve::Curve;
 use spotsweep_search::space::Space;
 use spotsweep_search::stop::Rule;
-use spotsweep_search::suggest::{Options, Trial, suggest_with};
+use spotsweep_search::suggest::{Trial, suggest};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -14,7 +14,6 @@ enum Question {
     /// What the suggestions that follow are for.
     Begin {
         space: Space,
-        options: Option<Options>,
     },
     Suggest {
         trials: Vec<Trial>,
@@ -29,17 +28,14 @@ enum Question {
 }
 
 fn main() -> io::Result<()> {
-    let (mut space, mut options) = (Space::default(), Options::default());
+    let mut space = Space::default();
     for line in io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
-            Question::Begin { space: own, options: chosen } => {
-                space = own;
-                options = chosen.unwrap_or_default();
-            }
+            Question::Begin { space: own } => space = own,
             Question::Suggest { trials, seed, index } => {
                 let mut whole = [0; 32];
                 whole[..8].copy_from_slice(&seed.to_le_bytes());
-                answer(&suggest_with(&space, &trials, whole, index, &options))?;
+                answer(&suggest(&space, &trials, whole, index))?;
             }
             Question::Judge { rule, own, peers } => answer(&rule.judge(&own, None, &peers))?,
         }

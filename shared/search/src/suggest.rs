@@ -12,6 +12,8 @@ mod model;
 mod outcomes;
 mod pace;
 mod random;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
@@ -76,83 +78,26 @@ pub enum Basis {
     },
 }
 
-/// Experiment.
-#[doc(hidden)]
-#[allow(missing_docs)]
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Options {
-    pub initial: usize,
-    pub length: f64,
-    pub grows: bool,
-    pub length_spread: f64,
-    pub variance: f64,
-    pub variance_spread: f64,
-    pub noise: f64,
-    pub noise_spread: f64,
-    pub least_noise: f64,
-    pub mean_spread: f64,
-    pub fits_mean: bool,
-    pub fit_steps: usize,
-    pub starts: Vec<f64>,
-    pub kept: f64,
-    pub doubt: f64,
-    pub candidates: usize,
-    pub around: usize,
-    pub searches: usize,
-    pub search_steps: usize,
-    pub most_points: usize,
-    pub haste: f64,
-}
+/// So many outcomes, before a model of them says more than an even cover of the space.
+const INITIAL: usize = 6;
 
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            initial: 6,
-            length: 0.5,
-            grows: true,
-            length_spread: 1.0,
-            variance: 1.0,
-            variance_spread: 1.0,
-            noise: 1e-3,
-            noise_spread: 1.5,
-            least_noise: 1e-6,
-            mean_spread: 1.0,
-            fits_mean: true,
-            fit_steps: 40,
-            starts: vec![1.0],
-            kept: 0.5,
-            doubt: 0.0,
-            candidates: 1000,
-            around: 200,
-            searches: 6,
-            search_steps: 30,
-            most_points: 250,
-            haste: 0.0,
-        }
-    }
-}
+/// The last few trials before a new one are looked for (see [`unknown_before`]). Each one costs a search.
+const MOST_UNKNOWN: usize = 3;
 
 /// Suggests the parameters of the trial `index`. The same inputs give the same suggestion, whatever the order of the
 /// trials.
 pub fn suggest(space: &Space, trials: &[Trial], seed: [u8; 32], index: u32) -> Suggestion {
-    suggest_with(space, trials, seed, index, &Options::default())
-}
-
-/// Experiment.
-#[doc(hidden)]
-pub fn suggest_with(space: &Space, trials: &[Trial], seed: [u8; 32], index: u32, options: &Options) -> Suggestion {
     let mut others: Vec<&Trial> = trials.iter().filter(|trial| trial.index != index).collect();
     others.sort_by_key(|trial| trial.index);
     if space.dimensions.is_empty() {
         return Suggestion { point: Point::new(), basis: Basis::Initial };
     }
-    let mut state = State::new(space, &others, options);
+    let mut state = State::new(space, &others);
     for unknown in unknown_before(index, &others) {
-        let point = state.next(space, seed, unknown, options).point;
+        let point = state.next(space, seed, unknown).point;
         state = state.with(space, &point);
     }
-    state.next(space, seed, index, options)
+    state.next(space, seed, index)
 }
 
 /// The last few trials before `index` that are not among the others. They may be claimed at this moment, so each one
@@ -163,9 +108,6 @@ fn unknown_before(index: u32, others: &[&Trial]) -> Vec<u32> {
     unknown.reverse();
     unknown
 }
-
-/// Each one costs a search.
-const MOST_UNKNOWN: usize = 3;
 
 /// What the next suggestion follows from.
 struct State {
@@ -180,12 +122,12 @@ enum Ground {
 }
 
 impl State {
-    fn new(space: &Space, others: &[&Trial], options: &Options) -> Self {
+    fn new(space: &Space, others: &[&Trial]) -> Self {
         let outcomes = outcomes::outcomes(others);
-        let basis = if outcomes.iter().flatten().count() < options.initial {
+        let basis = if outcomes.iter().flatten().count() < INITIAL {
             Ground::Initial
         } else {
-            let model = Model::new(space, others, &outcomes, options);
+            let model = Model::new(space, others, &outcomes);
             model.map_or(Ground::Random, |model| Ground::Model(Box::new(model)))
         };
         Self { known: Known::new(others), basis }
@@ -200,13 +142,13 @@ impl State {
         self
     }
 
-    fn next(&self, space: &Space, seed: [u8; 32], index: u32, options: &Options) -> Suggestion {
+    fn next(&self, space: &Space, seed: [u8; 32], index: u32) -> Suggestion {
         let mut random = Random::new(seed, Some(index));
         let dimensions = space.dimensions.len();
         let even = || encoding::drawn(space, &random::even(seed, dimensions, index));
         match &self.basis {
             Ground::Model(model) => {
-                let best = climb::best(space, model, &self.known, &mut random, options);
+                let best = climb::best(space, model, &self.known, &mut random);
                 let point = best.unwrap_or_else(|| self.known.fresh(space, even(), &mut random));
                 let (mean, deviation) = model.prediction(&encoding::features(space, &point));
                 Suggestion { point, basis: Basis::Model { mean, deviation } }

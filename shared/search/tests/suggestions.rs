@@ -142,12 +142,11 @@ fn constant_and_extreme_costs_are_no_trouble() {
     let far: BTreeSet<u64> =
         constant.iter().map(|(trial, _)| (trial.point[0].unwrap_or_default() * 8.0) as u64).collect();
     assert!(far.len() >= 7, "where nothing matters, all is looked at: {far:?}");
-    let extreme = sweep(&reals(1), SEED, 40, |index, point| match index % 5 {
-        0 => finishes(f64::NAN),
-        1 => finishes(f64::INFINITY),
-        2 => finishes(1e300 * point[0].unwrap_or_default()),
-        3 => End::Failed,
-        _ => finishes((point[0].unwrap_or_default() - 0.6).abs()),
+    let extreme = sweep(&reals(1), SEED, 30, |_, point| match point[0].unwrap_or_default() {
+        place if place < 0.1 => finishes(f64::NAN),
+        place if place < 0.3 => finishes(f64::INFINITY),
+        place if place > 0.8 => finishes(1e300 * place),
+        place => finishes((place - 0.6).abs()),
     });
     assert!(least(&extreme) < 0.02, "{}", least(&extreme));
 }
@@ -169,7 +168,7 @@ fn stopped_trials_teach_without_being_the_worst() {
     // The first rung shows twice the final cost. All that is worse than 0.2 there is stopped.
     let curve = |index: u32, point: &Point| {
         let at = 2.0 * bowl(point);
-        let end = if index % 4 == 0 || at < 0.2 { finishes(at / 2.0) } else { End::Stopped };
+        let end = if index.is_multiple_of(4) || at < 0.2 { finishes(at / 2.0) } else { End::Stopped };
         ([(3, Rung { value: at, best: at, mean: at })], end)
     };
     let space = reals(6);

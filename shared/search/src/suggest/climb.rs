@@ -1,6 +1,5 @@
 //! The point with the most to expect: many candidates, and from the best ones uphill.
 
-use super::Options;
 use super::acquisition::Acquisition;
 use super::encoding::{self, Kind};
 use super::known::Known;
@@ -9,30 +8,36 @@ use super::model::Model;
 use super::random::Random;
 use crate::space::{Dimension, Point, Space};
 
+/// Candidates from the whole space.
+const CANDIDATES: usize = 1000;
+
+/// Candidates near the best trials.
+const NEIGHBOURS: usize = 200;
+
+/// From how many of the candidates to go uphill.
+const SEARCHES: usize = 6;
+
+/// The most steps along lines at a time.
+const STEPS: usize = 30;
+
 /// How often lines and choices take turns.
 const ROUNDS: usize = 3;
 
 /// The best new point that is found.
-pub(super) fn best(
-    space: &Space,
-    model: &Model,
-    known: &Known,
-    random: &mut Random,
-    options: &Options,
-) -> Option<Point> {
+pub(super) fn best(space: &Space, model: &Model, known: &Known, random: &mut Random) -> Option<Point> {
     let acquisition = &model.acquisition;
-    let mut found: Vec<(f64, Vec<f64>)> = candidates(space, model, random, options)
+    let mut found: Vec<(f64, Vec<f64>)> = candidates(space, model, random)
         .into_iter()
         .filter(|point| !known.has(point))
         .map(|point| encoding::features(space, &point))
         .map(|features| (acquisition.value(&features), features))
         .collect();
     found.sort_by(|left, right| right.0.total_cmp(&left.0));
-    let starts: Vec<Vec<f64>> = found.iter().take(options.searches).map(|(_, features)| features.clone()).collect();
+    let starts: Vec<Vec<f64>> = found.iter().take(SEARCHES).map(|(_, features)| features.clone()).collect();
     for start in starts.into_iter().chain(model.leaders.iter().take(2).cloned()) {
         let mut climb =
             Climb { space, acquisition, kinds: encoding::kinds(space), value: f64::NEG_INFINITY, here: start };
-        climb.run(options.search_steps);
+        climb.run();
         let point = encoding::point(space, &climb.here);
         if !known.has(&point) {
             found.push((climb.value, climb.here));
@@ -42,11 +47,10 @@ pub(super) fn best(
     Some(encoding::point(space, &best.1))
 }
 
-fn candidates(space: &Space, model: &Model, random: &mut Random, options: &Options) -> Vec<Point> {
+fn candidates(space: &Space, model: &Model, random: &mut Random) -> Vec<Point> {
     let dimensions = space.dimensions.len();
-    let mut all: Vec<Point> =
-        (0..options.candidates).map(|_| encoding::drawn(space, &random.units(dimensions))).collect();
-    for _ in 0..options.around {
+    let mut all: Vec<Point> = (0..CANDIDATES).map(|_| encoding::drawn(space, &random.units(dimensions))).collect();
+    for _ in 0..NEIGHBOURS {
         let centre = &model.leaders[random.below(model.leaders.len())];
         all.push(encoding::point(space, &near(space, centre, random)));
     }
@@ -80,11 +84,11 @@ struct Climb<'m> {
 }
 
 impl Climb<'_> {
-    fn run(&mut self, steps: usize) {
+    fn run(&mut self) {
         self.value = self.acquisition.value(&self.here);
         for _ in 0..ROUNDS {
             let before = self.value;
-            self.along_lines(steps);
+            self.along_lines();
             self.through_choices();
             if self.value <= before + 1e-6 {
                 break;
@@ -102,7 +106,7 @@ impl Climb<'_> {
     }
 
     /// All lines at once. Each is stretched by its length scale: the slopes get alike.
-    fn along_lines(&mut self, steps: usize) {
+    fn along_lines(&mut self) {
         let point = encoding::point(self.space, &self.here);
         let lines: Vec<usize> =
             (0..self.here.len()).filter(|at| self.kinds[*at] == Kind::Line && point[*at].is_some()).collect();
@@ -120,7 +124,7 @@ impl Climb<'_> {
             }
             whole
         };
-        let (place, _) = minimize(&start, &bounds, steps, |place| {
+        let (place, _) = minimize(&start, &bounds, STEPS, |place| {
             let (value, gradient) = self.acquisition.value_with_gradient(&whole(place));
             (-value, lines.iter().zip(&spans).map(|(at, span)| -gradient[*at] * span).collect())
         });

@@ -1,6 +1,5 @@
 //! A Gaussian process: fitted to outcomes, asked for its prediction anywhere.
 
-use super::Options;
 use super::encoding::Kind;
 use super::kernel::{Kernel, correlation};
 use super::linear::{Square, dot};
@@ -18,39 +17,51 @@ pub(super) struct Data {
     pub(super) doubts: Vec<f64>,
 }
 
+/// A normal distribution of a logarithm: its mean, and its deviation.
+type Prior = (f64, f64);
+
+/// Of a length scale, before the root of the number of dimensions: distances grow with it.
+const LENGTH: Prior = (0.4, 1.2);
+
+/// Of the variance.
+const VARIANCE: Prior = (0.0, 1.0);
+
+/// Of the noise's variance: most trainings repeat well beside what parameters do.
+const NOISE: Prior = (-8.0, 2.0);
+
+/// The bounds of the logarithms of each length scale, variance and noise, and of the mean.
+const BOUNDS: [(f64, f64); 4] = [(-3.9, 4.6), (-4.6, 6.9), (-13.8, 0.0), (-3.0, 3.0)];
+
+/// Enough for the fit to settle.
+const STEPS: usize = 40;
+
 /// Fits the kernel: its most probable parameters given the outcomes.
-pub(super) fn fit(data: &Data, options: &Options) -> Kernel {
+pub(super) fn fit(data: &Data) -> Kernel {
     let dimensions = data.kinds.len();
     let distances = distances(data);
-    let root = (dimensions as f64).sqrt();
-    let middle = options.length * if options.grows { root } else { 1.0 };
-    let mut bounds = vec![((0.02_f64).ln(), (100.0_f64).ln()); dimensions];
-    bounds.extend([((1e-2_f64).ln(), (1e3_f64).ln()), (options.least_noise.ln(), (1.0_f64).ln()), (-3.0, 3.0)]);
-    let mut best: Option<(Vec<f64>, f64)> = None;
-    for scale in options.starts.iter() {
-        let mut start = vec![(middle * scale).ln(); dimensions];
-        start.extend([0.0, (1e-2_f64).ln(), 0.0]);
-        let found =
-            minimize(&start, &bounds, options.fit_steps, |place| loss(place, data, &distances, options, middle));
-        if best.as_ref().is_none_or(|(_, value)| found.1 < *value) {
-            best = Some(found);
-        }
-    }
-    let place = best.map(|(place, _)| place).unwrap_or_default();
-    kernel(&place, dimensions, options)
+    let mut start = vec![length(dimensions).0; dimensions];
+    start.extend([VARIANCE.0, -4.6, 0.0]);
+    let mut bounds = vec![BOUNDS[0]; dimensions];
+    bounds.extend(&BOUNDS[1..]);
+    let (place, _) = minimize(&start, &bounds, STEPS, |place| loss(place, data, &distances));
+    kernel(&place, dimensions)
 }
 
-fn kernel(place: &[f64], dimensions: usize, options: &Options) -> Kernel {
+fn length(dimensions: usize) -> Prior {
+    (LENGTH.0 + 0.5 * (dimensions as f64).ln(), LENGTH.1)
+}
+
+fn kernel(place: &[f64], dimensions: usize) -> Kernel {
     Kernel {
         weights: place[..dimensions].iter().map(|length| (-2.0 * length).exp()).collect(),
         variance: place[dimensions].exp(),
         noise: place[dimensions + 1].exp(),
-        mean: if options.fits_mean { place[dimensions + 2] } else { 0.0 },
+        mean: place[dimensions + 2],
     }
 }
 
 /// For each pair of points, the later one's row first: the squared distance in each dimension.
-fn distances(data: &Data) -> Vec<f64> {
+pub(super) fn distances(data: &Data) -> Vec<f64> {
     let dimensions = data.kinds.len();
     let mut all = Vec::with_capacity(data.points.len() * data.points.len() / 2 * dimensions);
     for (row, left) in data.points.iter().enumerate() {
@@ -62,9 +73,9 @@ fn distances(data: &Data) -> Vec<f64> {
 }
 
 /// The negative logarithm of the posterior probability, and its gradient.
-fn loss(place: &[f64], data: &Data, distances: &[f64], options: &Options, middle: f64) -> (f64, Vec<f64>) {
+pub(super) fn loss(place: &[f64], data: &Data, distances: &[f64]) -> (f64, Vec<f64>) {
     let dimensions = data.kinds.len();
-    let kernel = kernel(place, dimensions, options);
+    let kernel = kernel(place, dimensions);
     let size = data.points.len();
     let mut covariance = Square::new(size);
     let mut slopes = Vec::with_capacity(size * size / 2);
@@ -107,23 +118,21 @@ fn loss(place: &[f64], data: &Data, distances: &[f64], options: &Options, middle
     }
     gradient[dimensions] = 0.5 * (size as f64 - dot(&centred, &alpha) - total);
     gradient[dimensions + 1] = 0.5 * trace * kernel.noise;
-    gradient[dimensions + 2] = if options.fits_mean { -alpha.iter().sum::<f64>() } else { 0.0 };
-    priors(place, dimensions, options, middle, &mut value, &mut gradient);
+    gradient[dimensions + 2] = -alpha.iter().sum::<f64>();
+    priors(place, dimensions, &mut value, &mut gradient);
     (value, gradient)
 }
 
-fn priors(place: &[f64], dimensions: usize, options: &Options, middle: f64, value: &mut f64, gradient: &mut [f64]) {
-    let mut normal = |at: usize, mean: f64, deviation: f64| {
+fn priors(place: &[f64], dimensions: usize, value: &mut f64, gradient: &mut [f64]) {
+    let mut normal = |at: usize, (mean, deviation): Prior| {
         let away = (place[at] - mean) / deviation;
         *value += 0.5 * away * away;
         gradient[at] += away / deviation;
     };
-    for at in 0..dimensions {
-        normal(at, middle.ln(), options.length_spread);
-    }
-    normal(dimensions, options.variance.ln(), options.variance_spread);
-    normal(dimensions + 1, options.noise.ln(), options.noise_spread);
-    normal(dimensions + 2, 0.0, options.mean_spread);
+    (0..dimensions).for_each(|at| normal(at, length(dimensions)));
+    normal(dimensions, VARIANCE);
+    normal(dimensions + 1, NOISE);
+    normal(dimensions + 2, (0.0, 1.0));
 }
 
 /// A fitted process.
@@ -174,6 +183,17 @@ impl Process {
         data.points.extend(points);
         data.outcomes.extend(means);
         Self::new(self.kernel, data)
+    }
+
+    /// What the process makes of each outcome: without its noise.
+    pub(super) fn smoothed(&self) -> Vec<f64> {
+        let noises = self.data.doubts.iter().map(|doubt| self.kernel.noise + doubt);
+        self.data
+            .outcomes
+            .iter()
+            .zip(noises.zip(&self.alpha))
+            .map(|(outcome, (noise, alpha))| outcome - noise * alpha)
+            .collect()
     }
 
     /// The prediction at a point.

@@ -1,11 +1,11 @@
 //! What trials have taught, as a process that predicts.
 
+use super::Trial;
 use super::acquisition::Acquisition;
 use super::encoding;
 use super::gp::{self, Data, Process};
 use super::outcomes::{Outcome, Scale};
 use super::pace;
-use super::{Options, Trial};
 use crate::space::{Point, Space};
 
 /// The most outcomes that are fitted: the time grows with their cube.
@@ -13,6 +13,9 @@ const MOST_OUTCOMES: usize = 250;
 
 /// The most pending trials that are believed to end as predicted.
 const MOST_PENDING: usize = 100;
+
+/// The variance of a failure's outcome: it may have had other reasons than the parameters.
+const FAILURE: f64 = 0.3;
 
 /// A process with the scale of its outcomes.
 #[derive(Debug)]
@@ -32,31 +35,22 @@ struct Observed {
 
 impl Model {
     /// Fits a process; `None` without a usable outcome.
-    pub(super) fn new(
-        space: &Space,
-        trials: &[&Trial],
-        outcomes: &[Option<Outcome>],
-        options: &Options,
-    ) -> Option<Self> {
+    pub(super) fn new(space: &Space, trials: &[&Trial], outcomes: &[Option<Outcome>]) -> Option<Self> {
         let costs = outcomes.iter().flatten().filter_map(|outcome| outcome.cost()).collect();
-        let scale = Scale::new(costs, options)?;
+        let scale = Scale::new(costs)?;
         let (mut observed, mut pending) = (Vec::new(), Vec::new());
         for (trial, outcome) in trials.iter().zip(outcomes) {
             let features = encoding::features(space, &trial.point);
             match outcome {
                 None if trial.end.is_none() => pending.push(features),
                 None => {}
-                Some(Outcome::Bad) => observed.push(Observed { features, outcome: scale.bad(), doubt: 0.0 }),
+                Some(Outcome::Bad) => observed.push(Observed { features, outcome: scale.bad(), doubt: FAILURE }),
                 Some(Outcome::Cost { cost, doubt }) => {
                     let doubt = scale.scaled_variance(*cost, *doubt).min(1.0);
                     observed.push(Observed { features, outcome: scale.scaled(*cost), doubt });
                 }
             }
         }
-        // What is certain is to be beaten; where all is estimated, the best estimate.
-        let least = |among: &mut dyn Iterator<Item = &Observed>| among.map(|one| one.outcome).reduce(f64::min);
-        let certain = least(&mut observed.iter().filter(|one| one.doubt == 0.0));
-        let best = certain.or_else(|| least(&mut observed.iter()))?;
         observed.sort_by(|left, right| left.outcome.total_cmp(&right.outcome));
         let leaders = observed.iter().take(LEADERS).map(|one| one.features.clone()).collect();
         let mut data = Data { kinds: encoding::kinds(space), ..Data::default() };
@@ -66,9 +60,14 @@ impl Model {
             data.doubts.push(one.doubt);
         }
         let pending = pending.split_off(pending.len().saturating_sub(MOST_PENDING));
-        let process = Process::new(gp::fit(&data, options), data)?.believing(pending)?;
-        let haste = pace::haste(space, trials, options.haste);
-        Some(Self { acquisition: Acquisition { process, best, haste }, leaders, scale })
+        let doubt = data.doubts.iter().sum::<f64>() / data.doubts.len() as f64;
+        let process = Process::new(gp::fit(&data), data)?;
+        // The best is that without its noise, and may be an estimate. If a certain outcome were to be beaten, a trial
+        // that stopped with a good estimate would be made again and again.
+        let best = process.smoothed().into_iter().reduce(f64::min)?;
+        let process = process.believing(pending)?;
+        let haste = pace::haste(space, trials);
+        Some(Self { acquisition: Acquisition { process, best, doubt, haste }, leaders, scale })
     }
 
     /// Believes that one more trial ends as predicted.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
-use super::{End, Options, Trial};
+use super::{End, Trial};
 use crate::curve::Curve;
 
 /// What a trial has come to.
@@ -127,10 +127,10 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Of the costs that are known; `None` without any.
-    pub(super) fn new(mut costs: Vec<f64>, options: &Options) -> Option<Self> {
+    pub(super) fn new(mut costs: Vec<f64>) -> Option<Self> {
         costs.sort_by(f64::total_cmp);
         let count = costs.len();
-        let place = (count.checked_sub(1)? as f64 * options.kept) as usize;
+        let place = count.checked_sub(1)? / 2;
         let middle = costs[place];
         let normal = Normal::standard();
         let expected = |rank: usize| normal.inverse_cdf((rank as f64 + 0.5) / count as f64);

@@ -12,6 +12,11 @@ pub(super) struct Haste {
 }
 
 impl Haste {
+    #[cfg(test)]
+    pub(super) fn new(slopes: Vec<f64>) -> Self {
+        Self { slopes }
+    }
+
     /// What a point loses.
     pub(super) fn at(&self, point: &[f64]) -> f64 {
         dot(&self.slopes, point)
@@ -23,8 +28,17 @@ impl Haste {
     }
 }
 
+/// After so many trials, time counts half.
+///
+/// At first the improvement for each second is looked for: cheap trials teach as much. The more is known, the more the
+/// improvement itself counts.
+const HALF: f64 = 100.0;
+
+/// So many paces are needed.
+const FEWEST: usize = 4;
+
 /// Fits a line to the logarithms of the paces.
-pub(super) fn haste(space: &Space, trials: &[&Trial], weight: f64) -> Haste {
+pub(super) fn haste(space: &Space, trials: &[&Trial]) -> Haste {
     let kinds = encoding::kinds(space);
     let dimensions = kinds.len();
     let known: Vec<(Vec<f64>, f64)> = trials
@@ -35,10 +49,11 @@ pub(super) fn haste(space: &Space, trials: &[&Trial], weight: f64) -> Haste {
         })
         .collect();
     let none = Haste { slopes: vec![0.0; dimensions] };
-    if known.len() < 4 || weight <= 0.0 {
+    if known.len() < FEWEST {
         return none;
     }
     let count = known.len() as f64;
+    let weight = HALF / (HALF + count);
     let mean = known.iter().map(|(_, pace)| pace).sum::<f64>() / count;
     let place = |features: &[f64], at: usize| if kinds[at] == Kind::Choice { 0.0 } else { features[at] - 0.5 };
     let mut normal = Square::new(dimensions + 1);
