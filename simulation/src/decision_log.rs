@@ -49,7 +49,7 @@ impl DecisionLog {
             return;
         }
         let about = input.about();
-        let is_of_trial = matches!(about.subject, Some(Subject::Trial(..)));
+        let is_of_trial = matches!(about.subject, Some(Subject::Trial(..) | Subject::Comparison(..)));
         if let Some(coverage) = kept.coverage.as_mut().filter(|_| is_of_trial) {
             let workspace = view.trial.as_ref().and_then(|held| held.record.workspace.as_ref());
             let stage = workspace.map_or("absent", |workspace| workspace.stage.name());

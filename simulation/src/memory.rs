@@ -70,6 +70,9 @@ impl MemoryStore {
             if let Some(change) = decide(&view, input, settings, *now).change {
                 // Without a version to hold it against, a commit succeeds.
                 let _ = rows.commit(None, &change, None);
+                if let Some((trial, peer, version)) = view.peer_of(&change) {
+                    rows.put_peer(trial, peer, version);
+                }
             }
         }
         drop(rows);
