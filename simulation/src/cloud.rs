@@ -15,6 +15,7 @@ mod target;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::command::{Command, Submission};
+use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::event::{self, Event};
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
 use spotsweep_control_plane::outcome::Outcome;
@@ -203,10 +204,7 @@ impl Cloud {
             Command::LocateAttempt { trial, attempt, container_instance } => {
                 self.locate(trial, attempt, &container_instance).await
             }
-            Command::ReadSpace { request, .. } => {
-                let space = self.get_object(&trials::space_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-                Ok(vec![Outcome::SpaceRead { request, search: Arc::new(serde_json::from_slice(&space)?) }])
-            }
+            Command::ReadSpace { request, .. } => self.read_space(request).await,
             Command::FindLine { request, bucket } => {
                 let index = self.get_object(&trials::index_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
                 let (first, last) = trials::entries_range(request.index);
@@ -280,6 +278,11 @@ impl Cloud {
             self.put_object(format!("{prefix}summary.json"), summary.clone().into_bytes()).await?;
         }
         Ok(vec![Outcome::ResultsPublished { sweep, summary: results.summary }])
+    }
+
+    async fn read_space(&self, request: TrialRequest) -> Executed {
+        let space = self.get_object(&trials::space_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
+        Ok(vec![Outcome::SpaceRead { request, search: Arc::new(serde_json::from_slice(&space)?) }])
     }
 
     async fn store_trials(&self, sweep: SweepId, prepared: Prepared) -> Executed {

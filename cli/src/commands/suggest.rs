@@ -125,7 +125,7 @@ fn line(chosen: Option<&(u32, Chosen)>, trials: &[Trial], metric: &Ranking) -> V
     let count = |standing| trials.iter().filter(|trial| trial.standing() == standing).count();
     let of = |chosen: &(u32, Chosen)| {
         let (index, Chosen { parameters, basis }) = chosen;
-        (json!(index), json!(parameters), basis.map_or(Value::Null, |basis| of_basis(basis)))
+        (json!(index), json!(parameters), basis.map_or(Value::Null, of_basis))
     };
     let (trial, parameters, basis) = chosen.map_or((Value::Null, Value::Null, Value::Null), of);
     let best = best(metric, trials).map(|(trial, value)| json!({ "index": trial.index, "value": to_json(value) }));

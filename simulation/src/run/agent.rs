@@ -199,7 +199,7 @@ impl Simulation {
             }
             Some(Reply::Granted(grant)) => {
                 let stalls = grant.stalls;
-                self.watch.granted(&agent.trial, grant.suggested);
+                self.watch.granted(&agent.trial, grant.suggested.as_ref());
                 agent.rungs = grant.rungs.map(|plan| plan.steps).unwrap_or_default();
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
                 match self.ask(agent, Request::Access) {

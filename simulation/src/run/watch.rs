@@ -191,9 +191,9 @@ impl Watch {
     }
 
     /// A runner has its trial's parameters.
-    pub(super) fn granted(&mut self, trial: &TrialRef, suggested: Option<Map<String, Value>>) {
-        let before = self.granted.entry(trial.clone()).or_insert_with(|| suggested.clone());
-        if *before != suggested {
+    pub(super) fn granted(&mut self, trial: &TrialRef, suggested: Option<&Map<String, Value>>) {
+        let before = self.granted.entry(trial.clone()).or_insert_with(|| suggested.cloned());
+        if before.as_ref() != suggested {
             let what = format!("{trial}: one attempt had {before:?}, another has {suggested:?}");
             self.is_wrong(Seen::Undecided, what);
         }
