@@ -47,7 +47,7 @@ pub enum InjectedBug {
     KeepNothing,
     /// A training that fails on its checkpoint ends its trial.
     NeverRollBack,
-    /// A runner that is told to stop its trial early trains on.
+    /// A runner trains on after the answer that its trial is stopped early.
     TrainOn,
     /// A record forgets that its trial is stopped early.
     ForgetStops,

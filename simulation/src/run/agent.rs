@@ -244,7 +244,7 @@ impl Simulation {
         match self.ask(agent, Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs }) {
             None => agent.repeats(),
             Some(Reply::Stop { .. }) => {
-                self.watch.told_to_stop(&agent.trial);
+                self.watch.has_stop(&agent.trial);
                 Next::Exit(0)
             }
             Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),

@@ -108,8 +108,8 @@ pub struct Watch {
     decided: BTreeMap<TrialRef, Decided>,
     /// What each trial's runner was granted.
     granted: BTreeMap<TrialRef, Option<Map<String, Value>>>,
-    /// Trials of which an attempt has been told to stop early.
-    told_to_stop: BTreeSet<TrialRef>,
+    /// Trials of which an attempt has the answer to stop early.
+    has_stop: BTreeSet<TrialRef>,
     wrong: Option<(Seen, String)>,
 }
 
@@ -199,14 +199,14 @@ impl Watch {
         }
     }
 
-    /// A runner has been told that its trial is stopped early.
-    pub(super) fn told_to_stop(&mut self, trial: &TrialRef) {
-        self.told_to_stop.insert(trial.clone());
+    /// A runner has the answer that its trial is stopped early.
+    pub(super) fn has_stop(&mut self, trial: &TrialRef) {
+        self.has_stop.insert(trial.clone());
     }
 
     /// A training begins, or has trained another epoch.
     pub(super) fn trains(&mut self, trial: &TrialRef, attempt: u32) {
-        if self.told_to_stop.contains(trial) {
+        if self.has_stop.contains(trial) {
             self.is_wrong(Seen::Revived, format!("{trial}: attempt {attempt} trains, though it is stopped early"));
         }
     }

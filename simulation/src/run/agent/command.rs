@@ -63,7 +63,7 @@ impl Simulation {
             match self.ask(agent, request) {
                 Some(Reply::Refused { .. }) => return Ok(Next::Exit(REFUSED)),
                 Some(Reply::Stop { .. }) => {
-                    self.watch.told_to_stop(&agent.trial);
+                    self.watch.has_stop(&agent.trial);
                     if self.harness.cloud.injected_bug() != Some(InjectedBug::TrainOn) {
                         return Ok(self.stopped_early(agent, &run));
                     }
