@@ -28,6 +28,7 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -120,46 +121,31 @@ impl DynamoStore {
         attribute: Option<&str>,
         read: impl Fn(Row) -> Result<T, BoxError>,
     ) -> Result<Vec<T>, BoxError> {
-        let query = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
-            .expression_attribute_values(":pk", text(pk))
-            .expression_attribute_values(":prefix", text(prefix))
-            .consistent_read(true);
+        let query = self.of_partition(pk, prefix).consistent_read(true);
         let query = match attribute {
             // By a name of the query's own, as DynamoDB reserves many words.
             Some(name) => query.projection_expression("#only").expression_attribute_names("#only", name),
             None => query,
         };
-        let mut pages = query.into_paginator().items().send();
-        let mut found = Vec::new();
-        while let Some(row) = pages.next().await {
-            found.push(read(row?)?);
-        }
-        Ok(found)
+        collected(query, read).await
+    }
+
+    /// What a partition has whose sort key has the prefix.
+    fn of_partition(&self, pk: String, prefix: String) -> QueryFluentBuilder {
+        self.client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
+            .expression_attribute_values(":pk", text(pk))
+            .expression_attribute_values(":prefix", text(prefix))
     }
 
     /// Every trial that has reached a rung or was given its parameters. Not strongly consistent, which is half the price:
     /// what is missed counts in the next decision.
     async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, BoxError> {
-        let mut pages = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
-            .expression_attribute_values(":pk", text(partition(sweep)))
-            .expression_attribute_values(":prefix", text(rows::PEER))
-            .into_paginator()
-            .items()
-            .send();
-        let mut peers = BTreeMap::new();
-        while let Some(row) = pages.next().await {
-            let (index, peer) = rows::peer(&row?)?;
-            peers.insert(index, peer);
-        }
-        Ok(peers)
+        let query = self.of_partition(partition(sweep), rows::PEER.to_owned());
+        let rows = collected(query.consistent_read(false), |row| rows::peer(&row)).await?;
+        Ok(rows.into_iter().collect())
     }
 
     /// Puts what others need of a trial, as of a version of its record, unless a later one has put its own.
@@ -317,6 +303,19 @@ impl Telemetry for DynamoStore {
     fn measured(&self, about: &About, metrics: &[Metric], now: Timestamp) {
         emf::publish(&self.table, about, metrics, now);
     }
+}
+
+/// All pages of a query, in order.
+async fn collected<T>(
+    query: QueryFluentBuilder,
+    read: impl Fn(Row) -> Result<T, BoxError>,
+) -> Result<Vec<T>, BoxError> {
+    let mut pages = query.into_paginator().items().send();
+    let mut found = Vec::new();
+    while let Some(row) = pages.next().await {
+        found.push(read(row?)?);
+    }
+    Ok(found)
 }
 
 /// A put whose condition does not hold is a conflict.

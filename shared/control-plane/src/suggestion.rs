@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::store::{Peer, PeerEnd};
 use crate::sweep::{Plan, Ranking};
 use crate::trial::Trial;
-use spotsweep_protocol::rungs::{Curve, Rung};
+use spotsweep_protocol::rungs::Curve;
 use spotsweep_search::space::Point;
 use spotsweep_search::suggest::{self, Basis, End, Suggestion};
 use spotsweep_sweep_file::Search;
@@ -31,7 +31,7 @@ impl Chosen {
             repeats.complete(index.into(), &mut self.parameters);
         }
         let basis = self.basis.map(|basis| match basis {
-            Basis::Model { mean, deviation } => Basis::Model { mean: cost(mean, metric), deviation },
+            Basis::Model { mean, deviation } => Basis::Model { mean: metric.cost(mean), deviation },
             Basis::Initial | Basis::Random => basis,
         });
         Self { basis, ..self }
@@ -88,7 +88,7 @@ fn observed(plan: &Plan, metric: &Ranking, search: &Search, peers: &BTreeMap<u32
     }
     let of_set = |(set, peers): (u32, Vec<&Peer>)| {
         let parameters = serde_json::from_str(peers.first()?.parameters.as_deref()?).ok()?;
-        let (point, rungs): (Point, Curve) = (search.space.point(&parameters), costs(&peers.first()?.rungs, metric));
+        let (point, rungs): (Point, Curve) = (search.space.point(&parameters), metric.costs(&peers.first()?.rungs));
         Some(suggest::Trial { index: set, point, rungs, pace: None, end: end(&peers, metric) })
     };
     sets.into_iter().filter_map(of_set).collect()
@@ -98,7 +98,7 @@ fn end(peers: &[&Peer], metric: &Ranking) -> Option<End> {
     let finished: Vec<f64> = peers
         .iter()
         .filter_map(|peer| match peer.end {
-            Some(PeerEnd::Finished(value)) => Some(cost(value, metric)),
+            Some(PeerEnd::Finished(value)) => Some(metric.cost(value)),
             Some(PeerEnd::Stopped | PeerEnd::Failed | PeerEnd::Void) | None => None,
         })
         .collect();
@@ -110,17 +110,4 @@ fn end(peers: &[&Peer], metric: &Ranking) -> Option<End> {
         return Some(End::Failed);
     }
     peers.iter().any(|peer| peer.end == Some(PeerEnd::Stopped)).then_some(End::Stopped)
-}
-
-fn cost(value: f64, metric: &Ranking) -> f64 {
-    if metric.maximize { -value } else { value }
-}
-
-fn costs(curve: &Curve, metric: &Ranking) -> Curve {
-    let rung = |rung: &Rung| Rung {
-        value: cost(rung.value, metric),
-        best: cost(rung.best, metric),
-        mean: cost(rung.mean, metric),
-    };
-    curve.iter().map(|(step, of)| (*step, rung(of))).collect()
 }

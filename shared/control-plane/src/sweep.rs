@@ -38,7 +38,7 @@ use crate::workspace::WorkspacePlan;
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use spotsweep_protocol::metric::MetricPattern;
-use spotsweep_protocol::rungs::{RungPlan, Unit};
+use spotsweep_protocol::rungs::{Curve, Rung, RungPlan, Unit};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{dollars, noun_for};
@@ -233,6 +233,19 @@ pub struct Ranking {
     /// Which of a trial's values counts.
     #[serde(default)]
     pub over: Over,
+}
+
+impl Ranking {
+    /// A value of the metric as a cost, of which less is better; and a cost as a value.
+    pub fn cost(&self, value: f64) -> f64 {
+        if self.maximize { -value } else { value }
+    }
+
+    /// A curve of values as costs.
+    pub fn costs(&self, curve: &Curve) -> Curve {
+        let rung = |of: &Rung| Rung { value: self.cost(of.value), best: self.cost(of.best), mean: self.cost(of.mean) };
+        curve.iter().map(|(step, of)| (*step, rung(of))).collect()
+    }
 }
 
 impl Plan {

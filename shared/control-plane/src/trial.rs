@@ -12,6 +12,7 @@
 //! effect. The order of observations is (attempts ended, status), which Batch only ever raises.
 
 mod early_stop;
+mod job_status;
 mod reason;
 mod retry;
 mod stall;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::stored::is_default;
 use crate::workspace::{TrialRef, Workspace};
 pub use early_stop::{Comparison, EarlyStop};
+pub use job_status::JobStatus;
 pub use reason::Reason;
 pub use retry::{RetryOn, RetryRule, retry_rules};
 use spotsweep_protocol::claim::{Market, Outputs};
@@ -60,33 +62,6 @@ pub const MAX_FALSE_STARTS: usize = 5;
 
 /// How Batch's reason begins where an attempt ran for longer than the job's timeout.
 const TIMED_OUT: &str = "Job attempt duration exceeded timeout";
-
-/// Batch's job states, in the order in which an attempt passes through them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum JobStatus {
-    /// Accepted.
-    Submitted,
-    /// Waiting for a dependency; an array parent stays here until its children are done.
-    Pending,
-    /// Waiting for capacity.
-    Runnable,
-    /// Placed on an instance; the image is being pulled.
-    Starting,
-    /// The container runs.
-    Running,
-    /// Ended with exit code 0.
-    Succeeded,
-    /// Ended otherwise, and not to be retried.
-    Failed,
-}
-
-impl JobStatus {
-    /// Whether Batch will not change it any more.
-    pub fn is_terminal(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed)
-    }
-}
 
 /// What one event or one DescribeJobs answer says of a trial's job.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::tree::{Entry, Kind, Node};
 /// The rules, by their `type`.
 pub(crate) const TYPES: [&str; 4] = ["hyperband", "asha", "median", "interruption"];
 
-/// Their keys beside `type`. Ray's names and W&B's are both taken where they mean the same.
+/// Their keys other than `type`. Ray's names and W&B's are both taken where they mean the same.
 pub(crate) const HYPERBAND_KEYS: [&str; 5] = ["min_iter", "max_iter", "s", "eta", "strict"];
 pub(crate) const ASHA_KEYS: [&str; 7] =
     ["grace_period", "max_t", "reduction_factor", "brackets", "min_iter", "max_iter", "eta"];

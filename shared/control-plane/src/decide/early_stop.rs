@@ -17,7 +17,7 @@ use spotsweep_protocol::stop::StopReason;
 
 /// Whether a request has to be decided with the other trials' rungs in view: it reaches a rung, or it comes between an
 /// interruption and the next attempt.
-pub(super) fn needs_curves(plan: &Plan, held: Option<&Trial>, request: &TrialRequest) -> bool {
+pub(super) fn needs_peers(plan: &Plan, held: Option<&Trial>, request: &TrialRequest) -> bool {
     let (Some((by, _)), Some(trial)) = (plan.comparison(), held) else { return false };
     let is_open = trial.stopped.is_none();
     let has_rungs = !trial.rungs.is_empty();

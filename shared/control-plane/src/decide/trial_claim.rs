@@ -46,7 +46,7 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
         }
         Err(reason) => return refuse(reason),
     }
-    if view.peers.is_none() && early_stop::needs_curves(plan, held, request) {
+    if view.peers.is_none() && early_stop::needs_peers(plan, held, request) {
         return Decision::advance("with the other trials").next(Followup::Compared(Box::new(request.clone())));
     }
     let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));

@@ -26,7 +26,7 @@ const LENGTH: Prior = (0.4, 1.2);
 /// Of the variance.
 const VARIANCE: Prior = (0.0, 1.0);
 
-/// Of the noise's variance: most trainings repeat well beside what parameters do.
+/// Of the noise's variance: most trainings repeat well, compared with what parameters do.
 const NOISE: Prior = (-8.0, 2.0);
 
 /// The bounds of the logarithms of each length scale, variance and noise, and of the mean.

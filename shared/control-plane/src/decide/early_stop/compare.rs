@@ -2,13 +2,13 @@
 
 use crate::sweep::{EarlyStopping, Ranking};
 use crate::trial::{Comparison, EarlyStop, Trial};
-use spotsweep_protocol::rungs::{Curve, Reached, Rung};
+use spotsweep_protocol::rungs::{Curve, Reached};
 use spotsweep_search::stop::Verdict;
 
 impl Comparison {
     fn of(verdict: &Verdict, metric: &Ranking) -> Self {
-        let value = |cost: f64| if metric.maximize { -cost } else { cost };
-        Self { value: value(verdict.value), cut: verdict.cut.map(value), of: verdict.of }
+        let cut = verdict.cut.map(|cut| metric.cost(cut));
+        Self { value: metric.cost(verdict.value), cut, of: verdict.of }
     }
 }
 
@@ -16,17 +16,15 @@ impl Trial {
     /// Takes in the rungs that an attempt has reported, of those at which the sweep compares trials. The first report of
     /// a rung counts.
     pub(in crate::decide) fn reach(&mut self, by: &EarlyStopping, reported: &[Reached]) {
-        let is_rung = |reached: &&Reached| by.rule.rungs().binary_search(&reached.step).is_ok();
-        for reached in reported.iter().filter(is_rung).filter(|reached| reached.rung.is_usable()) {
+        for reached in usable(by, reported) {
             self.rungs.entry(reached.step).or_insert(reached.rung);
         }
     }
 
     /// Whether a comparison is due, when a report brings these rungs.
     pub(in crate::decide) fn is_to_be_compared(&self, by: &EarlyStopping, reported: &[Reached]) -> bool {
-        let mut then = self.clone();
-        then.reach(by, reported);
-        self.stopped.is_none() && by.rule.judges_reports() && then.undecided().next().is_some()
+        let mut rungs = usable(by, reported).map(|reached| reached.step).chain(self.undecided());
+        self.stopped.is_none() && by.rule.judges_reports() && rungs.any(|rung| !self.compared.contains_key(&rung))
     }
 
     /// Compares it with the curves of the other trials at each rung that is not decided yet, until one stops it. So a
@@ -39,12 +37,12 @@ impl Trial {
         if self.stopped.is_some() || !by.rule.judges_reports() {
             return Vec::new();
         }
-        let others: Vec<Curve> = others.into_iter().map(|curve| costs(curve, metric)).collect();
+        let others: Vec<Curve> = others.into_iter().map(|curve| metric.costs(curve)).collect();
         let undecided: Vec<u64> = self.undecided().collect();
         let mut decided = Vec::new();
         for rung in undecided {
             let until: Curve = self.rungs.range(..=rung).map(|(step, rung)| (*step, *rung)).collect();
-            let Some(verdict) = by.rule.judge(&costs(&until, metric), None, &others) else { continue };
+            let Some(verdict) = by.rule.judge(&metric.costs(&until), None, &others) else { continue };
             let comparison = Comparison::of(&verdict, metric);
             self.compared.insert(rung, comparison);
             decided.push((rung, comparison));
@@ -62,8 +60,8 @@ impl Trial {
         (by, metric): (&EarlyStopping, &Ranking),
         others: impl IntoIterator<Item = &'c Curve>,
     ) {
-        let others: Vec<Curve> = others.into_iter().map(|curve| costs(curve, metric)).collect();
-        let verdict = by.rule.judge(&costs(&self.rungs, metric), None, &others);
+        let others: Vec<Curve> = others.into_iter().map(|curve| metric.costs(curve)).collect();
+        let verdict = by.rule.judge(&metric.costs(&self.rungs), None, &others);
         if let (None, Some(verdict)) = (&self.stopped, verdict.filter(|verdict| verdict.stops)) {
             let by = Comparison::of(&verdict, metric);
             self.stopped = Some(EarlyStop { rung: verdict.rung, by, at_interruption: true });
@@ -76,11 +74,10 @@ impl Trial {
     }
 }
 
-/// The curve as costs: less is better.
-fn costs(curve: &Curve, metric: &Ranking) -> Curve {
-    let cost = |value: f64| if metric.maximize { -value } else { value };
-    let rung = |rung: &Rung| Rung { value: cost(rung.value), best: cost(rung.best), mean: cost(rung.mean) };
-    curve.iter().map(|(step, of)| (*step, rung(of))).collect()
+/// Those of the reported rungs at which the sweep compares trials, with figures that can be compared.
+fn usable<'r>(by: &'r EarlyStopping, reported: &'r [Reached]) -> impl Iterator<Item = &'r Reached> {
+    let is_rung = |reached: &&Reached| by.rule.rungs().binary_search(&reached.step).is_ok();
+    reported.iter().filter(is_rung).filter(|reached| reached.rung.is_usable())
 }
 
 #[cfg(test)]
@@ -88,7 +85,7 @@ fn costs(curve: &Curve, metric: &Ranking) -> Curve {
 mod tests {
     use super::*;
     use spotsweep_protocol::ids::{JobId, SweepId};
-    use spotsweep_protocol::rungs::Unit;
+    use spotsweep_protocol::rungs::{Rung, Unit};
     use spotsweep_search::stop::Rule;
     use spotsweep_sweep_file::Over;
 

@@ -98,7 +98,7 @@ impl Scene {
         }
     }
 
-    fn told(&mut self, index: u32, attempt: u32, rungs: &[Reached], ended: Option<Ending>) -> Reply {
+    fn reports(&mut self, index: u32, attempt: u32, rungs: &[Reached], ended: Option<Ending>) -> Reply {
         self.sequence += 1;
         let (sequence, metrics, seal, rungs) = (self.sequence, BTreeMap::new(), None, rungs.to_vec());
         self.ask(index, attempt, Ask::Report { sequence, metrics, seal, ended, stalled_seconds: None, rungs }).unwrap()
@@ -106,7 +106,7 @@ impl Scene {
 
     /// Whether the trial is to stop, after a report of its first attempt.
     fn stops(&mut self, index: u32, rungs: &[Reached]) -> bool {
-        match self.told(index, 1, rungs, None) {
+        match self.reports(index, 1, rungs, None) {
             Reply::Stop { .. } => true,
             Reply::Accepted {} => false,
             other @ (Reply::Granted(_)
@@ -174,7 +174,7 @@ fn a_stopped_trial_ends_as_such_whatever_its_job_does() {
     for exit_code in [0, 1, 74] {
         let mut scene = started("hyperband");
         let finished = Ending::Finished { exit_code, outputs: outputs.clone(), error: None, seconds: 1.0 };
-        assert!(matches!(scene.told(2, 1, &[], Some(finished)), Reply::Stop { .. }));
+        assert!(matches!(scene.reports(2, 1, &[], Some(finished)), Reply::Stop { .. }));
         let status = if exit_code == 0 { JobStatus::Succeeded } else { JobStatus::Failed };
         scene.ends(2, status, Some(exit_code));
         assert_eq!(scene.standing(2), Standing::Stopped);
@@ -200,7 +200,7 @@ fn an_interrupted_trial_that_the_others_have_passed_is_ended() {
                 assert!(!scene.stops(index, &[at(3, value)]));
             }
             if has_release {
-                let reply = scene.told(1, 1, &[at(3, 0.8)], Some(Ending::Released { rollback: None }));
+                let reply = scene.reports(1, 1, &[at(3, 0.8)], Some(Ending::Released { rollback: None }));
                 assert!(matches!(reply, Reply::Stop { .. }), "{reply:?}");
             } else {
                 scene.ends(1, JobStatus::Runnable, None);
@@ -209,7 +209,7 @@ fn an_interrupted_trial_that_the_others_have_passed_is_ended() {
             assert!(scene.trials[&1].stopped.unwrap().at_interruption, "{rule}");
             assert_eq!(scene.claim(1, 2), Some(StopReason::StoppedEarly { rung: 3 }));
             // One that leads goes on.
-            let reply = scene.told(5, 1, &[], Some(Ending::Released { rollback: None }));
+            let reply = scene.reports(5, 1, &[], Some(Ending::Released { rollback: None }));
             assert!(matches!(reply, Reply::Accepted {}), "{reply:?}");
             scene.ends(5, JobStatus::Runnable, Some(INTERRUPTED_EXIT_CODE));
             assert!(scene.commands.is_empty() && scene.claim(5, 2).is_none());
@@ -227,7 +227,7 @@ fn by_the_rule_of_interruptions_no_report_stops_a_trial() {
 fn reports_of_a_fenced_attempt_do_not_count() {
     let mut scene = started("hyperband");
     assert_eq!(scene.claim(3, 2), None);
-    let reply = scene.told(3, 1, &[at(3, 0.99)], None);
+    let reply = scene.reports(3, 1, &[at(3, 0.99)], None);
     assert!(matches!(reply, Reply::Refused { .. }) && scene.trials[&3].rungs.is_empty(), "{reply:?}");
 }
 
