@@ -57,7 +57,7 @@ pub enum InjectedBug {
     ForgetSuggestions,
     /// Parameters are suggested without the other trials in view, and are not reserved.
     OverlookPeers,
-    /// Trials are compared as if less were better.
+    /// Trials are compared with the values of the others upside down.
     CompareReversed,
     /// A training knows the secret of the runner that has its trial.
     LeakSecrets,

@@ -18,6 +18,7 @@ use spotsweep_control_plane::sweep::{Stage, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
+use spotsweep_protocol::rungs::Rung;
 
 use crate::calls::{Calls, Unanswered};
 use crate::decision_log::DecisionLog;
@@ -93,6 +94,16 @@ impl MemoryStore {
         *self.spoiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn spoil_peers(&self, found: BTreeMap<u32, Peer>) -> BTreeMap<u32, Peer> {
+        match self.spoiled() {
+            Some(InjectedBug::CompareReversed) => {
+                found.into_iter().map(|(index, peer)| (index, reversed(peer))).collect()
+            }
+            Some(InjectedBug::OverlookPeers) => BTreeMap::new(),
+            _other => found,
+        }
+    }
+
     /// Plants a defect: this event leaves no audit entry.
     pub(crate) fn skip_audits_of(&self, event: &'static str) {
         *self.unaudited.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
@@ -164,11 +175,12 @@ fn spoil(bug: InjectedBug, trial: &mut Trial) {
     }
 }
 
-/// The other trials' rungs, and the sweep's goal, upside down.
-fn reverse(view: &mut View) {
-    if let Some(metric) = view.sweep.as_mut().and_then(|held| held.record.plan.as_mut()?.metric.as_mut()) {
-        metric.maximize = !metric.maximize;
+/// The values at a trial's rungs, upside down: simulated ones are between 0 and 1.
+fn reversed(mut peer: Peer) -> Peer {
+    for rung in peer.rungs.values_mut() {
+        *rung = Rung { value: 1.0 - rung.value, best: 1.0 - rung.best, mean: 1.0 - rung.mean };
     }
+    peer
 }
 
 impl Rows {
@@ -288,13 +300,13 @@ impl Store for MemoryStore {
             Subject::Overdue => ("Query", Some("index/open".to_owned())),
         };
         let mut view = self.calls.call_on(action, on, || self.lock().view(subject, now)).await?;
-        if let (Some(InjectedBug::CompareReversed), Subject::Comparison(..)) = (self.spoiled(), subject) {
-            reverse(&mut view);
-        }
-        if self.spoiled() == Some(InjectedBug::OverlookPeers) {
-            view.peers = view.peers.map(|_| BTreeMap::new());
-        }
+        view.peers = view.peers.map(|found| self.spoil_peers(found));
         Ok(view)
+    }
+
+    async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, Box<dyn Error + Send + Sync>> {
+        let found = self.calls.call_on("Query", None, || self.lock().peers_of(sweep)).await?;
+        Ok(self.spoil_peers(found))
     }
 
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {

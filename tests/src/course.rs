@@ -2,6 +2,7 @@
 //! RUNNABLE, STARTING, RUNNING, SUCCEEDED, and the array job's own. Without workspaces, so that a trial's events reach
 //! nothing but the table.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
@@ -15,12 +16,16 @@ use spotsweep_control_plane::handle::{ExecuteError, Executor};
 use spotsweep_control_plane::input::Subject;
 use spotsweep_control_plane::metrics::Telemetry;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Record, Store, View};
+use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Peer, Record, Store, View};
 use spotsweep_control_plane::sweep::Sweep;
+use spotsweep_protocol::ids::SweepId;
 use spotsweep_simulation::harness::{Account, Harness};
 
 /// Seconds that each container runs.
 const RUNS_FOR: u64 = 60;
+
+/// What a sweep that compares its trials has more.
+const COMPARING: &str = "metric: {name: loss, goal: minimize}\nearly_terminate: {type: hyperband, min_iter: 3}\n";
 
 /// A sweep that runs and has had no events yet, and those that it will have.
 #[derive(Debug)]
@@ -40,13 +45,24 @@ impl Course {
     /// Where the sweep is not submitted.
     pub async fn new(name: &str, trials: u32) -> Self {
         // The World has the events; a twin of the harness, with the same jobs, has yet to hear of them.
-        let mut played = harness(name, trials).await;
+        let mut played = harness(name, trials, "").await;
         let events = played.run_jobs(|_| (RUNS_FOR, 0));
         let is_ours = |event: &Value| played.permissions.function_of(event) == Some("batch-job-state");
         let events = events.into_iter().filter(is_ours).collect();
-        let harness = harness(name, trials).await;
+        Self { events, ..Self::of(harness(name, trials, "").await) }
+    }
+
+    /// Of a sweep that compares its trials at the steps 3, 9, 27 and so on, without events.
+    ///
+    /// # Panics
+    /// Where the sweep is not submitted.
+    pub async fn comparing(name: &str, trials: u32) -> Self {
+        Self::of(harness(name, trials, COMPARING).await)
+    }
+
+    fn of(harness: Harness) -> Self {
         let sweep = harness.store.state().0.pop().expect("the sweep is stored");
-        Self { harness, sweep, events }
+        Self { harness, sweep, events: Vec::new() }
     }
 
     /// Writes the sweep into a table, as it is when its trials begin.
@@ -62,9 +78,10 @@ impl Course {
     }
 }
 
-async fn harness(name: &str, trials: u32) -> Harness {
+async fn harness(name: &str, trials: u32, more: &str) -> Harness {
     let harness = Harness::with(1, &Account { max_vcpus: trials, ..Account::default() });
-    let text = format!("method: grid\nparameters:\n  seed: {{distribution: int_uniform, min: 1, max: {trials}}}\n");
+    let text =
+        format!("method: grid\n{more}parameters:\n  seed: {{distribution: int_uniform, min: 1, max: {trials}}}\n");
     let dropped = harness.put(&format!("{name}.yaml"), &text);
     harness.deliver(&dropped).await.expect("the file is submitted");
     harness.calls.take();
@@ -95,6 +112,10 @@ pub struct Unpublished(pub DynamoStore);
 impl Store for Unpublished {
     async fn load(&self, subject: &Subject, now: Timestamp) -> Result<View, Box<dyn Error + Send + Sync>> {
         self.0.load(subject, now).await
+    }
+
+    async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, Box<dyn Error + Send + Sync>> {
+        self.0.peers(sweep).await
     }
 
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {

@@ -142,7 +142,7 @@ impl DynamoStore {
 
     /// Every trial that has reached a rung or was given its parameters. Not strongly consistent, which is half the price:
     /// what is missed counts in the next decision.
-    async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, BoxError> {
+    async fn others(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, BoxError> {
         let query = self.of_partition(partition(sweep), rows::PEER.to_owned());
         let rows = collected(query.consistent_read(false), |row| rows::peer(&row)).await?;
         Ok(rows.into_iter().collect())
@@ -269,7 +269,7 @@ impl Store for DynamoStore {
             }
             Subject::Comparison(id, index) => {
                 let (sweep, trial) = (self.get(id, META.into()), self.get(id, trial_key(*index)));
-                let (sweep, trial, peers) = tokio::try_join!(sweep, trial, self.peers(id))?;
+                let (sweep, trial, peers) = tokio::try_join!(sweep, trial, self.others(id))?;
                 View { sweep, trial, peers: Some(peers), ..View::default() }
             }
             Subject::Settlement(id) => {
@@ -279,6 +279,10 @@ impl Store for DynamoStore {
             Subject::Resource(id) => View { referring: self.referring(id).await?, ..View::default() },
             Subject::Overdue => self.overdue(now).await?,
         })
+    }
+
+    async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, BoxError> {
+        self.others(sweep).await
     }
 
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {

@@ -186,10 +186,7 @@ async fn commit(
         tracing::warn!(?input, "unknown event");
         return Ok(decide(&View::default(), input, settings, now));
     };
-    let mut view = match held.take() {
-        Some((loaded, view)) if loaded == subject => view,
-        _ => store.load(&subject, now).await.map_err(HandleError::Load)?,
-    };
+    let mut view = view(store, &subject, held.take(), now).await.map_err(HandleError::Load)?;
     log::loaded(&about, &view);
     let mut conflicts = 0;
     loop {
@@ -217,6 +214,22 @@ async fn commit(
             }
             Err(error) => return Err(HandleError::Commit(name, error)),
         }
+    }
+}
+
+/// What an input is about: what the last step has left, completed by what it lacks.
+async fn view(
+    store: &impl Store,
+    subject: &Subject,
+    held: Option<(Subject, View)>,
+    now: Timestamp,
+) -> Result<View, Box<dyn Error + Send + Sync>> {
+    match (held, subject) {
+        (Some((loaded, view)), _) if loaded == *subject => Ok(view),
+        (Some((Subject::Trial(of, at), view)), Subject::Comparison(sweep, index)) if (&of, at) == (sweep, *index) => {
+            Ok(View { peers: Some(store.peers(sweep).await?), ..view })
+        }
+        _other => store.load(subject, now).await,
     }
 }
 

@@ -214,6 +214,15 @@ pub trait Store: Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<View, Box<dyn Error + Send + Sync>>> + Send;
 
+    /// Loads the peers alone: [`View::peers`] of a comparison, for a view that has the sweep and the trial already.
+    ///
+    /// # Errors
+    /// Whatever the store says; the event is delivered again.
+    fn peers(
+        &self,
+        sweep: &SweepId,
+    ) -> impl Future<Output = Result<BTreeMap<u32, Peer>, Box<dyn Error + Send + Sync>>> + Send;
+
     /// Writes a change and its audit entry, both or neither, if the record's version is still the
     /// view's. Of figures alone there is no entry. Says which entries the record holds from now on.
     ///

@@ -89,9 +89,15 @@ fn observed(plan: &Plan, metric: &Ranking, search: &Search, peers: &BTreeMap<u32
     let of_set = |(set, peers): (u32, Vec<&Peer>)| {
         let parameters = serde_json::from_str(peers.first()?.parameters.as_deref()?).ok()?;
         let (point, rungs): (Point, Curve) = (search.space.point(&parameters), metric.costs(&peers.first()?.rungs));
-        Some(suggest::Trial { index: set, point, rungs, pace: None, end: end(&peers, metric) })
+        Some(suggest::Trial { index: set, point, rungs, pace: pace(&peers), end: end(&peers, metric) })
     };
     sets.into_iter().filter_map(of_set).collect()
+}
+
+/// The mean of those that are known.
+fn pace(peers: &[&Peer]) -> Option<f64> {
+    let known: Vec<f64> = peers.iter().filter_map(|peer| peer.pace).collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
 fn end(peers: &[&Peer], metric: &Ranking) -> Option<End> {

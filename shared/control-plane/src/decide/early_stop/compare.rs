@@ -14,10 +14,16 @@ impl Comparison {
 
 impl Trial {
     /// Takes in the rungs that an attempt has reported, of those at which the sweep compares trials. The first report of
-    /// a rung counts.
+    /// a rung counts. The pace is that of the highest rung.
     pub(in crate::decide) fn reach(&mut self, by: &EarlyStopping, reported: &[Reached]) {
         for reached in usable(by, reported) {
-            self.rungs.entry(reached.step).or_insert(reached.rung);
+            if self.rungs.contains_key(&reached.step) {
+                continue;
+            }
+            self.rungs.insert(reached.step, reached.rung);
+            let is_highest = self.rungs.last_key_value().is_some_and(|(highest, _)| *highest == reached.step);
+            let seconds = reached.seconds.filter(|seconds| is_highest && *seconds > 0.0 && *seconds < 1e125);
+            self.pace = seconds.map(|seconds| seconds / reached.step as f64).or(self.pace);
         }
     }
 
@@ -90,7 +96,7 @@ mod tests {
     use spotsweep_sweep_file::Over;
 
     fn at(step: u64, value: f64) -> Reached {
-        Reached { step, rung: Rung { value, best: value, mean: value } }
+        Reached { step, rung: Rung { value, best: value, mean: value }, seconds: Some(step as f64 * 2.0) }
     }
 
     #[test]
@@ -105,6 +111,7 @@ mod tests {
         trial.reach(&by, &report);
         trial.reach(&by, &[at(3, 0.1)]);
         assert_eq!(trial.rungs.keys().collect::<Vec<_>>(), [&3], "neither another step nor what is no number");
+        assert_eq!(trial.pace, Some(2.0));
         let decided = trial.compare((&by, &metric), &others);
         let comparison = Comparison { value: 0.65, cut: Some(0.6), of: 4 };
         assert_eq!(decided, [(3, comparison)]);

@@ -43,7 +43,7 @@ fn job(index: u32) -> JobId {
 }
 
 fn at(step: u64, value: f64) -> Reached {
-    Reached { step, rung: Rung { value, best: value, mean: value } }
+    Reached { step, rung: Rung { value, best: value, mean: value }, seconds: None }
 }
 
 impl Scene {
