@@ -140,7 +140,7 @@ async fn objects(found: &Found, args: &Pull) -> Result<Listed, Failure> {
     Ok(listed)
 }
 
-/// The trial that ranks first of those that have succeeded.
+/// The best trial.
 async fn best(found: &Found) -> Result<u32, Failure> {
     let trials = found.trials().await?;
     let plan = found.plan()?;

@@ -19,9 +19,9 @@ fn repeated_sets_are_ranked_before_the_trials() {
     let heads = texts(&browser, "#sets thead th");
     assert!(heads.contains(&"mean val_loss".to_owned()) && !heads.contains(&"seed".to_owned()), "{heads:?}");
     let best = &texts(&browser, "#sets tbody tr:first-child td")[1..3];
-    assert!(best[1].contains(" ± "), "{best:?}");
     let tile = &texts(&browser, ".tile")[0];
-    assert!(tile.starts_with("Best: smallest mean val_loss") && tile.contains(&best[1]), "{tile}");
+    let (mean, error) = best[1].split_once(" ± ").unwrap();
+    assert!(tile.starts_with(&format!("Best: smallest mean val_loss{mean}± {error}, trials {}", best[0])), "{tile}");
     let first = listed(&browser)[0].to_string();
     assert!(best[0].split(", ").any(|trial| trial == first), "the best trial is one of the best set: {best:?} {first}");
     heading(&browser, "set");

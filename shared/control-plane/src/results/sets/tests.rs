@@ -6,7 +6,9 @@ use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::{Metric, Source};
 
 use crate::results::leaderboard::{leaderboard_csv, summary_json};
-use crate::results::ranking::reached_target;
+use crate::results::ranking::{reached_target, reaches_target};
+use crate::results::sets::Mean;
+use crate::results::warnings::warnings;
 use crate::sweep::spent::Spent;
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{Comparison, EarlyStop, JobStatus, Trial};
@@ -95,6 +97,25 @@ fn a_set_reaches_the_target_by_its_mean() {
     let (mut trials, plan) = (trials(), plan(Some(0.325)));
     let reached = reached_target(&plan, &trials).unwrap();
     assert!(reached.contains("trials 0, 4, 8") && reached.contains("0.32"), "{reached}");
+    assert!(reaches_target(&plan, &trials[8]) && !reaches_target(&plan, &trials[0]), "one of the set looks");
     trials.retain(|trial| trial.index != 8);
     assert_eq!(reached_target(&plan, &trials), None, "0.01 of one trial is not what the sweep is for");
+}
+
+#[test]
+fn sets_that_lack_results_for_good_are_warned_of() {
+    let mut trials = trials();
+    let found = warnings(&plan(None), &trials, &BTreeMap::new());
+    let lacks = "(of trial 2: 2 of 3 failed; of trial 3: 1 of 3 stopped early, 1 not finished)";
+    assert_eq!(found, [format!("no rank for 2 parameter sets, which lack results of repeats {lacks}")]);
+    trials.retain(|trial| trial.index % 4 < 2 && trial.index != 8);
+    assert_eq!(warnings(&plan(None), &trials, &BTreeMap::new()), [""; 0], "a set that is not finished yet is as usual");
+}
+
+#[test]
+fn means_of_any_size_are_finite() {
+    let mean = Mean::of(&[f64::MAX, f64::MAX, -f64::MAX]).unwrap();
+    assert!(mean.mean.is_finite() && mean.standard_error.is_none(), "{mean:?}");
+    assert_eq!((Mean::of(&[]), Mean::of(&[2.0]).unwrap().standard_error), (None, None));
+    assert_eq!(Mean::of(&[1.0, 2.0, 6.0]).unwrap().to_string(), "3.0000 ± 1.5275 (mean of 3)");
 }

@@ -61,9 +61,9 @@ const bestTile = (winner) => {
   if (winner && set)
     return tile(
       `Best: ${goal}`,
-      meanText(set.mean),
-      `parameter set of trials ${set.trials.join(", ")}`,
-      `its best trial is ${winner.row.index}, with ${number(winner.value)}`,
+      number(set.mean.mean),
+      `${uncertaintyText(set.mean.standard_error)}, trials ${set.trials.join(", ")}`.trim(),
+      `the best of them: trial ${winner.row.index}, ${number(winner.value)}`,
     );
   if (winner) return tile(`Best: ${goal}`, number(winner.value), `trial ${winner.row.index}`);
   if (!ranking) return tile("Best", "none yet", "no metric was named or reported");

@@ -1,7 +1,7 @@
 // What the model of a search predicted, against what the trials found.
 const NEAREST_PX = 12;
 
-const predictedText = ({ mean, deviation }) => (mean === null ? "–" : `${number(mean)} ± ${number(deviation)}`);
+const predictedText = ({ mean, deviation }) => (mean === null ? "–" : `${number(mean)}${uncertaintyText(deviation)}`);
 
 /** What a suggestion rests on, in words. */
 const basisTexts = { model: "model", initial: "even cover of the space", random: "random" };
@@ -11,7 +11,7 @@ const predictionTip = (one) =>
     report.sets ? `Set of trial ${one.index}` : `Trial ${one.index}`,
     `predicted ${report.metrics[0]} ${predictedText(one)}`,
     `found ${number(one.found)}`,
-    `${number(Math.abs(one.found - one.mean) / one.deviation)} standard deviations apart`,
+    `${(Math.abs(one.found - one.mean) / one.deviation).toFixed(1)} standard deviations apart`,
   );
 
 /** The place of the datum nearest to the pointer. */

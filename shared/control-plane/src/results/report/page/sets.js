@@ -2,10 +2,7 @@
 const PAGE_SETS = 50;
 
 /** The mean of a set's results with its standard error. */
-const meanText = (mean) => {
-  if (!mean) return "–";
-  return mean.standard_error === null ? number(mean.mean) : `${number(mean.mean)} ± ${number(mean.standard_error)}`;
-};
+const meanText = (mean) => (mean ? `${number(mean.mean)}${uncertaintyText(mean.standard_error)}` : "–");
 
 const bestSet = () => report.sets?.rows.find(({ rank }) => rank === 1);
 
