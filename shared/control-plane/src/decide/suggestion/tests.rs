@@ -188,11 +188,11 @@ fn excluded_points_are_not_suggested_and_the_first_ones_are_those_of_the_file() 
     assert!(all.iter().all(|given| given["a"] != "w" && (given["a"] != "x" || given["b"] != 1)), "{all:?}");
 }
 
+/// A trial of a set: its status, its loss, its losses at two rungs, and whether it was stopped early.
+type OfSet = (JobStatus, Option<f64>, Option<[f64; 2]>, bool);
+
 /// As a search sees a set whose trials are these, of which the first one has its parameters.
-fn seen(
-    repeats: &str,
-    trials: &[(JobStatus, Option<f64>, Option<[f64; 2]>, bool)],
-) -> spotsweep_search::suggest::Trial {
+fn seen(repeats: &str, trials: &[OfSet]) -> spotsweep_search::suggest::Trial {
     let mut scene = Scene::new("{lr: {min: 0.0, max: 1.0}}", repeats);
     for (index, (status, loss, rungs, is_stopped)) in (0_u32..).step_by(2).zip(trials) {
         scene.claim(index, 1).unwrap();
@@ -215,7 +215,7 @@ fn seen(
 #[test]
 fn a_set_is_one_observation_with_the_mean_of_its_repeats() {
     use JobStatus::{Failed, Running, Succeeded};
-    let of = |trials: &[(JobStatus, Option<f64>, Option<[f64; 2]>, bool)]| {
+    let of = |trials: &[OfSet]| {
         let seen = seen("seed: 1, repeats: {parameter: run, values: [1, 2, 3, 4]}", trials);
         (seen.end, seen.rungs.iter().map(|(step, rung)| (*step, rung.best)).collect::<Vec<_>>())
     };

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::MAX_ROWS;
 use super::columns::{Parameters, cell};
 use super::model::{Column, SetRow, Sets};
 use crate::results::sets::Set;
@@ -29,6 +30,6 @@ pub(super) fn of_sets(repeats: &Repeats, sets: &[Set<'_>], columns: &[Column], p
         parameter: repeats.parameter.clone(),
         count: repeats.sets,
         repeats: repeats.values.len(),
-        rows: (1..).zip(sets).filter_map(row).collect(),
+        rows: (1..).zip(sets).filter_map(row).take(MAX_ROWS).collect(),
     }
 }

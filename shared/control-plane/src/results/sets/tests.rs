@@ -9,6 +9,7 @@ use crate::results::leaderboard::{leaderboard_csv, summary_json};
 use crate::results::ranking::{reached_target, reaches_target};
 use crate::results::sets::Mean;
 use crate::results::warnings::warnings;
+use crate::sweep::notification::Notification;
 use crate::sweep::spent::Spent;
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{Comparison, EarlyStop, JobStatus, Trial};
@@ -87,6 +88,9 @@ fn the_best_trial_is_the_best_one_of_the_best_set() {
     let best = &found["best"];
     assert_eq!((&best["index"], &best["value"], &best["parameters"]["seed"]), (&json!(4), &json!(0.3), &json!(6)));
     assert_eq!((&best["set"]["trials"], &best["set"]["results"]), (&json!([0, 4, 8]), &json!(3)));
+    let message = Notification::settled(&sweep, &found.to_string()).message;
+    let of_set = "\nbest: trial 4 with loss 0.3, {\"lr\":0,\"seed\":6}; of its parameter set, trials [0,4,8], the mean is 0.3200 ± 0.0115";
+    assert!(message.contains(of_set), "{message}");
     assert_eq!(found["repeats"], json!({ "parameter": "seed", "sets": 4, "complete": 2, "incomplete": 2 }));
     let first_round: Vec<Trial> = trials().into_iter().take(4).collect();
     assert_eq!(summary(&first_round)["best"], Value::Null, "one result of three is no mean");

@@ -99,7 +99,7 @@ fn a_search_shows_what_it_predicted_and_how_the_best_value_improved() {
     assert_eq!(best.iter().map(improved).collect::<Vec<_>>(), expected);
     assert_eq!((&found["ended"], &best[2]["at_ms"]), (&json!(4), &json!(1_790_000_030_000_i64)));
 
-    let other = data(&Plan { suggests: false, ..plan.clone() }, &trials, "");
+    let other = data(&Plan { suggests: false, ..plan }, &trials, "");
     assert!(other["search"].is_null() && other["sets"].is_null() && other["rungs"].is_null(), "{other}");
 }
 
