@@ -351,6 +351,28 @@ mod tests {
     }
 
     #[test]
+    fn a_set_is_the_best_by_its_mean_once_each_repeat_has_succeeded() {
+        let repeated = |second, trials| {
+            let mut look = look(second, 4, trials);
+            let repeats = json!({ "parameter": "seed", "values": [1, 2], "sets": 2 });
+            look.sweep.plan.iter_mut().for_each(|plan| plan.repeats = serde_json::from_value(repeats.clone()).ok());
+            look
+        };
+        let (one, two) = (succeeded(0, 0, 10, 1.0), succeeded(2, 20, 30, 0.5));
+        let (mut model, news) = Model::new(repeated(15, vec![one.clone()]));
+        assert_eq!(
+            texts(&news)[1],
+            "trial 0 succeeded after 10.0 s, accuracy 1.0000",
+            "no trial is the best by itself"
+        );
+        assert_eq!(model.best, []);
+        model.take(repeated(35, vec![one, two]));
+        assert_eq!(model.best.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [0.75]);
+        let best = &model.json()["best"];
+        assert_eq!((&best["trial"], &best["set"]["mean"]), (&json!(0), &json!(0.75)));
+    }
+
+    #[test]
     fn failures_and_rejections_are_not_good() {
         let mut failed = look(9, 1, vec![trial(0, JobStatus::Failed)]);
         failed.sweep.stage = Stage::Settled;

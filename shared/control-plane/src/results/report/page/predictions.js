@@ -11,7 +11,7 @@ const predictionTip = (one) =>
     report.sets ? `Set of trial ${one.index}` : `Trial ${one.index}`,
     `predicted ${report.metrics[0]} ${predictedText(one)}`,
     `found ${number(one.found)}`,
-    `${(Math.abs(one.found - one.mean) / one.deviation).toFixed(1)} standard deviations apart`,
+    one.deviation > 0 && `${(Math.abs(one.found - one.mean) / one.deviation).toFixed(1)} standard deviations apart`,
   );
 
 /** The place of the datum nearest to the pointer. */

@@ -1,7 +1,7 @@
 // What a Bayesian search suggested, what was found, and how the best value improved.
 const drawPredictions = (made) => {
   const { predictions, suggestions } = report.search;
-  const points = predictions.filter((one) => one.mean !== null && one.is_result && one.found !== null);
+  const points = predictions.filter((one) => one.is_result && ![one.mean, one.deviation, one.found].includes(null));
   const near = points.filter((one) => Math.abs(one.found - one.mean) <= 2 * one.deviation).length;
   const one = points.length > 0 ? predictionsChart(points) : undefined;
   const what = report.sets ? "parameter set" : "trial";
