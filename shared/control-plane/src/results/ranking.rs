@@ -101,8 +101,7 @@ pub fn reached_target(plan: &Plan, trials: &[Trial]) -> Option<String> {
         };
         let values: Vec<f64> = set.trials.iter().filter(counts).filter_map(|trial| value_so_far(by, trial)).collect();
         let mean = Mean::of(&values).filter(|mean| mean.results == set.lacks.of && has_reached(mean.mean))?;
-        let trials: Vec<String> = set.indexes().iter().map(u32::to_string).collect();
-        Some(format!("the parameter set of trials {} has {} {mean}", trials.join(", "), by.name))
+        Some(format!("the parameter set of trial {} has {} {mean}", set.number, by.name))
     })
 }
 
