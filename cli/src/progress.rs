@@ -5,8 +5,10 @@ use std::fmt::{self, Display};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 use spotsweep_control_plane::results::ranking::best;
-use spotsweep_control_plane::sweep::Ranking;
+use spotsweep_control_plane::results::sets::Mean;
+use spotsweep_control_plane::sweep::Plan;
 use spotsweep_control_plane::trial::{Standing, Trial};
 
 use crate::{out, show};
@@ -36,13 +38,59 @@ pub(crate) struct Figures {
     pub(crate) stopped: u64,
     /// Instances by zone and state.
     pub(crate) instances: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Metric name, its best value among the trials that have succeeded, and the trial that has it.
-    pub(crate) best: Option<(String, f64, u32)>,
+    /// The best of the trials that have succeeded.
+    pub(crate) best: Option<Best>,
+}
+
+/// The best trial.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Best {
+    /// Metric name.
+    pub(crate) metric: String,
+    /// Its value.
+    pub(crate) value: f64,
+    /// The trial's index.
+    pub(crate) trial: u32,
+    /// Of its parameter set, where the sweep has repeats.
+    pub(crate) mean: Option<Mean>,
+}
+
+impl Best {
+    /// By which it is the best: its set's mean, where the sweep has repeats.
+    pub(crate) fn ranked_by(&self) -> f64 {
+        self.mean.map_or(self.value, |mean| mean.mean)
+    }
+
+    /// `accuracy 0.5000`; of a set with what its mean is of.
+    pub(crate) fn figure(&self) -> String {
+        let Self { metric, value, mean, .. } = self;
+        mean.map_or_else(|| format!("{metric} {value:.4}"), |mean| format!("{metric} {mean}"))
+    }
+
+    /// For machines; `key` is the name of the trial's index.
+    pub(crate) fn json(&self, key: &str) -> Value {
+        let mut json = json!({ key: self.trial, "metric": self.metric, "value": self.value });
+        if let Some(mean) = self.mean {
+            json["set"] = json!(mean);
+        }
+        json
+    }
 }
 
 impl Figures {
+    /// Counts trials, and names the best one.
+    pub(crate) fn of(plan: Option<&Plan>, trials: &[Trial]) -> Self {
+        let best = plan.and_then(|plan| best(plan, trials)).map(|best| Best {
+            metric: best.by.name,
+            value: best.value,
+            trial: best.trial.index,
+            mean: best.set.map(|(_, mean)| mean),
+        });
+        Self { best, ..Self::counts(plan.map_or(0, |plan| plan.trials.into()), trials) }
+    }
+
     /// Counts trials; those without a record have had no event yet, so they wait.
-    pub(crate) fn of(total: u64, trials: &[Trial], ranking: Option<&Ranking>) -> Self {
+    pub(crate) fn counts(total: u64, trials: &[Trial]) -> Self {
         let count = |wanted| trials.iter().filter(|trial| trial.standing() == wanted).count() as u64;
         let (starting, running) = (count(Standing::Starting), count(Standing::Running));
         let (succeeded, failed) = (count(Standing::Succeeded), count(Standing::Failed));
@@ -57,10 +105,7 @@ impl Figures {
             cancelled,
             stopped,
             instances: BTreeMap::new(),
-            best: ranking.and_then(|by| {
-                let (trial, value) = best(by, trials)?;
-                Some((by.name.clone(), value, trial.index))
-            }),
+            best: None,
         }
     }
 }
@@ -92,8 +137,8 @@ impl Figures {
         if !zones.is_empty() {
             sentences.push(format!("instances: {}", zones.join(", ")));
         }
-        if let Some((name, value, index)) = &self.best {
-            sentences.push(format!("best {name} {value:.4} (trial {index})"));
+        if let Some(best) = &self.best {
+            sentences.push(format!("best {} (trial {})", best.figure(), best.trial));
         }
         sentences
     }
@@ -206,13 +251,20 @@ fn bar(trials: u64) -> ProgressBar {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use spotsweep_protocol::ids::{JobId, SweepId};
     use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
-    use spotsweep_control_plane::sweep::Over;
     use spotsweep_control_plane::trial::JobStatus;
+
+    fn plan(more: Value) -> Plan {
+        let mut plan = json!({ "trials": 6, "queue": "q", "definition": "d:1", "attempts": 1, "parts": [],
+            "metric": { "name": "accuracy", "maximize": true } });
+        plan.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(plan).unwrap()
+    }
 
     fn trial(index: u32, status: JobStatus, accuracy: Option<f64>) -> Trial {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("job:{index}")));
@@ -233,14 +285,25 @@ mod tests {
             trial(2, JobStatus::Runnable, None),
             trial(3, JobStatus::Failed, Some(f64::NEG_INFINITY)),
         ];
-        let ranking = Ranking { name: "accuracy".into(), maximize: true, over: Over::Last };
-        let mut figures = Figures::of(6, &trials, Some(&ranking));
+        let plan = plan(json!({}));
+        let mut figures = Figures::of(Some(&plan), &trials);
         figures.instances.entry("us-east-1a".into()).or_default().insert("running".into(), 2);
         assert_eq!(
             figures.to_string(),
             "6 trials: 3 waiting, 1 running, 1 succeeded, 1 failed | instances: us-east-1a 2 running \
              | best accuracy 0.5000 (trial 0)"
         );
-        assert_eq!(Figures::of(6, &[], None).to_string(), "6 trials: 6 waiting");
+        assert_eq!(Figures::of(Some(&plan), &[]).to_string(), "6 trials: 6 waiting");
+    }
+
+    #[test]
+    fn the_best_of_repeated_sets_is_shown_with_its_mean() {
+        let plan = plan(json!({ "repeats": { "parameter": "seed", "values": [1, 2], "sets": 3 } }));
+        let ended = |index, accuracy| trial(index, JobStatus::Succeeded, Some(accuracy));
+        let best = |trials: &[Trial]| Figures::of(Some(&plan), trials).best;
+        assert_eq!(best(&[ended(0, 0.5), ended(1, 0.75)]), None, "of one result of two there is no mean");
+        let found = best(&[ended(0, 0.75), ended(1, 1.0), ended(3, 0.5)]).unwrap();
+        assert_eq!((found.figure().as_str(), found.trial), ("accuracy 0.6250 ± 0.1250 (mean of 2)", 0));
+        assert_eq!((&found.json("trial")["set"]["results"], found.ranked_by()), (&json!(2), 0.625));
     }
 }

@@ -56,7 +56,7 @@ async fn progress(reader: &Reader, sweeps: &[Sweep]) -> Result<BTreeMap<SweepId,
     for sweep in sweeps.iter().filter(is_open).take(MOST_OPEN) {
         let Some(plan) = &sweep.plan else { continue };
         let trials = reader.trials(&sweep.id).await?;
-        progress.insert(sweep.id.clone(), Figures::of(u64::from(plan.trials), &trials, None));
+        progress.insert(sweep.id.clone(), Figures::counts(plan.trials.into(), &trials));
     }
     Ok(progress)
 }

@@ -35,7 +35,7 @@ pub(crate) struct Pull {
     /// Only these trials, by their index from 0
     #[arg(value_name = "INDEX")]
     indices: Vec<u32>,
-    /// Only the trial that ranks first
+    /// Only the best trial; with repeats, the best one of the best set
     #[arg(long, conflicts_with = "indices")]
     best: bool,
     /// The folder [default: spotsweep-results/<SWEEP>]
@@ -140,15 +140,30 @@ async fn objects(found: &Found, args: &Pull) -> Result<Listed, Failure> {
     Ok(listed)
 }
 
-/// The trial that ranks first of those that have succeeded.
+/// The best trial.
 async fn best(found: &Found) -> Result<u32, Failure> {
     let trials = found.trials().await?;
-    let by = ranking::ranking(found.plan()?, &trials);
-    let found = by.as_ref().and_then(|by| ranking::best(by, &trials));
-    let (best, _) = found.ok_or_else(|| {
+    let plan = found.plan()?;
+    let by = ranking::ranking(plan, &trials);
+    let best = ranking::best(plan, &trials).ok_or_else(|| {
         let metric = by.as_ref().map_or("any of the usual metrics", |by| by.name.as_str());
-        Failure::new(format!("there is no best trial: none has succeeded with a finite value of {metric}"))
+        Failure::new(match &plan.repeats {
+            None => format!("there is no best trial: none has succeeded with a finite value of {metric}"),
+            Some(repeats) => format!(
+                "there is no best trial: no parameter set has a finite value of {metric} from each of its {}; name \
+                 the trials that you want",
+                counted(repeats.values.len(), "repeat")
+            ),
+        })
     })?;
-    out::note(format_args!("trial {} is the best", best.index));
-    Ok(best.index)
+    let index = best.trial.index;
+    match &best.set {
+        None => out::note(format_args!("trial {index} is the best")),
+        Some((set, mean)) => {
+            let others: Vec<String> = set.indexes().iter().map(u32::to_string).collect();
+            let (name, others) = (show::line(&best.by.name), others.join(", "));
+            out::note(format_args!("trial {index} is the best of the best set, trials {others}: {name} {mean}"));
+        }
+    }
+    Ok(index)
 }

@@ -39,14 +39,15 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
     let (sweep, trials) = (&found.sweep, found.trials().await?);
     let by = sweep.plan.as_ref().and_then(|plan| ranking(plan, &trials));
     if args.json {
-        let status = as_json(sweep, &trials, by.as_ref());
+        let status = as_json(sweep, &trials);
         out::results(|to| writeln!(to, "{status}"))?;
     } else {
-        let total = sweep.plan.as_ref().map_or(0, |plan| u64::from(plan.trials));
-        let rows = rows(&ranked(by.as_ref(), &trials), by.as_ref());
+        let plan = sweep.plan.as_ref();
+        let ranked = plan.map(|plan| ranked(plan, &trials)).unwrap_or_default();
+        let rows = rows(&ranked.iter().map(|place| place.trial).collect::<Vec<_>>(), by.as_ref());
         out::results(|to| {
             writeln!(to, "{}: {} ({})", sweep.id, sweep.stage.name(), show::line(&sweep.upload.key))?;
-            writeln!(to, "{}", Figures::of(total, &trials, by.as_ref()))?;
+            writeln!(to, "{}", Figures::of(plan, &trials))?;
             if let Some(spent) = sweep.spent {
                 let kept = Some(spent.kept_usd).filter(|usd| *usd > 0.0).map(dollars);
                 let kept = kept.map(|usd| format!(", {usd} of it for kept workspaces")).unwrap_or_default();
@@ -72,11 +73,9 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
 }
 
 /// The line of `ls --json`, with counts and every trial that has had an event.
-fn as_json(sweep: &Sweep, trials: &[Trial], by: Option<&Ranking>) -> Value {
-    let total = sweep.plan.as_ref().map_or(0, |plan| u64::from(plan.trials));
-    let figures = Figures::of(total, trials, by);
-    let best =
-        figures.best.as_ref().map(|(metric, value, index)| json!({ "index": index, "metric": metric, "value": value }));
+fn as_json(sweep: &Sweep, trials: &[Trial]) -> Value {
+    let figures = Figures::of(sweep.plan.as_ref(), trials);
+    let best = figures.best.as_ref().map(|best| best.json("index"));
     let more = json!({
         "waiting": figures.waiting,
         "starting": figures.starting,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 use spotsweep_control_plane::results::ranking::{Score, best, score};
 use spotsweep_control_plane::suggestion::{self, Chosen};
-use spotsweep_control_plane::sweep::Ranking;
+use spotsweep_control_plane::sweep::{Plan, Ranking};
 use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_search::suggest::Basis;
 use spotsweep_sweep_file::{Search, trials};
@@ -52,7 +52,7 @@ pub(super) async fn run(args: Suggest) -> Result<ExitCode, Failure> {
     let next = (0..plan.trials).find(|index| !is_given(index));
     let chosen = next.and_then(|index| Some((index, suggestion::next(plan, &search, &trials, index)?)));
     if args.json {
-        let line = line(chosen.as_ref(), &trials, metric);
+        let line = line(chosen.as_ref(), (plan, metric), &trials);
         out::results(|to| writeln!(to, "{line}"))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -65,8 +65,9 @@ pub(super) async fn run(args: Suggest) -> Result<ExitCode, Failure> {
             }
             None => writeln!(to, "all {} have their parameters", counted(plan.trials, "trial"))?,
         }
-        if let Some((trial, value)) = best(metric, &trials) {
-            writeln!(to, "best so far: {} {value} (trial {})", metric.name, trial.index)?;
+        if let Some(best) = best(plan, &trials) {
+            let figure = best.set.map_or_else(|| best.value.to_string(), |(_, mean)| mean.to_string());
+            writeln!(to, "best so far: {} {figure} (trial {})", metric.name, best.trial.index)?;
         }
         if rows.len() > 1 {
             writeln!(to)?;
@@ -121,14 +122,17 @@ fn rows(trials: &[Trial], metric: &Ranking) -> Vec<Vec<String>> {
     rows
 }
 
-fn line(chosen: Option<&(u32, Chosen)>, trials: &[Trial], metric: &Ranking) -> Value {
+fn line(chosen: Option<&(u32, Chosen)>, (plan, metric): (&Plan, &Ranking), trials: &[Trial]) -> Value {
     let count = |standing| trials.iter().filter(|trial| trial.standing() == standing).count();
     let of = |chosen: &(u32, Chosen)| {
         let (index, Chosen { parameters, basis }) = chosen;
         (json!(index), json!(parameters), basis.map_or(Value::Null, of_basis))
     };
     let (trial, parameters, basis) = chosen.map_or((Value::Null, Value::Null, Value::Null), of);
-    let best = best(metric, trials).map(|(trial, value)| json!({ "index": trial.index, "value": to_json(value) }));
+    let best = best(plan, trials).map(|best| {
+        let set = best.set.map(|(_, mean)| mean);
+        json!({ "index": best.trial.index, "value": to_json(best.value), "set": set })
+    });
     json!({ "trial": trial, "parameters": parameters, "basis": basis, "metric": metric.name, "best": best,
         "finished": count(Standing::Succeeded), "stopped_early": count(Standing::Stopped) })
 }

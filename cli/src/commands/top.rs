@@ -120,7 +120,7 @@ fn table(open: &[Model]) -> String {
 fn row(model: &Model) -> Vec<String> {
     let figures = &model.figures;
     let instances: usize = model.zones.values().map(|zone| zone.instances.len()).sum();
-    let best = figures.best.as_ref().map(|(metric, value, trial)| format!("{metric} {value:.4} ({trial})"));
+    let best = figures.best.as_ref().map(|best| format!("{} ({})", best.figure(), best.trial));
     let sweep = &model.look.sweep;
     vec![
         sweep.id.to_string(),

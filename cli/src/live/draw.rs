@@ -226,8 +226,8 @@ fn zone_rows(model: &Model) -> Vec<String> {
 fn zones(pen: &mut Pen<'_>, model: &Model, view: &View) {
     section(pen, "zones and instances");
     zone_rows(model).iter().for_each(|row| pen.line(&[(row, Tone::Plain)]));
-    if let Some((metric, value, trial)) = &model.figures.best {
-        let text = format!("best {metric} {value:.4} (trial {trial})  ");
+    if let Some(best) = &model.figures.best {
+        let text = format!("best {} (trial {})  ", best.figure(), best.trial);
         let (from, to) = (model.look.sweep.upload.uploaded_at, model.ended_at().unwrap_or(view.at));
         let spark = spark::line(&model.best, from, to, SPARK_COLUMNS);
         pen.line(&[(&text, Tone::Plain), (&spark, Tone::Of(Standing::Succeeded))]);

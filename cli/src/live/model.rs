@@ -12,7 +12,7 @@ use super::grid::{Standing, standings};
 use super::happening::{Happening, What, between, lost, ran_before};
 use super::look::Look;
 use super::{blockers, eta};
-use crate::progress::Figures;
+use crate::progress::{Best, Figures};
 
 /// Happenings that can be scrolled back to.
 const MOST_HAPPENINGS: usize = 5_000;
@@ -106,13 +106,15 @@ impl Model {
 
     /// Adds to the happenings what only the whole sweep can tell: which trial is the best.
     fn tell(&mut self, mut news: Vec<Happening>) -> Vec<Happening> {
+        let has_repeats = self.look.sweep.plan.as_ref().is_some_and(|plan| plan.repeats.is_some());
         if let Some(by) = self.ranking() {
             for Happening { at, trial, what } in &mut news {
                 if let What::Succeeded { metric, value, best, .. } = what {
                     *value = trial.and_then(|index| value_of(&self.look.trials, index, &by));
                     *metric = value.map(|_| by.name.clone());
-                    *best =
-                        value.is_some_and(|value| self.leading.is_none_or(|leading| is_better(&by, value, leading)));
+                    let leads = |value| self.leading.is_none_or(|leading| is_better(&by, value, leading));
+                    // Of repeated sets no single trial is the best.
+                    *best = !has_repeats && value.is_some_and(leads);
                     self.leading = if *best { *value } else { self.leading };
                     self.best.extend((*best).then_some(()).and(*value).map(|value| (*at, value)));
                 }
@@ -125,7 +127,6 @@ impl Model {
     }
 
     fn work_out(&mut self) {
-        let by = self.ranking();
         let Look { at, sweep, trials, .. } = &self.look;
         let total = self.look.total();
         self.standings = standings(total, trials);
@@ -135,9 +136,9 @@ impl Model {
         };
         self.figures = Figures {
             instances: self.zones.iter().map(instances).collect(),
-            ..Figures::of(u64::from(total), trials, by.as_ref())
+            ..Figures::of(sweep.plan.as_ref(), trials)
         };
-        let newest = self.figures.best.as_ref().map(|(_, value, _)| *value);
+        let newest = self.figures.best.as_ref().map(Best::ranked_by);
         if newest.is_some() && newest != self.best.last().map(|(_, value)| *value) {
             self.best.extend(newest.map(|value| (self.ended_at().unwrap_or(*at), value)));
         }
@@ -168,8 +169,7 @@ impl Model {
     /// One frame, for machines.
     pub(crate) fn json(&self) -> Value {
         let Figures { trials, waiting, starting, running, succeeded, failed, cancelled, best, .. } = &self.figures;
-        let best =
-            best.as_ref().map(|(metric, value, trial)| json!({ "trial": trial, "metric": metric, "value": value }));
+        let best = best.as_ref().map(|best| best.json("trial"));
         let zone = |(name, zone): (&String, &Zone)| {
             let Zone { running, starting, instances } = zone;
             (name.clone(), json!({ "running": running, "starting": starting, "instances": instances }))
@@ -348,6 +348,28 @@ mod tests {
         model.take(look(12, 1, vec![succeeded(0, 1, 12, 0.5)]));
         assert_eq!(model.best, [(at(12), 0.5)]);
         assert_eq!(model.json()["best"]["value"], 0.5);
+    }
+
+    #[test]
+    fn a_set_is_the_best_by_its_mean_once_each_repeat_has_succeeded() {
+        let repeated = |second, trials| {
+            let mut look = look(second, 4, trials);
+            let repeats = json!({ "parameter": "seed", "values": [1, 2], "sets": 2 });
+            look.sweep.plan.iter_mut().for_each(|plan| plan.repeats = serde_json::from_value(repeats.clone()).ok());
+            look
+        };
+        let (one, two) = (succeeded(0, 0, 10, 1.0), succeeded(2, 20, 30, 0.5));
+        let (mut model, news) = Model::new(repeated(15, vec![one.clone()]));
+        assert_eq!(
+            texts(&news)[1],
+            "trial 0 succeeded after 10.0 s, accuracy 1.0000",
+            "no trial is the best by itself"
+        );
+        assert_eq!(model.best, []);
+        model.take(repeated(35, vec![one, two]));
+        assert_eq!(model.best.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [0.75]);
+        let best = &model.json()["best"];
+        assert_eq!((&best["trial"], &best["set"]["mean"]), (&json!(0), &json!(0.75)));
     }
 
     #[test]

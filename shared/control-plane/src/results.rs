@@ -9,4 +9,6 @@ pub mod leaderboard;
 pub mod parameters;
 pub mod ranking;
 pub mod report;
+mod score;
+pub mod sets;
 mod warnings;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::results::sets::Mean;
 use crate::store::{Peer, PeerEnd};
 use crate::sweep::{Plan, Ranking};
 use crate::trial::Trial;
-use spotsweep_protocol::rungs::Curve;
+use spotsweep_protocol::rungs::{Curve, Rung};
 use spotsweep_search::space::Point;
 use spotsweep_search::suggest::{self, Basis, End, Suggestion};
 use spotsweep_sweep_file::Search;
@@ -61,8 +62,8 @@ pub(crate) fn choose(
     index: u32,
 ) -> Option<Chosen> {
     let (set, own) = (set_of(plan, index), |parameters: &str| serde_json::from_str(parameters).ok());
-    let twin = peers.iter().find(|(other, _)| **other != index && set_of(plan, **other) == set);
-    if let Some(parameters) = twin.and_then(|(_, peer)| own(peer.parameters.as_deref()?)) {
+    let mut twins = peers.iter().filter(|(other, _)| **other != index && set_of(plan, **other) == set);
+    if let Some(parameters) = twins.find_map(|(_, peer)| own(peer.parameters.as_deref()?)) {
         return Some(Chosen { parameters, basis: None });
     }
     let space = search.space.space();
@@ -80,16 +81,21 @@ pub(crate) fn choose(
     None
 }
 
-/// The other sets as a search sees them: with the mean of their trials that have finished.
-fn observed(plan: &Plan, metric: &Ranking, search: &Search, peers: &BTreeMap<u32, Peer>) -> Vec<suggest::Trial> {
+/// The other sets as a search sees them, one by one: with the mean of their trials.
+pub(crate) fn observed(
+    plan: &Plan,
+    metric: &Ranking,
+    search: &Search,
+    peers: &BTreeMap<u32, Peer>,
+) -> Vec<suggest::Trial> {
     let mut sets: BTreeMap<u32, Vec<&Peer>> = BTreeMap::new();
     for (index, peer) in peers.iter().filter(|(_, peer)| peer.end != Some(PeerEnd::Void)) {
         sets.entry(set_of(plan, *index)).or_default().push(peer);
     }
     let of_set = |(set, peers): (u32, Vec<&Peer>)| {
-        let parameters = serde_json::from_str(peers.first()?.parameters.as_deref()?).ok()?;
-        let (point, rungs): (Point, Curve) = (search.space.point(&parameters), metric.costs(&peers.first()?.rungs));
-        Some(suggest::Trial { index: set, point, rungs, pace: pace(&peers), end: end(&peers, metric) })
+        let parameters = serde_json::from_str(peers.iter().find_map(|peer| peer.parameters.as_deref())?).ok()?;
+        let (end, point): (_, Point) = (end(&peers, metric), search.space.point(&parameters));
+        Some(suggest::Trial { index: set, point, rungs: rungs(&peers, end, metric), pace: pace(&peers), end })
     };
     sets.into_iter().filter_map(of_set).collect()
 }
@@ -97,23 +103,43 @@ fn observed(plan: &Plan, metric: &Ranking, search: &Search, peers: &BTreeMap<u32
 /// The mean of those that are known.
 fn pace(peers: &[&Peer]) -> Option<f64> {
     let known: Vec<f64> = peers.iter().filter_map(|peer| peer.pace).collect();
-    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    Mean::of(&known).map(|mean| mean.mean)
 }
 
+/// The mean of a set's trials at the rungs that each of them has reached: a mean of those alone that went on would be
+/// too good. Of a set that counts with what has finished, only those trials.
+fn rungs(peers: &[&Peer], end: Option<End>, metric: &Ranking) -> Curve {
+    let counts = |peer: &&&Peer| {
+        let has_finished = matches!(peer.end, Some(PeerEnd::Finished(_)));
+        !peer.rungs.is_empty() && (has_finished || !matches!(end, Some(End::Finished(_))))
+    };
+    let curves: Vec<Curve> = peers.iter().filter(counts).map(|peer| metric.costs(&peer.rungs)).collect();
+    let at = |step: &u64| {
+        let rungs: Vec<&Rung> = curves.iter().map(|curve| curve.get(step)).collect::<Option<_>>()?;
+        let mean = |pick: fn(&Rung) -> f64| rungs.iter().map(|rung| pick(rung) / rungs.len() as f64).sum();
+        let rung = Rung { value: mean(|rung| rung.value), best: mean(|rung| rung.best), mean: mean(|rung| rung.mean) };
+        Some((*step, rung))
+    };
+    curves.iter().take(1).flat_map(|curve| curve.keys()).filter_map(at).collect()
+}
+
+/// How a set has ended. One that the leaderboard gives no rank, because a trial has failed, diverged or was stopped, is
+/// no good result by its other trials.
 fn end(peers: &[&Peer], metric: &Ranking) -> Option<End> {
-    let finished: Vec<f64> = peers
-        .iter()
-        .filter_map(|peer| match peer.end {
-            Some(PeerEnd::Finished(value)) => Some(metric.cost(value)),
-            Some(PeerEnd::Stopped | PeerEnd::Failed | PeerEnd::Void) | None => None,
-        })
-        .collect();
-    if !finished.is_empty() {
-        return Some(End::Finished(finished.iter().sum::<f64>() / finished.len() as f64));
-    }
-    let all = |wanted: PeerEnd| peers.iter().all(|peer| peer.end == Some(wanted));
-    if all(PeerEnd::Failed) {
+    let is = |wanted: PeerEnd| peers.iter().any(|peer| peer.end == Some(wanted));
+    let finished = |peer: &&Peer| match peer.end {
+        Some(PeerEnd::Finished(value)) => Some(metric.cost(value)),
+        Some(PeerEnd::Stopped | PeerEnd::Failed | PeerEnd::Void) | None => None,
+    };
+    let finished: Vec<f64> = peers.iter().filter_map(finished).collect();
+    if is(PeerEnd::Failed) {
         return Some(End::Failed);
     }
-    peers.iter().any(|peer| peer.end == Some(PeerEnd::Stopped)).then_some(End::Stopped)
+    if finished.iter().any(|cost| !cost.is_finite()) {
+        return Some(End::Finished(f64::NAN));
+    }
+    if is(PeerEnd::Stopped) {
+        return Some(End::Stopped);
+    }
+    Mean::of(&finished).map(|mean| End::Finished(mean.mean))
 }

@@ -19,7 +19,7 @@ const MOST: usize = 100;
 /// How often each parameter set is trained, and what differs.
 ///
 /// All sets come once with the first value, then once with the second, and so on. So each set has a result when the
-/// first round is over, and one that is stopped early needs no others.
+/// first round is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repeats {
     /// The parameter that differs between the trials of a set. No set has it otherwise.

@@ -3,6 +3,7 @@
 //! The pages stay in cargo's folder for tests (`target/tmp`), to be looked at.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+mod adaptive;
 mod browser;
 mod charts;
 mod page;

@@ -248,6 +248,40 @@ impl Synthetic {
         self
     }
 
+    /// As if its file had trained each of a third of the parameter sets three times.
+    pub(crate) fn repeated(mut self, parameter: &str) -> Self {
+        let sets = self.trials.len() / 3;
+        let repeats = json!({ "parameter": parameter, "values": [1, 2, 3], "sets": sets });
+        self.plan.repeats = serde_json::from_value(repeats).unwrap();
+        let lines: Vec<Value> = self.parameters.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        self.parameters.clear();
+        for index in 0..3 * sets {
+            let mut parameters = lines[index % sets]["parameters"].clone();
+            parameters[parameter] = json!(1 + index / sets);
+            writeln!(self.parameters, "{}", json!({ "index": index, "parameters": parameters })).unwrap();
+        }
+        self
+    }
+
+    /// As if it had been a Bayesian search with early stopping: the first trials cover the space, the others come from a
+    /// model.
+    pub(crate) fn searched(mut self) -> Self {
+        self.plan.suggests = true;
+        let rule = json!({ "type": "hyperband", "bands": [3, 9, 27], "eta": 3.0, "strict": true });
+        self.plan.early_stopping = serde_json::from_value(json!({ "rule": rule, "unit": "step" })).unwrap();
+        let name = &self.plan.metric.as_ref().unwrap().name;
+        let sets = self.plan.repeats.as_ref().map_or(u64::MAX, |repeats| repeats.sets);
+        for trial in &mut self.trials {
+            let off = f64::from(trial.index % 5) * 0.1 - 0.2;
+            let mean = trial.metrics.get(name).map_or(1.0, |metric| metric.last + off);
+            let model = json!({ "Model": { "mean": mean, "deviation": 0.05 + 0.01 * f64::from(trial.index % 7) } });
+            let basis = if trial.index < 4 { json!("Initial") } else { model };
+            let basis = if u64::from(trial.index) < sets { basis } else { Value::Null };
+            trial.suggested = serde_json::from_value(json!({ "parameters": "{}", "basis": basis })).unwrap();
+        }
+        self
+    }
+
     /// As if the instances of all trials together had cost so many USD.
     pub(crate) fn costing(mut self, usd: f64) -> Self {
         let each = usd / self.costs.len() as f64;

@@ -155,7 +155,7 @@ impl<'a> Course<'a> {
     /// One look, and what follows from it.
     async fn turn(&mut self) -> Result<Stage, Failure> {
         let stage = self.look().await?.stage;
-        self.progress.show(&Figures::of(u64::from(sweep::trials()), &self.trials, None));
+        self.progress.show(&Figures::counts(sweep::trials().into(), &self.trials));
         let instances = self.subject.instances().await?;
         self.meter.enter(&instances, Timestamp::now());
         if stage != Stage::Settled {

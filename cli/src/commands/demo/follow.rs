@@ -7,7 +7,6 @@ use aws_sdk_s3::Client;
 use serde_json::Value;
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::results::ranking::ranking;
 use spotsweep_control_plane::sweep::Plan;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 use spotsweep_protocol::ids::SweepId;
@@ -86,8 +85,7 @@ async fn disturb(reclaims: &mut Reclaims, stack: &Stack, (plan, trials): (&Plan,
 }
 
 fn figures(plan: &Plan, trials: &[Trial], snapshot: &Value) -> Figures {
-    let ranking = ranking(plan, trials);
-    Figures { instances: instances(snapshot), ..Figures::of(u64::from(plan.trials), trials, ranking.as_ref()) }
+    Figures { instances: instances(snapshot), ..Figures::of(Some(plan), trials) }
 }
 
 /// Instances by zone and state, of those that still cost something.

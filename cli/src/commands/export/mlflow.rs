@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use spotsweep_control_plane::results::diagnosis::why;
-use spotsweep_control_plane::results::ranking::{has_rank, ranked};
+use spotsweep_control_plane::results::ranking::ranked;
 use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::{JobStatus, Standing, Trial};
 use tokio::task::JoinSet;
@@ -70,9 +70,9 @@ async fn fill(
 ) -> Result<(), Failure> {
     let cannot_write = || format!("cannot write {}", folder.display());
     put(&folder.join("meta.yaml"), &yaml(&experiment_meta(records.sweep))).context(cannot_write)?;
-    let by = records.by.as_ref();
-    let order = ranked(by, records.trials).into_iter().filter(|trial| has_rank(by, trial));
-    let ranks: BTreeMap<u32, usize> = (1..).zip(order).map(|(rank, trial)| (trial.index, rank)).collect();
+    let ranked = ranked(records.plan, records.trials);
+    let ranks: BTreeMap<u32, usize> =
+        ranked.iter().filter_map(|place| Some((place.trial.index, place.rank?))).collect();
     for each in records.each() {
         let (index, parameters, trial) = each?;
         let run = folder.join(run_id(records.sweep, index));

@@ -9,6 +9,7 @@ use spotsweep_protocol::claim::TrialLine;
 
 use crate::live::look::{Batch, Look};
 use crate::live::model::Model;
+use crate::progress::Best;
 use crate::sweeps::Found;
 use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
@@ -42,7 +43,7 @@ async fn side(found: &Found) -> Result<Side, Failure> {
     let look = Look { at: Timestamp::now(), sweep, trials, batch: Batch::default(), outcome: None };
     let (model, _) = Model::new(look);
     let parameters = match &model.figures.best {
-        Some((_, _, index)) => of_trial(&found.parameters().await?, *index)?,
+        Some(best) => of_trial(&found.parameters().await?, best.trial)?,
         None => Map::new(),
     };
     Ok(Side { model, parameters })
@@ -97,7 +98,11 @@ fn rows(sides: &[Side; 2]) -> Vec<Vec<String>> {
 
 fn best(model: &Model) -> String {
     let best = model.figures.best.as_ref();
-    best.map_or_else(|| "none".to_owned(), |(metric, value, index)| format!("{metric} {value:.5} (trial {index})"))
+    let figure = |Best { metric, value, trial, mean }: &Best| match mean {
+        None => format!("{metric} {value:.5} (trial {trial})"),
+        Some(mean) => format!("{metric} {mean} (trial {trial})"),
+    };
+    best.map_or_else(|| "none".to_owned(), figure)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use super::*;
 use crate::live::Happening;
 use crate::live::samples::{at, interrupted, look, running, succeeded, trial};
+use crate::progress::Best;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
 /// A sweep in its middle: one of each kind, and the rest waits.
@@ -140,7 +141,7 @@ fn costs_are_shown_where_they_are_known() {
 fn what_others_have_written_cannot_leave_its_cell() {
     let mut model = model(2);
     let metric = "\u{1b}[2Jacc\u{202e}".to_owned();
-    model.figures.best = Some((metric, 1.0, 0));
+    model.figures.best = Some(Best { metric, value: 1.0, trial: 0, mean: None });
     let text = text(&model, &View::still(at(95)), 80, 24);
     assert!(!text.contains('\u{1b}') && text.contains("[2Jacc"), "{text}");
     assert!(!text.ends_with("\n\n"), "no blank end");

@@ -11,7 +11,7 @@ use super::{Context, Decision, early_stop, stall, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
-use crate::results::ranking::reached_target;
+use crate::results::ranking::reaches_target;
 use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Plan, Sweep};
@@ -224,8 +224,8 @@ impl Asker<'_> {
 
     /// Has `sweep-settled` look at once, where this report is the first one that reaches the sweep's target.
     fn reaches_target(&self) -> Option<Command> {
-        let reached = |trial: &Trial| reached_target(self.plan, std::slice::from_ref(trial)).is_some();
-        let is_new = reached(&self.trial) && !self.held.is_some_and(reached) && self.sweep.stopped.is_none();
+        let reaches = |trial: &Trial| reaches_target(self.plan, trial);
+        let is_new = reaches(&self.trial) && !self.held.is_some_and(reaches) && self.sweep.stopped.is_none();
         is_new.then(|| Command::Notify(Notification::internal(self.sweep, Kind::Running)))
     }
 

@@ -9,7 +9,7 @@ use crate::results::cost::{self, Cost, Pool, Prices};
 use crate::results::diagnosis::{Diagnosis, diagnose};
 use crate::results::leaderboard::{leaderboard_csv, summary_json};
 use crate::results::parameters::with_suggested;
-use crate::results::ranking::{ranked, ranking};
+use crate::results::ranking::ranked;
 use crate::results::report::curves::Curve;
 use crate::results::report::{MAX_FAILURES, MAX_LOG_LINES, MAX_ROWS, Report, Sources};
 use crate::results::warnings::{searched, warnings};
@@ -72,8 +72,7 @@ pub struct Results {
 impl Wanted {
     /// What the results of a sweep, as it stands, are made from.
     pub fn of(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Self {
-        let by = ranking(plan, trials);
-        let best = ranked(by.as_ref(), trials).into_iter().take(MAX_ROWS);
+        let best = ranked(plan, trials).into_iter().take(MAX_ROWS).map(|ranked| ranked.trial);
         let failed = trials.iter().filter(|trial| trial.standing() == Standing::Failed);
         let (pools, since) = cost::pools(trials);
         Self {

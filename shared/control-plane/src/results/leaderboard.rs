@@ -8,14 +8,21 @@ use serde_json::{Map, Value, json};
 use crate::results::cost::Cost;
 use crate::results::csv_cell::csv_cell;
 use crate::results::diagnosis::Diagnosis;
-use crate::results::ranking::{best, has_rank, ranked, ranking};
+use crate::results::ranking::{Best, Ranked, best, ranked, ranking};
+use crate::results::sets::{Mean, Set, sets};
 use crate::sweep::spent::Spent;
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::number::to_json;
+use spotsweep_sweep_file::Repeats;
+
+/// What the leaderboard has of a trial's parameter set, where the sweep has repeats.
+const SET_COLUMNS: [&str; 5] = ["set.index", "set.mean", "set.standard_error", "set.results", "set.lacks"];
 
 /// One row a trial, best first, with cells that no spreadsheet takes for formulas: rank (empty for a trial without one), index, status, metrics, parameters, attempts, seconds, cost, reason.
+/// Where the sweep repeats its parameter sets, the rows of a set are together, with its rank, mean, standard error,
+/// number of results, and what it lacks.
 ///
 /// # Errors
 /// `parameters` is not the sweep's `trials.jsonl`.
@@ -35,14 +42,24 @@ pub fn leaderboard_csv(
 
     let mut table = csv::Writer::from_writer(Vec::new());
     let mut header = vec!["rank".to_owned(), "index".into(), "status".into()];
+    let sets = by_number(plan, trials);
+    if plan.repeats.is_some() {
+        header.extend(SET_COLUMNS.map(str::to_owned));
+    }
     header.extend(metrics.iter().map(|name| csv_cell(name).into_owned()));
     header.extend(names.iter().map(|name| format!("parameters.{name}")));
     header.extend(["attempts", "run_seconds", "usd", "reason"].map(str::to_owned));
     table.write_record(&header)?;
-    for (rank, trial) in (1..).zip(ranked(by.as_ref(), trials)) {
-        let rank = if has_rank(by.as_ref(), trial) { i32::to_string(&rank) } else { String::new() };
+    for Ranked { trial, rank } in ranked(plan, trials) {
         let line = lines.get(trial.index as usize).and_then(Option::as_ref);
-        let mut row = vec![rank, trial.index.to_string(), trial.standing().name().to_owned()];
+        let mut row = vec![
+            rank.map_or(String::new(), |rank| rank.to_string()),
+            trial.index.to_string(),
+            trial.standing().name().to_owned(),
+        ];
+        if let Some(repeats) = &plan.repeats {
+            row.extend(set_cells(sets.get(&repeats.set_of(trial.index.into()))));
+        }
         row.extend(
             metrics.iter().map(|name| trial.metrics.get(*name).map_or(String::new(), |metric| metric.last.to_string())),
         );
@@ -57,6 +74,21 @@ pub fn leaderboard_csv(
     }
     let bytes = table.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The sets of a sweep with repeats, by their number.
+fn by_number<'a>(plan: &Plan, trials: &'a [Trial]) -> BTreeMap<u64, Set<'a>> {
+    let (by, repeats) = (ranking(plan, trials), plan.repeats.as_ref());
+    let sets = repeats.map(|repeats| sets(by.as_ref(), repeats, trials)).unwrap_or_default();
+    sets.into_iter().map(|set| (set.number.into(), set)).collect()
+}
+
+fn set_cells(set: Option<&Set<'_>>) -> [String; 5] {
+    let Some(Set { number, mean, lacks, .. }) = set else { return Default::default() };
+    let figure =
+        |pick: fn(&Mean) -> Option<f64>| mean.as_ref().and_then(pick).map_or(String::new(), |it| it.to_string());
+    let results = mean.map_or(0, |mean| mean.results).to_string();
+    [number.to_string(), figure(|it| Some(it.mean)), figure(|it| it.standard_error), results, lacks.to_string()]
 }
 
 /// The summary, on one line.
@@ -75,13 +107,8 @@ pub fn summary_json(
     let count = |standing| trials.iter().filter(|trial| trial.standing() == standing).count();
     let attempts = || trials.iter().flat_map(|trial| trial.attempts.values());
     let ended: Option<Timestamp> = trials.iter().filter_map(Trial::stopped_at).max();
-    let best = by.as_ref().and_then(|by| {
-        let (trial, value) = best(by, trials)?;
-        let line = parameters.split(|byte| *byte == b'\n').nth(trial.index as usize)?;
-        let found: Map<String, Value> = serde_json::from_slice::<TrialLine>(line).ok()?.parameters;
-        Some(json!({ "index": trial.index, "metric": by.name, "value": to_json(value), "parameters": found }))
-    });
-    let summary = json!({
+    let best = best(plan, trials).and_then(|best| best_json(&best, parameters));
+    let mut summary = json!({
         "sweep": sweep.id.as_str(),
         "file": sweep.upload.key,
         "trials": plan.trials,
@@ -114,7 +141,28 @@ pub fn summary_json(
         "warnings": warnings,
         "stopped": sweep.stopped.as_ref().map(ToString::to_string),
     });
+    if let Some(repeats) = &plan.repeats {
+        summary["repeats"] = repeats_json(repeats, &by_number(plan, trials));
+    }
     Ok(summary.to_string())
+}
+
+fn best_json(best: &Best<'_>, parameters: &[u8]) -> Option<Value> {
+    let Best { by, trial, value, set } = best;
+    let line = parameters.split(|byte| *byte == b'\n').nth(trial.index as usize)?;
+    let found: Map<String, Value> = serde_json::from_slice::<TrialLine>(line).ok()?.parameters;
+    let mut json = json!({ "index": trial.index, "metric": by.name, "value": to_json(*value), "parameters": found });
+    if let Some((set, mean)) = set {
+        json["set"] = json!({ "index": set.number, "trials": set.indexes(), "mean": mean.mean,
+            "standard_error": mean.standard_error, "results": mean.results });
+    }
+    Some(json)
+}
+
+fn repeats_json(repeats: &Repeats, sets: &BTreeMap<u64, Set<'_>>) -> Value {
+    let count = |is_such: fn(&Set<'_>) -> bool| sets.values().filter(|set| is_such(set)).count();
+    json!({ "parameter": repeats.parameter, "sets": repeats.sets, "complete": count(|set| set.is_complete()),
+        "incomplete": count(|set| set.lacks.is_final()) })
 }
 
 fn millis(seconds: f64) -> f64 {

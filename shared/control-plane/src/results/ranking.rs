@@ -3,9 +3,13 @@
 //!
 //! Only a trial that succeeded with a finite value of the metric has a rank and can be the best. A trial whose newest
 //! value is NaN or infinite has diverged, whatever it had before.
+//!
+//! Where a sweep repeats its parameter sets, the sets have the ranks, by their means ([`sets`](super::sets)). A trial has
+//! the rank of its set, and the best trial is the best one of the best set.
 
-use std::cmp::Ordering;
-
+use super::score::order;
+pub use super::score::{Score, ranked_value, score};
+use super::sets::{Mean, Set, sets};
 use crate::sweep::{Over, Plan, Ranking};
 use crate::trial::{Standing, Trial};
 
@@ -26,85 +30,92 @@ pub fn ranking(plan: &Plan, trials: &[Trial]) -> Option<Ranking> {
     plan.metric.clone().or_else(|| assumed().map(by))
 }
 
-/// What a trial has of the metric that ranks.
+/// A trial's place.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Score {
-    /// The value that counts.
-    Value(f64),
-    /// The newest value is NaN or infinite.
-    Diverged,
-    /// It has not printed the metric.
-    Missing,
+pub struct Ranked<'a> {
+    /// The trial.
+    pub trial: &'a Trial,
+    /// From 1; that of its set, where the sweep has repeats.
+    pub rank: Option<usize>,
 }
 
-/// What `trial` has of the metric.
-pub fn score(by: &Ranking, trial: &Trial) -> Score {
-    match trial.metrics.get(&by.name) {
-        None => Score::Missing,
-        Some(metric) if !metric.last.is_finite() => Score::Diverged,
-        Some(metric) => Score::Value(match by.over {
-            Over::Last => metric.last,
-            Over::Best if by.maximize => metric.max,
-            Over::Best => metric.min,
-        }),
+/// The best trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Best<'a> {
+    /// The metric that ranks.
+    pub by: Ranking,
+    /// The trial.
+    pub trial: &'a Trial,
+    /// Its value of the metric.
+    pub value: f64,
+    /// Its parameter set, where the sweep has repeats.
+    pub set: Option<(Set<'a>, Mean)>,
+}
+
+/// All trials from best to worst. Those of one parameter set are together, where the sweep has repeats.
+pub fn ranked<'a>(plan: &Plan, trials: &'a [Trial]) -> Vec<Ranked<'a>> {
+    let by = ranking(plan, trials);
+    if let Some(repeats) = &plan.repeats {
+        let sets = sets(by.as_ref(), repeats, trials);
+        let of_set = |(rank, set): (usize, Set<'a>)| {
+            let rank = set.is_complete().then_some(rank);
+            set.trials.into_iter().map(move |trial| Ranked { trial, rank })
+        };
+        return (1..).zip(sets).flat_map(of_set).collect();
     }
+    let mut ordered: Vec<&Trial> = trials.iter().collect();
+    ordered.sort_by(|left, right| order(by.as_ref(), left, right));
+    let has_rank = |trial: &Trial| by.as_ref().is_some_and(|by| ranked_value(by, trial).is_some());
+    let place = |(rank, trial)| Ranked { trial, rank: has_rank(trial).then_some(rank) };
+    (1..).zip(ordered).map(place).collect()
 }
 
-/// The value by which a trial has a rank.
-pub fn ranked_value(by: &Ranking, trial: &Trial) -> Option<f64> {
-    match score(by, trial) {
-        Score::Value(value) if trial.standing() == Standing::Succeeded => Some(value),
-        Score::Value(_) | Score::Diverged | Score::Missing => None,
-    }
+/// The best trial; `None` where no trial has a rank.
+pub fn best<'a>(plan: &Plan, trials: &'a [Trial]) -> Option<Best<'a>> {
+    let by = ranking(plan, trials)?;
+    let (trial, set) = match &plan.repeats {
+        Some(repeats) => {
+            let set = sets(Some(&by), repeats, trials).into_iter().next().filter(Set::is_complete)?;
+            (*set.trials.first()?, set.mean.map(|mean| (set, mean)))
+        }
+        None => (trials.iter().min_by(|left, right| order(Some(&by), left, right))?, None),
+    };
+    let value = ranked_value(&by, trial)?;
+    Some(Best { by, trial, value, set })
 }
 
-/// Which trial has reached the sweep's target, and with what; `None` where none has, or the sweep has no target.
+/// Which trial has reached the sweep's target, and with what; `None` where none has, or the sweep has no target. Where
+/// the sweep has repeats, the mean of a set has to reach it, over a value of each of its trials.
 pub fn reached_target(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let (by, target) = plan.metric.as_ref().zip(plan.target)?;
-    let value = |trial: &Trial| match score(by, trial) {
+    let has_reached = |value: f64| by.cost(value) <= by.cost(target);
+    let Some(repeats) = &plan.repeats else {
+        let mut reached = trials.iter().filter_map(|trial| Some((trial.index, value_so_far(by, trial)?)));
+        let (index, value) = reached.find(|(_, value)| has_reached(*value))?;
+        return Some(format!("trial {index} has {} {value}", by.name));
+    };
+    sets(Some(by), repeats, trials).into_iter().find_map(|set| {
+        let counts = |trial: &&&Trial| match trial.standing() {
+            Standing::Waiting | Standing::Starting | Standing::Running | Standing::Succeeded => true,
+            Standing::Failed | Standing::Cancelled | Standing::Stopped => false,
+        };
+        let values: Vec<f64> = set.trials.iter().filter(counts).filter_map(|trial| value_so_far(by, trial)).collect();
+        let mean = Mean::of(&values).filter(|mean| mean.results == set.lacks.of && has_reached(mean.mean))?;
+        Some(format!("the parameter set of trial {} has {} {mean}", set.number, by.name))
+    })
+}
+
+/// Whether the trial has reached the sweep's target by itself. Of a set that reaches it, at least one trial has.
+pub fn reaches_target(plan: &Plan, trial: &Trial) -> bool {
+    let reaches = |(by, target): (&Ranking, f64)| Some(by.cost(value_so_far(by, trial)?) <= by.cost(target));
+    plan.metric.as_ref().zip(plan.target).and_then(reaches).unwrap_or(false)
+}
+
+/// Of a trial that has ended or not.
+fn value_so_far(by: &Ranking, trial: &Trial) -> Option<f64> {
+    match score(by, trial) {
         Score::Value(value) => Some(value),
         Score::Diverged | Score::Missing => None,
-    };
-    let has_reached = |value: &f64| if by.maximize { *value >= target } else { *value <= target };
-    let mut reached = trials.iter().filter_map(|trial| Some((trial.index, value(trial).filter(has_reached)?)));
-    reached.next().map(|(index, value)| format!("trial {index} has {} {value}", by.name))
-}
-
-/// Whether the trial has a rank.
-pub fn has_rank(by: Option<&Ranking>, trial: &Trial) -> bool {
-    by.is_some_and(|by| ranked_value(by, trial).is_some())
-}
-
-/// The best trial and its value.
-pub fn best<'a>(by: &Ranking, trials: &'a [Trial]) -> Option<(&'a Trial, f64)> {
-    let first = trials.iter().min_by(|left, right| order(Some(by), left, right))?;
-    Some((first, ranked_value(by, first)?))
-}
-
-/// Trials from best to worst: those with a rank, those that succeeded and diverged, all others that have the metric,
-/// and at last those without it. Equal ones by index.
-pub fn ranked<'a>(by: Option<&Ranking>, trials: &'a [Trial]) -> Vec<&'a Trial> {
-    let mut ranked: Vec<&Trial> = trials.iter().collect();
-    ranked.sort_by(|left, right| order(by, left, right));
-    ranked
-}
-
-fn order(by: Option<&Ranking>, left: &Trial, right: &Trial) -> Ordering {
-    let ((group, value), (other_group, other_value)) = (place(by, left), place(by, right));
-    group.cmp(&other_group).then(value.total_cmp(&other_value)).then(left.index.cmp(&right.index))
-}
-
-/// The group that a trial is in, and its value there, smaller ones first.
-fn place(by: Option<&Ranking>, trial: &Trial) -> (u8, f64) {
-    let score = by.map_or(Score::Missing, |by| score(by, trial));
-    let ascending = |value: f64| if by.is_some_and(|by| by.maximize) { -value } else { value };
-    match (score, trial.standing() == Standing::Succeeded) {
-        (Score::Value(value), true) => (0, ascending(value)),
-        (Score::Diverged, true) => (1, 0.0),
-        (Score::Value(value), false) => (2, ascending(value)),
-        (Score::Diverged, false) => (3, 0.0),
-        (Score::Missing, true) => (4, 0.0),
-        (Score::Missing, false) => (5, 0.0),
     }
 }
 

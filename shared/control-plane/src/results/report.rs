@@ -21,6 +21,8 @@ pub mod importance;
 mod model;
 mod of;
 mod render;
+mod search;
+mod sets;
 
 use std::collections::BTreeMap;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::results::ranking::{Score, ranked_value, ranking, score};
 use crate::results::report::cut;
+use crate::results::sets;
 use crate::sweep::{Plan, Ranking};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::words::counted;
@@ -56,6 +57,7 @@ pub(super) fn warnings(plan: &Plan, trials: &[Trial], logs: &BTreeMap<u32, Vec<S
         ));
     }
     warnings.extend(all_the_same(&by, trials));
+    warnings.extend(plan.repeats.as_ref().and_then(|repeats| sets::warning(Some(&by), repeats, trials)));
     warnings
 }
 

@@ -112,8 +112,14 @@ impl Notification {
         )];
         let best = &summary["best"];
         if let Some(metric) = best["metric"].as_str() {
+            let of_set = best["set"].as_object().map(|set| {
+                let error = set["standard_error"].as_f64().map(|error| format!(" ± {error:.4}")).unwrap_or_default();
+                let mean = set["mean"].as_f64().unwrap_or(f64::NAN);
+                format!("; of its parameter set, trials {}, the mean is {mean:.4}{error}", set["trials"])
+            });
+            let (index, value, parameters) = (&best["index"], &best["value"], &best["parameters"]);
             lines
-                .push(format!("best: trial {} with {metric} {}, {}", best["index"], best["value"], best["parameters"]));
+                .push(format!("best: trial {index} with {metric} {value}, {parameters}{}", of_set.unwrap_or_default()));
         }
         if let Some(cost) = summary["cost"].as_object() {
             let number = |name: &str| cost.get(name).and_then(Value::as_f64);

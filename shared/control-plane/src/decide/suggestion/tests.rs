@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::metric::{Metric, Source};
+use spotsweep_protocol::rungs::Rung;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_search::suggest::Basis;
+use spotsweep_search::suggest::{Basis, End};
 use spotsweep_sweep_file::parse;
 
 use crate::command::Command;
@@ -20,8 +21,9 @@ use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{History, Peer, Record, Reservation, Versioned, View};
+use crate::suggestion::observed;
 use crate::sweep::{Plan, Stage, Sweep};
-use crate::trial::{JobStatus, Trial};
+use crate::trial::{Comparison, EarlyStop, JobStatus, Trial};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -184,4 +186,53 @@ fn excluded_points_are_not_suggested_and_the_first_ones_are_those_of_the_file() 
     assert_eq!(all[0]["a"], "y");
     assert_eq!((&all[1]["a"], &all[1]["b"]), (&json!("z"), &json!(2)));
     assert!(all.iter().all(|given| given["a"] != "w" && (given["a"] != "x" || given["b"] != 1)), "{all:?}");
+}
+
+/// A trial of a set: its status, its loss, its losses at two rungs, and whether it was stopped early.
+type OfSet = (JobStatus, Option<f64>, Option<[f64; 2]>, bool);
+
+/// As a search sees a set whose trials are these, of which the first one has its parameters.
+fn seen(repeats: &str, trials: &[OfSet]) -> spotsweep_search::suggest::Trial {
+    let mut scene = Scene::new("{lr: {min: 0.0, max: 1.0}}", repeats);
+    for (index, (status, loss, rungs, is_stopped)) in (0_u32..).step_by(2).zip(trials) {
+        scene.claim(index, 1).unwrap();
+        let trial = scene.trials.get_mut(&index).unwrap();
+        trial.status = *status;
+        trial.metrics.extend(loss.map(|loss| ("loss".to_owned(), Metric::of(loss, None, Source::Stated))));
+        let rung = |value| Rung { value, best: value, mean: value };
+        let reached = rungs.iter().flatten().filter(|value| value.is_finite());
+        trial.rungs = [3, 9].into_iter().zip(reached.map(|value| rung(*value))).collect();
+        let by = Comparison { value: 1.0, cut: Some(0.5), of: 4 };
+        trial.stopped = is_stopped.then_some(EarlyStop { rung: 3, by, at_interruption: false });
+    }
+    let view = scene.view(1, true);
+    let plan = scene.sweep.plan.as_ref().unwrap();
+    let mut observed = observed(plan, plan.metric.as_ref().unwrap(), &scene.search, &view.peers.unwrap());
+    assert_eq!(observed.len(), 1, "one observation for a set");
+    observed.remove(0)
+}
+
+#[test]
+fn a_set_is_one_observation_with_the_mean_of_its_repeats() {
+    use JobStatus::{Failed, Running, Succeeded};
+    let of = |trials: &[OfSet]| {
+        let seen = seen("seed: 1, repeats: {parameter: run, values: [1, 2, 3, 4]}", trials);
+        (seen.end, seen.rungs.iter().map(|(step, rung)| (*step, rung.best)).collect::<Vec<_>>())
+    };
+    let (ok, run) = (Succeeded, Running);
+    let nan = f64::NAN;
+    let all = of(&[(ok, Some(0.25), Some([0.5, 0.25]), false), (ok, Some(0.75), Some([1.0, 0.75]), false)]);
+    assert_eq!(all, (Some(End::Finished(0.5)), vec![(3, 0.75), (9, 0.5)]));
+    // Others run: what has finished counts.
+    let half = of(&[(ok, Some(0.25), Some([0.5, 0.25]), false), (run, Some(9.0), Some([9.0, nan]), false)]);
+    assert_eq!(half, (Some(End::Finished(0.25)), vec![(3, 0.5), (9, 0.25)]));
+    let pending = of(&[(run, Some(0.5), Some([0.5, 0.25]), false), (run, Some(1.0), Some([1.0, nan]), false)]);
+    assert_eq!(pending, (None, vec![(3, 0.75)]), "only rungs that each of them has reached");
+    // A set that the leaderboard gives no rank is no good result: not by its repeat that went well.
+    let stopped = of(&[(ok, Some(0.25), Some([0.5, 0.25]), false), (ok, Some(1.0), Some([1.0, nan]), true)]);
+    assert_eq!(stopped, (Some(End::Stopped), vec![(3, 0.75)]));
+    let failed = of(&[(ok, Some(0.25), Some([0.5, 0.25]), false), (Failed, None, None, false)]);
+    assert_eq!(failed.0, Some(End::Failed));
+    let diverged = of(&[(ok, Some(0.25), None, false), (ok, Some(nan), None, false)]);
+    assert!(matches!(diverged.0, Some(End::Finished(cost)) if cost.is_nan()), "{diverged:?}");
 }

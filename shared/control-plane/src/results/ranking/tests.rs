@@ -18,6 +18,11 @@ fn trials(rows: &[Row]) -> Vec<Trial> {
     (0..).zip(rows).map(trial).collect()
 }
 
+fn plan(by: Ranking) -> Plan {
+    let plan = serde_json::json!({ "trials": 9, "queue": "q", "definition": "d:1", "attempts": 10, "parts": [] });
+    Plan { metric: Some(by), ..serde_json::from_value(plan).unwrap() }
+}
+
 #[test]
 fn only_trials_that_succeeded_with_a_finite_value_have_a_rank() {
     use JobStatus::{Failed, Running, Succeeded};
@@ -40,11 +45,17 @@ fn only_trials_that_succeeded_with_a_finite_value_have_a_rank() {
     ];
     for (maximize, over, order, value) in cases {
         let by = Ranking { name: "loss".to_owned(), maximize, over };
-        let found: Vec<u32> = ranked(Some(&by), &trials).iter().map(|trial| trial.index).collect();
-        assert_eq!(found, order, "{by:?}");
-        assert_eq!(best(&by, &trials).map(|(trial, value)| (trial.index, value)), Some((order[0], value)), "{by:?}");
-        let with_rank = trials.iter().filter(|trial| ranked_value(&by, trial).is_some()).count();
-        assert_eq!(with_rank, 2);
+        let plan = plan(by);
+        let ranked = ranked(&plan, &trials);
+        let found: Vec<u32> = ranked.iter().map(|ranked| ranked.trial.index).collect();
+        assert_eq!(found, order, "{plan:?}");
+        assert_eq!(
+            best(&plan, &trials).map(|best| (best.trial.index, best.value)),
+            Some((order[0], value)),
+            "{plan:?}"
+        );
+        let ranks: Vec<Option<usize>> = ranked.iter().map(|ranked| ranked.rank).collect();
+        assert_eq!((&ranks[..2], ranks.iter().flatten().count()), (&[Some(1), Some(2)][..], 2));
     }
 }
 
@@ -57,7 +68,7 @@ fn a_trial_that_was_stopped_early_has_no_rank() {
     trials[0].stopped = Some(EarlyStop { rung: 3, by, at_interruption: false });
     let by = Ranking { name: "loss".to_owned(), maximize: false, over: Over::Last };
     assert_eq!(ranked_value(&by, &trials[0]), None);
-    assert_eq!(best(&by, &trials).map(|(trial, _)| trial.index), Some(1));
+    assert_eq!(best(&plan(by), &trials).map(|best| best.trial.index), Some(1));
 }
 
 #[test]
@@ -68,6 +79,6 @@ fn without_a_trial_that_has_a_rank_none_is_the_best() {
         (JobStatus::Succeeded, Some((f64::NAN, 0.1, 0.1))),
         (JobStatus::Failed, Some((0.1, 0.1, 0.1))),
     ]);
-    assert_eq!(best(&by, &trials), None);
-    assert_eq!(best(&by, &[]), None);
+    assert_eq!(best(&plan(by.clone()), &trials), None);
+    assert_eq!(best(&plan(by), &[]), None);
 }

@@ -1,6 +1,6 @@
 //! Parameters as columns: what differs between trials, what is the same, and how each is drawn.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -14,6 +14,9 @@ const LOG_FROM: f64 = 8.0;
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 /// Characters of a value.
 const MAX_CELL: usize = 80;
+
+/// The trials' parameters by index, as far as the page needs them.
+pub(super) type Parameters = BTreeMap<u32, Map<String, Value>>;
 
 /// Groups of parameters unfolded: `{"optimizer": {"lr": 1}}` is `optimizer.lr`, as in the sweep file's plan.
 pub(super) fn flat(parameters: Map<String, Value>) -> Map<String, Value> {

@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::importance::Importance;
+use crate::results::sets::Mean;
 use crate::trial::Standing;
+use spotsweep_protocol::rungs::Unit;
 
 /// One page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,6 +33,15 @@ pub struct Report {
     pub(super) metrics: Vec<String>,
     /// Trials from the best.
     pub(super) rows: Vec<Row>,
+    /// Of a sweep that repeats its parameter sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sets: Option<Sets>,
+    /// Of a sweep whose parameters are suggested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) search: Option<Searched>,
+    /// Of a sweep with early stopping.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rungs: Option<Rungs>,
     pub(super) curves: Vec<CurveLine>,
     pub(super) importance: Option<Importance>,
     pub(super) cost: Option<CostTotals>,
@@ -104,8 +115,11 @@ pub(super) struct Constant {
 /// One trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
-    /// Of those that succeeded with a finite value of the metric that ranks.
+    /// Of those that succeeded with a finite value of the metric that ranks; or of its parameter set.
     pub(super) rank: Option<usize>,
+    /// Its parameter set, where the sweep has repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) set: Option<u64>,
     pub(super) index: u32,
     pub(super) status: Standing,
     /// Who cancelled it.
@@ -129,6 +143,87 @@ pub(super) struct Row {
     pub(super) notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<TrialCost>,
+}
+
+/// The parameter sets of a sweep that repeats them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Sets {
+    /// The parameter that differs between the trials of a set.
+    pub(super) parameter: String,
+    /// How many sets the sweep has, started or not.
+    pub(super) count: u64,
+    /// How many trials each set has.
+    pub(super) repeats: usize,
+    /// Sets from the best.
+    pub(super) rows: Vec<SetRow>,
+}
+
+/// One parameter set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct SetRow {
+    /// Of those each trial of which has a result.
+    pub(super) rank: Option<usize>,
+    pub(super) number: u32,
+    /// Those of its trials that have started.
+    pub(super) trials: Vec<u32>,
+    pub(super) mean: Option<Mean>,
+    /// Why results are lacking.
+    pub(super) lacks: Option<String>,
+    /// Whether they will never come.
+    pub(super) is_flagged: bool,
+    /// By parameter, as in [`Report::columns`]; null for the one that differs between the trials of a set.
+    pub(super) parameters: Vec<Value>,
+}
+
+/// What a search has suggested, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Searched {
+    /// By trial; with repeats only the first trial of a set has one.
+    pub(super) predictions: Vec<Prediction>,
+    /// How many there are, shown or not.
+    pub(super) suggestions: usize,
+    /// Trials that have run and ended.
+    pub(super) ended: usize,
+    /// Each time that a better value was found.
+    pub(super) best: Vec<BestSoFar>,
+}
+
+/// One suggestion: what the model predicted, in values of the metric, and what was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Prediction {
+    pub(super) index: u32,
+    pub(super) status: Standing,
+    /// `model`, `initial` or `random`.
+    pub(super) basis: &'static str,
+    pub(super) mean: Option<f64>,
+    /// Its standard deviation.
+    pub(super) deviation: Option<f64>,
+    /// The trial's value so far, or the mean of its set's results.
+    pub(super) found: Option<f64>,
+    /// Whether that ranks it.
+    pub(super) is_result: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct BestSoFar {
+    /// The trial that brought it.
+    pub(super) index: u32,
+    pub(super) at_ms: i64,
+    /// Trials that had ended by then, this one included.
+    pub(super) ended: usize,
+    /// Of the trial, or the mean of its set.
+    pub(super) value: f64,
+}
+
+/// Where trials are compared, of a sweep with early stopping.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Rungs {
+    /// The word of the sweep file.
+    pub(super) rule: &'static str,
+    pub(super) unit: Unit,
+    /// The first of them.
+    pub(super) steps: Vec<u64>,
+    pub(super) count: usize,
 }
 
 /// One attempt in the timeline.

@@ -1,29 +1,32 @@
 //! From the stored records to the page.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
-use super::columns::{cell, columns, flat, observed};
+use super::columns::{Parameters, cell, columns, flat, observed};
 use super::importance::{Importance, weigh};
-use super::model::{Column, Counts, CurveLine, Ending, RankedBy, Report, Row, Totals};
+use super::model::{Column, Counts, CurveLine, Ending, RankedBy, Report, Row, Rungs, Totals};
 use super::render::{cut, rounded};
+use super::search::searched;
+use super::sets::of_sets;
 use super::{
     MAX_CHARTED_METRICS, MAX_COLUMNS, MAX_FAILURES, MAX_FILE_BYTES, MAX_POINTS, MAX_ROWS, MAX_SAMPLE, Sources,
 };
 use super::{attempts, cost, curves, failures};
-use crate::results::ranking::{Score, has_rank, ranked, ranked_value, ranking, score};
-use crate::sweep::{Plan, Ranking, Stage, Sweep};
+use crate::results::ranking::{Ranked, Score, ranked, ranked_value, ranking, score};
+use crate::results::sets::{Set, sets};
+use crate::sweep::{EarlyStopping, Plan, Ranking, Stage, Sweep};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::redact::redacted;
+use spotsweep_search::stop::Rule;
+use spotsweep_sweep_file::Repeats;
 
+/// Rungs that are listed.
+const MAX_RUNGS: usize = 12;
 /// Metrics in the table; a trial may have 100.
 const MAX_METRICS: usize = 30;
-
-/// The trials' parameters by index, as far as the page needs them.
-type Parameters = BTreeMap<u32, Map<String, Value>>;
 
 impl Report {
     /// Metrics whose curves the page wants: see [`curves::read`].
@@ -37,18 +40,25 @@ impl Report {
     pub fn of(sources: &Sources<'_>) -> Self {
         let Sources { sweep, plan, trials, .. } = sources;
         let by = ranking(plan, trials);
-        let mut ranked = ranked(by.as_ref(), trials);
+        let mut places = ranked(plan, trials);
+        places.truncate(MAX_ROWS);
+        let ranked: Vec<&Trial> = places.iter().map(|place| place.trial).collect();
+        let repeats = plan.repeats.as_ref();
+        let sets = repeats.map(|repeats| sets(by.as_ref(), repeats, trials)).unwrap_or_default();
         let totals = totals(trials, sources.now);
-        ranked.truncate(MAX_ROWS);
         let metrics = metrics(by.as_ref(), trials);
         let sample = sample(trials);
         let parameters = parameters(sources.parameters, &ranked, &sample);
         let (all_columns, constants) = columns(parameters.values());
-        let importance = by.as_ref().map(|by| importance(by, &all_columns, &sample, &parameters));
+        let importance = by.as_ref().map(|by| match repeats {
+            Some(repeats) => importance_of_sets(repeats, &all_columns, &sets, &parameters),
+            None => importance(by, &all_columns, &sample, &parameters),
+        });
         let columns = kept(&all_columns, importance.as_ref());
         let counts = counts(plan, trials);
-        let row = |(place, trial): (usize, &&Trial)| Row {
-            rank: rank(by.as_ref(), place, trial),
+        let row = |Ranked { trial, rank }: &Ranked<'_>| Row {
+            rank: *rank,
+            set: repeats.map(|repeats| repeats.set_of(trial.index.into())),
             ..row(trial, by.as_ref(), &metrics, &columns, &parameters, sources)
         };
         Self {
@@ -60,7 +70,10 @@ impl Report {
             uploaded_ms: sweep.upload.uploaded_at.as_millisecond(),
             generated_ms: sources.now.as_millisecond(),
             ended_ms: trials.iter().filter_map(Trial::stopped_at).max().map(Timestamp::as_millisecond),
-            rows: (1..).zip(&ranked).map(row).collect(),
+            rows: places.iter().map(row).collect(),
+            search: searched(plan, by.as_ref(), trials, &sets),
+            rungs: plan.early_stopping.as_ref().map(rungs),
+            sets: repeats.map(|repeats| of_sets(repeats, &sets, &columns, &parameters)),
             curves: curve_lines(&ranked, &metrics, sources),
             cost: cost::totals(sources),
             failures: failures::failures(sources),
@@ -77,6 +90,17 @@ impl Report {
             importance,
         }
     }
+}
+
+fn rungs(stopping: &EarlyStopping) -> Rungs {
+    let steps = stopping.rule.rungs();
+    let rule = match stopping.rule {
+        Rule::Hyperband { .. } => "hyperband",
+        Rule::Asha { .. } => "asha",
+        Rule::Median { .. } => "median",
+        Rule::Interruption { .. } => "interruption",
+    };
+    Rungs { rule, unit: stopping.unit, steps: steps.iter().copied().take(MAX_RUNGS).collect(), count: steps.len() }
 }
 
 /// All metric names, the one that ranks first, even where no trial has reported it yet.
@@ -104,6 +128,15 @@ fn importance(by: &Ranking, columns: &[Column], sample: &[&Trial], parameters: &
     let reached = |trial: &&Trial| Some((parameters.get(&trial.index)?, ranked_value(by, trial)?));
     let reached: Vec<_> = sample.iter().filter_map(reached).collect();
     let observed: Vec<_> = columns.iter().map(|column| (column.name.clone(), observed(column, &reached))).collect();
+    weigh(reached.len(), &observed)
+}
+
+/// Of sets: those with a result, with their mean.
+fn importance_of_sets(repeats: &Repeats, columns: &[Column], sets: &[Set<'_>], parameters: &Parameters) -> Importance {
+    let of_set = |set: &Set<'_>| set.trials.iter().find_map(|trial| parameters.get(&trial.index));
+    let reached: Vec<_> = sets.iter().filter_map(|set| Some((of_set(set)?, set.mean?.mean))).collect();
+    let of_sets = columns.iter().filter(|column| column.name != repeats.parameter);
+    let observed: Vec<_> = of_sets.map(|column| (column.name.clone(), observed(column, &reached))).collect();
     weigh(reached.len(), &observed)
 }
 
@@ -155,10 +188,6 @@ fn totals(trials: &[Trial], now: Timestamp) -> Totals {
     totals
 }
 
-fn rank(by: Option<&Ranking>, place: usize, trial: &Trial) -> Option<usize> {
-    has_rank(by, trial).then_some(place)
-}
-
 fn row(
     trial: &Trial,
     by: Option<&Ranking>,
@@ -178,6 +207,7 @@ fn row(
         by.filter(|by| score(by, trial) == Score::Diverged).map(|by| trial.metrics[&by.name].last.to_string());
     Row {
         rank: None,
+        set: None,
         diverged,
         index: trial.index,
         status: trial.standing(),

@@ -10,6 +10,8 @@ use crate::trial::{Attempt, JobStatus};
 use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::metric::{Metric, Source};
 
+mod adaptive;
+
 const HOSTILE: &str = "</script><script>alert(1)</script>\u{2028}&amp;";
 
 fn at(second: i64) -> Option<Timestamp> {

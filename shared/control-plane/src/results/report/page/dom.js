@@ -27,6 +27,8 @@ const number = (value) => {
   if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(3).replace(/\.?0+e/, "e");
   return String(Number.parseFloat(value.toPrecision(5)));
 };
+/** What follows a value with an uncertainty: two digits of it say enough. */
+const uncertaintyText = (value) => (value === null ? "" : ` ± ${number(Number(value.toPrecision(2)))}`);
 const shown = (value) => (value === null ? "–" : typeof value === "number" ? number(value) : value);
 /** As the command line's: below a cent two significant digits, so that no amount but zero reads as zero. */
 const usd = (value) => {

@@ -54,6 +54,33 @@ const trialsTile = () => {
   );
 };
 
+const bestTile = (winner) => {
+  const { ranking, sets } = report;
+  const goal = ranking && `${ranking.maximize ? "largest" : "smallest"} ${sets ? "mean " : ""}${ranking.metric}`;
+  const set = bestSet();
+  if (winner && set)
+    return tile(
+      `Best: ${goal}`,
+      number(set.mean.mean),
+      `${uncertaintyText(set.mean.standard_error)}, trials ${set.trials.join(", ")}`.trim(),
+      `the best of them: trial ${winner.row.index}, ${number(winner.value)}`,
+    );
+  if (winner) return tile(`Best: ${goal}`, number(winner.value), `trial ${winner.row.index}`);
+  if (!ranking) return tile("Best", "none yet", "no metric was named or reported");
+  const why = sets ? "no parameter set has, of each repeat," : "no trial has succeeded with";
+  return tile("Best", "none yet", `${why} a finite ${ranking.metric}`);
+};
+
+/** Where trials are compared, and in which unit. */
+const rungsText = ({ rule, unit, steps, count }) => {
+  const metric = report.ranking?.metric;
+  const list = `${steps.join(", ")}${count > steps.length ? ", …" : ""}`;
+  const where =
+    unit === "step" ? `at ${count === 1 ? "step" : "steps"} ${list} of ${metric}` : `after ${list} reports of ${metric}`;
+  const who = rule === "interruption" ? "only trials that are interrupted are compared" : "trials are compared";
+  return `Early stopping (${rule}): ${who} ${where}. Rungs count ${unit === "step" ? "the step that is reported with a value" : "reports: finite values of the metric"}.`;
+};
+
 const costTile = () => {
   const { cost } = report;
   if (!cost) return tile("Cost", "not priced", "no prices were recorded for this sweep");
@@ -72,7 +99,6 @@ const drawHead = () => {
   const wall =
     ((report.ended_ms && !report.partial ? report.ended_ms : report.generated_ms) - report.uploaded_ms) / 1000;
   const winner = best();
-  const goal = ranking && `${ranking.maximize ? "largest" : "smallest"} ${ranking.metric}`;
   const head = document.getElementById("head");
   head.replaceChildren(
     make("h1", {}, report.sweep),
@@ -97,13 +123,7 @@ const drawHead = () => {
     make(
       "dl",
       { class: "tiles" },
-      winner
-        ? tile(`Best: ${goal}`, number(winner.value), `trial ${winner.row.index}`)
-        : tile(
-            "Best",
-            "none yet",
-            ranking ? `no trial has succeeded with a finite ${ranking.metric}` : "no metric was named or reported",
-          ),
+      bestTile(winner),
       trialsTile(),
       tile(
         "Interruptions",
@@ -120,6 +140,7 @@ const drawHead = () => {
       make("h3", {}, "The same in all trials"),
       pairs(report.constants.map(({ name, value }) => [name, value])),
     );
+  if (report.rungs) head.append(make("p", { class: "muted" }, rungsText(report.rungs)));
   report.omitted.forEach((text) => head.append(make("p", { class: "muted" }, text)));
   if (ranking && !ranking.stated) {
     head.append(

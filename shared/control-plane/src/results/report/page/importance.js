@@ -12,7 +12,7 @@ const importanceTip = (weight, metric) =>
   tip(
     weight.name,
     `explains ${percent(weight.share)} of the ranks' variance (p = ${number(weight.p)})`,
-    `${plural(weight.trials, "trial")} in ${weight.groups} groups, ${verdict(weight)}`,
+    `${comparedText(weight.trials)} in ${weight.groups} groups, ${verdict(weight)}`,
     weight.rho === null ? undefined : `Spearman's ρ = ${weight.rho.toFixed(2)}: ${metric} ${direction(weight)}`,
   );
 
@@ -71,6 +71,9 @@ const importanceTable = () =>
     ["wrap", "number", "number", "", "number", "", "number", "number"],
   );
 
+/** What is compared: trials, or sets by their means. */
+const comparedText = (count) => plural(count, report.sets ? "parameter set" : "trial");
+
 const drawImportance = () => {
   const made = section("importance", "Parameter importance");
   const { importance } = report;
@@ -80,7 +83,7 @@ const drawImportance = () => {
         "p",
         { class: "muted" },
         importance
-          ? `Nothing to compare: ${plural(importance.trials, "trial")} succeeded with the metric, too few or too alike.`
+          ? `Nothing to compare: ${comparedText(importance.trials)} succeeded with the metric, too few or too alike.`
           : "No metric ranks these trials.",
       ),
     );
@@ -92,10 +95,10 @@ const drawImportance = () => {
     make(
       "p",
       {},
-      `How much of the order of the trials by ${metric} goes with each parameter, from ${plural(importance.trials, "trial")} that succeeded. Trials are grouped by the parameter's value (numbers with more than five values: by fifths); the figure is the Kruskal-Wallis test's η², 0 for nothing, 1 for everything, with what chance alone gives taken off. “May be chance”: p is not below 0.05 after correction for the number of parameters.`,
+      `How much of the order of the ${report.sets ? "parameter sets by the mean of their results in" : "trials by"} ${metric} goes with each parameter, from ${comparedText(importance.trials)} that succeeded. They are grouped by the parameter's value (numbers with more than five values: by fifths); the figure is the Kruskal-Wallis test's η², 0 for nothing, 1 for everything, with what chance alone gives taken off. “May be chance”: p is not below 0.05 after correction for the number of parameters.`,
     ),
     importance.few
-      ? make("p", { class: "notice" }, `Only ${plural(importance.trials, "trial")}: take this as a hint.`)
+      ? make("p", { class: "notice" }, `Only ${comparedText(importance.trials)}: take this as a hint.`)
       : "",
     one.container,
     alternative("Importance as a table", importanceTable),

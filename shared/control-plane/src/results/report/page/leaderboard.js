@@ -19,6 +19,7 @@ const boardColumns = () => {
   const columns = [
     plain("trial", "number", (row) => row.index),
     plain("rank", "number", (row) => row.rank),
+    ...(report.sets ? [plain("set", "number", (row) => row.set)] : []),
     {
       ...plain("status", "text", statusOf),
       text: (row) => make("span", { class: `status ${row.diverged ? "failed" : row.status}` }, statusOf(row)),
@@ -175,6 +176,7 @@ const drawLeaderboard = () => {
   section(
     "leaderboard",
     "Leaderboard",
+    report.sets ? make("p", { class: "muted" }, "Each trial has the rank of its parameter set.") : undefined,
     report.counts.waiting > 0
       ? make("p", { class: "muted" }, "Trials that wait for their first place have no row yet.")
       : undefined,

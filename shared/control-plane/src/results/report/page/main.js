@@ -20,8 +20,16 @@ const drawFooter = () =>
     );
 
 drawHead();
+drawSets();
 drawLeaderboard();
-const waiting = [drawParallel(), drawCurves(), drawImportance(), drawTimeline(), drawCost()].filter(Boolean);
+const waiting = [
+  drawParallel(),
+  drawCurves(),
+  drawImportance(),
+  drawSearch(),
+  drawTimeline(),
+  drawCost(),
+].filter(Boolean);
 drawFailures();
 drawFile();
 drawFooter();
