@@ -9,4 +9,4 @@ pub mod leaderboard;
 pub mod parameters;
 pub mod ranking;
 pub mod report;
-mod warnings;
+pub mod warnings;
