@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use spotsweep_control_plane::results::ranking::{Score, best, score};
+use spotsweep_control_plane::results::warnings::texts;
 use spotsweep_control_plane::suggestion::{self, Chosen};
 use spotsweep_control_plane::sweep::Ranking;
 use spotsweep_control_plane::trial::{Standing, Trial};
@@ -51,8 +53,9 @@ pub(super) async fn run(args: Suggest) -> Result<ExitCode, Failure> {
     let is_given = |index: &u32| trials.iter().any(|trial| trial.index == *index && trial.suggested.is_some());
     let next = (0..plan.trials).find(|index| !is_given(index));
     let chosen = next.and_then(|index| Some((index, suggestion::next(plan, &search, &trials, index)?)));
+    let warnings = texts(&found.sweep, &trials, Timestamp::now());
     if args.json {
-        let line = line(chosen.as_ref(), &trials, metric);
+        let line = line(chosen.as_ref(), &trials, metric, &warnings);
         out::results(|to| writeln!(to, "{line}"))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -67,6 +70,9 @@ pub(super) async fn run(args: Suggest) -> Result<ExitCode, Failure> {
         }
         if let Some((trial, value)) = best(metric, &trials) {
             writeln!(to, "best so far: {} {value} (trial {})", metric.name, trial.index)?;
+        }
+        for warning in &warnings {
+            writeln!(to, "warning: {}", show::line(warning))?;
         }
         if rows.len() > 1 {
             writeln!(to)?;
@@ -121,7 +127,7 @@ fn rows(trials: &[Trial], metric: &Ranking) -> Vec<Vec<String>> {
     rows
 }
 
-fn line(chosen: Option<&(u32, Chosen)>, trials: &[Trial], metric: &Ranking) -> Value {
+fn line(chosen: Option<&(u32, Chosen)>, trials: &[Trial], metric: &Ranking, warnings: &[String]) -> Value {
     let count = |standing| trials.iter().filter(|trial| trial.standing() == standing).count();
     let of = |chosen: &(u32, Chosen)| {
         let (index, Chosen { parameters, basis }) = chosen;
@@ -130,7 +136,8 @@ fn line(chosen: Option<&(u32, Chosen)>, trials: &[Trial], metric: &Ranking) -> V
     let (trial, parameters, basis) = chosen.map_or((Value::Null, Value::Null, Value::Null), of);
     let best = best(metric, trials).map(|(trial, value)| json!({ "index": trial.index, "value": to_json(value) }));
     json!({ "trial": trial, "parameters": parameters, "basis": basis, "metric": metric.name, "best": best,
-        "finished": count(Standing::Succeeded), "stopped_early": count(Standing::Stopped) })
+        "finished": count(Standing::Succeeded), "stopped_early": count(Standing::Stopped),
+        "warnings": warnings })
 }
 
 fn of_basis(basis: Basis) -> Value {

@@ -14,7 +14,7 @@ const LEAST: usize = 2;
 /// Bytes of the first one's reason.
 const REASON_BYTES: usize = 100;
 
-/// Said while not one trial gives hope. A search has nothing to learn from then.
+/// The warning, while no trial has a usable result. A search has nothing to learn from then.
 pub(super) fn fruitless(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let ended = || trials.iter().filter(|trial| is_result(trial));
     let (count, first) = (ended().count(), ended().next()?);
@@ -59,8 +59,8 @@ fn is_result(trial: &Trial) -> bool {
     }
 }
 
-/// Whether a search learns from the trial, or a person can hope to: it has a result, or a value at a rung. Without a
-/// metric of the file every success is as good as another.
+/// Whether a search learns from the trial: it has a result, or a value at a rung. Without a metric of the file every
+/// success is a result.
 fn is_usable(plan: &Plan, trial: &Trial) -> bool {
     let is_value = plan.metric.as_ref().is_none_or(|by| match score(by, trial) {
         Score::Value(value) => value.is_finite(),

@@ -9,7 +9,7 @@ use spotsweep_protocol::words::counted;
 /// One trial may have ended its training early by itself.
 const LEAST: usize = 2;
 
-/// Said where trials have finished without a rung that the rule counts on.
+/// The warning, where trials have finished without a rung that the rule counts on.
 pub(super) fn unreached(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let (rule, by) = plan.comparison()?;
     let has_place = |metric: &Metric| rule.unit == Unit::Reports || metric.step.is_some();
