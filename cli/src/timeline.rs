@@ -19,6 +19,8 @@ pub(crate) struct History {
     pub(crate) trial: Trial,
     /// Its audit log, oldest first.
     pub(crate) entries: Vec<Audit>,
+    /// The metric that the sweep's trials are compared by.
+    pub(crate) metric: Option<String>,
 }
 
 /// One line of the story.
@@ -232,7 +234,7 @@ mod tests {
             entry(1_900, "trial-reported", "report 2 of attempt 1", &[]),
             entry(3_000, "attempt-located", "copying the workspace", &["detach-volume", "detach-volume"]),
         ];
-        let history = History { trial, entries };
+        let history = History { trial, entries, metric: None };
         let expected = "\
 trial 7 of SWEEP: succeeded, 2 attempts, us-east-1a → us-east-1c, 6.5 s in containers
 

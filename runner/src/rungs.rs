@@ -9,15 +9,12 @@ use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::metric::Source;
-use spotsweep_protocol::rungs::{Reached, Rung, RungPlan, Unit};
+use spotsweep_protocol::rungs::{LEAST_SOURCE, Reached, Rung, RungPlan, Unit};
 
 use crate::own_files::OwnFiles;
 
 /// Values that are kept. A training that logs more often is compared late after an interruption.
 const MOST_KEPT: usize = 200_000;
-
-/// The least reliable source that counts: a progress bar repeats its values.
-const LEAST_SOURCE: Source = Source::Rows;
 
 /// A value that counts, as it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -72,7 +72,13 @@ type Found = (SweepId, Option<History>);
 async fn stored(table: Table, sweep: &str, index: u32) -> Result<Found, Failure> {
     let found = sweeps::find(table, sweep).await?;
     let history = read(&found.reader, &found.sweep.id, index).await?;
-    Ok((found.sweep.id, history))
+    let metric = metric(&found.sweep);
+    Ok((found.sweep.id, history.map(|history| History { metric, ..history })))
+}
+
+/// The metric that the sweep file names.
+fn metric(sweep: &Sweep) -> Option<String> {
+    sweep.plan.as_ref()?.metric.as_ref().map(|by| by.name.clone())
 }
 
 /// A trial's record and history, as the table has them.
@@ -80,7 +86,7 @@ pub(crate) async fn read(reader: &Reader, sweep: &SweepId, index: u32) -> Result
     let cannot_read = || format!("cannot read trial {index} of {sweep}");
     let Some(trial) = reader.trial(sweep, index).await.context(cannot_read)? else { return Ok(None) };
     let entries = reader.history(sweep, Some(index)).await.context(cannot_read)?;
-    Ok(Some(History { trial, entries }))
+    Ok(Some(History { trial, entries, metric: None }))
 }
 
 /// One line of `table.jsonl`, as far as it matters here.
@@ -103,7 +109,8 @@ fn kept(path: &Path, wanted: &str, index: u32) -> Result<Found, Failure> {
         Ok(())
     })?;
     sweeps.sort_by_key(|sweep| std::cmp::Reverse(sweep.upload.uploaded_at));
-    let sweep = sweeps::chosen(wanted, sweeps)?.id;
+    let sweep = sweeps::chosen(wanted, sweeps)?;
+    let (sweep, metric) = (sweep.id.clone(), metric(&sweep));
     let (pk, record, log) = (format!("SWEEP#{sweep}"), format!("TRIAL#{index:06}"), format!("LOG#{index:06}#"));
     let (mut trial, mut entries) = (None, store::History::new());
     each_row(path, |row| {
@@ -115,7 +122,7 @@ fn kept(path: &Path, wanted: &str, index: u32) -> Result<Found, Failure> {
         }
         Ok(())
     })?;
-    Ok((sweep, trial.map(|trial| History { trial, entries: entries.into_values().collect() })))
+    Ok((sweep, trial.map(|trial| History { trial, entries: entries.into_values().collect(), metric })))
 }
 
 /// Reads a table's copy, row by row.

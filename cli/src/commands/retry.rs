@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_control_plane::sweep::upload::Upload;
 use spotsweep_control_plane::trial::{Standing, Trial};
-use spotsweep_sweep_file::MAX_FILE_BYTES;
+use spotsweep_sweep_file::{MAX_FILE_BYTES, SweepFile};
 
 use crate::download::decoded;
 use crate::dropped::{Answer, Dropped, problems, upload_to};
@@ -27,8 +27,8 @@ use spotsweep_protocol::words::counted;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A retry is a new sweep, which trains these parameters from the beginning and has results of its own. Its file, \
-sweeps/<name>-retry-<N>.yaml, lists the trials' parameters, with the settings and the metric of the file that the sweep \
-came from, in the version that was dropped.
+sweeps/<name>-retry-<N>.yaml, lists the trials' parameters, with the settings, the metric and the early stopping of the \
+file that the sweep came from, in the version that was dropped.
 
 With --continue each trial starts from the checkpoints of the one that it repeats. They are there for as long as \
 `workspace: {keep_failed: …}` says, three days by default; of trials that succeeded, only where the file says \
@@ -140,6 +140,7 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
     let unreadable =
         || Failure::new(format!("{key} is no sweep file of this version any more; drop it again to be told why"));
     let mut file = spotsweep_sweep_file::parse(key, fingerprint, &original).map_err(|_| unreadable())?;
+    parameters::check_given(found.plan()?, trials, indices)?;
     let mut lines = parameters::read(&found.parameters().await?, indices)?;
     parameters::set(&mut lines, &args.set)?;
     let id = &found.sweep.id;
@@ -148,14 +149,22 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
         file.settings = continued::start(&file.settings, found.plan()?, trials, indices, Timestamp::now())?;
         comment.push_str(" --continue");
     }
-    let text = file::text(&file, &lines, &comment);
+    let repeats = file.repeats().and_then(|repeats| file::Repeated::of(&lines, repeats));
+    if let (Some(of), None) = (file.repeats(), &repeats) {
+        let parameter = &of.parameter;
+        out::note(format_args!(
+            "these are not all repeats of their parameter sets: in the new sweep `{parameter}` is a parameter as the \
+             others, and each trial a set of its own"
+        ));
+    }
+    let text = file::text(&file, &lines, repeats.as_ref(), &comment);
     if text.len() as u64 > MAX_FILE_BYTES {
         let (count, limit) = (counted(indices.len(), "trial"), MAX_FILE_BYTES >> 20);
         return Err(Failure::new(format!("{count}: a file of over {limit} MiB; name some of them by their index")));
     }
-    let count = spotsweep_sweep_file::parse("the new file", "", text.as_bytes()).map(|file| file.trial_count());
-    match count {
-        Ok(count) if count == indices.len() as u64 => Ok(text),
+    let is_same = |file: &SweepFile| file.trials().eq(lines.iter().map(|line| line.parameters.clone()));
+    match spotsweep_sweep_file::parse("the new file", "", text.as_bytes()) {
+        Ok(file) if is_same(&file) => Ok(text),
         Ok(_) => Err(Failure::new("the new file would not have the same trials: a defect, please report it")),
         Err(problems) => {
             sweep_file::explain(&problems);

@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::results::diagnosis::{reason, why};
 use spotsweep_control_plane::results::ranking::{ranked, ranking};
+use spotsweep_control_plane::results::warnings::texts;
 use spotsweep_control_plane::sweep::{Ranking, Sweep};
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 use spotsweep_sweep_file::Warning;
@@ -38,8 +40,9 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
     let found = sweeps::find(args.table, &args.sweep).await?;
     let (sweep, trials) = (&found.sweep, found.trials().await?);
     let by = sweep.plan.as_ref().and_then(|plan| ranking(plan, &trials));
+    let warnings = texts(sweep, &trials, Timestamp::now());
     if args.json {
-        let status = as_json(sweep, &trials);
+        let status = as_json(sweep, &trials, &warnings);
         out::results(|to| writeln!(to, "{status}"))?;
     } else {
         let plan = sweep.plan.as_ref();
@@ -59,7 +62,7 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
             for Warning(problem) in sweep.plan.iter().flat_map(|plan| &plan.warnings) {
                 writeln!(to, "warning: line {} of the file: {}", problem.line, problem.message)?;
             }
-            for warning in &sweep.warnings {
+            for warning in &warnings {
                 writeln!(to, "warning: {}", show::line(warning))?;
             }
             writeln!(to)?;
@@ -73,7 +76,7 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
 }
 
 /// The line of `ls --json`, with counts and every trial that has had an event.
-fn as_json(sweep: &Sweep, trials: &[Trial]) -> Value {
+fn as_json(sweep: &Sweep, trials: &[Trial], warnings: &[String]) -> Value {
     let figures = Figures::of(sweep.plan.as_ref(), trials);
     let best = figures.best.as_ref().map(|best| best.json("index"));
     let more = json!({
@@ -85,6 +88,7 @@ fn as_json(sweep: &Sweep, trials: &[Trial]) -> Value {
         "cancelled": figures.cancelled,
         "stopped_early": figures.stopped,
         "best": best,
+        "warnings": warnings,
         "file_warnings": sweep.plan.as_ref().map(|plan| &plan.warnings),
         "each": trials.iter().map(trial_json).collect::<Vec<_>>(),
     });
@@ -142,8 +146,25 @@ fn note(trial: &Trial) -> String {
 
 #[cfg(test)]
 mod tests {
+    use spotsweep_protocol::metric::{Metric, Source};
+
     use super::*;
-    use crate::live::samples::{attached, running};
+    use crate::live::samples::{attached, look, running};
+
+    #[test]
+    fn a_metric_that_never_appears_is_among_the_warnings() {
+        let look = look(20, 24, Vec::new());
+        let mut trial = running(0, "us-east-1a", 0);
+        trial.metrics = [("loss".to_owned(), Metric::of(0.5, None, Source::Stated))].into();
+        trial.attempt(1).sequence = Some(2);
+        let trials = [trial];
+        let warnings = texts(&look.sweep, &trials, look.at);
+        assert!(
+            warnings[0].starts_with("no trial has reported `accuracy` yet, in 2 reports of trial 0"),
+            "{warnings:?}"
+        );
+        assert_eq!(as_json(&look.sweep, &trials, None, &warnings)["warnings"], json!(warnings));
+    }
 
     #[test]
     fn a_checkpoint_that_could_not_be_loaded_is_shown_until_the_trial_has_failed() {

@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use spotsweep_control_plane::results::ranking::{Score, best, score};
+use spotsweep_control_plane::results::warnings::texts;
 use spotsweep_control_plane::suggestion::{self, Chosen};
 use spotsweep_control_plane::sweep::{Plan, Ranking};
 use spotsweep_control_plane::trial::{Standing, Trial};
@@ -51,8 +53,9 @@ pub(super) async fn run(args: Suggest) -> Result<ExitCode, Failure> {
     let is_given = |index: &u32| trials.iter().any(|trial| trial.index == *index && trial.suggested.is_some());
     let next = (0..plan.trials).find(|index| !is_given(index));
     let chosen = next.and_then(|index| Some((index, suggestion::next(plan, &search, &trials, index)?)));
+    let warnings = texts(&found.sweep, &trials, Timestamp::now());
     if args.json {
-        let line = line(chosen.as_ref(), (plan, metric), &trials);
+        let line = line(chosen.as_ref(), (plan, metric), &trials, &warnings);
         out::results(|to| writeln!(to, "{line}"))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -68,6 +71,9 @@ pub(super) async fn run(args: Suggest) -> Result<ExitCode, Failure> {
         if let Some(best) = best(plan, &trials) {
             let figure = best.set.map_or_else(|| best.value.to_string(), |(_, mean)| mean.to_string());
             writeln!(to, "best so far: {} {figure} (trial {})", metric.name, best.trial.index)?;
+        }
+        for warning in &warnings {
+            writeln!(to, "warning: {}", show::line(warning))?;
         }
         if rows.len() > 1 {
             writeln!(to)?;
@@ -122,7 +128,12 @@ fn rows(trials: &[Trial], metric: &Ranking) -> Vec<Vec<String>> {
     rows
 }
 
-fn line(chosen: Option<&(u32, Chosen)>, (plan, metric): (&Plan, &Ranking), trials: &[Trial]) -> Value {
+fn line(
+    chosen: Option<&(u32, Chosen)>,
+    (plan, metric): (&Plan, &Ranking),
+    trials: &[Trial],
+    warnings: &[String],
+) -> Value {
     let count = |standing| trials.iter().filter(|trial| trial.standing() == standing).count();
     let of = |chosen: &(u32, Chosen)| {
         let (index, Chosen { parameters, basis }) = chosen;
@@ -134,7 +145,8 @@ fn line(chosen: Option<&(u32, Chosen)>, (plan, metric): (&Plan, &Ranking), trial
         json!({ "index": best.trial.index, "value": to_json(best.value), "set": set })
     });
     json!({ "trial": trial, "parameters": parameters, "basis": basis, "metric": metric.name, "best": best,
-        "finished": count(Standing::Succeeded), "stopped_early": count(Standing::Stopped) })
+        "finished": count(Standing::Succeeded), "stopped_early": count(Standing::Stopped),
+        "warnings": warnings })
 }
 
 fn of_basis(basis: Basis) -> Value {

@@ -14,6 +14,8 @@ use spotsweep_protocol::words::counted;
 
 /// Rows of zones and of waits that are shown.
 const MOST_ROWS: usize = 4;
+/// Rows of warnings that are shown: each is a sentence of some rows.
+const MOST_WARNING_ROWS: usize = 5;
 /// Rows that the happenings have at least.
 const LEAST_HAPPENINGS: usize = 4;
 /// Columns of the best value over time.
@@ -129,10 +131,16 @@ pub(crate) fn draw(model: &Model, view: &View, area: Rect, buffer: &mut Buffer) 
         pen.line(&[]);
         HELP.iter().for_each(|line| pen.line(&[(line, Tone::Plain)]));
     } else {
-        let below = zone_rows(model).len() + usize::from(model.figures.best.is_some()) + wait_rows(model) + 3;
+        let warnings = warning_rows(model, pen.area.width);
+        let best = usize::from(model.figures.best.is_some());
+        let below = zone_rows(model).len() + best + wait_rows(model) + with_title(&warnings) + 3;
         grid(&mut pen, model, below + LEAST_HAPPENINGS);
         zones(&mut pen, model, view);
         blockers(&mut pen, model);
+        if !warnings.is_empty() {
+            section(&mut pen, "warnings");
+            warnings.iter().for_each(|row| pen.line(&[(row, Tone::Alarm)]));
+        }
         happenings(&mut pen, model, view);
     }
     if let Some(foot_line) = &view.foot {
@@ -248,6 +256,37 @@ fn blockers(pen: &mut Pen<'_>, model: &Model) {
     if model.blockers.len() > MOST_ROWS {
         pen.line(&[(&format!("and {} more", model.blockers.len() - shown), Tone::Plain)]);
     }
+}
+
+fn with_title(rows: &[String]) -> usize {
+    if rows.is_empty() { 0 } else { rows.len() + 1 }
+}
+
+/// The warnings, broken between words. What does not fit ends with a mark.
+fn warning_rows(model: &Model, width: u16) -> Vec<String> {
+    let width = usize::from(width);
+    let mut rows: Vec<String> = Vec::new();
+    for warning in &model.warnings {
+        let mut row = String::new();
+        for word in crate::show::line(warning).split(' ') {
+            if !row.is_empty() && crate::show::width(&row) + 1 + crate::show::width(word) > width {
+                rows.push(std::mem::take(&mut row));
+            }
+            row += if row.is_empty() { "" } else { " " };
+            row += word;
+        }
+        rows.push(row);
+    }
+    if rows.len() > MOST_WARNING_ROWS {
+        rows.truncate(MOST_WARNING_ROWS);
+        let more = "… `spotsweep status` shows all";
+        let room = width.saturating_sub(crate::show::width(more));
+        if let Some(last) = rows.last_mut() {
+            let kept: String = last.chars().take(room.saturating_sub(1)).collect();
+            *last = format!("{kept} {more}");
+        }
+    }
+    rows
 }
 
 fn happenings(pen: &mut Pen<'_>, model: &Model, view: &View) {

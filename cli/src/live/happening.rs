@@ -32,6 +32,8 @@ pub(crate) enum What {
     Stage { stage: &'static str },
     /// No further attempt starts: the sweep's budget is reached.
     Stopped { reason: String },
+    /// There is something to know of the sweep, of a kind that there was not before.
+    Warned { warning: String },
     /// A trial's first container runs.
     Started { attempt: u32, zone: Option<String>, instance: Option<String> },
     /// A later one runs. `seconds_lost` counts from the end of the container before.
@@ -86,6 +88,7 @@ impl What {
         match self {
             Self::Stage { stage } => format!("the sweep is {stage}"),
             Self::Stopped { reason } => format!("no further attempt starts: {reason}"),
+            Self::Warned { warning } => format!("warning: {warning}"),
             Self::Started { zone, instance, .. } => format!("runs{}{}", within(zone), on(instance)),
             Self::Resumed { attempt, zone, from_zone, instance, seconds_lost } => {
                 let lost = seconds_lost.map(|seconds| format!(", {seconds:.1} s lost")).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::results::ranking::{ranked_value, ranking};
+use spotsweep_control_plane::results::warnings::{About, Warned, current, texts};
 use spotsweep_control_plane::sweep::Ranking;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
@@ -36,6 +37,8 @@ pub(crate) struct Model {
     pub(crate) toll: Toll,
     /// What is waited for.
     pub(crate) blockers: Vec<String>,
+    /// What a person should know of the sweep: a sentence each.
+    pub(crate) warnings: Vec<String>,
     /// Seconds until the last trial has ended.
     pub(crate) seconds_left: Option<f64>,
     /// What it has cost so far, and the same time on demand, in USD.
@@ -79,6 +82,7 @@ impl Model {
             best: Vec::new(),
             toll: Toll::default(),
             blockers: Vec::new(),
+            warnings: Vec::new(),
             seconds_left: None,
             cost: None,
             leading: None,
@@ -144,6 +148,7 @@ impl Model {
         }
         self.toll = toll(trials, *at);
         self.blockers = blockers::blockers(&self.look);
+        self.warnings = texts(sweep, trials, *at);
         self.seconds_left = if self.look.is_over() { None } else { eta::seconds_left(total, trials, *at) };
         // Without prices, as on the local stack, there is nothing to say.
         let spent = sweep.spent.filter(|spent| spent.usd > 0.0 || spent.on_demand_usd > 0.0);
@@ -198,6 +203,7 @@ impl Model {
             "seconds_lost": seconds_lost,
             "cost": self.cost.map(|(usd, on_demand)| json!({ "usd": usd, "on_demand_usd": on_demand })),
             "waits_for": self.blockers,
+            "warnings": self.warnings,
         })
     }
 }
@@ -214,8 +220,15 @@ fn news(before: Option<&Look>, after: &Look) -> Vec<Happening> {
     }
     let stopped = after.sweep.stopped.as_ref().filter(|_| before.is_none_or(|before| before.sweep.stopped.is_none()));
     news.extend(stopped.map(|reason| of_sweep(What::Stopped { reason: reason.to_string() })));
+    let known: Vec<About> = before.map(warned).unwrap_or_default().into_iter().map(|warned| warned.about).collect();
+    let new = warned(after).into_iter().filter(|warned| !known.contains(&warned.about));
+    news.extend(new.map(|warned| of_sweep(What::Warned { warning: warned.text })));
     news.sort_by_key(|news| news.at);
     news
+}
+
+fn warned(look: &Look) -> Vec<Warned> {
+    current(&look.sweep, &look.trials, look.at)
 }
 
 fn value_of(trials: &[Trial], index: u32, by: &Ranking) -> Option<f64> {

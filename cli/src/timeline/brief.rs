@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use spotsweep_control_plane::results::diagnosis::why;
+use spotsweep_control_plane::results::warnings::lacks;
 use spotsweep_control_plane::trial::{Attempt, Standing, Trial};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::words::counted;
@@ -19,8 +20,16 @@ impl History {
     /// The trial for people who want to know how it is: a line each.
     pub(crate) fn brief(&self) -> String {
         let trial = &self.trial;
-        let lines =
-            [Some(verdict(trial)), time(trial), interruptions(trial), workspace(trial), metrics(trial), rungs(trial)];
+        let metric = self.metric.as_deref();
+        let lines = [
+            Some(verdict(trial)),
+            time(trial),
+            interruptions(trial),
+            workspace(trial),
+            metrics(trial, metric),
+            metric.and_then(|metric| missing(trial, metric)),
+            rungs(trial),
+        ];
         let mut lines: Vec<String> = lines.into_iter().flatten().collect();
         let notes = trial.notes();
         let shown = notes.len().saturating_sub(MOST_NOTES);
@@ -112,15 +121,25 @@ fn workspace(trial: &Trial) -> Option<String> {
     }
 }
 
-fn metrics(trial: &Trial) -> Option<String> {
+/// The metric that trials are compared by goes first.
+fn metrics(trial: &Trial, compared: Option<&str>) -> Option<String> {
+    let first = compared.and_then(|name| trial.metrics.get_key_value(name));
+    let others = trial.metrics.iter().filter(|(name, _)| compared != Some(name.as_str()));
     let metric = |(name, metric): (&String, &Metric)| {
         let step = metric.step.map(|step| format!(" (step {step})")).unwrap_or_default();
         format!("{name}={}{step}", metric.last)
     };
-    let shown: Vec<String> = trial.metrics.iter().take(MOST_METRICS).map(metric).collect();
+    let shown: Vec<String> = first.into_iter().chain(others).take(MOST_METRICS).map(metric).collect();
     let more = trial.metrics.len().saturating_sub(MOST_METRICS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!shown.is_empty()).then(|| format!("last metrics: {}{more}", shown.join(", ")))
+}
+
+/// That the trial has reported, and not what trials are compared by.
+fn missing(trial: &Trial, metric: &str) -> Option<String> {
+    let others = lacks(metric, trial)?;
+    let instead = if others.is_empty() { "" } else { "; one of those above can be named as `metric: {name: …}`" };
+    Some(format!("no `{metric}` so far, which the sweep file names{instead}"))
 }
 
 /// The trial's comparisons with the others, by rung.
@@ -138,7 +157,8 @@ mod tests {
 
     fn brief(trial: Trial) -> Vec<String> {
         let sweep = trial.sweep.to_string();
-        let text = History { trial, entries: Vec::new() }.brief().replace(&sweep, "SWEEP");
+        let metric = Some("accuracy".to_owned());
+        let text = History { trial, entries: Vec::new(), metric }.brief().replace(&sweep, "SWEEP");
         text.lines().map(str::to_owned).collect()
     }
 
@@ -160,6 +180,25 @@ mod tests {
                 "`spotsweep logs SWEEP 7` shows its output, --verbose every event",
             ]
         );
+    }
+
+    #[test]
+    fn the_metric_of_the_sweep_comes_first_or_is_missed() {
+        let metrics =
+            |trial: &Trial| brief(trial.clone()).into_iter().filter(|line| line.contains("accuracy")).collect();
+        let mut trial = succeeded(7, 30, 90, 0.5);
+        for name in ["a", "b", "c", "z"] {
+            trial.metrics.insert(name.to_owned(), trial.metrics["accuracy"]);
+        }
+        let lines: Vec<String> = metrics(&trial);
+        assert_eq!(lines, ["last metrics: accuracy=0.5, a=0.5, b=0.5, c=0.5 and 1 more"]);
+        trial.metrics.remove("accuracy");
+        assert_eq!(metrics(&trial), Vec::<String>::new(), "it has made no two reports");
+        trial.attempt(1).sequence = Some(2);
+        let lines: Vec<String> = metrics(&trial);
+        let missed = "no `accuracy` so far, which the sweep file names; one of those above can be named as \
+            `metric: {name: …}`";
+        assert_eq!(lines, [missed]);
     }
 
     #[test]

@@ -11,4 +11,4 @@ pub mod ranking;
 pub mod report;
 mod score;
 pub mod sets;
-mod warnings;
+pub mod warnings;

@@ -221,6 +221,9 @@ pub struct EarlyStopping {
     /// What the rungs count.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unit: Unit,
+    /// The length of a full training that the rungs were made for, in the same unit; absent where they have no end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
 }
 
 /// The metric that ranks trials.

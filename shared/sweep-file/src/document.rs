@@ -68,8 +68,18 @@ pub(crate) fn read(text: &str, version: &str, defaults: &Defaults, report: &mut 
             let plan = list_plan(nodes, &Sampling::default(), root.place, report)?;
             let places = BTreeMap::from([(String::new(), report.locate(root.place, "", ""))]);
             let (settings, warnings) = (Settings::default(), Vec::new());
-            let (metric, early_terminate, rungs_by, metrics, name) = (None, None, Unit::default(), Vec::new(), None);
-            Some(SweepFile { settings, metric, early_terminate, rungs_by, metrics, name, warnings, plan, places })
+            Some(SweepFile {
+                settings,
+                metric: None,
+                early_terminate: None,
+                early_terminate_written: None,
+                rungs_by: Unit::default(),
+                metrics: Vec::new(),
+                name: None,
+                warnings,
+                plan,
+                places,
+            })
         }
         Kind::Mapping(_) => read_mapping(&root, version, defaults, report),
     }
@@ -240,8 +250,8 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     let wandb_command = fields.get("command").and_then(|node| template::read(node, &context, role, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
     let metric = fields.get("metric").and_then(|node| metric::goal(node, report));
-    let rule = fields.entry("early_terminate");
-    let rule = rule.and_then(|entry| early_terminate::read(entry, fields.has("metric"), report));
+    let written = fields.entry("early_terminate");
+    let rule = written.and_then(|entry| early_terminate::read(entry, fields.has("metric"), report));
     let has_rule = fields.has("early_terminate");
     let rungs_by = own.map(|own| early_terminate::unit(own, has_rule, report)).unwrap_or_default();
     let metrics = fields.get("metrics").map(|node| metric::patterns(node, report)).unwrap_or_default();
@@ -254,9 +264,27 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     if let (Some(own), Some(plan)) = (own, &plan) {
         settings::check_trials(own, plan.trial_count(), report);
     }
+    if let (Some(rule), Some(plan)) = (&rule, &plan) {
+        early_terminate::reach::check(fields, rule, plan, report);
+    }
     let name = fields.get("name").and_then(|node| name(node, report));
     let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());
-    Some(SweepFile { settings, metric, early_terminate: rule, rungs_by, metrics, name, warnings, plan, places })
+    let early_terminate_written = written.and_then(|entry| match &entry.value.kind {
+        Kind::Mapping(entries) => Some(tree::to_json_map(entries)),
+        Kind::Scalar(_) | Kind::List(_) => None,
+    });
+    Some(SweepFile {
+        settings,
+        metric,
+        early_terminate: rule,
+        early_terminate_written,
+        rungs_by,
+        metrics,
+        name,
+        warnings,
+        plan,
+        places,
+    })
 }
 
 /// The script, if it has a value. Without one there must be a command, which then runs something else.

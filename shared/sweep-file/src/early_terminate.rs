@@ -4,12 +4,15 @@
 
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::rungs::Unit;
+use spotsweep_protocol::words::counted;
 use spotsweep_search::stop::{MOST_RUNGS, RUNG_LIMIT, Rule, asha, hyperband, median};
 
 use super::fields::{Fields, mismatch};
 use super::problem::{Report, near_miss, nearest};
 use super::scalar::Scalar;
 use super::tree::{Entry, Kind, Node};
+
+pub(crate) mod reach;
 
 /// The rules, by their `type`.
 pub(crate) const TYPES: [&str; 4] = ["hyperband", "asha", "median", "interruption"];
@@ -129,8 +132,8 @@ fn bands(fields: Fields<'_>, default: Option<i64>, report: &mut Report<'_>) -> O
     let bands = match (last, brackets, first.or(default.map(Some))) {
         (Some(last), Some(brackets), _) => {
             if let Some(node) = fields.get("min_iter") {
-                let help = "delete one of the two";
-                report.warn(node.place, "`min_iter` has no effect beside `max_iter`", help);
+                let message = "`min_iter` has no effect: `max_iter` and `s` set the bands";
+                report.warn(node.place, message, "delete it, or the other two");
             }
             bands_to(fields, last?, brackets?, eta?, report)
         }
@@ -165,6 +168,11 @@ fn bands_to(fields: Fields<'_>, last: i64, brackets: u64, eta: f64, report: &mut
         let message = format!("`early_terminate` has no band: {last} / {eta} is less than 1");
         report.add(fields.place(), message, "give a larger `max_iter` or a smaller `eta`");
         return None;
+    }
+    if let (true, Some(node)) = ((bands.len() as u64) < brackets, fields.get("s")) {
+        let all: Vec<String> = bands.iter().map(u64::to_string).collect();
+        let message = format!("`s` is {brackets}, and there are {}: {}", counted(bands.len(), "band"), all.join(", "));
+        report.warn(node.place, message, format!("write `s: {}`, or a larger `max_iter`", bands.len()));
     }
     Some(bands)
 }

@@ -75,6 +75,8 @@ pub struct SweepFile {
     pub metric: Option<MetricGoal>,
     /// When trials stop before their end, by that metric's costs.
     pub early_terminate: Option<Rule>,
+    /// `early_terminate` as the file has it: from a rule its keys cannot be told.
+    pub early_terminate_written: Option<Map<String, Value>>,
     /// What the rungs of that rule are counted by.
     pub rungs_by: Unit,
     /// Patterns that find metrics in the trainings' output.
@@ -180,6 +182,14 @@ impl SweepFile {
     /// How many trials there are: at least 1 and at most [`MAX_TRIALS`].
     pub fn trial_count(&self) -> u64 {
         self.plan.trial_count()
+    }
+
+    /// The length of a full training that the rungs of early termination were made for: `max_iter` of hyperband, with
+    /// `s`. In the unit of the rungs; `None` where they have no end.
+    pub fn training_length(&self) -> Option<u64> {
+        let written = self.early_terminate_written.as_ref().filter(|written| written.contains_key("s"))?;
+        // A whole number may be written with a point or an exponent.
+        written.get("max_iter")?.as_f64().map(|length| length as u64)
     }
 
     /// Which trials are repeats of one parameter set, where the file asks for some.

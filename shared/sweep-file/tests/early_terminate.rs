@@ -69,7 +69,117 @@ fn what_is_impossible_has_a_problem_at_its_place() {
         let message = format!("{text}: {problems:?}");
         assert!(problems.len() == 1 && problems[0].message.contains(expected), "{message}");
         assert_eq!((problems[0].line, problems[0].column), (2, column), "{message}");
+        assert!(problems[0].help.len() > 5, "{message}");
     }
+}
+
+/// The only warning of a file, if it has any: its line, column, message and help.
+fn warning(file: &str) -> Option<(u32, u32, String, String)> {
+    let mut warnings = parse("f", "v", file.as_bytes()).unwrap().warnings;
+    assert!(warnings.len() < 2, "{file}: {warnings:?}");
+    warnings.pop().map(|warning| (warning.0.line, warning.0.column, warning.0.message, warning.0.help))
+}
+
+#[test]
+fn what_has_no_effect_has_a_warning_at_its_place() {
+    let cases = [
+        ("{type: hyperband, max_iter: 27, s: 2}", None),
+        (
+            "{type: hyperband, max_iter: 27, s: 2, min_iter: 3}",
+            Some((66, "`min_iter` has no effect: `max_iter` and `s`")),
+        ),
+        ("{type: hyperband, min_iter: 3, s: 2}", Some((52, "`s` has no effect without `max_iter`"))),
+        ("{type: hyperband, max_iter: 9, s: 4}", Some((52, "`s` is 4, and there are 2 bands: 1, 3"))),
+        ("{type: hyperband, max_iter: 4, s: 3, eta: 1.5}", Some((52, "`s` is 3, and there are 2 bands: 1, 2"))),
+        ("{type: median, min_samples_required: 1}", None),
+        (
+            "{type: median, min_samples_required: 2}",
+            Some((55, "`min_samples_required` is 2, and each of the 2 trials")),
+        ),
+        ("{type: median}", Some((1, "`min_samples_required` is 3, and each of the 2 trials"))),
+    ];
+    for (text, expected) in cases {
+        let found = warning(&file(text));
+        let place = found.as_ref().map(|(line, column, ..)| (*line, *column));
+        assert_eq!(place, expected.map(|(column, _)| (2, column)), "{text}: {found:?}");
+        assert!(found.as_ref().is_none_or(|(.., help)| help.len() > 5), "{found:?}");
+        if let (Some((.., message, _)), Some((_, part))) = (&found, expected) {
+            assert!(message.starts_with(part), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn rungs_beyond_the_end_of_the_training_have_a_warning() {
+    let config = |parameters: &str, early_terminate: &str| {
+        format!(
+            "metric: {{name: loss}}\nearly_terminate: {early_terminate}\nmethod: grid\nparameters: {{lr: {{value: 1}}, {parameters}}}\n"
+        )
+    };
+    let (from, to) = ("{type: hyperband, min_iter: 27}", "{type: hyperband, max_iter: 81, s: 3}");
+    let (at_first, at_last) = (
+        "no trial is compared with others: the first rung is at 27, and `epochs` is 26 at most",
+        "no trial reaches the rung at 27: `epochs` is 26 at most",
+    );
+    let cases = [
+        ("epochs: {value: 26}", from, 46, Some(at_first)),
+        ("epochs: {value: 27}", from, 46, None),
+        ("epochs: {value: 26}", to, 46, Some(at_last)),
+        ("epochs: {value: 8}", to, 46, Some("no trial reaches the rungs from 9 on: `epochs` is 8 at most")),
+        ("epochs: {value: 27}", to, 46, None),
+        // With `min_iter` the bands have no end, so there always are some that no trial reaches.
+        ("epochs: {value: 26}", "{type: hyperband, min_iter: 3}", 46, None),
+        ("epochs: {value: 100}", "{type: asha, grace_period: 200, max_t: 300}", 45, Some("no trial is compared")),
+        ("epochs: {value: 10}", "{type: asha}", 1, None),
+        (
+            "epochs: {value: 2}",
+            "{type: interruption}",
+            1,
+            Some("no trial is compared with others: the first rung is at 3"),
+        ),
+        ("epochs: {values: [2, 26, 9]}", from, 46, Some(at_first)),
+        ("epochs: {min: 2, max: 26}", from, 46, Some(at_first)),
+        ("epochs: {values: [2, all]}", from, 46, None),
+        ("epochs: {value: 26, when: {lr: 1}}", from, 46, None),
+        ("Num-Train-Epochs: {value: 26}", from, 46, Some("no trial is compared with others")),
+        (
+            "train: {parameters: {max_epochs: {value: 5}}}",
+            from,
+            46,
+            Some("no trial is compared with others: the first rung is at 27, and `train.max_epochs` is 5 at most"),
+        ),
+        ("warmup_epochs: {value: 5}", from, 46, None),
+        (
+            "max_steps: {value: 26}",
+            from,
+            46,
+            Some("no trial is compared with others: the first rung is at 27, and `max_steps` is 26 at most"),
+        ),
+        // The epochs decide: a training may have more steps than it takes.
+        ("max_steps: {value: 26}, epochs: {value: 30}", from, 46, None),
+    ];
+    for (parameters, rule, column, expected) in cases {
+        let found = warning(&config(parameters, rule));
+        let place = found.as_ref().map(|(line, column, ..)| (*line, *column));
+        assert_eq!(place, expected.map(|_| (2, column)), "{parameters} {rule}: {found:?}");
+        if let (Some((.., message, _)), Some(expected)) = (&found, expected) {
+            assert!(message.starts_with(expected), "{found:?}");
+        }
+    }
+    let help = |parameters: &str, rule: &str| warning(&config(parameters, rule)).unwrap().3;
+    assert_eq!(
+        help("epochs: {value: 26}", to),
+        "write `max_iter: 26`, or ignore this if the metric is reported more than once an epoch"
+    );
+    assert!(help("epochs: {value: 26}", from).starts_with("write a smaller `min_iter`, or"));
+    assert_eq!(help("max_steps: {value: 26}", from), "write a smaller `min_iter`");
+    // A list, of which every trial has the parameter.
+    let listed = |trials: &str| {
+        warning(&format!("metric: {{name: loss}}\nearly_terminate: {from}\ntrials: [{trials}]\n")).map(|found| found.2)
+    };
+    assert_eq!(listed("{epochs: 3}, {epochs: 26}").as_deref(), Some(at_first));
+    assert_eq!(listed("{epochs: 3}, {epochs: 27}"), None);
+    assert_eq!(listed("{epochs: 3}, {lr: 1}"), None);
 }
 
 #[test]

@@ -15,10 +15,11 @@ use crate::before_deploy;
 const PATIENCE: Duration = Duration::from_secs(120);
 const NOBODY: &str = "nobody-0123456789ab";
 
-/// Two trials that are good, the second better, and one that fails.
+/// Two trials that are good, the second better, and one that fails. None reaches the first rung.
 const WORK: &str = r#"
 name: "three: of a kind"
 metric: {name: val_accuracy, goal: maximize}
+early_terminate: {type: interruption, min_iter: 3}
 spotsweep:
   workspace: off
   attempts: 3
@@ -33,9 +34,10 @@ trials:
   - {lr: 0.5, code: 3}
 "#;
 
-/// Trials that never end by themselves, with volumes; more than run at once.
+/// Trials that never end by themselves, with volumes; more than run at once. Their metric has another name.
 const SLEEP: &str = r#"
-spotsweep: {command: [sh, -c, 'echo asleep; sleep 600']}
+metric: {name: score}
+spotsweep: {command: [sh, -c, 'for epoch in $(seq 200); do echo "epoch=$epoch val_score=$epoch"; sleep 3; done']}
 method: grid
 parameters: {n: {min: 1, max: 70}}
 "#;
@@ -51,6 +53,8 @@ async fn commands_do_what_they_say() {
     follow(&stack, &sweep).await;
     let status = settled(&stack, &sweep).await;
     assert_eq!((&status["succeeded"], &status["failed"]), (&json!(2), &json!(1)), "{status}");
+    let unreached = "none of the 2 trials that have finished reached the first rung, 3: ";
+    assert!(status["warnings"][0].as_str().unwrap().starts_with(unreached), "{}", status["warnings"]);
     logs(&stack, &sweep).await;
     pull(&stack, &sweep).await;
     export(&stack, &sweep).await;
@@ -218,6 +222,7 @@ async fn report(stack: &Stack, sweep: &str) {
 async fn retry(stack: &Stack, sweep: &str) {
     let text = run(stack, &["retry", sweep, "--dry-run"]).await.said(0, "").out;
     assert!(text.contains("{\"lr\":0.5,\"code\":3}  # trial 2\n") && !text.contains("0.25"), "{text}");
+    assert!(text.contains("early_terminate: {\"type\":\"interruption\",\"min_iter\":3}\n"), "{text}");
     let plan = run(stack, &["retry", sweep, "--json"]).await.said(0, "1 trial of").json();
     assert_eq!((&plan["trials"], &plan["file"]), (&json!(1), &json!("sweeps/work-retry-1.yaml")), "{plan}");
     let again = plan["sweep"].as_str().unwrap().to_owned();
@@ -254,6 +259,12 @@ async fn cancel(stack: &Stack, other: &str) {
         each.iter().find_map(index)
     };
     let running = eventually("a trial runs", PATIENCE, running).await.to_string();
+    let warned = async || status(stack, &sweep).await["warnings"][0].as_str().map(str::to_owned);
+    let warning = eventually("a metric that never appears is missed", PATIENCE, warned).await;
+    let (missed, instead) = ("no trial has reported `score` yet, in ", "metrics that trials printed: val_score, ");
+    assert!(warning.starts_with(missed) && warning.contains(instead), "{warning}");
+    let text = run(stack, &["status", &sweep]).await.said(0, "").out;
+    assert!(text.contains(&format!("\nwarning: {missed}")), "{text}");
     run(stack, &["pull", &sweep]).await.said(1, "no results yet");
     run(stack, &["report", &sweep, "--link"]).await.said(1, "no report yet");
     let page = stack.subfolder("files").join("running.html");

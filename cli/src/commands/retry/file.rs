@@ -2,13 +2,47 @@
 
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::TrialLine;
+use spotsweep_protocol::rungs::Unit;
 use spotsweep_sweep_file::{
-    Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Resources, Settings, Stalled, Start,
-    SweepFile, Workspace,
+    Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Repeats, Resources, Settings, Stalled,
+    Start, SweepFile, Workspace,
 };
 
-/// The file's text: a list of trials with the original's settings, metric and name. It is YAML that could be JSON.
-pub(super) fn text(original: &SweepFile, trials: &[TrialLine], comment: &str) -> String {
+/// Trials that are all repeats of some parameter sets, so that the new file can say so.
+#[derive(Debug)]
+pub(super) struct Repeated {
+    /// How many sets there are: the first so many trials.
+    sets: usize,
+    parameter: String,
+    values: Vec<Value>,
+}
+
+impl Repeated {
+    /// `None` where a set lacks a repeat that another one has.
+    pub(super) fn of(trials: &[TrialLine], repeats: &Repeats) -> Option<Self> {
+        let parameter = &repeats.parameter;
+        let mut values: Vec<Value> = Vec::new();
+        for TrialLine { parameters, .. } in trials {
+            let value = parameters.get(parameter)?;
+            if values.last() != Some(value) {
+                values.push(value.clone());
+            }
+        }
+        let sets = trials.len().checked_div(values.len())?;
+        let of = Repeats { parameter: parameter.clone(), values: values.clone(), sets: sets as u64 };
+        let is_repeat = |(index, trial): (usize, &TrialLine)| {
+            let mut expected = trials.get(index % sets.max(1))?.parameters.clone();
+            of.complete(index as u64, &mut expected);
+            Some(expected == trial.parameters)
+        };
+        let is_whole = sets * values.len() == trials.len() && values.len() <= repeats.values.len();
+        let all = is_whole && trials.iter().enumerate().all(|each| is_repeat(each) == Some(true));
+        all.then(|| Self { sets, parameter: parameter.clone(), values })
+    }
+}
+
+/// The file's text: a list of trials with what else the original says. It is YAML that could be JSON.
+pub(super) fn text(original: &SweepFile, trials: &[TrialLine], repeated: Option<&Repeated>, comment: &str) -> String {
     let mut text = format!("# {comment}\n");
     if let Some(name) = &original.name {
         text.push_str(&format!("name: {}\n", json!(name)));
@@ -22,14 +56,30 @@ pub(super) fn text(original: &SweepFile, trials: &[TrialLine], comment: &str) ->
         let metric = present(fields);
         text.push_str(&format!("metric: {metric}\n"));
     }
-    let settings = settings(&original.settings);
+    if let Some(rule) = &original.early_terminate_written {
+        text.push_str(&format!("early_terminate: {}\n", json!(rule)));
+    }
+    if !original.metrics.is_empty() {
+        text.push_str(&format!("metrics: {}\n", json!(original.metrics)));
+    }
+    let mut settings = settings(&original.settings);
+    if original.rungs_by != Unit::default() {
+        settings.insert("rungs_by".to_owned(), json!(original.rungs_by));
+    }
+    if let Some(Repeated { parameter, values, .. }) = repeated {
+        settings.insert("repeats".to_owned(), json!({ "parameter": parameter, "values": values }));
+    }
     if !settings.is_empty() {
         text.push_str("spotsweep:\n");
         settings.iter().for_each(|(key, value)| text.push_str(&format!("  {key}: {value}\n")));
     }
     text.push_str("trials:\n");
-    for TrialLine { index, parameters } in trials {
-        text.push_str(&format!("  - {}  # trial {index}\n", Value::Object(parameters.clone())));
+    for TrialLine { index, parameters } in trials.iter().take(repeated.map_or(usize::MAX, |of| of.sets)) {
+        let mut parameters = parameters.clone();
+        if let Some(of) = repeated {
+            parameters.shift_remove(&of.parameter);
+        }
+        text.push_str(&format!("  - {}  # trial {index}\n", Value::Object(parameters)));
     }
     text
 }
@@ -137,7 +187,9 @@ mod tests {
 program: train.py
 name: "all: of it"
 method: grid
-metric: {name: val_loss}
+metric: {name: val_loss, goal: maximize, target: 0.5, over: best}
+early_terminate: {type: hyperband, max_iter: 27, s: 2, eta: 3.0, strict: no, patience: 3}
+metrics: [{name: val_loss, regex: 'loss "is": (\S+)'}]
 command: ["${env}", "${interpreter}", "-u", "${program}", "${args}"]
 parameters:
   lr: {values: [1e-4, 0.1, 1.0, 12345678901234567]}
@@ -156,6 +208,7 @@ spotsweep:
   notifications: {topic: "arn:aws:sns:us-east-1:123456789012:done"}
   budget: {max_usd: 12.5, max_hours: 3}
   tags: {team: vision, cost: 007}
+  rungs_by: step
 "#;
 
     fn lines(file: &SweepFile) -> Vec<TrialLine> {
@@ -174,17 +227,56 @@ spotsweep:
             settings("workspace: {}"),
             settings("workspace: {snapshots: [snap-0a], keep_failed: 0}"),
             settings("workspace: {volume: my-volume}"),
+            settings("rungs_by: reports"),
             settings("resources: {}, outputs: {}, code: {git: a}, budget: {max_usd: 1}"),
         ];
         for text_before in files {
             let before = parse("before", "v", text_before.as_bytes())
                 .unwrap_or_else(|problems| unreachable!("{text_before}: {problems:?}"));
-            let text = text(&before, &lines(&before), "once more");
+            let text = text(&before, &lines(&before), None, "once more");
             let after =
                 parse("after", "w", text.as_bytes()).unwrap_or_else(|problems| unreachable!("{text}: {problems:?}"));
             assert_eq!(after.settings, before.settings, "{text}");
             assert_eq!((&after.metric, &after.name), (&before.metric, &before.name));
+            assert_eq!((&after.metrics, after.rungs_by), (&before.metrics, before.rungs_by), "{text}");
+            assert_eq!(after.early_terminate, before.early_terminate, "{text}");
+            assert_eq!(after.training_length(), before.training_length(), "{text}");
             assert_eq!(lines(&after), lines(&before), "{text}");
         }
+    }
+
+    #[test]
+    fn whole_sets_stay_repeats() {
+        let file = "spotsweep: {repeats: {parameter: seed, values: [1, 2, 3]}}\n\
+            method: grid\nparameters: {lr: {values: [0.1, 0.2]}}\n";
+        let before = parse("before", "v", file.as_bytes()).unwrap();
+        let all = lines(&before);
+        let pick = |indices: &[usize]| -> Vec<TrialLine> { indices.iter().map(|index| all[*index].clone()).collect() };
+        // Trials 0, 2 and 4 are of the first set; 0 and 1 have the first seed.
+        for (indices, values) in [
+            (&[0, 1, 2, 3, 4, 5][..], Some(vec![1, 2, 3])),
+            (&[0, 2, 4], Some(vec![1, 2, 3])),
+            (&[1, 5], Some(vec![1, 3])),
+            (&[0, 1], Some(vec![1])),
+            (&[3], Some(vec![2])),
+            (&[0, 1, 2], None),
+            (&[0, 3], None),
+        ] {
+            let picked = pick(indices);
+            let repeated = Repeated::of(&picked, before.repeats().unwrap());
+            let text = text(&before, &picked, repeated.as_ref(), "once more");
+            let after = parse("after", "w", text.as_bytes()).unwrap_or_else(|problems| unreachable!("{problems:?}"));
+            let found = after.repeats().map(|repeats| repeats.values.clone());
+            assert_eq!(found, values.map(|values| values.into_iter().map(Value::from).collect()), "{indices:?}");
+            let parameters: Vec<_> = picked.iter().map(|line| line.parameters.clone()).collect();
+            assert_eq!(after.trials().collect::<Vec<_>>(), parameters, "{text}");
+        }
+        // With one seed for all, no repeat differs from another.
+        let mut same = all;
+        for line in &mut same {
+            line.parameters.insert("seed".to_owned(), Value::from(7));
+        }
+        let repeated = Repeated::of(&same, before.repeats().unwrap()).unwrap();
+        assert_eq!((repeated.sets, repeated.values), (6, vec![Value::from(7)]));
     }
 }

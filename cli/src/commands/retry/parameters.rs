@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
+use spotsweep_control_plane::sweep::Plan;
+use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::failure::{Context, Failure};
 
@@ -22,6 +24,24 @@ impl std::str::FromStr for Set {
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         Ok(Self { name: name.to_owned(), value })
     }
+}
+
+/// Whether each trial has its parameters: those of a search get them when they begin.
+///
+/// # Errors
+/// Trials that never began, with what to do.
+pub(super) fn check_given(plan: &Plan, trials: &[Trial], indices: &BTreeSet<u32>) -> Result<(), Failure> {
+    let is_given = |index: &u32| trials.iter().any(|trial| trial.index == *index && trial.suggested.is_some());
+    let missing: Vec<String> =
+        indices.iter().filter(|index| plan.suggests && !is_given(index)).map(u32::to_string).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "nothing was started: a search gives a trial its parameters when it begins, and these never began: {}\nname the \
+         others by their index; for further suggestions drop the sweep file again",
+        missing.join(", ")
+    )))
 }
 
 /// The trials' lines of `trials.jsonl`.
@@ -59,8 +79,26 @@ fn find<'a>(parameters: &'a mut Map<String, Value>, name: &str) -> Option<&'a mu
 #[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::json;
+    use spotsweep_control_plane::trial::{JobStatus, Suggested};
 
     use super::*;
+    use crate::live::samples::trial;
+
+    #[test]
+    fn trials_that_a_search_never_began_are_not_tried_again() {
+        let plan = |suggests: bool| -> Plan {
+            let plan = json!({ "trials": 3, "queue": "q", "definition": "d:1", "attempts": 10, "parts": [],
+                "suggests": suggests });
+            serde_json::from_value(plan).unwrap()
+        };
+        let mut given = trial(1, JobStatus::Failed);
+        given.suggested = Some(Suggested::new(&Map::new(), None));
+        let trials = [trial(0, JobStatus::Failed), given];
+        assert!(check_given(&plan(false), &trials, &[0, 1, 2].into()).is_ok());
+        assert!(check_given(&plan(true), &trials, &[1].into()).is_ok());
+        let said = check_given(&plan(true), &trials, &[0, 1, 2].into()).unwrap_err().to_string();
+        assert!(said.contains("these never began: 0, 2\nname the others by their index"), "{said}");
+    }
 
     #[test]
     fn a_value_is_set_where_the_parameter_is() {

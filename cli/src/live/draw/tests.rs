@@ -146,3 +146,42 @@ fn what_others_have_written_cannot_leave_its_cell() {
     assert!(!text.contains('\u{1b}') && text.contains("[2Jacc"), "{text}");
     assert!(!text.ends_with("\n\n"), "no blank end");
 }
+
+#[test]
+fn a_warning_is_shown_while_it_holds_and_reported_once() {
+    let reporting = |reports| {
+        let mut trial = running(0, "us-east-1a", 5);
+        trial.metrics = succeeded(0, 5, 6, 0.5).metrics.into_values().map(|value| ("loss".to_owned(), value)).collect();
+        trial.attempt(1).sequence = Some(reports);
+        trial
+    };
+    let count = |news: &[Happening]| news.iter().filter(|news| news.text().starts_with("warning: no trial")).count();
+    let (mut model, news) = Model::new(look(20, 24, vec![reporting(1)]));
+    assert_eq!((count(&news), model.json()["warnings"].as_array().map(Vec::len)), (0, Some(0)));
+    let news = model.take(look(35, 24, vec![reporting(2)]));
+    assert_eq!(count(&news), 1, "{news:?}");
+    let line = serde_json::to_value(&news[0]).unwrap_or_default();
+    assert_eq!((&line["what"], line["warning"].is_string()), (&serde_json::json!("warned"), true), "{line}");
+    assert_eq!(count(&model.take(look(50, 24, vec![reporting(3)]))), 0, "it is the same, with other numbers");
+    assert!(model.json()["warnings"][0].as_str().is_some_and(|text| text.contains("in 3 reports of trial 0")));
+    let (shown, _) = frame(&model, 80, 24, &live(false));
+    let rows: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("── warnings")).collect();
+    assert_eq!(
+        rows[1..5],
+        [
+            "no trial has reported `accuracy` yet, in 3 reports of trial 0: without it no",
+            "trial has a rank; metrics that trials printed: loss, one of which can be named",
+            "as `metric: {name: …}`",
+            "── what happened ───────────────────────────────────────────────────────────────",
+        ],
+        "{shown}"
+    );
+    model.warnings = vec!["word ".repeat(200)];
+    let (shown, _) = frame(&model, 80, 24, &live(false));
+    assert!(shown.contains("… `spotsweep status` shows all\n── what happened"), "{shown}");
+    for (width, height) in [(0, 0), (1, 1), (5, 9), (20, 5)] {
+        frame(&model, width, height, &live(true));
+    }
+    model.take(look(60, 24, vec![succeeded(0, 5, 55, 0.5)]));
+    assert!(model.warnings.is_empty() && !frame(&model, 80, 24, &live(false)).0.contains("── warnings"));
+}

@@ -54,7 +54,11 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
         suggests: file.search().is_some(),
         repeats: file.repeats().cloned(),
         target: file.metric.as_ref().and_then(|metric| metric.target),
-        early_stopping: file.early_terminate.clone().map(|rule| EarlyStopping { rule, unit: file.rungs_by }),
+        early_stopping: file.early_terminate.clone().map(|rule| EarlyStopping {
+            rule,
+            unit: file.rungs_by,
+            length: file.training_length(),
+        }),
         metrics: file.metrics.clone().into(),
         budget: settings.budget,
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),

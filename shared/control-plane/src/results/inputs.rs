@@ -111,7 +111,8 @@ impl ReportInputs {
                 (trial.index, diagnose(trial, log))
             })
             .collect();
-        let warnings = warnings(plan, trials, &self.logs);
+        let warned = warnings(plan, trials, &self.logs, now);
+        let warnings: Vec<String> = warned.into_iter().map(|warned| warned.text).collect();
         let parameters = with_suggested(&self.parameters, trials);
         let report = Report::of(&Sources {
             sweep,

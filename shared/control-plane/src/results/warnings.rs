@@ -1,13 +1,19 @@
-//! What a person should know before trusting a sweep's results: trials without a value of the metric that ranks, and
-//! values that say nothing.
+//! What a person should know of a sweep before its results can be trusted: a metric that does not come, trials that all
+//! fail, rungs that no trial reaches, values that say nothing.
+
+mod fruitless;
+mod unreached;
+mod unseen;
 
 use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 
 use crate::results::ranking::{Score, ranked_value, ranking, score};
 use crate::results::report::cut;
 use crate::results::sets;
-use crate::sweep::{Plan, Ranking};
-use crate::trial::{Standing, Trial};
+use crate::sweep::{Plan, Ranking, Stage, Sweep};
+use crate::trial::{Attempt, Standing, Trial};
 use spotsweep_protocol::words::counted;
 
 /// Trials that a warning lists.
@@ -20,6 +26,67 @@ const QUOTED_BYTES: usize = 100;
 /// Trials whose logs are searched for such lines.
 const SEARCHED_LOGS: usize = 3;
 
+/// What a warning is about. There is at most one of each at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// No trial has the sweep's metric, or none has it so that a rung counts it.
+    Metric,
+    /// Some trials never reported it.
+    Missing,
+    /// Its newest value is not finite.
+    Diverged,
+    /// All trials ended with the same value.
+    Same,
+    /// Parameter sets that lack results of repeats.
+    Repeats,
+    /// No trial has ended well.
+    Failures,
+    /// Rungs beyond the end of the training.
+    Rungs,
+}
+
+/// A warning: one sentence without its full stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warned {
+    /// What it is about.
+    pub about: About,
+    /// What it says.
+    pub text: String,
+}
+
+/// What is to be said of a running sweep by the newest records of its trials, `now`. What the control plane has said
+/// before goes before the same without lines of logs.
+pub fn current(sweep: &Sweep, trials: &[Trial], now: Timestamp) -> Vec<Warned> {
+    let Some(plan) = sweep.plan.as_ref().filter(|_| sweep.stage == Stage::Running) else { return Vec::new() };
+    let mut warned = warnings(plan, trials, &BTreeMap::new(), now);
+    for Warned { text, .. } in &mut warned {
+        if let Some(known) = sweep.warnings.iter().find(|known| known.starts_with(text.as_str())) {
+            text.clone_from(known);
+        }
+    }
+    warned
+}
+
+/// What is said of a sweep: of one that runs by the newest records, of another one by those at its end.
+pub fn texts(sweep: &Sweep, trials: &[Trial], now: Timestamp) -> Vec<String> {
+    match sweep.stage {
+        Stage::Running => current(sweep, trials, now).into_iter().map(|warned| warned.text).collect(),
+        Stage::Reading
+        | Stage::Submitting { .. }
+        | Stage::Announcing
+        | Stage::Settling
+        | Stage::Settled
+        | Stage::Withdrawing { .. }
+        | Stage::Rejected => sweep.warnings.clone(),
+    }
+}
+
+/// Of one trial: that it has reported for long enough, and not the metric. The names that it has reported instead.
+pub fn lacks(metric: &str, trial: &Trial) -> Option<Vec<String>> {
+    let lacks = !trial.metrics.contains_key(metric) && reports(trial) >= unseen::REPORTS;
+    lacks.then(|| trial.metrics.keys().cloned().collect())
+}
+
 /// Trials the end of whose log helps to say why they have no value: the first that succeeded without one.
 pub(super) fn searched(plan: &Plan, trials: &[Trial]) -> Vec<u32> {
     let by = ranking(plan, trials);
@@ -27,15 +94,31 @@ pub(super) fn searched(plan: &Plan, trials: &[Trial]) -> Vec<u32> {
     succeeded(trials).filter(is_missing).take(SEARCHED_LOGS).map(|trial| trial.index).collect()
 }
 
-/// One sentence for each. `logs` has the last lines of trials' logs.
-pub(super) fn warnings(plan: &Plan, trials: &[Trial], logs: &BTreeMap<u32, Vec<String>>) -> Vec<String> {
+/// All that there is to say. `logs` has the last lines of trials' logs.
+pub(super) fn warnings(
+    plan: &Plan,
+    trials: &[Trial],
+    logs: &BTreeMap<u32, Vec<String>>,
+    now: Timestamp,
+) -> Vec<Warned> {
+    let about = |about: About| move |text: String| Warned { about, text };
+    let mut warnings = Vec::from_iter(unseen::unseen(plan, trials, now).map(about(About::Metric)));
+    warnings.extend(of_results(plan, trials, logs));
+    warnings.extend(fruitless::fruitless(plan, trials).map(about(About::Failures)));
+    warnings.extend(unreached::unreached(plan, trials).map(about(About::Rungs)));
+    warnings
+}
+
+/// What the trials that succeeded show.
+fn of_results(plan: &Plan, trials: &[Trial], logs: &BTreeMap<u32, Vec<String>>) -> Vec<Warned> {
     let ended = succeeded(trials).count();
     if ended == 0 {
         return Vec::new();
     }
     let Some(by) = ranking(plan, trials) else {
         let lines = quoted(&lines_like_metrics(None, logs));
-        return vec![format!("no trial printed a metric as name=value, so that none has a rank{lines}")];
+        let text = format!("no trial printed a metric as name=value, so that none has a rank{lines}");
+        return vec![Warned { about: About::Metric, text }];
     };
     let those = |wanted: Score| -> Vec<u32> {
         succeeded(trials).filter(|trial| score(&by, trial) == wanted).map(|trial| trial.index).collect()
@@ -44,21 +127,35 @@ pub(super) fn warnings(plan: &Plan, trials: &[Trial], logs: &BTreeMap<u32, Vec<S
     let name = &by.name;
     let mut warnings = Vec::new();
     if missing.len() == ended {
-        warnings.push(nothing_printed(&by, trials, logs));
+        warnings.push(Warned { about: About::Metric, text: nothing_printed(&by, trials, logs) });
     } else if !missing.is_empty() {
         let (count, list) = (missing.len(), listed(&missing));
-        warnings.push(format!("{count} of {ended} trials that succeeded never printed {name}; no rank for {list}"));
+        let text = format!("{count} of {ended} trials that succeeded never printed {name}; no rank for {list}");
+        warnings.push(Warned { about: About::Missing, text });
     }
     if !diverged.is_empty() {
         let (count, list) = (diverged.len(), listed(&diverged));
-        warnings.push(format!(
-            "{count} of {} diverged: {name} was not finite at the end of {list}",
-            counted(ended, "trial")
-        ));
+        let of = counted(ended, "trial");
+        let text = format!("{count} of {of} diverged: {name} was not finite at the end of {list}");
+        warnings.push(Warned { about: About::Diverged, text });
     }
-    warnings.extend(all_the_same(&by, trials));
-    warnings.extend(plan.repeats.as_ref().and_then(|repeats| sets::warning(Some(&by), repeats, trials)));
+    warnings.extend(all_the_same(&by, trials).map(|text| Warned { about: About::Same, text }));
+    let lacking = plan.repeats.as_ref().and_then(|repeats| sets::warning(Some(&by), repeats, trials));
+    warnings.extend(lacking.map(|text| Warned { about: About::Repeats, text }));
     warnings
+}
+
+/// Reports that the trial's attempts have made.
+fn reports(trial: &Trial) -> u64 {
+    trial.attempts.values().filter_map(|attempt| attempt.sequence).fold(0, u64::saturating_add)
+}
+
+/// Seconds in which its containers ran, until now.
+fn seconds_trained(trial: &Trial, now: Timestamp) -> f64 {
+    let running = trial.attempts.get(&trial.ended.saturating_add(1)).filter(|_| !trial.is_over());
+    let since =
+        running.filter(|attempt| attempt.stopped_at.is_none()).and_then(|Attempt { started_at, .. }| *started_at);
+    trial.run_seconds() + since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0))
 }
 
 fn succeeded(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
@@ -67,20 +164,30 @@ fn succeeded(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
 
 fn nothing_printed(by: &Ranking, trials: &[Trial], logs: &BTreeMap<u32, Vec<String>>) -> String {
     let name = &by.name;
-    let mut others: Vec<&String> = succeeded(trials).flat_map(|trial| trial.metrics.keys()).collect();
-    others.sort_unstable();
-    others.dedup();
-    let names: Vec<&str> = others.iter().take(LISTED_METRICS).map(|name| name.as_str()).collect();
-    let others = if names.is_empty() {
-        String::new()
-    } else {
-        format!(
-            "; metrics that trials printed: {}, one of which can be named as `metric: {{name: …}}`",
-            names.join(", ")
-        )
-    };
     let lines = quoted(&lines_like_metrics(Some(name), logs));
-    format!("no trial printed `{name}=…`, so that none has a rank{others}{lines}")
+    format!("no trial printed `{name}=…`, so that none has a rank{}{lines}", others(by, trials))
+}
+
+/// The metrics that trials have reported instead, and what to do. Those that have a word of its name come first.
+fn others(by: &Ranking, trials: &[Trial]) -> String {
+    let mut names: Vec<&str> = trials.iter().flat_map(|trial| trial.metrics.keys()).map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return String::new();
+    }
+    let words = |name: &str| -> Vec<String> {
+        let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let wanted = words(&by.name);
+    names.sort_by_key(|name| !words(name).iter().any(|word| wanted.contains(word)));
+    let more = if names.len() > LISTED_METRICS { ", …" } else { "" };
+    names.truncate(LISTED_METRICS);
+    format!(
+        "; metrics that trials printed: {}{more}, one of which can be named as `metric: {{name: …}}`",
+        names.join(", ")
+    )
 }
 
 /// A training that does not use its parameters gives the same result with all of them.
@@ -131,68 +238,4 @@ fn has_named_number(line: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use spotsweep_protocol::ids::{JobId, SweepId};
-    use spotsweep_protocol::metric::{Metric, Source};
-
-    use super::*;
-    use crate::sweep::Over;
-    use crate::trial::JobStatus;
-
-    fn trials(losses: &[Option<f64>]) -> Vec<Trial> {
-        let trial = |(index, loss): (u32, &Option<f64>)| {
-            let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("j:{index}")));
-            trial.status = JobStatus::Succeeded;
-            trial.metrics.extend(loss.map(|loss| ("val_loss".to_owned(), Metric::of(loss, None, Source::Stated))));
-            trial
-        };
-        (0..).zip(losses).map(trial).collect()
-    }
-
-    fn plan(metric: Option<&str>) -> Plan {
-        let metric = metric.map(|name| Ranking { name: name.to_owned(), maximize: false, over: Over::Last });
-        let plan = serde_json::json!({ "trials": 2, "queue": "q", "definition": "d:1", "attempts": 10, "parts": [] });
-        Plan { metric, ..serde_json::from_value(plan).unwrap() }
-    }
-
-    #[test]
-    fn what_results_cannot_be_trusted_for_is_said() {
-        let log =
-            |line: &str| BTreeMap::from([(0, vec!["Loading data".to_owned(), line.to_owned(), "done".to_owned()])]);
-        /// The file's metric, the trials' values, a line of a log, parts of the warning.
-        type Case = (Option<&'static str>, &'static [Option<f64>], &'static str, &'static [&'static str]);
-        let cases: [Case; 9] = [
-            (Some("val_loss"), &[Some(0.5), Some(0.25)], "", &[]),
-            (Some("val_loss"), &[], "", &[]),
-            (
-                Some("val_loss"),
-                &[None, None],
-                "Epoch 3: val_loss: 0.23",
-                &["no trial printed `val_loss=…`", "`Epoch 3: val_loss: 0.23`"],
-            ),
-            (
-                Some("score"),
-                &[Some(0.5), Some(0.25)],
-                "x",
-                &["no trial printed `score=…`", "val_loss", "metric: {name: …}"],
-            ),
-            (
-                Some("val_loss"),
-                &[Some(0.5), None],
-                "",
-                &["1 of 2 trials that succeeded never printed val_loss", "trial 1"],
-            ),
-            (Some("val_loss"), &[Some(0.5), Some(f64::NAN)], "", &["1 of 2 trials diverged", "trial 1"]),
-            (Some("val_loss"), &[Some(0.5), Some(0.5)], "", &["all 2 trials ended with val_loss = 0.5"]),
-            (None, &[None, None], "train loss 0.31", &["no trial printed a metric", "`train loss 0.31`"]),
-            (Some("val_loss"), &[Some(0.5)], "", &[]),
-        ];
-        for (metric, losses, line, parts) in cases {
-            let found = warnings(&plan(metric), &trials(losses), &log(line));
-            assert_eq!(found.len(), usize::from(!parts.is_empty()), "{found:?}");
-            for part in parts {
-                assert!(found[0].contains(part), "{found:?} lacks {part}");
-            }
-        }
-    }
-}
+mod tests;

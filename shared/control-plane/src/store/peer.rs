@@ -4,9 +4,8 @@ use jiff::Unit;
 
 use crate::results::ranking::{Score, score};
 use crate::sweep::Plan;
-use crate::trial::{Reason, Standing, Trial};
+use crate::trial::{Standing, Trial};
 use spotsweep_protocol::rungs::Curve;
-use spotsweep_protocol::stop::StopReason;
 
 /// A trial, as the decisions about others see it. It follows from the trial's record.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,7 +62,7 @@ fn end(trial: &Trial, plan: Option<&Plan>) -> Option<PeerEnd> {
         Standing::Waiting | Standing::Starting | Standing::Running => None,
         Standing::Stopped if trial.stopped.is_some() => Some(PeerEnd::Stopped),
         Standing::Stopped | Standing::Cancelled => Some(PeerEnd::Void),
-        Standing::Failed if is_foreign(trial) => Some(PeerEnd::Void),
+        Standing::Failed if trial.has_foreign_reason() => Some(PeerEnd::Void),
         Standing::Failed => Some(PeerEnd::Failed),
         Standing::Succeeded => {
             let by = plan.and_then(|plan| plan.metric.as_ref())?;
@@ -73,35 +72,5 @@ fn end(trial: &Trial, plan: Option<&Plan>) -> Option<PeerEnd> {
                 Score::Missing => PeerEnd::Failed,
             })
         }
-    }
-}
-
-/// Whether it failed for a reason outside of its training.
-fn is_foreign(trial: &Trial) -> bool {
-    match trial.reason.as_ref().and_then(Reason::stopped) {
-        Some(
-            StopReason::Budget { .. }
-            | StopReason::Target { .. }
-            | StopReason::Cancelled { .. }
-            | StopReason::NeverStarts { .. }
-            | StopReason::Workspace { .. }
-            | StopReason::JobLost
-            | StopReason::Resubmission { .. }
-            | StopReason::Withdrawn,
-        ) => true,
-        Some(
-            StopReason::Fenced { .. }
-            | StopReason::AttemptEnded { .. }
-            | StopReason::NotClaimed { .. }
-            | StopReason::OtherRunner { .. }
-            | StopReason::NoSecret
-            | StopReason::TrialEnded
-            | StopReason::NotFound { .. }
-            | StopReason::Stalled { .. }
-            | StopReason::TimedOut { .. }
-            | StopReason::StoppedEarly { .. }
-            | StopReason::Other,
-        )
-        | None => false,
     }
 }

@@ -87,6 +87,36 @@ impl Trial {
         let reason = self.reason.as_ref().and_then(Reason::stopped);
         matches!(reason, Some(StopReason::Cancelled { discard: true, .. }))
     }
+
+    /// Whether the reason of its failure is outside of its training, and says nothing of its parameters.
+    pub fn has_foreign_reason(&self) -> bool {
+        match self.reason.as_ref().and_then(Reason::stopped) {
+            Some(
+                StopReason::Budget { .. }
+                | StopReason::Target { .. }
+                | StopReason::Cancelled { .. }
+                | StopReason::NeverStarts { .. }
+                | StopReason::Workspace { .. }
+                | StopReason::JobLost
+                | StopReason::Resubmission { .. }
+                | StopReason::Withdrawn,
+            ) => true,
+            Some(
+                StopReason::Fenced { .. }
+                | StopReason::AttemptEnded { .. }
+                | StopReason::NotClaimed { .. }
+                | StopReason::OtherRunner { .. }
+                | StopReason::NoSecret
+                | StopReason::TrialEnded
+                | StopReason::NotFound { .. }
+                | StopReason::Stalled { .. }
+                | StopReason::TimedOut { .. }
+                | StopReason::StoppedEarly { .. }
+                | StopReason::Other,
+            )
+            | None => false,
+        }
+    }
 }
 
 #[cfg(test)]

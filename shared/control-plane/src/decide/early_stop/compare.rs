@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_rung_is_decided_once_and_by_its_first_value() {
         let rule = Rule::Hyperband { bands: vec![3, 9], eta: 2.0, strict: true };
-        let by = EarlyStopping { rule, unit: Unit::Reports };
+        let by = EarlyStopping { rule, unit: Unit::Reports, length: None };
         let metric = Ranking { name: "acc".into(), maximize: true, over: Over::Last };
         let others: Vec<Curve> = [0.5, 0.6, 0.7].map(|value| Curve::from([(3, at(3, value).rung)])).to_vec();
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_lost_report_changes_no_decision() {
         let rule = Rule::Hyperband { bands: vec![3, 9], eta: 2.0, strict: true };
-        let by = EarlyStopping { rule, unit: Unit::Reports };
+        let by = EarlyStopping { rule, unit: Unit::Reports, length: None };
         let metric = Ranking { name: "loss".into(), maximize: false, over: Over::Last };
         let others: Vec<Curve> =
             [0.1, 0.2, 0.3].map(|value| Curve::from([(3, at(3, value).rung), (9, at(9, value + 1.0).rung)])).to_vec();

@@ -125,7 +125,7 @@ fn a_set_is_found_when_its_last_repeat_has_ended() {
 #[test]
 fn the_page_says_what_the_rungs_count() {
     let rule = Rule::Hyperband { bands: (1..=40).collect(), eta: 3.0, strict: true };
-    let early_stopping = Some(EarlyStopping { rule, unit: Unit::Step });
+    let early_stopping = Some(EarlyStopping { rule, unit: Unit::Step, length: None });
     let found = &data(&Plan { early_stopping, ..plan(4) }, &[], "")["rungs"];
     let steps: Vec<u64> = (1..=12).collect();
     assert_eq!(*found, json!({ "rule": "hyperband", "unit": "step", "steps": steps, "count": 40 }));
