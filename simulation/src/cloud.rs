@@ -200,7 +200,7 @@ impl Cloud {
             Command::DescribeJobs(jobs) => self.describe(jobs).await,
             Command::Gather(wanted) => self.gather(wanted).await,
             Command::PublishResults { sweep, results, .. } => self.publish(sweep, *results).await,
-            Command::Workspace(trial, call) => self.ebs(trial, call).await,
+            Command::Workspace { of, call, .. } => self.ebs(of, call).await,
             Command::LocateAttempt { trial, attempt, container_instance } => {
                 self.locate(trial, attempt, &container_instance).await
             }

@@ -7,6 +7,8 @@
 //! count with what they have saved.
 
 mod agent;
+mod curves;
+mod decisions;
 mod figures;
 mod ledger;
 mod parameters;
@@ -21,11 +23,14 @@ use std::thread;
 
 use spotsweep_world::trace::{Trace, TraceError};
 
-pub use figures::{Figures, Report};
+pub use curves::Curves;
+pub use decisions::{Course, Decisions, decisions};
+pub use figures::{Figures, Report, Table};
 pub use parameters::Parameters;
 pub use policy::Policy;
 pub use windows::Windows;
 
+use curves::Study;
 use ledger::Outcome;
 use stage::Stage;
 
@@ -81,32 +86,42 @@ pub enum ReplayError {
 /// [`ReplayError`], which says what to give instead.
 pub fn replay(plan: &Plan, windows: &[(String, Trace)]) -> Result<Report, ReplayError> {
     check(plan, windows)?;
-    let runs: Vec<(&(String, Trace), Policy)> =
-        windows.iter().flat_map(|window| Policy::ALL.map(|policy| (window, policy))).collect();
+    let runs = windows.iter().flat_map(|window| Policy::ALL.map(|policy| Run { window, policy, study: None }));
+    let runs: Vec<Run<'_>> = runs.collect();
+    let outcomes = run_all(plan, &runs)?;
+    let names = windows.iter().map(|(name, _)| name.clone()).collect();
+    Ok(Report::new(plan, names, runs.iter().map(|run| run.policy).zip(outcomes)))
+}
+
+/// One policy in one window.
+struct Run<'a> {
+    window: &'a (String, Trace),
+    policy: Policy,
+    /// What its trials report, where that matters.
+    study: Option<Study>,
+}
+
+/// The runs' outcomes, in their order.
+fn run_all(plan: &Plan, runs: &[Run<'_>]) -> Result<Vec<Outcome>, ReplayError> {
     let next = AtomicUsize::new(0);
     let threads = thread::available_parallelism().map_err(ReplayError::Threads)?.get().min(runs.len());
     let mut done: Vec<(usize, Outcome)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| work(plan, &runs, &next))).collect();
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| work(plan, runs, &next))).collect();
         let finished = workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
         finished.collect::<Result<Vec<_>, _>>().map(|all| all.into_iter().flatten().collect())
     })?;
     done.sort_by_key(|(number, _)| *number);
-    let names = windows.iter().map(|(name, _)| name.clone()).collect();
-    Ok(Report::new(plan, names, done.into_iter().map(|(number, outcome)| (runs[number].1, outcome))))
+    Ok(done.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
 /// Takes runs until none is left.
-fn work(
-    plan: &Plan,
-    runs: &[(&(String, Trace), Policy)],
-    next: &AtomicUsize,
-) -> Result<Vec<(usize, Outcome)>, ReplayError> {
+fn work(plan: &Plan, runs: &[Run<'_>], next: &AtomicUsize) -> Result<Vec<(usize, Outcome)>, ReplayError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(ReplayError::Threads)?;
     let mut done = Vec::new();
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
-        let Some(((window, trace), policy)) = runs.get(number) else { return Ok(done) };
-        let stage = Stage::new(plan, *policy, trace);
+        let Some(Run { window: (window, trace), policy, study }) = runs.get(number) else { return Ok(done) };
+        let stage = Stage::new(plan, *policy, study.as_ref(), trace);
         let outcome = runtime.block_on(async { stage?.run().await });
         let failed = |problem| ReplayError::Run { window: window.clone(), policy: policy.name(), problem };
         done.push((number, outcome.map_err(failed)?));

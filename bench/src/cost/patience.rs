@@ -39,7 +39,7 @@ impl<'a> Patient<'a> {
 
 impl Executor for Patient<'_> {
     async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
-        if let Command::Workspace(_, Call::AwaitDetached(volume)) = &command {
+        if let Command::Workspace { call: Call::AwaitDetached(volume), .. } = &command {
             // As `await_detached` of the AWS executor does.
             for pause in detach_pauses() {
                 if !self.is_on_an_instance(volume) {

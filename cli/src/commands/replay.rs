@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use spotsweep_simulation::replay::{Parameters, Plan, ReplayError, Report, Windows, read, replay};
+use spotsweep_simulation::replay::{
+    Curves, Decisions, Parameters, Plan, ReplayError, Report, Windows, decisions, read, replay,
+};
 
 use crate::{out, show};
 use spotsweep_protocol::failure::Failure;
@@ -36,6 +38,9 @@ pub(crate) struct Replay {
     /// Only these windows, by number [default: all]
     #[arg(long, value_name = "NUMBER,…")]
     windows: Option<Windows>,
+    /// A file with learning curves of trials. Then only spotsweep runs, with and without interruptions as decisions
+    #[arg(long, value_name = "FILE")]
+    curves: Option<PathBuf>,
     /// Print one document of JSON instead of the table
     #[arg(long)]
     json: bool,
@@ -47,6 +52,14 @@ pub(crate) struct Replay {
 pub(super) fn run(args: Replay) -> Result<ExitCode, Failure> {
     let windows = read(&args.traces, &args.windows.unwrap_or_default()).map_err(refused)?;
     let plan = Plan { zones: args.zones, trials: args.trials, hours: args.hours, parameters: args.parameters };
+    if let Some(curves) = &args.curves {
+        let found = decisions(&plan, &Curves::read(curves).map_err(refused)?, &windows).map_err(refused)?;
+        out::results(|out| match args.json {
+            true => writeln!(out, "{}", found.json()),
+            false => print_decisions(&found, &plan, out),
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let report = replay(&plan, &windows).map_err(refused)?;
     out::results(|out| match args.json {
         true => writeln!(out, "{}", report.json()),
@@ -68,10 +81,22 @@ fn refused(error: ReplayError) -> Failure {
     }
 }
 
+fn print_plan(windows: usize, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+    let zones = plan.zones.join(", ");
+    writeln!(out, "\nwindows: {windows}; zones: {zones}; in each window {} trials of {} h", plan.trials, plan.hours)
+}
+
+fn print_decisions(found: &Decisions, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+    show::table(out, &found.table())?;
+    let windows = found.windows.len();
+    print_plan(windows, plan, out)?;
+    writeln!(out, "both find the same best value in {} of {windows} windows", found.same_best())
+}
+
 fn print(report: &Report, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     show::table(out, &report.table())?;
-    let (windows, zones) = (report.windows.len(), plan.zones.join(", "));
-    writeln!(out, "\nwindows: {windows}; zones: {zones}; in each window {} trials of {} h", plan.trials, plan.hours)?;
+    let windows = report.windows.len();
+    print_plan(windows, plan, out)?;
     for figures in report.policies.iter().filter(|figures| figures.finished_windows < windows) {
         let (name, done) = (figures.policy.name(), figures.finished_windows);
         writeln!(

@@ -16,6 +16,7 @@ use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::throttle::Turn;
 use spotsweep_control_plane::workspace::{Call, EC2_TRIES, OPERATION_TAG, SWEEP_TAG, TRIAL_TAG, TrialRef};
 
 /// The filter for [`OPERATION_TAG`].
@@ -38,13 +39,13 @@ struct Ebs(Lazy<Client>);
 impl Service for Ebs {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::Workspace(of, wanted) => Ok(call(&self.0, of, wanted).boxed()),
+            Command::Workspace { of, call: wanted, turn } => Ok(call(&self.0, of, wanted, turn).boxed()),
             other => Err(Box::new(other)),
         }
     }
 }
 
-async fn call(client: &Client, of: TrialRef, call: Call) -> Executed {
+async fn call(client: &Client, of: TrialRef, call: Call, turn: Turn) -> Executed {
     let fact = match call {
         Call::CreateVolume(wanted) => {
             let facts = create::volume(client, &of, &wanted).await?;
@@ -57,7 +58,7 @@ async fn call(client: &Client, of: TrialRef, call: Call) -> Executed {
         Call::AwaitDetached(id) => volume::await_detached(client, id).await?,
         Call::DeleteVolume(id) => volume::delete(client, id).await?,
         Call::TakeSnapshot { operation, volume, saved_early } => {
-            snapshot::take(client, &of, operation, &volume, saved_early).await?
+            snapshot::take(client, &of, (operation, &volume), saved_early, turn).await?
         }
         Call::FindSnapshot { operation } => snapshot::find(client, &of, operation).await?,
         Call::DescribeSnapshot(id) => snapshot::describe(client, id).await?,

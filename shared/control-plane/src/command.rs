@@ -8,6 +8,7 @@ use crate::results::inputs::{Results, Wanted};
 use crate::sweep::notification::Notification;
 use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Prepared};
+use crate::throttle::Turn;
 use crate::workspace::{Call, TrialRef};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::stop::StopReason;
@@ -101,7 +102,14 @@ pub enum Command {
         reason: StopReason,
     },
     /// EC2, on a trial's workspace.
-    Workspace(TrialRef, Call),
+    Workspace {
+        /// The trial.
+        of: TrialRef,
+        /// What.
+        call: Call,
+        /// How the call is repeated where the account's limits are short.
+        turn: Turn,
+    },
     /// ECS DescribeContainerInstances: on which instance, in which zone, is an attempt about to run? Batch's event
     /// names only the container instance (fact 13).
     LocateAttempt {
@@ -177,7 +185,7 @@ impl Command {
             Self::Gather(_) => "gather",
             Self::CancelWaiting { .. } => "cancel-waiting",
             Self::PublishResults { .. } => "publish-results",
-            Self::Workspace(_, call) => call.name(),
+            Self::Workspace { call, .. } => call.name(),
             Self::LocateAttempt { .. } => "locate-attempt",
             Self::ReadSpace { .. } => "read-space",
             Self::FindLine { .. } => "find-line",

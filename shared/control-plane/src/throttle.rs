@@ -1,6 +1,10 @@
-//! What follows a throttled call that the SDK must not repeat by itself, because it has no client token (facts 1, 6).
+//! What follows a throttled call: when it is repeated, and whose is repeated first.
+//!
+//! CreateSnapshot and SubmitJob have no client token, so the SDK must not repeat them by itself (facts 1, 6).
 
 use std::time::Duration;
+
+use spotsweep_search::stop::Rank;
 
 /// Pauses between tries of a throttled CreateSnapshot, as long as a function may live. A whole zone's reclaim asks for
 /// hundreds at once and the bucket refills with 5 a second (fact 23); of one volume EBS takes one in 15 s, and an
@@ -16,9 +20,12 @@ const SNAPSHOT_PAUSES: [Duration; 8] = [
     Duration::from_secs(8),
 ];
 
-/// The one pause where the account is throttled and an early snapshot holds most already: workspaces of which nothing
-/// is saved, and whose instances go within two minutes, come first.
-const SAVED_EARLY_PAUSE: [Duration; 1] = [Duration::from_secs(45)];
+/// All of them together: no wait for others makes it longer.
+const PATIENCE: Duration = Duration::from_secs(47);
+
+/// The longest first pause where the account is throttled. Where an early snapshot holds most already, and no rank is
+/// known, it is the only one: workspaces of which nothing is saved, and whose instances go within two minutes, come first.
+const LONGEST_WAIT: Duration = Duration::from_secs(45);
 
 /// Tries of SubmitJob, whose bucket refills with 50 a second (fact 18).
 const SUBMIT_TRIES: u32 = 5;
@@ -53,28 +60,57 @@ impl Limit {
     }
 }
 
+/// Whose call comes first where the account's limits are short. A trial that leads does not wait for others; another one
+/// waits the longer, the more of the others are better. Each wait has a bound, and the call is made at its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Turn {
+    /// The share of the other trials that are better, where it is known.
+    behind: Option<f64>,
+}
+
+impl Turn {
+    /// Of a trial with this rank.
+    pub fn of(rank: Option<Rank>) -> Self {
+        Self { behind: rank.map(|rank| rank.behind()) }
+    }
+
+    /// A wait that is up to twice as long as `least`.
+    pub fn wait(self, least: Duration) -> Duration {
+        least.mul_f64(1.0 + self.behind.unwrap_or_default())
+    }
+}
+
 /// The pauses before the next tries of one throttled CreateSnapshot.
 #[derive(Debug, Clone)]
 pub struct SnapshotRetries {
     saved_early: bool,
-    pauses: Option<&'static [Duration]>,
+    turn: Turn,
+    pauses: Option<std::vec::IntoIter<Duration>>,
 }
 
 impl SnapshotRetries {
     /// Before the first try. `saved_early`: whether an early snapshot holds most already.
-    pub fn new(saved_early: bool) -> Self {
-        Self { saved_early, pauses: None }
+    pub fn new(saved_early: bool, turn: Turn) -> Self {
+        Self { saved_early, turn, pauses: None }
     }
 
     /// The pause after a try that was throttled; none where it was the last. The first throttle decides which pauses
     /// there are.
     pub fn pause(&mut self, limit: Limit) -> Option<Duration> {
-        let may_wait = self.saved_early && limit == Limit::Account;
-        let pauses = self.pauses.unwrap_or(if may_wait { &SAVED_EARLY_PAUSE } else { &SNAPSHOT_PAUSES });
-        let (pause, later) = pauses.split_first()?;
-        self.pauses = Some(later);
-        Some(*pause)
+        let (saved_early, turn) = (self.saved_early, self.turn);
+        self.pauses.get_or_insert_with(|| pauses(saved_early, turn, limit).into_iter()).next()
     }
+}
+
+fn pauses(saved_early: bool, turn: Turn, limit: Limit) -> Vec<Duration> {
+    let wait = match (limit, turn.behind) {
+        (Limit::Account, None) if saved_early => return vec![LONGEST_WAIT],
+        (Limit::Account, Some(behind)) => LONGEST_WAIT.mul_f64(behind),
+        (Limit::Account, None) | (Limit::Volume, _) => Duration::ZERO,
+    };
+    let mut left = PATIENCE;
+    let is_in_time = |pause: &Duration| left.checked_sub(*pause).map(|after| left = after).is_some();
+    Some(wait).filter(|wait| !wait.is_zero()).into_iter().chain(SNAPSHOT_PAUSES).take_while(is_in_time).collect()
 }
 
 /// The pauses between tries of one throttled SubmitJob, 6 s in all.
@@ -86,8 +122,16 @@ pub fn submit_pauses() -> impl Iterator<Item = Duration> {
 mod tests {
     use super::*;
 
+    fn turn(better: usize) -> Turn {
+        Turn::of(Some(Rank { rung: 1, better, of: 11 }))
+    }
+
     fn pauses(saved_early: bool, limits: &[Limit]) -> Vec<Option<u64>> {
-        let mut retries = SnapshotRetries::new(saved_early);
+        pauses_of(saved_early, Turn::default(), limits)
+    }
+
+    fn pauses_of(saved_early: bool, turn: Turn, limits: &[Limit]) -> Vec<Option<u64>> {
+        let mut retries = SnapshotRetries::new(saved_early, turn);
         limits.iter().map(|limit| retries.pause(*limit).map(|pause| pause.as_secs())).collect()
     }
 
@@ -99,6 +143,31 @@ mod tests {
         assert_eq!(pauses(true, &[Volume; 9]), patient);
         assert_eq!(pauses(false, &[Account; 9]), patient);
         assert_eq!(pauses(true, &[Volume, Account]), [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn a_trial_waits_the_longer_the_more_others_are_better() {
+        use Limit::{Account, Volume};
+        let patient = [Some(1), Some(2), Some(4), Some(8), Some(8), Some(8), Some(8), Some(8), None];
+        for saved_early in [false, true] {
+            assert_eq!(pauses_of(saved_early, turn(0), &[Account; 9]), patient, "the best one waits for none");
+            assert_eq!(pauses_of(saved_early, turn(4), &[Account; 7])[..4], [Some(18), Some(1), Some(2), Some(4)]);
+            assert_eq!(pauses_of(saved_early, turn(10), &[Account; 3]), [Some(45), Some(1), None]);
+            assert_eq!(pauses_of(saved_early, turn(10), &[Volume; 9]), patient, "its own volume's limit is no other's");
+        }
+        let waits: Vec<Duration> = (0..=10).map(|better| turn(better).wait(Duration::from_secs(60))).collect();
+        assert!(waits.is_sorted() && waits[0].as_secs() == 60 && waits[10].as_secs() == 120, "{waits:?}");
+    }
+
+    #[test]
+    fn no_wait_outlives_its_function() {
+        for better in 0..=10 {
+            for (saved_early, limit) in [(false, Limit::Account), (true, Limit::Account), (true, Limit::Volume)] {
+                let mut retries = SnapshotRetries::new(saved_early, turn(better));
+                let all: Duration = std::iter::from_fn(|| retries.pause(limit)).sum();
+                assert!(all <= PATIENCE, "{all:?}");
+            }
+        }
     }
 
     #[test]

@@ -36,6 +36,7 @@ use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Curve;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
+use spotsweep_search::stop::Rank;
 pub use stall::Stall;
 pub use standing::Standing;
 pub use suggested::Suggested;
@@ -238,6 +239,9 @@ pub struct Trial {
     /// By rung: its comparisons with other trials.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compared: BTreeMap<u64, Comparison>,
+    /// How it compared with the other trials when they were last in view.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Rank>,
     /// Why it does not go on, where it was stopped early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<EarlyStop>,
@@ -272,6 +276,7 @@ impl Trial {
             rungs: Curve::new(),
             pace: None,
             compared: BTreeMap::new(),
+            rank: None,
             stopped: None,
             end: None,
             stall: None,

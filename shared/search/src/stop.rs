@@ -72,6 +72,24 @@ pub struct Verdict {
     pub stops: bool,
 }
 
+/// How a trial compares with the others that have reached the same rung.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// The newest rung that it and another trial have reached.
+    pub rung: u64,
+    /// How many of the others are better there.
+    pub better: usize,
+    /// How many trials have reached it, this one included.
+    pub of: usize,
+}
+
+impl Rank {
+    /// The share of the others that are better: from 0 for the best trial to 1 for the worst one.
+    pub fn behind(&self) -> f64 {
+        self.better as f64 / self.of.saturating_sub(1).max(1) as f64
+    }
+}
+
 impl Rule {
     /// Where trials are compared, ascending.
     pub fn rungs(&self) -> &[u64] {
@@ -120,6 +138,18 @@ impl Rule {
             Self::Hyperband { strict: false, .. } | Self::Median { .. } => best,
         };
         Some(Verdict { rung, value, cut, of, stops: cut.is_some_and(|cut| value > cut) })
+    }
+
+    /// How a trial compares with its peers, which are those of [`Rule::judge`]. `None` if no other has reached a rung of
+    /// its own. Equal trials have the same rank.
+    pub fn rank<'c>(&self, own: &Curve, peers: impl IntoIterator<Item = &'c Curve>) -> Option<Rank> {
+        let peers: Vec<&Curve> = peers.into_iter().collect();
+        self.rungs().iter().rev().find_map(|rung| {
+            let own = self.compared(reached(own, *rung)?);
+            let others = self.values(*rung, peers.iter().copied());
+            let better = others.iter().filter(|other| **other < own).count();
+            (!others.is_empty()).then(|| Rank { rung: *rung, better, of: others.len() + 1 })
+        })
     }
 
     /// The cost above which a trial stops at `rung`, if it is compared with `curves`.

@@ -22,8 +22,12 @@ impl Retries {
     /// Before the first try.
     pub(crate) fn of(command: &Command) -> Self {
         match command {
-            Command::Workspace(of, Call::TakeSnapshot { operation, saved_early, .. }) => {
-                Self::Snapshot { of: of.clone(), operation: *operation, retries: SnapshotRetries::new(*saved_early) }
+            Command::Workspace { of, call: Call::TakeSnapshot { operation, saved_early, .. }, turn } => {
+                Self::Snapshot {
+                    of: of.clone(),
+                    operation: *operation,
+                    retries: SnapshotRetries::new(*saved_early, *turn),
+                }
             }
             Command::SubmitPart(_) => Self::Paused(Box::new(submit_pauses())),
             // The SDK's standard retries wait 1, 2, 4, 8 s, each times a random share, of which this is the mean.

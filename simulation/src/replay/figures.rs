@@ -9,6 +9,9 @@ use super::{Plan, Policy};
 /// Seconds of an hour.
 const HOUR: f64 = 3600.0;
 
+/// A table: its header, and its rows.
+pub type Table = Vec<Vec<String>>;
+
 /// The answer.
 #[derive(Debug, Clone)]
 pub struct Report {
@@ -163,7 +166,7 @@ impl Report {
     }
 
     /// The table's header and rows, one row a policy.
-    pub fn table(&self) -> Vec<Vec<String>> {
+    pub fn table(&self) -> Table {
         let header = [
             "policy",
             "done",

@@ -80,6 +80,10 @@ pub(super) struct Ledger {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
     pub(super) finished: u32,
+    /// Trials that were ended early.
+    pub(super) ended: u32,
+    /// By trial: when it was done.
+    pub(super) finishes: Vec<Option<Finish>>,
     /// Until the last trial was done; the window's length where not all were.
     pub(super) makespan_seconds: f64,
     /// Training that counts: finished, or saved.
@@ -93,6 +97,15 @@ pub(super) struct Outcome {
     pub(super) usd: Dollars,
     /// What the sweep's own record says that it has cost, once it has ended.
     pub(super) told: Option<Spent>,
+}
+
+/// A trial is done.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Finish {
+    /// Since the start of the window.
+    pub(super) seconds: f64,
+    /// What the window has cost by then.
+    pub(super) usd: f64,
 }
 
 /// Where the money goes.

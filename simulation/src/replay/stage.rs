@@ -23,7 +23,7 @@ mod workspace;
 
 use super::agent::{Agent, Doing, TRIAL};
 use super::ledger::{Ledger, Outcome};
-use super::{Plan, Policy};
+use super::{Plan, Policy, Study};
 use crate::cloud::retry_strategy;
 use crate::harness::{Account, Harness, QUEUE};
 use setting::timings;
@@ -69,6 +69,10 @@ pub(super) struct Trial {
     /// Seconds of training that are safe.
     pub(super) saved: f64,
     pub(super) finished: Option<Timestamp>,
+    /// What everything had cost by then, in USD.
+    pub(super) finished_usd: f64,
+    /// When it was ended, as others had passed it.
+    pub(super) ended: Option<Timestamp>,
     /// When training last stopped against its will, and what it had behind it.
     pub(super) stopped: Option<(Timestamp, f64)>,
 }
@@ -77,6 +81,7 @@ pub(super) struct Trial {
 pub(super) struct Stage<'a> {
     pub(super) plan: &'a Plan,
     pub(super) policy: Policy,
+    pub(super) study: Option<&'a Study>,
     pub(super) harness: Harness,
     pub(super) ledger: Ledger,
     pub(super) trials: Vec<Trial>,
@@ -93,7 +98,12 @@ pub(super) struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     /// Everything is in place, and the sweep begins.
-    pub(super) fn new(plan: &'a Plan, policy: Policy, trace: &'a Trace) -> Result<Self, String> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        policy: Policy,
+        study: Option<&'a Study>,
+        trace: &'a Trace,
+    ) -> Result<Self, String> {
         let workspace_gib = volume_gib(plan);
         let account = Account {
             timings: timings(plan, policy),
@@ -109,6 +119,7 @@ impl<'a> Stage<'a> {
         let mut stage = Self {
             plan,
             policy,
+            study,
             harness,
             ledger: Ledger::default(),
             trials: vec![Trial::default(); plan.trials as usize],
@@ -141,7 +152,7 @@ impl<'a> Stage<'a> {
     }
 
     fn is_over(&self) -> bool {
-        let done = self.trials.iter().all(|trial| trial.finished.is_some());
+        let done = self.trials.iter().all(|trial| trial.finished.or(trial.ended).is_some());
         let idle = || self.harness.cloud.world().instances().all(|instance| !instance.state.is_live());
         let settled = || match self.policy {
             Policy::Spotsweep => self.harness.store.has_sweep_in(&sweep::Stage::Settled),
@@ -279,6 +290,7 @@ impl<'a> Stage<'a> {
     pub(super) async fn invoke(&mut self, event: &Value) -> Result<Option<Option<Reply>>, String> {
         let report = self.harness.deliver(event).await;
         self.ledger.invoked(&self.harness.calls.take());
+        self.note_ended();
         match report {
             Ok(report) => Ok(Some(report.reply)),
             Err(error @ (HandleError::Illegal(_) | HandleError::Steps)) => Err(chain(&error)),

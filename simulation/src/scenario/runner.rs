@@ -151,7 +151,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
 fn command(command: &Command) -> String {
     let name = command.name();
     match command {
-        Command::Workspace(_, call) => match call {
+        Command::Workspace { call, .. } => match call {
             Call::CreateVolume(new) => match &new.snapshot {
                 Some(snapshot) => format!("command {name} {} in {} from {snapshot}", new.operation, new.zone),
                 None => format!("command {name} {} in {}", new.operation, new.zone),

@@ -10,6 +10,7 @@ use spotsweep_control_plane::decide::target;
 use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::sweep::Prepared;
+use spotsweep_control_plane::throttle::Turn;
 use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState,
 };
@@ -18,6 +19,10 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::parse;
 use spotsweep_tests::local::config;
 use spotsweep_world::{InstanceState, Service, Trouble};
+
+fn on_workspace(of: &TrialRef, call: Call) -> Command {
+    Command::Workspace { of: of.clone(), call, turn: Turn::default() }
+}
 
 /// An emulator with one running instance, and the executor that talks to it.
 struct Rig {
@@ -60,7 +65,7 @@ impl Rig {
     }
 
     async fn ask(&self, call: Call) -> Fact {
-        let mut events = self.executor.execute(Command::Workspace(self.trial.clone(), call)).await.unwrap();
+        let mut events = self.executor.execute(on_workspace(&self.trial, call)).await.unwrap();
         match events.remove(0) {
             Outcome::Workspace(trial, fact) if trial == self.trial => fact,
             other => panic!("{other:?}"),
@@ -225,7 +230,7 @@ async fn a_volume_loads_at_a_rate_only_where_one_is_asked_for() {
     rig.until(Call::DescribeSnapshot(snapshot.clone()), completed).await;
     let rate = |id: &str| rig.emulator.with_world(|world, _| world.volume(id).unwrap().initialization_rate);
     let facts = async |call| {
-        let events = rig.executor.execute(Command::Workspace(rig.trial.clone(), call)).await.unwrap();
+        let events = rig.executor.execute(on_workspace(&rig.trial, call)).await.unwrap();
         let fact = |event| if let Outcome::Workspace(_, fact) = event { fact } else { panic!("{event:?}") };
         events.into_iter().map(fact).collect::<Vec<Fact>>()
     };

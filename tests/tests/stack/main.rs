@@ -3,6 +3,7 @@
 
 mod acceptance;
 mod bad_input;
+mod bayes;
 mod before_deploy;
 mod by_hand;
 mod commands;

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::failure::Failure;
 use super::{OPERATION_FILTER, operation_name, tags, volume};
-use spotsweep_control_plane::throttle::SnapshotRetries;
+use spotsweep_control_plane::throttle::{SnapshotRetries, Turn};
 use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, is_denied};
 
 /// CreateSnapshot has no client token (fact 6): only a throttled call, which certainly had no effect, is repeated.
@@ -15,11 +15,11 @@ use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotSta
 pub(super) async fn take(
     client: &Client,
     of: &TrialRef,
-    operation: u32,
-    volume_id: &str,
+    (operation, volume_id): (u32, &str),
     saved_early: bool,
+    turn: Turn,
 ) -> Result<Fact, Failure> {
-    let mut retries = SnapshotRetries::new(saved_early);
+    let mut retries = SnapshotRetries::new(saved_early, turn);
     loop {
         match take_once(client, of, operation, volume_id).await {
             Ok((id, state)) => return Ok(Fact::Snapshot { operation: Some(operation), id, state }),

@@ -41,6 +41,7 @@ pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, is_interrupte
     let is_other = |other: u32| other != index && (plan.repeats.is_none() || set(other) != set(index));
     let others = || peers.iter().filter(|(other, _)| is_other(**other)).map(|(_, peer)| &peer.rungs);
     let decided = trial.compare(by, others());
+    trial.take_rank(by, others());
     if is_interrupted {
         trial.compare_interrupted(by, others());
     }

@@ -15,6 +15,7 @@ use crate::results::ranking::reaches_target;
 use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Plan, Sweep};
+use crate::throttle::Turn;
 use crate::trial::{End, Suggested, Trial};
 use crate::workspace::{Fact, Origin, Place, Stage, device};
 use gate::Passage;
@@ -263,7 +264,8 @@ const NO_PLACE: &str = "the trial has a workspace, and neither the metadata serv
     attempt runs: allow IMDSv2 with a hop limit of 2 in the launch template, or say `workspace: off` in the sweep file";
 
 /// How long to wait where EC2 has just refused a volume: capacity and quotas don't change within seconds, and an
-/// attempt that leaves at once is often started on the same instance again.
+/// attempt that leaves at once is often started on the same instance again. Up to twice as long where other trials are
+/// better: what is left of a quota is more likely theirs.
 const REFUSED_WAIT: Duration = Duration::from_secs(60);
 
 /// What an attempt is told whose workspace is not there; `None` where it is, or where there is to be none.
@@ -281,7 +283,8 @@ fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> 
         return Some(Reply::Unavailable { reason: reason.clone() });
     }
     let reason = workspace::summary(None, trial);
-    let wait = if workspace.refusals > 0 { REFUSED_WAIT } else { context.settings.poll };
+    let is_refused = workspace.refusals > 0;
+    let wait = if is_refused { Turn::of(trial.rank).wait(REFUSED_WAIT) } else { context.settings.poll };
     Some(waiting(reason, wait))
 }
 

@@ -8,6 +8,7 @@ use crate::input::Followup;
 use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Plan, Stage as SweepStage, Sweep};
+use crate::throttle::Turn;
 use crate::trial::Trial;
 use crate::workspace::{Fact, Place, Stage, Surroundings, TrialRef, Workspace};
 use spotsweep_protocol::words::counted;
@@ -80,11 +81,12 @@ pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     {
         trial.workspace = Some(Workspace::new(wanted, trial.index, place.clone(), now));
     }
-    let of = trial.of();
+    let (of, rank) = (trial.of(), trial.rank);
     let Some(workspace) = &mut trial.workspace else { return Vec::new() };
     let mut calls = workspace.apply(fact, around);
     calls.extend(workspace.required_actions(before.as_ref(), fact, wanted, context.now, lease_ended));
-    calls.into_iter().map(|call| Command::Workspace(of.clone(), call)).collect()
+    let turn = Turn::of(rank);
+    calls.into_iter().map(|call| Command::Workspace { of: of.clone(), call, turn }).collect()
 }
 
 /// Writes the trial; where that was the last thing that a settling sweep waits for, says so.

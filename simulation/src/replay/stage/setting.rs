@@ -9,7 +9,7 @@ use spotsweep_world::ebs::FileSystem;
 use spotsweep_world::trace::Change;
 
 use super::super::ledger::MIB_PER_GIB;
-use super::super::{Plan, Policy};
+use super::super::{Plan, Policy, Study};
 use super::{Happening, INSTANCE_TYPE, RECONCILE, Stage};
 
 impl Stage<'_> {
@@ -30,7 +30,7 @@ impl Stage<'_> {
             Policy::Spotsweep => {
                 self.harness.cloud.charge(self.prices());
                 let snapshot = self.dataset(workspace_gib);
-                let file = sweep_file(self.plan.trials, workspace_gib, &snapshot);
+                let file = sweep_file(self.plan.trials, workspace_gib, &snapshot, self.study);
                 let dropped = self.harness.put("replay.yaml", &file);
                 self.send(&dropped);
                 self.at(RECONCILE, Happening::Tick);
@@ -94,7 +94,12 @@ pub(super) fn timings(plan: &Plan, policy: Policy) -> Timings {
     }
 }
 
-fn sweep_file(trials: u32, size_gib: u32, snapshot: &str) -> String {
-    let trials: String = (0..trials).map(|trial| format!("  - {{a: {trial}}}\n")).collect();
-    format!("spotsweep: {{attempts: 100, workspace: {{size: {size_gib}GiB, snapshot: {snapshot}}}}}\ntrials:\n{trials}")
+fn sweep_file(trials: u32, size_gib: u32, snapshot: &str, study: Option<&Study>) -> String {
+    let settings = format!("spotsweep: {{attempts: 100, workspace: {{size: {size_gib}GiB, snapshot: {snapshot}}}}}\n");
+    let Some(study) = study else {
+        let trials: String = (0..trials).map(|trial| format!("  - {{a: {trial}}}\n")).collect();
+        return format!("{settings}trials:\n{trials}");
+    };
+    let numbers: Vec<String> = (0..trials).map(|trial| trial.to_string()).collect();
+    format!("{settings}{}method: grid\nparameters: {{a: {{values: [{}]}}}}\n", study.lines(), numbers.join(", "))
 }

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use spotsweep_control_plane::sweep;
 use spotsweep_world::trace::Trace;
 
-use super::super::ledger::Outcome;
+use super::super::ledger::{Finish, Outcome};
 use super::super::{Plan, Policy};
-use super::Stage;
+use super::{Stage, Trial};
 
 impl Stage<'_> {
     /// An attempt stops because its instance goes; with what it had behind it, if it had come to train.
@@ -32,9 +32,29 @@ impl Stage<'_> {
 
     /// Training is done.
     pub(super) fn finished(&mut self, trial: u32) {
-        let total = self.total_seconds();
+        let (now, total) = (self.harness.now, self.total_seconds());
+        let usd = self.ledger.dollars(self.policy, &self.plan.parameters, self.trace, self.started, now).total();
         let trial = &mut self.trials[trial as usize];
-        (trial.finished, trial.saved) = (Some(self.harness.now), total);
+        (trial.finished, trial.finished_usd, trial.saved) = (Some(now), usd, total);
+    }
+
+    /// Which trials the control plane has ended.
+    pub(super) fn note_ended(&mut self) {
+        if self.study.is_some_and(|study| study.ends) {
+            let (now, trials) = (self.harness.now, &mut self.trials);
+            self.harness.store.each_trial(|of| {
+                if of.stopped.is_some()
+                    && let Some(trial) = trials.get_mut(of.index as usize)
+                {
+                    trial.ended.get_or_insert(now);
+                }
+            });
+        }
+    }
+
+    fn finish(&self, trial: &Trial) -> Option<Finish> {
+        let seconds = trial.finished?.duration_since(self.started).as_secs_f64();
+        Some(Finish { seconds, usd: trial.finished_usd })
     }
 
     fn outage_seconds(&self, from: Timestamp, until: Timestamp) -> f64 {
@@ -58,12 +78,16 @@ impl Stage<'_> {
             let trained = useful_seconds + self.ledger.lost_seconds;
             self.ledger.reported((trained / self.plan.parameters.report_seconds) as u64);
         }
-        let finished = self.trials.iter().filter_map(|trial| trial.finished);
-        let last = if finished.clone().count() == self.trials.len() { finished.clone().max() } else { None };
+        let finished = self.trials.iter().filter(|trial| trial.finished.is_some()).count();
+        // The first one that is not over makes it none.
+        let over = self.trials.iter().map(|trial| trial.finished.or(trial.ended)).collect::<Option<Vec<_>>>();
+        let last = over.and_then(|over| over.into_iter().max());
         let (sweeps, _) = self.harness.store.state();
         let (model, ledger) = (&self.plan.parameters, &self.ledger);
         Outcome {
-            finished: u32::try_from(finished.count()).unwrap_or(u32::MAX),
+            finished: u32::try_from(finished).unwrap_or(u32::MAX),
+            ended: u32::try_from(self.trials.iter().filter(|trial| trial.ended.is_some()).count()).unwrap_or(u32::MAX),
+            finishes: self.trials.iter().map(|trial| self.finish(trial)).collect(),
             makespan_seconds: last.unwrap_or(end).duration_since(self.started).as_secs_f64(),
             useful_seconds,
             instance_seconds: ledger.instance_seconds(now),

@@ -7,7 +7,9 @@ use serde_json::json;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Reply, Request, Seal};
 use spotsweep_protocol::metric::{Metric, Source};
+use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
+use spotsweep_protocol::stop::StopReason;
 
 use super::super::Policy;
 use super::super::agent::{Agent, Doing, Fetch, Next};
@@ -16,6 +18,9 @@ use super::{INSTANCE_TYPE, Stage};
 
 /// How long a runner waits after a call that failed.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// The runner's exit code where its trial does not go on.
+const REFUSED: i32 = 77;
 
 /// Where checkpoints lie; the rest of the path is the progress in milliseconds.
 const CHECKPOINTS: &str = "checkpoints/";
@@ -42,6 +47,7 @@ impl Stage<'_> {
                 agent.doing = Doing::Fetching(Fetch::Verifying { from });
                 Next::After(if from > 0.0 { reading.max(hashing) } else { Duration::ZERO })
             }
+            Some(Reply::Refused { reason: StopReason::StoppedEarly { .. } }) => Next::Exit(REFUSED),
             Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
                 return Err(format!("trial {}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
             }
@@ -74,9 +80,9 @@ impl Stage<'_> {
     pub(super) async fn report(&mut self, agent: &mut Agent) -> Result<(), String> {
         if self.policy == Policy::Spotsweep {
             let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
+            let rungs = self.rungs(agent);
             // A lost report is made up for by the next one.
-            self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs: Vec::new() })
-                .await?;
+            self.ask(agent, Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs }).await?;
         }
         Ok(())
     }
@@ -94,15 +100,24 @@ impl Stage<'_> {
             self.harness.cloud.world().set_mounted(volume, false);
         }
         let (sequence, metrics, seal) = (agent.next_sequence(), metrics(), Some(self.seal(agent)));
-        let (rollback, stalled_seconds, rungs) = (None, None, Vec::new());
+        let (rollback, stalled_seconds, rungs) = (None, None, self.rungs(agent));
         let request = Request::Release { sequence, metrics, seal, rollback, stalled_seconds, rungs };
-        let answer = self.ask(agent, request).await?;
-        Ok(answer.map_or(Next::After(PAUSE), |_| Next::Exit(INTERRUPTED_EXIT_CODE)))
+        Ok(match self.ask(agent, request).await? {
+            None => Next::After(PAUSE),
+            Some(Reply::Stop { .. }) => Next::Exit(0),
+            Some(_) => Next::Exit(INTERRUPTED_EXIT_CODE),
+        })
+    }
+
+    /// The rungs that its trial has reached.
+    fn rungs(&self, agent: &Agent) -> Vec<Reached> {
+        let trained = agent.progress(self.harness.now).unwrap_or(0.0).max(self.trials[agent.trial as usize].saved);
+        self.study.map(|study| study.reached(agent.trial, trained / self.total_seconds())).unwrap_or_default()
     }
 
     pub(super) async fn tell_end(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (sequence, metrics, seconds) = (agent.next_sequence(), metrics(), self.total_seconds());
-        let (outputs, error, stalled_seconds, rungs) = (Outputs::default(), None, None, Vec::new());
+        let (outputs, error, stalled_seconds, rungs) = (Outputs::default(), None, None, self.rungs(agent));
         let request = Request::End { sequence, exit_code: 0, metrics, outputs, seconds, error, stalled_seconds, rungs };
         Ok(self.ask(agent, request).await?.map_or(Next::After(PAUSE), |_| Next::Exit(0)))
     }

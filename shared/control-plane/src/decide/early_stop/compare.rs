@@ -74,6 +74,16 @@ impl Trial {
         }
     }
 
+    /// Notes how it compares now. It keeps its rank where no other has reached a rung of its own.
+    pub(in crate::decide) fn take_rank<'c>(
+        &mut self,
+        (by, metric): (&EarlyStopping, &Ranking),
+        others: impl IntoIterator<Item = &'c Curve>,
+    ) {
+        let others: Vec<Curve> = others.into_iter().map(|curve| metric.costs(curve)).collect();
+        self.rank = by.rule.rank(&metric.costs(&self.rungs), &others).or(self.rank);
+    }
+
     /// Rungs that it has reached, and at which it was not compared.
     fn undecided(&self) -> impl Iterator<Item = u64> {
         self.rungs.keys().copied().filter(|rung| !self.compared.contains_key(rung))

@@ -1,0 +1,88 @@
+//! Learning curves of recorded tasks: what trials have at the rungs and at their ends.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use spotsweep_protocol::rungs::{Reached, Rung};
+
+use super::ReplayError;
+
+/// The metric that the trials report. More is better.
+pub(super) const METRIC: &str = "accuracy";
+
+/// Trials of several tasks, in the order in which random search has drawn them.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curves {
+    /// Epochs of a whole training.
+    epochs: u64,
+    /// The epochs at which trials are compared.
+    rungs: Vec<u64>,
+    /// By task, of each trial: its value at each rung, and at its end.
+    tasks: BTreeMap<String, Vec<Vec<f64>>>,
+}
+
+/// One window's trials with their curves.
+#[derive(Debug, Clone)]
+pub(super) struct Study {
+    epochs: u64,
+    rungs: Vec<u64>,
+    trials: Vec<Vec<f64>>,
+    /// Whether an interrupted trial that others have passed is ended.
+    pub(super) ends: bool,
+}
+
+impl Curves {
+    /// Reads a file of them.
+    ///
+    /// # Errors
+    /// [`ReplayError::Asked`], with what the file lacks.
+    pub fn read(path: &Path) -> Result<Self, ReplayError> {
+        let asked = |why: String| ReplayError::Asked(format!("--curves {}: {why}", path.display()));
+        let text = fs::read_to_string(path).map_err(|error| asked(error.to_string()))?;
+        let curves: Self = serde_json::from_str(&text).map_err(|error| asked(error.to_string()))?;
+        let values = curves.rungs.len() + 1;
+        if curves.tasks.values().flatten().any(|trial| trial.len() != values) {
+            return Err(asked(format!("each trial needs {values} values: one at each rung, and one at its end")));
+        }
+        Ok(curves)
+    }
+
+    /// The trials of a window: one after the other the windows take the tasks, and then the next trials of each.
+    pub(super) fn of_window(&self, window: usize, trials: u32, ends: bool) -> Result<Study, ReplayError> {
+        let asked = |why: &str| ReplayError::Asked(format!("--curves has {why}"));
+        let (tasks, trials) = (self.tasks.len(), trials as usize);
+        let (_, task) = self.tasks.iter().nth(window % tasks.max(1)).ok_or_else(|| asked("no task"))?;
+        let first = window / tasks * trials;
+        let trials = task
+            .get(first..first + trials)
+            .ok_or_else(|| asked("too few trials for so many windows: give fewer --windows, or fewer --trials"))?;
+        Ok(Study { epochs: self.epochs, rungs: self.rungs.clone(), trials: trials.to_vec(), ends })
+    }
+}
+
+impl Study {
+    /// The rungs that a trial has reached after a share of its training.
+    pub(super) fn reached(&self, trial: u32, share: f64) -> Vec<Reached> {
+        let epochs = (share * self.epochs as f64 + 1e-6).floor() as u64;
+        let rungs = self.rungs.iter().zip(&self.trials[trial as usize]);
+        let rung = |(step, value): (&u64, &f64)| Reached {
+            step: *step,
+            rung: Rung { value: *value, best: *value, mean: *value },
+        };
+        rungs.take_while(|(step, _)| **step <= epochs).map(rung).collect()
+    }
+
+    /// What a trial has at its end.
+    pub(super) fn last(&self, trial: u32) -> f64 {
+        self.trials[trial as usize].last().copied().unwrap_or(f64::NAN)
+    }
+
+    /// The sweep file's lines about the search. A grid: each trial has a number.
+    pub(super) fn lines(&self) -> String {
+        let rule = "early_terminate: {type: interruption}\n";
+        format!("metric: {{name: {METRIC}, goal: maximize}}\n{}", if self.ends { rule } else { "" })
+    }
+}
