@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use spotsweep_control_plane::trial::JobStatus;
 
-    fn plan(more: Value) -> Plan {
+    fn plan(more: &Value) -> Plan {
         let mut plan = json!({ "trials": 6, "queue": "q", "definition": "d:1", "attempts": 1, "parts": [],
             "metric": { "name": "accuracy", "maximize": true } });
         plan.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -285,7 +285,7 @@ mod tests {
             trial(2, JobStatus::Runnable, None),
             trial(3, JobStatus::Failed, Some(f64::NEG_INFINITY)),
         ];
-        let plan = plan(json!({}));
+        let plan = plan(&json!({}));
         let mut figures = Figures::of(Some(&plan), &trials);
         figures.instances.entry("us-east-1a".into()).or_default().insert("running".into(), 2);
         assert_eq!(
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn the_best_of_repeated_sets_is_shown_with_its_mean() {
-        let plan = plan(json!({ "repeats": { "parameter": "seed", "values": [1, 2], "sets": 3 } }));
+        let plan = plan(&json!({ "repeats": { "parameter": "seed", "values": [1, 2], "sets": 3 } }));
         let ended = |index, accuracy| trial(index, JobStatus::Succeeded, Some(accuracy));
         let best = |trials: &[Trial]| Figures::of(Some(&plan), trials).best;
         assert_eq!(best(&[ended(0, 0.5), ended(1, 0.75)]), None, "of one result of two there is no mean");

@@ -11,6 +11,9 @@ const MOST_NETRC_BYTES: u64 = 64 * 1024;
 const FILE: &str = "WANDB_SWEEP_PARAM_PATH";
 const MODE: &str = "WANDB_MODE";
 const RESUME: &str = "WANDB_RESUME";
+/// Seconds between two writes of a run's file. W&B's own 15 are lost whenever a training is killed
+/// (wandb 0.31.0, `x_transaction_log_flush_interval`; a version without it ignores the variable).
+const FLUSH: &str = "WANDB_X_TRANSACTION_LOG_FLUSH_INTERVAL";
 /// Any of them is a key, or a choice of the job's own.
 const KEYS: [&str; 3] = ["WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", MODE];
 
@@ -49,6 +52,7 @@ pub(crate) fn variables(
         ("WANDB_DIR", path(run.folder)),
         ("WANDB_RUN_GROUP", run.sweep.to_owned()),
         ("WANDB_RUN_ID", format!("{}-{}", run.sweep, run.index)),
+        (FLUSH, "0.2".to_owned()),
         // Offline, W&B warns that it resumes nothing.
         if has_key { (RESUME, "allow".to_owned()) } else { (MODE, "offline".to_owned()) },
     ];
@@ -119,12 +123,15 @@ mod tests {
             let found = variables(run, Some(home.path()), &inherited);
             found.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
         };
-        let always = ["WANDB_SWEEP_PARAM_PATH=/p", "WANDB_DIR=/storage/7", "WANDB_RUN_GROUP=s-1", "WANDB_RUN_ID=s-1-7"];
+        let flush = "WANDB_X_TRANSACTION_LOG_FLUSH_INTERVAL=0.2";
+        let always =
+            ["WANDB_SWEEP_PARAM_PATH=/p", "WANDB_DIR=/storage/7", "WANDB_RUN_GROUP=s-1", "WANDB_RUN_ID=s-1-7", flush];
         let with = |last: &[&'static str]| [always.as_slice(), last].concat();
         assert_eq!(of(&["HOME"]), with(&["WANDB_MODE=offline"]));
         assert_eq!(of(&["WANDB_API_KEY"]), with(&["WANDB_RESUME=allow"]));
         assert_eq!(of(&["WANDB_MODE"]), with(&["WANDB_RESUME=allow"]));
-        assert_eq!(of(&["WANDB_RUN_ID", "WANDB_DIR", "WANDB_RUN_GROUP", "WANDB_RESUME", "WANDB_API_KEY"]), always[..1]);
+        let own = ["WANDB_RUN_ID", "WANDB_DIR", "WANDB_RUN_GROUP", "WANDB_RESUME", "WANDB_API_KEY", FLUSH];
+        assert_eq!(of(&own), always[..1]);
         std::fs::write(home.path().join(".netrc"), "machine api.wandb.ai\n  login user\n").unwrap();
         assert_eq!(of(&[]), with(&["WANDB_RESUME=allow"]));
     }

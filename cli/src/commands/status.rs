@@ -163,7 +163,7 @@ mod tests {
             warnings[0].starts_with("no trial has reported `accuracy` yet, in 2 reports of trial 0"),
             "{warnings:?}"
         );
-        assert_eq!(as_json(&look.sweep, &trials, None, &warnings)["warnings"], json!(warnings));
+        assert_eq!(as_json(&look.sweep, &trials, &warnings)["warnings"], json!(warnings));
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn capacity(look: &Look, plan: &Plan) -> Vec<String> {
 fn reasons(batch: &Batch) -> Vec<String> {
     let advice = |reason: &str| match reason.split(':').next().unwrap_or_default() {
         "CAPACITY" => " (give the queue more instance types or zones, or wait)",
-        "MISCONFIGURATION" => " (no trial starts before that is mended)",
+        "MISCONFIGURATION" => " (no trial starts before that is fixed)",
         _other => "",
     };
     let queue = batch.queue.iter().map(|trouble| format!("the queue is blocked: {trouble}"));

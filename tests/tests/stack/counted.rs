@@ -3,6 +3,8 @@
 //! ceiling. Seconds are the bench's (`cargo run --release --bin bench`).
 #![allow(clippy::print_stdout)]
 
+mod comparison;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -11,6 +13,7 @@ use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::handle;
 use spotsweep_protocol::claim::{ClaimRequest, Machine, Request, Seal};
 use spotsweep_protocol::metric::{Metric, Source};
+use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Idle, Unpublished, kind, ready};
@@ -92,22 +95,11 @@ async fn report(course: &Course, ceilings: &mut Ceilings) {
         let event = event::parse(raw.clone()).unwrap();
         handle(store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
     }
-    let requested = |request: Request| {
-        let (sweep, job) = (course.sweep.id.to_string(), course.sweep.plan.as_ref().unwrap().job_of(7).unwrap());
-        let (job, secret) = (job.to_string(), Some(Secret::of([0x5a; 16])));
-        json!(ClaimRequest { sweep, index: 7, job, attempt: 1, secret, request })
-    };
-    let claim = event::parse(requested(Request::Claim(Machine::default()))).unwrap();
+    let claim = event::parse(requested(course, Request::Claim(Machine::default()))).unwrap();
     handle(store, &Idle, course.harness.settings(), claim, course.harness.now).await.unwrap();
-    let request = |sequence: u64| {
-        let figure = Metric { last: 0.25, step: Some(12.0), min: 0.125, max: 2.25, source: Source::Stated };
-        let metrics = ["accuracy", "loss"].map(|name| (name.to_owned(), figure)).into();
-        let seal = Some(Seal { files: 1, bytes: 1 << 30, newest: Some("epoch-000012.pt".to_owned()) });
-        requested(Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs: Vec::new() })
-    };
     for sequence in [1, 2] {
         table.take();
-        let event = event::parse(request(sequence)).unwrap();
+        let event = event::parse(requested(course, reported(sequence, Vec::new()))).unwrap();
         handle(store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
     }
     let used = table.take();
@@ -115,6 +107,22 @@ async fn report(course: &Course, ceilings: &mut Ceilings) {
     ceilings.hold("a report: write units", used.writes(), 1.0);
     ceilings.hold("a report: read units", used.reads, 2.0);
     ceilings.hold("a report: bytes", used.sent + used.received, 4700.0);
+}
+
+/// The trial that reports.
+const TRIAL: u32 = 7;
+
+fn requested(course: &Course, request: Request) -> Value {
+    let (sweep, job) = (course.sweep.id.to_string(), course.sweep.plan.as_ref().unwrap().job_of(TRIAL).unwrap());
+    let (job, secret) = (job.to_string(), Some(Secret::of([0x5a; 16])));
+    json!(ClaimRequest { sweep, index: TRIAL, job, attempt: 1, secret, request })
+}
+
+fn reported(sequence: u64, rungs: Vec<Reached>) -> Request {
+    let figure = Metric { last: 0.25, step: Some(12.0), min: 0.125, max: 2.25, source: Source::Stated };
+    let metrics = ["accuracy", "loss"].map(|name| (name.to_owned(), figure)).into();
+    let seal = Some(Seal { files: 1, bytes: 1 << 30, newest: Some("epoch-000012.pt".to_owned()) });
+    Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs }
 }
 
 /// What `status` and each refresh of `watch` read.

@@ -52,8 +52,7 @@ impl Peer {
 fn trained(trial: &Trial) -> Option<f64> {
     let last = trial.end.as_ref().filter(|_| trial.rungs.is_empty() && trial.standing() == Standing::Succeeded)?;
     let earlier = trial.ended_attempts().filter(|attempt| attempt.was_interrupted());
-    let seconds =
-        earlier.filter_map(|attempt| Some((attempt.stopped_at? - attempt.started_at?).total(Unit::Second).ok()?));
+    let seconds = earlier.filter_map(|attempt| (attempt.stopped_at? - attempt.started_at?).total(Unit::Second).ok());
     Some(seconds.sum::<f64>() + last.seconds)
 }
 

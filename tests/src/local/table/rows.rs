@@ -113,6 +113,11 @@ impl Rows {
         match put["ConditionExpression"].as_str() {
             None => Ok(true),
             Some("attribute_not_exists(pk) OR mark = :mark") => Ok(held.is_none() || has("mark", ":mark")),
+            Some("attribute_not_exists(pk) OR version < :version") => {
+                let number = |value: &Value| value["N"].as_str().and_then(|number| number.parse::<u64>().ok());
+                let newer = number(&put["ExpressionAttributeValues"][":version"]);
+                Ok(held.is_none_or(|held| held.get("version").and_then(number) < newer))
+            }
             Some("version = :held OR mark = :mark") => Ok(has("version", ":held") || has("mark", ":mark")),
             Some(condition) => Err(Refusal::unknown(condition)),
         }
@@ -121,6 +126,9 @@ impl Rows {
     /// Counts the changes, and those that move their record on: the entry that a change leaves says so.
     fn note(&mut self, key: &Key, item: &Item, units: &mut Units) {
         let Some(version) = item.get("version").and_then(|version| version["N"].as_str()) else { return };
+        if !item.contains_key("record") {
+            return;
+        }
         units.changes += 1.0;
         let Some(entry) = item.get(HISTORY).and_then(|history| history["M"].get(version)) else { return };
         let state = entry["M"]["state"]["S"].as_str().unwrap_or_default().to_owned();
