@@ -75,7 +75,7 @@ pub(crate) fn choose(
         }
         // Counts as taken.
         let stand_in = u32::MAX.saturating_sub(u32::try_from(excluded).unwrap_or(0));
-        trials.push(suggest::Trial { index: stand_in, point, rungs: Curve::new(), pace: None, end: None });
+        trials.push(suggest::Trial { index: stand_in, point, rungs: Curve::new(), end: None });
     }
     None
 }
@@ -89,7 +89,7 @@ fn observed(plan: &Plan, metric: &Ranking, search: &Search, peers: &BTreeMap<u32
     let of_set = |(set, peers): (u32, Vec<&Peer>)| {
         let parameters = serde_json::from_str(peers.first()?.parameters.as_deref()?).ok()?;
         let (point, rungs): (Point, Curve) = (search.space.point(&parameters), metric.costs(&peers.first()?.rungs));
-        Some(suggest::Trial { index: set, point, rungs, pace: None, end: end(&peers, metric) })
+        Some(suggest::Trial { index: set, point, rungs, end: end(&peers, metric) })
     };
     sets.into_iter().filter_map(of_set).collect()
 }

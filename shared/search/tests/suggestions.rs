@@ -17,7 +17,7 @@ fn steps(count: usize) -> Dimension {
 }
 
 fn trial(index: u32, point: Point, end: Option<End>) -> Trial {
-    Trial { index, point, rungs: [].into(), pace: None, end }
+    Trial { index, point, rungs: [].into(), end }
 }
 
 /// One trial after the other.
