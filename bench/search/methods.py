@@ -82,10 +82,12 @@ def pruner(kind):
 
 METHODS = [
     Method("random", random),
-    Method("optuna-tpe", tpe, seeds=5),
+    Method("optuna-tpe", tpe),
     Method("wandb-bayes", wandb, run_cap=100, seeds=2),
     Method("optuna-gp", gp, run_cap=100, seeds=2),
     Method("ours", ours),
+    # With `early_terminate: {type: interruption}`, and nothing is interrupted.
+    Method("ours-rungs", ours_with_rungs, asked, seeds=5),
     Method("random-hyperband", random, hyperband),
     Method("random-asha-3-3", random, asha(grace_period=3, reduction_factor=3)),
     Method("random-asha", random, asha()),
@@ -99,7 +101,7 @@ METHODS = [
     Method("ours-64", ours, workers=64),
     Method("ours-hyperband-64", ours_with_rungs, hyperband, workers=64),
     *(
-        Method(f"interrupted-{rate}-{kind}", random, asked,
+        Method(f"interrupted-{rate}-{kind}", random, asked, seeds=5,
                interruptions=with_interruptions(rate, kind == "ended"))
         for rate in RATES for kind in ("moved", "ended")
     ),

@@ -89,6 +89,24 @@ fn a_smooth_optimum_is_found_far_sooner_than_at_random() {
 }
 
 #[test]
+fn every_other_trial_looks_away_from_what_is_known() {
+    let space = reals(6);
+    for seed in 0..3 {
+        let all = sweep(&space, [seed; 32], 60, |_, point| finishes(bowl(point)));
+        let deviations = |parity: usize| -> f64 {
+            let late = all.iter().enumerate().skip(30).filter(|(index, _)| index % 2 == parity);
+            late.map(|(_, (_, basis))| match basis {
+                Basis::Model { deviation, .. } => *deviation,
+                Basis::Initial | Basis::Random => 0.0,
+            })
+            .sum()
+        };
+        let (far, near) = (deviations(0), deviations(1));
+        assert!(far > 5.0 * near, "{seed}: {far} {near}");
+    }
+}
+
+#[test]
 fn no_point_comes_twice_before_all_have_come() {
     let condition = Condition { dimension: 1, parent: 0, levels: vec![2] };
     let space =
