@@ -82,24 +82,26 @@ def pruner(kind):
 
 METHODS = [
     Method("random", random),
-    Method("optuna-tpe", tpe, seeds=5),
-    Method("wandb-bayes", wandb, run_cap=100, seeds=2),
-    Method("optuna-gp", gp, run_cap=100, seeds=2),
+    Method("optuna-tpe", tpe),
+    Method("wandb-bayes", wandb, run_cap=100, seeds=3),
+    Method("optuna-gp", gp, run_cap=100, seeds=1),
     Method("ours", ours),
+    # With `early_terminate: {type: interruption}`, and nothing is interrupted.
+    Method("ours-rungs", ours_with_rungs, asked, seeds=5),
     Method("random-hyperband", random, hyperband),
     Method("random-asha-3-3", random, asha(grace_period=3, reduction_factor=3)),
     Method("random-asha", random, asha()),
     Method("random-halving", random, pruner("halving")),
     Method("random-median", random, pruner("median")),
-    Method("optuna-tpe-hyperband", tpe, hyperband, seeds=5),
+    Method("optuna-tpe-hyperband", tpe, hyperband, seeds=3),
     Method("wandb-bayes-hyperband", wandb, hyperband, run_cap=100, seeds=1),
     Method("ours-hyperband", ours_with_rungs, hyperband),
     Method("random-64", random, workers=64),
-    Method("optuna-tpe-64", tpe, workers=64, seeds=5),
+    Method("optuna-tpe-64", tpe, workers=64, seeds=2),
     Method("ours-64", ours, workers=64),
-    Method("ours-hyperband-64", ours_with_rungs, hyperband, workers=64),
+    Method("ours-hyperband-64", ours_with_rungs, hyperband, workers=64, seeds=5),
     *(
-        Method(f"interrupted-{rate}-{kind}", random, asked,
+        Method(f"interrupted-{rate}-{kind}", random, asked, seeds=5,
                interruptions=with_interruptions(rate, kind == "ended"))
         for rate in RATES for kind in ("moved", "ended")
     ),
@@ -108,7 +110,7 @@ METHODS = [
         for family in ("fcnet", "mlp")
         for name, searcher, seeds in (
             ("random", random, 10), ("optuna-tpe", tpe, 5), ("wandb-bayes", wandb, 1), ("optuna-gp", gp, 1),
-            ("ours", ours, 10),
+            ("ours", ours, 5),
         )
     ),
 ]

@@ -29,10 +29,6 @@ class Trial:
         epochs = min(self.epochs, int(np.searchsorted(self.times, now, side="right")))
         return float(self.values[:epochs].max()) if epochs else float("-inf")
 
-    def pace(self):
-        """Seconds of training for an epoch."""
-        return float(self.times[self.epochs - 1] - self.started) / self.epochs
-
     def move(self, now, delay):
         """It goes on elsewhere, from the last epoch that it has reported."""
         self.moves += 1

@@ -76,7 +76,7 @@ pub(crate) fn choose(
         }
         // Counts as taken.
         let stand_in = u32::MAX.saturating_sub(u32::try_from(excluded).unwrap_or(0));
-        trials.push(suggest::Trial { index: stand_in, point, rungs: Curve::new(), pace: None, end: None });
+        trials.push(suggest::Trial { index: stand_in, point, rungs: Curve::new(), end: None });
     }
     None
 }
@@ -95,15 +95,9 @@ pub(crate) fn observed(
     let of_set = |(set, peers): (u32, Vec<&Peer>)| {
         let parameters = serde_json::from_str(peers.iter().find_map(|peer| peer.parameters.as_deref())?).ok()?;
         let (end, point): (_, Point) = (end(&peers, metric), search.space.point(&parameters));
-        Some(suggest::Trial { index: set, point, rungs: rungs(&peers, end, metric), pace: pace(&peers), end })
+        Some(suggest::Trial { index: set, point, rungs: rungs(&peers, end, metric), end })
     };
     sets.into_iter().filter_map(of_set).collect()
-}
-
-/// The mean of those that are known.
-fn pace(peers: &[&Peer]) -> Option<f64> {
-    let known: Vec<f64> = peers.iter().filter_map(|peer| peer.pace).collect();
-    Mean::of(&known).map(|mean| mean.mean)
 }
 
 /// The mean of a set's trials at the rungs that each of them has reached: a mean of those alone that went on would be

@@ -10,7 +10,6 @@ mod linear;
 mod minimize;
 mod model;
 mod outcomes;
-mod pace;
 mod random;
 #[cfg(test)]
 mod tests;
@@ -34,9 +33,6 @@ pub struct Trial {
     /// What it has reported at rungs.
     #[serde(default)]
     pub rungs: Curve,
-    /// Its training's seconds for each step.
-    #[serde(default)]
-    pub pace: Option<f64>,
     /// How it ended; nothing while it is pending.
     #[serde(default)]
     pub end: Option<End>,
@@ -92,7 +88,7 @@ pub fn suggest(space: &Space, trials: &[Trial], seed: [u8; 32], index: u32) -> S
     if space.dimensions.is_empty() {
         return Suggestion { point: Point::new(), basis: Basis::Initial };
     }
-    let mut state = State::new(space, &others);
+    let mut state = State::new(space, &others, seed);
     for unknown in unknown_before(index, &others) {
         let point = state.next(space, seed, unknown).point;
         state = state.with(space, &point);
@@ -122,12 +118,12 @@ enum Ground {
 }
 
 impl State {
-    fn new(space: &Space, others: &[&Trial]) -> Self {
+    fn new(space: &Space, others: &[&Trial], seed: [u8; 32]) -> Self {
         let outcomes = outcomes::outcomes(others);
         let basis = if outcomes.iter().flatten().count() < INITIAL {
             Ground::Initial
         } else {
-            let model = Model::new(space, others, &outcomes);
+            let model = Model::new(space, others, &outcomes, seed);
             model.map_or(Ground::Random, |model| Ground::Model(Box::new(model)))
         };
         Self { known: Known::new(others), basis }
@@ -148,7 +144,7 @@ impl State {
         let even = || encoding::drawn(space, &random::even(seed, dimensions, index));
         match &self.basis {
             Ground::Model(model) => {
-                let best = climb::best(space, model, &self.known, &mut random);
+                let best = climb::best(space, model, &self.known, index, &mut random);
                 let point = best.unwrap_or_else(|| self.known.fresh(space, even(), &mut random));
                 let (mean, deviation) = model.prediction(&encoding::features(space, &point));
                 Suggestion { point, basis: Basis::Model { mean, deviation } }

@@ -17,7 +17,7 @@ fn steps(count: usize) -> Dimension {
 }
 
 fn trial(index: u32, point: Point, end: Option<End>) -> Trial {
-    Trial { index, point, rungs: [].into(), pace: None, end }
+    Trial { index, point, rungs: [].into(), end }
 }
 
 /// One trial after the other.
@@ -86,6 +86,24 @@ fn a_smooth_optimum_is_found_far_sooner_than_at_random() {
         reached.push((ours, blind));
     }
     assert!(reached.iter().all(|(ours, blind)| 5.0 * ours < *blind), "{reached:?}");
+}
+
+#[test]
+fn every_other_trial_looks_away_from_what_is_known() {
+    let space = reals(6);
+    for seed in 0..3 {
+        let all = sweep(&space, [seed; 32], 60, |_, point| finishes(bowl(point)));
+        let deviations = |parity: usize| -> f64 {
+            let late = all.iter().enumerate().skip(30).filter(|(index, _)| index % 2 == parity);
+            late.map(|(_, (_, basis))| match basis {
+                Basis::Model { deviation, .. } => *deviation,
+                Basis::Initial | Basis::Random => 0.0,
+            })
+            .sum()
+        };
+        let (far, near) = (deviations(0), deviations(1));
+        assert!(far > 5.0 * near, "{seed}: {far} {near}");
+    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use statrs::function::erf::erfc;
 
 use super::gp::{Prediction, Process};
-use super::pace::Haste;
 
 /// Below it the improvement is computed from its series: the direct form loses its digits.
 const FAR: f64 = -25.0;
@@ -45,20 +44,19 @@ fn log_novelty(variance: f64, doubt: f64) -> (f64, f64) {
 
 /// A process with the outcome that is to be beaten.
 #[derive(Debug)]
-pub(super) struct Acquisition {
-    pub(super) process: Process,
+pub(super) struct Acquisition<'m> {
+    pub(super) process: &'m Process,
     pub(super) best: f64,
     /// The mean doubt of what is known.
     pub(super) doubt: f64,
-    pub(super) haste: Haste,
 }
 
-impl Acquisition {
+impl Acquisition<'_> {
     /// At a point.
     pub(super) fn value(&self, point: &[f64]) -> f64 {
         let prediction = self.process.predict(point);
         let novelty = log_novelty(prediction.variance, self.doubt).0;
-        log_improvement(prediction, self.best).0 + novelty - self.haste.at(point)
+        log_improvement(prediction, self.best).0 + novelty
     }
 
     /// At a point, with its gradient along the lines.
@@ -68,7 +66,6 @@ impl Acquisition {
         let (novelty, also_by_variance) = log_novelty(prediction.variance, self.doubt);
         let (value, by_variance) = (improvement + novelty, by_variance + also_by_variance);
         let gradient = means.iter().zip(&variances).map(|(mean, variance)| by_mean * mean + by_variance * variance);
-        let gradient = gradient.zip(self.haste.slopes()).map(|(slope, haste)| slope - haste);
-        (value - self.haste.at(point), gradient.collect())
+        (value, gradient.collect())
     }
 }

@@ -24,8 +24,8 @@ const STEPS: usize = 30;
 const ROUNDS: usize = 3;
 
 /// The best new point that is found.
-pub(super) fn best(space: &Space, model: &Model, known: &Known, random: &mut Random) -> Option<Point> {
-    let acquisition = &model.acquisition;
+pub(super) fn best(space: &Space, model: &Model, known: &Known, index: u32, random: &mut Random) -> Option<Point> {
+    let acquisition = &model.acquisition(index);
     let mut found: Vec<(f64, Vec<f64>)> = candidates(space, model, random)
         .into_iter()
         .filter(|point| !known.has(point))
@@ -77,7 +77,7 @@ fn near(space: &Space, centre: &[f64], random: &mut Random) -> Vec<f64> {
 
 struct Climb<'m> {
     space: &'m Space,
-    acquisition: &'m Acquisition,
+    acquisition: &'m Acquisition<'m>,
     kinds: Vec<Kind>,
     value: f64,
     here: Vec<f64>,

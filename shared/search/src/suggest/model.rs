@@ -5,14 +5,21 @@ use super::acquisition::Acquisition;
 use super::encoding;
 use super::gp::{self, Data, Process};
 use super::outcomes::{Outcome, Scale};
-use super::pace;
+use super::random::Random;
 use crate::space::{Point, Space};
 
 /// The most outcomes that are fitted: the time grows with their cube.
 const MOST_OUTCOMES: usize = 250;
 
+/// The most outcomes that the kernel is fitted to. The process knows all.
+const MOST_FITTED: usize = 80;
+
 /// The most pending trials that are believed to end as predicted.
 const MOST_PENDING: usize = 100;
+
+/// An improvement that is large, on the model's scale: its unit is about what the better half of the trials differ by.
+/// If any improvement would do for all trials, the last digits of the first good place would take most of them.
+const LARGE_GAIN: f64 = 0.4;
 
 /// The variance of a failure's outcome: it may have had other reasons than the parameters.
 const FAILURE: f64 = 0.3;
@@ -20,7 +27,11 @@ const FAILURE: f64 = 0.3;
 /// A process with the scale of its outcomes.
 #[derive(Debug)]
 pub(super) struct Model {
-    pub(super) acquisition: Acquisition,
+    process: Process,
+    /// The best outcome, without its noise.
+    best: f64,
+    /// The mean doubt of what is known.
+    doubt: f64,
     /// Features of the best trials, the best first.
     pub(super) leaders: Vec<Vec<f64>>,
     scale: Scale,
@@ -35,7 +46,7 @@ struct Observed {
 
 impl Model {
     /// Fits a process; `None` without a usable outcome.
-    pub(super) fn new(space: &Space, trials: &[&Trial], outcomes: &[Option<Outcome>]) -> Option<Self> {
+    pub(super) fn new(space: &Space, trials: &[&Trial], outcomes: &[Option<Outcome>], seed: [u8; 32]) -> Option<Self> {
         let costs = outcomes.iter().flatten().filter_map(|outcome| outcome.cost()).collect();
         let scale = Scale::new(costs)?;
         let (mut observed, mut pending) = (Vec::new(), Vec::new());
@@ -61,24 +72,29 @@ impl Model {
         }
         let pending = pending.split_off(pending.len().saturating_sub(MOST_PENDING));
         let doubt = data.doubts.iter().sum::<f64>() / data.doubts.len() as f64;
-        let process = Process::new(gp::fit(&data), data)?;
+        let process = Process::new(gp::fit(&sample(&data, seed)), data)?;
         // The best is that without its noise, and may be an estimate. If a certain outcome were to be beaten, a trial
         // that stopped with a good estimate would be made again and again.
         let best = process.smoothed().into_iter().reduce(f64::min)?;
         let process = process.believing(pending)?;
-        let haste = pace::haste(space, trials);
-        Some(Self { acquisition: Acquisition { process, best, doubt, haste }, leaders, scale })
+        Some(Self { process, best, doubt, leaders, scale })
     }
 
     /// Believes that one more trial ends as predicted.
     pub(super) fn believing(self, space: &Space, point: &Point) -> Option<Self> {
-        let process = self.acquisition.process.believing(vec![encoding::features(space, point)])?;
-        Some(Self { acquisition: Acquisition { process, ..self.acquisition }, ..self })
+        let process = self.process.believing(vec![encoding::features(space, point)])?;
+        Some(Self { process, ..self })
+    }
+
+    /// What points are worth to a trial. Every other trial looks for a large improvement.
+    pub(super) fn acquisition(&self, index: u32) -> Acquisition<'_> {
+        let gain = if index.is_multiple_of(2) { LARGE_GAIN } else { 0.0 };
+        Acquisition { process: &self.process, best: self.best - gain, doubt: self.doubt }
     }
 
     /// The predicted cost of a point and its standard deviation.
     pub(super) fn prediction(&self, features: &[f64]) -> (f64, f64) {
-        let prediction = self.acquisition.process.predict(features);
+        let prediction = self.process.predict(features);
         let deviation = prediction.variance.sqrt();
         let (low, high) = (prediction.mean - deviation, prediction.mean + deviation);
         (self.scale.cost(prediction.mean), (self.scale.cost(high) - self.scale.cost(low)) / 2.0)
@@ -98,4 +114,22 @@ fn thinned(mut observed: Vec<Observed>) -> Vec<Observed> {
     let chosen = |at: &usize| (at + 1) * wanted / count > at * wanted / count;
     observed.extend(worse.into_iter().enumerate().filter(|(at, _)| chosen(at)).map(|(_, one)| one));
     observed
+}
+
+/// A random part of what is known, another one after each outcome. One fit that is sure of a wrong kernel would go on for
+/// the rest of the sweep; those of many parts differ. Trials that are claimed at the same time have the same part.
+fn sample(data: &Data, seed: [u8; 32]) -> Data {
+    let count = data.points.len();
+    let mut random = Random::of_model(seed, count);
+    let mut part = Data { kinds: data.kinds.clone(), ..Data::default() };
+    let mut wanted = MOST_FITTED.min(count);
+    for at in 0..count {
+        if random.below(count - at) < wanted {
+            wanted -= 1;
+            part.points.push(data.points[at].clone());
+            part.outcomes.push(data.outcomes[at]);
+            part.doubts.push(data.doubts[at]);
+        }
+    }
+    part
 }

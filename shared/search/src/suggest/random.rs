@@ -15,6 +15,13 @@ impl Random {
         Self(generator)
     }
 
+    /// Those of a model of so many outcomes.
+    pub(super) fn of_model(seed: [u8; 32], outcomes: usize) -> Self {
+        let mut generator = ChaCha8Rng::from_seed(seed);
+        generator.set_stream((1 << 63) | outcomes as u64);
+        Self(generator)
+    }
+
     /// From 0 to 1, without 1.
     pub(super) fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
