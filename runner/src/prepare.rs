@@ -25,7 +25,6 @@ use crate::mlflow;
 use crate::parameters;
 use crate::place;
 use crate::rungs::Rungs;
-use crate::sealing::now_ns;
 use crate::surroundings;
 use crate::upload::{Filter, Uploader};
 use crate::user::accounts;
@@ -127,8 +126,7 @@ fn series(plan: RungPlan, place: &Workplace, newest: Option<&str>) -> Result<Run
     let files = place.disk().files(&place.checkpoints).map_err(failed)?;
     let is_of = |path: &str| newest.is_some_and(|newest| Path::new(path).starts_with(newest));
     let saved = files.iter().filter(|(path, _)| is_of(path)).map(|(_, stamp)| stamp.modified_ns).max();
-    let seconds = |nanoseconds: i64| nanoseconds as f64 / 1e9;
-    Rungs::go_on(plan, place.own.clone(), saved.map(seconds), seconds(now_ns())).map_err(failed)
+    Rungs::go_on(plan, place.own.clone(), saved.map(|nanoseconds| nanoseconds as f64 / 1e9)).map_err(failed)
 }
 
 /// Mounts the granted workspace, holds it against its seal, and tells so. Until that is accepted,

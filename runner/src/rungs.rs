@@ -24,9 +24,6 @@ struct Counted {
     step: Option<f64>,
     value: f64,
     source: Source,
-    /// Of training until then, over all attempts.
-    #[serde(default)]
-    seconds: f64,
 }
 
 /// The metric's series so far, and the rungs that it has reached.
@@ -40,18 +37,13 @@ pub(crate) struct Rungs {
     kept: usize,
     /// The largest step of the values that an earlier attempt has logged: a value with no larger one is a repetition.
     before: f64,
-    /// When this attempt began, in seconds since 1970.
-    began: f64,
-    /// Seconds of training of the earlier attempts, to the last value that is kept.
-    trained: f64,
     reached: Vec<Reached>,
     own: OwnFiles,
 }
 
 impl Rungs {
-    /// Goes on from the values that are older than `until`, in seconds since 1970; without it, from the beginning. The
-    /// training begins now.
-    pub(crate) fn go_on(plan: RungPlan, own: OwnFiles, until: Option<f64>, now: f64) -> io::Result<Self> {
+    /// Goes on from the values that are older than `until`, in seconds since 1970; without it, from the beginning.
+    pub(crate) fn go_on(plan: RungPlan, own: OwnFiles, until: Option<f64>) -> io::Result<Self> {
         let mut rungs = Self {
             plan,
             source: LEAST_SOURCE,
@@ -60,8 +52,6 @@ impl Rungs {
             mean: 0.0,
             kept: 0,
             before: f64::NEG_INFINITY,
-            began: now,
-            trained: 0.0,
             reached: Vec::new(),
             own,
         };
@@ -75,7 +65,6 @@ impl Rungs {
         for value in series {
             rungs.count(value);
             before = value.step.map_or(before, |step| step.max(before));
-            rungs.trained = value.seconds;
         }
         rungs.before = before;
         Ok(rungs)
@@ -92,8 +81,7 @@ impl Rungs {
             (self.source, self.count, self.best, self.mean, self.kept) = (source, 0, f64::NAN, 0.0, 0);
             self.own.keep_series(&[])?;
         }
-        let seconds = self.trained + (time - self.began).max(0.0);
-        let value = Counted { time, step, value, source, seconds };
+        let value = Counted { time, step, value, source };
         let has_reached = self.count(value);
         if self.kept < MOST_KEPT {
             self.own.append_to_series(&lines(&[value]))?;
@@ -113,7 +101,7 @@ impl Rungs {
         &self.reached
     }
 
-    fn count(&mut self, Counted { step, value, source, seconds, .. }: Counted) -> bool {
+    fn count(&mut self, Counted { step, value, source, .. }: Counted) -> bool {
         self.source = source;
         self.count += 1;
         // NaN gives way to a value.
@@ -129,7 +117,7 @@ impl Rungs {
         let is_new = |step: &u64| *step <= position && !self.reached.iter().any(|reached| reached.step == *step);
         if rung.is_usable() {
             let new: Vec<u64> = self.plan.steps.iter().copied().filter(is_new).collect();
-            self.reached.extend(new.into_iter().map(|step| Reached { step, rung, seconds: Some(seconds) }));
+            self.reached.extend(new.into_iter().map(|step| Reached { step, rung }));
         }
         self.reached.len() > known
     }
@@ -177,33 +165,31 @@ mod tests {
         for has_steps in [true, false] {
             let folder = tempfile::tempdir().unwrap();
             let own = OwnFiles::Temporary(folder.path().to_owned());
-            let start = |until, now| Rungs::go_on(plan(Unit::Reports, &[3, 6, 9]), own.clone(), until, now).unwrap();
+            let start = |until| Rungs::go_on(plan(Unit::Reports, &[3, 6, 9]), own.clone(), until).unwrap();
             let log = |rungs: &mut Rungs, epochs: std::ops::RangeInclusive<u32>, shift: f64| {
                 for epoch in epochs {
                     let (time, step) = (f64::from(epoch) + shift, has_steps.then_some(f64::from(epoch)));
                     rungs.take(time, step, f64::from(epoch) / 10.0, Source::Text).unwrap();
                 }
             };
-            let mut first = start(None, 0.0);
+            let mut first = start(None);
             log(&mut first, 1..=5, 0.0);
             assert_eq!(steps(&first), [(3, 0.3)], "no rung at 6 yet");
             // Its checkpoint is of epoch 4; then one of epoch 7, of an attempt that repeats epoch 5.
-            let mut second = start(Some(4.5), 100.0);
+            let mut second = start(Some(4.5));
             log(&mut second, 5..=8, 100.0);
             assert_eq!(steps(&second), [(3, 0.3), (6, 0.6)]);
-            let mut third = start(Some(107.5), 200.0);
+            let mut third = start(Some(107.5));
             log(&mut third, 8..=9, 200.0);
             assert_eq!(steps(&third), [(3, 0.3), (6, 0.6), (9, 0.9)]);
-            let Reached { rung: last, seconds, .. } = *third.reached().last().unwrap();
-            // Until its checkpoints, 4 and 7 seconds: what came after them was lost.
-            assert_eq!(seconds, Some(4.0 + 7.0 + 9.0));
+            let last = third.reached().last().unwrap().rung;
             assert!((last.mean - 0.5).abs() < 1e-9 && last.best == 0.9, "{last:?}");
             // A script that does not find its checkpoint starts over.
-            let mut again = start(Some(208.5), 300.0);
+            let mut again = start(Some(208.5));
             log(&mut again, 1..=2, 300.0);
             assert_eq!(again.count, if has_steps { 8 } else { 10 });
             assert_eq!(again.next(), has_steps.then_some(9));
-            let none = start(None, 0.0);
+            let none = start(None);
             assert_eq!((none.count, none.next()), (0, Some(3)), "nothing to go on from");
         }
     }
@@ -212,7 +198,7 @@ mod tests {
     fn a_more_reliable_source_begins_another_series() {
         let folder = tempfile::tempdir().unwrap();
         let own = OwnFiles::Temporary(folder.path().to_owned());
-        let mut rungs = Rungs::go_on(plan(Unit::Reports, &[2]), own.clone(), None, 0.0).unwrap();
+        let mut rungs = Rungs::go_on(plan(Unit::Reports, &[2]), own.clone(), None).unwrap();
         for (source, value, expected) in [
             (Source::ProgressBar, 0.9, false),
             (Source::ProgressBar, 0.9, false),
@@ -226,14 +212,14 @@ mod tests {
             assert_eq!(rungs.take(1.0, None, value, source).unwrap(), expected, "{source:?} {value}");
         }
         assert_eq!(steps(&rungs), [(2, 0.3)]);
-        assert_eq!(Rungs::go_on(plan(Unit::Reports, &[2]), own, Some(1.0), 1.0).unwrap().count, 3);
+        assert_eq!(Rungs::go_on(plan(Unit::Reports, &[2]), own, Some(1.0)).unwrap().count, 3);
     }
 
     #[test]
     fn by_step_the_first_value_at_or_after_a_rung_counts() {
         let folder = tempfile::tempdir().unwrap();
         let own = OwnFiles::Temporary(folder.path().to_owned());
-        let mut rungs = Rungs::go_on(plan(Unit::Step, &[10, 20, 30]), own, None, 0.0).unwrap();
+        let mut rungs = Rungs::go_on(plan(Unit::Step, &[10, 20, 30]), own, None).unwrap();
         for (step, value) in [(None, 0.9), (Some(-3.0), 0.9), (Some(9.0), 0.1), (Some(25.0), 0.2), (Some(30.0), 0.3)] {
             rungs.take(0.0, step, value, Source::Stated).unwrap();
         }

@@ -233,9 +233,6 @@ pub struct Trial {
     /// The metric at the rungs that it has reached. The first report of a rung counts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rungs: Curve,
-    /// Seconds of training for each step to the highest of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pace: Option<f64>,
     /// By rung: its comparisons with other trials.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub compared: BTreeMap<u64, Comparison>,
@@ -274,7 +271,6 @@ impl Trial {
             metrics: BTreeMap::new(),
             suggested: None,
             rungs: Curve::new(),
-            pace: None,
             compared: BTreeMap::new(),
             rank: None,
             stopped: None,

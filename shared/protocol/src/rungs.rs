@@ -52,9 +52,6 @@ pub struct Reached {
     /// The metric there.
     #[serde(flatten)]
     pub rung: Rung,
-    /// Seconds of training until then, over all attempts, without what was lost with an instance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
 }
 
 /// What a runner is to note.

@@ -71,7 +71,6 @@ impl Study {
         let rung = |(step, value): (&u64, &f64)| Reached {
             step: *step,
             rung: Rung { value: *value, best: *value, mean: *value },
-            seconds: None,
         };
         rungs.take_while(|(step, _)| **step <= epochs).map(rung).collect()
     }

@@ -16,7 +16,7 @@ pub(super) fn value(trial: u32, epoch: u64, attempt: u32) -> f64 {
 pub(super) fn reached(steps: &[u64], (trial, attempt): (u32, u32), epochs: u64) -> Vec<Reached> {
     let rung = |step: u64| {
         let value = value(trial, step, attempt);
-        Reached { step, rung: Rung { value, best: value, mean: value / 2.0 }, seconds: Some(step as f64) }
+        Reached { step, rung: Rung { value, best: value, mean: value / 2.0 } }
     };
     steps.iter().take_while(|step| **step <= epochs).map(|step| rung(*step)).collect()
 }

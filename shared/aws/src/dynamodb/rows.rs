@@ -80,8 +80,6 @@ pub(super) fn peer_row(trial: &Trial, peer: &Peer, version: u64, expires: Attrib
     let rung = |(step, Rung { value, best, mean }): (&u64, &Rung)| format!("{step} {value:?} {best:?} {mean:?}");
     let rungs: Vec<String> = peer.rungs.iter().map(rung).collect();
     row.insert(RUNGS.to_owned(), text(rungs.join(",")));
-    // A tenth of a per cent is enough.
-    row.extend(peer.pace.map(|pace| ("pace".to_owned(), text(format!("{pace:.3e}")))));
     row.extend(peer.parameters.as_ref().map(|parameters| ("parameters".to_owned(), text(parameters))));
     row.extend(peer.end.map(|end| {
         let end = match end {
@@ -113,8 +111,7 @@ pub(super) fn peer(row: &Row) -> Result<(u32, Peer), BoxError> {
         Some("void") => Some(PeerEnd::Void),
         Some(value) => Some(PeerEnd::Finished(value.parse()?)),
     };
-    let pace = field(row, "pace").map(str::parse).transpose()?;
-    Ok((index.parse()?, Peer { rungs, pace, parameters: field(row, "parameters").map(str::to_owned), end }))
+    Ok((index.parse()?, Peer { rungs, parameters: field(row, "parameters").map(str::to_owned), end }))
 }
 
 /// A reservation that lasts until then. DynamoDB deletes it some time later.
@@ -231,7 +228,7 @@ mod tests {
             [None, Some(PeerEnd::Finished(1e-9)), Some(PeerEnd::Stopped), Some(PeerEnd::Failed), Some(PeerEnd::Void)]
         {
             for rungs in [rungs.clone(), Curve::new()] {
-                let peer_of = Peer { rungs, pace: Some(0.125), parameters: parameters.clone(), end };
+                let peer_of = Peer { rungs, parameters: parameters.clone(), end };
                 assert_eq!(peer(&peer_row(&trial, &peer_of, 7, number(1))).unwrap(), (12, peer_of));
             }
         }

@@ -1,7 +1,5 @@
 //! What the decisions about one trial need to know of the others: a small row of each.
 
-use jiff::Unit;
-
 use crate::results::ranking::{Score, score};
 use crate::sweep::Plan;
 use crate::trial::{Standing, Trial};
@@ -12,8 +10,6 @@ use spotsweep_protocol::rungs::Curve;
 pub struct Peer {
     /// The metric at its rungs.
     pub rungs: Curve,
-    /// Seconds of training for each step to its highest rung; where the sweep has no rungs, seconds of all of it.
-    pub pace: Option<f64>,
     /// Its parameters as JSON, where they were suggested.
     pub parameters: Option<String>,
     /// How it has ended; `None` while it is open.
@@ -41,19 +37,10 @@ impl Peer {
         }
         Some(Self {
             rungs: trial.rungs.clone(),
-            pace: trial.pace.or_else(|| trained(trial)),
             parameters: trial.suggested.as_ref().map(|suggested| suggested.text().to_owned()),
             end: end(trial, plan),
         })
     }
-}
-
-/// Seconds of training of a trial that has finished: Batch's times of all attempts, and the runner's of the last one.
-fn trained(trial: &Trial) -> Option<f64> {
-    let last = trial.end.as_ref().filter(|_| trial.rungs.is_empty() && trial.standing() == Standing::Succeeded)?;
-    let earlier = trial.ended_attempts().filter(|attempt| attempt.was_interrupted());
-    let seconds = earlier.filter_map(|attempt| (attempt.stopped_at? - attempt.started_at?).total(Unit::Second).ok());
-    Some(seconds.sum::<f64>() + last.seconds)
 }
 
 fn end(trial: &Trial, plan: Option<&Plan>) -> Option<PeerEnd> {

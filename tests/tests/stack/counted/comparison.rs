@@ -79,7 +79,6 @@ async fn other(course: &Course, store: &Unpublished, index: u32) {
     let passed = iter::successors(Some((3, 1)), |(step, of)| Some((step * 3, of * 3)));
     let passed = passed.take_while(|(_, of)| index.is_multiple_of(*of)).take(4);
     trial.rungs = passed.map(|(step, _)| (step, figures(index, step))).collect();
-    trial.pace = Some(1.25);
     let sweep = Some(Versioned { record: course.sweep.clone(), version: 1, due: None, recent: Default::default() });
     let at = course.harness.now;
     let (record, reserved) = (Record::Trial(Box::new(trial)), Vec::new());
@@ -90,7 +89,7 @@ async fn other(course: &Course, store: &Unpublished, index: u32) {
 }
 
 fn reached(step: u64) -> Reached {
-    Reached { step, rung: figures(TRIAL, step), seconds: Some(step as f64) }
+    Reached { step, rung: figures(TRIAL, step) }
 }
 
 /// With as many digits as a mean of real losses has.

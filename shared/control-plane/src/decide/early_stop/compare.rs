@@ -14,16 +14,10 @@ impl Comparison {
 
 impl Trial {
     /// Takes in the rungs that an attempt has reported, of those at which the sweep compares trials. The first report of
-    /// a rung counts. The pace is that of the highest rung.
+    /// a rung counts.
     pub(in crate::decide) fn reach(&mut self, by: &EarlyStopping, reported: &[Reached]) {
         for reached in usable(by, reported) {
-            if self.rungs.contains_key(&reached.step) {
-                continue;
-            }
-            self.rungs.insert(reached.step, reached.rung);
-            let is_highest = self.rungs.last_key_value().is_some_and(|(highest, _)| *highest == reached.step);
-            let seconds = reached.seconds.filter(|seconds| is_highest && *seconds > 0.0 && *seconds < 1e125);
-            self.pace = seconds.map(|seconds| seconds / reached.step as f64).or(self.pace);
+            self.rungs.entry(reached.step).or_insert(reached.rung);
         }
     }
 
@@ -106,7 +100,7 @@ mod tests {
     use spotsweep_sweep_file::Over;
 
     fn at(step: u64, value: f64) -> Reached {
-        Reached { step, rung: Rung { value, best: value, mean: value }, seconds: Some(step as f64 * 2.0) }
+        Reached { step, rung: Rung { value, best: value, mean: value } }
     }
 
     #[test]
@@ -121,7 +115,6 @@ mod tests {
         trial.reach(&by, &report);
         trial.reach(&by, &[at(3, 0.1)]);
         assert_eq!(trial.rungs.keys().collect::<Vec<_>>(), [&3], "neither another step nor what is no number");
-        assert_eq!(trial.pace, Some(2.0));
         let decided = trial.compare((&by, &metric), &others);
         let comparison = Comparison { value: 0.65, cut: Some(0.6), of: 4 };
         assert_eq!(decided, [(3, comparison)]);

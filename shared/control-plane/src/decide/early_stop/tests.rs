@@ -46,7 +46,7 @@ fn job(index: u32) -> JobId {
 }
 
 fn at(step: u64, value: f64) -> Reached {
-    Reached { step, rung: Rung { value, best: value, mean: value }, seconds: None }
+    Reached { step, rung: Rung { value, best: value, mean: value } }
 }
 
 impl Scene {
