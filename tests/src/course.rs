@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use jiff::Timestamp;
@@ -16,16 +17,23 @@ use spotsweep_control_plane::handle::{ExecuteError, Executor};
 use spotsweep_control_plane::input::Subject;
 use spotsweep_control_plane::metrics::Telemetry;
 use spotsweep_control_plane::outcome::Outcome;
-use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Peer, Record, Store, View};
+use spotsweep_control_plane::store::{Audit, Change, CommitError, History, Peer, Record, Store, Versioned, View};
 use spotsweep_control_plane::sweep::Sweep;
+use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_simulation::harness::{Account, Harness};
+use spotsweep_sweep_file::{Search, parse};
 
 /// Seconds that each container runs.
 const RUNS_FOR: u64 = 60;
 
 /// What a sweep that compares its trials has more.
 const COMPARING: &str = "metric: {name: loss, goal: minimize}\nearly_terminate: {type: hyperband, min_iter: 3}\n";
+
+/// What a sweep searches in whose parameters are suggested.
+const SPACE: &str = "metric: {name: loss, goal: minimize}\nparameters:\n  learning_rate: {distribution: \
+    log_uniform_values, min: 0.00001, max: 0.1}\n  dropout: {min: 0.0, max: 0.5}\n  layers: {min: 1, max: 8}\n  \
+    optimizer: {values: [adam, sgd]}\n";
 
 /// A sweep that runs and has had no events yet, and those that it will have.
 #[derive(Debug)]
@@ -45,11 +53,12 @@ impl Course {
     /// Where the sweep is not submitted.
     pub async fn new(name: &str, trials: u32) -> Self {
         // The World has the events; a twin of the harness, with the same jobs, has yet to hear of them.
-        let mut played = harness(name, trials, "").await;
+        let text = grid(trials, "");
+        let mut played = harness(name, trials, &text).await;
         let events = played.run_jobs(|_| (RUNS_FOR, 0));
         let is_ours = |event: &Value| played.permissions.function_of(event) == Some("batch-job-state");
         let events = events.into_iter().filter(is_ours).collect();
-        Self { events, ..Self::of(harness(name, trials, "").await) }
+        Self { events, ..Self::of(harness(name, trials, &text).await) }
     }
 
     /// Of a sweep that compares its trials at the steps 3, 9, 27 and so on, without events.
@@ -57,7 +66,31 @@ impl Course {
     /// # Panics
     /// Where the sweep is not submitted.
     pub async fn comparing(name: &str, trials: u32) -> Self {
-        Self::of(harness(name, trials, COMPARING).await)
+        Self::of(harness(name, trials, &grid(trials, COMPARING)).await)
+    }
+
+    /// Of a sweep whose parameters are suggested, and what they are searched in; without events.
+    ///
+    /// # Panics
+    /// Where the sweep is not submitted.
+    pub async fn searching(name: &str, trials: u32) -> (Self, Arc<Search>) {
+        let text = format!("method: bayes\nrun_cap: {trials}\n{SPACE}");
+        let file = parse(name, "1", text.as_bytes()).expect("the file is right");
+        let search = file.search().expect("a search").clone();
+        (Self::of(harness(name, trials, &text).await), Arc::new(search))
+    }
+
+    /// Writes a trial into a table, in which it is new.
+    ///
+    /// # Panics
+    /// Where the table does not take it.
+    pub async fn put(&self, store: &impl Store, trial: Trial) {
+        let sweep = Some(Versioned { record: self.sweep.clone(), version: 1, due: None, recent: History::new() });
+        let (at, record) = (self.harness.now, Record::Trial(Box::new(trial)));
+        let event = "trial-reported".into();
+        let audit = Audit { at, event, answer: String::new(), state: record.state(), commands: vec![] };
+        let change = Change { record, due: Some(at), figures_only: false, reserved: Vec::new() };
+        store.commit(&View { sweep, ..View::default() }, &change, &audit).await.expect("the table takes the trial");
     }
 
     fn of(harness: Harness) -> Self {
@@ -78,11 +111,13 @@ impl Course {
     }
 }
 
-async fn harness(name: &str, trials: u32, more: &str) -> Harness {
+fn grid(trials: u32, more: &str) -> String {
+    format!("method: grid\n{more}parameters:\n  seed: {{distribution: int_uniform, min: 1, max: {trials}}}\n")
+}
+
+async fn harness(name: &str, trials: u32, text: &str) -> Harness {
     let harness = Harness::with(1, &Account { max_vcpus: trials, ..Account::default() });
-    let text =
-        format!("method: grid\n{more}parameters:\n  seed: {{distribution: int_uniform, min: 1, max: {trials}}}\n");
-    let dropped = harness.put(&format!("{name}.yaml"), &text);
+    let dropped = harness.put(&format!("{name}.yaml"), text);
     harness.deliver(&dropped).await.expect("the file is submitted");
     harness.calls.take();
     harness

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout)]
 
 mod comparison;
+mod suggestion;
 
 use std::collections::BTreeMap;
 

@@ -83,6 +83,7 @@ fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
     assert!(said.contains("  runs/ (1 file, "), "{said}");
     assert!(said.contains("val_acc = 0.") && !said.contains("tried:"), "{said}");
     for (way, words) in [
+        // Where other tests slow it down, it may not come further than its first step: that is said, too.
         ("forgetful", "starts from its beginning"),
         ("unsaved", "no checkpoint was saved"),
         ("unsaved", "lost with the container: model.pt"),

@@ -70,6 +70,15 @@ impl Trial<'_> {
         !(1..self.attempts.len()).any(|place| self.forgets(place))
     }
 
+    /// Whether attempts found checkpoints, and no step after the first one was ever seen. A training that goes on and one
+    /// that starts over look the same then.
+    fn is_undecided(&self) -> bool {
+        let steps = || self.attempts.iter().filter_map(|attempt| attempt.said.steps);
+        let first = steps().next().map(|(first, _)| first);
+        let found = self.attempts.iter().filter(|attempt| attempt.said.found.is_some() && attempt.said.steps.is_some());
+        found.count() > 0 && steps().all(|(_, last)| first.is_some_and(|first| last <= first))
+    }
+
     /// Whether attempt `place` was killed at the end of the notice, without a checkpoint since it began.
     fn lost_at_the_notice(&self, place: usize) -> bool {
         let attempt = &self.attempts[place];
@@ -124,8 +133,14 @@ impl Trial<'_> {
                 "no checkpoint was saved below $SPOTSWEEP_CHECKPOINTS: each interruption costs the whole training";
             return problem(what.to_owned(), self.library.how_to_save());
         }
-        let what = "the training has checkpoints, and starts from its beginning all the same";
-        (!self.resumes()).then(|| problem(what.to_owned(), self.library.how_to_resume()))?
+        if !self.resumes() {
+            let what = "the training has checkpoints, and starts from its beginning all the same";
+            return problem(what.to_owned(), self.library.how_to_resume());
+        }
+        let what = "no attempt came further than the first step: it is not known whether the training starts from its \
+                    beginning each time";
+        self.is_undecided()
+            .then(|| problem(what.to_owned(), "try it with shorter epochs, or with a longer --notice"))?
     }
 
     /// Checkpoints whose numbers are smaller than those that were there before. A rollback is a problem of its own.
@@ -243,6 +258,8 @@ mod tests {
     fn each_problem_is_named() {
         let forgetful = [attempt(None, (1.0, 5.0), &[10.0]), attempt(Some("e5.pt"), (1.0, 9.0), &[10.0])];
         assert!(problems(&forgetful, &["acc"])[0].contains("starts from its beginning"));
+        let slow = [attempt(None, (1.0, 1.0), &[10.0]), attempt(Some("e1.pt"), (1.0, 1.0), &[10.0])];
+        assert!(problems(&slow, &["acc"])[0].contains("is not known whether"));
         let unsaved = [attempt(None, (1.0, 5.0), &[]), attempt(None, (1.0, 5.0), &[])];
         assert!(problems(&unsaved, &["acc"])[0].contains("no checkpoint"));
         let trial = Trial { attempts: &unsaved, metric: None, metrics: &[], lost: &[], library: Library::None };
@@ -256,10 +273,13 @@ mod tests {
         let mut rolled_back = fine.to_vec();
         rolled_back[0].said.rollback = Some("e5.pt could not be loaded (exit code 1); went back to e4.pt".to_owned());
         assert!(problems(&rolled_back, &["acc"])[0].contains("went back to e4.pt"));
-        let back = ["e_999.pt", "e_1850.pt", "e_1000.pt"].map(|found| attempt(Some(found), (1.0, 1.0), &[10.0]));
+        let found = |names: [&str; 3]| {
+            let steps = [1.0, 2.0, 3.0].into_iter().zip(names);
+            steps.map(|(step, found)| attempt(Some(found), (step, step), &[10.0])).collect::<Vec<_>>()
+        };
+        let back = found(["e_999.pt", "e_1850.pt", "e_1000.pt"]);
         assert!(problems(&back, &["acc"])[0].contains("attempt 3 found e_1000.pt"));
-        let other = ["e_9.pt", "last.pt", "e_10.pt"].map(|found| attempt(Some(found), (1.0, 1.0), &[10.0]));
-        assert_eq!(problems(&other, &["acc"]), Vec::<String>::new());
+        assert_eq!(problems(&found(["e_9.pt", "last.pt", "e_10.pt"]), &["acc"]), Vec::<String>::new());
         let mut slow = vec![attempt(Some("e1.pt"), (1.0, 5.0), &[10.0])];
         slow[0].stopped = Some(30.0);
         slow[0].said.was_killed = true;

@@ -6,7 +6,6 @@ use futures_util::StreamExt as _;
 use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::handle;
-use spotsweep_control_plane::store::{Audit, Change, Record, Store as _, Versioned, View};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::{Machine, Request};
 use spotsweep_protocol::rungs::{Reached, Rung};
@@ -85,13 +84,7 @@ async fn other(course: &Course, store: &Unpublished, index: u32) {
     let passed = iter::successors(Some((3, 1)), |(step, of)| Some((step * 3, of * 3)));
     let passed = passed.take_while(|(_, of)| index.is_multiple_of(*of)).take(4);
     trial.rungs = passed.map(|(step, _)| (step, figures(index, step))).collect();
-    let sweep = Some(Versioned { record: course.sweep.clone(), version: 1, due: None, recent: Default::default() });
-    let at = course.harness.now;
-    let (record, reserved) = (Record::Trial(Box::new(trial)), Vec::new());
-    let audit =
-        Audit { at, event: "trial-reported".into(), answer: String::new(), state: record.state(), commands: vec![] };
-    let change = Change { record, due: Some(at), figures_only: false, reserved };
-    store.commit(&View { sweep, ..View::default() }, &change, &audit).await.unwrap();
+    course.put(store, trial).await;
 }
 
 /// Of a trial that no rung stops.

@@ -1,0 +1,84 @@
+//! What it costs to suggest a trial's parameters at its first claim, by the size of the sweep.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use serde_json::{Map, Value, json};
+use spotsweep_aws::{DynamoStore, RETENTION_DAYS};
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event;
+use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
+use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::trial::{JobStatus, Suggested, Trial};
+use spotsweep_protocol::claim::{Machine, Request};
+use spotsweep_protocol::metric::{Metric, Source};
+use spotsweep_search::suggest::Basis;
+use spotsweep_sweep_file::Search;
+use spotsweep_tests::ceilings::Ceilings;
+use spotsweep_tests::course::{Course, Unpublished};
+use spotsweep_tests::local::Table;
+
+use super::{TRIAL, requested};
+
+/// Trials that have finished; of the first claim of another one: calls of the table, units written and read, bytes both
+/// ways.
+const CLAIMED: [(u32, f64, f64, f64, f64); 3] =
+    [(20, 7.0, 5.0, 2.6, 11_500.0), (1000, 7.0, 5.0, 28.0, 320_000.0), (10_000, 8.0, 5.0, 260.0, 3_200_000.0)];
+
+/// Answers what a search's parameters are searched in, and nothing else.
+struct Space(Arc<Search>);
+
+impl Executor for Space {
+    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
+        Ok(match command {
+            Command::ReadSpace { request, .. } => vec![Outcome::SpaceRead { request, search: Arc::clone(&self.0) }],
+            _other => Vec::new(),
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suggestion_reads_a_small_row_of_each_trial() {
+    let mut ceilings = Ceilings::default();
+    for (trials, calls, writes, reads, bytes) in CLAIMED {
+        let (course, search) = Course::searching("searched", trials).await;
+        let table = Table::serve().await;
+        let store = &Unpublished(DynamoStore::new(&table.config(), "table".to_owned(), RETENTION_DAYS));
+        course.begin(store).await;
+        let others = (0..trials).filter(|index| *index != TRIAL);
+        let put = |index: u32| course.put(store, finished(&course, index));
+        futures_util::stream::iter(others).for_each_concurrent(16, put).await;
+        let claim = event::parse(requested(&course, Request::Claim(Machine::default()))).unwrap();
+        table.take();
+        let report = handle(store, &Space(search), course.harness.settings(), claim, course.harness.now).await.unwrap();
+        assert!(report.steps.iter().any(|step| step.contains("is given")), "{report:?}");
+        let used = table.take();
+        let held = [
+            ("calls", used.calls, calls),
+            ("write units", used.writes(), writes),
+            ("read units", used.reads, reads),
+            ("bytes", used.sent + used.received, bytes),
+        ];
+        for (what, counted, most) in held {
+            ceilings.hold(&format!("a suggestion after {trials} trials: {what}"), counted, most);
+        }
+    }
+}
+
+/// With as many digits as suggested parameters and real losses have.
+fn finished(course: &Course, index: u32) -> Trial {
+    let job = course.sweep.plan.as_ref().unwrap().job_of(index).unwrap();
+    let mut trial = Trial::new(course.sweep.id.clone(), index, job);
+    let place = |of: u32| (f64::from(index * 7 + of) + 0.1).sin().abs();
+    let (rate, dropout, layers) = (10_f64.powf(-1.0 - 4.0 * place(1)), place(2) / 2.0, 1 + index % 8);
+    let optimizer = if index.is_multiple_of(2) { "adam" } else { "sgd" };
+    let parameters = json!({ "dropout": dropout, "layers": layers, "learning_rate": rate, "optimizer": optimizer });
+    let parameters: Map<String, Value> = serde_json::from_value(parameters).unwrap();
+    let loss = place(3) + dropout;
+    let basis = Some(Basis::Model { mean: loss * 1.1, deviation: loss / 7.0 });
+    trial.suggested = Some(Suggested::new(&parameters, basis));
+    trial.metrics =
+        [("loss".to_owned(), Metric { last: loss, step: None, min: loss, max: loss, source: Source::Stated })].into();
+    trial.status = JobStatus::Succeeded;
+    trial
+}
