@@ -133,8 +133,11 @@ async fn run(python: &str, script: Script, end: End) -> Option<String> {
     // Lightning's bar counts epochs, and its file batches.
     let after = steps.iter().filter(|(time, step)| *time >= again && *step >= script.first).map(|(_, step)| *step);
     let after = after.min_by(f64::total_cmp);
-    // Lightning's logger holds rows back, and an instance that is lost takes them with it.
-    let is_whole = is_whole(script, &steps) || script.words[0] == "lightning_fit.py" && matches!(end, End::Lost);
+    // Files of libraries are read every five seconds: an instance that is lost takes the newest values with it.
+    let logs_to_files = matches!(script.words[0], "tensorboard_writer.py" | "wandb_sweep.py");
+    // Lightning holds rows back itself.
+    let may_lack = script.words[0] == "lightning_fit.py" || logs_to_files && matches!(end, End::Lost);
+    let is_whole = may_lack || is_whole(script, &steps);
     let ends = world.invocations("end");
     let figures = ends.last().map(|end| end["metrics"][script.metric].clone()).unwrap_or_default();
     let (name, seconds) = (script.words[0], start.elapsed().as_secs());
