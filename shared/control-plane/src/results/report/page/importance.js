@@ -95,7 +95,9 @@ const drawImportance = () => {
     make(
       "p",
       {},
-      `How much of the order of the ${report.sets ? "parameter sets by the mean of their results in" : "trials by"} ${metric} goes with each parameter, from ${comparedText(importance.trials)} that succeeded. They are grouped by the parameter's value (numbers with more than five values: by fifths); the figure is the Kruskal-Wallis test's η², 0 for nothing, 1 for everything, with what chance alone gives taken off. “May be chance”: p is not below 0.05 after correction for the number of parameters.`,
+      `How much of the order of the ${report.sets ? "parameter sets by the mean of their results in" : "trials by"} ${metric} goes with each parameter, from ${comparedText(importance.trials)} that succeeded. ` +
+        `They are grouped by the parameter's value (numbers with more than five values: by fifths); ` +
+        `the figure is the Kruskal-Wallis test's η², 0 for nothing, 1 for everything, with what chance alone gives taken off. “May be chance”: p is not below 0.05 after correction for the number of parameters.`,
     ),
     importance.few
       ? make("p", { class: "notice" }, `Only ${comparedText(importance.trials)}: take this as a hint.`)
