@@ -140,14 +140,6 @@ impl DynamoStore {
             .expression_attribute_values(":prefix", text(prefix))
     }
 
-    /// Every trial that has reached a rung or was given its parameters. Not strongly consistent, which is half the price:
-    /// what is missed counts in the next decision.
-    async fn others(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, BoxError> {
-        let query = self.of_partition(partition(sweep), rows::PEER.to_owned());
-        let rows = collected(query.consistent_read(false), |row| rows::peer(&row)).await?;
-        Ok(rows.into_iter().collect())
-    }
-
     /// Puts what others need of a trial, as of a version of its record, unless a later one has put its own.
     async fn put_peer(&self, row: Row, version: u64) -> Result<(), CommitError> {
         let request = self.client.put_item().table_name(&self.table).set_item(Some(row));
@@ -269,7 +261,7 @@ impl Store for DynamoStore {
             }
             Subject::Comparison(id, index) => {
                 let (sweep, trial) = (self.get(id, META.into()), self.get(id, trial_key(*index)));
-                let (sweep, trial, peers) = tokio::try_join!(sweep, trial, self.others(id))?;
+                let (sweep, trial, peers) = tokio::try_join!(sweep, trial, self.peers(id))?;
                 View { sweep, trial, peers: Some(peers), ..View::default() }
             }
             Subject::Settlement(id) => {
@@ -281,8 +273,11 @@ impl Store for DynamoStore {
         })
     }
 
+    /// Not strongly consistent, which is half the price: what is missed counts in the next decision.
     async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, BoxError> {
-        self.others(sweep).await
+        let query = self.of_partition(partition(sweep), rows::PEER.to_owned());
+        let rows = collected(query.consistent_read(false), |row| rows::peer(&row)).await?;
+        Ok(rows.into_iter().collect())
     }
 
     async fn commit(&self, view: &View, change: &Change, audit: &Audit) -> Result<History, CommitError> {

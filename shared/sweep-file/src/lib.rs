@@ -75,7 +75,7 @@ pub struct SweepFile {
     pub metric: Option<MetricGoal>,
     /// When trials stop before their end, by that metric's costs.
     pub early_terminate: Option<Rule>,
-    /// `early_terminate` as the file has it: from a rule its keys cannot be told.
+    /// `early_terminate` as the file has it: its keys do not follow from the rule.
     pub early_terminate_written: Option<Map<String, Value>>,
     /// What the rungs of that rule are counted by.
     pub rungs_by: Unit,

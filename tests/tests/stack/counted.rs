@@ -78,10 +78,7 @@ async fn an_event_of_batch_takes_few_calls_and_units() {
     let mut ceilings = Ceilings::default();
     for (kind, calls, writes, reads, bytes) in EVENTS {
         let used = most[kind];
-        ceilings.hold(&format!("{kind}: calls"), used.calls, calls);
-        ceilings.hold(&format!("{kind}: write units"), used.writes(), writes);
-        ceilings.hold(&format!("{kind}: read units"), used.reads, reads);
-        ceilings.hold(&format!("{kind}: bytes"), used.sent + used.received, bytes);
+        hold(&mut ceilings, kind, figures(&used), [calls, writes, reads, bytes]);
     }
     report(&course, &mut ceilings).await;
     look(&course, &table, &mut ceilings).await;
@@ -104,10 +101,22 @@ async fn report(course: &Course, ceilings: &mut Ceilings) {
         handle(store, &Idle, course.harness.settings(), event, course.harness.now).await.unwrap();
     }
     let used = table.take();
-    ceilings.hold("a report: calls", used.calls, 3.0);
-    ceilings.hold("a report: write units", used.writes(), 1.0);
-    ceilings.hold("a report: read units", used.reads, 2.0);
-    ceilings.hold("a report: bytes", used.sent + used.received, 4700.0);
+    hold(ceilings, "a report", figures(&used), [3.0, 1.0, 2.0, 4700.0]);
+}
+
+/// Of the table: calls, units written and read, bytes both ways.
+type Figures = [f64; 4];
+
+fn figures(used: &Units) -> Figures {
+    [used.calls, used.writes(), used.reads, used.sent + used.received]
+}
+
+fn hold(ceilings: &mut Ceilings, what: &str, counted: Figures, most: Figures) {
+    for (name, (counted, most)) in
+        ["calls", "write units", "read units", "bytes"].into_iter().zip(counted.into_iter().zip(most))
+    {
+        ceilings.hold(&format!("{what}: {name}"), counted, most);
+    }
 }
 
 /// The trial that reports.

@@ -75,8 +75,8 @@ impl Trial<'_> {
     fn is_undecided(&self) -> bool {
         let steps = || self.attempts.iter().filter_map(|attempt| attempt.said.steps);
         let first = steps().next().map(|(first, _)| first);
-        let found = self.attempts.iter().filter(|attempt| attempt.said.found.is_some() && attempt.said.steps.is_some());
-        found.count() > 0 && steps().all(|(_, last)| first.is_some_and(|first| last <= first))
+        let is_later = |attempt: &Attempt| attempt.said.found.is_some() && attempt.said.steps.is_some();
+        self.attempts.iter().any(is_later) && steps().all(|(_, last)| first.is_some_and(|first| last <= first))
     }
 
     /// Whether attempt `place` was killed at the end of the notice, without a checkpoint since it began.

@@ -13,6 +13,7 @@ use crate::store::{Versioned, View};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{JobStatus, Observation, Trial};
 use crate::workspace::Fact;
+use spotsweep_protocol::rungs::Curve;
 use spotsweep_protocol::stop::StopReason;
 
 /// Whether a request has to be decided with the other trials' rungs in view: it reaches a rung, or it comes between an
@@ -34,16 +35,17 @@ pub(super) fn needs_peers(plan: &Plan, held: Option<&Trial>, request: &TrialRequ
 
 /// Compares the trial, if the view has the other trials' rungs. What came of it, for the trial's history.
 pub(super) fn compare(view: &View, plan: &Plan, trial: &mut Trial, is_interrupted: bool) -> Option<String> {
-    let (by, peers) = (plan.comparison()?, view.peers.as_ref()?);
+    let ((by, metric), peers) = (plan.comparison()?, view.peers.as_ref()?);
     let index = trial.index;
     let set = |index: u32| plan.repeats.as_ref().map(|repeats| repeats.set_of(index.into()));
     // A set is never compared with itself.
     let is_other = |other: u32| other != index && (plan.repeats.is_none() || set(other) != set(index));
-    let others = || peers.iter().filter(|(other, _)| is_other(**other)).map(|(_, peer)| &peer.rungs);
-    let decided = trial.compare(by, others());
-    trial.take_rank(by, others());
+    let others = peers.iter().filter(|(other, _)| is_other(**other));
+    let others: Vec<Curve> = others.map(|(_, peer)| metric.costs(&peer.rungs)).collect();
+    let decided = trial.compare((by, metric), &others);
+    trial.take_rank((by, metric), &others);
     if is_interrupted {
-        trial.compare_interrupted(by, others());
+        trial.compare_interrupted((by, metric), &others);
     }
     let goes_on = || {
         let (rung, comparison) = decided.last()?;

@@ -13,11 +13,11 @@ use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Idle, Unpublished};
 use spotsweep_tests::local::{Table, Units};
 
-use super::{TRIAL, reported, requested};
+use super::{Figures, TRIAL, figures, hold, reported, requested};
 
 /// Trials; of a report that reaches a rung, on average: calls of the table, units written and read, bytes both ways.
-const COMPARED: [(u32, f64, f64, f64, f64); 3] =
-    [(20, 6.0, 3.0, 2.6, 11_500.0), (1000, 6.0, 3.0, 22.0, 240_000.0), (10_000, 7.0, 3.0, 200.0, 2_300_000.0)];
+const COMPARED: [(u32, Figures); 3] =
+    [(20, [6.0, 3.0, 2.6, 11_500.0]), (1000, [6.0, 3.0, 22.0, 240_000.0]), (10_000, [7.0, 3.0, 200.0, 2_300_000.0])];
 
 /// Millionths of a dollar: a unit written and read on demand, and a request to Lambda, in us-east-1
 /// (<https://aws.amazon.com/dynamodb/pricing/on-demand/>, <https://aws.amazon.com/lambda/pricing/>).
@@ -33,7 +33,7 @@ const RUNGS: [u64; 4] = [3, 9, 27, 81];
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_at_a_rung_reads_a_small_row_of_each_trial() {
     let mut ceilings = Ceilings::default();
-    for (trials, calls, writes, reads, bytes) in COMPARED {
+    for (trials, most) in COMPARED {
         let course = Course::comparing("compared", trials).await;
         let table = Table::serve().await;
         let store = &Unpublished(DynamoStore::new(&table.config(), "table".to_owned(), RETENTION_DAYS));
@@ -56,15 +56,8 @@ async fn a_report_at_a_rung_reads_a_small_row_of_each_trial() {
         }
         let mean = |figure: &dyn Fn(&Units) -> f64| used.iter().map(figure).sum::<f64>() / used.len() as f64;
         assert_eq!((plain.calls, plain.writes(), plain.reads), (3.0, 1.0, 2.0), "as of a sweep that compares nothing");
-        let held = [
-            ("calls", mean(&|used| used.calls), calls),
-            ("write units", mean(&Units::writes), writes),
-            ("read units", mean(&|used| used.reads), reads),
-            ("bytes", mean(&|used| used.sent + used.received), bytes),
-        ];
-        for (what, counted, most) in held {
-            ceilings.hold(&format!("a report at a rung of {trials} trials: {what}"), counted, most);
-        }
+        let mean_figures = std::array::from_fn(|at| mean(&|used| figures(used)[at]));
+        hold(&mut ceilings, &format!("a report at a rung of {trials} trials"), mean_figures, most);
         let rungs = RUNGS.len() as f64;
         let ratio = 1.0 + rungs / REPORTS * (mean(&price) / price(&plain) - 1.0);
         println!("{trials} trials: a report costs {ratio:.2} times as much as without rungs, on average");
@@ -83,18 +76,18 @@ async fn other(course: &Course, store: &Unpublished, index: u32) {
     let mut trial = Trial::new(course.sweep.id.clone(), index, job);
     let passed = iter::successors(Some((3, 1)), |(step, of)| Some((step * 3, of * 3)));
     let passed = passed.take_while(|(_, of)| index.is_multiple_of(*of)).take(4);
-    trial.rungs = passed.map(|(step, _)| (step, figures(index, step))).collect();
+    trial.rungs = passed.map(|(step, _)| (step, rung(index, step))).collect();
     course.put(store, trial).await;
 }
 
 /// Of a trial that no rung stops.
 fn reached(step: u64) -> Reached {
-    let rung = Rung { value: -1.0, ..figures(TRIAL, step) };
+    let rung = Rung { value: -1.0, ..rung(TRIAL, step) };
     Reached { step, rung }
 }
 
 /// With as many digits as a mean of real losses has.
-fn figures(index: u32, step: u64) -> Rung {
+fn rung(index: u32, step: u64) -> Rung {
     let value = (f64::from(index) + 0.1 * step as f64).sin().abs();
     Rung { value, best: value, mean: value / 3.0 }
 }

@@ -18,12 +18,12 @@ use spotsweep_tests::ceilings::Ceilings;
 use spotsweep_tests::course::{Course, Unpublished};
 use spotsweep_tests::local::Table;
 
-use super::{TRIAL, requested};
+use super::{Figures, TRIAL, figures, hold, requested};
 
 /// Trials that have finished; of the first claim of another one: calls of the table, units written and read, bytes both
 /// ways.
-const CLAIMED: [(u32, f64, f64, f64, f64); 3] =
-    [(20, 7.0, 5.0, 2.6, 11_500.0), (1000, 7.0, 5.0, 28.0, 320_000.0), (10_000, 8.0, 5.0, 260.0, 3_200_000.0)];
+const CLAIMED: [(u32, Figures); 3] =
+    [(20, [7.0, 5.0, 2.6, 11_500.0]), (1000, [7.0, 5.0, 28.0, 320_000.0]), (10_000, [8.0, 5.0, 260.0, 3_200_000.0])];
 
 /// Answers what a search's parameters are searched in, and nothing else.
 struct Space(Arc<Search>);
@@ -40,7 +40,7 @@ impl Executor for Space {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suggestion_reads_a_small_row_of_each_trial() {
     let mut ceilings = Ceilings::default();
-    for (trials, calls, writes, reads, bytes) in CLAIMED {
+    for (trials, most) in CLAIMED {
         let (course, search) = Course::searching("searched", trials).await;
         let table = Table::serve().await;
         let store = &Unpublished(DynamoStore::new(&table.config(), "table".to_owned(), RETENTION_DAYS));
@@ -52,16 +52,8 @@ async fn a_suggestion_reads_a_small_row_of_each_trial() {
         table.take();
         let report = handle(store, &Space(search), course.harness.settings(), claim, course.harness.now).await.unwrap();
         assert!(report.steps.iter().any(|step| step.contains("is given")), "{report:?}");
-        let used = table.take();
-        let held = [
-            ("calls", used.calls, calls),
-            ("write units", used.writes(), writes),
-            ("read units", used.reads, reads),
-            ("bytes", used.sent + used.received, bytes),
-        ];
-        for (what, counted, most) in held {
-            ceilings.hold(&format!("a suggestion after {trials} trials: {what}"), counted, most);
-        }
+        let what = format!("a suggestion after {trials} trials");
+        hold(&mut ceilings, &what, figures(&table.take()), most);
     }
 }
 

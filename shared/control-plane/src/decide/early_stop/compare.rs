@@ -27,22 +27,21 @@ impl Trial {
         self.stopped.is_none() && by.rule.judges_reports() && rungs.any(|rung| !self.compared.contains_key(&rung))
     }
 
-    /// Compares it with the curves of the other trials at each rung that is not decided yet, until one stops it. So a
+    /// Compares it with the other trials, by the costs at their rungs, at each rung that is not decided yet, until one stops it. So a
     /// report that was lost changes no decision: the next one brings its rung. What came of it, by rung.
-    pub(in crate::decide) fn compare<'c>(
+    pub(in crate::decide) fn compare(
         &mut self,
         (by, metric): (&EarlyStopping, &Ranking),
-        others: impl IntoIterator<Item = &'c Curve>,
+        others: &[Curve],
     ) -> Vec<(u64, Comparison)> {
         if self.stopped.is_some() || !by.rule.judges_reports() {
             return Vec::new();
         }
-        let others: Vec<Curve> = others.into_iter().map(|curve| metric.costs(curve)).collect();
         let undecided: Vec<u64> = self.undecided().collect();
         let mut decided = Vec::new();
         for rung in undecided {
             let until: Curve = self.rungs.range(..=rung).map(|(step, rung)| (*step, *rung)).collect();
-            let Some(verdict) = by.rule.judge(&metric.costs(&until), None, &others) else { continue };
+            let Some(verdict) = by.rule.judge(&metric.costs(&until), None, others) else { continue };
             let comparison = Comparison::of(&verdict, metric);
             self.compared.insert(rung, comparison);
             decided.push((rung, comparison));
@@ -55,13 +54,12 @@ impl Trial {
     }
 
     /// Compares it at its newest rung because it was interrupted. That counts only where it stops the trial.
-    pub(in crate::decide) fn compare_interrupted<'c>(
+    pub(in crate::decide) fn compare_interrupted(
         &mut self,
         (by, metric): (&EarlyStopping, &Ranking),
-        others: impl IntoIterator<Item = &'c Curve>,
+        others: &[Curve],
     ) {
-        let others: Vec<Curve> = others.into_iter().map(|curve| metric.costs(curve)).collect();
-        let verdict = by.rule.judge(&metric.costs(&self.rungs), None, &others);
+        let verdict = by.rule.judge(&metric.costs(&self.rungs), None, others);
         if let (None, Some(verdict)) = (&self.stopped, verdict.filter(|verdict| verdict.stops)) {
             let by = Comparison::of(&verdict, metric);
             self.stopped = Some(EarlyStop { rung: verdict.rung, by, at_interruption: true });
@@ -69,13 +67,8 @@ impl Trial {
     }
 
     /// Notes how it compares now. It keeps its rank where no other has reached a rung of its own.
-    pub(in crate::decide) fn take_rank<'c>(
-        &mut self,
-        (by, metric): (&EarlyStopping, &Ranking),
-        others: impl IntoIterator<Item = &'c Curve>,
-    ) {
-        let others: Vec<Curve> = others.into_iter().map(|curve| metric.costs(curve)).collect();
-        self.rank = by.rule.rank(&metric.costs(&self.rungs), &others).or(self.rank);
+    pub(in crate::decide) fn take_rank(&mut self, (by, metric): (&EarlyStopping, &Ranking), others: &[Curve]) {
+        self.rank = by.rule.rank(&metric.costs(&self.rungs), others).or(self.rank);
     }
 
     /// Rungs that it has reached, and at which it was not compared.
@@ -108,7 +101,10 @@ mod tests {
         let rule = Rule::Hyperband { bands: vec![3, 9], eta: 2.0, strict: true };
         let by = EarlyStopping { rule, unit: Unit::Reports, length: None };
         let metric = Ranking { name: "acc".into(), maximize: true, over: Over::Last };
-        let others: Vec<Curve> = [0.5, 0.6, 0.7].map(|value| Curve::from([(3, at(3, value).rung)])).to_vec();
+        let curves = |values: &[f64]| -> Vec<Curve> {
+            values.iter().map(|value| metric.costs(&Curve::from([(3, at(3, *value).rung)]))).collect()
+        };
+        let others = curves(&[0.5, 0.6, 0.7]);
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
         let report = [at(3, 0.65), at(4, 0.1), at(9, f64::NAN)];
         assert!(trial.is_to_be_compared(&by, &report));
@@ -119,7 +115,7 @@ mod tests {
         let comparison = Comparison { value: 0.65, cut: Some(0.6), of: 4 };
         assert_eq!(decided, [(3, comparison)]);
         assert!(trial.stopped.is_none() && !trial.is_to_be_compared(&by, &report));
-        let better: Vec<Curve> = [0.9; 9].map(|value| Curve::from([(3, at(3, value).rung)])).to_vec();
+        let better = curves(&[0.9; 9]);
         assert!(trial.compare((&by, &metric), &better).is_empty(), "decided already");
         trial.compare_interrupted((&by, &metric), &better);
         let stop = trial.stopped.unwrap();

@@ -215,9 +215,27 @@ fn the_page_has_the_words_of_the_field() {
     }
 }
 
+/// The page of a sweep that has nothing but records, and its data.
+fn bare_page(plan: &Plan, trials: &[Trial], parameters: &str) -> (String, Value) {
+    let none = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    page(&Sources {
+        sweep: &sweep(),
+        plan,
+        trials,
+        parameters: parameters.as_bytes(),
+        file: None,
+        curves: &none.0,
+        costs: &none.1,
+        control_plane_usd: None,
+        diagnoses: &none.2,
+        warnings: &[],
+        now: at(200).unwrap(),
+    })
+}
+
 #[test]
 fn a_million_trials_make_a_bounded_page() {
-    let (sweep, plan) = (sweep(), plan(1_000_000));
+    let plan = plan(1_000_000);
     let trials: Vec<Trial> = (0..12_000)
         .map(|index| {
             trial(index, JobStatus::Succeeded, Some(f64::from(index)), vec![attempt(0, Some(9), "a", Some(0))])
@@ -230,21 +248,7 @@ fn a_million_trials_make_a_bounded_page() {
             .collect();
         parameters += &(json!({ "index": index, "parameters": many }).to_string() + "\n");
     }
-    let none = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let sources = Sources {
-        sweep: &sweep,
-        plan: &plan,
-        trials: &trials,
-        parameters: parameters.as_bytes(),
-        file: None,
-        curves: &none.0,
-        costs: &none.1,
-        control_plane_usd: None,
-        diagnoses: &none.2,
-        warnings: &[],
-        now: at(200).unwrap(),
-    };
-    let (page, data) = page(&sources);
+    let (page, data) = bare_page(&plan, &trials, &parameters);
     assert_eq!(data["rows"].as_array().unwrap().len(), MAX_ROWS);
     assert_eq!(data["columns"].as_array().unwrap().len(), MAX_COLUMNS);
     assert_eq!(data["importance"]["trials"], 4_000, "every third");

@@ -11,20 +11,7 @@ use crate::trial::Suggested;
 
 /// The data of a page that has nothing but records.
 fn data(plan: &Plan, trials: &[Trial], parameters: &str) -> Value {
-    let none = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let (_, data) = page(&Sources {
-        sweep: &sweep(),
-        plan,
-        trials,
-        parameters: parameters.as_bytes(),
-        file: None,
-        curves: &none.0,
-        costs: &none.1,
-        control_plane_usd: None,
-        diagnoses: &none.2,
-        warnings: &[],
-        now: at(200).unwrap(),
-    });
+    let (_, data) = bare_page(plan, trials, parameters);
     data
 }
 
