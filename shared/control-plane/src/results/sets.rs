@@ -97,13 +97,12 @@ impl Lacks {
         let mut lacks = Self { of, open: of.saturating_sub(trials.len()), ..Self::default() };
         for trial in trials {
             let score = by.map_or(Score::Missing, |by| score(by, trial));
-            let (failed, stopped) = (&mut lacks.failed, &mut lacks.stopped);
             let count = match (trial.standing(), score) {
                 (Standing::Succeeded, Score::Value(_)) => continue,
                 (Standing::Succeeded, Score::Diverged) => &mut lacks.diverged,
                 (Standing::Succeeded, Score::Missing) => &mut lacks.without,
-                (Standing::Failed, _) => failed,
-                (Standing::Stopped, _) => stopped,
+                (Standing::Failed, _) => &mut lacks.failed,
+                (Standing::Stopped, _) => &mut lacks.stopped,
                 (Standing::Cancelled, _) => &mut lacks.cancelled,
                 (Standing::Waiting | Standing::Starting | Standing::Running, _) => &mut lacks.open,
             };
