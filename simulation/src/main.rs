@@ -115,7 +115,7 @@ fn work(arguments: &Arguments, totals: &Totals) -> std::io::Result<()> {
         if let Err(problem) = outcome {
             let before = totals.violations.fetch_add(1, Ordering::Relaxed);
             writeln!(out, "seed {seed}, after {:?}: {problem}", simulation.elapsed())?;
-            writeln!(out, "# {:?}", Mixture::of_seed(seed).chaos.habits)?;
+            writeln!(out, "# {:?}", Mixture::of_seed(seed).chaos)?;
             if let Some(shrunk) = (before < MOST_SHRUNK && !arguments.log).then(|| shrink(seed, None)).flatten() {
                 let Shrunk { problem, strokes, left, scenario } = shrunk;
                 writeln!(out, "# of {strokes} strokes of bad luck {left} are enough: {problem}\n{scenario}")?;

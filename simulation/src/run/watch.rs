@@ -73,6 +73,11 @@ pub(super) enum Seen {
     Revived,
 }
 
+const DELETIONS: [&str; 2] = ["DeleteVolume", "DeleteSnapshot"];
+
+/// The call itself, and a read and a write of the trial that it belonged to.
+const CALLS_OF_A_DELETION: usize = 3;
+
 /// What was seen.
 #[derive(Debug, Default)]
 pub struct Watch {
@@ -82,6 +87,8 @@ pub struct Watch {
     pub calls: u64,
     /// The most calls of one invocation, of each function.
     pub most_calls: BTreeMap<String, usize>,
+    /// The same without deletions: how many are due depends on how long they were refused.
+    pub most_other_calls: BTreeMap<String, usize>,
     /// Times that a runner was told to wait for its workspace.
     pub waits: u64,
     /// Invocations of all functions.
@@ -125,9 +132,11 @@ impl Watch {
         self.invocations += 1;
         self.calls += invoked.calls.len() as u64;
         let function = harness.permissions.function_of(event).unwrap_or("no function");
-        match self.most_calls.get_mut(function) {
-            Some(most) => *most = invoked.calls.len().max(*most),
-            None => drop(self.most_calls.insert(function.to_owned(), invoked.calls.len())),
+        let deletions = invoked.calls.iter().filter(|call| DELETIONS.contains(&call.action)).count();
+        let others = invoked.calls.len().saturating_sub(deletions * CALLS_OF_A_DELETION);
+        for (all, calls) in [(&mut self.most_calls, invoked.calls.len()), (&mut self.most_other_calls, others)] {
+            let most = all.entry(function.to_owned()).or_default();
+            *most = calls.max(*most);
         }
         for call in &invoked.calls {
             if let Some(lack) = harness.permissions.lacks(function, call) {

@@ -82,11 +82,13 @@ impl Asker<'_> {
         let over_budget =
             || self.sweep.over_budget(None, self.context.now).map(|reached| StopReason::Budget { reached });
         if let Some(reason) = self.sweep.stopped.clone().or_else(over_budget).filter(|_| !has_begun) {
-            return self.stops(attempt, reason);
+            return self.stops(attempt, reason, Vec::new());
         }
         early_stop::compare(self.view, self.plan, &mut self.trial, true);
         if let Some(stop) = self.trial.stopped.filter(|_| !has_begun) {
-            return self.stops(attempt, StopReason::StoppedEarly { rung: stop.rung });
+            // At once: the next fact about the workspace may come to a function that may not detach it.
+            let calls = self.apply(&Fact::Finished { attempt });
+            return self.stops(attempt, StopReason::StoppedEarly { rung: stop.rung }, calls);
         }
         if self.plan.suggests && self.trial.suggested.is_none() {
             let (request, bucket) = (self.request.clone(), self.sweep.upload.bucket.clone());
@@ -125,9 +127,10 @@ impl Asker<'_> {
     }
 
     /// No further attempt starts: the runner leaves, and Batch ends the job.
-    fn stops(mut self, attempt: u32, reason: StopReason) -> Decision {
+    fn stops(mut self, attempt: u32, reason: StopReason, calls: Vec<Command>) -> Decision {
         self.trial.attempt(attempt).reason = Some(reason.clone().into());
-        self.write(format!("attempt {attempt} does not start: {reason}")).reply(Reply::Refused { reason })
+        let decision = self.write(format!("attempt {attempt} does not start: {reason}"));
+        decision.then_all(calls).reply(Reply::Refused { reason })
     }
 
     fn requests_credentials(self) -> Decision {

@@ -23,7 +23,7 @@ use crate::sweep::notification::Kind;
 use crate::sweep::{Stage, Sweep};
 use crate::throttle::Turn;
 use crate::trial::{Attempt, INTERRUPTED_EXIT_CODE, JobStatus, Observation, Standing, Trial};
-use crate::workspace::{Call, Fact, Refusal, RefusalKind};
+use crate::workspace::{Call, Fact, Refusal, RefusalKind, VolumeState, WorkspacePlan};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -70,13 +70,13 @@ impl Scene {
         let mut decision = decide(&view, &input.into(), &self.settings, NOW);
         let mut reply = decision.reply.take();
         if let Some(followup) = decision.next.pop() {
+            if let Some(Record::Trial(trial)) = decision.change.take().map(|change| change.record) {
+                self.trials.insert(index, *trial);
+            }
             let with_rungs = self.trials.iter().filter(|(_, trial)| !trial.rungs.is_empty());
             let peers: BTreeMap<u32, Peer> =
                 with_rungs.filter_map(|(index, trial)| Some((*index, Peer::of(trial, None)?))).collect();
-            let trial = match decision.change.take().map(|change| change.record) {
-                Some(Record::Trial(trial)) => held(*trial),
-                Some(Record::Sweep(_)) | None => view.trial,
-            };
+            let trial = self.trials.get(&index).cloned().and_then(held);
             let view = View { trial, peers: Some(peers), ..view_of(&self.sweep) };
             decision = decide(&view, &Input::Followup(followup), &self.settings, NOW);
             reply = decision.reply.take().or(reply);
@@ -140,6 +140,10 @@ impl Scene {
     fn standing(&self, index: u32) -> Standing {
         self.trials[&index].standing()
     }
+}
+
+fn workspace() -> WorkspacePlan {
+    serde_json::from_value(json!({ "size_gib": 20, "origin": { "origin": "blank" } })).unwrap()
 }
 
 fn view_of(sweep: &Sweep) -> View {
@@ -221,6 +225,32 @@ fn an_interrupted_trial_that_the_others_have_passed_is_ended() {
 }
 
 #[test]
+fn a_trial_that_is_stopped_at_its_claim_releases_its_workspace_at_once() {
+    let mut scene = started("hyperband");
+    assert!(!scene.stops(1, &[at(3, 0.8)]));
+    let others = [(5, 0.9), (6, 0.9), (7, 0.9), (8, 0.9)];
+    for (index, _) in others {
+        scene.claim(index, 1);
+    }
+    scene.sweep.plan.as_mut().unwrap().workspace = Some(workspace());
+    scene.ends(1, JobStatus::Runnable, None);
+    let trial = scene.trials[&1].of();
+    let (instance, zone) = ("i-1".to_owned(), "us-east-1a".to_owned());
+    scene.take(1, Outcome::AttemptLocated { trial: trial.clone(), attempt: 2, instance, zone });
+    let made = Fact::Volume { operation: Some(1), id: "vol-1".to_owned(), state: VolumeState::Available };
+    scene.take(1, Outcome::Workspace(trial, made));
+    let stage = |scene: &Scene| scene.trials[&1].workspace.as_ref().unwrap().stage.name();
+    assert_eq!(stage(&scene), "attaching");
+    for (index, value) in others {
+        assert!(!scene.stops(index, &[at(3, value)]));
+    }
+    assert_eq!(scene.claim(1, 2), Some(StopReason::StoppedEarly { rung: 3 }));
+    // The next fact of the volume may come to a function that may not detach it.
+    assert_eq!(stage(&scene), "disposing");
+    assert!(matches!(&scene.commands[..], [Command::Workspace { call: Call::DeleteVolume(_), .. }]));
+}
+
+#[test]
 fn by_the_rule_of_interruptions_no_report_stops_a_trial() {
     let scene = started("interruption");
     assert!(scene.trials.values().all(|trial| trial.stopped.is_none()) && scene.trials[&2].rungs.len() == 1);
@@ -292,8 +322,7 @@ fn an_interrupted_trial_knows_how_many_others_are_better() {
 /// seconds it waits.
 fn refused_once(index: u32) -> (Turn, u64) {
     let mut scene = started("interruption");
-    let workspace = json!({ "size_gib": 20, "origin": { "origin": "blank" } });
-    scene.sweep.plan.as_mut().unwrap().workspace = serde_json::from_value(workspace).unwrap();
+    scene.sweep.plan.as_mut().unwrap().workspace = Some(workspace());
     let claims = |scene: &mut Scene| {
         let (instance, zone) = (Some("i-1".to_owned()), Some("us-east-1a".to_owned()));
         scene.ask(index, 2, Ask::Claim(Machine { instance, zone, ..Machine::default() }))
