@@ -1,7 +1,7 @@
 //! What the decisions about one trial need to know of the others: a small row of each.
 
 use crate::results::ranking::{Score, score};
-use crate::sweep::Plan;
+use crate::sweep::{Plan, Ranking};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::rungs::Curve;
 
@@ -38,25 +38,26 @@ impl Peer {
         Some(Self {
             rungs: trial.rungs.clone(),
             parameters: trial.suggested.as_ref().map(|suggested| suggested.text().to_owned()),
-            end: end(trial, plan),
+            end: PeerEnd::of(trial, plan.and_then(|plan| plan.metric.as_ref())),
         })
     }
 }
 
-fn end(trial: &Trial, plan: Option<&Plan>) -> Option<PeerEnd> {
-    match trial.standing() {
-        Standing::Waiting | Standing::Starting | Standing::Running => None,
-        Standing::Stopped if trial.stopped.is_some() => Some(PeerEnd::Stopped),
-        Standing::Stopped | Standing::Cancelled => Some(PeerEnd::Void),
-        Standing::Failed if trial.has_foreign_reason() => Some(PeerEnd::Void),
-        Standing::Failed => Some(PeerEnd::Failed),
-        Standing::Succeeded => {
-            let by = plan.and_then(|plan| plan.metric.as_ref())?;
-            Some(match score(by, trial) {
-                Score::Value(value) => PeerEnd::Finished(value),
-                Score::Diverged => PeerEnd::Finished(f64::NAN),
-                Score::Missing => PeerEnd::Failed,
-            })
+impl PeerEnd {
+    /// How a trial has ended, with its value of the metric `by`; `None` while it is open, and for a success without a
+    /// metric.
+    pub fn of(trial: &Trial, by: Option<&Ranking>) -> Option<Self> {
+        match trial.standing() {
+            Standing::Waiting | Standing::Starting | Standing::Running => None,
+            Standing::Stopped if trial.stopped.is_some() => Some(Self::Stopped),
+            Standing::Stopped | Standing::Cancelled => Some(Self::Void),
+            Standing::Failed if trial.has_foreign_reason() => Some(Self::Void),
+            Standing::Failed => Some(Self::Failed),
+            Standing::Succeeded => Some(match score(by?, trial) {
+                Score::Value(value) => Self::Finished(value),
+                Score::Diverged => Self::Finished(f64::NAN),
+                Score::Missing => Self::Failed,
+            }),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Trials that have all ended without a usable result.
 
 use super::super::diagnosis::why;
-use super::super::ranking::{Score, score};
 use super::super::report::cut;
+use crate::store::PeerEnd;
 use crate::sweep::Plan;
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::words::counted;
@@ -16,7 +16,7 @@ const REASON_BYTES: usize = 100;
 
 /// The warning, while no trial has a usable result. A search has nothing to learn from then.
 pub(super) fn fruitless(plan: &Plan, trials: &[Trial]) -> Option<String> {
-    let ended = || trials.iter().filter(|trial| is_result(trial));
+    let ended = || trials.iter().filter(|trial| is_result(plan, trial));
     let (count, first) = (ended().count(), ended().next()?);
     if count < LEAST || trials.iter().any(|trial| is_usable(plan, trial)) {
         return None;
@@ -49,22 +49,21 @@ pub(super) fn fruitless(plan: &Plan, trials: &[Trial]) -> Option<String> {
         .then(|| format!("all {those} that have ended failed; `spotsweep cancel` ends those that are to come{why}"))
 }
 
-/// Whether its end says something of its parameters.
-fn is_result(trial: &Trial) -> bool {
-    match trial.standing() {
-        Standing::Succeeded => true,
-        Standing::Failed => !trial.has_foreign_reason(),
-        Standing::Stopped => trial.stopped.is_some(),
-        Standing::Waiting | Standing::Starting | Standing::Running | Standing::Cancelled => false,
+/// Whether its end says something of its parameters. Without a metric of the file every success is a result.
+fn is_result(plan: &Plan, trial: &Trial) -> bool {
+    match PeerEnd::of(trial, plan.metric.as_ref()) {
+        Some(PeerEnd::Finished(_) | PeerEnd::Stopped | PeerEnd::Failed) => true,
+        Some(PeerEnd::Void) => false,
+        None => trial.standing() == Standing::Succeeded,
     }
 }
 
-/// Whether a search learns from the trial: it has a result, or a value at a rung. Without a metric of the file every
-/// success is a result.
+/// Whether a search learns from the trial: it has a result, or a value at a rung.
 fn is_usable(plan: &Plan, trial: &Trial) -> bool {
-    let is_value = plan.metric.as_ref().is_none_or(|by| match score(by, trial) {
-        Score::Value(value) => value.is_finite(),
-        Score::Diverged | Score::Missing => false,
-    });
-    (trial.standing() == Standing::Succeeded && is_value) || !trial.rungs.is_empty()
+    let has_value = match PeerEnd::of(trial, plan.metric.as_ref()) {
+        Some(PeerEnd::Finished(value)) => value.is_finite(),
+        Some(PeerEnd::Stopped | PeerEnd::Failed | PeerEnd::Void) => false,
+        None => trial.standing() == Standing::Succeeded,
+    };
+    has_value || !trial.rungs.is_empty()
 }
