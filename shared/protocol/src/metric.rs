@@ -33,7 +33,8 @@ pub fn metric_name(name: &str) -> Cow<'_, str> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// A metric of the training data in a line for people, where the name does not say so: `train accuracy: 0.9`.
+    /// A metric of the training data, or of the best epoch so far, where the name does not say so: `train accuracy: 0.9`,
+    /// `Best accuracy: 0.9`.
     OfTraining,
     /// A file that was there as a whole when it was first seen: it may be somebody else's, such as that of a
     /// downloaded model.

@@ -4,6 +4,7 @@
 //! for people, in a file of TensorBoard. Each value has its [`Source`], and the most reliable source of a name counts.
 
 mod csv_log;
+mod data_set;
 mod definitions;
 mod event_file;
 mod figures;

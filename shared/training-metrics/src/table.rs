@@ -16,12 +16,22 @@ const RULES: [char; 3] = ['|', '│', '┃'];
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
     names: Vec<String>,
+    /// `rollout/`, before rows of a name and a value, as Stable Baselines prints them.
+    section: Option<String>,
+}
+
+/// Whether a character is a line between columns.
+pub(crate) fn is_rule(c: char) -> bool {
+    RULES.contains(&c)
 }
 
 impl Table {
     /// What a row says. A header is remembered.
     pub(crate) fn read(&mut self, line: &str) -> Option<Logged> {
         let cells = cells(line);
+        if let Some(found) = self.pair(&cells, line.contains(RULES)) {
+            return found;
+        }
         let (first, others) = cells.split_first()?;
         if STEPS.iter().any(|step| first.eq_ignore_ascii_case(step)) {
             if !others.is_empty() && others.iter().all(|cell| is_name(cell)) {
@@ -42,6 +52,26 @@ impl Table {
             }
         }
         (!found.values.is_empty()).then_some(found)
+    }
+
+    /// What a row of two columns says below the name of its section; `None` outside of sections.
+    fn pair(&mut self, cells: &[&str], has_rules: bool) -> Option<Option<Logged>> {
+        match (cells, &self.section) {
+            ([name, ""], _) if has_rules && name.ends_with('/') => {
+                self.section = Some((*name).to_owned());
+                Some(None)
+            }
+            ([name, value], Some(section)) if has_rules => {
+                let number = leading(value).filter(|_| is_name(name))?;
+                let mut found = Logged::default();
+                found.add(&format!("{section}{name}"), number.value, Source::Text);
+                Some(Some(found))
+            }
+            (_, _) => {
+                self.section = None;
+                None
+            }
+        }
     }
 }
 
@@ -89,6 +119,21 @@ mod tests {
         assert!(found.len() == 2 && found[1].0 == Some(1.0) && found[1].1[1].1.is_nan(), "{found:?}");
         let rules = ["| Step | Training Loss |", "|------|------|", "| 3/10 | 0.25 |", "| 4/10 | - |"];
         assert_eq!(read(&rules), [(Some(3.0), vec![("Training Loss".to_owned(), 0.25)])]);
+    }
+
+    #[test]
+    fn a_row_below_a_section_has_its_name() {
+        let lines = [
+            "----------------------------------",
+            "| rollout/           |          |",
+            "|    ep_rew_mean     | 500      |",
+            "| train/             |          |",
+            "|    loss            | 0.0213   |",
+            "----------------------------------",
+            "|    other           | 0.5      |",
+        ];
+        let named = |name: &str, value| (None, vec![(name.to_owned(), value)]);
+        assert_eq!(read(&lines), [named("rollout/ep_rew_mean", 500.0), named("train/loss", 0.0213)]);
     }
 
     #[test]

@@ -10,13 +10,13 @@ use spotsweep_protocol::metric::Source;
 use crate::definitions::Definitions;
 use crate::logged::{Logged, Value};
 use crate::number::leading;
-use crate::table::Table;
-use crate::{json_line, python_dict, step, worded};
+use crate::table::{Table, is_rule};
+use crate::{data_set, json_line, python_dict, step, worded};
 
-/// Words before a name that say whose metric it is.
-const OF_TRAINING: [&str; 2] = ["train", "training"];
 /// Not metrics: Lightning's number of a version, and levels of log lines.
 const NO_METRICS: [&str; 6] = ["v_num", "INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"];
+/// Between a name and its value in a sentence.
+const VERBS: [&str; 3] = ["is ", "was ", "of "];
 /// A line that begins with so many spaces is the rest of a progress bar that was too wide (rich, as Lightning uses it).
 const OF_A_BAR: usize = 20;
 
@@ -84,14 +84,13 @@ impl Lines {
             };
             // `epoch=3/10` is the third.
             let counted = right.split('/').next().filter(|_| step::is_name(name)).and_then(leading);
-            let source = if is_of_training(before) { Source::OfTraining } else { source };
-            found.add(name, counted.unwrap_or(number).value, source);
+            self.add(&mut found, (before, name, counted.unwrap_or(number).value), source);
         }
         let with_sign: Vec<String> = found.values.iter().map(|value| value.name.clone()).collect();
         for (before, name, value) in worded::values(line) {
             if !with_sign.iter().any(|found| found == name) {
                 let source = if is_bar { Source::ProgressBar } else { Source::Text };
-                found.add(name, value, if is_of_training(before) { Source::OfTraining } else { source });
+                self.add(&mut found, (before, name, value), source);
             }
         }
         self.add_named(line, is_bar, &mut found);
@@ -100,20 +99,34 @@ impl Lines {
         found
     }
 
-    /// The named metric may stand before its value without a mark: `val_acc 0.9`, `| val_acc | 0.9 |`.
+    /// Adds a value that stands after `before` and its name. It may have a second name, by which the sweep file ranks.
+    fn add(&self, found: &mut Logged, (before, name, value): (&str, &str, f64), source: Source) {
+        let set = data_set::before(before).filter(|_| !data_set::is_in(name));
+        let is_less_reliable = set.is_some_and(data_set::is_less_reliable);
+        found.add(name, value, if is_less_reliable { Source::OfTraining } else { source });
+        let is_named = |named: &&str| set.is_some_and(|set| data_set::is_of(set, name, named));
+        if let Some(named) = self.named.as_deref().filter(is_named) {
+            found.add(named, value, source);
+        }
+    }
+
+    /// The named metric may stand before its value without a mark: `val_acc 0.9`, `| val_acc | 0.9 |`, `accuracy is 90%`.
     fn add_named(&self, line: &str, is_bar: bool, found: &mut Logged) {
         let Some(name) = self.named.as_deref().filter(|name| found.values.iter().all(|value| value.name != **name))
         else {
             return;
         };
-        let is_gap = |c: char| c.is_whitespace() || matches!(c, '|' | '│' | '┃');
+        let is_gap = |c: char| c.is_whitespace() || is_rule(c);
         let ends = line.char_indices().filter(|(_, c)| is_gap(*c)).map(|(end, _)| end);
         for (left, right) in ends.map(|end| line.split_at(end)) {
             let Some(before) = before_name(left, name).filter(|_| !left.ends_with(is_gap)) else { continue };
-            let number = leading(right.trim_start_matches(is_gap)).filter(|number| !number.is_whole);
+            let after = right.trim_start_matches(is_gap);
+            let is_cell = right[..right.len() - after.len()].contains(is_rule);
+            let after = VERBS.iter().find_map(|verb| after.strip_prefix(verb)).unwrap_or(after);
+            let number = leading(after).filter(|number| is_cell || !number.is_whole || after.trim_end().ends_with('%'));
             if let Some(number) = number {
                 let source = if is_bar { Source::ProgressBar } else { Source::Text };
-                found.add(name, number.value, if is_of_training(before) { Source::OfTraining } else { source });
+                self.add(found, (before, name, number.value), source);
             }
         }
     }
@@ -157,13 +170,6 @@ fn name_before(left: &str) -> Option<(&str, &str)> {
     }
     let name = word.trim_start_matches(|c: char| !c.is_ascii_alphabetic() && c != '_');
     (!name.is_empty()).then(|| (name, &left[..left.len() - name.len()]))
-}
-
-fn is_of_training(before: &str) -> bool {
-    let word = before.trim_end_matches([' ', '_', '-', '/']);
-    let start = word.rfind(|c: char| !c.is_alphabetic()).map_or(0, |at| at + 1);
-    before.len() > word.len()
-        && word.get(start..).is_some_and(|word| OF_TRAINING.iter().any(|of| word.eq_ignore_ascii_case(of)))
 }
 
 /// Whether a progress bar's own share follows its description: `Writing shards: 100%|███|`.
@@ -257,7 +263,7 @@ mod tests {
     #[test]
     fn the_name_that_the_file_declares_is_looked_for_as_it_is() {
         type Named = (&'static str, &'static str, &'static [(&'static str, f64)]);
-        let cases: [Named; 16] = [
+        let cases: [Named; 23] = [
             (
                 "Performance/Test accuracy",
                 "epoch=1 Performance/Test accuracy=0.5",
@@ -285,6 +291,13 @@ mod tests {
             ),
             ("accuracy", "accuracy                           0.95       360", &[("accuracy", 0.95)]),
             ("accuracy", "accuracy 5 times", &[]),
+            ("test_acc", "│ test_acc │ 1 │", &[("test_acc", 1.0)]),
+            ("accuracy", "Epoch 3 finished, accuracy is 91%", &[("accuracy", 91.0)]),
+            ("accuracy", "accuracy of 5 models", &[]),
+            ("eval_accuracy", "eval epoch: 1, accuracy: 98.02", &[("accuracy", 98.02), ("eval_accuracy", 98.02)]),
+            ("eval_accuracy", "train epoch: 1, accuracy: 91.8", &[("accuracy", 91.8)]),
+            ("val_acc", "Validation Acc: 93.25%", &[("Acc", 93.25), ("val_acc", 93.25)]),
+            ("best_val_acc", "Best val acc: 0.5", &[("best_val_acc", 0.5)]),
             ("val_loss", "wandb: val_loss 0.5", &[]),
         ];
         for (named, line, expected) in cases {
@@ -302,13 +315,17 @@ mod tests {
             ("{'acc': 0.5}", Source::Text),
             ("Train acc: 0.5", Source::OfTraining),
             ("training_acc 0.1 train acc = 0.5", Source::OfTraining),
+            ("Train Epoch: 1 [640/60000 (1%)]\tacc: 0.5", Source::OfTraining),
+            ("train: loss=0.5, acc=0.5", Source::OfTraining),
+            ("train: loss=0.5, acc=0.25; val: loss=0.5, acc=0.5", Source::Stated),
+            ("Best val acc: 0.5", Source::OfTraining),
             ("100%|███| 48/48 [00:00<00:00, 92.27it/s, acc=0.5]", Source::ProgressBar),
             ("acc: 50%|███| 1/2 [00:00<00:00, 92.27it/s, acc=0.5]", Source::ProgressBar),
             ("26/26 ━━━━ 1s 5ms/step - acc: 0.5", Source::ProgressBar),
             ("                                     acc: 0.500", Source::ProgressBar),
         ] {
             let found = Lines::new(Some("acc".to_owned()), Definitions::default()).read(line);
-            let value = found.values.iter().find(|value| value.name == "acc").map(|value| (value.value, value.source));
+            let value = found.values.iter().rfind(|value| value.name == "acc").map(|value| (value.value, value.source));
             assert_eq!(value, Some((0.5, source)), "{line}");
         }
     }
