@@ -62,18 +62,27 @@ impl Attempt {
         }
     }
 
-    /// Seconds between its checkpoints.
-    pub(super) fn interval(&self) -> Option<f64> {
-        let times: Vec<f64> = self.started.into_iter().chain(self.saves.iter().copied()).collect();
-        let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
-        // The first has the imports in it.
-        gaps.skip(usize::from(times.len() > 2)).reduce(f64::max)
+    /// Seconds from one checkpoint to the next. The first has the imports before it.
+    fn gaps(&self) -> impl Iterator<Item = f64> {
+        self.saves.windows(2).map(|pair| pair[1] - pair[0])
+    }
+
+    fn until_first_save(&self) -> Option<f64> {
+        Some(self.saves.first()? - self.started?)
     }
 
     /// Seconds that the training took to end after the stop signal.
     pub(super) fn seconds_to_stop(&self) -> Option<f64> {
         Some(self.ended? - self.stopped?)
     }
+}
+
+/// Seconds between two checkpoints: the median, as one that comes late says nothing of the next. Where no attempt has
+/// two, it is what the first took.
+pub(super) fn interval(attempts: &[Attempt]) -> Option<f64> {
+    let mut gaps: Vec<f64> = attempts.iter().flat_map(Attempt::gaps).collect();
+    gaps.sort_by(f64::total_cmp);
+    gaps.get(gaps.len() / 2).copied().or_else(|| attempts.iter().filter_map(Attempt::until_first_save).reduce(f64::max))
 }
 
 fn lines(log: &str) -> impl Iterator<Item = &str> {
@@ -141,6 +150,17 @@ mod tests {
         ] {
             assert_eq!(is_of_evaluation(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn the_interval_is_that_of_most_checkpoints() {
+        let attempt =
+            |started, saves: &[f64]| Attempt { started: Some(started), saves: saves.to_vec(), ..Attempt::default() };
+        // Twenty seconds of imports, then a checkpoint each second, once late.
+        let first = attempt(1.0, &[21.0]);
+        assert_eq!(interval(std::slice::from_ref(&first)), Some(20.0));
+        assert_eq!(interval(&[first, attempt(30.0, &[50.0, 51.0, 52.0, 62.0, 63.0])]), Some(1.0));
+        assert_eq!(interval(&[Attempt::default()]), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::ids::SweepId;
 use tokio::time::sleep;
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, interval};
 use super::lost::Lost;
 use super::moments::{INTERRUPTIONS, Seen};
 use super::saves::{Look, Saves};
@@ -130,7 +130,7 @@ fn interrupt(
     (next, notice): (usize, Duration),
     (now, is_saving): (f64, bool),
 ) -> bool {
-    let interval = outcome.attempts.iter().filter_map(Attempt::interval).reduce(f64::max);
+    let interval = interval(&outcome.attempts);
     let shows_evaluation = outcome.attempts.iter().any(|attempt| attempt.said.shows_evaluation);
     let (Some(attempt), Some((_, record)), Some(interruption)) =
         (outcome.attempts.last_mut(), trial.attempts.last_key_value(), INTERRUPTIONS.get(next))
