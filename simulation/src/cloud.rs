@@ -15,6 +15,7 @@ mod target;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::command::{Command, Submission};
+use spotsweep_control_plane::decide::sweep_upload;
 use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::event::{self, Event};
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
@@ -159,9 +160,10 @@ impl Cloud {
     /// One try of a command.
     pub(crate) async fn run(&self, command: Command) -> Executed {
         match command {
-            Command::ReadUpload { sweep, upload } => {
+            Command::ReadUpload { sweep, upload, defaults } => {
                 let bytes = self.get_object(&upload.key).await?.ok_or("NoSuchKey")?;
-                Ok(vec![Outcome::UploadRead { sweep, bytes, run_cap: None }])
+                let file = sweep_upload::parse(&upload, &bytes, None, defaults);
+                Ok(vec![Outcome::UploadRead { sweep, file }])
             }
             Command::CheckTarget { sweep, prepared } => self.check_target(sweep, prepared).await,
             Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,

@@ -9,14 +9,14 @@ use super::lazy::{Lazy, lazy};
 use super::multipart::Writer;
 use super::s3::{bytes, is_gone, put};
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::decide::sweep_upload::{too_large, whole_file};
+use spotsweep_control_plane::decide::sweep_upload::{parse, too_large, whole_file};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
 use spotsweep_control_plane::sweep::upload::{RUN_CAP_METADATA, Upload};
 use spotsweep_control_plane::sweep::{Plan, Prepared};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::trials;
-use spotsweep_sweep_file::{MAX_FILE_BYTES, Problem};
+use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem};
 
 /// Reads dropped files, writes trials and answers.
 pub fn uploads(config: &SdkConfig) -> impl Service + use<> {
@@ -30,7 +30,7 @@ impl Service for Uploads {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         let s3 = &self.0;
         Ok(match *command {
-            Command::ReadUpload { sweep, upload } => read(s3, sweep, upload).boxed(),
+            Command::ReadUpload { sweep, upload, defaults } => read(s3, sweep, upload, defaults).boxed(),
             Command::StoreTrials { sweep, bucket, prepared } => store_trials(s3, sweep, bucket, prepared).boxed(),
             Command::WritePlan { sweep, upload, plan } => write_plan(s3, sweep, upload, plan).boxed(),
             Command::WriteRejection { sweep, upload, problems } => write_rejection(s3, sweep, upload, problems).boxed(),
@@ -39,24 +39,25 @@ impl Service for Uploads {
     }
 }
 
-async fn read(client: &Client, sweep: SweepId, upload: Upload) -> Executed {
+async fn read(client: &Client, sweep: SweepId, upload: Upload, defaults: Defaults) -> Executed {
     let request = client.get_object().bucket(&upload.bucket).key(&upload.key).set_version_id(upload.version_id.clone());
     let object = match request.send().await {
         Ok(object) => object,
         Err(error) if is_gone(&error) => {
             let message = "the file was deleted before it could be read";
             let problem = whole_file(&upload, message, "drop it again");
-            return Ok(vec![Outcome::UploadUnreadable { sweep, problem }]);
+            return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![problem]) }]);
         }
         Err(error) => return Err(error.into()),
     };
     let size = object.content_length().and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
     if size > MAX_FILE_BYTES {
-        return Ok(vec![Outcome::UploadUnreadable { sweep, problem: too_large(&upload, size) }]);
+        return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![too_large(&upload, size)]) }]);
     }
     let run_cap = object.metadata().and_then(|metadata| metadata.get(RUN_CAP_METADATA)).cloned();
     let bytes = bytes(object).await?;
-    Ok(vec![Outcome::UploadRead { sweep, bytes, run_cap }])
+    let file = parse(&upload, &bytes, run_cap.as_deref(), defaults);
+    Ok(vec![Outcome::UploadRead { sweep, file }])
 }
 
 /// Streams the trials out: memory stays flat however many there are.

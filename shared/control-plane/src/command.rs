@@ -12,7 +12,7 @@ use crate::throttle::Turn;
 use crate::workspace::{Call, TrialRef};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_sweep_file::Problem;
+use spotsweep_sweep_file::{Defaults, Problem};
 
 /// One effect in the outside world.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub enum Command {
         sweep: SweepId,
         /// The file.
         upload: Upload,
+        /// The deployment's values for what a file does not set.
+        defaults: Defaults,
     },
     /// Batch DescribeJobDefinitions and DescribeJobQueues, and EC2's DescribeSnapshots or DescribeVolumes where the plan
     /// names a snapshot or a volume: what AWS shows of what a sweep names.

@@ -101,8 +101,7 @@ fn of_event(view: &View, event: &Event, context: Context<'_>) -> Decision {
 
 fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision {
     match outcome {
-        Outcome::UploadRead { bytes, run_cap, .. } => sweep_upload::read(view, bytes, run_cap.as_deref(), context),
-        Outcome::UploadUnreadable { problem, .. } => sweep_upload::unreadable(view, problem),
+        Outcome::UploadRead { file, .. } => sweep_upload::read(view, file, context),
         Outcome::TargetChecked { prepared, target, .. } => sweep_upload::checked(view, prepared, target),
         Outcome::TrialsStored { prepared, .. } => sweep_upload::stored(view, prepared, context),
         Outcome::PartSubmitted { name, job } => match name.run {
@@ -130,7 +129,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
             workspace::located(view, *attempt, instance, zone, context)
         }
         Outcome::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
-        Outcome::ReportInputs { gathered, .. } => sweep_settled::gathered(view, gathered, context),
+        Outcome::ReportInputs { gathered, .. } => sweep_settled::gathered(view, gathered.as_ref(), context),
         Outcome::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
         Outcome::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
         Outcome::Notified(notification) => match &notification.kind {

@@ -118,7 +118,6 @@ fn of_outcome(outcome: &Outcome) -> About {
             About { attempt: Some(*attempt), ..About::trial("attempt-located", &trial.sweep, trial.index) }
         }
         Outcome::UploadRead { sweep, .. } => About::sweep("upload-read", sweep),
-        Outcome::UploadUnreadable { sweep, .. } => About::sweep("upload-unreadable", sweep),
         Outcome::TargetChecked { sweep, .. } => About::sweep("target-checked", sweep),
         Outcome::TrialsStored { sweep, .. } => About::sweep("trials-stored", sweep),
         Outcome::PartSubmitted { name, .. } => of_job_name("part-submitted", name),

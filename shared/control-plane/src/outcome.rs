@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::event::{Job, TrialRequest};
-use crate::results::inputs::ReportInputs;
+use crate::results::inputs::Gathered;
 use crate::sweep::Prepared;
 use crate::sweep::notification::Notification;
 use crate::sweep::target::Target;
 use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
-use spotsweep_sweep_file::{Problem, Search};
+use spotsweep_sweep_file::{Problem, Search, SweepFile};
 
 #[cfg(doc)]
 use crate::command::Command;
@@ -31,21 +31,12 @@ pub enum Outcome {
         /// Availability zone.
         zone: String,
     },
-    /// Of [`Command::ReadUpload`]: the file's bytes.
+    /// Of [`Command::ReadUpload`].
     UploadRead {
         /// The sweep.
         sweep: SweepId,
-        /// The file.
-        bytes: Vec<u8>,
-        /// Value of the object's metadata [`RUN_CAP_METADATA`](crate::sweep::upload::RUN_CAP_METADATA).
-        run_cap: Option<String>,
-    },
-    /// Of [`Command::ReadUpload`]: the file can't be read, and never will be.
-    UploadUnreadable {
-        /// The sweep.
-        sweep: SweepId,
-        /// What is wrong and how to mend it.
-        problem: Problem,
+        /// What the file says, or everything that is wrong with it.
+        file: Result<Box<SweepFile>, Vec<Problem>>,
     },
     /// Of [`Command::CheckTarget`].
     TargetChecked {
@@ -100,7 +91,7 @@ pub enum Outcome {
         /// The sweep.
         sweep: SweepId,
         /// What was found.
-        gathered: Arc<ReportInputs>,
+        gathered: Arc<dyn Gathered>,
     },
     /// Of [`Command::PublishResults`].
     ResultsPublished {

@@ -3,7 +3,7 @@
 use super::{Context, Decision};
 use crate::command::Command;
 use crate::input::Followup;
-use crate::results::inputs::{ReportInputs, Wanted};
+use crate::results::inputs::{Gathered, Wanted};
 use crate::results::ranking::reached_target;
 use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
@@ -65,7 +65,7 @@ pub(super) fn running(view: &View) -> Decision {
     }
 }
 
-pub(super) fn gathered(view: &View, gathered: &ReportInputs, context: Context<'_>) -> Decision {
+pub(super) fn gathered(view: &View, gathered: &dyn Gathered, context: Context<'_>) -> Decision {
     let Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, due, .. }) = &view.sweep else {
         return Decision::ignore("no such sweep here");
     };
@@ -160,12 +160,15 @@ fn with_settling(view: &View, then: impl FnOnce(&Sweep, &Plan) -> Decision) -> D
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::sync::Arc;
+
     use jiff::Timestamp;
     use serde_json::json;
 
     use super::*;
     use crate::decide::{Answer, decide};
     use crate::outcome::Outcome;
+    use crate::results::inputs::ReportInputs;
     use crate::settings::Settings;
     use crate::store::History;
     use crate::trial::JobStatus;
@@ -187,7 +190,8 @@ mod tests {
         let place = Place { attempt: 1, instance: "i-1".into(), zone: "a".into() };
         let volume = Workspace::new(&wanted, 0, place, now);
 
-        let input = Outcome::ReportInputs { sweep: sweep.id.clone(), gathered: Default::default() }.into();
+        let input =
+            Outcome::ReportInputs { sweep: sweep.id.clone(), gathered: Arc::new(ReportInputs::default()) }.into();
         let settings = Settings::from_variables(|name| {
             ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
         })

@@ -20,7 +20,7 @@ use crate::workspace::{Fact, Origin};
 use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::counted;
-use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, parse_with};
+use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, SweepFile, parse_with};
 
 /// How long trials that continue others may wait for capacity before what they start from is deleted.
 const CONTINUED: SignedDuration = SignedDuration::from_hours(14 * 24);
@@ -43,12 +43,12 @@ pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> De
         };
     }
     let sweep = Sweep::new(upload.clone());
-    let first = first_command(&sweep);
+    let first = first_command(&sweep, context);
     Decision::advance("reading").sweep(sweep, context.lease_ends()).then(first)
 }
 
 /// Reads the file, or refuses it unread.
-pub(super) fn first_command(sweep: &Sweep) -> Command {
+pub(super) fn first_command(sweep: &Sweep, context: Context<'_>) -> Command {
     let upload = &sweep.upload;
     if let Some(message) = upload.key_problem() {
         let help = "rename or move the file, for example to sweeps/my-sweep.yaml, and drop it again";
@@ -57,7 +57,7 @@ pub(super) fn first_command(sweep: &Sweep) -> Command {
     if let Some(size) = upload.size.filter(|size| *size > MAX_FILE_BYTES) {
         return reject(sweep, vec![too_large(upload, size)]);
     }
-    Command::ReadUpload { sweep: sweep.id.clone(), upload: upload.clone() }
+    Command::ReadUpload { sweep: sweep.id.clone(), upload: upload.clone(), defaults: context.settings.defaults }
 }
 
 /// The answer to a file that no try could read: not only the alarm says so.
@@ -105,20 +105,26 @@ pub fn too_large(upload: &Upload, size: u64) -> Problem {
     whole_file(upload, message, "describe the trials with `parameters` instead of listing them, or use several files")
 }
 
-pub(super) fn read(view: &View, bytes: &[u8], run_cap: Option<&str>, context: Context<'_>) -> Decision {
-    reading(view, |sweep| {
-        let upload = &sweep.upload;
-        let prepared = limit(upload, run_cap).and_then(|run_cap| {
-            let defaults = Defaults { run_cap, ..context.settings.defaults };
-            plan::plan(parse_with(&upload.key, &upload.fingerprint, bytes, &defaults)?, context)
-        });
-        match prepared {
-            Ok(prepared) => {
-                Decision::advance(format!("{}, checking where to run", counted(prepared.plan.trials, "trial")))
-                    .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared })
-            }
-            Err(problems) => Decision::advance(counted(problems.len(), "problem")).then(reject(sweep, problems)),
-        }
+/// What the file says, with the number of trials that the object's metadata may give. The service that reads the file
+/// calls this, so that only its function has the parser in it.
+///
+/// # Errors
+/// Everything that is wrong with the file.
+pub fn parse(
+    upload: &Upload,
+    bytes: &[u8],
+    run_cap: Option<&str>,
+    defaults: Defaults,
+) -> Result<Box<SweepFile>, Vec<Problem>> {
+    let defaults = Defaults { run_cap: limit(upload, run_cap)?, ..defaults };
+    parse_with(&upload.key, &upload.fingerprint, bytes, &defaults).map(Box::new)
+}
+
+pub(super) fn read(view: &View, file: &Result<Box<SweepFile>, Vec<Problem>>, context: Context<'_>) -> Decision {
+    reading(view, |sweep| match file.clone().and_then(|file| plan::plan(*file, context)) {
+        Ok(prepared) => Decision::advance(format!("{}, checking where to run", counted(prepared.plan.trials, "trial")))
+            .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared }),
+        Err(problems) => Decision::advance(counted(problems.len(), "problem")).then(reject(sweep, problems)),
     })
 }
 
@@ -132,10 +138,6 @@ fn limit(upload: &Upload, run_cap: Option<&str>) -> Result<Option<u64>, Vec<Prob
         }
         Ok(run_cap) => Ok(Some(run_cap)),
     }
-}
-
-pub(super) fn unreadable(view: &View, problem: &Problem) -> Decision {
-    reading(view, |sweep| Decision::advance(problem.message.clone()).then(reject(sweep, vec![problem.clone()])))
 }
 
 pub(super) fn checked(view: &View, prepared: &Prepared, target: &Target) -> Decision {

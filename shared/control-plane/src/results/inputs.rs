@@ -1,6 +1,7 @@
 //! What a sweep's results are made from beside its records, and the results.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -88,12 +89,25 @@ impl Wanted {
     }
 }
 
-impl ReportInputs {
+/// What the results of a sweep are made from. Behind this trait, so that only a function that gathers it has the code
+/// that makes them.
+pub trait Gathered: Debug + Send + Sync {
     /// The results of a sweep as it stands, and what it has cost. The summary only once it has ended.
     ///
     /// # Errors
     /// The parameters are not the sweep's `trials.jsonl`.
-    pub fn results(
+    fn results(
+        &self,
+        sweep: &Sweep,
+        plan: &Plan,
+        trials: &[Trial],
+        has_ended: bool,
+        now: Timestamp,
+    ) -> Result<(Results, Spent), csv::Error>;
+}
+
+impl Gathered for ReportInputs {
+    fn results(
         &self,
         sweep: &Sweep,
         plan: &Plan,

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -17,6 +18,7 @@ use crate::decide::decide;
 use crate::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
 use crate::input::Input;
 use crate::outcome::Outcome;
+use crate::results::inputs::ReportInputs;
 use crate::settings::Settings;
 use crate::store::{History, Peer, Record, Versioned, View};
 use crate::sweep::notification::Kind;
@@ -285,7 +287,7 @@ fn no_further_trial_starts_once_one_has_reached_the_target() {
 
     let trials: Vec<Trial> = scene.trials.values().cloned().collect();
     let view = View { trials, ..view_of(&scene.sweep) };
-    let inputs = Outcome::ReportInputs { sweep: scene.sweep.id.clone(), gathered: Default::default() };
+    let inputs = Outcome::ReportInputs { sweep: scene.sweep.id.clone(), gathered: Arc::new(ReportInputs::default()) };
     let decision = decide(&view, &inputs.into(), &scene.settings, NOW);
     let Some(Command::Notify(notification)) = decision.commands.first() else { unreachable!("{decision:?}") };
     assert_eq!(notification.kind, Kind::TargetReached);
