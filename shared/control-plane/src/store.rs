@@ -14,7 +14,7 @@ use crate::input::Subject;
 use crate::sweep::Sweep;
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
-pub use peer::{Peer, PeerEnd};
+pub use peer::Peer;
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
 
 /// A record as it was stored when it was loaded.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::results::peer_end::PeerEnd;
 use crate::results::sets::Mean;
-use crate::store::{Peer, PeerEnd};
+use crate::store::Peer;
 use crate::sweep::{Plan, Ranking};
 use crate::trial::Trial;
 use spotsweep_protocol::rungs::{Curve, Rung};

@@ -1,8 +1,8 @@
 //! What the decisions about one trial need to know of the others: a small row of each.
 
-use crate::results::ranking::{Score, score};
-use crate::sweep::{Plan, Ranking};
-use crate::trial::{Standing, Trial};
+use crate::results::peer_end::PeerEnd;
+use crate::sweep::Plan;
+use crate::trial::Trial;
 use spotsweep_protocol::rungs::Curve;
 
 /// A trial, as the decisions about others see it. It follows from the trial's record.
@@ -16,19 +16,6 @@ pub struct Peer {
     pub end: Option<PeerEnd>,
 }
 
-/// How a trial has ended.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum PeerEnd {
-    /// With this value of the metric, which is not finite where it has diverged.
-    Finished(f64),
-    /// Early, as others were better.
-    Stopped,
-    /// Its training has failed, or has reported no value.
-    Failed,
-    /// For a reason that says nothing of its parameters: it was cancelled, or the budget was reached.
-    Void,
-}
-
 impl Peer {
     /// The row of a trial; `None` where the others need none.
     pub fn of(trial: &Trial, plan: Option<&Plan>) -> Option<Self> {
@@ -40,24 +27,5 @@ impl Peer {
             parameters: trial.suggested.as_ref().map(|suggested| suggested.text().to_owned()),
             end: PeerEnd::of(trial, plan.and_then(|plan| plan.metric.as_ref())),
         })
-    }
-}
-
-impl PeerEnd {
-    /// How a trial has ended, with its value of the metric `by`; `None` while it is open, and for a success without a
-    /// metric.
-    pub fn of(trial: &Trial, by: Option<&Ranking>) -> Option<Self> {
-        match trial.standing() {
-            Standing::Waiting | Standing::Starting | Standing::Running => None,
-            Standing::Stopped if trial.stopped.is_some() => Some(Self::Stopped),
-            Standing::Stopped | Standing::Cancelled => Some(Self::Void),
-            Standing::Failed if trial.has_foreign_reason() => Some(Self::Void),
-            Standing::Failed => Some(Self::Failed),
-            Standing::Succeeded => Some(match score(by?, trial) {
-                Score::Value(value) => Self::Finished(value),
-                Score::Diverged => Self::Finished(f64::NAN),
-                Score::Missing => Self::Failed,
-            }),
-        }
     }
 }

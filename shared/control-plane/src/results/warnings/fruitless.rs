@@ -1,8 +1,8 @@
 //! Trials that have all ended without a usable result.
 
 use super::super::diagnosis::why;
+use super::super::peer_end::PeerEnd;
 use super::super::report::cut;
-use crate::store::PeerEnd;
 use crate::sweep::Plan;
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::words::counted;
