@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use spotsweep_tests::local::{Stack, call_json, eventually, s3};
+use spotsweep_tests::local::{Stack, eventually, s3};
 
 use super::by_hand::{leftovers, run, settled, status, submit};
 use crate::before_deploy;
