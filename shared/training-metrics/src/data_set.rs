@@ -3,8 +3,8 @@
 //! Scripts that train and evaluate often print the same names for both: `train epoch: 1, accuracy: 0.9`, then
 //! `eval epoch: 1, accuracy: 0.8`.
 
-/// Data whose values say how good a trained model is, with their short names.
-const EVALUATION: [(&str, &str); 7] = [
+/// Words for a data set, with its short name. `best` stands before the value of an earlier epoch, perhaps.
+const SETS: [(&str, &str); 10] = [
     ("val", "val"),
     ("valid", "val"),
     ("validation", "val"),
@@ -12,14 +12,14 @@ const EVALUATION: [(&str, &str); 7] = [
     ("evaluation", "eval"),
     ("test", "test"),
     ("dev", "dev"),
+    ("train", "train"),
+    ("training", "train"),
+    ("best", "best"),
 ];
-const TRAINING: [(&str, &str); 2] = [("train", "train"), ("training", "train")];
-/// Before the value of an earlier epoch, perhaps.
-const BEST: [(&str, &str); 1] = [("best", "best")];
 /// Marks between a word and the name that it belongs to.
 const MARKS: [char; 5] = [' ', '_', '-', '/', '.'];
-/// A name of a logger stands after its level.
-const LEVELS: [&str; 5] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
+/// Levels of log lines. A name of a logger stands after one.
+pub(crate) const LEVELS: [&str; 5] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
 /// The short name of the data set that the text before a metric's name gives: the last of those that begin the line or
 /// a part of it (`train: loss=0.5 | val: loss=0.4`), stand in brackets or before a colon, or directly before the name.
@@ -28,9 +28,7 @@ pub(crate) fn before(text: &str) -> Option<&'static str> {
     let mut last: Option<(&'static str, usize)> = None;
     while let Some(start) = text[end..].find(char::is_alphabetic).map(|at| end + at) {
         end = text[start..].find(|c: char| !c.is_alphabetic()).map_or(text.len(), |at| start + at);
-        let known = EVALUATION.iter().chain(&TRAINING).chain(&BEST);
-        let word = &text[start..end];
-        if let Some((_, short)) = known.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word))
+        if let Some(short) = short(&text[start..end])
             && governs(&text[..start], &text[end..])
         {
             // `Best val acc: 0.9` is of the best epoch.
@@ -41,8 +39,17 @@ pub(crate) fn before(text: &str) -> Option<&'static str> {
     last.map(|(set, _)| set)
 }
 
+fn short(word: &str) -> Option<&'static str> {
+    SETS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, short)| *short)
+}
+
 fn is_mark(c: char) -> bool {
     MARKS.contains(&c)
+}
+
+/// Characters that make no difference between two names are the same.
+pub(crate) fn fold(c: char) -> char {
+    if is_mark(c) { '_' } else { c.to_ascii_lowercase() }
 }
 
 /// Whether the values are no measure of the trained model: they are of the training data, or of an earlier epoch.
@@ -57,15 +64,12 @@ pub(crate) fn is_in(name: &str) -> bool {
 
 /// Whether `named` is the metric `name` of this data set: `val_accuracy` is `Accuracy` after `Validation`.
 pub(crate) fn is_of(set: &str, name: &str, named: &str) -> bool {
-    let fold = |c: char| if is_mark(c) { '_' } else { c.to_ascii_lowercase() };
     split(named).is_some_and(|(short, rest)| short == set && rest.chars().map(fold).eq(name.chars().map(fold)))
 }
 
 fn split(name: &str) -> Option<(&'static str, &str)> {
     let (first, rest) = name.split_once(MARKS)?;
-    let known = EVALUATION.iter().chain(&TRAINING).chain(&BEST);
-    let (_, short) = known.into_iter().find(|(word, _)| word.eq_ignore_ascii_case(first))?;
-    Some((short, rest))
+    Some((short(first)?, rest))
 }
 
 fn governs(left: &str, right: &str) -> bool {

@@ -30,7 +30,7 @@ impl Table {
     pub(crate) fn read(&mut self, line: &str) -> Option<Logged> {
         let cells = cells(line);
         if let Some(found) = self.pair(&cells, line.contains(RULES)) {
-            return found;
+            return Some(found);
         }
         let (first, others) = cells.split_first()?;
         if STEPS.iter().any(|step| first.eq_ignore_ascii_case(step)) {
@@ -55,17 +55,17 @@ impl Table {
     }
 
     /// What a row of two columns says below the name of its section; `None` outside of sections.
-    fn pair(&mut self, cells: &[&str], has_rules: bool) -> Option<Option<Logged>> {
+    fn pair(&mut self, cells: &[&str], has_rules: bool) -> Option<Logged> {
         match (cells, &self.section) {
             ([name, ""], _) if has_rules && name.ends_with('/') => {
                 self.section = Some((*name).to_owned());
-                Some(None)
+                None
             }
             ([name, value], Some(section)) if has_rules => {
                 let number = leading(value).filter(|_| is_name(name))?;
                 let mut found = Logged::default();
                 found.add(&format!("{section}{name}"), number.value, Source::Text);
-                Some(Some(found))
+                Some(found)
             }
             (_, _) => {
                 self.section = None;

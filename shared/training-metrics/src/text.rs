@@ -13,8 +13,8 @@ use crate::number::leading;
 use crate::table::{Table, is_rule};
 use crate::{data_set, json_line, python_dict, step, worded};
 
-/// Not metrics: Lightning's number of a version, and levels of log lines.
-const NO_METRICS: [&str; 6] = ["v_num", "INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"];
+/// Lightning's number of a version is no metric.
+const VERSION: &str = "v_num";
 /// Between a name and its value in a sentence.
 const VERBS: [&str; 3] = ["is ", "was ", "of "];
 /// A line that begins with so many spaces is the rest of a progress bar that was too wide (rich, as Lightning uses it).
@@ -94,7 +94,7 @@ impl Lines {
             }
         }
         self.add_named(line, is_bar, &mut found);
-        found.values.retain(|value| !NO_METRICS.contains(&value.name.as_str()));
+        found.values.retain(|value| value.name != VERSION && !data_set::LEVELS.contains(&value.name.as_str()));
         found.step = step::take(&mut found.values);
         found
     }
@@ -144,9 +144,12 @@ fn with(defined: Vec<Value>, mut found: Logged) -> Logged {
 fn before_name<'a>(left: &'a str, name: &str) -> Option<&'a str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
     let left = left.trim_end();
-    let fold = |c: char| if matches!(c, ' ' | '-' | '/' | '.') { '_' } else { c.to_ascii_lowercase() };
     let mut rest = left.chars();
-    if !name.chars().rev().all(|wanted| rest.next_back().is_some_and(|found| fold(found) == fold(wanted))) {
+    if !name
+        .chars()
+        .rev()
+        .all(|wanted| rest.next_back().is_some_and(|found| data_set::fold(found) == data_set::fold(wanted)))
+    {
         return None;
     }
     let before = rest.as_str();
