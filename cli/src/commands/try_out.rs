@@ -97,7 +97,8 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     let metric = file.as_ref().and_then(|file| file.metric.as_ref()).map(|metric| metric.name.as_str());
     let metrics: Vec<String> = outcome.metrics.keys().cloned().collect();
     let lost = outcome.lost.models();
-    let trial = Trial { attempts: &outcome.attempts, metric, metrics: &metrics, lost: &lost, library };
+    let attempts: Vec<_> = outcome.attempts.values().cloned().collect();
+    let trial = Trial { attempts: &attempts, metric, metrics: &metrics, lost: &lost, library };
     let is_sound = report::print(&trial, &outcome, (args.notice, args.hours))?;
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

@@ -79,10 +79,10 @@ impl Attempt {
 
 /// Seconds between two checkpoints: the median, as one that comes late says nothing of the next. Where no attempt has
 /// two, it is what the first took.
-pub(super) fn interval(attempts: &[Attempt]) -> Option<f64> {
-    let mut gaps: Vec<f64> = attempts.iter().flat_map(Attempt::gaps).collect();
+pub(super) fn interval<'a>(attempts: impl Iterator<Item = &'a Attempt> + Clone) -> Option<f64> {
+    let mut gaps: Vec<f64> = attempts.clone().flat_map(Attempt::gaps).collect();
     gaps.sort_by(f64::total_cmp);
-    gaps.get(gaps.len() / 2).copied().or_else(|| attempts.iter().filter_map(Attempt::until_first_save).reduce(f64::max))
+    gaps.get(gaps.len() / 2).copied().or_else(|| attempts.filter_map(Attempt::until_first_save).reduce(f64::max))
 }
 
 fn lines(log: &str) -> impl Iterator<Item = &str> {
@@ -158,9 +158,9 @@ mod tests {
             |started, saves: &[f64]| Attempt { started: Some(started), saves: saves.to_vec(), ..Attempt::default() };
         // Twenty seconds of imports, then a checkpoint each second, once late.
         let first = attempt(1.0, &[21.0]);
-        assert_eq!(interval(std::slice::from_ref(&first)), Some(20.0));
-        assert_eq!(interval(&[first, attempt(30.0, &[50.0, 51.0, 52.0, 62.0, 63.0])]), Some(1.0));
-        assert_eq!(interval(&[Attempt::default()]), None);
+        assert_eq!(interval([&first].into_iter()), Some(20.0));
+        assert_eq!(interval([&first, &attempt(30.0, &[50.0, 51.0, 52.0, 62.0, 63.0])].into_iter()), Some(1.0));
+        assert_eq!(interval([&Attempt::default()].into_iter()), None);
     }
 
     #[test]

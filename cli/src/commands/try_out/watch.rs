@@ -35,7 +35,8 @@ pub(super) struct Times {
 /// What was seen.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    pub(super) attempts: Vec<Attempt>,
+    /// By number. A trial that was submitted again has no attempts of some numbers.
+    pub(super) attempts: BTreeMap<u32, Attempt>,
     /// The newest value of each metric that reached the control plane.
     pub(super) metrics: BTreeMap<String, f64>,
     /// Files that are lost with the containers.
@@ -64,7 +65,8 @@ pub(super) async fn watch(
             let now = began.elapsed().as_secs_f64();
             let look = saves.look(&checkpoint_folders(stack), now);
             is_saving |= look == Look::Writing;
-            if let (Look::Complete(at), Some(attempt)) = (look, outcome.attempts.last_mut()) {
+            if let (Look::Complete(at), Some(mut newest)) = (look, outcome.attempts.last_entry()) {
+                let attempt = newest.get_mut();
                 // What the runner restores before the training starts is no save.
                 let is_of_training = attempt.started.is_some_and(|started| at > started);
                 attempt.saves.extend(is_of_training.then_some(at));
@@ -99,9 +101,8 @@ fn checkpoint_folders(stack: &Stack) -> Vec<PathBuf> {
 /// Takes in what each attempt has printed.
 fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&str>, now: f64) {
     outcome.metrics = trial.metrics.iter().map(|(name, metric)| (name.clone(), metric.last)).collect();
-    let newest = trial.attempts.keys().copied().max().unwrap_or(0);
-    outcome.attempts.resize_with(newest as usize, Attempt::default);
-    for (attempt, (_, record)) in outcome.attempts.iter_mut().zip(&trial.attempts) {
+    for (number, record) in &trial.attempts {
+        let attempt = outcome.attempts.entry(*number).or_default();
         let Some(stream) = &record.log_stream else { continue };
         let path = stack.jobs_logs().join(stream);
         if fs::metadata(&path).is_ok_and(|found| found.len() == attempt.read) {
@@ -116,7 +117,7 @@ fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&s
 
 /// Whether the newest attempt has come further than where it began.
 fn is_back(outcome: &Outcome) -> bool {
-    outcome.attempts.last().is_some_and(|attempt| {
+    outcome.attempts.last_key_value().is_some_and(|(_, attempt)| {
         let has_trained = attempt.said.steps.is_some_and(|(first, last)| last > first);
         attempt.interrupted.is_none() && (has_trained || !attempt.saves.is_empty())
     })
@@ -130,10 +131,10 @@ fn interrupt(
     (next, notice): (usize, Duration),
     (now, is_saving): (f64, bool),
 ) -> bool {
-    let interval = interval(&outcome.attempts);
-    let shows_evaluation = outcome.attempts.iter().any(|attempt| attempt.said.shows_evaluation);
-    let (Some(attempt), Some((_, record)), Some(interruption)) =
-        (outcome.attempts.last_mut(), trial.attempts.last_key_value(), INTERRUPTIONS.get(next))
+    let interval = interval(outcome.attempts.values());
+    let shows_evaluation = outcome.attempts.values().any(|attempt| attempt.said.shows_evaluation);
+    let (Some((number, attempt)), Some(interruption)) =
+        (outcome.attempts.iter_mut().next_back(), INTERRUPTIONS.get(next))
     else {
         return false;
     };
@@ -151,7 +152,7 @@ fn interrupt(
     else {
         return false;
     };
-    let Some(instance) = &record.instance else { return false };
+    let Some(instance) = trial.attempts.get(number).and_then(|record| record.instance.as_ref()) else { return false };
     let notice = interruption.with_notice.then_some(notice);
     if stack.with_world(|world, at| world.reclaim(instance, notice, at)).is_err() {
         return false;

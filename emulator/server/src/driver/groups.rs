@@ -110,17 +110,27 @@ impl Running {
     }
 }
 
-/// Sends a signal to all that these main processes have started. They come first: what they have started dies or halts
-/// before it can start more. One look at all processes serves all of them, because it takes milliseconds.
+/// Sends a signal to all that these main processes have started. A killed process no longer shows what it has started, so
+/// everything is halted before anything is killed: a process that leaves its group meanwhile is found by its parent.
 fn each_group(mains: &[Pid], signal: Signal) {
+    if signal != Signal::KILL {
+        send_below(mains, signal);
+        return;
+    }
+    for group in send_below(mains, Signal::STOP) {
+        send(group, Signal::KILL);
+    }
+}
+
+/// Sends a signal to all groups below these main processes, these first: what they have started halts before it can start
+/// more. One look at all processes serves all of them, because it takes milliseconds.
+fn send_below(mains: &[Pid], signal: Signal) -> Vec<Pid> {
     let mut reached = BTreeSet::new();
     let mut next: BTreeSet<_> = mains.iter().map(|main| main.as_raw_nonzero()).collect();
     for _round in 0..MOST_ROUNDS {
-        // Before the signal: a killed process can no longer be asked for its children.
-        next.extend(tree::groups_under(mains));
         let new: Vec<_> = next.difference(&reached).copied().collect();
         if new.is_empty() {
-            return;
+            break;
         }
         for group in new {
             if let Some(pid) = Pid::from_raw(group.get()) {
@@ -128,7 +138,9 @@ fn each_group(mains: &[Pid], signal: Signal) {
             }
             reached.insert(group);
         }
+        next.extend(tree::groups_under(mains));
     }
+    reached.into_iter().filter_map(|group| Pid::from_raw(group.get())).collect()
 }
 
 fn send(group: Pid, signal: Signal) {
@@ -136,5 +148,44 @@ fn send(group: Pid, signal: Signal) {
         // No such process: it has ended by itself.
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
         Err(error) => tracing::warn!(?group, ?signal, %error, "a job cannot be signalled"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::processes::Process;
+
+    /// Starts one process after the other, each of which leaves its process group at once.
+    const SPAWNS: &str = "while :; do setsid sleep 7203 & done";
+
+    fn sleepers() -> Vec<i32> {
+        let command = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let all = Process::all().into_iter().filter(|process| !process.is_dead());
+        all.map(|process| process.pid).filter(|pid| command(*pid).ends_with("7203\0")).collect()
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_leaving_its_group_is_killed_with_the_rest() {
+        for _ in 0..6 {
+            let mut shell =
+                Command::new("sh").args(["-c", SPAWNS]).process_group(0).stdin(Stdio::null()).spawn().unwrap();
+            while sleepers().is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let main = Pid::from_raw(shell.id().cast_signed()).unwrap();
+            each_group(&[main], Signal::KILL);
+            shell.wait().unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let left = sleepers();
+            for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+                send(pid, Signal::KILL);
+            }
+            assert!(left.is_empty(), "{left:?} are left");
+        }
     }
 }
