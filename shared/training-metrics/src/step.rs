@@ -9,6 +9,11 @@ use crate::logged::Value;
 /// Names that count steps, the first that a line has; never metrics themselves.
 const NAMES: [&str; 3] = ["step", "global_step", "epoch"];
 
+/// Words for what was trained before this line: `resumed from epoch 3`, `Restoring weights from the best epoch: 3`.
+const EARLIER: [&str; 4] = ["resum", "restor", "reload", "continu"];
+/// What is loaded when a training goes on.
+const STATES: [&str; 5] = ["checkpoint", "ckpt", "model", "weights", "state"];
+
 /// `Epoch 3/10`, `epoch: 3`, `Train Epoch: [3][10/391]`, `Step [100/600]`, `iter #5`.
 static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let word = r"(?i)(?:^|[^\w/])(global[ _]step|epoch|step|iteration|iter)s?\b";
@@ -19,6 +24,22 @@ static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Whether values of this name count steps.
 pub(crate) fn is_name(name: &str) -> bool {
     NAMES.iter().any(|step| name.eq_ignore_ascii_case(step))
+}
+
+/// Whether a line counts steps of before, as the text before their name says: those of a checkpoint, or the best.
+pub(crate) fn is_earlier(before: &str) -> bool {
+    let clause = [". ", ", ", "; ", "| "].iter().filter_map(|mark| before.rfind(mark)).max();
+    let clause = before[clause.map_or(0, |at| at + 1)..].to_ascii_lowercase();
+    let words: Vec<&str> = clause.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let has = |wanted: &str| words.contains(&wanted);
+    let is_loaded = || has("loaded") || has("loading") && STATES.iter().any(|state| clause.contains(state));
+    // After a value, the best is that value.
+    let is_best = || words.iter().rev().take_while(|word| word.parse::<f64>().is_err()).any(|word| *word == "best");
+    words.iter().any(|word| EARLIER.iter().any(|start| word.starts_with(start)))
+        || words.last() == Some(&"from")
+        || words.ends_with(&["starting", "at"])
+        || is_loaded()
+        || is_best()
 }
 
 /// Takes the step out of values that stand together: steps are no metrics.
@@ -37,7 +58,7 @@ pub(crate) fn take(values: &mut Vec<Value>) -> Option<f64> {
 pub(crate) fn counted(line: &str) -> Option<f64> {
     let pattern = COUNTED.as_ref()?;
     let found = pattern.captures_iter(line).filter_map(|found| {
-        let name = found.get(1)?.as_str().to_ascii_lowercase();
+        let name = found.get(1).filter(|name| !is_earlier(&line[..name.start()]))?.as_str().to_ascii_lowercase();
         let order = match (name.as_str(), found.get(3).is_some()) {
             ("global step" | "global_step", _) => 0,
             ("step" | "iteration" | "iter", false) => 1,
@@ -84,6 +105,20 @@ mod tests {
             ("5 epochs, 0.3 better", None),
             ("epoch-3.pt", None),
             ("epoch 3s", None),
+            ("resumed from epoch 3", None),
+            ("=> loaded checkpoint 'runs/model_best.pth.tar' (epoch 3)", None),
+            ("Loading checkpoint shards of step 3", None),
+            ("Restoring model weights from the end of the best epoch: 3.", None),
+            ("Training starts from epoch 3", None),
+            ("Starting at epoch 3", None),
+            ("Best epoch: 3", None),
+            ("Best model so far: epoch 3", None),
+            ("Resuming, Epoch 3/10", Some(3.0)),
+            ("Starting epoch 3", Some(3.0)),
+            ("Loading data for epoch 3", Some(3.0)),
+            ("Epoch 3: best val_acc 0.9 at epoch 2", Some(3.0)),
+            ("best 0.9 epoch 3", Some(3.0)),
+            ("checkpoint saved at epoch 3", Some(3.0)),
         ] {
             assert_eq!(counted(line), expected, "{line}");
         }

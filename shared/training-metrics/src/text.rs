@@ -69,6 +69,9 @@ impl Lines {
                 Some(found) => found,
                 None => continue,
             };
+            if step::is_name(name) && step::is_earlier(before) {
+                continue;
+            }
             let Some(number) = leading(right).filter(|_| !is_share(right)) else { continue };
             // Counts, ports, and numbers of parameters or lines are whole.
             if mark == ":" && named.is_none() && (number.is_whole || !number.value.is_finite()) {
@@ -226,6 +229,7 @@ mod tests {
             &[("learn", 0.25), ("test", 0.3), ("best", 0.3)],
         ),
         ("loss:0.25 took: 0.44s eta: 0:00:05 rate: 5.2 it/s", None, &[("loss", 0.25)]),
+        ("resuming at step=500, loss=0.5", None, &[("loss", 0.5)]),
         ("Total params: 610, seed: 42, http://host:8080, line 5: 3", None, &[]),
         ("loss: tensor(0.25, grad_fn=<NllLossBackward0>)", None, &[("loss", 0.25)]),
         ("Test set: Average loss: 2.2524, Accuracy: 82/512 (16%)", None, &[("loss", 2.2524), ("Accuracy", 0.16015625)]),
