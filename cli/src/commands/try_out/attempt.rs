@@ -1,6 +1,9 @@
 //! What one attempt has shown: its log, and when it saved.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
 
 use spotsweep_protocol::runner_log::{Event, RUNNER, is_rollback};
 use spotsweep_training_metrics::{Definitions, Lines};
@@ -19,10 +22,11 @@ pub(super) struct Attempt {
     pub(super) ended: Option<f64>,
     /// When its checkpoints were complete.
     pub(super) saves: Vec<f64>,
-    /// Bytes of its log that are read.
-    pub(super) read: u64,
     /// What the log says.
     pub(super) said: Said,
+    /// Bytes of the log that are read. It has one line a second or many, and is looked at many times a second.
+    pub(super) read: u64,
+    pub(super) reader: Lines,
 }
 
 /// What the log of an attempt says.
@@ -48,10 +52,35 @@ pub(super) struct Said {
 }
 
 impl Attempt {
-    /// Takes in its log as it is `now`.
-    pub(super) fn follow(&mut self, log: &str, metric: Option<&str>, now: f64) {
-        self.said = said(log, metric);
-        for event in lines(log).filter_map(|line| Event::read(of_runner(line)?)) {
+    /// An attempt of which nothing was seen yet. `metric` is what the sweep file names.
+    pub(super) fn new(metric: Option<&str>) -> Self {
+        Self { reader: Lines::new(metric.map(str::to_owned), Definitions::default()), ..Self::default() }
+    }
+
+    /// Takes in the lines that its log has more than before, as it is `now`.
+    ///
+    /// # Errors
+    /// Where the log cannot be read. It is read from the same place then.
+    pub(super) fn follow(&mut self, log: &Path, now: f64) -> io::Result<()> {
+        let mut log = File::open(log)?;
+        log.seek(SeekFrom::Start(self.read))?;
+        let mut new = Vec::new();
+        log.read_to_end(&mut new)?;
+        // A line that goes on is read when it has its end.
+        let end = new.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |at| at + 1);
+        self.read += end as u64;
+        self.take(&String::from_utf8_lossy(&new[..end]), now);
+        Ok(())
+    }
+
+    fn take(&mut self, text: &str, now: f64) {
+        for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()) {
+            let Some(own) = of_runner(line) else {
+                self.said.take(line, &mut self.reader);
+                continue;
+            };
+            let Some(event) = Event::read(own) else { continue };
+            self.said.take_event(event);
             let at = match event {
                 Event::Mounted { .. } => &mut self.started,
                 Event::Stopping => &mut self.stopped,
@@ -85,41 +114,34 @@ pub(super) fn interval<'a>(attempts: impl Iterator<Item = &'a Attempt> + Clone) 
     gaps.get(gaps.len() / 2).copied().or_else(|| attempts.filter_map(Attempt::until_first_save).reduce(f64::max))
 }
 
-fn lines(log: &str) -> impl Iterator<Item = &str> {
-    log.split(['\n', '\r']).filter(|line| !line.is_empty())
-}
-
 /// What the runner says. It may follow a progress bar, which ends no line.
 fn of_runner(line: &str) -> Option<&str> {
     line.split_once(RUNNER).map(|(_bar, own)| own)
 }
 
-fn said(log: &str, metric: Option<&str>) -> Said {
-    let mut said = Said::default();
-    let mut reader = Lines::new(metric.map(str::to_owned), Definitions::default());
-    for line in lines(log) {
-        let Some(own) = of_runner(line) else {
-            said.is_evaluating = is_of_evaluation(line);
-            said.shows_evaluation |= said.is_evaluating;
-            let logged = reader.read(line);
-            if let Some(step) = logged.step {
-                said.steps = Some(said.steps.map_or((step, step), |(first, last)| (first, f64::max(last, step))));
-            }
-            said.metrics.extend(logged.values.into_iter().map(|value| (value.name, value.value)));
-            if line.contains("Error") {
-                said.error = Some(line.trim().to_owned());
-            }
-            continue;
-        };
-        match Event::read(own) {
-            Some(Event::Mounted { newest }) => said.found = newest.map(str::to_owned),
-            Some(Event::GraceOver) => said.was_killed = true,
-            Some(Event::Ended { code }) => said.code = Some(code),
-            Some(Event::Interrupted { reason }) if is_rollback(reason) => said.rollback = Some(reason.to_owned()),
-            Some(Event::Interrupted { .. } | Event::Stopping) | None => {}
+impl Said {
+    fn take(&mut self, line: &str, reader: &mut Lines) {
+        self.is_evaluating = is_of_evaluation(line);
+        self.shows_evaluation |= self.is_evaluating;
+        let logged = reader.read(line);
+        if let Some(step) = logged.step {
+            self.steps = Some(self.steps.map_or((step, step), |(first, last)| (first, f64::max(last, step))));
+        }
+        self.metrics.extend(logged.values.into_iter().map(|value| (value.name, value.value)));
+        if line.contains("Error") {
+            self.error = Some(line.trim().to_owned());
         }
     }
-    said
+
+    fn take_event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Mounted { newest } => self.found = newest.map(str::to_owned),
+            Event::GraceOver => self.was_killed = true,
+            Event::Ended { code } => self.code = Some(code),
+            Event::Interrupted { reason } if is_rollback(reason) => self.rollback = Some(reason.to_owned()),
+            Event::Interrupted { .. } | Event::Stopping => {}
+        }
+    }
 }
 
 /// Whether a line says that an evaluation is under way: a progress bar named so, or a line without values.
@@ -168,10 +190,15 @@ mod tests {
         let log = "spotsweep-runner: workspace vol-1 is mounted and verified after 0.1 s; newest checkpoint: epoch_2.pt\n\
                    Epoch 3: val_acc: 0.5\nEpoch 4: val_acc: 0.75\n\rEpoch 5:  50%|██  | 1/2spotsweep-runner: sent SIGTERM, 90.0 s to save\n\
                    spotsweep-runner: the grace is over: killing the command\nspotsweep-runner: interrupted: EC2 takes this instance\n";
-        let mut attempt = Attempt::default();
-        let end = log.find("spotsweep-runner: the grace").unwrap_or_default();
-        attempt.follow(&log[..end], None, 5.0);
-        attempt.follow(log, None, 7.5);
+        let (mut attempt, folder) = (Attempt::new(None), tempfile::tempdir().unwrap());
+        let path = folder.path().join("log");
+        // In the middle of a line. What is read is not read again: a look would take longer and longer.
+        let (first, second) = log.split_at(log.find("the grace is over").unwrap());
+        let (read, rest) = first.split_at(first.rfind('\n').unwrap() + 1);
+        for (log, now) in [(first, 5.0), (&format!("{}{rest}{second}", "?".repeat(read.len())), 7.5)] {
+            std::fs::write(&path, log).unwrap();
+            attempt.follow(&path, now).unwrap();
+        }
         assert_eq!((attempt.started, attempt.seconds_to_stop()), (Some(5.0), Some(2.5)));
         let metrics = [("val_acc".to_owned(), 0.75)].into();
         let found = Some("epoch_2.pt".to_owned());

@@ -6,6 +6,8 @@ use std::fmt;
 const FIRST_SECONDS: f64 = 1.5;
 /// Without a checkpoint for so many seconds, the training is interrupted all the same.
 const PATIENCE: f64 = 30.0;
+/// After so many checkpoints of an attempt any moment will do: the right one is shorter than the time between two looks.
+const MANY: usize = 20;
 
 /// Where in the training an interruption falls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,16 +80,17 @@ impl Interruption {
         let is_overdue = seen.now - since >= PATIENCE.max(seen.interval.unwrap_or(0.0) * 2.0);
         let has_begun = seen.now - started >= FIRST_SECONDS;
         let has_saved = !seen.saves.is_empty();
+        let is_frequent = seen.saves.len() >= MANY;
         let is_due = match self.moment {
             Moment::FirstSeconds => has_begun,
-            Moment::BetweenSaves => (has_saved && passed(0.5)) || is_overdue,
+            Moment::BetweenSaves => (has_saved && passed(0.5)) || is_frequent || is_overdue,
             // Before that, the files appear that the volume has.
             Moment::WhileSaving => (seen.is_saving && has_begun) || is_overdue,
             Moment::InEvaluation if seen.is_evaluating => true,
             Moment::InEvaluation | Moment::BeforeSave => {
                 // An evaluation may be too short to be seen.
                 let waits = seen.shows_evaluation && seen.now - started < PATIENCE;
-                (!waits && has_saved && passed(0.9)) || is_overdue
+                (!waits && ((has_saved && passed(0.9)) || is_frequent)) || is_overdue
             }
         };
         let moment = match self.moment {
@@ -124,6 +127,10 @@ mod tests {
         assert!(!due(Moment::WhileSaving, &seen(10.5, &[], true, None)), "the volume's own files appear");
         assert!(!due(Moment::InEvaluation, &seen(13.7, &[], false, Some(4.0))), "it has not come as far");
         assert!(!due(Moment::InEvaluation, &seen(15.0, &[12.0], false, Some(4.0))));
+        let many = [12.0; 20];
+        for moment in [Moment::BetweenSaves, Moment::InEvaluation] {
+            assert!(due(moment, &seen(12.1, &many, false, Some(4.0))), "{moment}: no look meets it");
+        }
         let evaluates = Seen { is_evaluating: true, shows_evaluation: true, ..seen(12.0, &[], false, Some(4.0)) };
         assert_eq!(
             interruption(Moment::InEvaluation, true).due(&evaluates),

@@ -102,15 +102,10 @@ fn checkpoint_folders(stack: &Stack) -> Vec<PathBuf> {
 fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&str>, now: f64) {
     outcome.metrics = trial.metrics.iter().map(|(name, metric)| (name.clone(), metric.last)).collect();
     for (number, record) in &trial.attempts {
-        let attempt = outcome.attempts.entry(*number).or_default();
-        let Some(stream) = &record.log_stream else { continue };
-        let path = stack.jobs_logs().join(stream);
-        if fs::metadata(&path).is_ok_and(|found| found.len() == attempt.read) {
-            continue;
-        }
-        if let Ok(log) = fs::read(path) {
-            attempt.read = log.len() as u64;
-            attempt.follow(&String::from_utf8_lossy(&log), metric, now);
+        let attempt = outcome.attempts.entry(*number).or_insert_with(|| Attempt::new(metric));
+        if let Some(stream) = &record.log_stream {
+            // Until its container is started, it has no log.
+            let _ = attempt.follow(&stack.jobs_logs().join(stream), now);
         }
     }
 }
