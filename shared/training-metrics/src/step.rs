@@ -14,9 +14,12 @@ const EARLIER: [&str; 4] = ["resum", "restor", "reload", "continu"];
 /// What is loaded when a training goes on.
 const STATES: [&str; 5] = ["checkpoint", "ckpt", "model", "weights", "state"];
 
+/// Words before the number of all steps.
+const LIMITS: [&str; 6] = ["total", "max", "maximum", "num", "every", "warmup"];
+
 /// `Epoch 3/10`, `epoch: 3`, `Train Epoch: [3][10/391]`, `Step [100/600]`, `iter #5`.
 static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let word = r"(?i)(?:^|[^\w/])(global[ _]step|epoch|step|iteration|iter)s?\b";
+    let word = r"(?i)(?:^|[^\w/])(global[ _]step|epoch|step|iteration|iter)(s?)\b";
     let number = r"\s*(?:\[\s*|[:=#]\s*\[?\s*|\(\s*)?(\d+(?:\.\d+)?)(\s*(?:/|of)\s*\d+)?(?:$|[^\w.]|\.(?:\D|$))";
     Regex::new(&format!("{word}{number}")).ok()
 });
@@ -42,6 +45,12 @@ pub(crate) fn is_earlier(before: &str) -> bool {
         || is_best()
 }
 
+/// Whether a number of steps is one that the training is not to exceed, as the text before their name says.
+fn is_limit(before: &str) -> bool {
+    let word = before.trim_end().rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    LIMITS.iter().any(|limit| word.eq_ignore_ascii_case(limit))
+}
+
 /// Takes the step out of values that stand together: steps are no metrics.
 pub(crate) fn take(values: &mut Vec<Value>) -> Option<f64> {
     let mut step = None;
@@ -58,14 +67,20 @@ pub(crate) fn take(values: &mut Vec<Value>) -> Option<f64> {
 pub(crate) fn counted(line: &str) -> Option<f64> {
     let pattern = COUNTED.as_ref()?;
     let found = pattern.captures_iter(line).filter_map(|found| {
-        let name = found.get(1).filter(|name| !is_earlier(&line[..name.start()]))?.as_str().to_ascii_lowercase();
-        let order = match (name.as_str(), found.get(3).is_some()) {
+        let (name, has_total) = (found.get(1)?, found.get(4).is_some());
+        let before = &line[..name.start()];
+        // `Num epochs = 3` says how many there are to be.
+        let is_total = !has_total && (!found[2].is_empty() || is_limit(before));
+        if is_total || is_earlier(before) {
+            return None;
+        }
+        let order = match (name.as_str().to_ascii_lowercase().as_str(), has_total) {
             ("global step" | "global_step", _) => 0,
             ("step" | "iteration" | "iter", false) => 1,
             ("epoch", _) => 2,
             (_, _) => 3,
         };
-        Some((order, found.get(2)?.as_str().parse::<f64>().ok()?))
+        Some((order, found.get(3)?.as_str().parse::<f64>().ok()?))
     });
     found.min_by_key(|(order, _)| *order).map(|(_, step)| step).or_else(|| round(line))
 }
@@ -105,6 +120,12 @@ mod tests {
             ("5 epochs, 0.3 better", None),
             ("epoch-3.pt", None),
             ("epoch 3s", None),
+            ("Steps: 3/10", Some(3.0)),
+            ("  Num Epochs = 3", None),
+            ("  Total optimization steps = 300", None),
+            ("Total step: 300", None),
+            ("epochs: 3, batch size: 8", None),
+            ("logging every step: 3", None),
             ("resumed from epoch 3", None),
             ("=> loaded checkpoint 'runs/model_best.pth.tar' (epoch 3)", None),
             ("Loading checkpoint shards of step 3", None),
