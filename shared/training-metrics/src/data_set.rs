@@ -57,9 +57,9 @@ pub(crate) fn is_less_reliable(set: &str) -> bool {
     matches!(set, "train" | "best")
 }
 
-/// Whether a name says itself which data it is of: `val_acc`, `train-auc`.
-pub(crate) fn is_in(name: &str) -> bool {
-    split(name).is_some()
+/// Whether a name says itself which data it is of: `val_acc`, `train-auc`, `Val`. The best is then still one of before.
+pub(crate) fn is_in(name: &str, set: &str) -> bool {
+    set != "best" && (split(name).is_some() || short(name).is_some())
 }
 
 /// Whether `named` is the metric `name` of this data set: `val_accuracy` is `Accuracy` after `Validation`.
@@ -130,6 +130,9 @@ mod tests {
     fn a_named_metric_is_that_of_its_data_set() {
         assert!(is_of("val", "Accuracy", "val_accuracy") && is_of("val", "accuracy", "validation/accuracy"));
         assert!(!is_of("test", "accuracy", "val_accuracy") && !is_of("val", "loss", "val_accuracy"));
-        assert!(is_in("val_acc") && is_in("train-auc") && !is_in("acc") && !is_in("training"));
+        assert!(
+            is_in("val_acc", "train") && is_in("train-auc", "val") && is_in("Val", "train") && !is_in("acc", "val")
+        );
+        assert!(!is_in("val_acc", "best"));
     }
 }

@@ -24,6 +24,11 @@ pub(crate) fn leading(text: &str) -> Option<Number> {
     if let Some(inner) = WRAPPERS.iter().find_map(|wrapper| text.strip_prefix(wrapper)) {
         return leading(inner).map(|number| Number { is_whole: false, ..number });
     }
+    if let Some((element, _)) = text.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        // An array of one element, as NumPy shows it: `[21.]`.
+        let value = element.trim().parse().ok().filter(|_| element.contains('.'))?;
+        return Some(Number { value, is_whole: false });
+    }
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '-' | '.');
     let rest = text.trim_start_matches(inner);
     let word = &text[..text.len() - rest.len()];
@@ -79,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_number_is_one_as_a_whole() {
-        let cases: [(&str, Option<(f64, bool)>); 26] = [
+        let cases: [(&str, Option<(f64, bool)>); 29] = [
             ("0.5", Some((0.5, false))),
             (" 3 epochs", Some((3.0, true))),
             ("97.3%", Some((97.3, false))),
@@ -106,6 +111,9 @@ mod tests {
             ("tensor(0.25, grad_fn=<NllLossBackward0>)", Some((0.25, false))),
             ("np.float64(0.9)}", Some((0.9, false))),
             ("0x1f", None),
+            ("array([21.], dtype=float32)", Some((21.0, false))),
+            ("[4]", None),
+            ("[0.1, 0.2]", None),
         ];
         for (text, expected) in cases {
             assert_eq!(leading(text).map(|number| (number.value, number.is_whole)), expected, "{text}");

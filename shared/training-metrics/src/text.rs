@@ -104,7 +104,7 @@ impl Lines {
 
     /// Adds a value that stands after `before` and its name. It may have a second name, by which the sweep file ranks.
     fn add(&self, found: &mut Logged, (before, name, value): (&str, &str, f64), source: Source) {
-        let set = data_set::before(before).filter(|_| !data_set::is_in(name));
+        let set = data_set::before(before).filter(|set| !data_set::is_in(name, set));
         let is_less_reliable = set.is_some_and(data_set::is_less_reliable);
         found.add(name, value, if is_less_reliable { Source::OfTraining } else { source });
         let is_named = |named: &&str| set.is_some_and(|set| data_set::is_of(set, name, named));
@@ -326,6 +326,7 @@ mod tests {
             ("train: loss=0.5, acc=0.5", Source::OfTraining),
             ("train: loss=0.5, acc=0.25; val: loss=0.5, acc=0.5", Source::Stated),
             ("Best val acc: 0.5", Source::OfTraining),
+            ("train loss 0.25, acc 0.5", Source::OfTraining),
             ("100%|███| 48/48 [00:00<00:00, 92.27it/s, acc=0.5]", Source::ProgressBar),
             ("acc: 50%|███| 1/2 [00:00<00:00, 92.27it/s, acc=0.5]", Source::ProgressBar),
             ("26/26 ━━━━ 1s 5ms/step - acc: 0.5", Source::ProgressBar),
@@ -333,6 +334,20 @@ mod tests {
         ] {
             let found = Lines::new(Some("acc".to_owned()), Definitions::default()).read(line);
             let value = found.values.iter().rfind(|value| value.name == "acc").map(|value| (value.value, value.source));
+            assert_eq!(value, Some((0.5, source)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_its_data_set_has_the_source_of_that() {
+        for (name, line, source) in [
+            ("Val", "Epoch: 001, Loss: 1.9, Train: 0.25, Val: 0.5, Test: 0.5", Source::Text),
+            ("val_acc", "Epoch 3 train loss 0.25, val_acc 0.5", Source::Text),
+            ("val_acc", "Best val_acc: 0.5 at epoch 2", Source::OfTraining),
+            ("best_val_acc", "Best val acc: 0.5", Source::Text),
+        ] {
+            let found = Lines::new(Some(name.to_owned()), Definitions::default()).read(line);
+            let value = found.values.iter().rfind(|value| value.name == name).map(|value| (value.value, value.source));
             assert_eq!(value, Some((0.5, source)), "{line}");
         }
     }

@@ -36,16 +36,18 @@ const METRICS: [&str; 30] = [
     "acc1",
 ];
 
-/// Each name with what is before it, and its value. A part ends at a comma, a bar or a semicolon, and begins after a
-/// colon.
+/// Each name with what is before it in the line, and its value. A part ends at a comma, a bar, a semicolon or a dash, and
+/// begins after a colon.
 pub(crate) fn values(line: &str) -> impl Iterator<Item = (&str, &str, f64)> {
-    line.split([',', '|', ';']).filter_map(|part| {
+    let parts = line.split([',', '|', ';']).flat_map(|part| part.split(" - "));
+    parts.filter_map(move |part| {
         let part = part.rsplit(": ").next()?.trim();
         let (named, number) = part.rsplit_once(' ')?;
         let value = leading(number).filter(|value| !value.is_whole && is_number(number))?.value;
         let named = named.trim_end();
-        let start = named.rfind(' ').map_or(0, |space| space + 1);
-        let (before, name) = named.split_at(start);
+        let name = named.rsplit(' ').next()?;
+        // The part lies in the line: their distance is that of their addresses.
+        let before = &line[..name.as_ptr().addr() - line.as_ptr().addr()];
         METRICS.contains(&name.to_ascii_lowercase().as_str()).then_some((before, name, value))
     })
 }
@@ -61,11 +63,13 @@ mod tests {
 
     #[test]
     fn names_without_signs_have_values() {
-        let found =
-            |line| values(line).map(|(before, name, value)| (before.trim_end(), name, value)).collect::<Vec<_>>();
-        assert_eq!(found("step 250: train loss 1.96, val loss 2.05"), [("train", "loss", 1.96), ("val", "loss", 2.05)]);
-        assert_eq!(found("Epoch 3 | train loss 0.25 | val acc 87.5%"), [("train", "loss", 0.25), ("val", "acc", 87.5)]);
-        assert_eq!(found("iter 10: loss 1.5, time 45.2ms, mfu 3.2%"), [("", "loss", 1.5)]);
+        let found = |line| values(line).collect::<Vec<_>>();
+        let line = "step 250: train loss 1.96, val loss 2.05";
+        assert_eq!(found(line), [(&line[..16], "loss", 1.96), (&line[..31], "loss", 2.05)]);
+        let line = "Epoch 3 | train loss 0.25 | val acc 87.5%";
+        assert_eq!(found(line), [(&line[..16], "loss", 0.25), (&line[..32], "acc", 87.5)]);
+        assert_eq!(found("iter 10: loss 1.5, time 45.2ms, mfu 3.2%"), [("iter 10: ", "loss", 1.5)]);
+        assert_eq!(found("DEV : loss 0.5 - time (sec): 3.21"), [("DEV : ", "loss", 0.5)]);
         for none in ["version 2.15.0, accuracy 5", "an error 404.2x", "score of 0.5", "loss nan things 1.5 s", ""] {
             assert_eq!(found(none), [], "{none}");
         }
