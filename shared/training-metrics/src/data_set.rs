@@ -73,6 +73,9 @@ fn split(name: &str) -> Option<(&'static str, &str)> {
 }
 
 fn governs(left: &str, right: &str) -> bool {
+    // `training's auc` and `valid_0's auc`, as LightGBM says it.
+    let owned = right.trim_start_matches(|c: char| c == '_' || c.is_ascii_digit()).strip_prefix("'s");
+    let right = owned.unwrap_or(right);
     let is_adjacent = right.chars().all(is_mark) && !right.is_empty();
     if is_adjacent && !left.ends_with(|c: char| c.is_alphanumeric() || c == '_') {
         return true;
@@ -107,6 +110,8 @@ mod tests {
             ("epoch 3 train: loss=0.5 val: loss=0.4 ", Some("val")),
             ("Epoch 3 | Train Loss: 0.5 | Val ", Some("val")),
             ("Training epoch 3: test ", Some("test")),
+            ("[50]\ttraining's ", Some("train")),
+            ("[50]\ttraining's auc: 0.9\tvalid_0's ", Some("val")),
             ("Best ", Some("best")),
             ("Best val ", Some("best")),
             ("Best model found, val ", Some("val")),

@@ -19,10 +19,14 @@ const LIMITS: [&str; 6] = ["total", "max", "maximum", "num", "every", "warmup"];
 
 /// `Epoch 3/10`, `epoch: 3`, `Train Epoch: [3][10/391]`, `Step [100/600]`, `iter #5`.
 static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let word = r"(?i)(?:^|[^\w/])(global[ _]step|epoch|step|iteration|iter)(s?)\b";
-    let number = r"\s*(?:\[\s*|[:=#]\s*\[?\s*|\(\s*)?(\d+(?:\.\d+)?)(\s*(?:/|of)\s*\d+)?(?:$|[^\w.]|\.(?:\D|$))";
+    let word = r"(?i)(?:^|[^\w/])(global[ _]step|epoch|step|iteration|iter|episode)(s?)\b";
+    let number = r"\s*(?:\[\s*|[:=#]\s*\[?\s*|\(\s*)?(\d+(?:\.\d+)?)(\s*(?:/|of)\s*\d+)?(?:$|[^\w.%]|\.(?:\D|$))";
     Regex::new(&format!("{word}{number}")).ok()
 });
+
+/// `Steps:  10%|█         | 100/1000 [`: the bar itself counts them.
+static BAR: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)(?:^|[^\w/])(?:epoch|step)s?:?\s*\d+%\|[^|]*\|\s*(\d+)/\d+ \[").ok());
 
 /// Whether values of this name count steps.
 pub(crate) fn is_name(name: &str) -> bool {
@@ -77,19 +81,28 @@ pub(crate) fn counted(line: &str) -> Option<f64> {
         let order = match (name.as_str().to_ascii_lowercase().as_str(), has_total) {
             ("global step" | "global_step", _) => 0,
             ("step" | "iteration" | "iter", false) => 1,
-            ("epoch", _) => 2,
+            ("epoch" | "episode", _) => 2,
             (_, _) => 3,
         };
         Some((order, found.get(3)?.as_str().parse::<f64>().ok()?))
     });
-    found.min_by_key(|(order, _)| *order).map(|(_, step)| step).or_else(|| round(line))
+    found.min_by_key(|(order, _)| *order).map(|(_, step)| step).or_else(|| of_bar(line)).or_else(|| bracketed(line))
 }
 
-/// `[7]\tvalid-auc:0.9`, as XGBoost and LightGBM count their rounds.
-fn round(line: &str) -> Option<f64> {
-    let (number, rest) = line.strip_prefix('[')?.split_once(']')?;
-    let is_round = number.bytes().all(|byte| byte.is_ascii_digit()) && rest.starts_with('\t');
-    number.parse().ok().filter(|_| is_round)
+fn of_bar(line: &str) -> Option<f64> {
+    BAR.as_ref()?.captures(line)?[1].parse().ok()
+}
+
+/// `[7]\tvalid-auc:0.9`, as XGBoost and LightGBM count their rounds, and `[3,  2000] loss: 1.302` of PyTorch's tutorial:
+/// epoch and batch.
+fn bracketed(line: &str) -> Option<f64> {
+    let (inner, rest) = line.strip_prefix('[')?.split_once(']')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = match inner.split_once(',') {
+        Some((epoch, batch)) => Some(epoch).filter(|_| is_number(batch.trim()) && rest.starts_with(' ')),
+        None => Some(inner).filter(|_| rest.starts_with('\t')),
+    };
+    number.filter(|number| is_number(number))?.parse().ok()
 }
 
 #[cfg(test)]
@@ -114,6 +127,12 @@ mod tests {
             ("epoch 2 of 10", Some(2.0)),
             ("[12]\ttrain-auc:0.9\tvalid-auc:0.8", Some(12.0)),
             ("[12] files", None),
+            ("[3,  2000] loss: 1.302", Some(3.0)),
+            ("[3, 4, 5] shape", None),
+            ("Episode 12\tLast reward: 10.00", Some(12.0)),
+            ("Steps:  10%|█         | 100/1000 [00:10<01:30, 10.0it/s, lr=1e-5]", Some(100.0)),
+            ("Epoch:  33%|###       | 1/3 [00:10<00:20]", Some(1.0)),
+            ("Iteration:  10%|#         | 10/100 [00:01<00:09, 10.0it/s]", None),
             ("26/26 - 1s - 5ms/step - loss: 0.6", None),
             ("Epoch time: 3.2", None),
             ("10 epochs", None),
