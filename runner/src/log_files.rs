@@ -118,7 +118,8 @@ impl LogFiles {
         if when == Read::During && followed.stamp == stamp {
             return Ok(Vec::new());
         }
-        followed.stamp = stamp;
+        // What an attempt before has logged and not recorded comes first: later it would be newer than this attempt's.
+        followed.stamp = if when == Read::Before { (0, 0, 0) } else { stamp };
         followed.log.read(file, when, &mut self.shared)
     }
 }
@@ -129,4 +130,27 @@ async fn looked(mut files: LogFiles, when: Read) -> Result<(LogFiles, Vec<Logged
         (files, logged)
     };
     spawn_blocking(look).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_an_attempt_before_come_before_all_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorded = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../shared/training-metrics/tests/recorded/tensorboard_writer/runs");
+        std::fs::create_dir(folder.path().join("runs")).unwrap();
+        std::fs::copy(
+            recorded.join("events.out.tfevents.1795668261.vm.2799.0"),
+            folder.path().join("runs/events.out.tfevents.1.host.1.0"),
+        )
+        .unwrap();
+        let roots = vec![(folder.path().to_owned(), PathBuf::from("runs"))];
+        let mut files = LogFiles { roots, user: None, files: BTreeMap::new(), shared: Shared::new(0.0) };
+        assert_eq!(files.look(Read::Before), []);
+        assert_ne!(files.look(Read::During), [], "at its end only, they would be newer than this attempt's");
+        assert_eq!(files.look(Read::Last), []);
+    }
 }
