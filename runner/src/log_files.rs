@@ -134,6 +134,7 @@ async fn looked(mut files: LogFiles, when: Read) -> Result<(LogFiles, Vec<Logged
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
     use super::*;
 
     #[test]

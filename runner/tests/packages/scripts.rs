@@ -146,7 +146,11 @@ async fn run(python: &str, script: Script, end: End) -> Option<String> {
         script.metric, figures["last"], figures["step"], last.code
     );
     eprintln!("{row}");
+    // The record may have values that came later than those of the newest step, and the trial's end may not.
+    let newest = steps.iter().map(|(_, step)| *step).fold(f64::NAN, f64::max);
+    let is_newest = figures["step"].as_f64() == Some(newest);
     let is_right = is_whole
+        && is_newest
         && last.code == Some(0)
         && figures["last"].is_number()
         && after.is_some_and(|after| after > script.first);
