@@ -7,11 +7,12 @@
 use anstream::adapter::strip_str;
 use spotsweep_protocol::metric::Source;
 
+use crate::data_set::{self, fold};
 use crate::definitions::Definitions;
 use crate::logged::{Logged, Value};
 use crate::number::leading;
 use crate::table::{Table, is_rule};
-use crate::{data_set, json_line, python_dict, step, worded};
+use crate::{json_line, python_dict, step, worded};
 
 /// Lightning's number of a version is no metric.
 const VERSION: &str = "v_num";
@@ -148,11 +149,8 @@ fn before_name<'a>(left: &'a str, name: &str) -> Option<&'a str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
     let left = left.trim_end();
     let mut rest = left.chars();
-    if !name
-        .chars()
-        .rev()
-        .all(|wanted| rest.next_back().is_some_and(|found| data_set::fold(found) == data_set::fold(wanted)))
-    {
+    let mut is_next = |wanted: char| rest.next_back().is_some_and(|found| fold(found) == fold(wanted));
+    if !name.chars().rev().all(&mut is_next) {
         return None;
     }
     let before = rest.as_str();
