@@ -34,6 +34,8 @@ use crate::workspace::{POINT, Workspace, point, take_charge};
 
 /// The step at which the trial is compared next, for scripts that fit their schedule to it.
 const STEP_BUDGET: &str = "SPOTSWEEP_STEP_BUDGET";
+/// How the variables of libraries begin that a training is given.
+const OF_LIBRARIES: [&str; 3] = ["WANDB_", "MLFLOW_", "TENSORBOARD_"];
 
 /// All that it takes to start the command.
 pub(crate) struct Ready {
@@ -196,6 +198,18 @@ fn name(config: &Config, trial: &TrialLine) -> String {
     format!("{}-{}", config.sweep, trial.index)
 }
 
+/// The log then explains what a library does in a trial and not elsewhere. A value with a part of the job's own may be
+/// secret.
+fn announce_libraries(variables: &Variables, inherited: &dyn Fn(&str) -> Option<String>) {
+    let is_of_library = |name: &str| OF_LIBRARIES.iter().any(|library| name.starts_with(library));
+    let word = |(name, value): &(String, String)| match inherited(name) {
+        Some(_) => name.clone(),
+        None => format!("{name}={value}"),
+    };
+    let words: Vec<String> = variables.iter().filter(|(name, _)| is_of_library(name)).map(word).collect();
+    say(&format!("set for libraries: {}", words.join(" ")));
+}
+
 /// The command with its macros filled in, and its environment.
 fn words(
     command: &[String],
@@ -221,6 +235,7 @@ fn words(
         let own = variables.iter().rev().find(|(key, _)| key == name);
         own.map(|(_, value)| value.clone()).or_else(|| inherited(name))
     };
+    announce_libraries(&variables, &inherited);
     let json_file = place.parameters();
     let command = expand(command, &trial.parameters, &variable, &json_file.to_string_lossy())?;
     Ok((command, variables))

@@ -103,3 +103,17 @@ async fn a_line_for_people_counts_for_less_than_what_is_written_for_the_runner()
     let world = World::start(kind, well).await;
     assert_eq!(found(&world, script).await, json!({"val_acc": [0.5, null]}));
 }
+
+/// Values that the job sets itself may be secret.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_names_what_is_set_for_libraries() {
+    let world = World::start(kind, well).await;
+    let job = [("MLFLOW_TRACKING_URI", "file:/x"), ("MLFLOW_RUN_CONTEXT", "{\"of\": \"the-job\"}")];
+    let outcome = world.run(&job, &["true"]).await;
+    let line = outcome.stderr.lines().find(|line| line.contains("set for libraries: ")).unwrap_or_default();
+    let output = format!("WANDB_DIR={}", world.path("storage/7").display());
+    for part in ["WANDB_MODE=offline", &output, "TENSORBOARD_LOGGING_DIR=", "MLFLOW_RUN_CONTEXT"] {
+        assert!(line.contains(part), "no {part}: {}", outcome.stderr);
+    }
+    assert!(!line.contains("the-job"), "{line}");
+}
