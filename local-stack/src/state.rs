@@ -261,4 +261,23 @@ mod tests {
         let _hosting = desk.host().await.unwrap();
         assert_eq!(desk.running().unwrap(), None, "the dead host's state must be gone");
     }
+
+    #[tokio::test]
+    async fn a_stack_waits_for_its_views_and_not_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new(folder.path());
+        let waits = async |most: u64| {
+            let begun = Instant::now();
+            desk.unviewed(Duration::from_millis(most)).await;
+            begun.elapsed()
+        };
+        let view = desk.view().unwrap();
+        assert!(waits(200).await >= Duration::from_millis(200));
+        let closes = async {
+            sleep(Duration::from_millis(200)).await;
+            drop(view);
+        };
+        let (waited, ()) = tokio::join!(waits(60_000), closes);
+        assert!((200..30_000).contains(&waited.as_millis()), "{waited:?}");
+    }
 }

@@ -219,6 +219,11 @@ async fn report(stack: &Stack, sweep: &str) {
     let link = run(stack, &["report", sweep, "--link", "--expires", "2h"]).await.said(0, "works until").out;
     assert!(link.contains(&key) && link.contains("X-Amz-Expires=7200") && link.contains("X-Amz-Signature="), "{link}");
     run(stack, &["report", sweep, "--link", "--open"]).await.said(2, "cannot be used with");
+    let cost = run(stack, &["cost", sweep]).await.said(0, "").out;
+    assert!(
+        cost.starts_with(&format!("{sweep}, as of ")) && cost.lines().any(|line| line.starts_with("on demand ")),
+        "{cost}"
+    );
 }
 
 async fn retry(stack: &Stack, sweep: &str) {
@@ -269,6 +274,7 @@ async fn cancel(stack: &Stack, other: &str) {
     assert!(text.contains(&format!("\nwarning: {missed}")), "{text}");
     run(stack, &["pull", &sweep]).await.said(1, "no results yet");
     run(stack, &["report", &sweep, "--link"]).await.said(1, "no report yet");
+    run(stack, &["cost", &sweep]).await.said(1, "no costs yet: updated every ");
     let page = stack.subfolder("files").join("running.html");
     run(stack, &["report", &sweep, "--output", page.to_str().unwrap()]).await.said(0, "");
     let data = data_of(&page);

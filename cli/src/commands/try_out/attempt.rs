@@ -204,4 +204,12 @@ mod tests {
         let found = Some("epoch_2.pt".to_owned());
         assert_eq!(attempt.said, Said { found, steps: Some((3.0, 4.0)), metrics, was_killed: true, ..Said::default() });
     }
+
+    #[test]
+    fn a_command_that_ends_by_itself_has_an_exit_code() {
+        let mut attempt = Attempt::new(None);
+        let end = spotsweep_protocol::runner_log::ended(3, 1.0, 0, 0);
+        attempt.take(&format!("KeyError: 'epoch'\n{RUNNER}{end}\n"), 5.0);
+        assert_eq!((attempt.said.code, attempt.said.error.as_deref()), (Some(3), Some("KeyError: 'epoch'")));
+    }
 }
