@@ -145,7 +145,7 @@ fn the_filter_takes_comparisons() {
     let with = |fits: &dyn Fn(&Value) -> bool| -> Vec<Value> {
         rows.iter().filter(|row| fits(row)).map(|row| row["index"].clone()).collect()
     };
-    let cases: [(String, Vec<Value>); 6] = [
+    let cases: [(String, Vec<Value>); 8] = [
         ("lr>0.01".to_owned(), with(&|row| lr(row) > 0.01)),
         (
             format!("lr > 0.001 val_loss<={middle}"),
@@ -154,6 +154,8 @@ fn the_filter_takes_comparisons() {
         (format!("VAL_LOSS={middle}"), with(&|row| loss(row) == Some(middle))),
         (format!("val_loss!={middle}"), with(&|row| loss(row) != Some(middle))),
         ("optimizer=adam attempts>=1".to_owned(), with(&|row| row["parameters"][optimizer] == "adam")),
+        ("lr<0.01".to_owned(), with(&|row| lr(row) < 0.01)),
+        (format!("val_loss>={middle}"), with(&|row| loss(row).is_some_and(|loss| loss >= middle))),
         ("lr>".to_owned(), with(&|_| true)),
     ];
     for (typed, expected) in cases {
