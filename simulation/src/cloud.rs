@@ -24,6 +24,7 @@ use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
 use spotsweep_control_plane::results::cost::{Pool, Prices, SpotPrice};
 use spotsweep_control_plane::results::inputs::{ReportInputs, Results, Wanted, last_lines};
 use spotsweep_control_plane::results::report::curves;
+use spotsweep_control_plane::suggestion::choose;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::sweep::notification::Notification;
 use spotsweep_control_plane::trial::{RetryOn, retry_rules};
@@ -284,7 +285,7 @@ impl Cloud {
 
     async fn read_space(&self, request: TrialRequest) -> Executed {
         let space = self.get_object(&trials::space_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-        Ok(vec![Outcome::SpaceRead { request, search: Arc::new(serde_json::from_slice(&space)?) }])
+        Ok(vec![Outcome::SpaceRead { request, search: Arc::new(serde_json::from_slice(&space)?), choose }])
     }
 
     async fn store_trials(&self, sweep: SweepId, prepared: Prepared) -> Executed {

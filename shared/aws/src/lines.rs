@@ -12,6 +12,7 @@ use super::s3::bytes;
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::suggestion::choose;
 use spotsweep_protocol::claim::Prefix;
 use spotsweep_sweep_file::trials;
 
@@ -37,7 +38,7 @@ async fn space(client: &Client, request: TrialRequest, bucket: String) -> Execut
     let key = trials::space_key(&request.sweep);
     let read = bytes(client.get_object().bucket(bucket).key(key).send().await?).await?;
     let search = Arc::new(serde_json::from_slice(&read)?);
-    Ok(vec![Outcome::SpaceRead { request, search }])
+    Ok(vec![Outcome::SpaceRead { request, search, choose }])
 }
 
 async fn find(client: &Client, request: TrialRequest, bucket: String) -> Executed {

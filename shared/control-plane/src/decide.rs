@@ -123,7 +123,9 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::JobDescribed(Job::Part(job)) => batch_job_state::part(view, job, context),
         Outcome::JobUnknown(job) => batch_job_state::unknown(view, job, context),
         Outcome::CredentialsIssued { access, .. } => trial_claim::issued(access),
-        Outcome::SpaceRead { request, search } => suggestion::space_read(view, request, search, context),
+        Outcome::SpaceRead { request, search, choose } => {
+            suggestion::space_read(view, request, (search, *choose), context)
+        }
         Outcome::LineFound { request, line, outputs } => trial_claim::granted(view, request, line, outputs, context),
         Outcome::AttemptLocated { attempt, instance, zone, .. } => {
             workspace::located(view, *attempt, instance, zone, context)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::event::{Job, TrialRequest};
 use crate::results::inputs::Gathered;
+use crate::suggestion::Choose;
 use crate::sweep::Prepared;
 use crate::sweep::notification::Notification;
 use crate::sweep::target::Target;
@@ -108,6 +109,8 @@ pub enum Outcome {
         request: TrialRequest,
         /// The space and its seed.
         search: Arc<Search>,
+        /// Chooses them. Only functions that read spaces have its code.
+        choose: Choose,
     },
     /// Of [`Command::FindLine`]: where the trial's line lies in `trials.jsonl`.
     LineFound {

@@ -12,7 +12,7 @@ use super::{Context, Decision, trial_claim, workspace};
 use crate::event::TrialRequest;
 use crate::input::Followup;
 use crate::store::{Reservation, Versioned, View};
-use crate::suggestion::{Chosen, choose, set_of};
+use crate::suggestion::{Choose, Chosen, set_of};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{Suggested, Trial};
 use spotsweep_protocol::claim::Reply;
@@ -21,7 +21,12 @@ use spotsweep_search::space::Dimension;
 use spotsweep_sweep_file::Search;
 
 /// The space is read: suggests the trial's parameters.
-pub(super) fn space_read(view: &View, request: &TrialRequest, search: &Search, context: Context<'_>) -> Decision {
+pub(super) fn space_read(
+    view: &View,
+    request: &TrialRequest,
+    (search, choose): (&Search, Choose),
+    context: Context<'_>,
+) -> Decision {
     let Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, .. }) = &view.sweep else {
         return Decision::ignore("no such sweep here");
     };

@@ -9,6 +9,7 @@ use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
 use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::suggestion::choose;
 use spotsweep_control_plane::trial::{JobStatus, Suggested, Trial};
 use spotsweep_protocol::claim::{Machine, Request};
 use spotsweep_protocol::metric::{Metric, Source};
@@ -31,7 +32,9 @@ struct Space(Arc<Search>);
 impl Executor for Space {
     async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
         Ok(match command {
-            Command::ReadSpace { request, .. } => vec![Outcome::SpaceRead { request, search: Arc::clone(&self.0) }],
+            Command::ReadSpace { request, .. } => {
+                vec![Outcome::SpaceRead { request, search: Arc::clone(&self.0), choose }]
+            }
             _other => Vec::new(),
         })
     }

@@ -21,7 +21,7 @@ use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{History, Peer, Record, Reservation, Versioned, View};
-use crate::suggestion::observed;
+use crate::suggestion::{choose, observed};
 use crate::sweep::{Plan, Stage, Sweep};
 use crate::trial::{Comparison, EarlyStop, JobStatus, Trial};
 
@@ -90,7 +90,7 @@ impl Scene {
             }
             input = match (decision.commands.pop(), decision.next.pop()) {
                 (Some(Command::ReadSpace { request, .. }), None) => {
-                    Outcome::SpaceRead { request, search: Arc::clone(&self.search) }.into()
+                    Outcome::SpaceRead { request, search: Arc::clone(&self.search), choose }.into()
                 }
                 (None, Some(followup)) => Input::Followup(followup),
                 (Some(Command::FindLine { .. }), None) => return Ok(self.given(index)),
