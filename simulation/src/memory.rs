@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use spotsweep_control_plane::decide::decide;
 use spotsweep_control_plane::input::{Input, Subject};
 use spotsweep_control_plane::metrics::Telemetry;
+use spotsweep_control_plane::results::peer::Peer;
 use spotsweep_control_plane::settings::Settings;
 use spotsweep_control_plane::store::{
-    Audit, Change, CommitError, History, Overdue, Peer, RESERVED, Record, Reservation, Store, Versioned, View,
+    Audit, Change, CommitError, History, Overdue, RESERVED, Record, Reservation, Store, Versioned, View,
 };
 use spotsweep_control_plane::sweep::{Stage, Sweep};
 use spotsweep_control_plane::trial::Trial;

@@ -38,8 +38,9 @@ use history::Kept;
 use rows::{Row, TRIAL, number, sortable};
 use spotsweep_control_plane::input::{About, Subject};
 use spotsweep_control_plane::metrics::{Metric, Telemetry};
+use spotsweep_control_plane::results::peer::Peer;
 use spotsweep_control_plane::store::{
-    Audit, Change, CommitError, History, Peer, RESERVED, Record, Reservation, Store, Versioned, View,
+    Audit, Change, CommitError, History, RESERVED, Record, Reservation, Store, Versioned, View,
 };
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{LONGEST_KEPT_DAYS, TrialRef};

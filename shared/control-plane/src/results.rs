@@ -7,7 +7,7 @@ pub mod diagnosis;
 pub mod inputs;
 pub mod leaderboard;
 pub mod parameters;
-pub mod peer_end;
+pub mod peer;
 pub mod ranking;
 pub mod report;
 mod score;

@@ -1,7 +1,5 @@
 //! Stored state, and the one trait through which it is read and written.
 
-mod peer;
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::input::Subject;
+use crate::results::peer::Peer;
 use crate::sweep::Sweep;
 use crate::trial::Trial;
 use crate::workspace::TrialRef;
-pub use peer::Peer;
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
 
 /// A record as it was stored when it was loaded.

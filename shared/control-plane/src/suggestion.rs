@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::results::peer_end::PeerEnd;
+use crate::results::peer::{Peer, PeerEnd};
 use crate::results::sets::Mean;
-use crate::store::Peer;
 use crate::sweep::{Plan, Ranking};
 use crate::trial::Trial;
 use spotsweep_protocol::rungs::{Curve, Rung};

@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::BoxError;
-use spotsweep_control_plane::results::peer_end::PeerEnd;
-use spotsweep_control_plane::store::{Change, Overdue, Peer, Record, Reservation};
+use spotsweep_control_plane::results::peer::{Peer, PeerEnd};
+use spotsweep_control_plane::store::{Change, Overdue, Record, Reservation};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};

@@ -1,7 +1,7 @@
 //! Trials that have all ended without a usable result.
 
 use super::super::diagnosis::why;
-use super::super::peer_end::PeerEnd;
+use super::super::peer::PeerEnd;
 use super::super::report::cut;
 use crate::sweep::Plan;
 use crate::trial::{Standing, Trial};
