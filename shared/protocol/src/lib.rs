@@ -4,6 +4,7 @@
 pub mod cause;
 pub mod claim;
 pub mod command_line;
+mod expression;
 pub mod failure;
 pub mod functions;
 pub mod ids;

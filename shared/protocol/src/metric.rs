@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use regex::{Regex, RegexBuilder};
+use regex_automata::util::syntax;
 use serde::{Deserialize, Serialize};
+
+use crate::expression;
 
 /// Patterns of a sweep file.
 pub const MOST_METRIC_PATTERNS: usize = 40;
@@ -115,29 +118,72 @@ pub struct MetricPattern {
 pub struct UnusableRegex(String);
 
 impl MetricPattern {
-    /// Compiles the expression. The sweep file's validation and the runner do so here: what is valid compiles on the
-    /// instance.
+    /// Whether [`MetricPattern::compile`] takes the expression: the sweep file's validation asks this.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self) -> Result<(), UnusableRegex> {
+        let automaton = expression::compile(&[&self.regex], syntax::Config::new(), true, MOST_COMPILED_BYTES);
+        if automaton.map_err(UnusableRegex)?.group_info().explicit_slot_len() == 0 {
+            return Err(UnusableRegex("it has no group in parentheses, which is to be the value".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Compiles the expression, on the instance.
     ///
     /// # Errors
     /// Where it cannot be compiled, and where it has no group.
     pub fn compile(&self) -> Result<Regex, UnusableRegex> {
+        self.check()?;
         let built = RegexBuilder::new(&self.regex).size_limit(MOST_COMPILED_BYTES).build();
-        // The error shows the expression; its last line has the reason.
-        let reason = |error: regex::Error| {
-            let text = error.to_string();
-            text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned()
-        };
-        let regex = built.map_err(|error| UnusableRegex(reason(error)))?;
-        if regex.captures_len() < 2 {
-            return Err(UnusableRegex("it has no group in parentheses, which is to be the value".to_owned()));
-        }
-        Ok(regex)
+        built.map_err(|error| UnusableRegex(error.to_string()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
+
+    /// Of expressions: complete ones, halves, and some that grow beyond the limit together.
+    const PARTS: &[&str] = &[
+        "a",
+        "é",
+        ".",
+        "|",
+        "*",
+        "+?",
+        "(",
+        ")",
+        "(?:",
+        "(?i)",
+        "(?x)",
+        "(?-u)",
+        "(?P<x>",
+        "(?=",
+        "[",
+        "]",
+        "[^a-f]",
+        "{2}",
+        "{2,",
+        "{500}",
+        "{900,}",
+        r"\\",
+        r"\b",
+        r"\B",
+        r"\d",
+        r"\w{40}",
+        r"\pL",
+        r"\p{Greek}",
+        r"\1",
+        r"\xff",
+        "^",
+        "$",
+    ];
 
     #[test]
     fn bounds_are_those_of_the_most_reliable_source() {
@@ -148,5 +194,17 @@ mod tests {
         assert_eq!(stated.and(bar), Metric { last: 0.99, ..stated }, "of a later attempt");
         assert_eq!(stated.and(of(0.75, Source::Stated)), Metric { last: 0.75, max: 0.75, ..stated });
         assert_eq!(stated.and(of(f64::NAN, Source::Stated)).max, 0.5);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn what_passes_the_check_is_what_compiles(parts in vec(select(PARTS), 1..8)) {
+            let regex = format!("({})", parts.concat());
+            let compiles = RegexBuilder::new(&regex).size_limit(MOST_COMPILED_BYTES).build();
+            let checked = MetricPattern { name: "x".to_owned(), regex }.check();
+            prop_assert_eq!(checked.is_ok(), compiles.is_ok(), "{:?}, {:?}", checked, compiles);
+        }
     }
 }

@@ -1,15 +1,21 @@
-//! The sweep file's `outputs`: which paths a list of patterns fits. The sweep file's validation and the runner compile
-//! patterns here, so what is valid compiles on the instance.
+//! The sweep file's `outputs`: which paths a list of patterns fits. The sweep file's validation checks patterns here, and
+//! the runner compiles them.
 
 use std::fmt;
 
-use globset::{ErrorKind, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{ErrorKind, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use regex_automata::util::syntax;
+
+use crate::expression;
 
 /// Patterns in a list.
 pub const MOST_PATTERNS: usize = 100;
 
 /// Bytes of a pattern: a key of S3 has no more, so a longer pattern fits nothing.
 pub const LONGEST_PATTERN: usize = 1024;
+
+/// Bytes of a compiled list: `globset`'s own limit.
+const MOST_COMPILED_BYTES: usize = 10 << 20;
 
 /// The paths that a list of patterns fits.
 #[derive(Debug, Clone, Default)]
@@ -40,17 +46,37 @@ impl fmt::Display for Unusable {
     }
 }
 
+/// Whether [`compile`] takes the patterns: the sweep file's validation asks this. Here they are one automaton, and
+/// `globset` makes several of them, so a list of 100 patterns with hundreds of special characters each may compile all
+/// the same.
+///
+/// # Errors
+/// As there.
+pub fn check(patterns: &[String]) -> Result<(), Unusable> {
+    let globs = globs(patterns)?;
+    let expressions: Vec<&str> = globs.iter().map(Glob::regex).collect();
+    let syntax = syntax::Config::new().utf8(false).dot_matches_new_line(true);
+    expression::compile(&expressions, syntax, false, MOST_COMPILED_BYTES).map(drop).map_err(whole)
+}
+
 /// As `.gitignore` reads them: a pattern with a slash begins at the storage folder, one without fits a name at any depth;
 /// `*` stops at a slash, `**` does not, and a folder's name stands for everything in it.
 ///
 /// # Errors
 /// The first pattern that cannot be compiled, or more patterns than a list may have.
 pub fn compile(patterns: &[String]) -> Result<Paths, Unusable> {
-    let whole = |reason: String| Unusable { place: None, reason };
+    let mut set = GlobSetBuilder::new();
+    for glob in globs(patterns)? {
+        set.add(glob);
+    }
+    set.build().map(Paths).map_err(|error| whole(said(error.kind())))
+}
+
+fn globs(patterns: &[String]) -> Result<Vec<Glob>, Unusable> {
     if patterns.len() > MOST_PATTERNS {
         return Err(whole(format!("there are {}, and {MOST_PATTERNS} are the most", patterns.len())));
     }
-    let mut set = GlobSetBuilder::new();
+    let mut globs = Vec::new();
     for (place, pattern) in patterns.iter().enumerate() {
         let unusable = |reason: String| Unusable { place: Some(place), reason };
         if pattern.len() > LONGEST_PATTERN {
@@ -60,10 +86,15 @@ pub fn compile(patterns: &[String]) -> Result<Paths, Unusable> {
         let base = if pattern.trim_end_matches('/').contains('/') { name.to_owned() } else { format!("**/{name}") };
         for form in [base.clone(), format!("{base}/**")] {
             let glob = GlobBuilder::new(&form).literal_separator(true).build();
-            set.add(glob.map_err(|error| unusable(said(error.kind())))?);
+            globs.push(glob.map_err(|error| unusable(said(error.kind())))?);
         }
     }
-    set.build().map(Paths).map_err(|error| whole(said(error.kind())))
+    Ok(globs)
+}
+
+/// Of the list as a whole.
+fn whole(reason: String) -> Unusable {
+    Unusable { place: None, reason }
 }
 
 /// The library's words for a pattern; for its engine's own errors the first line, since these show the expression.
@@ -74,7 +105,16 @@ fn said(kind: &ErrorKind) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
+
+    /// Of patterns: complete ones and halves.
+    const PARTS: &[&str] = &[
+        "a", "é", ".pt", "/", "*", "**", "**/", "?", "[", "]", "[!a-f]", "[z-a]", "{", "}", "{a,b/*}", ",", "\\", "./",
+    ];
 
     fn owned(patterns: &[&str]) -> Vec<String> {
         patterns.iter().map(|pattern| (*pattern).to_owned()).collect()
@@ -108,11 +148,36 @@ mod tests {
             (&["a\\"], "pattern 1 is not usable: dangling '\\'"),
         ];
         for (patterns, expected) in cases {
-            let error = compile(&owned(patterns)).unwrap_err().to_string();
-            assert!(error.starts_with(expected), "{patterns:?}: {error}");
+            let errors = (compile(&owned(patterns)).unwrap_err(), check(&owned(patterns)).unwrap_err());
+            assert_eq!(errors.0, errors.1);
+            assert!(errors.0.to_string().starts_with(expected), "{patterns:?}: {errors:?}");
         }
         assert_eq!(compile(&owned(&["a"; MOST_PATTERNS + 1])).unwrap_err().place, None);
         assert_eq!(compile(&["a".repeat(LONGEST_PATTERN + 1)]).unwrap_err().place, Some(0));
         assert!(compile(&["a".repeat(LONGEST_PATTERN)]).is_ok());
+    }
+
+    #[test]
+    fn long_lists_compile_where_they_pass_the_check() {
+        let passes = |pattern: &str| {
+            let list = vec![pattern.repeat(LONGEST_PATTERN / pattern.len()); MOST_PATTERNS];
+            let (checked, compiled) = (check(&list), compile(&list));
+            assert!(checked.is_err() || compiled.is_ok(), "{pattern}: {compiled:?}");
+            checked.is_ok()
+        };
+        let refused: Vec<&str> =
+            ["a", "é", "?", "*", "[a-é]", "{a,b}"].into_iter().filter(|each| !passes(each)).collect();
+        assert_eq!(refused, ["?", "*"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn what_passes_the_check_is_what_compiles(patterns in vec(vec(select(PARTS), 1..8), 1..4)) {
+            let patterns: Vec<String> = patterns.iter().map(|parts| parts.concat()).collect();
+            let (checked, compiled) = (check(&patterns), compile(&patterns).map(drop));
+            prop_assert_eq!(checked, compiled, "{:?}", patterns);
+        }
     }
 }

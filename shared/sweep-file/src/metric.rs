@@ -82,7 +82,7 @@ fn pattern(node: &Node, help: &str, report: &mut Report<'_>) -> Option<MetricPat
     let (name, regex) = (fields.text("name", report), fields.text("regex", report));
     let pattern = MetricPattern { name: name?.to_owned(), regex: regex?.to_owned() };
     check_name(&pattern.name, fields.get("name"), report);
-    if let (Err(error), Some(node)) = (pattern.compile(), fields.get("regex")) {
+    if let (Err(error), Some(node)) = (pattern.check(), fields.get("regex")) {
         let help = "write a regular expression with one group for the value, for example 'loss = (\\S+)'; \
                     look-around and back-references are not supported";
         report.add(node.place, format!("`{}` is not a usable regular expression: {error}", pattern.regex), help);

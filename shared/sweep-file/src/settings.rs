@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use spotsweep_protocol::patterns::{Unusable, compile};
+use spotsweep_protocol::patterns::{Unusable, check};
 
 use super::fields::{Fields, text, texts, written};
 use super::problem::Report;
@@ -271,18 +271,18 @@ fn outputs(node: &Node, report: &mut Report<'_>) -> Option<Outputs> {
     Some(Outputs { include: of("include"), exclude: of("exclude") })
 }
 
-/// A list of patterns, as the runner compiles it.
+/// A list of patterns that the runner can compile.
 fn patterns(node: &Node, key: &str, report: &mut Report<'_>) -> Vec<String> {
     let help =
         "write patterns as in .gitignore, for example `model/*.pt`, and \\ before a special character that is meant";
     let list = texts(node, key, report).unwrap_or_default();
-    let (Err(Unusable { place, reason }), Kind::List(nodes)) = (compile(&list), &node.kind) else { return list };
+    let (Err(Unusable { place, reason }), Kind::List(nodes)) = (check(&list), &node.kind) else { return list };
     if place.is_none() {
         report.add(node.place, format!("the patterns of `{key}` are not usable: {reason}"), help);
         return list;
     }
     for (pattern, node) in list.iter().zip(nodes) {
-        if let Err(Unusable { reason, .. }) = compile(std::slice::from_ref(pattern)) {
+        if let Err(Unusable { reason, .. }) = check(std::slice::from_ref(pattern)) {
             report.add(node.place, format!("`{pattern}` is not a usable pattern: {reason}"), help);
         }
     }
