@@ -11,14 +11,9 @@ use regex_automata::util::syntax;
 ///
 /// # Errors
 /// Why they do not compile: their syntax, or an automaton of more than `most_bytes`.
-pub(crate) fn compile(
-    expressions: &[&str],
-    syntax: syntax::Config,
-    utf8: bool,
-    most_bytes: usize,
-) -> Result<NFA, String> {
+pub(crate) fn compile(expressions: &[&str], syntax: syntax::Config, most_bytes: usize) -> Result<NFA, String> {
     let automaton = |config: Config| {
-        let config = config.utf8(utf8).nfa_size_limit(Some(most_bytes)).shrink(false);
+        let config = config.utf8(syntax.get_utf8()).nfa_size_limit(Some(most_bytes)).shrink(false);
         let built = Compiler::new().syntax(syntax).configure(config).build_many(expressions);
         built.map_err(|error| reason(&error))
     };

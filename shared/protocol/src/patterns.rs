@@ -56,7 +56,7 @@ pub fn check(patterns: &[String]) -> Result<(), Unusable> {
     let globs = globs(patterns)?;
     let expressions: Vec<&str> = globs.iter().map(Glob::regex).collect();
     let syntax = syntax::Config::new().utf8(false).dot_matches_new_line(true);
-    expression::compile(&expressions, syntax, false, MOST_COMPILED_BYTES).map(drop).map_err(whole)
+    expression::compile(&expressions, syntax, MOST_COMPILED_BYTES).map(drop).map_err(whole)
 }
 
 /// As `.gitignore` reads them: a pattern with a slash begins at the storage folder, one without fits a name at any depth;
