@@ -8,7 +8,7 @@ use serde_json::Value;
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::sweep::Plan;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::ids::SweepId;
 use tokio::time::{Instant, sleep};
 
@@ -113,7 +113,36 @@ async fn summary(client: &Client, sweep: &SweepId) -> Result<Option<Value>, Fail
     serde_json::from_slice(&body).map(Some).context(|| format!("{key} is not JSON"))
 }
 
+/// Also of cancelled trials. One that was stopped early is none, although its job has failed where it was stopped instead
+/// of being moved, or after a reclaim in its last seconds.
 fn failures(trials: &[Trial]) -> Vec<(u32, String)> {
-    let failed = trials.iter().filter(|trial| trial.status == JobStatus::Failed);
+    let failed = trials.iter().filter(|trial| matches!(trial.standing(), Standing::Failed | Standing::Cancelled));
     failed.map(|trial| (trial.index, why(trial))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use spotsweep_control_plane::trial::{Comparison, EarlyStop, JobStatus, Reason};
+    use spotsweep_protocol::stop::StopReason;
+
+    use super::*;
+    use crate::live::samples::trial;
+
+    /// Their jobs have failed, as their instances were taken or their jobs terminated.
+    #[test]
+    fn trials_that_were_stopped_are_no_failures() {
+        let failed = trial(0, JobStatus::Failed);
+        let (mut early, mut by_target) = (trial(1, JobStatus::Failed), trial(2, JobStatus::Failed));
+        early.stopped = Some(EarlyStop {
+            rung: 6,
+            by: Comparison { value: 0.961, cut: Some(0.9638), of: 8 },
+            at_interruption: true,
+        });
+        by_target.reason = Some(Reason::Stopped(StopReason::Target { reached: "0.9".to_owned() }));
+        let mut cancelled = trial(3, JobStatus::Failed);
+        cancelled.reason = Some(Reason::from("spotsweep: cancelled by jo".to_owned()));
+        let trials = [failed, early, by_target, cancelled, trial(4, JobStatus::Succeeded)];
+        let failures: Vec<u32> = failures(&trials).into_iter().map(|(index, _)| index).collect();
+        assert_eq!(failures, [0, 3]);
+    }
 }
