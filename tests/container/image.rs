@@ -1,6 +1,6 @@
 //! The image: a Debian with Python and nothing else, made once from Debian's packages.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -40,10 +40,13 @@ fn make() -> PathBuf {
     let release = named.unwrap_or("stable").trim_matches('"');
     let folder = Binaries::build().target().join("container");
     let image = folder.join(release);
+    fs::create_dir_all(&folder).unwrap();
+    // Each test may run in a process of its own.
+    let lock = File::create(folder.join("image.lock")).unwrap();
+    lock.lock().unwrap();
     if !image.exists() {
         let part = folder.join(format!("{release}.part"));
         let _ = fs::remove_dir_all(&part);
-        fs::create_dir_all(&folder).unwrap();
         let made = Command::new("mmdebstrap")
             .args(["--quiet", "--variant=minbase", "--include=python3", release])
             .arg(&part)

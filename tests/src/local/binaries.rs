@@ -13,7 +13,7 @@ pub struct Binaries {
 
 impl Binaries {
     /// Builds every binary of the workspace, once per test program: `cargo test` builds those of
-    /// other packages for their own tests only.
+    /// other packages for their own tests only. `tests/run` has built them, and says so by `SPOTSWEEP_BUILT`.
     ///
     /// # Panics
     /// Where cargo fails; its messages are on standard error.
@@ -25,25 +25,9 @@ impl Binaries {
             let mut folders = program.ancestors().skip(1);
             let folder = folders.find(|folder| !folder.ends_with("deps")).expect("programs lie in a folder").to_owned();
             let target = folder.parent().expect("a profile lies in the target folder").to_owned();
-            // The same packages as for `spotsweep local`: nothing is compiled twice.
-            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-            // What cargo tells this test about its package, a build script (ring's) would take for a change.
-            for (name, _) in std::env::vars_os() {
-                if name
-                    .to_str()
-                    .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-                {
-                    cargo.env_remove(name);
-                }
+            if std::env::var_os("SPOTSWEEP_BUILT").is_none() {
+                build(&folder, &target);
             }
-            let built = cargo
-                .args(["build", "--locked", "--workspace", "--bins", "--target-dir"])
-                .arg(&target)
-                .args(profile_flags(&folder))
-                .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
-                .status()
-                .expect("cargo can be started");
-            assert!(built.success(), "cargo build of the functions, the runner and the command: {built}");
             Self { folder, target }
         })
     }
@@ -62,6 +46,25 @@ impl Binaries {
     pub fn target(&self) -> &Path {
         &self.target
     }
+}
+
+/// The same packages as for `spotsweep local`: nothing is compiled twice.
+fn build(folder: &Path, target: &Path) {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What cargo tells this test about its package, a build script (ring's) would take for a change.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            cargo.env_remove(name);
+        }
+    }
+    let built = cargo
+        .args(["build", "--locked", "--workspace", "--bins", "--target-dir"])
+        .arg(target)
+        .args(profile_flags(folder))
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .status()
+        .expect("cargo can be started");
+    assert!(built.success(), "cargo build of the functions, the runner and the command: {built}");
 }
 
 fn profile_flags(folder: &Path) -> Vec<String> {

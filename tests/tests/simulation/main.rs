@@ -14,3 +14,9 @@ mod seeds;
 mod stalls;
 mod submission;
 mod workspaces;
+
+use mimalloc::MiMalloc;
+
+/// As in `simulate`: half of a run is making and dropping JSON.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;

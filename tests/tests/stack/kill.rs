@@ -42,7 +42,7 @@ struct Figures {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     let stack = Stack::start("kill").await;
-    let (points, lease) = points(&stack).await;
+    let (points, leases) = points(&stack).await;
     let runs = std::env::var("KILL_RUNS").map_or(Ok(points.len()), |runs| runs.parse());
     let runs: usize = runs.expect("KILL_RUNS is a number");
     let (begun, figures) = (Instant::now(), Arc::new(Figures::default()));
@@ -55,7 +55,7 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
             let (account, places, figures) = (account.clone(), places.clone(), figures.clone());
             round.spawn(async move {
                 let _place = places.acquire().await.unwrap();
-                die_and_recover(&account, run, (kind, point), lease, &figures).await;
+                die_and_recover(&account, run, (kind, point), leases[kind], &figures).await;
             });
         }
         while let Some(ended) = round.join_next().await {
@@ -74,23 +74,23 @@ async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
 }
 
 /// Every kind of sweep with every point where its function can die. Until they submit, kinds do the
-/// same, and one stands for all. And the lease for this machine.
-async fn points(stack: &Stack) -> (Vec<(usize, Kill)>, Duration) {
+/// same, and one stands for all. And the lease of each kind on this machine.
+async fn points(stack: &Stack) -> (Vec<(usize, Kill)>, [Duration; KINDS.len()]) {
     let account = Account::open(stack, "undisturbed").await;
     let mut points = Vec::new();
-    let mut lease = Duration::from_secs(LEASE_SECONDS);
+    let mut leases = [Duration::from_secs(LEASE_SECONDS); KINDS.len()];
     for (kind, (name, parts, text)) in KINDS.into_iter().enumerate() {
         let begun = Instant::now();
         let calls = undisturbed(&account, name, parts, text).await;
         // The function takes whole seconds.
-        lease = lease.max(Duration::from_secs((begun.elapsed() * LEASE_SUBMISSIONS).as_secs()));
+        leases[kind] = leases[kind].max(Duration::from_secs((begun.elapsed() * LEASE_SUBMISSIONS).as_secs()));
         let submits = calls.iter().position(|call| call.ends_with("submitjob")).expect("it submits");
         for call in if kind == 0 { 0 } else { submits }..calls.len() {
             points.extend([Moment::Before, Moment::After].map(|moment| (kind, Kill { call, moment })));
         }
     }
     account.close().await;
-    (points, lease)
+    (points, leases)
 }
 
 async fn undisturbed(account: &Account, name: &str, parts: u32, text: &str) -> Vec<String> {
