@@ -14,6 +14,8 @@ use tempfile::TempDir;
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// For one answer.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Tries to start the driver.
+const STARTS: u32 = 5;
 /// How the protocol writes keys.
 pub(crate) const ENTER: &str = "\u{E007}";
 pub(crate) const ESCAPE: &str = "\u{E00C}";
@@ -30,6 +32,22 @@ pub(crate) struct Browser {
     _profile: TempDir,
 }
 
+/// A driver, and the port that it listens on; `None` where it has ended before.
+fn started(program: &Path) -> Option<(Child, u16)> {
+    let mut driver =
+        Command::new(program).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(driver.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let on_port = |line: String| {
+        line.strip_prefix("ChromeDriver was started successfully on port ")
+            .map(|rest| rest.trim_end_matches('.').parse().unwrap())
+    };
+    let port = lines.filter_map(on_port).next();
+    if port.is_none() {
+        driver.wait().unwrap();
+    }
+    Some((driver, port?))
+}
+
 impl Browser {
     /// Starts one; `None` where this machine has none.
     pub(crate) fn start() -> Option<Self> {
@@ -39,15 +57,9 @@ impl Browser {
         if !met(missing) {
             return None;
         }
-        let driver = find("chromedriver")?;
-        let mut driver =
-            Command::new(driver).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let lines = BufReader::new(driver.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let on_port = |line: String| {
-            line.strip_prefix("ChromeDriver was started successfully on port ")
-                .map(|rest| rest.trim_end_matches('.').parse().unwrap())
-        };
-        let port = lines.filter_map(on_port).next().unwrap();
+        // A driver ends at once where another program has just taken the port that it has chosen.
+        let chromedriver = find("chromedriver")?;
+        let (driver, port) = (0..STARTS).find_map(|_| started(&chromedriver)).expect("chromedriver says its port");
         let profile = tempfile::tempdir().unwrap();
         let mut browser = Self { driver, port, session: String::new(), _profile: profile };
         let options = json!({ "binary": chromium, "args": [

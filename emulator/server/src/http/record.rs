@@ -36,7 +36,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// The recorder that the environment asks for, with a file of its own in the folder.
+    /// The recorder that the environment asks for, with a file in the folder.
     ///
     /// # Errors
     /// When the folder or the file cannot be made.
@@ -46,7 +46,8 @@ impl Recorder {
         fs::create_dir_all(&folder)?;
         let number = EMULATORS.fetch_add(1, Ordering::Relaxed);
         let name = format!("emulator-{}-{number}.jsonl", std::process::id());
-        let file = File::create(Path::new(&folder).join(name))?;
+        // Each test may have a process of its own: the number of one that has ended is given again.
+        let file = File::options().create(true).append(true).open(Path::new(&folder).join(name))?;
         Ok(Some(Self { written: Mutex::new((file, HashSet::new())) }))
     }
 
