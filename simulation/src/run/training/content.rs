@@ -68,10 +68,16 @@ fn offset(format: Format) -> usize {
     }
 }
 
+/// The step that a file says, whatever else it holds.
+pub(super) fn said_step(format: Format, bytes: &[u8]) -> Option<u32> {
+    let state = bytes.get(offset(format)..)?;
+    Some(u32::from_le_bytes(*state.first_chunk()?))
+}
+
 /// Reads a file as the library does that wrote it; `None` where it refuses the file.
 pub(in crate::run) fn decode(format: Format, bytes: &[u8], trial: u32, part: u32) -> Option<Loaded> {
     // Most files are as they were written. Inflating each of them at each look takes half of a run's time.
-    let step = bytes.get(offset(format)..).and_then(|state| Some(u32::from_le_bytes(*state.first_chunk()?)));
+    let step = said_step(format, bytes);
     if let Some(step) = step.filter(|step| *step > 0 && encode(format, trial, *step, part) == bytes) {
         return Some(Loaded { step, is_intact: true });
     }
@@ -101,11 +107,11 @@ pub(in crate::run) fn decode(format: Format, bytes: &[u8], trial: u32, part: u32
 /// A state differs from any other in each of its sectors, because each number differs.
 fn state(trial: u32, step: u32, part: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(STATE_BYTES);
-    bytes.extend(step.to_le_bytes());
+    bytes.extend_from_slice(&step.to_le_bytes());
     let mut value = (u64::from(trial) << 40) | (u64::from(step) << 8) | u64::from(part);
     while bytes.len() < STATE_BYTES {
         value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        bytes.extend(value.to_le_bytes());
+        bytes.extend_from_slice(&value.to_le_bytes());
     }
     bytes
 }

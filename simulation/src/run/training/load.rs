@@ -2,7 +2,7 @@
 
 use spotsweep_world::ebs::{File, View};
 
-use super::content::{Loaded, decode};
+use super::content::{Loaded, decode, said_step};
 use super::habits::{Format, Habits, Layout};
 
 /// Where checkpoints lie.
@@ -91,7 +91,14 @@ pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, wit
         is_whole.then_some(loaded.step)
     };
     let counts = |(path, _): &(&String, &File)| path.starts_with(within) && !path.ends_with(".tmp");
-    view.files.iter().filter(counts).filter_map(intact).max()
+    let mut newest = None;
+    // The newest is mostly the last. What says an older step need not be read.
+    for (path, file) in view.files.iter().rev().filter(counts) {
+        if said_step(habits.format, &file.bytes) > newest {
+            newest = newest.max(intact((path, file)));
+        }
+    }
+    newest
 }
 
 /// The step in a path such as `checkpoints/step-000030.gz`.
