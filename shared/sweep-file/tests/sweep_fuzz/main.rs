@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use spotsweep_sweep_file::{MAX_TRIALS, Problem, SearchSpace, SweepFile, parse};
 
-use sweep_measure::{peak_kib, scaled};
+use sweep_measure::{computed, peak_kib, scaled};
 
 /// Largest file made here, and the time that one may take.
 const MAX_BYTES: usize = 1 << 20;
@@ -57,7 +57,7 @@ struct Tally {
 impl Tally {
     fn try_one(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= MAX_BYTES);
-        let started = Instant::now();
+        let started = computed();
         let expanded = match parse("f.yaml", "v", bytes) {
             Ok(file) => Some(check_trials(&file)),
             Err(problems) => {
@@ -65,7 +65,7 @@ impl Tally {
                 None
             }
         };
-        let elapsed = started.elapsed();
+        let elapsed = computed() - started;
         assert!(elapsed < scaled(MAX_TIME), "{elapsed:?} for {} bytes", bytes.len());
         self.cases += 1;
         self.valid += u64::from(expanded.is_some());
