@@ -90,6 +90,7 @@ async fn is_harmless(user: &str, metrics: &str, finished: &str, is_adopted: bool
     until("the first container waits", &first, || !scene.services.invocations("access").is_empty()).await;
     scene.volume.attach();
     until("a report", &first, || scene.has_sealed("step-1")).await;
+    // The attacks meet ten rounds of the seal.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     scene.services.announce(Some(15));
     let first = first.outcome().await;

@@ -80,6 +80,7 @@ async fn waiting_ends_with_the_grant_or_the_first_warning() {
         if !by_signal {
             world.announce(INTERRUPTION, &in_seconds(120));
             until("the release", || !world.invocations("release").is_empty()).await;
+            // A runner that does not wait has ended by then.
             tokio::time::sleep(Duration::from_millis(300)).await;
             assert!(runner.try_wait().unwrap().is_none(), "Batch would start the next attempt on the same instance");
         }
@@ -98,6 +99,7 @@ async fn an_attempt_on_an_instance_under_notice_claims_nothing_and_waits_for_its
     world.announce(INTERRUPTION, &in_seconds(120));
     let mut runner = world.spawn(&[], &["touch", started.to_str().unwrap()]);
     until("the notice is reported", || !world.invocations("notice").is_empty()).await;
+    // A runner that does not wait has ended by then.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(runner.try_wait().unwrap().is_none(), "Batch would start the next attempt on the same instance");
     send(&runner, Signal::TERM);

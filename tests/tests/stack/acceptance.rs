@@ -42,6 +42,7 @@ async fn assert_nothing_left(stack: &Stack) {
     assert_eq!(state["leftovers"]["snapshots"], json!([]));
 }
 
+/// It takes more than a minute: two whole runs in real time, each with three strikes one after another.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_acceptance_run_holds_and_leaves_nothing() {
     let stack = Stack::start("acceptance").await;
@@ -107,7 +108,7 @@ async fn a_stopped_acceptance_run_leaves_nothing() {
 }
 
 /// Four instances at a time, which boot and pull their image minutes apart: no moment has all of their trials at the
-/// middle of their training.
+/// middle of their training. It takes 40 s: boots and pulls are in real time.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_acceptance_run_holds_where_instances_start_minutes_apart() {
     let stack = Stack::start_with("acceptance-slow", &["--slow-starts", "--max-vcpus", "4"]).await;
@@ -120,7 +121,7 @@ async fn the_acceptance_run_holds_where_instances_start_minutes_apart() {
     stack.stop().await;
 }
 
-/// Each is said before an instance is billed.
+/// Each is said before an instance is billed. It takes 25 s: the last refusal comes after 20 s without an instance.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_in_which_no_run_can_hold_gets_none() {
     let stack = Stack::start("acceptance-refused").await;
@@ -151,6 +152,7 @@ async fn an_account_in_which_no_run_can_hold_gets_none() {
     stack.stop().await;
 }
 
+/// It takes a minute: two whole runs in real time, the first with three tries of a strike.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_strike_that_cannot_happen_prevents_no_other_one() {
     let stack = Stack::start("acceptance-denied").await;

@@ -44,6 +44,7 @@ method: grid
 parameters: {n: {min: 1, max: 70}}
 "#;
 
+/// It takes half a minute: a hundred commands in turn, on one stack.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_do_what_they_say() {
     let stack = Stack::start("commands").await;

@@ -39,6 +39,7 @@ struct Figures {
     refused_by_lease: AtomicUsize,
 }
 
+/// It takes half a minute: 44 functions and their successors die, and leases of seconds end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_function_neither_doubles_nor_loses_a_submission() {
     let stack = Stack::start("kill").await;

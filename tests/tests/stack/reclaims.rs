@@ -108,6 +108,7 @@ fn assert_same_results(demo: &Demo, trials: u64) {
     }
 }
 
+/// It takes more than a minute: 24 trainings on two cores, some of them twice, and all once more undisturbed.
 #[test]
 fn twelve_reclaims_change_nothing_but_the_time() {
     let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,6 +130,7 @@ fn twelve_reclaims_change_nothing_but_the_time() {
     assert!(story.contains("has mounted and verified vol-"), "{story}");
 }
 
+/// It takes a minute: twelve trainings that are struck, and all once more undisturbed.
 #[test]
 fn an_exit_with_zero_is_no_end_and_instances_that_do_not_drain_cost_no_progress() {
     let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,6 +140,7 @@ fn an_exit_with_zero_is_no_end_and_instances_that_do_not_drain_cost_no_progress(
     assert_undone(&demo, 12, 12);
 }
 
+/// It takes half a minute: six trainings on volumes that are formatted, copied and checked.
 #[test]
 fn real_file_systems_are_moved_and_nothing_stays_mounted() {
     if !met(block_devices()) {

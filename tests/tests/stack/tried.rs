@@ -65,6 +65,7 @@ fn tried(way: &str, options: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), said)
 }
 
+/// It takes a minute: each of five interruptions waits for its moment between checkpoints.
 #[test]
 fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
     let results = std::thread::scope(|scope| {

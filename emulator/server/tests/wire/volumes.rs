@@ -160,6 +160,7 @@ async fn migrate(volumes: Volumes) {
     let (job, host) = rig.start(A, &script(&source, WRITE)).await;
     rig.attach(&source, &host, "/dev/sdf").await;
     let hash = rig.lines(&job, 1).await[0].clone();
+    // The job writes on meanwhile.
     tokio::time::sleep(Duration::from_millis(500)).await;
 
     // While it is written to: the moment of the request.
