@@ -9,6 +9,7 @@ mod charts;
 mod page;
 mod sweeps;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use browser::{Browser, ENTER};
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use spotsweep_protocol::words::dollars;
 use spotsweep_tests::local::Demo;
 use sweeps::{Shape, Synthetic};
+use tempfile::NamedTempFile;
 
 const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{a|b}";
 
@@ -40,7 +42,10 @@ fn write(shape: &Shape) -> (Synthetic, PathBuf) {
 
 fn write_page(name: &str, synthetic: &Synthetic) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.html"));
-    std::fs::write(&path, synthetic.page()).unwrap();
+    // At once: another test, in a process of its own, may read the same page.
+    let mut page = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    page.write_all(synthetic.page().as_ref()).unwrap();
+    page.persist(&path).unwrap();
     path
 }
 
