@@ -23,7 +23,7 @@ parameters:
   epochs: {value: 24}
 ";
 
-/// Each is struck once on average.
+/// Each is reclaimed once on average.
 const TRIALS_12: &str = "\
 program: train_exit_zero.py
 method: grid
@@ -130,7 +130,7 @@ fn twelve_reclaims_change_nothing_but_the_time() {
     assert!(story.contains("has mounted and verified vol-"), "{story}");
 }
 
-/// It takes a minute: twelve trainings that are struck, and all once more undisturbed.
+/// It takes a minute: twelve trainings with reclaims, and all once more undisturbed.
 #[test]
 fn an_exit_with_zero_is_no_end_and_instances_that_do_not_drain_cost_no_progress() {
     let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -30,7 +30,7 @@ const REPORTS: f64 = 240.0;
 /// The rungs that it passes.
 const RUNGS: [u64; 4] = [3, 9, 27, 81];
 
-/// It takes more than 20 s beside other tests: 11 000 rows are written through the SDK.
+/// It takes more than 20 s while other tests run: 11 000 rows are written through the SDK.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_at_a_rung_reads_a_small_row_of_each_trial() {
     let mut ceilings = Ceilings::default();

@@ -40,7 +40,7 @@ impl Executor for Space {
     }
 }
 
-/// It takes more than 20 s beside other tests: 11 000 rows are written through the SDK.
+/// It takes more than 20 s while other tests run: 11 000 rows are written through the SDK.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suggestion_reads_a_small_row_of_each_trial() {
     let mut ceilings = Ceilings::default();
