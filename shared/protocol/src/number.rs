@@ -14,9 +14,14 @@ use serde_json::{Value, json};
 /// What DynamoDB holds, besides zero.
 const STORED: std::ops::Range<f64> = 1e-130..1e126;
 
+/// Whether DynamoDB holds the number as one: 0, or 1e-130 to below 1e126 with either sign.
+pub fn is_stored(value: f64) -> bool {
+    value == 0.0 || STORED.contains(&value.abs())
+}
+
 /// The text in place of a number; `None` for one that is held as it is.
 fn text(value: f64) -> Option<String> {
-    if value == 0.0 || STORED.contains(&value.abs()) {
+    if is_stored(value) {
         None
     } else if value.is_finite() {
         Some(format!("{value:e}"))

@@ -203,7 +203,7 @@ fn brackets(fields: Fields<'_>, report: &mut Report<'_>) -> Option<u64> {
 
 fn eta(fields: Fields<'_>, key: &str, default: f64, report: &mut Report<'_>) -> Option<f64> {
     let Some(node) = fields.get(key) else { return Some(default) };
-    let eta = fields.number(key, report)?;
+    let eta = fields.figure(key, report)?;
     if eta <= 1.0 {
         let help = "write a number above 1: of that many trials one goes on";
         report.add(node.place, format!("`{key}` is out of range: {eta}"), help);

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use spotsweep_protocol::number::is_stored;
+
 use super::problem::{Place, Report, nearest};
 use super::scalar::Scalar;
 use super::tree::{Entry, Kind, Node};
@@ -92,6 +94,17 @@ impl<'n> Fields<'n> {
         }
         mismatch(node, key, "a number", report);
         None
+    }
+
+    /// As [`Self::number`], of a size that means something: what DynamoDB holds as a number.
+    pub(crate) fn figure(&self, key: &str, report: &mut Report<'_>) -> Option<f64> {
+        let number = self.number(key, report)?;
+        if let (false, Some(node)) = (is_stored(number), self.get(key)) {
+            let message = format!("`{key}` is out of range: {number:e}");
+            report.add(node.place, message, "write a number whose size is 1e-130 to below 1e126");
+            return None;
+        }
+        Some(number)
     }
 }
 

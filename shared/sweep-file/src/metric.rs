@@ -47,7 +47,7 @@ pub(crate) fn goal(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
     };
     let name = fields.text("name", report)?;
     check_name(name, fields.get("name"), report);
-    let target = fields.number("target", report);
+    let target = fields.figure("target", report);
     Some(MetricGoal { name: name.to_owned(), goal, over, target })
 }
 

@@ -307,7 +307,7 @@ fn notifications(node: &Node, report: &mut Report<'_>) -> Option<Notifications> 
 fn budget(node: &Node, report: &mut Report<'_>) -> Option<Budget> {
     let fields = Fields::known(node, "`budget`", &["max_usd", "max_hours"], report)?;
     let mut positive = |key| {
-        let number = fields.number(key, report)?;
+        let number = fields.figure(key, report)?;
         if let (false, Some(node)) = (number > 0.0, fields.get(key)) {
             report.add(
                 node.place,

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::de::DeserializeOwned;
 
 use super::BoxError;
-use super::rows::{DUE, META, Row, TRIAL, attribute, field, keyed, record};
+use super::rows::{DUE, META, Row, TRIAL, attribute, field, keyed, of_attribute, record};
 use spotsweep_control_plane::store::{Audit, History, Versioned};
 
 /// The attribute with the entries, of a record and of a page.
@@ -77,7 +77,7 @@ pub(super) fn prefix(sk: &str) -> String {
 /// The entries that a record or a page holds.
 pub(super) fn entries(row: &Row) -> Result<History, BoxError> {
     let entries = row.get(HISTORY).cloned();
-    entries.map_or_else(|| Ok(History::new()), |entries| Ok(serde_dynamo::from_attribute_value(entries)?))
+    entries.map_or_else(|| Ok(History::new()), of_attribute)
 }
 
 /// Bytes of a row
@@ -91,6 +91,7 @@ fn of_value(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(text) => text.len(),
         AttributeValue::N(digits) => digits.len().div_ceil(2) + 1,
+        AttributeValue::Ss(texts) => 3 + texts.iter().map(String::len).sum::<usize>(),
         AttributeValue::L(elements) => 3 + elements.iter().map(|element| 1 + of_value(element)).sum::<usize>(),
         AttributeValue::M(fields) => 3 + fields.len() + of_row(fields),
         _null_or_bool => 1,

@@ -13,6 +13,7 @@ use spotsweep_control_plane::store::{Change, Overdue, Record, Reservation};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
+use spotsweep_protocol::number::is_stored;
 use spotsweep_protocol::rungs::{Curve, Rung};
 
 /// Name of the index over open work, and of its partition key.
@@ -184,8 +185,7 @@ pub(super) fn overdue_record(row: &Row) -> Option<(Timestamp, Overdue)> {
 
 /// The record of a row.
 pub(super) fn record<T: DeserializeOwned>(mut row: Row) -> Result<T, BoxError> {
-    let record = row.remove(RECORD).ok_or("a row without its record")?;
-    Ok(serde_dynamo::from_attribute_value(record)?)
+    of_attribute(row.remove(RECORD).ok_or("a row without its record")?)
 }
 
 /// A text attribute.
@@ -193,8 +193,43 @@ pub(crate) fn field<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
     row.get(name)?.as_s().ok().map(String::as_str)
 }
 
-pub(super) fn attribute<T: Serialize>(record: &T) -> Result<AttributeValue, BoxError> {
-    Ok(serde_dynamo::to_attribute_value(record)?)
+/// What is stored of a part of a record, whatever numbers are in it.
+pub(super) fn attribute<T: Serialize>(part: &T) -> Result<AttributeValue, BoxError> {
+    Ok(each_leaf(serde_dynamo::to_attribute_value(part)?, &stored))
+}
+
+/// The part of a record that is stored so.
+pub(super) fn of_attribute<T: DeserializeOwned>(value: AttributeValue) -> Result<T, BoxError> {
+    Ok(serde_dynamo::from_attribute_value(each_leaf(value, &found))?)
+}
+
+/// A number that DynamoDB does not hold becomes a set of one text, because a put with such a number fails as a whole.
+/// Nothing else in a record is a set.
+fn stored(leaf: AttributeValue) -> AttributeValue {
+    match leaf {
+        AttributeValue::N(digits) if !digits.parse().is_ok_and(is_stored) => AttributeValue::Ss(vec![digits]),
+        leaf => leaf,
+    }
+}
+
+/// The inverse of [`stored`].
+fn found(leaf: AttributeValue) -> AttributeValue {
+    match leaf {
+        AttributeValue::Ss(digits) => AttributeValue::N(digits.concat()),
+        leaf => leaf,
+    }
+}
+
+fn each_leaf(value: AttributeValue, change: &impl Fn(AttributeValue) -> AttributeValue) -> AttributeValue {
+    match value {
+        AttributeValue::L(values) => {
+            AttributeValue::L(values.into_iter().map(|value| each_leaf(value, change)).collect())
+        }
+        AttributeValue::M(fields) => {
+            AttributeValue::M(fields.into_iter().map(|(name, value)| (name, each_leaf(value, change))).collect())
+        }
+        leaf => change(leaf),
+    }
 }
 
 pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
@@ -213,6 +248,10 @@ pub(super) fn sortable(time: Timestamp) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use serde_json::json;
+    use spotsweep_control_plane::sweep::Sweep;
+    use spotsweep_control_plane::trial::{Comparison, EarlyStop, End};
+    use spotsweep_protocol::claim::Outputs;
     use spotsweep_protocol::metric::{Metric, Source};
 
     use super::*;
@@ -238,17 +277,69 @@ mod tests {
         assert!(matches!(found.end, Some(PeerEnd::Finished(value)) if value.is_nan()));
     }
 
+    /// A trial and a sweep with this text in the place of every number that may have a fraction.
+    fn records(digits: &str) -> (Trial, Sweep) {
+        const OTHER: f64 = 0.0625;
+        let id = SweepId::derive("b", "k", "v");
+        let mut trial = Trial::new(id, 3, JobId::from("j:3".to_owned()));
+        let by = Comparison { value: OTHER, cut: Some(OTHER), of: 4 };
+        trial.metrics.insert("loss".to_owned(), Metric::of(OTHER, Some(OTHER), Source::Stated));
+        trial.rungs.insert(9, Rung { value: OTHER, best: OTHER, mean: OTHER });
+        trial.compared.insert(9, by);
+        trial.stopped = Some(EarlyStop { rung: 9, by, at_interruption: false });
+        trial.end = Some(End { attempt: 1, exit_code: 0, outputs: Outputs::default(), seconds: OTHER, error: None });
+        let basis = json!({ "parameters": "{}", "basis": { "Model": { "mean": OTHER, "deviation": OTHER } } });
+        trial.suggested = Some(serde_json::from_value(basis).unwrap());
+        let sweep = json!({
+            "id": trial.sweep, "redriven": 0, "stage": { "name": "running" },
+            "upload": { "bucket": "b", "key": "k", "fingerprint": "v", "uploaded_at": "2026-01-01T00:00:00Z" },
+            "spent": {
+                "usd": OTHER, "on_demand_usd": OTHER, "storage_usd": OTHER, "initialization_usd": OTHER,
+                "kept_usd": OTHER, "control_plane_usd": OTHER, "unpriced_seconds": OTHER,
+            },
+            "plan": {
+                "trials": 4, "queue": "q", "definition": "d:1", "attempts": 9, "parts": [], "target": OTHER,
+                "budget": { "max_usd": OTHER, "max_hours": OTHER },
+                "early_stopping": { "rule": { "type": "asha", "rungs": [9], "eta": OTHER } },
+            },
+        });
+        let sweep: Sweep = serde_json::from_value(sweep).unwrap();
+        let put = |leaf| match leaf {
+            AttributeValue::N(other) if other == OTHER.to_string() => AttributeValue::N(digits.to_owned()),
+            leaf => leaf,
+        };
+        let of = |record: AttributeValue| each_leaf(record, &put);
+        (of_attribute(of(attribute(&trial).unwrap())).unwrap(), of_attribute(of(attribute(&sweep).unwrap())).unwrap())
+    }
+
+    /// The numbers that are stored of a record: DynamoDB refuses a put with one beyond its range.
+    fn numbers(value: &AttributeValue) -> Vec<f64> {
+        match value {
+            AttributeValue::N(digits) => vec![digits.parse().unwrap()],
+            AttributeValue::L(values) => values.iter().flat_map(numbers).collect(),
+            AttributeValue::M(fields) => fields.values().flat_map(numbers).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     #[test]
-    fn every_value_of_a_metric_comes_back_and_only_storable_ones_are_numbers() {
-        for (value, is_number) in [(0.1, true), (-3.0, true), (1e125, true), (1e200, false), (f64::NAN, false)] {
-            let stored =
-                attribute(&Metric { last: value, step: Some(value), min: value, max: value, source: Source::Stated })
-                    .unwrap();
-            for (name, part) in stored.as_m().unwrap() {
-                assert_eq!(part.is_n(), is_number, "{name} of {value}");
+    fn a_record_with_any_number_is_stored_and_comes_back() {
+        let of_exponent =
+            |exponent: u64| [0, 1, (1 << 52) - 1].map(|mantissa| f64::from_bits(exponent << 52 | mantissa));
+        // 0 and what is below the normal numbers, numbers of any size, infinity and NaN, and those next to the limits.
+        let of_any_size = (0..2048).step_by(23).chain([1, 2046, 2047]).flat_map(of_exponent);
+        let limits = [1e-130, 1e126].into_iter().flat_map(|limit: f64| [limit.next_down(), limit, limit.next_up()]);
+        for value in of_any_size.chain(limits).flat_map(|value| [value, -value]) {
+            let (trial, sweep) = records(&value.to_string());
+            assert!(sweep.plan.as_ref().unwrap().target.unwrap().total_cmp(&value).is_eq() || value.is_nan());
+            let (of_trial, of_sweep) = (attribute(&trial).unwrap(), attribute(&sweep).unwrap());
+            for stored in numbers(&of_trial).into_iter().chain(numbers(&of_sweep)) {
+                assert!(stored == 0.0 || (1e-130..=9.999_999_999_999_999e125).contains(&stored.abs()), "{value:e}");
             }
-            let found: Metric = record(Row::from([(RECORD.to_owned(), stored)])).unwrap();
-            assert!(found.last.total_cmp(&value).is_eq() && found.step.unwrap().total_cmp(&value).is_eq(), "{found:?}");
+            let found: Trial = of_attribute(of_trial).unwrap();
+            assert_eq!(format!("{found:?}"), format!("{trial:?}"));
+            let found: Sweep = of_attribute(of_sweep).unwrap();
+            assert_eq!(format!("{found:?}"), format!("{sweep:?}"));
         }
     }
 }
