@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use spotsweep_beneath::Folder;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::CodeGrant;
-use spotsweep_protocol::redact::redacted;
+use spotsweep_protocol::redact::{Secrets, shown};
 use spotsweep_seal::OWN;
 use tokio::process::Command;
 use tokio::time::sleep;
@@ -71,7 +71,7 @@ struct Checkout<'a> {
 pub(crate) async fn fetch(grant: &CodeGrant, workspace: &Path, user: Option<&User>) -> Result<PathBuf, CodeError> {
     let names = [Some(&grant.git), grant.reference.as_ref()];
     if let Some(name) = names.into_iter().flatten().find(|name| name.starts_with('-')) {
-        return Err(CodeError::Dash(redacted(name).into_owned()));
+        return Err(CodeError::Dash(shown(name)));
     }
     let checkout = Checkout { grant, folder: workspace.join(OWN).join(FOLDER), user };
     let failed = |source| CodeError::Folder(checkout.folder.clone(), source);
@@ -93,7 +93,7 @@ pub(crate) async fn fetch(grant: &CodeGrant, workspace: &Path, user: Option<&Use
         }
     };
     checkout.git("checkout", &["checkout", "--quiet", "--force", "--detach", &commit]).await?;
-    say(&format!("code: {} at {commit}", redacted(&grant.git)));
+    say(&format!("code: {} at {commit}", shown(&grant.git)));
     Ok(checkout.folder)
 }
 
@@ -175,7 +175,7 @@ impl Checkout<'_> {
         }
         let said: String = String::from_utf8_lossy(&stderr).trim().chars().take(SHOWN_CHARS).collect();
         let text = if said.is_empty() { format!("no such branch, tag or commit ({arguments:?})") } else { said };
-        let clean = |text: &str| redacted(text).into_owned();
-        Err(CodeError::Git { action, url: clean(&self.grant.git), text: clean(&text) })
+        let text = Secrets::of(&self.grant.git).hide(&text);
+        Err(CodeError::Git { action, url: shown(&self.grant.git), text })
     }
 }

@@ -44,7 +44,7 @@ use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{dollars, noun_for};
 use spotsweep_search::stop::Rule;
 pub use spotsweep_sweep_file::Over;
-use spotsweep_sweep_file::{Budget, Repeats, SweepFile, Warning};
+use spotsweep_sweep_file::{Budget, Hidden, Repeats, SweepFile, Warning};
 
 /// One dropped file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -187,6 +187,9 @@ pub struct Plan {
     /// What the file's author should know, from its reading.
     #[serde(default, skip_serializing_if = "<[Warning]>::is_empty")]
     pub warnings: Box<[Warning]>,
+    /// Where the credentials of URLs are in the file.
+    #[serde(default, skip_serializing_if = "Hidden::is_empty")]
+    pub hidden: Hidden,
     /// The array jobs.
     pub parts: Vec<Part>,
 }

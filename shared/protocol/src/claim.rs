@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Metric, MetricPattern};
-use crate::redact::redacted;
+use crate::redact::shown;
 use crate::rungs::{Reached, RungPlan};
 use crate::secret::Secret;
 use crate::stall::StallRule;
@@ -344,7 +344,7 @@ impl fmt::Debug for CodeGrant {
     /// Without credentials: records and replies are printed in logs.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { git, reference } = self;
-        write!(formatter, "CodeGrant {{ git: {:?}, reference: {reference:?} }}", redacted(git))
+        write!(formatter, "CodeGrant {{ git: {:?}, reference: {reference:?} }}", shown(git))
     }
 }
 

@@ -1,10 +1,132 @@
 //! No page, record or message shows the credentials that a URL may carry, such as `code.git` of a sweep file. Only what
 //! fetches from the URL has them: the grant of an attempt, and the sweep file itself.
+//!
+//! A text that somebody has parsed is a URL as a whole: [`credentials`] finds what is secret in it, however odd its
+//! characters are, and [`Secrets`] hides the same in any other text. In a text of which nothing is known, such as a line
+//! of a log, [`redacted`] looks for URLs by their form.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Range;
 
-/// Stands for user name and password.
-const HIDDEN: &str = "***";
+/// Stands for credentials.
+pub const HIDDEN: &str = "***";
+/// Bytes of a password that is hidden wherever it is. A shorter one is hidden where it stands in its URL.
+const LEAST_PASSWORD: usize = 4;
+/// The same of a user name, which may be a token, and of a value in a query: shorter ones are words.
+const LEAST_TOKEN: usize = 8;
+
+/// Where the credentials are in a text that is one URL, or an address as ssh takes it (`user@host:path`): user name and
+/// password, and the values of a query. Where it is not clear which `@` ends a password, it is the last one.
+pub fn credentials(text: &str) -> Vec<Range<usize>> {
+    let (last, first) = (text.rfind('@'), text.find("://"));
+    let is_of_scheme = |letter: char| letter.is_ascii_alphanumeric();
+    let head = first.map_or(text, |scheme| text[..scheme].trim_end_matches(is_of_scheme));
+    let mut found = Vec::new();
+    found.extend(head.rfind('@').filter(|at| head[..*at].contains(':')).map(|at| 0..at));
+    // A mirror has another URL in its path.
+    let mut next = first;
+    while let Some(scheme) = next {
+        let start = scheme + "://".len();
+        let rest = &text[start..];
+        let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
+        let user = if authority.contains(':') { last } else { authority.rfind('@').map(|at| start + at) };
+        let user = user.filter(|at| *at > start);
+        found.extend(user.map(|at| start..at));
+        let from = user.unwrap_or(start);
+        next = text[from..].find("://").map(|at| from + at);
+        if next.is_none() {
+            found.extend(query(text, from));
+        }
+    }
+    found
+}
+
+/// The values of a query or a fragment that begins after so many bytes.
+fn query(text: &str, after: usize) -> Vec<Range<usize>> {
+    let Some(first) = text[after..].find(['?', '#']) else { return Vec::new() };
+    let mut at = after + first + 1;
+    let mut values = Vec::new();
+    for piece in text[at..].split(['&', ';', '?', '#']) {
+        let value = at + piece.find('=').map_or(0, |equals| equals + 1);
+        values.extend((value < at + piece.len()).then(|| value..at + piece.len()));
+        at += piece.len() + 1;
+    }
+    values
+}
+
+/// A text that is one URL, without its credentials: `https://***@host/`.
+pub fn shown(url: &str) -> String {
+    let mut clean = String::new();
+    let mut from = 0;
+    for range in credentials(url) {
+        clean.push_str(&url[from..range.start]);
+        clean.push_str(HIDDEN);
+        from = range.end;
+    }
+    clean + &url[from..]
+}
+
+/// The credentials of URLs, to be hidden in whatever text may repeat them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets(Vec<String>);
+
+impl Secrets {
+    /// Those of a text that is one URL.
+    pub fn of(url: &str) -> Self {
+        let mut secrets = Self::default();
+        secrets.add(url);
+        secrets
+    }
+
+    /// Adds those of another one.
+    pub fn add(&mut self, url: &str) {
+        let mut found: BTreeSet<String> = BTreeSet::new();
+        for range in credentials(url) {
+            let whole = &url[range.clone()];
+            let is_user = url[range.end..].starts_with('@');
+            let (name, password) = if is_user { whole.split_once(':').unwrap_or((whole, "")) } else { (whole, "") };
+            let parts = [(whole, LEAST_TOKEN), (name, LEAST_TOKEN), (password, LEAST_PASSWORD)];
+            for (part, _) in parts.into_iter().filter(|(part, least)| part.len() >= *least) {
+                let decoded = percent_decoded(part);
+                found.extend([
+                    part.to_owned(),
+                    part.escape_debug().to_string(),
+                    decoded.escape_debug().to_string(),
+                    decoded,
+                ]);
+            }
+        }
+        self.0.extend(found.into_iter().filter(|secret| secret.len() >= LEAST_PASSWORD));
+        // A secret may be a part of another one.
+        self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        self.0.dedup();
+    }
+
+    /// The text without them, and without the credentials of other URLs in it.
+    pub fn hide(&self, text: &str) -> String {
+        let mut clean = redacted(text).into_owned();
+        for secret in &self.0 {
+            if clean.contains(secret) {
+                clean = clean.replace(secret, HIDDEN);
+            }
+        }
+        clean
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = after.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        (rest, _) = match (first, code) {
+            (b'%', Some(code)) => (&after[2..], bytes.push(code)),
+            (other, _) => (after, bytes.push(*other)),
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
 
 /// The text without the credentials of URLs in it: `https://ana:secret@host/` becomes `https://***@host/`. The slashes
 /// may be escaped, as JSON and YAML allow it.
@@ -13,9 +135,8 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some(at) = authority(rest) {
         let (before, after) = rest.split_at(at);
-        let end = after.find(ends_authority).unwrap_or(after.len());
         clean.push_str(before);
-        rest = match after[..end].rfind('@') {
+        rest = match after[..ends_authority(after)].rfind('@') {
             Some(credentials) => {
                 clean.push_str(HIDDEN);
                 &after[credentials..]
@@ -23,7 +144,24 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
             None => after,
         };
     }
-    if clean.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(clean + rest) }
+    if clean.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(without_queries(&(clean + rest))) }
+}
+
+/// The text without the values of queries, such as `token=…`, of the URLs in it.
+fn without_queries(text: &str) -> String {
+    let mut clean = String::new();
+    for word in text.split_inclusive(|letter: char| letter.is_whitespace() || "'\"`<>".contains(letter)) {
+        let url = word.trim_end_matches(|letter: char| letter.is_whitespace() || "'\"`<>".contains(letter));
+        let values = authority(url).map(|at| query(url, at)).unwrap_or_default();
+        let mut from = 0;
+        for value in values.into_iter().filter(|value| url[..value.start].ends_with('=')) {
+            clean.push_str(&word[from..value.start]);
+            clean.push_str(HIDDEN);
+            from = value.end;
+        }
+        clean.push_str(&word[from..]);
+    }
+    clean
 }
 
 /// Where the first authority of a URL begins, which is where a user name would.
@@ -36,9 +174,18 @@ fn authority(text: &str) -> Option<usize> {
     })
 }
 
-/// A path, a text or a line ends the authority. An `@` in a path is none of credentials.
-fn ends_authority(letter: char) -> bool {
-    matches!(letter, '/' | '\\' | '\'' | '"') || letter.is_whitespace()
+/// A path, blank or line ends the authority, and so does a quote that ends a text. An `@` in a path is none of
+/// credentials.
+fn ends_authority(text: &str) -> usize {
+    let ends = |(at, letter): &(usize, char)| match letter {
+        '/' => true,
+        '\\' => text[at + 1..].starts_with('/'),
+        '\'' | '"' => {
+            text[at + 1..].is_empty() || text[at + 1..].starts_with([',', ']', '}', ')', ':', ';', ' ', '\n'])
+        }
+        letter => letter.is_whitespace(),
+    };
+    text.char_indices().find(ends).map_or(text.len(), |(at, _)| at)
 }
 
 #[cfg(test)]
@@ -52,11 +199,16 @@ mod tests {
             ("https://token@git.example", "https://***@git.example"),
             ("fatal: 'https://a:b@x/y' and ssh://c@d/e@f", "fatal: 'https://***@x/y' and ssh://***@d/e@f"),
             ("https://p@ss:w@x/y", "https://***@x/y"),
+            ("https://a:b'c@x/y \"https://a:b\"c@x/y\"", "https://***@x/y \"https://***@x/y\""),
             (
                 "code: {git: \"http:\\/\\/a:b@x\\/y.git\", ref: v1}",
                 "code: {git: \"http:\\/\\/***@x\\/y.git\", ref: v1}",
             ),
             ("- http://a:b@x\n- {lr: 1, mail: c@d}", "- http://***@x\n- {lr: 1, mail: c@d}"),
+            ("[\"http://x\",\"c@d\"]", "[\"http://x\",\"c@d\"]"),
+            ("GET https://x/y?a=b&token=c#d=e: no", "GET https://x/y?a=***&token=***#d=*** no"),
+            ("see https://x/y.html#a-b and https://x/?", "see https://x/y.html#a-b and https://x/?"),
+            ("https://mirror/https://a:b@x/y?c=d", "https://mirror/https://***@x/y?c=***"),
             ("git@git.example:a/b.git", "git@git.example:a/b.git"),
             ("file:///a@b", "file:///a@b"),
             ("a: b:/ ://", "a: b:/ ://"),
@@ -66,5 +218,46 @@ mod tests {
             assert_eq!(redacted(text), expected);
             assert_eq!(redacted(expected), expected, "once is enough");
         }
+    }
+
+    /// Of a URL that was parsed, whatever its letters are.
+    const PARSED: [(&str, &str); 14] = [
+        ("https://ana:s3cr3tpw@git.example/a.git", "https://***@git.example/a.git"),
+        ("https://s3cr3tpw@git.example", "https://***@git.example"),
+        ("http://ana:'s3cr3tpw\"@x/y", "http://***@x/y"),
+        ("http://ana:a s3cr3tpw\\@x/y", "http://***@x/y"),
+        ("http://ana:a/s3cr3tpw@x/y", "http://***@x/y"),
+        ("http://ana:a?s3cr3tpw#b@x/y", "http://***@x/y"),
+        ("http://ana:a@s3cr3tpw@x/y", "http://***@x/y"),
+        ("http://ana:s3cr3tpw%2F%C3%A9@x/y", "http://***@x/y"),
+        ("ana:s3cr3tpw@x:y.git", "***@x:y.git"),
+        ("https://x/y.git?private_token=s3cr3tpw&b=1#s3cr3tpw", "https://x/y.git?private_token=***&b=***#***"),
+        ("https://x/y.git?s3cr3tpw", "https://x/y.git?***"),
+        ("https://mirror/https://ana:s3cr3tpw@x/y", "https://mirror/https://***@x/y"),
+        ("ana:s3cr3tpw@x:y http://b:s3cr3tpw@y http://c:s3cr3tpw@z", "***@x:y http://***@z"),
+        ("git@git.example:a/b.git", "git@git.example:a/b.git"),
+    ];
+
+    #[test]
+    fn a_parsed_url_is_shown_without_credentials() {
+        for (url, expected) in PARSED {
+            assert_eq!(shown(url), expected);
+        }
+        for plain in ["https://x/y.git", "file:///a@b", "http://x/a@b", "", "@", "://", "://@", "C:\\a", "é"] {
+            assert_eq!(shown(plain), plain);
+        }
+    }
+
+    #[test]
+    fn what_is_secret_in_a_url_is_hidden_wherever_it_is_repeated() {
+        for (url, _) in PARSED {
+            let secrets = Secrets::of(url);
+            for said in [format!("unable to access '{url}': no"), format!("{url:?}"), percent_decoded(url)] {
+                assert!(!secrets.hide(&said).contains("s3cr3tpw"), "{}", secrets.hide(&said));
+            }
+        }
+        let secrets = Secrets::of("ana:s3cr3tpw@x:y.git");
+        assert_eq!(secrets.hide("'s3cr3tpw@x:y.git' is no repository of ana"), "'***@x:y.git' is no repository of ana");
+        assert_eq!(Secrets::of("http://a:b@x").hide("a and b stay readable"), "a and b stay readable");
     }
 }

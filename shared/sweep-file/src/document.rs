@@ -77,6 +77,7 @@ pub(crate) fn read(text: &str, version: &str, defaults: &Defaults, report: &mut 
                 metrics: Vec::new(),
                 name: None,
                 warnings,
+                hidden: report.hidden(),
                 plan,
                 places,
             })
@@ -282,6 +283,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
         metrics,
         name,
         warnings,
+        hidden: report.hidden(),
         plan,
         places,
     })

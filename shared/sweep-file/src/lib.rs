@@ -21,6 +21,7 @@ mod document;
 mod early_terminate;
 pub mod expected;
 mod fields;
+mod hidden;
 mod layout;
 mod levels;
 mod metric;
@@ -47,6 +48,7 @@ mod tree;
 pub mod trials;
 mod values;
 
+pub use hidden::Hidden;
 pub use plan::Search;
 pub use problem::{Problem, Warning};
 pub use repeats::Repeats;
@@ -85,6 +87,8 @@ pub struct SweepFile {
     pub name: Option<String>,
     /// What the author should know of a file that is valid, from top to bottom: at most 22.
     pub warnings: Vec<Warning>,
+    /// Where the credentials of URLs are in it.
+    pub hidden: Hidden,
     plan: plan::Plan,
     /// An unfinished problem at each setting's place; that of the file as a whole under the empty name.
     places: BTreeMap<String, Problem>,

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use spotsweep_protocol::redact::redacted;
+use spotsweep_protocol::redact::{Secrets, redacted, shown};
 use spotsweep_protocol::visible::{escaped, masked};
 use spotsweep_protocol::words::counted;
+
+use super::hidden::{Hidden, chars, lines};
 
 /// Problems reported for one file; whoever has more has one cause, and the rest is noise.
 const MAX_PROBLEMS: usize = 100;
@@ -110,12 +112,41 @@ pub(crate) struct Report<'a> {
     suppressed: u64,
     warnings: Vec<Problem>,
     suppressed_warnings: u64,
+    /// Where the credentials of URLs are in the file, and what they are.
+    hidden: Hidden,
+    secrets: Secrets,
 }
 
 impl<'a> Report<'a> {
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
-        let (problems, warnings) = (Vec::new(), Vec::new());
-        Self { file, lines: lines(text), problems, suppressed: 0, warnings, suppressed_warnings: 0 }
+        Self {
+            file,
+            lines: lines(text).collect(),
+            problems: Vec::new(),
+            suppressed: 0,
+            warnings: Vec::new(),
+            suppressed_warnings: 0,
+            hidden: Hidden::default(),
+            secrets: Secrets::default(),
+        }
+    }
+
+    /// Notes the credentials in a text that was parsed from what stands between two places.
+    pub(crate) fn hide(&mut self, text: &str, from: Place, until: Place) {
+        let at = |place: Place| [place.line, place.column - 1];
+        if self.hidden.add(&self.lines, text, at(from), at(until)) {
+            self.secrets.add(text);
+        }
+    }
+
+    /// Notes what may be credentials in a line that breaks the file off.
+    pub(crate) fn hide_unread(&mut self, number: u32) {
+        self.hidden.add_unread(number, self.line(number));
+    }
+
+    /// Where credentials are in the file.
+    pub(crate) fn hidden(&self) -> Hidden {
+        self.hidden.clone()
     }
 
     pub(crate) fn add(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
@@ -150,7 +181,8 @@ impl<'a> Report<'a> {
     pub(crate) fn locate(&self, place: Place, message: impl Into<String>, help: impl Into<String>) -> Problem {
         let (text, width) = self.excerpt(place);
         // A quoted name may have characters that a terminal would obey, and a URL its credentials.
-        let visible = |text: String| escaped(&redacted(&text)).into_owned();
+        let hide = |text: String| if self.hidden.is_full() { shown(&text) } else { self.secrets.hide(&text) };
+        let visible = |text: String| escaped(&hide(text)).into_owned();
         let (text, message, help) = (masked(&text), visible(message.into()), visible(help.into()));
         Problem { file: self.file.to_owned(), line: place.line, column: place.column, text, width, message, help }
     }
@@ -202,7 +234,8 @@ impl<'a> Report<'a> {
 
     /// The line at `place`, shortened around it, and the underline's width in it.
     fn excerpt(&self, place: Place) -> (String, u32) {
-        let (line, kept_before) = without_credentials(self.line(place.line), place.column - 1);
+        let (line, before) = self.hidden.line(place.line, self.line(place.line), place.column - 1);
+        let (line, kept_before) = without_credentials(&line, before);
         // Blanks stand for what is left out before the place, so that the marks stand under it.
         let before = kept_before.max(place.column - 1);
         let line = " ".repeat((before - kept_before) as usize) + &line;
@@ -220,10 +253,6 @@ impl<'a> Report<'a> {
     }
 }
 
-fn chars(text: &str) -> u32 {
-    u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
-}
-
 /// The line without the credentials of URLs in it, and how many characters are before the place then.
 fn without_credentials(line: &str, before: u32) -> (Cow<'_, str>, u32) {
     let clean = redacted(line);
@@ -231,11 +260,6 @@ fn without_credentials(line: &str, before: u32) -> (Cow<'_, str>, u32) {
     // A place within the credentials is none of the clean line.
     let start = clean.strip_suffix(&*redacted(&line[at..])).map(chars);
     (clean, start.unwrap_or(before).min(before))
-}
-
-/// Splits at every line break that YAML 1.2 knows, a lone carriage return included.
-fn lines(text: &str) -> Vec<&str> {
-    text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r')).collect()
 }
 
 /// For "did you mean …?": the candidate nearest to what was written, if it is near enough.

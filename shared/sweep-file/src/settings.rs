@@ -262,7 +262,11 @@ fn code(node: &Node, report: &mut Report<'_>) -> Option<Code> {
             );
         }
     }
-    Some(Code { git: fields.text("git", report)?.to_owned(), reference })
+    let git = fields.text("git", report)?;
+    if let (true, Some(node)) = (git.contains(char::is_control), fields.get("git")) {
+        report.add(node.place, "`git` has a line break or another control character", "write the URL on one line");
+    }
+    Some(Code { git: git.to_owned(), reference })
 }
 
 fn outputs(node: &Node, report: &mut Report<'_>) -> Option<Outputs> {

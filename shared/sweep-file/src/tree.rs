@@ -156,6 +156,7 @@ impl Builder<'_, '_> {
         }
         let info = error.info();
         let place = Place { width: 1, ..self.place(&Span::empty(*error.marker())) };
+        self.report.hide_unread(place.line);
         if info.contains("recursion limit") {
             self.report.add(place, too_deep(), "flatten the structure");
             return Stop::Reported;
@@ -176,6 +177,7 @@ impl Builder<'_, '_> {
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: &Span) -> Node {
         let place = self.place(span);
+        self.report.hide(text, place, self.place(&Span::empty(span.end)));
         let resolved = match tag {
             Some(tag) if tag.is_yaml_core_schema() => resolve_tagged(&tag.suffix, text),
             Some(tag) => Err(unknown_tag(&tag.to_string())),

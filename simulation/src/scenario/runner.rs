@@ -10,7 +10,7 @@ use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
 use spotsweep_control_plane::workspace::{Call, Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_sweep_file::Defaults;
+use spotsweep_sweep_file::{Defaults, Hidden};
 
 use super::words::{self, JOB};
 
@@ -143,6 +143,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         budget: None,
         topic: None,
         warnings: Box::default(),
+        hidden: Hidden::default(),
         parts: vec![Part { trials: 1, job: Some(JOB.into()), ended: None }],
     });
     Ok(sweep)

@@ -60,6 +60,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
             length: file.training_length(),
         }),
         metrics: file.metrics.clone().into(),
+        hidden: file.hidden.clone(),
         budget: settings.budget,
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
         warnings: warnings(&file, context),

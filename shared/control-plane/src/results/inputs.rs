@@ -19,7 +19,7 @@ use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_protocol::redact::redacted;
+use spotsweep_protocol::redact::Secrets;
 
 /// What has to be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,6 +106,15 @@ pub trait Gathered: Debug + Send + Sync {
     ) -> Result<(Results, Spent), csv::Error>;
 }
 
+impl ReportInputs {
+    /// Git and other programs repeat the URL of the code, or a part of it.
+    fn logs_without_secrets(&self, plan: &Plan) -> BTreeMap<u32, Vec<String>> {
+        let secrets = plan.code.as_ref().map(|code| Secrets::of(&code.git)).unwrap_or_default();
+        let hidden = |lines: &Vec<String>| lines.iter().map(|line| secrets.hide(line)).collect();
+        self.logs.iter().map(|(index, lines)| (*index, hidden(lines))).collect()
+    }
+}
+
 impl Gathered for ReportInputs {
     fn results(
         &self,
@@ -117,15 +126,16 @@ impl Gathered for ReportInputs {
     ) -> Result<(Results, Spent), csv::Error> {
         let costs = cost::costs(plan, trials, &self.prices, now);
         let spent = cost::spent(trials, &costs).or_known(sweep.spent);
+        let logs = self.logs_without_secrets(plan);
         let diagnoses: BTreeMap<u32, Diagnosis> = trials
             .iter()
             .filter(|trial| matches!(trial.standing(), Standing::Failed | Standing::Cancelled))
             .map(|trial| {
-                let log = self.logs.get(&trial.index).cloned().unwrap_or_default();
+                let log = logs.get(&trial.index).cloned().unwrap_or_default();
                 (trial.index, diagnose(trial, log))
             })
             .collect();
-        let warned = warnings(plan, trials, &self.logs, now);
+        let warned = warnings(plan, trials, &logs, now);
         let warnings: Vec<String> = warned.into_iter().map(|warned| warned.text).collect();
         let parameters = with_suggested(&self.parameters, trials);
         let report = Report::of(&Sources {
@@ -158,7 +168,7 @@ impl Gathered for ReportInputs {
 pub fn last_lines(end: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(end);
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(MAX_LOG_LINES)..].iter().map(|line| redacted(line).into_owned()).collect()
+    lines[lines.len().saturating_sub(MAX_LOG_LINES)..].iter().copied().map(str::to_owned).collect()
 }
 
 fn costs_json(sweep: &Sweep, costs: &BTreeMap<u32, Cost>, spent: &Spent, now: Timestamp) -> String {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
+use spotsweep_protocol::redact::shown;
 
 use super::importance::Observed;
 use super::model::{Column, Constant, Kind};
@@ -106,10 +107,10 @@ pub(super) fn observed(column: &Column, trials: &[(&Map<String, Value>, f64)]) -
     }
 }
 
-/// Text as it is, the rest as JSON.
+/// Text as it is, but for the credentials of a URL, and the rest as JSON.
 fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => shown(text),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     }
 }

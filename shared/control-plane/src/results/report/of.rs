@@ -19,7 +19,6 @@ use crate::results::sets::{Set, sets};
 use crate::sweep::{EarlyStopping, Plan, Ranking, Stage, Sweep};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::claim::TrialLine;
-use spotsweep_protocol::redact::redacted;
 use spotsweep_search::stop::Rule;
 use spotsweep_sweep_file::Repeats;
 
@@ -77,7 +76,7 @@ impl Report {
             curves: curve_lines(&ranked, &metrics, sources),
             cost: cost::totals(sources),
             failures: failures::failures(sources),
-            source: sources.file.map(|text| cut(&redacted(text), MAX_FILE_BYTES)),
+            source: sources.file.map(|text| cut(&plan.hidden.shown(text), MAX_FILE_BYTES)),
             warnings: sources.warnings.to_vec(),
             omitted: omitted(sources, &counts, &all_columns, &metrics),
             ranking: by.map(|by| RankedBy { metric: by.name, maximize: by.maximize, stated: plan.metric.is_some() }),
