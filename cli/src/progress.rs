@@ -12,7 +12,7 @@ use spotsweep_control_plane::sweep::Plan;
 use spotsweep_control_plane::trial::{Standing, Trial};
 
 use crate::{out, show};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, rounded};
 
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(3);
@@ -64,7 +64,7 @@ impl Best {
     /// `accuracy 0.5000`; of a set with what its mean is of.
     pub(crate) fn figure(&self) -> String {
         let Self { metric, value, mean, .. } = self;
-        mean.map_or_else(|| format!("{metric} {value:.4}"), |mean| format!("{metric} {mean}"))
+        mean.map_or_else(|| format!("{metric} {}", rounded(*value, 4)), |mean| format!("{metric} {mean}"))
     }
 
     /// For machines; `key` is the name of the trial's index.

@@ -6,9 +6,13 @@ use std::io::{self, Write};
 use serde_json::Value;
 use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::visible::escaped;
+use spotsweep_protocol::words::rounded;
 
 /// Between two columns.
 const GAP: &str = "  ";
+/// Characters of a cell, and of a row's last one. `explain` and `--json` have all of a text.
+const MOST_CELL: usize = 60;
+const MOST_LAST: usize = 200;
 
 /// Where a trial stands; one without a record has had no event yet, so it waits.
 pub(crate) fn standing(trial: Option<&Trial>) -> Standing {
@@ -72,8 +76,27 @@ pub(crate) fn row<C: AsRef<str>>(
     writeln!(to, "{}", line.trim_end())
 }
 
-/// Writes whole rows, each column as wide as its widest cell.
+/// Writes rows, each column as wide as its widest cell. A long text is cut, and a long number rounded.
 pub(crate) fn table(to: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
+    let bounded = |row: &Vec<String>| {
+        let most = |at: usize| if at + 1 == row.len() { MOST_LAST } else { MOST_CELL };
+        row.iter().enumerate().map(|(at, cell)| bounded(cell, most(at))).collect()
+    };
+    whole_table(to, &rows.iter().map(bounded).collect::<Vec<_>>())
+}
+
+fn bounded(cell: &str, most: usize) -> String {
+    if width(cell) <= most {
+        return cell.to_owned();
+    }
+    match cell.parse::<f64>() {
+        Ok(number) => rounded(number, 5),
+        Err(_) => cell.chars().take(most - 1).chain(['…']).collect(),
+    }
+}
+
+/// The same with all of each cell.
+pub(crate) fn whole_table(to: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest = |column| {
         rows.iter()
@@ -113,5 +136,19 @@ mod tests {
         table(&mut written, &rows).unwrap();
         let expected = "name      value\nlr        0.1\nüberlang  \\u001b[31mred\\n\n";
         assert_eq!(String::from_utf8(written).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_table_stays_readable_whatever_is_in_it() {
+        let (number, note) = (format!("{:.5}", -f64::MAX), "é".repeat(3835));
+        let rows = [[number.clone(), note.clone(), note.clone()], ["1".to_owned(), "2".to_owned(), "3".to_owned()]];
+        let rows: Vec<Vec<String>> = rows.map(Vec::from).into();
+        let (mut written, mut whole) = (Vec::new(), Vec::new());
+        table(&mut written, &rows).unwrap();
+        let lines: Vec<String> = String::from_utf8(written).unwrap().lines().map(str::to_owned).collect();
+        assert!(lines[0].starts_with("-1.79769e308  é") && lines[0].ends_with("é…"), "{}", lines[0]);
+        assert!(lines[0].chars().count() < 300 && lines[1].chars().count() < 100, "{lines:?}");
+        whole_table(&mut whole, &rows).unwrap();
+        assert!(String::from_utf8(whole).unwrap().contains(&note));
     }
 }

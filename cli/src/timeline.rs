@@ -71,7 +71,7 @@ impl History {
         let mut lay_out = |rows: &[Vec<String>]| {
             let mut table = Vec::new();
             // Writing to memory does not fail.
-            let _ = show::table(&mut table, rows);
+            let _ = show::whole_table(&mut table, rows);
             text.push_str(&String::from_utf8_lossy(&table));
             text.push('\n');
         };

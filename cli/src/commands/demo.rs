@@ -25,7 +25,7 @@ use spotsweep_local_stack::reclaims::{Reclaims, Wish, turns};
 use spotsweep_local_stack::stack::{Logs, NOTICE, Ready, Stack, StackOptions};
 use spotsweep_local_stack::state::{Desk, Hosting, State};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, rounded};
 use spotsweep_sweep_file::SweepFile;
 
 /// `spotsweep demo`
@@ -341,7 +341,7 @@ fn bare<'a>(name: &'a str, header: &csv::StringRecord) -> &'a str {
 fn short(cell: &str) -> String {
     let has_many_digits = cell.len() > 8 && cell.contains('.');
     match cell.parse::<f64>() {
-        Ok(number) if has_many_digits && number.is_finite() => format!("{number:.5}"),
+        Ok(number) if has_many_digits && number.is_finite() => rounded(number, 5),
         Ok(_) | Err(_) => cell.to_owned(),
     }
 }

@@ -17,7 +17,7 @@ use crate::target::Table;
 use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::number::to_json;
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, figure, rounded};
 
 /// `spotsweep suggest`
 #[derive(Debug, clap::Args)]
@@ -69,8 +69,8 @@ pub(super) async fn run(args: Suggest) -> Result<ExitCode, Failure> {
             None => writeln!(to, "all {} have their parameters", counted(plan.trials, "trial"))?,
         }
         if let Some(best) = best(plan, &trials) {
-            let figure = best.set.map_or_else(|| best.value.to_string(), |(_, mean)| mean.to_string());
-            writeln!(to, "best so far: {} {figure} (trial {})", metric.name, best.trial.index)?;
+            let by = best.set.map_or_else(|| figure(best.value), |(_, mean)| mean.to_string());
+            writeln!(to, "best so far: {} {by} (trial {})", metric.name, best.trial.index)?;
         }
         for warning in &warnings {
             writeln!(to, "warning: {}", show::line(warning))?;
@@ -93,11 +93,15 @@ async fn space(found: &Found) -> Result<Search, Failure> {
         .context(|| format!("s3://{}/{key} is not what sweep-upload has written", found.bucket()))
 }
 
+fn predicted(mean: f64, deviation: f64) -> String {
+    format!("{} ± {}", rounded(mean, 4), rounded(deviation, 4))
+}
+
 /// What a suggestion rests on, in a sentence.
 fn why(basis: Option<Basis>, metric: &Ranking) -> String {
     match basis {
         Some(Basis::Model { mean, deviation }) => {
-            format!("the model predicts {} {mean:.4} ± {deviation:.4}", metric.name)
+            format!("the model predicts {} {}", metric.name, predicted(mean, deviation))
         }
         Some(Basis::Initial) => "one of the first points, which cover the space evenly".to_owned(),
         Some(Basis::Random) => {
@@ -114,11 +118,11 @@ fn rows(trials: &[Trial], metric: &Ranking) -> Vec<Vec<String>> {
     for trial in trials {
         let Some(suggested) = &trial.suggested else { continue };
         let predicted = match suggested.basis {
-            Some(Basis::Model { mean, deviation }) => format!("{mean:.4} ± {deviation:.4}"),
+            Some(Basis::Model { mean, deviation }) => predicted(mean, deviation),
             Some(Basis::Initial | Basis::Random) | None => "–".to_owned(),
         };
         let found = match score(metric, trial) {
-            Score::Value(value) => format!("{value:.4}"),
+            Score::Value(value) => rounded(value, 4),
             Score::Diverged => "diverged".to_owned(),
             Score::Missing => "–".to_owned(),
         };

@@ -9,7 +9,7 @@ use serde::Serialize;
 use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::trial::{Attempt, Stall, Standing, Trial};
 use spotsweep_control_plane::workspace::{Stage, Workspace};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, rounded};
 
 /// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -112,7 +112,8 @@ impl What {
             Self::Refused { reason } => format!("retrying: {reason}"),
             Self::Resubmitted { round } => format!("goes on as a job of its own: round {round}"),
             Self::Succeeded { attempts, run_seconds, metric, value, best } => {
-                let measured = metric.as_ref().zip(*value).map(|(name, value)| format!(", {name} {value:.4}"));
+                let measured =
+                    metric.as_ref().zip(*value).map(|(name, value)| format!(", {name} {}", rounded(value, 4)));
                 let best = if *best { ", the best so far" } else { "" };
                 let attempts = if *attempts > 1 { format!(" in {attempts} attempts") } else { String::new() };
                 format!("succeeded after {run_seconds:.1} s{attempts}{}{best}", measured.unwrap_or_default())

@@ -6,7 +6,7 @@ use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::results::warnings::lacks;
 use spotsweep_control_plane::trial::{Attempt, Standing, Trial};
 use spotsweep_protocol::metric::Metric;
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, figure};
 
 use super::History;
 use crate::show;
@@ -126,8 +126,8 @@ fn metrics(trial: &Trial, compared: Option<&str>) -> Option<String> {
     let first = compared.and_then(|name| trial.metrics.get_key_value(name));
     let others = trial.metrics.iter().filter(|(name, _)| compared != Some(name.as_str()));
     let metric = |(name, metric): (&String, &Metric)| {
-        let step = metric.step.map(|step| format!(" (step {step})")).unwrap_or_default();
-        format!("{name}={}{step}", metric.last)
+        let step = metric.step.map(|step| format!(" (step {})", figure(step))).unwrap_or_default();
+        format!("{name}={}{step}", figure(metric.last))
     };
     let shown: Vec<String> = first.into_iter().chain(others).take(MOST_METRICS).map(metric).collect();
     let more = trial.metrics.len().saturating_sub(MOST_METRICS);

@@ -41,7 +41,7 @@ use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::rungs::{Curve, Rung, RungPlan, Unit};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_protocol::words::{dollars, noun_for};
+use spotsweep_protocol::words::{dollars, figure, noun_for};
 use spotsweep_search::stop::Rule;
 pub use spotsweep_sweep_file::Over;
 use spotsweep_sweep_file::{Budget, Hidden, Repeats, SweepFile, Warning};
@@ -332,7 +332,7 @@ impl Sweep {
         match (budget.max_usd, budget.max_hours) {
             (Some(most), _) if usd >= most => Some(format!("its budget of {} is reached", dollars(most))),
             (_, Some(most)) if hours >= most => {
-                Some(format!("its budget of {most} {} is reached", noun_for(most, "hour")))
+                Some(format!("its budget of {} {} is reached", figure(most), noun_for(most, "hour")))
             }
             (Some(_) | None, Some(_) | None) => None,
         }

@@ -2,6 +2,10 @@
 
 use std::fmt::Display;
 
+/// Characters of a number that is written without an exponent.
+const MOST_PLAIN: usize = 20;
+/// From it on an amount is written with an exponent.
+const MOST_USD: f64 = 1e15;
 /// Below it an amount has only its size to say.
 const LEAST_USD: f64 = 1e-6;
 
@@ -34,6 +38,9 @@ pub fn dollars(usd: f64) -> String {
     if size < LEAST_USD {
         return format!("{sign}<${LEAST_USD:.6}");
     }
+    if size >= MOST_USD {
+        return format!("{sign}${size:.2e}");
+    }
     // Rounded first: 0.00996 is a cent, and a cent has two decimals.
     let rounded: f64 = format!("{size:.1e}").parse().unwrap_or(size);
     if rounded >= 0.01 || !size.is_finite() {
@@ -41,6 +48,19 @@ pub fn dollars(usd: f64) -> String {
     }
     let decimals = (1.0 - rounded.log10().floor()).max(2.0) as usize;
     format!("{sign}${size:.decimals$}")
+}
+
+/// A number of somebody else's with all its digits, and no row of zeros: `0.1`, `1e300`.
+pub fn figure(value: f64) -> String {
+    let plain = value.to_string();
+    if plain.len() <= MOST_PLAIN { plain } else { format!("{value:e}") }
+}
+
+/// The same with so many decimals; with an exponent where these would be many digits, or nothing but zeros: `0.9300`,
+/// `1.2000e-7`.
+pub fn rounded(value: f64, decimals: usize) -> String {
+    let is_plain = value == 0.0 || !value.is_finite() || (10_f64.powi(-(decimals as i32))..1e9).contains(&value.abs());
+    if is_plain { format!("{value:.decimals$}") } else { format!("{value:.decimals$e}") }
 }
 
 #[cfg(test)]
@@ -64,6 +84,20 @@ mod tests {
             assert_eq!(noun_for(2_u64, noun), expected);
             assert_eq!(noun_for(1_u64, noun), noun);
         }
+    }
+
+    #[test]
+    fn no_number_is_a_row_of_digits() {
+        let values = [0.0, -0.25, 0.1 + 0.2, 1e6, 1e300, -f64::MAX, 5e-324, f64::MIN_POSITIVE, f64::INFINITY, f64::NAN];
+        for value in values {
+            assert!(
+                figure(value).len() <= 24 && rounded(value, 4).len() <= 15 && dollars(value).len() <= 20,
+                "{value:e}"
+            );
+            assert!(figure(value).parse::<f64>().unwrap_or(0.5).total_cmp(&value).is_eq() || value.is_nan());
+        }
+        assert_eq!([figure(0.25), figure(1e300), figure(123_456.0)], ["0.25", "1e300", "123456"]);
+        assert_eq!([rounded(0.93, 4), rounded(1.2e-7, 4), rounded(-1e300, 4)], ["0.9300", "1.2000e-7", "-1.0000e300"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::progress::Best;
 use crate::sweeps::Found;
 use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
-use spotsweep_protocol::words::dollars;
+use spotsweep_protocol::words::{dollars, rounded};
 
 /// One of the two.
 struct Side {
@@ -99,7 +99,7 @@ fn rows(sides: &[Side; 2]) -> Vec<Vec<String>> {
 fn best(model: &Model) -> String {
     let best = model.figures.best.as_ref();
     let figure = |Best { metric, value, trial, mean }: &Best| match mean {
-        None => format!("{metric} {value:.5} (trial {trial})"),
+        None => format!("{metric} {} (trial {trial})", rounded(*value, 5)),
         Some(mean) => format!("{metric} {mean} (trial {trial})"),
     };
     best.map_or_else(|| "none".to_owned(), figure)

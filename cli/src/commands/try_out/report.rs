@@ -1,7 +1,7 @@
 //! The table of interruptions, and the problems.
 
 use spotsweep_protocol::failure::{Context, Failure};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, figure};
 
 use super::attempt::Attempt;
 use super::findings::{Problem, SAVE_SECONDS, Trial};
@@ -19,7 +19,8 @@ pub(super) fn print(trial: &Trial<'_>, outcome: &Outcome, (notice, hours): (u16,
     let mut text = Vec::new();
     show::table(&mut text, &rows(trial, notice)).context(|| "cannot lay out the table")?;
     let mut text = String::from_utf8_lossy(&text).into_owned();
-    let metrics: Vec<String> = outcome.metrics.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let metrics: Vec<String> =
+        outcome.metrics.iter().map(|(name, value)| format!("{name} = {}", figure(*value))).collect();
     text.push_str(&format!("\nmetrics: {}\n", if metrics.is_empty() { "none".to_owned() } else { metrics.join(", ") }));
     text.push_str(&lost(outcome));
     let interrupted = trial.attempts.iter().filter(|attempt| attempt.interrupted.is_some()).count();

@@ -9,14 +9,18 @@ use crate::results::cost::Cost;
 use crate::results::csv_cell::csv_cell;
 use crate::results::diagnosis::Diagnosis;
 use crate::results::ranking::{Best, Ranked, best, ranked, ranking};
+use crate::results::report::cut;
 use crate::results::sets::{Mean, Set, sets};
 use crate::sweep::spent::Spent;
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::number::to_json;
+use spotsweep_protocol::words::figure;
 use spotsweep_sweep_file::Repeats;
 
+/// Bytes of a reason; `explain` has all of it.
+const MOST_REASON: usize = 500;
 /// What the leaderboard has of a trial's parameter set, where the sweep has repeats.
 const SET_COLUMNS: [&str; 5] = ["set.index", "set.mean", "set.standard_error", "set.results", "set.lacks"];
 
@@ -61,7 +65,7 @@ pub fn leaderboard_csv(
             row.extend(set_cells(sets.get(&repeats.set_of(trial.index.into()))));
         }
         row.extend(
-            metrics.iter().map(|name| trial.metrics.get(*name).map_or(String::new(), |metric| metric.last.to_string())),
+            metrics.iter().map(|name| trial.metrics.get(*name).map_or(String::new(), |metric| figure(metric.last))),
         );
         row.extend(
             names.iter().map(|name| line.and_then(|line| line.parameters.get(*name)).map_or(String::new(), plain)),
@@ -69,7 +73,12 @@ pub fn leaderboard_csv(
         row.push(trial.attempts.len().to_string());
         row.push(format!("{:.1}", trial.run_seconds()));
         row.push(costs.get(&trial.index).map_or(String::new(), |cost| format!("{:.6}", cost.usd())));
-        row.push(diagnoses.get(&trial.index).map(|diagnosis| diagnosis.cause_of(trial)).unwrap_or_default());
+        row.push(
+            diagnoses
+                .get(&trial.index)
+                .map(|diagnosis| cut(&diagnosis.cause_of(trial), MOST_REASON))
+                .unwrap_or_default(),
+        );
         table.write_record(row.iter().map(|text| csv_cell(text).into_owned()))?;
     }
     let bytes = table.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
@@ -85,8 +94,7 @@ fn by_number<'a>(plan: &Plan, trials: &'a [Trial]) -> BTreeMap<u64, Set<'a>> {
 
 fn set_cells(set: Option<&Set<'_>>) -> [String; 5] {
     let Some(Set { number, mean, lacks, .. }) = set else { return Default::default() };
-    let figure =
-        |pick: fn(&Mean) -> Option<f64>| mean.as_ref().and_then(pick).map_or(String::new(), |it| it.to_string());
+    let figure = |pick: fn(&Mean) -> Option<f64>| mean.as_ref().and_then(pick).map_or(String::new(), figure);
     let results = mean.map_or(0, |mean| mean.results).to_string();
     [number.to_string(), figure(|it| Some(it.mean)), figure(|it| it.standard_error), results, lacks.to_string()]
 }

@@ -12,6 +12,7 @@ pub use super::score::{Score, ranked_value, score};
 use super::sets::{Mean, Set, sets};
 use crate::sweep::{Over, Plan, Ranking};
 use crate::trial::{Standing, Trial};
+use spotsweep_protocol::words::figure;
 
 /// Ranks a sweep whose file names no metric: the first of these that any trial has reported.
 /// The names are those of Keras, the last column says whether larger is better.
@@ -92,7 +93,7 @@ pub fn reached_target(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let Some(repeats) = &plan.repeats else {
         let mut reached = trials.iter().filter_map(|trial| Some((trial.index, value_so_far(by, trial)?)));
         let (index, value) = reached.find(|(_, value)| has_reached(*value))?;
-        return Some(format!("trial {index} has {} {value}", by.name));
+        return Some(format!("trial {index} has {} {}", by.name, figure(value)));
     };
     sets(Some(by), repeats, trials).into_iter().find_map(|set| {
         let counts = |trial: &&&Trial| match trial.standing() {

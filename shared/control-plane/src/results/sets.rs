@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::score::{Score, order, ranked_value, score};
 use crate::sweep::Ranking;
 use crate::trial::{Standing, Trial};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, rounded};
 use spotsweep_sweep_file::Repeats;
 
 /// Sets that a warning lists.
@@ -84,9 +84,9 @@ impl Mean {
 
 impl fmt::Display for Mean {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{:.4}", self.mean)?;
+        to.write_str(&rounded(self.mean, 4))?;
         if let Some(error) = self.standard_error {
-            write!(to, " ± {error:.4}")?;
+            write!(to, " ± {}", rounded(error, 4))?;
         }
         write!(to, " (mean of {})", self.results)
     }

@@ -11,7 +11,7 @@ use crate::sweep::Sweep;
 use crate::sweep::spent::Spent;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::stall::{NO_SIGN, StallRule, span};
-use spotsweep_protocol::words::{counted, dollars};
+use spotsweep_protocol::words::{counted, dollars, rounded};
 use spotsweep_sweep_file::Problem;
 
 /// EventBridge source of this product's own events.
@@ -113,9 +113,10 @@ impl Notification {
         let best = &summary["best"];
         if let Some(metric) = best["metric"].as_str() {
             let of_set = best["set"].as_object().map(|set| {
-                let error = set["standard_error"].as_f64().map(|error| format!(" ± {error:.4}")).unwrap_or_default();
+                let error =
+                    set["standard_error"].as_f64().map(|error| format!(" ± {}", rounded(error, 4))).unwrap_or_default();
                 let mean = set["mean"].as_f64().unwrap_or(f64::NAN);
-                format!("; of its parameter set, trials {}, the mean is {mean:.4}{error}", set["trials"])
+                format!("; of its parameter set, trials {}, the mean is {}{error}", set["trials"], rounded(mean, 4))
             });
             let (index, value, parameters) = (&best["index"], &best["value"], &best["parameters"]);
             lines

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Trial;
 use crate::stored::is_default;
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, figure};
 
 /// The comparison of a trial with the others that have reached the same rung. It is made once for each rung.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -36,8 +36,9 @@ pub struct EarlyStop {
 impl fmt::Display for Comparison {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { value, cut, of } = self;
+        let value = figure(*value);
         match cut {
-            Some(cut) => write!(to, "{value}, and the cut of {} is {cut}", counted(*of, "trial")),
+            Some(cut) => write!(to, "{value}, and the cut of {} is {}", counted(*of, "trial"), figure(*cut)),
             None => write!(to, "{value}, with too few trials to compare ({of})"),
         }
     }
