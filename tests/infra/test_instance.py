@@ -65,6 +65,7 @@ class Scratch(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root, programs, self.calls = (Path(folder.name, name) for name in ("root", "programs", "calls"))
         programs.mkdir()
+        (self.root / "dev").mkdir(parents=True)
         self.script = Path(folder.name, "boothook")
         self.script.write_text(script())
         self.calls.touch()
@@ -109,12 +110,22 @@ class Scratch(unittest.TestCase):
         self.assertEqual(self.boot().returncode, 0)
         self.assertEqual(self.config().splitlines(), ["ECS_LOGLEVEL=debug", *AGENT])
 
-    def test_an_instance_that_cannot_close_the_metadata_service_does_not_join(self):
-        done = self.boot(broken="iptables")
+    def gives_up(self, done, why):
+        """It says why where a person finds it after the instance's end, keeps jobs away, and costs nothing from then on."""
         self.assertEqual(done.returncode, 1, "cloud-init logs a boothook's output only then")
-        self.assertIn("spotsweep: ", done.stderr)
-        self.assertIn("systemctl mask --runtime --now --no-block ecs.service", self.calls.read_text())
+        for text in (done.stderr, (self.root / "dev/console").read_text()):
+            self.assertRegex(text, f"(?m)^spotsweep: .*{why}")
+        calls = [line for line in self.calls.read_text().splitlines() if line.startswith("systemctl")]
+        self.assertEqual(calls, ["systemctl mask --runtime --now --no-block ecs.service", "systemctl poweroff --no-block"])
+
+    def test_an_instance_that_cannot_close_the_metadata_service_shuts_down(self):
+        self.gives_up(self.boot(broken="iptables"), "metadata service")
         self.assertEqual(self.config().splitlines(), list(AGENT), "the agent's settings do not depend on it")
+
+    def test_an_instance_whose_agent_cannot_be_configured_shuts_down(self):
+        path = self.root / "etc/ecs/ecs.config"
+        path.mkdir(parents=True)
+        self.gives_up(self.boot(), "agent")
 
     def test_no_ipv6_rule_is_needed_to_join(self):
         # The template leaves the service's IPv6 endpoint off, as EC2 does.
