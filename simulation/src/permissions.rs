@@ -138,12 +138,13 @@ fn of_role(template: &Value, role: &str) -> Result<BTreeMap<String, BTreeSet<Str
         let policy = &template["Resources"][name.as_str()]["Properties"]["PolicyDocument"];
         if policy.is_null() { Err(format!("{role}: no policy {name} here")) } else { Ok(policy) }
     });
-    // Policies that name their roles themselves. Those under a condition are for what a deployment may add, such as traces.
+    // Policies that name their roles themselves.
     let naming = template["Resources"].as_object().into_iter().flat_map(|resources| resources.values());
-    let naming = naming.filter(|found| found["Type"] == "AWS::IAM::ManagedPolicy" && found["Condition"].is_null());
+    let naming = naming.filter(|found| found["Type"] == "AWS::IAM::ManagedPolicy");
     let naming =
         naming.map(|found| &found["Properties"]).filter(|found| list(&found["Roles"]).iter().any(|of| of == role));
     let naming = naming.map(|found| Ok(&found["PolicyDocument"]));
+    // A policy under a condition, which is a list here, is for what a deployment may add, such as traces.
     let own = properties["Policies"].as_array().into_iter().flatten().map(|policy| Ok(&policy["PolicyDocument"]));
     let mut permissions = BTreeMap::<String, BTreeSet<String>>::new();
     for document in managed.chain(naming).chain(own) {

@@ -32,14 +32,13 @@ class Roles:
 
     def all_policies(self):
         """Each role's policies by name, without those under a condition, which a deployment may add."""
-        always = {name: found for name, found in self.resources.items() if "Condition" not in found}
-        kinds = cfn.of_type({"Resources": always}, "AWS::IAM::ManagedPolicy")
+        kinds = cfn.of_type({"Resources": self.resources}, "AWS::IAM::ManagedPolicy")
         documents = {name: self.resolved(properties["PolicyDocument"]) for name, properties in kinds.items()}
         roles = {JOB_ROLE: {JOB_POLICY: documents[JOB_POLICY]}}
         for role, properties in cfn.of_type({"Resources": self.resources}, "AWS::IAM::Role").items():
             attached = [one["Ref"] for one in properties.get("ManagedPolicyArns", [])]
             attached += [name for name, policy in kinds.items() if {"Ref": role} in policy.get("Roles", [])]
-            own = {one["PolicyName"]: self.resolved(one["PolicyDocument"]) for one in properties.get("Policies", [])}
+            own = {one["PolicyName"]: self.resolved(one["PolicyDocument"]) for one in properties.get("Policies", []) if "Fn::If" not in one}
             roles[role] = {name: documents[name] for name in attached} | own
         return roles
 

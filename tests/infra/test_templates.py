@@ -17,7 +17,9 @@ def policy_statements(loaded):
     """Every statement of every role and managed policy, with the resource it stands in."""
     for name, found in loaded["Resources"].items():
         properties = found.get("Properties", {})
-        documents = [policy["PolicyDocument"] for policy in properties.get("Policies", [])]
+        # Of a policy under a condition, what the role has where that holds.
+        policies = [policy["Fn::If"][1] if "Fn::If" in policy else policy for policy in properties.get("Policies", [])]
+        documents = [policy["PolicyDocument"] for policy in policies]
         if found["Type"] == "AWS::IAM::ManagedPolicy":
             documents.append(properties["PolicyDocument"])
         for document in documents:
@@ -102,7 +104,7 @@ class OneDeployment(unittest.TestCase):
                 self.assertRegex(f"{prefix}train", f"^{repository.pattern}$")
         # Names of functions and rules have up to 64 characters.
         self.assertLessEqual(32 + max(map(len, FUNCTIONS)), 64)
-        for bucket, is_allowed in (("", True), ("my-models.2", True), ("ab", False), ("My-models", False), ("my_models", False), ("-models", False), ("m" * 64, False)):
+        for bucket, is_allowed in (("", True), ("my-models-2", True), ("a2b", True), ("my.models", False), ("ab", False), ("My-models", False), ("my_models", False), ("-models", False), ("m" * 64, False)):
             self.assertEqual(bool(re.fullmatch(WHOLE["Parameters"]["BucketName"]["AllowedPattern"], bucket)), is_allowed, bucket)
 
     def test_the_control_plane_knows_queue_and_definition_by_the_names_that_compute_gives(self):
@@ -240,6 +242,10 @@ class Instances(unittest.TestCase):
         self.assertEqual(seconds, "120")
         self.assertIn("ECS_CONTAINER_STOP_TIMEOUT=2m", (ROOT / "infra/compute.yaml").read_text())
 
+    def test_a_trial_does_not_wait_for_its_log(self):
+        options = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]["LogConfiguration"]["Options"]
+        self.assertEqual((options["mode"], options["max-buffer-size"]), ("non-blocking", "25m"))
+
     def test_nobody_can_connect(self):
         for name in names():
             for group, found in of_type(template(name), "AWS::EC2::SecurityGroup").items():
@@ -277,6 +283,38 @@ class Permissions(unittest.TestCase):
                     free.append((name, statement.get("Sid"), changes))
         # What a volume is made from is only read: a snapshot that a sweep file names, perhaps a shared one.
         self.assertEqual(free, [("control-plane.yaml", "MakeFrom", ["ec2:CreateVolume"])])
+
+    def test_a_function_that_is_traced_has_x_rays_permission_when_it_is_created(self):
+        # Lambda checks it then (fact 63), and nothing makes a function wait for a policy that is attached to its role later.
+        self.assertEqual(CONTROL["Conditions"]["IsTraced"], {"Fn::Equals": [{"Ref": "Tracing"}, "Active"]})
+        roles = of_type(CONTROL, "AWS::IAM::Role")
+        for name, function in of_type(CONTROL, "AWS::Serverless::Function").items():
+            traced = [policy["Fn::If"] for policy in roles[function["Role"]["Fn::GetAtt"][0]]["Policies"] if "Fn::If" in policy]
+            self.assertEqual([condition for condition, _, _ in traced], ["IsTraced"], name)
+            [statement] = traced[0][1]["PolicyDocument"]["Statement"]
+            self.assertEqual((statement["Action"], statement["Resource"]), (["xray:PutTraceSegments", "xray:PutTelemetryRecords"], "*"), name)
+            self.assertEqual(traced[0][2], {"Ref": "AWS::NoValue"}, name)
+
+    def test_no_role_has_more_managed_policies_than_an_account_allows_by_default(self):
+        # Ten, of which one is left for a policy that an organization attaches.
+        for name in names():
+            loaded = template(name)
+            attaching = [attached["Ref"] for policy in of_type(loaded, "AWS::IAM::ManagedPolicy").values() for attached in policy.get("Roles", [])]
+            for role, found in of_type(loaded, "AWS::IAM::Role").items():
+                self.assertLess(len(found.get("ManagedPolicyArns", [])) + attaching.count(role), 10, f"{name}: {role}")
+
+    def test_only_alarms_and_rules_of_this_account_publish_to_the_topics(self):
+        published = {}
+        for topic in ("AlarmTopic", "SweepTopic"):
+            [policy] = [one for one in of_type(OPERATIONS, "AWS::SNS::TopicPolicy").values() if one["Topics"] == [{"Ref": topic}]]
+            for statement in policy["PolicyDocument"]["Statement"]:
+                if statement["Effect"] == "Allow":
+                    published[topic] = statement["Principal"]["Service"]
+                    self.assertEqual(statement["Condition"]["StringEquals"], {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}, topic)
+        self.assertEqual(published, {"AlarmTopic": "cloudwatch.amazonaws.com", "SweepTopic": "events.amazonaws.com"})
+        # Deliveries of rules fail with such a condition on the key (fact 68).
+        [publishers] = [one for one in of_type(OPERATIONS, "AWS::KMS::Key")["TopicKey"]["KeyPolicy"]["Statement"] if one["Sid"] == "Publishers"]
+        self.assertNotIn("Condition", publishers)
 
     def test_records_and_results_are_deleted_by_nobody(self):
         for name in names():
@@ -341,6 +379,12 @@ class Documents(unittest.TestCase):
             used += 1
             self.assertIn(key, WHOLE["Parameters"])
         self.assertGreater(used, 20)
+
+    def test_the_runners_patience_is_what_the_pages_say(self):
+        seconds = float(re.search(r'"SPOTSWEEP_PATIENCE_SECONDS", ([0-9.]+)\)', (ROOT / "runner/src/config.rs").read_text())[1])
+        self.assertRegex((ROOT / "docs/training.md").read_text(), rf"\| `SPOTSWEEP_PATIENCE_SECONDS` \|[^|]+\| {seconds:.0f} \|")
+        self.assertEqual(seconds, 5 * 60)
+        self.assertIn("repeats its request for five minutes (`SPOTSWEEP_PATIENCE_SECONDS`)", (ROOT / "docs/operations.md").read_text())
 
     def metrics(self):
         return {row[1] for widget in dashboard() for row in widget["properties"].get("metrics", []) if row[0] == "spotsweep"}
