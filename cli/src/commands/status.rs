@@ -16,7 +16,7 @@ use crate::progress::Figures;
 use crate::target::Table;
 use crate::{out, show, sweeps};
 use spotsweep_protocol::failure::Failure;
-use spotsweep_protocol::words::dollars;
+use spotsweep_protocol::words::{counted, dollars, figure, rounded};
 
 /// `spotsweep status`
 #[derive(Debug, clap::Args)]
@@ -56,6 +56,9 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
                 let kept = kept.map(|usd| format!(", {usd} of it for kept workspaces")).unwrap_or_default();
                 writeln!(to, "{}{kept}", spent.sentence())?;
             }
+            if let Some(kept) = kept(&trials) {
+                writeln!(to, "{kept}")?;
+            }
             if let Some(stopped) = &sweep.stopped {
                 writeln!(to, "no further attempt starts: {}", show::line(stopped))?;
             }
@@ -73,6 +76,18 @@ pub(crate) async fn run(args: Status) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is kept of trials that have ended, and billed, and until when.
+fn kept(trials: &[Trial]) -> Option<String> {
+    let kept = trials.iter().filter_map(|trial| trial.workspace.as_ref()?.kept());
+    let until: Vec<Timestamp> = kept.map(|kept| kept.until).collect();
+    let last = until.iter().max()?.strftime("%Y-%m-%d %H:%M:%SZ").to_string();
+    let verb = if until.len() == 1 { "is" } else { "are" };
+    Some(format!(
+        "{} {verb} kept for `retry --continue`, until {last} at the latest",
+        counted(until.len(), "workspace")
+    ))
 }
 
 /// The line of `ls --json`, with counts and every trial that has had an event.
@@ -125,8 +140,8 @@ fn rows(trials: &[&Trial], by: Option<&Ranking>) -> Vec<Vec<String>> {
             trial.index.to_string(),
             trial.standing().name().to_owned(),
             attempt.map_or_else(String::new, |(number, _)| number.to_string()),
-            measured.map_or_else(String::new, |metric| format!("{:.5}", metric.last)),
-            measured.and_then(|metric| metric.step).map_or_else(String::new, |step| step.to_string()),
+            measured.map_or_else(String::new, |metric| rounded(metric.last, 5)),
+            measured.and_then(|metric| metric.step).map_or_else(String::new, figure),
             of_attempt(|attempt| &attempt.zone),
             of_attempt(|attempt| &attempt.instance),
             note(trial),

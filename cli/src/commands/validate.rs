@@ -32,7 +32,8 @@ pub(crate) struct Validate {
     /// Print the verdict as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the hours that the trials are expected to be billed on Spot, with checkpoints and without
+    /// Print the hours that the trials are expected to be billed on Spot, with checkpoints and without, and the most that
+    /// kept workspaces cost
     #[arg(long)]
     pub(crate) quote: bool,
     /// Hours that one trial trains [default: the file's `timeout`; without one 1, 4 and 10]
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &Validate) -> Result<ExitCode, Failure> {
         let mut verdict = json!({ "valid": is_valid, "trials": trials, "problems": problems, "warnings": warnings });
         if let Some(quote) = &quote {
             verdict["expected"] = json!(quote.rows);
+            verdict["kept"] = json!(quote.kept);
         }
         out::results(|to| writeln!(to, "{verdict}"))?;
     } else if problems.is_empty() {

@@ -38,6 +38,9 @@ pub const LEASE: Duration = Duration::from_secs(120);
 /// See [`Settings::workspace_gib`]: some checkpoints and a dataset; gp3 at $0.08 a GiB and month is 0.2 cents an hour.
 pub const WORKSPACE_GIB: u32 = 20;
 
+/// For how long the workspace of a trial that failed is kept, where the file does not say: a weekend is in it.
+pub const KEEP_FAILED_SECONDS: u32 = 3 * 86_400;
+
 /// See [`Settings::poll`]: an attachment takes a few seconds.
 pub const POLL: Duration = Duration::from_secs(2);
 

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Context, stall};
-use crate::settings::WORKSPACE_GIB;
+use crate::settings::{KEEP_FAILED_SECONDS, WORKSPACE_GIB};
 use crate::sweep::{EarlyStopping, Plan, Prepared, Ranking};
 use crate::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_sweep_file::{
     self as sweep_file, ATTEMPTS, Goal, InitializationRate, Problem, Resources, Start, SweepFile, Warning, Workspace,
 };
-
-/// For how long the workspace of a trial that failed is kept, where the file does not say: a weekend is in it.
-const KEEP_FAILED_SECONDS: u32 = 3 * 86_400;
 
 /// The plan of a file.
 ///
@@ -60,10 +57,10 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
             length: file.training_length(),
         }),
         metrics: file.metrics.clone().into(),
-        hidden: file.hidden.clone(),
         budget: settings.budget,
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
         warnings: warnings(&file, context),
+        hidden: file.hidden.clone(),
         parts: Plan::cut(trials),
     };
     if problems.is_empty() { Ok(Prepared { file: Arc::new(file), plan }) } else { Err(problems) }

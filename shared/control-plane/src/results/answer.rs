@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::results::cost::{INITIALIZATION_USD, most_kept_usd};
+use crate::results::cost::{initialization_usd_a_gib, most_kept_usd};
 use crate::sweep::upload::Upload;
 use crate::sweep::{Part, Plan};
 use crate::workspace::{Keep, WorkspacePlan};
@@ -42,7 +42,7 @@ fn workspace(plan: &WorkspacePlan) -> Value {
     });
     if let Some(rate) = plan.initialization_rate {
         found["initialization_rate"] = json!(rate);
-        found["initialization_usd_per_gib"] = json!(INITIALIZATION_USD);
+        found["initialization_usd_per_gib"] = json!(initialization_usd_a_gib(rate));
     }
     found
 }

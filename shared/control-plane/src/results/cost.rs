@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use prices::{Pool, Prices, SpotPrice, pools};
+pub use prices::{Pool, Prices, SpotPrice, is_in_dollars, pools};
 
 use crate::sweep::Plan;
 use crate::sweep::spent::Spent;
@@ -23,9 +23,9 @@ use spotsweep_protocol::claim::Market;
 const GP3_USD: f64 = 0.08;
 const SNAPSHOT_USD: f64 = 0.05;
 const HOURS_A_MONTH: f64 = 730.0;
-/// A volume initialization rate, USD per GiB of snapshot data: the price at 300 MiB/s by a third-party page, since no
-/// page of AWS that was at hand names one (fact 25). Lower rates cost at most that.
-pub const INITIALIZATION_USD: f64 = 0.0036;
+/// A volume initialization rate of 300 MiB/s, USD per GiB of snapshot data. Lower rates cost proportionally less (fact 66).
+const INITIALIZATION_USD: f64 = 0.0036;
+const FASTEST_RATE: f64 = 300.0;
 
 /// What the control plane costs for an attempt but its reports, and for a report, of which there is one a minute once a
 /// training is 20 minutes old: in USD, from what the bench counts (docs/performance.md, "Its price").
@@ -86,7 +86,8 @@ pub fn costs(plan: &Plan, trials: &[Trial], prices: &Prices, now: Timestamp) -> 
             let volume = f64::from(workspace.size_gib) * GP3_USD * held_hours(trial, now);
             let snapshots = sealed_gib(trial) * SNAPSHOT_USD * saved_hours(trial, now);
             let cost = costs.entry(trial.index).or_default();
-            cost.initialization_usd = initialized_gib(trial) * INITIALIZATION_USD;
+            let a_gib = workspace.initialization_rate.map_or(0.0, initialization_usd_a_gib);
+            cost.initialization_usd = initialized_gib(trial) * a_gib;
             cost.kept_usd = sealed_gib(trial) * SNAPSHOT_USD * kept_hours(trial) / HOURS_A_MONTH;
             cost.storage_usd = (volume + snapshots) / HOURS_A_MONTH + cost.initialization_usd + cost.kept_usd;
         }
@@ -170,6 +171,11 @@ fn kept_hours(trial: &Trial) -> f64 {
     let until = trial.workspace.as_ref().and_then(Workspace::kept).map(|kept| kept.until);
     let ended = trial.stopped_at().filter(|_| trial.is_over());
     ended.zip(until).map_or(0.0, |(ended, until)| until.duration_since(ended).as_secs_f64().max(0.0) / 3600.0)
+}
+
+/// What a GiB of a snapshot's data costs at so many MiB/s, in USD.
+pub fn initialization_usd_a_gib(rate: u32) -> f64 {
+    INITIALIZATION_USD * f64::from(rate) / FASTEST_RATE
 }
 
 /// The most that the snapshot of one trial's whole volume costs in so many seconds, in USD.

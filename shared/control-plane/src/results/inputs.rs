@@ -192,8 +192,9 @@ fn costs_json(sweep: &Sweep, costs: &BTreeMap<u32, Cost>, spent: &Spent, now: Ti
             time, divided evenly among attempts on one instance at the same time; without boot, image pull and idle \
             time. Storage: gp3 at 0.08 USD a GiB and month from the first attempt to the last, and from the first \
             interruption on snapshots of what was sealed last at 0.05, and volumes that were loaded at an \
-            initialization rate at 0.0036 USD a GiB of the snapshot's data. Control plane: estimated. S3, logs and data \
-            transfer are not in it.",
+            initialization rate at 0.0036 USD a GiB of the snapshot's data at 300 MiB/s, proportional to the rate. Control \
+            plane: estimated. S3, logs and data transfer are not in it. Prices of regions of China are not in USD, so attempts \
+            there have no known price.",
     });
     document.to_string()
 }

@@ -40,6 +40,12 @@ pub struct SpotPrice {
     pub usd: f64,
 }
 
+/// Whether EC2 bills in US dollars there. In the regions of China (partition `aws-cn`) it bills in yuan, and tells its
+/// Spot prices without a currency.
+pub fn is_in_dollars(zone: &str) -> bool {
+    !zone.starts_with("cn-")
+}
+
 /// Prices by pool and by type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices {
@@ -48,10 +54,11 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// In any order; USD per hour, on demand by instance type.
+    /// In any order; USD per hour, on demand by instance type. Spot prices in another currency are left out: an attempt
+    /// without a price is said to have none.
     pub fn new(spot: Vec<SpotPrice>, on_demand: BTreeMap<String, f64>) -> Self {
         let mut by_pool: BTreeMap<Pool, Vec<(Timestamp, f64)>> = BTreeMap::new();
-        for price in spot {
+        for price in spot.into_iter().filter(|price| is_in_dollars(&price.pool.zone)) {
             by_pool.entry(price.pool).or_default().push((price.from, price.usd));
         }
         by_pool.values_mut().for_each(|prices| prices.sort_by_key(|(from, _)| *from));

@@ -98,12 +98,13 @@ fn what_is_kept_is_counted_for_the_whole_time_once_the_trial_has_ended() {
     assert_near(most_kept_usd(10, 72 * 3600), 10.0 * 0.05 / 730.0 * 72.0, "the whole volume");
 }
 
-/// Two copies, of 2 GiB together, at a rate; an answer that comes twice is billed once.
+/// Two copies, of 2 GiB together, at half of the fastest rate; an answer that comes twice is billed once.
 #[test]
-fn an_initialization_rate_costs_what_it_has_loaded() {
+fn an_initialization_rate_costs_what_it_has_loaded_in_proportion_to_the_rate() {
     let mut trial = trial(0, JobStatus::Succeeded, &[("i-1", "a", 0, Some(3600)), ("i-2", "b", 3600, Some(7200))]);
     let place = Place { attempt: 2, zone: "b".into(), instance: "i-2".into() };
-    let plan = plan(Some(73));
+    let mut plan = plan(Some(73));
+    plan.workspace.as_mut().unwrap().initialization_rate = Some(150);
     let without = costs(&plan, std::slice::from_ref(&trial), &prices(), at(9999))[&0];
     let wanted = plan.workspace.as_ref().unwrap();
     let mut workspace = Workspace::new(wanted, 0, place, at(0));
@@ -124,10 +125,10 @@ fn an_initialization_rate_costs_what_it_has_loaded() {
     trial.workspace = Some(workspace);
     let trials = [trial];
     let costs = costs(&plan, &trials, &prices(), at(9999));
-    assert_near(costs[&0].initialization_usd, 2.0 * 0.0036, "the rate");
-    assert_near(costs[&0].storage_usd, without.storage_usd + 2.0 * 0.0036, "and with the volume");
+    assert_near(costs[&0].initialization_usd, 0.0036, "the rate");
+    assert_near(costs[&0].storage_usd, without.storage_usd + 0.0036, "and with the volume");
     let spent = spent(&trials, &costs);
-    assert_near(spent.initialization_usd, 2.0 * 0.0036, "the sweep's");
+    assert_near(spent.initialization_usd, 0.0036, "the sweep's");
     assert_near(spent.usd, 0.36 + 0.18 + spent.storage_usd + spent.control_plane_usd, "what the budget counts");
 }
 
@@ -144,6 +145,13 @@ fn trials_on_one_instance_share_it() {
     assert_near(costs[&1].instance_usd, (1300.0 + 1000.0) * second, "the second, which still runs");
     assert_near(costs[&0].instance_usd + costs[&1].instance_usd, 4600.0 * second, "together, the instance");
     assert_near(costs[&0].storage_usd, 0.0, "no workspace");
+}
+
+#[test]
+fn a_price_in_yuan_is_no_price() {
+    let pool = Pool { instance_type: "g5.xlarge".into(), zone: "cn-north-1a".into() };
+    let prices = Prices::new(vec![SpotPrice { pool: pool.clone(), from: at(0), usd: 3.0 }], BTreeMap::new());
+    assert_eq!(prices.usd(&pool, Market::Spot, at(0), at(3600)), None);
 }
 
 #[test]
