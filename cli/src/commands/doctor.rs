@@ -3,6 +3,7 @@
 mod account;
 mod batch;
 mod before;
+mod concurrency;
 mod control_plane;
 pub(super) mod finding;
 mod launch_template;

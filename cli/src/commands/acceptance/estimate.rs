@@ -9,6 +9,7 @@ use aws_sdk_ec2::types::InstanceType;
 use jiff::Timestamp;
 
 use super::sweep::Pace;
+use spotsweep_control_plane::results::cost::is_in_dollars;
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::dollars;
 
@@ -52,16 +53,26 @@ impl Estimate {
         max_usd: f64,
         pace: Pace,
     ) -> Result<Self, Failure> {
-        let estimate = Self::at(hourly_usd(client, instance_types, zones).await?, max_usd, pace);
-        let Self { hourly_usd, usd, .. } = estimate;
-        if usd > max_usd {
-            let (usd, hourly) = (dollars(usd), dollars(hourly_usd));
-            return Err(Failure::usage(format!(
-                "a run is expected to cost {usd} ({EXPECTED_HOURS} instance-hours at {hourly}), more than \
-                 --max-usd {max_usd}: raise that, or name a queue of cheaper instances by --queue"
-            )));
+        let (hourly_usd, pool) = highest(client, instance_types, zones).await?;
+        let estimate = Self::at(hourly_usd, max_usd, pace);
+        match estimate.beyond(max_usd, &pool) {
+            Some(too_much) => Err(Failure::usage(too_much)),
+            None => Ok(estimate),
         }
-        Ok(estimate)
+    }
+
+    /// That the run is expected to cost more, because of the price of this pool, and what to pass then.
+    fn beyond(&self, max_usd: f64, pool: &str) -> Option<String> {
+        let Self { hourly_usd, usd, .. } = self;
+        let (hourly, expected) = (dollars(*hourly_usd), dollars(*usd));
+        let enough = (usd * 100.0).ceil() / 100.0;
+        (*usd > max_usd).then(|| {
+            format!(
+                "the Spot price of {pool} is {hourly} an hour now, so a run is expected to cost {expected} \
+                 ({EXPECTED_HOURS} instance-hours), more than --max-usd {max_usd}: pass --max-usd {enough:.2} or more, \
+                 name a queue of cheaper instances by --queue, or wait for a lower price"
+            )
+        })
     }
 
     /// For people, before the run.
@@ -76,7 +87,17 @@ impl Estimate {
     }
 }
 
-async fn hourly_usd(client: &Client, instance_types: &[String], zones: &BTreeSet<String>) -> Result<f64, Failure> {
+/// The highest Spot price an hour of these types in these zones, and whose it is.
+async fn highest(
+    client: &Client,
+    instance_types: &[String],
+    zones: &BTreeSet<String>,
+) -> Result<(f64, String), Failure> {
+    if zones.iter().any(|zone| !is_in_dollars(zone)) {
+        return Err(Failure::usage(
+            "prices of this region are not in US dollars, so no run can be bounded by --max-usd",
+        ));
+    }
     if let Some(family) = instance_types.iter().find(|name| !name.contains('.')) {
         return Err(Failure::usage(format!(
             "the queue's instances may be any of {family:?}, so no price is known; name a queue with instance types by \
@@ -90,15 +111,18 @@ async fn hourly_usd(client: &Client, instance_types: &[String], zones: &BTreeSet
         .product_descriptions("Linux/UNIX")
         .start_time(DateTime::from_secs(Timestamp::now().as_second()));
     let mut pages = history.into_paginator().send();
-    let mut hourly_usd: Option<f64> = None;
+    let mut highest: Option<(f64, String)> = None;
     while let Some(page) = pages.next().await {
         let page = page.context(|| "cannot read the Spot prices (ec2:DescribeSpotPriceHistory)")?;
         let of_zones = page.spot_price_history().iter();
-        let of_zones = of_zones.filter(|price| price.availability_zone().is_some_and(|zone| zones.contains(zone)));
-        let prices = of_zones.filter_map(|price| price.spot_price()?.parse::<f64>().ok());
-        hourly_usd = prices.chain(hourly_usd).reduce(f64::max);
+        let priced = of_zones.filter_map(|price| {
+            let zone = price.availability_zone().filter(|zone| zones.contains(*zone))?;
+            let pool = format!("{} in {zone}", price.instance_type()?.as_str());
+            Some((price.spot_price()?.parse::<f64>().ok()?, pool))
+        });
+        highest = priced.chain(highest).max_by(|(one, _), (other, _)| one.total_cmp(other));
     }
-    hourly_usd.ok_or_else(|| {
+    highest.ok_or_else(|| {
         let zones = zones.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         Failure::new(format!(
             "EC2 names no Spot price of {} in {zones}: the region may not have these types; deploy with other InstanceTypes, \
@@ -117,6 +141,15 @@ mod tests {
         // g5.2xlarge on demand in us-east-1 is 1.212 USD; Spot is mostly half of that, or less.
         assert!(Estimate::at(0.7, 2.0, Pace::AWS).usd < 2.0);
         assert!(Estimate::at(1.0, 2.0, Pace::AWS).usd > 2.0);
+    }
+
+    #[test]
+    fn a_price_that_is_too_high_is_explained_with_what_to_pass() {
+        let said = Estimate::at(1.234_567, 2.0, Pace::AWS).beyond(2.0, "g5.2xlarge in us-east-1b").unwrap();
+        assert!(said.contains("g5.2xlarge in us-east-1b is $1.23 an hour"), "{said}");
+        let (_, rest) = said.split_once("pass --max-usd ").unwrap();
+        let enough: f64 = rest.split(' ').next().unwrap().parse().unwrap();
+        assert!(enough < 2.78 && Estimate::at(1.234_567, enough, Pace::AWS).beyond(enough, "").is_none(), "{said}");
     }
 
     /// Never more than the limit, and never more time than all attempts have.

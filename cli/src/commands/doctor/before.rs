@@ -6,6 +6,7 @@ mod zones;
 use aws_config::SdkConfig;
 
 use super::account;
+use super::concurrency;
 use super::finding::{Finding, State};
 use super::quotas::{self, Market, Need};
 
@@ -60,6 +61,7 @@ pub(super) async fn examine(config: &SdkConfig, wanted: &Parameters) -> Vec<Find
         Need { market: Market::OnDemand, vcpus: wanted.on_demand_max_vcpus, instance_types: &wanted.instance_types },
     ];
     findings.extend(quotas::look(config, &needs).await);
+    findings.push(concurrency::look(config).await);
     findings
 }
 
