@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 const BY_ID: &str = "/dev/disk/by-id";
 const BYTES: u64 = 64 << 20;
 /// How long a device may be held after its last user has ended: kernel threads let go of it a moment later.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Takes a loop device away; the number is `LOOP_CTL_REMOVE` (linux/loop.h).
 const REMOVE: &str = "import fcntl, sys; fcntl.ioctl(open('/dev/loop-control'), 0x4C81, int(sys.argv[1]))";
 

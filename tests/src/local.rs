@@ -19,7 +19,7 @@ mod upload;
 mod usage;
 
 pub use account::{Account, DEFINITION, Dropped, QUEUE};
-pub use aws::{call_json, config, eventually, get_json, s3};
+pub use aws::{PATIENCE, call_json, config, eventually, get_json, s3};
 pub use binaries::Binaries;
 pub use demo::Demo;
 pub use observed::Observed;

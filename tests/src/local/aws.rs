@@ -19,6 +19,8 @@ pub(super) const CREDENTIAL: &str = "test";
 /// The local stack's region.
 pub(super) const REGION: &str = "us-east-1";
 
+/// How long a test waits for what must happen, on a machine that is busy with other things: only a failure takes so long.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -87,14 +89,14 @@ async fn answer_json(head: Builder, body: Body) -> Value {
 /// Looks until there is something to see.
 ///
 /// # Panics
-/// When the time is over.
-pub async fn eventually<T>(what: &str, patience: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + patience;
+/// After [`PATIENCE`].
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(seen) = look().await {
             return seen;
         }
-        assert!(Instant::now() < deadline, "not within {} s: {what}", patience.as_secs());
+        assert!(Instant::now() < deadline, "not within {} s: {what}", PATIENCE.as_secs());
         sleep(POLL).await;
     }
 }

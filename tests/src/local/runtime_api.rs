@@ -18,6 +18,8 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::aws::PATIENCE;
+
 /// The functions' own timeout (infra/control-plane.yaml).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -82,9 +84,9 @@ impl RuntimeApi {
     /// What happens next.
     ///
     /// # Panics
-    /// Where nothing happens for longer than the function may live.
+    /// Where nothing happens within [`PATIENCE`].
     pub async fn moment(&mut self) -> Moment {
-        let moment = timeout(TIMEOUT, self.moments.recv()).await;
+        let moment = timeout(PATIENCE, self.moments.recv()).await;
         moment.expect("the function goes on in time").expect("the port holds the sender")
     }
 }

@@ -11,14 +11,9 @@ use serde::Deserialize;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout};
 
-use super::aws::{CREDENTIAL, REGION, config, eventually};
+use super::aws::{CREDENTIAL, PATIENCE, REGION, config, eventually};
 use super::binaries::Binaries;
 use super::usage::Usage;
-
-/// It takes some seconds; the very first one installs the Python packages.
-const START_DEADLINE: Duration = Duration::from_secs(600);
-/// It takes about a second.
-const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A running local stack. Dropping it kills it.
 #[derive(Debug)]
@@ -135,7 +130,7 @@ impl Stack {
         let pid = pid.trim().parse().ok().and_then(Pid::from_raw).expect("the host has written its pid");
         kill_process(pid, Signal::KILL).expect("the host is ours");
         let is_gone = async || File::open(self.folder.join("host.pid")).ok()?.try_lock().ok();
-        eventually("the host is gone", STOP_DEADLINE, is_gone).await;
+        eventually("the host is gone", is_gone).await;
     }
 
     /// Starts another host in the same folder, with `spotsweep local up`; what that says.
@@ -191,7 +186,7 @@ impl Stack {
 
     /// The host ends, because a command has stopped it.
     pub async fn gone(mut self) {
-        let ended = timeout(STOP_DEADLINE, self.host.wait()).await.expect("the local stack stops");
+        let ended = timeout(PATIENCE, self.host.wait()).await.expect("the local stack stops");
         assert!(ended.expect("the host can be followed").success(), "see {}", self.folder.display());
         fs::remove_dir_all(&self.folder).expect("the folder is ours");
     }
@@ -224,7 +219,7 @@ async fn host(binaries: &Path, folder: &Path, options: &[&str]) -> (Child, State
         .spawn()
         .expect("the command can be started");
     let state_file = folder.join("state.json");
-    let state = eventually("the local stack starts", START_DEADLINE, async || {
+    let state = eventually("the local stack starts", async || {
         if let Some(status) = host.try_wait().expect("the command can be followed") {
             unreachable!("no local stack, {status}: {}", fs::read_to_string(&log).unwrap_or_default());
         }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// The key that the protocol gives to a reference to an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// For one answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Tries to start the driver.
 const STARTS: u32 = 5;
 /// How the protocol writes keys.

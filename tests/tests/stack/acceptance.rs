@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -94,7 +93,7 @@ async fn a_stopped_acceptance_run_leaves_nothing() {
     let folder = stack.subfolder("out");
     let mut command = stack.prepared(&["acceptance", "--output", folder.to_str().unwrap()]);
     let run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-    eventually("a trial runs", Duration::from_secs(60), async || {
+    eventually("a trial runs", async || {
         let state = get_json(&format!("{}/_emulator/state", stack.emulator)).await;
         state["jobs"]["RUNNING"].as_u64().filter(|running| *running > 0)
     })

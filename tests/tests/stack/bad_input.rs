@@ -11,8 +11,6 @@ use spotsweep_aws::Reader;
 use spotsweep_control_plane::sweep::Stage;
 use spotsweep_tests::local::{Stack, call_json, eventually, get_json, s3};
 
-/// For one answer; a loaded machine gets more than the second that it takes.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// A file of this size is refused unread, so its answer comes as soon as any.
 const HUGE_BYTES: usize = 200 << 20;
 
@@ -118,7 +116,7 @@ async fn malformed_event(stack: &Stack) {
     let url = urls.into_iter().find(|url| url.contains("FailedEvents")).unwrap();
     let receive = json!({ "QueueUrl": url, "MaxNumberOfMessages": 10 });
     // Lambda tries three times.
-    let failed = eventually("the malformed event fails for good", PATIENCE, async || {
+    let failed = eventually("the malformed event fails for good", async || {
         let received = call_json(&stack.endpoint, "AmazonSQS.ReceiveMessage", &receive).await;
         received["Messages"].as_array().filter(|messages| !messages.is_empty()).cloned()
     })
@@ -143,10 +141,9 @@ async fn put(stack: &Stack, key: &str, content: Vec<u8>) -> String {
 async fn rejection(stack: &Stack, key: &str) -> Vec<Value> {
     let answer_key = format!("{key}.rejected.json");
     let s3 = s3(&stack.config());
-    let object = eventually(&answer_key, PATIENCE, async || {
-        s3.get_object().bucket(&stack.bucket).key(&answer_key).send().await.ok()
-    })
-    .await;
+    let object =
+        eventually(&answer_key, async || s3.get_object().bucket(&stack.bucket).key(&answer_key).send().await.ok())
+            .await;
     let answer: Value = serde_json::from_slice(&object.body.collect().await.unwrap().to_vec()).unwrap();
     assert_eq!(answer["file"], key);
     let problems = answer["problems"].as_array().unwrap().clone();

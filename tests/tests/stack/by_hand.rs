@@ -1,13 +1,9 @@
 //! The command line as a person uses it on a local stack.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::Value;
 use spotsweep_tests::local::{Stack, eventually, get_json};
-
-/// For what takes seconds; a loaded machine gets more.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a command did.
 pub(super) struct Run {
@@ -47,7 +43,7 @@ pub(super) async fn status(stack: &Stack, sweep: &str) -> Value {
 
 pub(super) async fn settled(stack: &Stack, sweep: &str) -> Value {
     let stage = async || Some(status(stack, sweep).await).filter(|status| status["stage"] == "settled");
-    eventually("the sweep settles", PATIENCE, stage).await
+    eventually("the sweep settles", stage).await
 }
 
 pub(super) async fn leftovers(stack: &Stack) -> Value {

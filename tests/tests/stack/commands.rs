@@ -5,7 +5,6 @@ mod doctor;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use spotsweep_tests::local::{Stack, eventually, s3};
@@ -13,8 +12,6 @@ use spotsweep_tests::local::{Stack, eventually, s3};
 use super::by_hand::{leftovers, run, settled, status, submit};
 use crate::before_deploy;
 
-/// For what takes seconds; a loaded machine gets more.
-const PATIENCE: Duration = Duration::from_secs(120);
 const NOBODY: &str = "nobody-0123456789ab";
 
 /// Two trials that are good, the second better, and one that fails. None reaches the first rung.
@@ -266,9 +263,9 @@ async fn cancel(stack: &Stack, other: &str) {
         let index = |trial: &Value| (trial["status"] == "running").then(|| trial["index"].as_u64()).flatten();
         each.iter().find_map(index)
     };
-    let running = eventually("a trial runs", PATIENCE, running).await.to_string();
+    let running = eventually("a trial runs", running).await.to_string();
     let warned = async || status(stack, &sweep).await["warnings"][0].as_str().map(str::to_owned);
-    let warning = eventually("a metric that never appears is missed", PATIENCE, warned).await;
+    let warning = eventually("a metric that never appears is missed", warned).await;
     let (missed, instead) = ("no trial has reported `score` yet, in ", "metrics that trials printed: val_score, ");
     assert!(warning.starts_with(missed) && warning.contains(instead), "{warning}");
     let text = run(stack, &["status", &sweep]).await.said(0, "").out;

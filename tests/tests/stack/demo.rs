@@ -139,7 +139,7 @@ async fn local_down_ends_a_stack_of_large_arrays_at_once() {
         sweeps.push(String::from_utf8(submitted.stdout).unwrap().trim().to_owned());
     }
     let counted = async |status: &str, least: u64| {
-        eventually(status, Duration::from_secs(60), async || {
+        eventually(status, async || {
             let state = get_json(&format!("{}/_emulator/state", stack.emulator)).await;
             state["jobs"][status].as_u64().is_some_and(|count| count >= least).then_some(())
         })

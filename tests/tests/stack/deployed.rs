@@ -7,7 +7,6 @@
 //! checkov read the rest of it.
 
 use std::fs;
-use std::time::Duration;
 
 use aws_sdk_cloudformation::types::{Capability, Parameter, TemplateStage};
 use aws_sdk_lambda::primitives::Blob;
@@ -23,8 +22,6 @@ use spotsweep_tests::local::{Stack, call_json, drop_file, eventually, s3};
 const STACK: &str = "spotsweep-local";
 /// A sweep file; its event is not handed on where the rule is off.
 const TRIAL: &str = "- {lr: 0.01, hidden: 16, epochs: 1}\n";
-/// A training takes seconds; a loaded machine gets more.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Each function with a rule: its patterns' sources, and how long an event may wait for it, in seconds.
 const RULES: [(&str, &str, u32); 6] = [
     ("sweep-upload", "aws.s3", 86_400),
@@ -203,7 +200,7 @@ async fn a_function_is_refused_what_its_role_does_not_allow() {
         let sweeps = reader.sweeps().await.unwrap();
         sweeps.into_iter().find(|sweep| sweep.upload.key.contains("allowed") && sweep.stage == stage)
     };
-    let sweep = eventually("the only trial ends", PATIENCE, async || find(Stage::Settling).await).await;
+    let sweep = eventually("the only trial ends", async || find(Stage::Settling).await).await;
     let settling = json!({ "version": "0", "id": "1", "source": "spotsweep", "detail-type": "Sweep Settling",
         "account": "000000000000", "time": "2026-11-21T12:00:00Z", "region": "us-east-1", "resources": [],
         "detail": { "sweep": sweep.id } });
@@ -213,7 +210,7 @@ async fn a_function_is_refused_what_its_role_does_not_allow() {
     assert!(find(Stage::Settling).await.is_some(), "it was told that it may not, and is settled");
     let answer = invoke(&stack, "sweep-settled", &settling).await;
     assert!(answer.is_ok(), "{answer:?}");
-    eventually("the sweep is settled", PATIENCE, async || find(Stage::Settled).await).await;
+    eventually("the sweep is settled", async || find(Stage::Settled).await).await;
     stack.stop().await;
 }
 
@@ -275,7 +272,7 @@ async fn credentials_of_an_attempt_reach_its_own_trial_only() {
     let file = "program: train.py\ncommand: [sleep, '600']\nparameters: {lr: {values: [0.1, 0.2]}}\nmethod: grid\n";
     drop_file(&stack.config(), &stack.bucket, "issued", file).await;
     let reader = Reader::new(&stack.config(), stack.table.clone());
-    let (sweep, trial) = eventually("the second trial is claimed", PATIENCE, async || {
+    let (sweep, trial) = eventually("the second trial is claimed", async || {
         let sweep = reader.sweeps().await.unwrap().into_iter().next()?;
         let trial = reader.trial(&sweep.id, 1).await.unwrap()?;
         trial.claimed_by.is_some().then_some((sweep.id, trial))
@@ -331,7 +328,7 @@ impl<'a> Deployed<'a> {
         let answer = invoke(self.stack, function, event).await.expect_err(function);
         // The answer says what failed, the log says why.
         let refusal = format!("/{function} is not authorized to perform: {action} ");
-        eventually(&format!("{function} without {action}, which answers {answer}"), PATIENCE, async || {
+        eventually(&format!("{function} without {action}, which answers {answer}"), async || {
             let log = fs::read(&self.stack.functions_log).unwrap();
             String::from_utf8_lossy(&log[seen..]).contains(&refusal).then_some(())
         })
@@ -347,7 +344,7 @@ impl<'a> Deployed<'a> {
         let update = update.set_parameters(Some(names.map(kept).collect()));
         let update = update.capabilities(Capability::CapabilityNamedIam).capabilities(Capability::CapabilityAutoExpand);
         update.send().await.unwrap();
-        eventually("the update is complete", PATIENCE, async || {
+        eventually("the update is complete", async || {
             let stacks = self.client.describe_stacks().stack_name(STACK).send().await.unwrap();
             let status = stacks.stacks()[0].stack_status.clone().unwrap();
             assert!(!status.as_str().contains("ROLLBACK"), "{status}");

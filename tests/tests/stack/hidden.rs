@@ -2,15 +2,12 @@
 //! values, an object's name, a training's last words and the names of its files. No command passes it on.
 
 use std::fs;
-use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
 use serde_json::Value;
 use spotsweep_tests::local::{Stack, eventually, s3};
 
 use super::by_hand::{Run, run, settled, submit};
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Keys that no sweep file has: each gets a warning.
 const KEYS: &str = r#"spotsweep: {workspace: off, command: ["true"]}
@@ -94,7 +91,7 @@ async fn no_command_passes_on_what_a_terminal_would_obey() {
     put(&stack, "sweeps/a\u{202e}b\u{9b}c.yaml").await;
     let sweep = submit(&stack, "good", GOOD).await;
     settled(&stack, &sweep).await;
-    let listed = eventually("the other file's sweep is listed", PATIENCE, async || {
+    let listed = eventually("the other file's sweep is listed", async || {
         let listed = plain(&stack, &["ls"], 0).await.out;
         listed.contains("rejected").then_some(listed)
     });

@@ -1,13 +1,9 @@
 //! What is kept of trials that have ended: a retry goes on from it, and what nobody asked to keep is deleted.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use spotsweep_tests::local::{Stack, eventually};
 
 use super::by_hand::{leftovers, run, settled, status, submit};
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Counts epochs on its volume. It fails after the epoch of that number, and sleeps after another.
 const COUNT: &str = r#"
@@ -30,7 +26,7 @@ async fn a_retry_goes_on_from_what_is_kept() {
     let sweep = submit(&stack, "count", COUNT).await;
     let sleeps =
         async || trial(&stack, &sweep, 2).await.filter(|trial| trial["metrics"]["val_accuracy"]["last"] == 0.3);
-    eventually("the third trial sleeps", PATIENCE, sleeps).await;
+    eventually("the third trial sleeps", sleeps).await;
     run(&stack, &["retry", &sweep, "2", "--continue"]).await.said(1, "trial 2: it has not ended, it is running");
     run(&stack, &["cancel", &sweep, "2", "--wait"]).await.said(0, "but what `workspace` keeps");
 
@@ -43,7 +39,7 @@ async fn a_retry_goes_on_from_what_is_kept() {
             let trial = trial(&stack, &sweep, index).await?;
             trial["notes"].as_array()?.iter().any(|note| note.as_str().unwrap().contains(" as snap-")).then_some(())
         };
-        eventually("its workspace is saved", PATIENCE, kept).await;
+        eventually("its workspace is saved", kept).await;
     }
     assert_eq!(leftovers(&stack).await["volumes"], json!([]), "the snapshots are all that is kept");
 
@@ -69,7 +65,7 @@ async fn nothing_to_continue(stack: &Stack, other: &str) {
         submit(stack, "delete", &COUNT.replace("epochs: 4, fails: 2, sleeps: 0", "epochs: 4, fails: 0, sleeps: 1"))
             .await;
     let sleeps = async || trial(stack, &sweep, 0).await.filter(|trial| trial["metrics"]["val_accuracy"]["last"] == 0.1);
-    eventually("the first trial sleeps", PATIENCE, sleeps).await;
+    eventually("the first trial sleeps", sleeps).await;
     run(stack, &["cancel", &sweep, "--delete", "--wait"]).await.said(0, "");
     let none = run(stack, &["retry", &sweep, "0", "--continue"]).await.said(1, "nothing was started");
     assert!(none.notes.contains("trial 0: its workspace is deleted"), "{}", none.notes);

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -11,8 +10,6 @@ use spotsweep_needs::{block_devices, met};
 use spotsweep_tests::local::{Stack, eventually};
 
 use super::by_hand::{run, settled, status, submit};
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One trial that goes on for long, with programs in groups of their own, and two that have none of its variables.
 const LONG: &str = r#"
@@ -101,7 +98,7 @@ async fn killed_and_replaced(stack: &mut Stack, options: &[&str], are_runners_ki
     let old = only_run(stack);
     let sweep = submit(stack, "long", &LONG.replace("SECONDS", &seconds())).await;
     let is_running = async || (status(stack, &sweep).await["running"] == json!(1) && sleepers() == 3).then_some(());
-    eventually("the training runs", PATIENCE, is_running).await;
+    eventually("the training runs", is_running).await;
     let again = run(stack, &["local", "up"]).await.said(0, "the local stack is running already");
     assert!(!again.notes.contains("was killed"), "{}", again.notes);
 

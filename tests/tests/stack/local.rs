@@ -3,14 +3,11 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 use spotsweep_tests::local::{Binaries, Demo, Stack, eventually};
 
 use super::by_hand::{run, settled, status, submit};
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Two trials that save at the stop signal, and end in their second attempt.
 const SWEEP: &str = r#"
@@ -23,7 +20,7 @@ trials: [{n: 1}, {n: 2}]
 "#;
 
 async fn both_run(stack: &Stack, sweep: &str) {
-    eventually("both trials run", PATIENCE, async || {
+    eventually("both trials run", async || {
         let status = status(stack, sweep).await;
         let reported = |trial: &&Value| trial["metrics"]["val_accuracy"]["last"] == 0.5;
         (status["each"].as_array()?.iter().filter(reported).count() == 2).then_some(())
@@ -53,12 +50,12 @@ async fn instances_are_taken_by_hand_with_and_without_a_notice() {
 
     let forever = SWEEP.replace("= 2 ]", "= 9 ]");
     let [one, other] = [submit(&stack, "one", &forever).await, submit(&stack, "other", &forever).await];
-    eventually("trials of both run", PATIENCE, async || {
+    eventually("trials of both run", async || {
         let runs = async |sweep: &str| status(&stack, sweep).await["running"].as_u64().is_some_and(|count| count > 0);
         (runs(&one).await && runs(&other).await).then_some(())
     })
     .await;
-    let both = eventually("both are known", PATIENCE, async || {
+    let both = eventually("both are known", async || {
         let tried = run(&stack, &["local", "reclaim"]).await;
         tried.notes.contains("several sweeps run").then_some(tried)
     })

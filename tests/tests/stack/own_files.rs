@@ -4,15 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::json;
 use spotsweep_needs::{met, programs};
 use spotsweep_tests::local::{Binaries, Stack, call_json, eventually};
 
 use super::by_hand::{run, settled, status, submit};
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Says what it finds, and leaves marks. The first attempt waits for its end.
 const SCRIPT: &str = r#"
@@ -45,7 +42,7 @@ async fn assert_own_files(options: &[&str], name: &str) {
     let code_option = ["--code", code.to_str().unwrap(), "--max-vcpus", "2"];
     let stack = Stack::start_with(name, &[&code_option[..], options].concat()).await;
     let sweep = submit(&stack, "marks", SWEEP).await;
-    let instances = eventually("both trials run", PATIENCE, async || {
+    let instances = eventually("both trials run", async || {
         let status = status(&stack, &sweep).await;
         let trials = status["each"].as_array()?.iter();
         let reported = trials.filter(|trial| trial["metrics"]["val_accuracy"]["last"] == 0.5);

@@ -1,16 +1,12 @@
 //! `spotsweep redrive` on the local stack: what was lost to a dead-letter queue becomes a sweep after all; what cannot
 //! be mended stays where it is, and its reason is told.
 
-use std::time::Duration;
-
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use serde_json::{Value, json};
 use spotsweep_aws::Reader;
 use spotsweep_tests::local::{Stack, call_json, drop_file, eventually};
 
-/// For a function's three tries; a loaded machine gets more than the four seconds that they take.
-const PATIENCE: Duration = Duration::from_secs(60);
 const ARN: &str = "arn:aws:lambda:us-east-1:000000000000:function";
 const RULE: &str = "arn:aws:events:us-east-1:000000000000:rule/sweep-upload";
 
@@ -34,10 +30,7 @@ async fn what_a_queue_holds_reaches_its_function() {
     let (one, other) = (drop("one").await, drop("other").await);
     let malformed = json!({ "source": "aws.s3", "detail-type": "Object Created", "detail": { "bucket": {} } });
     fail(&stack, &malformed).await;
-    eventually("the malformed event fails for good", PATIENCE, async || {
-        (count(&stack, &failed).await == 1).then_some(())
-    })
-    .await;
+    eventually("the malformed event fails for good", async || (count(&stack, &failed).await == 1).then_some(())).await;
     send(&stack, &failed, &record(&format!("{ARN}:sweep-upload:$LATEST"), &one), &[]).await;
     send(&stack, &failed, &record(&format!("{ARN}:payroll"), &one), &[]).await;
     let reason = [("RULE_ARN", RULE), ("ERROR_CODE", "NO_PERMISSIONS"), ("ERROR_MESSAGE", "not authorized")];

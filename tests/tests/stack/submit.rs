@@ -43,7 +43,7 @@ async fn a_number_of_trials_goes_before_the_files_own() {
         let bytes = read.ok()?.body.collect().await.ok()?.to_vec();
         serde_json::from_slice::<serde_json::Value>(&bytes).ok()
     };
-    let rejection = eventually("the file is rejected", Duration::from_secs(60), rejection).await;
+    let rejection = eventually("the file is rejected", rejection).await;
     let message = rejection["problems"][0]["message"].as_str().unwrap();
     assert!(message.contains("is no number of trials: \"two\""), "{message}");
     assert_ne!(rejection["problems"][0]["help"], json!(""));

@@ -9,11 +9,8 @@ use serde_json::{Value, json};
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_tests::local::{Binaries, Stack, call_json, eventually, s3};
+use spotsweep_tests::local::{Binaries, PATIENCE, Stack, call_json, eventually, s3};
 use tokio::io::{AsyncBufReadExt, BufReader};
-
-/// For trainings of seconds on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Long enough to be struck, and not longer.
 const SWEEP: &str = "\
@@ -111,7 +108,7 @@ async fn a_view_ends_with_the_stack() {
     let (people, machines) = (watch("--plain"), watch("--json"));
     let reader = Reader::new(&stack.config(), stack.table.clone());
     let id = SweepId::parse(sweep.trim()).unwrap();
-    eventually("a trial runs", PATIENCE, async || {
+    eventually("a trial runs", async || {
         let trials = reader.trials(&id).await.unwrap();
         trials.iter().any(|trial| trial.status == JobStatus::Running).then_some(())
     })
@@ -145,7 +142,7 @@ fn of_kind<'a>(lines: &'a [Value], what: &str) -> Vec<&'a Value> {
 
 /// Takes the instance of a trial that has trained for a while.
 async fn strike(stack: &Stack, reader: &Reader, sweep: &SweepId) {
-    let instance = eventually("a trial reports what it has learnt", PATIENCE, async || {
+    let instance = eventually("a trial reports what it has learnt", async || {
         let trials = reader.trials(sweep).await.unwrap();
         let trains = |trial: &&Trial| trial.status == JobStatus::Running && !trial.metrics.is_empty();
         trials.iter().find(trains).and_then(|trial| trial.attempts[&1].instance.clone())
@@ -212,7 +209,7 @@ fn assert_people((code, text, notes): &(i32, String, String), trials: &[Trial]) 
 async fn assert_rejected(stack: &Stack, reader: &Reader) {
     let put = s3(&stack.config()).put_object().bucket(&stack.bucket).key("sweeps/torn.yaml");
     put.body(b"- lr: [".to_vec().into()).send().await.unwrap();
-    let torn = eventually("the file has a record", PATIENCE, async || {
+    let torn = eventually("the file has a record", async || {
         let sweeps = reader.sweeps().await.unwrap();
         sweeps.into_iter().map(|sweep| sweep.id).find(|id| id.as_str().starts_with("torn-"))
     })
