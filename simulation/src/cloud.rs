@@ -14,7 +14,7 @@ mod target;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep_control_plane::command::{Command, Submission};
+use spotsweep_control_plane::command::{Command, STOPPED_IDS, Submission};
 use spotsweep_control_plane::decide::sweep_upload;
 use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::event::{self, Event};
@@ -32,6 +32,7 @@ use spotsweep_protocol::claim::{Access, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
 use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
+use spotsweep_world::batch::StopJobs;
 
 use self::retries::{Retries, limit};
 use crate::calls::{Calls, Unanswered};
@@ -177,9 +178,9 @@ impl Cloud {
                 }])
             }
             Command::TerminateJobs { sweep, jobs, reason } => {
-                for job in jobs {
-                    let request = serde_json::from_value(json!({ "jobId": job, "reason": reason.for_batch() }))?;
-                    self.batch("TerminateJob", |world| world.terminate_job(&request)).await??;
+                for jobs in jobs.chunks(STOPPED_IDS).map(<[String]>::to_vec) {
+                    let request = StopJobs { jobs, reason: reason.for_batch() };
+                    self.batch("TerminateJobs", |world| world.terminate_jobs(&request)).await??;
                 }
                 Ok(vec![Outcome::JobsTerminated(sweep)])
             }
@@ -194,9 +195,9 @@ impl Cloud {
             }
             Command::Notify(notification) => self.announce(notification).await,
             Command::CancelWaiting { sweep, jobs, reason } => {
-                for job in jobs {
-                    let request = serde_json::from_value(json!({ "jobId": job, "reason": reason.for_batch() }))?;
-                    self.batch("CancelJob", |world| world.cancel_job(&request)).await??;
+                for jobs in jobs.chunks(STOPPED_IDS).map(<[String]>::to_vec) {
+                    let request = StopJobs { jobs, reason: reason.for_batch() };
+                    self.batch("CancelJobs", |world| world.cancel_jobs(&request)).await??;
                 }
                 Ok(vec![Outcome::WaitingCancelled(sweep)])
             }

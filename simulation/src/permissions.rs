@@ -94,8 +94,9 @@ pub fn needed(action: &str) -> &'static [&'static str] {
         "DescribeJobs" => &["batch:DescribeJobs"],
         "ListJobs" => &["batch:ListJobs"],
         "SubmitJob" => &["batch:SubmitJob", "batch:TagResource"],
-        "TerminateJob" => &["batch:TerminateJob"],
-        "CancelJob" => &["batch:CancelJob"],
+        // The calls of several jobs have no actions of their own (their pages in the API reference).
+        "TerminateJobs" => &["batch:TerminateJob"],
+        "CancelJobs" => &["batch:CancelJob"],
         "AssumeRole" => &["sts:AssumeRole", "sts:TagSession"],
         "Publish" => &["sns:Publish"],
         "GetProducts" => &["pricing:GetProducts"],

@@ -115,6 +115,9 @@ def batch(name, given, _request):
         return wanted + ([Wanted("batch:TagResource", on("job", "new"), tags)] if tags else [])
     if name in ("TerminateJob", "CancelJob"):
         return [Wanted(f"batch:{name}", on("job", given["jobId"]))]
+    if name in ("TerminateJobs", "CancelJobs"):
+        # They have no actions of their own (their pages in the API reference).
+        return [Wanted(f"batch:{name.removesuffix('s')}", on("job", job)) for job in given["jobs"]]
     if name.startswith(("Describe", "List")):
         return [Wanted(f"batch:{name}")]
     raise KeyError(f"batch:{name}: say here which resources it is authorised for")

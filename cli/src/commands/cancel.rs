@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use spotsweep_control_plane::command::STOPPED_IDS;
 use spotsweep_control_plane::sweep::{Plan, Stage, Sweep};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::ids::PART_TRIALS;
@@ -176,13 +177,19 @@ fn some(plan: &Plan, trials: &[Trial], indices: impl IntoIterator<Item = u32>) -
     ends
 }
 
-/// Batch takes TerminateJob for a job that has ended, too, and does nothing.
+/// Batch takes TerminateJobs for a job that has ended, too, and does nothing.
 async fn end(found: &Found, ends: &Ends, discard: bool) -> Result<(), Failure> {
     let client = aws_sdk_batch::Client::new(&found.target.batch);
     let reason = StopReason::Cancelled { by: user(), discard }.for_batch();
-    for (job, trials) in &ends.jobs {
-        let ended = client.terminate_job().job_id(job).reason(&reason).send().await;
-        ended.context(|| format!("cannot end job {job} of {}; what comes after it goes on", names(*trials)))?;
+    for some in ends.jobs.chunks(STOPPED_IDS) {
+        let (_, trials) = some[0];
+        let jobs = some.iter().map(|(job, _)| job.clone()).collect();
+        let ended = client.terminate_jobs().set_jobs(Some(jobs)).reason(&reason).send().await;
+        let ended = ended.context(|| format!("cannot end {}; it and what comes after it goes on", names(trials)))?;
+        if let Some(failed) = ended.errors().first() {
+            let [job, code, message] = [failed.job(), failed.code(), failed.message()].map(Option::unwrap_or_default);
+            return Err(Failure::new(format!("cannot end job {job}: {code}: {message}")));
+        }
     }
     Ok(())
 }

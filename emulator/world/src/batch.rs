@@ -27,7 +27,7 @@ pub(crate) use job::{Attempt, Job, Stopping};
 pub use list::{JobFilter, ListJobs};
 pub use retry::{EvaluateOnExit, RetryStrategy};
 pub use setup::{ComputeEnvironmentOrder, CreateComputeEnvironment, CreateJobQueue, Describe};
-pub use stop::StopJob;
+pub use stop::{StopJob, StopJobs};
 pub use submit::{ArrayProperties, JobTimeout, LARGEST_PAYLOAD, SubmitJob};
 
 /// All that Batch remembers.

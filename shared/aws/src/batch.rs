@@ -1,5 +1,7 @@
 //! AWS Batch: submit once, find again, describe, terminate.
 
+use std::error::Error;
+
 use aws_config::SdkConfig;
 use aws_sdk_batch::Client;
 use aws_sdk_batch::config::retry::RetryConfig;
@@ -13,7 +15,7 @@ use futures_util::FutureExt;
 
 use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
-use spotsweep_control_plane::command::{Command, Submission};
+use spotsweep_control_plane::command::{Command, STOPPED_IDS, Submission};
 use spotsweep_control_plane::event;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::throttle::{Limit, submit_pauses};
@@ -146,20 +148,34 @@ async fn find(client: &Client, name: JobName, queue: String) -> Executed {
     })
 }
 
+/// An answer of 200 may have errors of single jobs
+/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJobs.html>). Each job may be ended again, so the
+/// whole step is repeated then.
 async fn terminate(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: StopReason) -> Executed {
-    for job in jobs {
-        client.terminate_job().job_id(job).reason(reason.for_batch()).send().await?;
+    for some in jobs.chunks(STOPPED_IDS) {
+        let request = client.terminate_jobs().set_jobs(Some(some.to_vec())).reason(reason.for_batch());
+        if let Some(failed) = request.send().await?.errors().first() {
+            return Err(not_stopped(failed.job(), failed.code(), failed.message()));
+        }
     }
     Ok(vec![Outcome::JobsTerminated(sweep)])
 }
 
-/// Of an array job CancelJob cancels the children that have not begun
-/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJob.html>).
+/// Of an array job CancelJobs cancels the children that have not begun
+/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_CancelJobs.html>). Errors as for [`terminate`].
 async fn cancel(client: &Client, sweep: SweepId, jobs: Vec<String>, reason: StopReason) -> Executed {
-    for job in jobs {
-        client.cancel_job().job_id(job).reason(reason.for_batch()).send().await?;
+    for some in jobs.chunks(STOPPED_IDS) {
+        let request = client.cancel_jobs().set_jobs(Some(some.to_vec())).reason(reason.for_batch());
+        if let Some(failed) = request.send().await?.errors().first() {
+            return Err(not_stopped(failed.job(), failed.code(), failed.message()));
+        }
     }
     Ok(vec![Outcome::WaitingCancelled(sweep)])
+}
+
+fn not_stopped(job: Option<&str>, code: Option<&str>, message: Option<&str>) -> Box<dyn Error + Send + Sync> {
+    let [job, code, message] = [job, code, message].map(Option::unwrap_or_default);
+    format!("job {job} was not ended: {code}: {message}").into()
 }
 
 async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Executed {

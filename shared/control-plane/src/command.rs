@@ -14,6 +14,10 @@ use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::{Defaults, Problem};
 
+/// Jobs that one TerminateJobs or CancelJobs takes
+/// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJobs.html>).
+pub const STOPPED_IDS: usize = 50;
+
 /// One effect in the outside world.
 #[derive(Debug, Clone)]
 pub enum Command {
@@ -52,7 +56,7 @@ pub enum Command {
         /// Job queue: ListJobs wants it.
         queue: String,
     },
-    /// Batch TerminateJob: for each of a withdrawn sweep's jobs, or for one whose container does not start.
+    /// Batch TerminateJobs: for each of a withdrawn sweep's jobs, or for one whose container does not start.
     TerminateJobs {
         /// The sweep.
         sweep: SweepId,

@@ -18,7 +18,7 @@ use spotsweep_world::{ApiError, Failure, Service, World};
 type Action = fn(&mut World, &[u8]) -> Result<Value, ApiError>;
 
 /// The paths are the names in lower case.
-const ACTIONS: [(&str, Action); 12] = [
+const ACTIONS: [(&str, Action); 14] = [
     ("SubmitJob", |world, body| {
         check_size(body, LARGEST_PAYLOAD)?;
         world.submit_job(parse(body)?)
@@ -27,6 +27,8 @@ const ACTIONS: [(&str, Action); 12] = [
     ("ListJobs", |world, body| world.list_jobs(&parse(body)?)),
     ("CancelJob", |world, body| world.cancel_job(&parse(body)?)),
     ("TerminateJob", |world, body| world.terminate_job(&parse(body)?)),
+    ("CancelJobs", |world, body| world.cancel_jobs(&parse(body)?)),
+    ("TerminateJobs", |world, body| world.terminate_jobs(&parse(body)?)),
     ("RegisterJobDefinition", |world, body| {
         check_size(body, LARGEST_DEFINITION)?;
         world.register_job_definition(parse(body)?)

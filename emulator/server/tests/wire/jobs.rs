@@ -129,8 +129,9 @@ async fn stopping_ends_the_whole_process_group() {
     rig.wait_for(&terminated, JobStatus::Running).await;
     rig.wait_for(&shut_down, JobStatus::Running).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let terminate = rig.batch.terminate_job().job_id(&terminated).reason("enough");
-    terminate.send().await.unwrap();
+    let terminate = rig.batch.terminate_jobs().jobs(&terminated).jobs("of-nobody").reason("enough");
+    let answer = terminate.send().await.unwrap();
+    assert_eq!((answer.successful(), answer.errors()), (&[terminated.clone(), "of-nobody".to_owned()][..], &[][..]));
     let job = rig.wait_for(&terminated, JobStatus::Failed).await;
     assert_eq!(job.status_reason(), Some("enough"));
     let container = job.attempts()[0].container().unwrap();

@@ -1,4 +1,4 @@
-//! CancelJob and TerminateJob (Batch API reference): neither is followed by a retry (fact 18).
+//! CancelJob and TerminateJob, and the same of several jobs (Batch API reference): neither is followed by a retry (fact 18).
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,6 +8,7 @@ use crate::ids::RunRef;
 use crate::{ApiError, Effect, World};
 
 const LONGEST_REASON: usize = 1024;
+const MOST_JOBS: usize = 50;
 
 /// Parameters of CancelJob and TerminateJob.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -17,6 +18,18 @@ pub struct StopJob {
     #[serde(default)]
     pub job_id: String,
     /// Becomes the statusReason.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// Parameters of CancelJobs and TerminateJobs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StopJobs {
+    /// At most 50 jobs.
+    #[serde(default)]
+    pub jobs: Vec<String>,
+    /// Becomes their statusReason.
     #[serde(default)]
     pub reason: String,
 }
@@ -45,6 +58,36 @@ impl World {
     /// `ClientException` for missing parameters.
     pub fn terminate_job(&mut self, request: &StopJob) -> Result<Value, ApiError> {
         self.stop_job(request, How::Terminate)
+    }
+
+    /// [`Self::cancel_job`] of each.
+    ///
+    /// # Errors
+    /// `ClientException` for missing parameters, and for too many jobs. What is wrong with one job is in the answer.
+    pub fn cancel_jobs(&mut self, request: &StopJobs) -> Result<Value, ApiError> {
+        self.stop_jobs(request, How::Cancel)
+    }
+
+    /// [`Self::terminate_job`] of each.
+    ///
+    /// # Errors
+    /// As [`Self::cancel_jobs`].
+    pub fn terminate_jobs(&mut self, request: &StopJobs) -> Result<Value, ApiError> {
+        self.stop_jobs(request, How::Terminate)
+    }
+
+    fn stop_jobs(&mut self, StopJobs { jobs, reason }: &StopJobs, how: How) -> Result<Value, ApiError> {
+        if !(1..=MOST_JOBS).contains(&jobs.len()) {
+            return Err(ApiError::client(format!("jobs must have 1 to {MOST_JOBS} ids")));
+        }
+        let (mut successful, mut errors) = (Vec::new(), Vec::new());
+        for job in jobs {
+            match self.stop_job(&StopJob { job_id: job.clone(), reason: reason.clone() }, how) {
+                Ok(_) => successful.push(job),
+                Err(error) => errors.push(json!({ "job": job, "code": error.code, "message": error.message })),
+            }
+        }
+        Ok(json!({ "successful": successful, "errors": errors }))
     }
 
     fn stop_job(&mut self, request: &StopJob, how: How) -> Result<Value, ApiError> {
