@@ -3,8 +3,7 @@
 mod call;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use aws_sdk_lambda::Client;
 use spotsweep_protocol::claim::{Access, Found, Grant, Machine, NoticeKind, Outputs, Reply, Request, Rollback, Seal};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
-use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
+use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
@@ -23,9 +22,6 @@ use crate::log::say;
 
 /// Longer than `trial-claim` may run (60 s), so that its own timeout is reported.
 pub(crate) const INVOKE_TIMEOUT: Duration = Duration::from_secs(70);
-
-/// The kernel's random bytes.
-const RANDOM: &str = "/dev/urandom";
 
 /// Bounds of the pause that `trial-claim` asks for between two looks for the workspace.
 const WAITING_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
@@ -82,6 +78,7 @@ pub(crate) struct Claims {
     index: u32,
     job: String,
     attempt: u32,
+    token: Option<Secret>,
     secret: Secret,
     patience: Duration,
     sequence: AtomicU64,
@@ -89,10 +86,7 @@ pub(crate) struct Claims {
 
 impl Claims {
     /// Draws the secret by which `trial-claim` knows this runner's requests.
-    #[expect(clippy::disallowed_methods, reason = "only root can change /dev, and no training runs yet")]
     pub(crate) fn new(lambda: Client, config: &Config) -> io::Result<Self> {
-        let mut secret = [0; SECRET_BYTES];
-        File::open(RANDOM)?.read_exact(&mut secret)?;
         Ok(Self {
             lambda,
             function: config.claim_function.clone(),
@@ -100,7 +94,8 @@ impl Claims {
             index: config.index,
             job: config.job.clone(),
             attempt: config.attempt,
-            secret: Secret::of(secret),
+            token: config.token.clone(),
+            secret: Secret::draw()?,
             patience: config.patience,
             sequence: AtomicU64::new(1),
         })

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, geteuid};
+use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 
 use crate::user::{User, accounts};
 
@@ -26,6 +27,8 @@ pub(crate) struct Config {
     pub(crate) attempt: u32,
     /// Name of the `trial-claim` function.
     pub(crate) claim_function: String,
+    /// The sweep's claim token ([`TOKEN_VARIABLE`]).
+    pub(crate) token: Option<Secret>,
     /// Where `storage/` and `dltraining/` live.
     pub(crate) root: PathBuf,
     /// `SPOTSWEEP_DEV`: where attached volumes appear; `/dev`, or where the job mounts the host's.
@@ -101,6 +104,11 @@ impl Reader<'_> {
         let problems_before = self.problems.len();
         let value = self.required(name, origin);
         if self.problems.len() > problems_before { 0 } else { self.number(name, &value) }
+    }
+
+    fn token(&mut self) -> Option<Secret> {
+        let text = Some(self.required(TOKEN_VARIABLE, BY_UPLOAD)).filter(|text| !text.is_empty())?;
+        Secret::try_from(text).map_err(|problem| self.problems.push(format!("{TOKEN_VARIABLE}: {problem}"))).ok()
     }
 
     fn stop_signal(&mut self) -> Signal {
@@ -187,6 +195,7 @@ impl Config {
             job: reader.required("AWS_BATCH_JOB_ID", BY_BATCH),
             attempt: first_attempt.saturating_add(batch_attempt),
             claim_function: reader.required("SPOTSWEEP_CLAIM_FUNCTION", BY_UPLOAD),
+            token: reader.token(),
             root: reader.get("SPOTSWEEP_ROOT").unwrap_or_else(|| "/".to_owned()).into(),
             devices: reader.get("SPOTSWEEP_DEV").unwrap_or_else(|| "/dev".to_owned()).into(),
             user: reader.user(),
@@ -215,10 +224,11 @@ mod tests {
         Config::read(&|name| variables.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
     }
 
-    const WHOLE: [(&str, &str); 5] = [
+    const WHOLE: [(&str, &str); 6] = [
         ("SPOTSWEEP_SWEEP", "digits-1a2b"),
         ("SPOTSWEEP_FIRST_INDEX", "10000"),
         ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+        ("SPOTSWEEP_CLAIM_TOKEN", "00112233445566778899aabbccddeeff"),
         ("AWS_BATCH_JOB_ID", "0f:7"),
         ("AWS_BATCH_JOB_ATTEMPT", "2"),
     ];
@@ -250,6 +260,7 @@ mod tests {
         let message = read(&[
             ("SPOTSWEEP_SWEEP", "digits"),
             ("SPOTSWEEP_FIRST_INDEX", "-1"),
+            ("SPOTSWEEP_CLAIM_TOKEN", "0011223344"),
             ("AWS_BATCH_JOB_ARRAY_INDEX", "x"),
             ("SPOTSWEEP_GRACE_SECONDS", "soon"),
             ("SPOTSWEEP_UPLOAD_SECONDS", "nan"),
@@ -258,12 +269,14 @@ mod tests {
         ])
         .unwrap_err()
         .to_string();
+        assert!(!message.contains("0011223344"), "most of a token: {message}");
         for part in [
             "SPOTSWEEP_FIRST_INDEX=-1",
             "AWS_BATCH_JOB_ARRAY_INDEX=x",
             "AWS_BATCH_JOB_ID is missing (AWS Batch",
             "AWS_BATCH_JOB_ATTEMPT is missing",
             "SPOTSWEEP_CLAIM_FUNCTION is missing (sweep-upload",
+            "SPOTSWEEP_CLAIM_TOKEN: a secret has 32 hex digits",
             "SPOTSWEEP_GRACE_SECONDS=soon",
             "SPOTSWEEP_UPLOAD_SECONDS=nan",
             "SPOTSWEEP_STOP_SIGNAL=KILL",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use spotsweep_protocol::secret::TOKEN_VARIABLE;
 
 use crate::exit::Failure;
 use crate::privileges;
@@ -19,6 +20,8 @@ pub(crate) const LAUNCH: &str = "--launch";
 pub(crate) fn command(user: Option<&User>, hidden: &[PathBuf], words: &[String]) -> std::io::Result<Command> {
     let hidden = serde_json::to_string(hidden)?;
     let mut command = Command::new(std::env::current_exe()?);
+    // Whatever runs as the training's user must not have what claims the sweep's trials.
+    command.env_remove(TOKEN_VARIABLE);
     command.arg(LAUNCH).arg(std::process::id().to_string());
     command.arg(user.map(ToString::to_string).unwrap_or_default()).arg(hidden).args(words);
     Ok(command)

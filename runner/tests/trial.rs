@@ -21,7 +21,7 @@ use axum::http::{Method, StatusCode};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use tokio::process::Child;
-use world::{Answer, World, kind, read, until, well};
+use world::{Answer, TOKEN, World, kind, read, until, well};
 
 fn send(runner: &Child, signal: Signal) {
     let pid = i32::try_from(runner.id().unwrap()).unwrap();
@@ -30,7 +30,7 @@ fn send(runner: &Child, signal: Signal) {
 
 const TRAINING: &str = r#"
     echo "arguments: $*"
-    echo "environment $HP_LR|$HP_NAME|$AWS_BATCH_JOB_ARRAY_INDEX|$SPOTSWEEP_TRIAL_INDEX|$PYTHONUNBUFFERED"
+    echo "environment $HP_LR|$HP_NAME|$AWS_BATCH_JOB_ARRAY_INDEX|$SPOTSWEEP_TRIAL_INDEX|$PYTHONUNBUFFERED|${SPOTSWEEP_CLAIM_TOKEN-no token}"
     echo "epoch=1 acc=0.9 loss=nan"
     echo "epoch=2 acc=0.5"
     echo "note" >&2
@@ -55,7 +55,7 @@ async fn a_trial_is_claimed_trained_and_collected() {
     let outcome = world.run(&[], &["sh", "-c", TRAINING, "train", "${args}"]).await;
 
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    let stdout = "arguments: --lr=0.1 --name=a b\nenvironment 0.1|a b|7|7|1\nepoch=1 acc=0.9 loss=nan\n\
+    let stdout = "arguments: --lr=0.1 --name=a b\nenvironment 0.1|a b|7|7|1|no token\nepoch=1 acc=0.9 loss=nan\n\
                   epoch=2 acc=0.5\nno newline at the end";
     assert_eq!(outcome.stdout, stdout);
     assert!(outcome.stderr.contains("cold feet") && outcome.stderr.contains("\nnote\n"), "{}", outcome.stderr);
@@ -68,7 +68,7 @@ async fn a_trial_is_claimed_trained_and_collected() {
         [secrets[0].clone(), world.invocations("end")[0].get("secret").cloned()],
         "one for the attempt"
     );
-    let claim = json!({"request": "claim", "sweep": "s-1", "index": 7, "job": "0f:1", "attempt": 2,
+    let claim = json!({"request": "claim", "sweep": "s-1", "index": 7, "job": "0f:1", "attempt": 2, "token": TOKEN,
                        "instance": "i-0abc", "zone": "us-east-1a"});
     assert_eq!(claims, [claim.clone(), claim]);
 

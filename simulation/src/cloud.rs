@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ mod answer;
 mod ebs;
 pub(crate) mod retries;
 mod spoil;
+mod submission;
 mod target;
 
 use jiff::Timestamp;
@@ -27,14 +29,16 @@ use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::suggestion::choose;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::sweep::notification::Notification;
-use spotsweep_control_plane::trial::{RetryOn, retry_rules};
 use spotsweep_protocol::claim::{Access, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
+use spotsweep_protocol::secret::Secret;
 use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
 use spotsweep_world::batch::StopJobs;
 
 use self::retries::{Retries, limit};
+pub(crate) use self::submission::retry_strategy;
+use self::submission::submit_request;
 use crate::calls::{Calls, Unanswered};
 use crate::injected_bug::InjectedBug;
 
@@ -43,6 +47,9 @@ type Executed = Result<Vec<Outcome>, Box<dyn Error + Send + Sync>>;
 /// Prices in USD per hour, the same everywhere and always.
 const SPOT_USD: f64 = 0.25;
 const ON_DEMAND_USD: f64 = 1.0;
+
+/// The first claim token: none that a runner or a stranger draws.
+const TOKENS: u128 = 0xc1a1 << 64;
 
 /// S3, Batch and the event bus of one account.
 #[derive(Debug)]
@@ -55,6 +62,8 @@ pub struct Cloud {
     injected_bug: Mutex<Option<InjectedBug>>,
     /// What EC2 and the price list tell, where it is not the same everywhere and always.
     prices: Mutex<Option<Prices>>,
+    /// Claim tokens that were drawn.
+    tokens: AtomicU64,
     calls: Arc<Calls>,
 }
 
@@ -69,6 +78,7 @@ impl Cloud {
             unlisted_for: Mutex::default(),
             injected_bug: Mutex::default(),
             prices: Mutex::default(),
+            tokens: AtomicU64::default(),
             calls,
         }
     }
@@ -301,7 +311,9 @@ impl Cloud {
         }
         self.put_object(trials::lines_key(&sweep), bytes).await?;
         self.put_object(trials::index_key(&sweep), index.finish()).await?;
-        Ok(vec![Outcome::TrialsStored { sweep, prepared }])
+        // Another one each time, as on AWS.
+        let token = Secret::of((TOKENS + u128::from(self.tokens.fetch_add(1, Ordering::Relaxed))).to_be_bytes());
+        Ok(vec![Outcome::TrialsStored { sweep, prepared, token }])
     }
 
     async fn submit(&self, submission: &Submission) -> Executed {
@@ -367,33 +379,4 @@ pub fn batch_event(detail: &Value) -> Value {
 /// A text member of an answer; empty where it has none.
 fn text(value: &Value, member: &str) -> String {
     value[member].as_str().unwrap_or_default().to_owned()
-}
-
-fn submit_request(submission: &Submission) -> Value {
-    let pairs: Vec<Value> =
-        submission.environment.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
-    let mut request = json!({
-        "jobName": submission.name.to_string(),
-        "jobQueue": submission.queue,
-        "jobDefinition": submission.definition,
-        "containerOverrides": { "environment": pairs },
-        "retryStrategy": retry_strategy(submission.attempts),
-    });
-    if submission.trials > 1 {
-        request["arrayProperties"] = json!({ "size": submission.trials });
-    }
-    request
-}
-
-/// The retry strategy of a job, as SubmitJob takes it.
-pub(crate) fn retry_strategy(attempts: u8) -> Value {
-    let rules = retry_rules().map(|rule| {
-        let on = match rule.on {
-            RetryOn::StatusReason => "onStatusReason",
-            RetryOn::ExitCode => "onExitCode",
-            RetryOn::Reason => "onReason",
-        };
-        json!({ on: rule.pattern, "action": if rule.retries { "RETRY" } else { "EXIT" } })
-    });
-    json!({ "attempts": attempts, "evaluateOnExit": rules })
 }

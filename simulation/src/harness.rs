@@ -260,6 +260,7 @@ impl Harness {
             | InjectedBug::KeepNothing
             | InjectedBug::NeverRollBack
             | InjectedBug::LeakSecrets
+            | InjectedBug::LeakTokens
             | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }

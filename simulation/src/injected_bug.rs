@@ -61,11 +61,13 @@ pub enum InjectedBug {
     CompareReversed,
     /// A training knows the secret of the runner that has its trial.
     LeakSecrets,
+    /// A training knows the claim token of its sweep.
+    LeakTokens,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -95,6 +97,7 @@ impl InjectedBug {
         Self::OverlookPeers,
         Self::CompareReversed,
         Self::LeakSecrets,
+        Self::LeakTokens,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -124,7 +127,7 @@ impl InjectedBug {
             Self::OverlookHoles => {
                 &["a training goes on from what one save has written", "no complete checkpoint is put aside"]
             }
-            Self::LeakSecrets => &["no forged request is taken"],
+            Self::LeakSecrets | Self::LeakTokens => &["no forged request is taken"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]

@@ -72,6 +72,17 @@ def replace(path, kind):
         path.symlink_to({"zero": "/dev/zero", "environment": "/proc/self/environ", "secret": probe / "secret"}[kind])
 
 
+def sees_a_claim_token():
+    """Whether the environment of any process in the container shows it."""
+    def shows(path):
+        try:
+            return b"SPOTSWEEP_CLAIM_TOKEN" in path.read_bytes()
+        except OSError:
+            return False
+
+    return any(shows(path) for path in Path("/proc").glob("[0-9]*/environ"))
+
+
 def take_over():
     """Puts a folder of its own in the place of the runner's."""
     done = attempted(own.rename, workspace / f"taken-{attempt}")
@@ -84,6 +95,7 @@ def take_over():
 
 
 print("attempt", attempt, "as", os.getuid(), "newest", sorted(path.name for path in checkpoints.glob("step-*"))[-1:], flush=True)
+print("sees a claim token:", sees_a_claim_token(), flush=True)
 # Root may do that: such a training is trusted with the instance.
 print("takes over:", take_over() if os.getuid() else "not tried", flush=True)
 for folder in (checkpoints, output):

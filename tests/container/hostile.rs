@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
+use spotsweep_protocol::secret::TOKEN_VARIABLE;
 
 use crate::scene::{Scene, until};
 
@@ -13,7 +14,7 @@ const COMMAND: &[&str] = &["python3", "/hostile.py", "${args}"];
 /// What only root may read.
 const SECRET: &str = "rootsecret=424242\n";
 /// Of the runner's own environment.
-const OF_THE_RUNNER: &str = "SPOTSWEEP_CLAIM_FUNCTION";
+const OF_THE_RUNNER: &str = TOKEN_VARIABLE;
 
 /// A file system whose top folder is the training's, as on a volume on which a person has run `chown`, with a folder in
 /// the runner's name that leads elsewhere.
@@ -98,6 +99,7 @@ async fn is_harmless(user: &str, metrics: &str, finished: &str, is_adopted: bool
     if !user.is_empty() {
         assert!(first.stdout.contains("takes over: PermissionError"), "{}", first.stdout);
     }
+    assert!(first.stdout.contains("sees a claim token: False"), "{}", first.stdout);
     assert_bait_is_whole(&scene, &first.stderr);
     scene.volume.detach().await.unwrap();
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
+use spotsweep_protocol::secret::TOKEN_VARIABLE;
 use spotsweep_tests::local::Binaries;
 use tempfile::TempDir;
 use tokio::time::sleep;
@@ -171,6 +172,7 @@ fn environment(attempt: u32) -> Vec<(&'static str, String)> {
         ("SPOTSWEEP_KEY", "sweeps/s.yaml"),
         ("SPOTSWEEP_FIRST_INDEX", "0"),
         ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+        (TOKEN_VARIABLE, "00112233445566778899aabbccddeeff"),
     ]
     .into_iter()
     .chain(PAUSES)

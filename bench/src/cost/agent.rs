@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_world::{AttemptKey, Start};
 
 /// One attempt.
@@ -15,6 +16,7 @@ pub(super) struct Agent {
     pub(super) sweep: String,
     pub(super) index: u32,
     pub(super) attempt: u32,
+    pub(super) token: Option<Secret>,
     /// Counts the reports.
     sequence: u64,
     /// How long it has trained, and for how long of that it will have when its next report is due.
@@ -47,6 +49,7 @@ impl Agent {
             sweep: start.variable("SPOTSWEEP_SWEEP").unwrap_or_default().to_owned(),
             index: number("SPOTSWEEP_FIRST_INDEX") + number("AWS_BATCH_JOB_ARRAY_INDEX"),
             attempt: number("SPOTSWEEP_FIRST_ATTEMPT") + start.attempt.attempt,
+            token: start.variable(TOKEN_VARIABLE).and_then(|token| token.parse().ok()),
             sequence: 0,
             trained: Duration::ZERO,
             next: Duration::ZERO,

@@ -159,8 +159,8 @@ impl Stage {
 
     async fn ask(&mut self, agent: &Agent, request: Request) -> Option<Reply> {
         let (sweep, index, job) = (agent.sweep.clone(), agent.index, agent.key.job.clone());
-        let (attempt, secret) = (agent.attempt, Some(Secret::of([0; 16])));
-        self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, secret, request })).await?
+        let (attempt, token, secret) = (agent.attempt, agent.token.clone(), Some(Secret::of([0; 16])));
+        self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, token, secret, request })).await?
     }
 
     /// Two figures, as training scripts print them.

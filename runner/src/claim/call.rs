@@ -89,6 +89,7 @@ impl Claims {
             index: self.index,
             job: self.job.clone(),
             attempt: self.attempt,
+            token: self.token.clone(),
             secret: Some(self.secret.clone()),
             request,
         };

@@ -19,6 +19,9 @@ use tokio::task::JoinHandle;
 pub(crate) const LINES: &str =
     "{\"index\":6,\"parameters\":{}}\n{\"index\":7,\"parameters\":{\"lr\":0.1,\"name\":\"a b\"}}\n";
 
+/// The claim token of the sweep.
+pub(crate) const TOKEN: &str = "00112233445566778899aabbccddeeff";
+
 /// The key id of the trial's own credentials.
 pub(crate) const LENT: &str = "LENT";
 
@@ -172,6 +175,7 @@ impl World {
             ("SPOTSWEEP_SWEEP", "s-1"),
             ("SPOTSWEEP_FIRST_INDEX", "6"),
             ("SPOTSWEEP_CLAIM_FUNCTION", "trial-claim"),
+            ("SPOTSWEEP_CLAIM_TOKEN", TOKEN),
             ("SPOTSWEEP_REPORT_SECONDS", "0.1"),
             ("SPOTSWEEP_UPLOAD_SECONDS", "0.1"),
             ("SPOTSWEEP_PATIENCE_SECONDS", "3"),

@@ -89,13 +89,13 @@ fn request(
     client: &Client,
     submission: &Submission,
 ) -> aws_sdk_batch::operation::submit_job::builders::SubmitJobFluentBuilder {
-    let pair = |(name, value): &(String, String)| KeyValuePair::builder().name(name).value(value).build();
+    let pair = |(name, value)| KeyValuePair::builder().name(name).value(value).build();
     let resource = |(kind, value): &(String, String)| {
         ResourceRequirement::builder().r#type(ResourceType::from(kind.as_str())).value(value).build()
     };
     let overrides = ContainerOverrides::builder()
         .set_command(submission.command.clone())
-        .set_environment(Some(submission.environment.iter().map(pair).collect()))
+        .set_environment(Some(submission.variables().map(pair).collect()))
         .set_resource_requirements(
             (!submission.resources.is_empty()).then(|| submission.resources.iter().map(resource).collect()),
         )

@@ -72,8 +72,8 @@ pub use target::targets;
 #[cfg(feature = "s3")]
 pub use uploads::uploads;
 
-use spotsweep_control_plane::event;
-use spotsweep_control_plane::handle::{Report, handle};
+use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::Settings;
 use spotsweep_protocol::cause::chain;
 
@@ -126,8 +126,19 @@ impl Deployment {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
     pub async fn respond(&self, raw: Value) -> Result<Value, String> {
         let event = event::parse(raw).map_err(|error| chain(&error))?;
+        let is_request = matches!(event, Event::TrialRequested(_));
         let handled = handle(&self.store, &self.executor, &self.settings, event, Timestamp::now()).await;
-        handled.map(Report::into_response).map_err(|error| chain(&error))
+        handled.map(Report::into_response).map_err(|error| match error {
+            // Whoever asks has shown nothing yet, and the cause may name records and roles. The log has it.
+            HandleError::Load(_) if is_request => {
+                "a record could not be read: the function's log has the cause".to_owned()
+            }
+            HandleError::Load(_)
+            | HandleError::Commit(..)
+            | HandleError::Execute(_)
+            | HandleError::Illegal(_)
+            | HandleError::Steps => chain(&error),
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
 use spotsweep_control_plane::sweep::upload::{RUN_CAP_METADATA, Upload};
 use spotsweep_control_plane::sweep::{Plan, Prepared};
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::secret::Secret;
 use spotsweep_sweep_file::trials;
 use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem};
 
@@ -74,7 +75,12 @@ async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared:
     }
     let index = put(client, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream");
     tokio::try_join!(lines.finish(), index)?;
-    Ok(vec![Outcome::TrialsStored { sweep, prepared }])
+    Ok(vec![Outcome::TrialsStored { sweep, prepared, token: draw()? }])
+}
+
+#[expect(clippy::disallowed_methods, reason = "the outcome brings it to the decision")]
+fn draw() -> std::io::Result<Secret> {
+    Secret::draw()
 }
 
 async fn write_plan(client: &Client, sweep: SweepId, upload: Upload, plan: Plan) -> Executed {

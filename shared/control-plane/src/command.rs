@@ -11,6 +11,7 @@ use crate::sweep::{Plan, Prepared};
 use crate::throttle::Turn;
 use crate::workspace::{Call, TrialRef};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
+use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::{Defaults, Problem};
 
@@ -168,10 +169,20 @@ pub struct Submission {
     pub command: Option<Vec<String>>,
     /// Batch's `resourceRequirements` to override, by type.
     pub resources: Vec<(String, String)>,
-    /// Container environment.
+    /// Container environment, but for the claim token.
     pub environment: Vec<(String, String)>,
+    /// The sweep's claim token: apart from the rest, so that no log shows it.
+    pub token: Secret,
     /// Job tags.
     pub tags: Vec<(String, String)>,
+}
+
+impl Submission {
+    /// All variables of the container.
+    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
+        let token = (TOKEN_VARIABLE.to_owned(), String::from(self.token.clone()));
+        self.environment.iter().cloned().chain([token])
+    }
 }
 
 impl Command {

@@ -103,7 +103,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
     match outcome {
         Outcome::UploadRead { file, .. } => sweep_upload::read(view, file, context),
         Outcome::TargetChecked { prepared, target, .. } => sweep_upload::checked(view, prepared, target),
-        Outcome::TrialsStored { prepared, .. } => sweep_upload::stored(view, prepared, context),
+        Outcome::TrialsStored { prepared, token, .. } => sweep_upload::stored(view, prepared, token, context),
         Outcome::PartSubmitted { name, job } => match name.run {
             Run::Part(part) => sweep_upload::submitted(view, part, job, context),
             Run::Again { round, .. } => resubmission::submitted(view, round, job, context),

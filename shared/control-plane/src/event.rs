@@ -112,6 +112,8 @@ pub struct TrialRequest {
     pub job: JobId,
     /// `AWS_BATCH_JOB_ATTEMPT`.
     pub attempt: u32,
+    /// The claim token of its sweep.
+    pub token: Option<Secret>,
     /// The runner's own.
     pub secret: Option<Secret>,
     /// What it asks or tells.

@@ -11,6 +11,7 @@ use crate::sweep::target::Target;
 use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
+use spotsweep_protocol::secret::Secret;
 use spotsweep_sweep_file::{Problem, Search, SweepFile};
 
 #[cfg(doc)]
@@ -54,6 +55,8 @@ pub enum Outcome {
         sweep: SweepId,
         /// What is about to be submitted.
         prepared: Prepared,
+        /// A new claim token: the service draws it, because nothing random is decided.
+        token: Secret,
     },
     /// Of [`Command::SubmitPart`], and of [`Command::FindPart`]: Batch has the job.
     PartSubmitted {

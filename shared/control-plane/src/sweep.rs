@@ -39,6 +39,7 @@ use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::rungs::{Curve, Rung, RungPlan, Unit};
+use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{dollars, figure, noun_for};
@@ -55,6 +56,10 @@ pub struct Sweep {
     pub upload: Upload,
     /// Where it stands.
     pub stage: Stage,
+    /// What its runners' requests must have, from its first submission on: drawn once, so that each repetition of a
+    /// submission has the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_token: Option<Secret>,
     /// How often the present stage has been re-driven; spaces the next time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub redriven: u32,
@@ -303,6 +308,7 @@ impl Sweep {
             id: upload.sweep(),
             upload,
             stage: Stage::Reading,
+            claim_token: None,
             redriven: 0,
             failure: None,
             plan: None,

@@ -26,6 +26,9 @@ pub struct ClaimRequest {
     pub job: String,
     /// `AWS_BATCH_JOB_ATTEMPT`: 1 for the first start of the job.
     pub attempt: u32,
+    /// The sweep's claim token, from the container's environment. Without it every request is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Secret>,
     /// The runner's own. Without it every request is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<Secret>,

@@ -1,25 +1,55 @@
-//! How requests show that they are of the runner that has claimed an attempt.
+//! How requests show that they come from a container of the sweep, and from the runner that has claimed an attempt.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a secret: none is ever found by trying.
 pub const SECRET_BYTES: usize = 16;
 
-/// What one runner draws at its start and sends with each of its requests. The claim that begins an attempt records it;
-/// each later request of the attempt has to have the same. A repeated claim has it too, so an answer may be lost.
+/// The variable of a trial's container that has its sweep's claim token. The runner gives it to no other process.
+pub const TOKEN_VARIABLE: &str = "SPOTSWEEP_CLAIM_TOKEN";
+
+/// The kernel's random bytes.
+const RANDOM: &str = "/dev/urandom";
+
+/// A random text that only some know. There are two:
 ///
-/// Neither the training nor another trial's runner knows it. The table has it, so principals that may read the table
-/// can act as an attempt.
+/// - The claim token of a sweep is drawn before its first job is submitted, is kept in the sweep's record, and reaches
+///   the runners in the environment of their containers. Without it a request gets no answer about the sweep.
+/// - The secret of a runner is drawn at its start. The claim that begins an attempt records it. Each later request of
+///   the attempt must have the same one, a repeated claim too, because the first answer may be lost.
+///
+/// No training knows one of them. The table has both, so principals that may read the table can act as an attempt.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Secret(String);
 
 impl Secret {
+    /// Draws one.
+    ///
+    /// # Errors
+    /// Where the kernel's random bytes cannot be read.
+    pub fn draw() -> io::Result<Self> {
+        let mut bytes = [0; SECRET_BYTES];
+        File::open(RANDOM)?.read_exact(&mut bytes)?;
+        Ok(Self::of(bytes))
+    }
+
     /// The secret of these bytes, which have to be random.
     pub fn of(bytes: [u8; SECRET_BYTES]) -> Self {
         Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl FromStr for Secret {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::try_from(text.to_owned())
     }
 }
 

@@ -27,8 +27,6 @@ pub enum StopReason {
     Fenced {
         /// The attempt that is stopped.
         attempt: u32,
-        /// The attempt that has the trial.
-        by: u32,
     },
     /// Batch has reported the end of the attempt.
     AttemptEnded {
@@ -45,11 +43,14 @@ pub enum StopReason {
         /// The attempt.
         attempt: u32,
     },
-    /// The request has no secret.
+    /// The request has no secret, or no claim token.
     NoSecret,
+    /// There is no such sweep, trial or job, or the request has another claim token. Which of these is not said: whoever
+    /// sends such a request must learn nothing from the answer.
+    Unproven,
     /// The trial has ended: its record stays as it is.
     TrialEnded,
-    /// There is no such sweep, trial or job.
+    /// What a runner needs is not there.
     NotFound {
         /// What there is not.
         what: String,
@@ -148,11 +149,14 @@ impl StopReason {
 impl fmt::Display for StopReason {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fenced { attempt, by } => write!(to, "attempt {attempt} is over, attempt {by} has the trial"),
+            Self::Fenced { attempt } => write!(to, "attempt {attempt} is over, a later one has the trial"),
             Self::AttemptEnded { attempt } => write!(to, "Batch has ended attempt {attempt} of this trial"),
             Self::NotClaimed { attempt } => write!(to, "attempt {attempt} does not have the trial"),
             Self::OtherRunner { attempt } => write!(to, "another runner has claimed attempt {attempt}"),
-            Self::NoSecret => to.write_str("the request has no secret: the image has an older spotsweep-runner"),
+            Self::NoSecret => {
+                to.write_str("the request has no secret or no claim token: the image has an older spotsweep-runner")
+            }
+            Self::Unproven => to.write_str("the request does not show that it is of a runner of the trial's job"),
             Self::TrialEnded => to.write_str("the trial has ended"),
             Self::NotFound { what } => write!(to, "there is no {what}"),
             Self::Stalled { seconds } => write!(to, "{STALLED}{NO_SIGN} for {}", span(*seconds)),

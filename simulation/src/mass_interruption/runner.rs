@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, NoticeKind, Reply, Request, Seal};
-use spotsweep_protocol::secret::Secret;
+use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_world::{AttemptKey, Start};
 
 use super::Scene;
@@ -30,6 +30,7 @@ struct Runner {
     sweep: String,
     index: u32,
     attempt: u32,
+    token: Option<Secret>,
 }
 
 /// One attempt, until its container ends or is killed.
@@ -62,6 +63,7 @@ impl Runner {
             sweep: start.variable("SPOTSWEEP_SWEEP")?.to_owned(),
             index: start.number("SPOTSWEEP_FIRST_INDEX")? + start.number("AWS_BATCH_JOB_ARRAY_INDEX").unwrap_or(0),
             attempt: start.number("SPOTSWEEP_FIRST_ATTEMPT").unwrap_or(0) + start.attempt.attempt,
+            token: start.variable(TOKEN_VARIABLE).and_then(|token| token.parse().ok()),
             scene,
         })
     }
@@ -118,9 +120,9 @@ impl Runner {
 
     /// Asks until there is an answer; none where the container is gone.
     async fn ask(&self, request: Request) -> Option<Reply> {
-        let (sweep, index) = (self.sweep.clone(), self.index);
+        let (sweep, index, token) = (self.sweep.clone(), self.index, self.token.clone());
         let (job, attempt, secret) = (self.key.job.clone(), self.attempt, Some(Secret::of([0; 16])));
-        let request = json!(ClaimRequest { sweep, index, job, attempt, secret, request });
+        let request = json!(ClaimRequest { sweep, index, job, attempt, token, secret, request });
         while self.scene.live.borrow().contains(&self.key) {
             if let Some(reply) = asked(&self.scene, &request).await {
                 return Some(reply);

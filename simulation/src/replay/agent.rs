@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_world::{AttemptKey, Start};
 
 use super::Policy;
@@ -24,6 +25,7 @@ pub(super) struct Agent {
     pub(super) zone: String,
     /// Among all attempts of the trial.
     pub(super) attempt: u32,
+    pub(super) token: Option<Secret>,
     pub(super) started: Timestamp,
     /// Counts the reports to the control plane.
     pub(super) sequence: u64,
@@ -116,6 +118,7 @@ impl Agent {
             instance: start.instance.clone(),
             zone,
             attempt: start.number("SPOTSWEEP_FIRST_ATTEMPT").unwrap_or(0) + start.attempt.attempt,
+            token: start.variable(TOKEN_VARIABLE).and_then(|token| token.parse().ok()),
             started: now,
             sequence: 0,
             step: 0,

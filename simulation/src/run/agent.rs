@@ -14,7 +14,7 @@ use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, Outputs, R
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;
-use spotsweep_protocol::secret::Secret;
+use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::Sealer;
@@ -46,6 +46,7 @@ pub(super) struct Agent {
     zone: String,
     job: String,
     pub(super) attempt: u32,
+    token: Option<Secret>,
     started: Timestamp,
     sequence: u64,
     /// Whether its metadata service is silent.
@@ -97,6 +98,7 @@ impl Agent {
             zone,
             job: start.attempt.job.clone(),
             attempt: number("SPOTSWEEP_FIRST_ATTEMPT") + start.attempt.attempt,
+            token: start.variable(TOKEN_VARIABLE).and_then(|token| token.parse().ok()),
             started: now,
             sequence: 0,
             is_blind: false,
@@ -111,7 +113,8 @@ impl Agent {
         let (sweep, job) = (self.trial.sweep.to_string(), self.job.clone());
         // Another one for each attempt.
         let secret = Some(Secret::of(u128::from(self.attempt).to_be_bytes()));
-        json!(ClaimRequest { sweep, index: self.trial.index, job, attempt: self.attempt, secret, request })
+        let token = self.token.clone();
+        json!(ClaimRequest { sweep, index: self.trial.index, job, attempt: self.attempt, token, secret, request })
     }
 
     /// The rungs that its trial has reached after so many steps.

@@ -1,6 +1,6 @@
 //! Requests that reach `trial-claim` beside those that a runner waits for: its own, once more and late, as retries and
 //! stuck invocations bring them; and forged ones. A training can call `trial-claim` with the job's role, and knows the
-//! job of its trial and of the trials beside it. It does not know their runners' secrets.
+//! job of its trial and of the trials beside it. It does not know their runners' secrets, and no claim token.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
+use spotsweep_protocol::stop::StopReason;
 
 use super::agent::Agent;
 use super::watch::Seen;
@@ -55,12 +56,23 @@ impl Simulation {
     /// Such a request arrives.
     pub(super) fn stray(&mut self, stray: Stray) {
         let Stray { mut request, is_forged } = stray;
-        if is_forged && self.harness.cloud.injected_bug() == Some(InjectedBug::LeakSecrets) {
-            request["secret"] = self.secret_of(&request);
+        match self.harness.cloud.injected_bug().filter(|_| is_forged) {
+            Some(InjectedBug::LeakSecrets) => request["secret"] = self.secret_of(&request),
+            Some(InjectedBug::LeakTokens) => request["token"] = self.token_of(&request),
+            _other => {}
         }
         let (request, reply) = self.invoke(request);
-        let is_taken = matches!(&reply, Some(Some(reply)) if !matches!(reply, Reply::Refused { .. }));
-        if is_forged && is_taken {
+        let knows_token = request["token"] == self.token_of(&request);
+        let is_harmless = |reply: &Reply| match reply {
+            Reply::Refused { reason } => knows_token || matches!(reason, StopReason::NoSecret | StopReason::Unproven),
+            Reply::Granted(_)
+            | Reply::Waiting { .. }
+            | Reply::Unavailable { .. }
+            | Reply::Access(_)
+            | Reply::Accepted {}
+            | Reply::Stop { .. } => false,
+        };
+        if is_forged && !reply.iter().flatten().all(is_harmless) {
             self.watch.is_wrong(Seen::Forged, format!("{request} is answered with {reply:?}"));
         }
     }
@@ -70,8 +82,9 @@ impl Simulation {
         self.run_until(|run| !run.happenings.values().any(|happening| matches!(happening, Happening::Ask(_))))
     }
 
-    /// A request about the runner's trial that the runner did not make. A claim of the attempt itself would take the
-    /// trial, if it came first (docs/security.md), so that is forged only where the runner has claimed.
+    /// A request about the runner's trial that the runner did not make. A claim of the attempt itself with the claim token,
+    /// which only root knows, would take the trial if it came first (docs/security.md). So that is forged only where the
+    /// runner has claimed.
     fn forge(&mut self, agent: &Agent, like: &Value) -> Value {
         let has_claimed = self.record_of(like).is_some_and(|trial| trial.claimed_by == Some(agent.attempt));
         let attempts = [agent.attempt, agent.attempt + 1, NO_ATTEMPT];
@@ -88,20 +101,31 @@ impl Simulation {
             json!({ "request": "access" }),
             json!({ "request": "claim", "instance": "i-00000000", "zone": "us-east-1a" }),
         ];
-        let mut forged = asks[self.rng.choose(asks.len())].clone();
+        let tokens = [Value::Null, json!(Secret::of(STRANGER)), like["token"].clone()];
+        let drawn = self.rng.choose(asks.len() * tokens.len());
+        let (mut forged, token) = (asks[drawn % asks.len()].clone(), tokens[drawn / asks.len()].clone());
+        let is_refused = has_claimed || token != like["token"];
         let is_claim = forged["request"] == "claim";
-        let claimable = if has_claimed { agent.attempt } else { NO_ATTEMPT };
+        let claimable = if is_refused { agent.attempt } else { NO_ATTEMPT };
         for name in ["sweep", "index", "job"] {
             forged[name] = like[name].clone();
         }
         forged["attempt"] = json!(if is_claim && attempt != NO_ATTEMPT { claimable } else { attempt });
         forged["secret"] = json!(Secret::of(STRANGER));
+        forged["token"] = token;
         forged
     }
 
     /// With the defect planted: what the table has.
     fn secret_of(&self, request: &Value) -> Value {
         json!(self.record_of(request).and_then(|trial| trial.secret))
+    }
+
+    /// With the defect planted: the same of the claim token.
+    fn token_of(&self, request: &Value) -> Value {
+        let (sweeps, _) = self.harness.store.state();
+        let sweep = sweeps.into_iter().find(|sweep| request["sweep"] == sweep.id.as_str());
+        json!(sweep.and_then(|sweep| sweep.claim_token))
     }
 
     fn record_of(&self, request: &Value) -> Option<Trial> {

@@ -10,6 +10,7 @@ use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
 use spotsweep_control_plane::workspace::{Call, Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::secret::Secret;
 use spotsweep_sweep_file::{Defaults, Hidden};
 
 use super::words::{self, JOB};
@@ -121,6 +122,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
     let upload: Upload = serde_json::from_value(upload).map_err(|error| error.to_string())?;
     let mut sweep = Sweep::new(upload);
     sweep.stage = Stage::Running;
+    sweep.claim_token = Some(Secret::of(words::TOKEN));
     sweep.plan = Some(Plan {
         trials: 1,
         queue: "q".into(),

@@ -11,10 +11,15 @@ use spotsweep_control_plane::trial::{Attempt, HOST_GONE, JobStatus, Observation}
 use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
-use spotsweep_protocol::secret::Secret;
+use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
+
+use crate::run::STRANGER;
 
 /// Batch's id of the trial's job.
 pub(super) const JOB: &str = "job";
+
+/// The sweep's claim token.
+pub(super) const TOKEN: [u8; SECRET_BYTES] = [7; SECRET_BYTES];
 
 pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -78,16 +83,23 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
         ["refused", "instance", volume, code] => {
             refused(trial, RefusalKind::Instance { volume: (*volume).into() }, code)
         }
-        ["attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, 0, ask),
-        ["somebody", "as", "attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, 1, ask),
+        ["attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, (TOKEN, 0), ask),
+        ["somebody", "as", "attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, (TOKEN, 1), ask),
+        ["stranger", "as", "attempt", attempt, ask @ ..] => requested(sweep, number(attempt)?, (STRANGER, 1), ask),
         _ => Err("no such event".into()),
     }
 }
 
-/// A request of a runner with this secret.
-fn requested(sweep: &SweepId, attempt: u32, secret: u8, ask: &[&str]) -> Result<Input, String> {
-    let (sweep, job, secret) = (sweep.clone(), JobId::from(JOB.to_owned()), Some(Secret::of([secret; 16])));
-    Ok(Event::TrialRequested(TrialRequest { sweep, index: 0, job, attempt, secret, ask: asked(ask)? }).into())
+/// A request with this claim token, of a runner with this secret.
+fn requested(
+    sweep: &SweepId,
+    attempt: u32,
+    (token, secret): ([u8; SECRET_BYTES], u8),
+    ask: &[&str],
+) -> Result<Input, String> {
+    let (sweep, job, ask) = (sweep.clone(), JobId::from(JOB.to_owned()), asked(ask)?);
+    let (token, secret) = (Some(Secret::of(token)), Some(Secret::of([secret; SECRET_BYTES])));
+    Ok(Event::TrialRequested(TrialRequest { sweep, index: 0, job, attempt, token, secret, ask }).into())
 }
 
 fn asked(words: &[&str]) -> Result<Ask, String> {

@@ -272,15 +272,16 @@ async fn credentials_of_an_attempt_reach_its_own_trial_only() {
     let file = "program: train.py\ncommand: [sleep, '600']\nparameters: {lr: {values: [0.1, 0.2]}}\nmethod: grid\n";
     drop_file(&stack.config(), &stack.bucket, "issued", file).await;
     let reader = Reader::new(&stack.config(), stack.table.clone());
-    let (sweep, trial) = eventually("the second trial is claimed", async || {
+    let (sweep, token, trial) = eventually("the second trial is claimed", async || {
         let sweep = reader.sweeps().await.unwrap().into_iter().next()?;
         let trial = reader.trial(&sweep.id, 1).await.unwrap()?;
-        trial.claimed_by.is_some().then_some((sweep.id, trial))
+        trial.claimed_by.is_some().then_some((sweep.id, sweep.claim_token, trial))
     })
     .await;
     let ask = |attempt: u32| {
         let job = trial.job.to_string();
-        json!({ "request": "access", "sweep": sweep, "index": 1, "job": job, "attempt": attempt, "secret": trial.secret })
+        json!({ "request": "access", "sweep": sweep, "index": 1, "job": job, "attempt": attempt, "token": token,
+            "secret": trial.secret })
     };
     let reply = async |attempt| -> Reply {
         serde_json::from_str(&invoke(&stack, "trial-claim", &ask(attempt)).await.unwrap()).unwrap()

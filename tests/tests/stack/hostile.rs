@@ -77,20 +77,30 @@ async fn late_requests(stack: &Stack, sweep: &str) {
         json!({ "request": "access" }),
         json!({ "request": "claim", "instance": "i-00000000000000001", "zone": "us-east-1a" }),
     ];
-    for (attempt, secret) in
-        [(1, json!(before.secret)), (1, json!("f".repeat(32))), (1, Value::Null), (77, json!(before.secret))]
-    {
+    let token = json!(reader.sweep(&id).await.unwrap().unwrap().claim_token);
+    let (secret, wrong) = (json!(before.secret), json!("f".repeat(32)));
+    // The last ones are what a training of another sweep can send.
+    for (attempt, token, secret, expected) in [
+        (1, &token, &secret, StopReason::AttemptEnded { attempt: 1 }),
+        (1, &token, &wrong, StopReason::AttemptEnded { attempt: 1 }),
+        (77, &token, &secret, StopReason::TrialEnded),
+        (1, &token, &Value::Null, StopReason::NoSecret),
+        (1, &Value::Null, &secret, StopReason::NoSecret),
+        (1, &wrong, &secret, StopReason::Unproven),
+        (77, &wrong, &wrong, StopReason::Unproven),
+    ] {
         for ask in &asks {
-            let mut request = ask.clone();
-            (request["sweep"], request["index"], request["job"]) = (json!(sweep), json!(0), json!(before.job));
-            (request["attempt"], request["secret"]) = (json!(attempt), secret.clone());
-            let reply: Reply = serde_json::from_str(&invoke(stack, "trial-claim", &request).await.unwrap()).unwrap();
-            let expected = match (&secret, attempt) {
-                (Value::Null, _) => StopReason::NoSecret,
-                (_, 1) => StopReason::AttemptEnded { attempt },
-                _ => StopReason::TrialEnded,
-            };
-            assert_eq!(reply, Reply::Refused { reason: expected }, "{request}");
+            for (sweep, job) in [(sweep, json!(before.job)), ("no-such-000000000000", json!("0:0"))] {
+                let mut request = ask.clone();
+                (request["sweep"], request["index"], request["job"]) = (json!(sweep), json!(0), job);
+                (request["attempt"], request["token"], request["secret"]) =
+                    (json!(attempt), token.clone(), secret.clone());
+                let answer = invoke(stack, "trial-claim", &request).await.unwrap();
+                let is_own = id.as_str() == sweep;
+                let reason = if is_own || expected == StopReason::NoSecret { &expected } else { &StopReason::Unproven };
+                let reply: Reply = serde_json::from_str(&answer).unwrap();
+                assert_eq!(reply, Reply::Refused { reason: reason.clone() }, "{request}");
+            }
         }
     }
     assert_eq!(record().await, before);

@@ -27,7 +27,7 @@ async fn a_trials_life_is_logged_and_counted_once() {
         &dropped,
         "trial-claim",
         &json!({ "request": "claim", "sweep": sweep.id, "index": 1,
-        "job": job.id, "attempt": 1, "secret": "0".repeat(32), "instance": "i-0c1f2e3d4b5a69788", "zone": "us-east-1a" }),
+        "job": job.id, "attempt": 1, "token": sweep.claim_token, "secret": "0".repeat(32), "instance": "i-0c1f2e3d4b5a69788", "zone": "us-east-1a" }),
     )
     .await;
     let reclaimed = attempt(0, 20, &json!({}), "Host EC2 (instance i-0c1f2e3d4b5a69788) terminated.");
@@ -69,7 +69,8 @@ async fn a_trials_life_is_logged_and_counted_once() {
     stack.stop().await;
 }
 
-/// What AWS said is in the function's answer, which the failed-events queue keeps, and in its log.
+/// What AWS said is in the function's answer, which the failed-events queue keeps, and in its log. Of `trial-claim` only
+/// the log has it: whoever can call that function may be a training.
 async fn failures_name_their_cause(account: &Account, dropped: &Dropped, tick: &str) {
     let mut function = account.function("reconcile", dropped, LEASE_SECONDS);
     let table = function.variables.iter_mut().find(|(name, _)| name == "SPOTSWEEP_TABLE").unwrap();
@@ -80,6 +81,14 @@ async fn failures_name_their_cause(account: &Account, dropped: &Dropped, tick: &
     for said in [error["errorMessage"].as_str().unwrap(), log.lines().last().unwrap()] {
         assert!(said.contains("load failed") && said.contains("ResourceNotFoundException"), "{said}");
     }
+    let mut function = account.function("trial-claim", dropped, LEASE_SECONDS);
+    let table = function.variables.iter_mut().find(|(name, _)| name == "SPOTSWEEP_TABLE").unwrap();
+    table.1 = "no-such-table".to_owned();
+    let request = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/events/trial-claim.json")).unwrap();
+    let invocation = function.invoke(&serde_json::from_str(&request).unwrap(), None).await;
+    let Outcome::Failed(error) = invocation.outcome else { unreachable!("there is no such table: {invocation:?}") };
+    assert_eq!(error["errorMessage"], "a record could not be read: the function's log has the cause");
+    assert!(fs::read_to_string(account.log(dropped)).unwrap().contains("ResourceNotFoundException"));
 }
 
 /// Each figure is declared as CloudWatch wants it, and they add up to what has happened.

@@ -6,8 +6,10 @@ use std::error::Error;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::{Access, ClaimRequest, Reply, Request};
+use spotsweep_protocol::secret::Secret;
 
 use super::subject::Subject;
 use super::sweep;
@@ -20,9 +22,9 @@ const OBJECT: &str = "acceptance";
 pub(super) type Tried = Vec<Result<String, String>>;
 
 /// Borrows credentials as the trial's attempt does, and tries them. None where the attempt has ended meanwhile.
-pub(super) async fn probe(subject: &Subject, trial: &Trial) -> Result<Option<Tried>, Failure> {
+pub(super) async fn probe(subject: &Subject, sweep: &Sweep, trial: &Trial) -> Result<Option<Tried>, Failure> {
     let Some(attempt) = trial.claimed_by else { return Ok(None) };
-    let Some(access) = borrow(subject, trial, attempt).await? else { return Ok(None) };
+    let Some(access) = borrow(subject, (sweep.claim_token.clone(), trial), attempt).await? else { return Ok(None) };
     let credentials =
         Credentials::new(access.access_key_id, access.secret_access_key, Some(access.session_token), None, "a trial's");
     let own_endpoint = subject.target.config.endpoint_url().is_some();
@@ -50,14 +52,19 @@ pub(super) async fn probe(subject: &Subject, trial: &Trial) -> Result<Option<Tri
     Ok(Some(tried))
 }
 
-async fn borrow(subject: &Subject, trial: &Trial, attempt: u32) -> Result<Option<Access>, Failure> {
+async fn borrow(
+    subject: &Subject,
+    (token, trial): (Option<Secret>, &Trial),
+    attempt: u32,
+) -> Result<Option<Access>, Failure> {
     let Trial { sweep, index, job, .. } = trial;
     let request = ClaimRequest {
         sweep: sweep.to_string(),
         index: *index,
         job: job.to_string(),
         attempt,
-        // The runner's, as it stands in the table.
+        // The sweep's and the runner's, as they stand in the table.
+        token,
         secret: trial.secret.clone(),
         request: Request::Access,
     };

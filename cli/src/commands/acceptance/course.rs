@@ -154,18 +154,18 @@ impl<'a> Course<'a> {
 
     /// One look, and what follows from it.
     async fn turn(&mut self) -> Result<Stage, Failure> {
-        let stage = self.look().await?.stage;
+        let sweep = self.look().await?;
         self.progress.show(&Figures::counts(sweep::trials().into(), &self.trials));
         let instances = self.subject.instances().await?;
         self.meter.enter(&instances, Timestamp::now());
-        if stage != Stage::Settled {
+        if sweep.stage != Stage::Settled {
             // A strike must not wait for what goes wrong here.
-            if let Err(failure) = self.borrow_credentials().await {
+            if let Err(failure) = self.borrow_credentials(&sweep).await {
                 self.note(&failure);
             }
             self.strike(&instances).await;
         }
-        Ok(stage)
+        Ok(sweep.stage)
     }
 
     /// Keeps a trouble for the page, once: the next look may meet it again.
@@ -209,11 +209,11 @@ impl<'a> Course<'a> {
     }
 
     /// Once, of the first trial that trains.
-    async fn borrow_credentials(&mut self) -> Result<(), Failure> {
+    async fn borrow_credentials(&mut self, sweep: &Sweep) -> Result<(), Failure> {
         let has_step = |trial: &&Trial| trial.metrics.contains_key(sweep::METRIC);
         let training = self.trials.iter().filter(|trial| trial.status == JobStatus::Running).find(has_step);
         if let Some(trial) = training.filter(|_| self.access.is_none()) {
-            self.access = access::probe(self.subject, trial).await?;
+            self.access = access::probe(self.subject, sweep, trial).await?;
         }
         Ok(())
     }

@@ -43,6 +43,7 @@ pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> O
         command: plan.command.clone(),
         resources: plan.resources.clone().into_iter().collect(),
         environment,
+        token: sweep.claim_token.clone()?,
         tags: tags.into_iter().collect(),
         name,
     })

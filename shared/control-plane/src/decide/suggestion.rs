@@ -11,9 +11,9 @@ use sha2::{Digest as _, Sha256};
 use super::{Context, Decision, trial_claim, workspace};
 use crate::event::TrialRequest;
 use crate::input::Followup;
-use crate::store::{Reservation, Versioned, View};
+use crate::store::{Reservation, View};
 use crate::suggestion::{Choose, Chosen, set_of};
-use crate::sweep::{Plan, Sweep};
+use crate::sweep::Plan;
 use crate::trial::{Suggested, Trial};
 use spotsweep_protocol::claim::Reply;
 use spotsweep_protocol::stop::StopReason;
@@ -27,13 +27,11 @@ pub(super) fn space_read(
     (search, choose): (&Search, Choose),
     context: Context<'_>,
 ) -> Decision {
-    let Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, .. }) = &view.sweep else {
-        return Decision::ignore("no such sweep here");
-    };
     let held = view.trial.as_ref().map(|held| &held.record);
-    if let Err(reason) = trial_claim::check((sweep, plan), held, request) {
-        return Decision::ignore(reason.to_string()).reply(Reply::Refused { reason });
-    }
+    let (sweep, plan) = match trial_claim::check(view, request) {
+        Ok((sweep, plan, _)) => (sweep, plan),
+        Err(reason) => return Decision::ignore(reason.to_string()).reply(Reply::Refused { reason }),
+    };
     let again = Followup::Compared(Box::new(request.clone()));
     if held.is_some_and(|trial| trial.suggested.is_some()) {
         return Decision::ignore("it has its parameters").next(again);

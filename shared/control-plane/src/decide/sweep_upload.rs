@@ -18,6 +18,7 @@ use crate::sweep::upload::{RUN_CAP_METADATA, Upload};
 use crate::sweep::{Plan, Prepared, Stage, Sweep};
 use crate::workspace::{Fact, Origin};
 use spotsweep_protocol::ids::Run;
+use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::counted;
 use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, SweepFile, parse_with};
@@ -151,10 +152,11 @@ pub(super) fn checked(view: &View, prepared: &Prepared, target: &Target) -> Deci
     })
 }
 
-pub(super) fn stored(view: &View, prepared: &Prepared, context: Context<'_>) -> Decision {
+pub(super) fn stored(view: &View, prepared: &Prepared, token: &Secret, context: Context<'_>) -> Decision {
     reading(view, |sweep| {
         let mut sweep = sweep.clone();
         sweep.plan = Some(prepared.plan.clone());
+        sweep.claim_token = Some(token.clone());
         continued(&prepared.plan, context).into_iter().fold(submit(sweep, 0, None, context), Decision::next)
     })
 }

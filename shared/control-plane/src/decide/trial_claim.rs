@@ -28,25 +28,18 @@ use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::stop::StopReason;
 
 pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_>) -> Decision {
-    let Some(Versioned { record: sweep, .. }) = &view.sweep else {
-        return refuse(not_found(format!("sweep {}", request.sweep)));
-    };
-    let Some(plan) = sweep.plan.as_ref().filter(|plan| request.index < plan.trials) else {
-        return refuse(not_found(format!("trial {} of sweep {}", request.index, request.sweep)));
-    };
     let held = view.trial.as_ref().map(|held| &held.record);
     let due = view.trial.as_ref().and_then(|held| held.due);
-    match check((sweep, plan), held, request) {
-        Ok(Passage::Free) => {}
-        Ok(Passage::Repeated) => {
+    let (sweep, plan) = match check(view, request) {
+        Ok((sweep, plan, Passage::Free)) => (sweep, plan),
+        Ok((_, _, Passage::Repeated)) => {
             return Decision::ignore("taken before; the answer was lost").reply(accepted(held));
         }
-        Ok(Passage::Early { of }) => {
-            let reason = format!("attempt {of} has reported success, and AWS Batch has not reported its end yet");
-            return Decision::ignore(reason.clone()).reply(waiting(reason, context.settings.poll));
+        Ok((_, _, Passage::Early)) => {
+            return Decision::ignore(EARLY).reply(waiting(EARLY.to_owned(), context.settings.poll));
         }
         Err(reason) => return refuse(reason),
-    }
+    };
     if view.peers.is_none() && early_stop::needs_peers(plan, held, request) {
         return Decision::advance("with the other trials").next(Followup::Compared(Box::new(request.clone())));
     }
@@ -261,6 +254,9 @@ impl Asker<'_> {
     }
 }
 
+/// Why a claim waits that comes after a success.
+const EARLY: &str = "an earlier attempt has reported success, and AWS Batch has not reported its end yet";
+
 /// Why a trial with a workspace can't run where the metadata service is silent. The attempt counts as interrupted,
 /// since the next one may find it again.
 const NO_PLACE: &str = "the trial has a workspace, and neither the metadata service nor ECS says on which instance the \
@@ -316,7 +312,7 @@ pub(super) fn granted(
 ) -> Decision {
     let plan = view.sweep.as_ref().and_then(|held| held.record.plan.as_ref());
     let (Some(plan), Some(Versioned { record: trial, .. })) = (plan, &view.trial) else {
-        return refuse(not_found("record of the trial any more".to_owned()));
+        return refuse(StopReason::NotFound { what: "record of the trial any more".to_owned() });
     };
     if let Some(reply) = standing(trial, request.attempt, context) {
         return Decision::ignore("the workspace has left meanwhile").reply(reply);
@@ -358,8 +354,4 @@ fn accepted(trial: Option<&Trial>) -> Reply {
 
 fn refuse(reason: StopReason) -> Decision {
     Decision::ignore(reason.to_string()).reply(Reply::Refused { reason })
-}
-
-fn not_found(what: String) -> StopReason {
-    StopReason::NotFound { what }
 }

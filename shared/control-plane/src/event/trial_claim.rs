@@ -44,6 +44,6 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
         let names = "a name that is empty, has control characters, or is over";
         return Err(wrong(format!("more than {MAX_METRICS} metrics, or {names} {MAX_METRIC_NAME} bytes")));
     }
-    let (job, secret) = (JobId::from(found.job), found.secret);
-    Ok(Event::TrialRequested(TrialRequest { sweep, index: found.index, job, attempt: found.attempt, secret, ask }))
+    let ClaimRequest { index, job, attempt, token, secret, .. } = found;
+    Ok(Event::TrialRequested(TrialRequest { sweep, index, job: JobId::from(job), attempt, token, secret, ask }))
 }

@@ -200,6 +200,7 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
         | StopReason::NotClaimed { .. }
         | StopReason::OtherRunner { .. }
         | StopReason::NoSecret
+        | StopReason::Unproven
         | StopReason::TrialEnded
         | StopReason::NotFound { .. }
         | StopReason::Withdrawn

@@ -107,6 +107,7 @@ impl Trial {
                 | StopReason::NotClaimed { .. }
                 | StopReason::OtherRunner { .. }
                 | StopReason::NoSecret
+                | StopReason::Unproven
                 | StopReason::TrialEnded
                 | StopReason::NotFound { .. }
                 | StopReason::Stalled { .. }

@@ -176,10 +176,10 @@ impl Stage<'_> {
     async fn ask(&mut self, agent: &Agent, request: Request) -> Result<Option<Reply>, String> {
         let sweep = agent.sweep.as_ref().ok_or("a claim without a sweep")?.to_string();
         let (index, job, attempt) = (agent.trial, agent.key.job.clone(), agent.attempt);
-        let secret = Some(Secret::of([0; 16]));
+        let (token, secret) = (agent.token.clone(), Some(Secret::of([0; 16])));
         // The runner's Invoke.
         self.ledger.called(1);
-        Ok(self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, secret, request })).await?.flatten())
+        Ok(self.invoke(&json!(ClaimRequest { sweep, index, job, attempt, token, secret, request })).await?.flatten())
     }
 }
 

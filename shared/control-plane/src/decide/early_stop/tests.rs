@@ -61,6 +61,7 @@ impl Scene {
             "parts": [{ "trials": 10, "job": "j" }] });
         let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
         sweep.plan = Some(serde_json::from_value(plan).unwrap());
+        sweep.claim_token = Some(Secret::of([7; 16]));
         let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
         let settings = Settings::from_variables(|name| names.contains(&name).then(|| "x".into())).unwrap();
         Self { sweep, trials: BTreeMap::new(), settings, sequence: 0, commands: Vec::new() }
@@ -93,7 +94,8 @@ impl Scene {
 
     fn ask(&mut self, index: u32, attempt: u32, ask: Ask) -> Option<Reply> {
         let secret = Some(Secret::of([attempt.to_be_bytes()[3]; 16]));
-        let request = TrialRequest { sweep: self.sweep.id.clone(), index, job: job(index), attempt, secret, ask };
+        let (sweep, token) = (self.sweep.id.clone(), self.sweep.claim_token.clone());
+        let request = TrialRequest { sweep, index, job: job(index), attempt, token, secret, ask };
         self.take(index, Event::TrialRequested(request))
     }
 

@@ -43,6 +43,7 @@ impl Scene {
             "parts": [{ "trials": 1, "job": "j" }] });
         let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
         sweep.plan = Some(serde_json::from_value(plan).unwrap());
+        sweep.claim_token = Some(Secret::of([7; 16]));
         let trial = Trial::new(sweep.id.clone(), 0, JobId::from("j".to_owned()));
         let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
         let settings = Settings::from_variables(|name| names.contains(&name).then(|| "x".into())).unwrap();
@@ -64,9 +65,9 @@ impl Scene {
     }
 
     fn request(&self, ask: Ask) -> TrialRequest {
-        let sweep = self.view.sweep.as_ref().unwrap().record.id.clone();
-        let secret = Some(Secret::of([1; 16]));
-        TrialRequest { sweep, index: 0, job: JobId::from("j".to_owned()), attempt: self.attempt, secret, ask }
+        let sweep = &self.view.sweep.as_ref().unwrap().record;
+        let (sweep, token, secret) = (sweep.id.clone(), sweep.claim_token.clone(), Some(Secret::of([1; 16])));
+        TrialRequest { sweep, index: 0, job: JobId::from("j".to_owned()), attempt: self.attempt, token, secret, ask }
     }
 
     /// The next attempt claims the trial; the rule that it gets.

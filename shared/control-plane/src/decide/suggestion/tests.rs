@@ -53,6 +53,7 @@ impl Scene {
             "parts": [{ "trials": 8, "job": "j" }] });
         let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
         sweep.stage = Stage::Running;
+        sweep.claim_token = Some(Secret::of([7; 16]));
         let plan = Plan { repeats: file.repeats().cloned(), ..serde_json::from_value(plan).unwrap() };
         sweep.plan = Some(plan);
         let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
@@ -75,8 +76,8 @@ impl Scene {
     /// The trial's parameters after a claim of its attempt; the reason where it is refused.
     fn claim(&mut self, index: u32, attempt: u32) -> Result<Map<String, Value>, StopReason> {
         let (job, secret) = (JobId { parent: "j".into(), child: Some(index) }, Some(Secret::of([1; 16])));
-        let (sweep, ask) = (self.sweep.id.clone(), Ask::Claim(Default::default()));
-        let request = TrialRequest { sweep, index, job, attempt, secret, ask };
+        let (sweep, token) = (self.sweep.id.clone(), self.sweep.claim_token.clone());
+        let request = TrialRequest { sweep, index, job, attempt, token, secret, ask: Ask::Claim(Default::default()) };
         let mut input: Input = Event::TrialRequested(request).into();
         loop {
             let view = self.view(index, !matches!(input, Input::Event(_)));

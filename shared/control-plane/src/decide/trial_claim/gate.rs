@@ -1,14 +1,17 @@
 //! Which requests are answered: one rule for every kind of them.
 //!
-//! A request passes if the trial is open and the request is of the attempt that has the trial, by its number and by its
-//! runner's secret. A claim passes if its attempt is newer, and one that the trial's job can have. Everything else is
-//! refused, and changes nothing. In particular no request changes a trial that has ended: commits need the version that
+//! A request must have the claim token of its sweep and name the trial's own job. What does not gets one and the same
+//! refusal, which tells nothing of what is stored. Then a request passes if the trial is open and the request is of the
+//! attempt that has the trial, by its number and by its runner's secret. A claim passes if its attempt is newer, and one
+//! that the trial's job can have. Everything else is refused with what the asker has said itself, and changes nothing. In
+//! particular no request changes a trial that has ended: commits need the version that
 //! was loaded, so no invocation that still saw it open can do so either.
 //!
 //! A request that arrives after Batch's word that its attempt has ended counts as lost: the runner could have been
 //! killed before it sent it.
 
 use crate::event::{Ask, TrialRequest};
+use crate::store::View;
 use crate::sweep::{Plan, Stage, Sweep};
 use crate::trial::{JOB_ATTEMPTS, Trial};
 use spotsweep_protocol::ids::JobId;
@@ -23,30 +26,38 @@ pub(in crate::decide) enum Passage {
     Repeated,
     /// It claims the trial of an attempt that has reported success. Most likely Batch ends the trial with that, so the claim
     /// waits until Batch has reported the end of that attempt.
-    Early {
-        /// The attempt that has reported success.
-        of: u32,
-    },
+    Early,
 }
 
+/// A request that is answered: its sweep, and how it passes.
+pub(in crate::decide) type Passed<'v> = (&'v Sweep, &'v Plan, Passage);
+
 /// Whether a request of a trial is answered; otherwise why not.
-pub(in crate::decide) fn check(
-    (sweep, plan): (&Sweep, &Plan),
-    held: Option<&Trial>,
-    request: &TrialRequest,
-) -> Result<Passage, StopReason> {
-    let TrialRequest { attempt, secret, .. } = request;
-    let attempt = *attempt;
-    if let Some(known) = job_of(plan, held, request.index).filter(|known| *known != request.job) {
-        let what = format!("job {} of the trial: its job is {known}", request.job);
-        return Err(StopReason::NotFound { what });
-    }
-    if secret.is_none() {
+pub(in crate::decide) fn check<'v>(view: &'v View, request: &TrialRequest) -> Result<Passed<'v>, StopReason> {
+    // Before anything that is stored counts.
+    if request.secret.is_none() || request.token.is_none() {
         return Err(StopReason::NoSecret);
     }
+    let (sweep, plan) = proven(view, request).ok_or(StopReason::Unproven)?;
+    let held = view.trial.as_ref().map(|held| &held.record);
+    Ok((sweep, plan, pass((sweep, plan), held, request)?))
+}
+
+/// The sweep of a request with the sweep's claim token, from the trial's own job.
+fn proven<'v>(view: &'v View, request: &TrialRequest) -> Option<(&'v Sweep, &'v Plan)> {
+    let sweep = &view.sweep.as_ref()?.record;
+    let plan = sweep.plan.as_ref().filter(|plan| request.index < plan.trials)?;
+    let job = job_of(plan, view.trial.as_ref().map(|held| &held.record), request.index);
+    let is_of_the_job = job.is_none_or(|known| known == request.job);
+    (is_of_the_job && sweep.claim_token.is_some() && sweep.claim_token == request.token).then_some((sweep, plan))
+}
+
+fn pass((sweep, plan): (&Sweep, &Plan), held: Option<&Trial>, request: &TrialRequest) -> Result<Passage, StopReason> {
+    let TrialRequest { attempt, secret, .. } = request;
+    let attempt = *attempt;
     let fence = held.and_then(|trial| trial.claimed_by).unwrap_or(0);
     if attempt < fence {
-        return Err(StopReason::Fenced { attempt, by: fence });
+        return Err(StopReason::Fenced { attempt });
     }
     let is_claimed = attempt == fence;
     let is_own = is_claimed && held.is_some_and(|trial| trial.secret == *secret);
@@ -94,14 +105,13 @@ fn may_begin(plan: &Plan, held: Option<&Trial>, attempt: u32) -> Result<(), Stop
     if (earlier.saturating_add(1)..=last).contains(&attempt) {
         return Ok(());
     }
-    let what = format!("attempt {attempt} of the trial: its job has the attempts {} to {last}", earlier + 1);
-    Err(StopReason::NotFound { what })
+    Err(StopReason::NotFound { what: format!("attempt {attempt} of the trial's job") })
 }
 
 /// Whether a claim has to wait for Batch: what comes after a success would replace its figures.
 fn waits_for(held: Option<&Trial>) -> Passage {
     let end = held.and_then(|trial| trial.end.as_ref().filter(|end| end.exit_code == 0 && end.attempt > trial.ended));
-    end.map_or(Passage::Free, |end| Passage::Early { of: end.attempt })
+    if end.is_some() { Passage::Early } else { Passage::Free }
 }
 
 /// Whether nothing of the sweep is open any more.

@@ -18,6 +18,8 @@ use crate::sweep::{Stage, Sweep};
 use crate::trial::{JobStatus, Trial};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+/// The sweep's.
+const TOKEN: u8 = 7;
 
 fn secret(of: u8) -> Option<Secret> {
     Some(Secret::of([of; 16]))
@@ -37,6 +39,7 @@ impl Scene {
         let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
         sweep.plan = Some(serde_json::from_value(plan).unwrap());
         sweep.enter(Stage::Running);
+        sweep.claim_token = secret(TOKEN);
         Self { sweep, trial: None }
     }
 
@@ -49,11 +52,14 @@ impl Scene {
     }
 
     fn decide(&self, attempt: u32, secret: Option<Secret>, ask: Ask) -> Decision {
+        let (sweep, job, token) = (self.sweep.id.clone(), JobId::from("j".to_owned()), self.sweep.claim_token.clone());
+        self.answer(TrialRequest { sweep, index: 0, job, attempt, token, secret, ask })
+    }
+
+    fn answer(&self, request: TrialRequest) -> Decision {
         let held = |record| Versioned { record, version: 1, due: None, recent: History::new() };
         let sweep = Versioned { record: self.sweep.clone(), version: 1, due: None, recent: History::new() };
         let view = View { sweep: Some(sweep), trial: self.trial.clone().map(held), ..View::default() };
-        let (sweep, job) = (self.sweep.id.clone(), JobId::from("j".to_owned()));
-        let request = TrialRequest { sweep, index: 0, job, attempt, secret, ask };
         let settings = Settings::from_variables(|_| Some("0".into())).unwrap();
         decide(&view, &Event::TrialRequested(request).into(), &settings, NOW)
     }
@@ -132,15 +138,15 @@ fn an_attempt_that_never_claimed_is_refused() {
 
 #[test]
 fn an_attempt_that_its_job_cannot_have_does_not_begin() {
-    for (round, attempt, words) in [(0, 4, "1 to 3"), (0, 77, "1 to 3"), (1, 10, "11 to 13"), (1, 14, "11 to 13")] {
+    for (round, attempt) in [(0, 4), (0, 77), (1, 10), (1, 14)] {
         let mut scene = Scene::claimed();
         scene.trial.as_mut().unwrap().round = round;
-        let what = format!("attempt {attempt} of the trial: its job has the attempts {words}");
+        let what = format!("attempt {attempt} of the trial's job");
         scene.refuses(attempt, &secret(2), vec![claim()], &StopReason::NotFound { what });
     }
     let mut scene = Scene::claimed();
     assert!(scene.takes(3, 3, claim()).change.is_some(), "Batch's events of attempt 2 are late");
-    scene.refuses(1, &secret(1), all(), &StopReason::Fenced { attempt: 1, by: 3 });
+    scene.refuses(1, &secret(1), all(), &StopReason::Fenced { attempt: 1 });
 }
 
 #[test]
@@ -171,6 +177,50 @@ fn another_runner_of_the_attempt_is_refused() {
     let scene = Scene::claimed();
     scene.refuses(1, &secret(2), all(), &StopReason::OtherRunner { attempt: 1 });
     scene.refuses(1, &None, all(), &StopReason::NoSecret);
+}
+
+/// What a training of another sweep can send: everything but the claim token. It gets the same refusal for each trial,
+/// whether there is one or not, and whatever the request says besides.
+#[test]
+fn without_the_claim_token_a_refusal_tells_nothing() {
+    let ended = |mut scene: Scene, status| {
+        scene.trial.as_mut().unwrap().status = status;
+        scene
+    };
+    let unplanned = {
+        let mut scene = Scene::new();
+        (scene.sweep.plan, scene.sweep.claim_token) = (None, None);
+        scene
+    };
+    let scenes = [Scene::new(), Scene::claimed(), ended(Scene::claimed(), JobStatus::Succeeded), unplanned];
+    for scene in &scenes {
+        for ((index, job, attempt), ask) in [(0, "j", 1), (0, "j", 2), (0, "k", 1), (7, "j", 1)]
+            .into_iter()
+            .flat_map(|of| all().into_iter().map(move |ask| (of, ask)))
+        {
+            let asked = |token: Option<u8>, of: Option<u8>| {
+                let (token, secret) = (token.and_then(secret), of.and_then(secret));
+                let (sweep, job, ask) = (scene.sweep.id.clone(), JobId::from(job.to_owned()), ask.clone());
+                let decision = scene.answer(TrialRequest { sweep, index, job, attempt, token, secret, ask });
+                assert!(decision.change.is_none() && decision.commands.is_empty() && decision.next.is_empty());
+                decision.reply
+            };
+            let refused = |reason| Some(Reply::Refused { reason });
+            for of in [1, 2] {
+                assert_eq!(asked(Some(9), Some(of)), refused(StopReason::Unproven), "{index} {job} {attempt} {ask:?}");
+                assert_eq!(asked(None, Some(of)), refused(StopReason::NoSecret), "{index} {job} {attempt} {ask:?}");
+            }
+            assert_eq!(asked(Some(TOKEN), None), refused(StopReason::NoSecret), "{index} {job} {attempt} {ask:?}");
+        }
+    }
+    let text = serde_json::to_string(&StopReason::Unproven).unwrap();
+    assert_eq!(text, r#"{"stop":"unproven"}"#, "no word of what is stored");
+    let scene = Scene::claimed();
+    for (index, job) in [(0, "k"), (7, "j")] {
+        let (sweep, job, token) = (scene.sweep.id.clone(), JobId::from(job.to_owned()), secret(TOKEN));
+        let request = TrialRequest { sweep, index, job, attempt: 1, token, secret: secret(1), ask: claim() };
+        assert_eq!(scene.answer(request).reply, Some(Reply::Refused { reason: StopReason::Unproven }));
+    }
 }
 
 /// Else a training beside it could claim the trial between its end and Batch's word, and change its score.
