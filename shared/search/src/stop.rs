@@ -21,6 +21,19 @@ pub const RUNG_LIMIT: u64 = 1 << 53;
 /// The most rungs of one rule.
 pub const MOST_RUNGS: usize = 1_000;
 
+/// How many times as far off as the others a value lies that lies apart from them.
+const APART: f64 = 10.0;
+
+/// Whether a cost lies apart from all of `rest`: it is better than the best of them by more than ten times the size of
+/// that one, and by more than ten times the distance from there to their middle. An overflow, another unit or a forged
+/// figure does, so it says nothing of the others.
+pub fn lies_apart(cost: f64, rest: &[f64]) -> bool {
+    let mut rest = rest.to_vec();
+    rest.sort_by(f64::total_cmp);
+    let middle = rest.get(rest.len().saturating_sub(1) / 2);
+    rest.first().zip(middle).is_some_and(|(next, middle)| next - cost > APART * next.abs().max(middle - next))
+}
+
 /// When a trial stops before its end. Rungs are ascending, at least 1 and below [`RUNG_LIMIT`].
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -125,7 +138,7 @@ impl Rule {
         best: Option<f64>,
         peers: impl IntoIterator<Item = &'c Curve>,
     ) -> Option<Verdict> {
-        let (rung, figures) = self.rungs().iter().rev().find_map(|rung| Some((*rung, reached(own, *rung)?)))?;
+        let (rung, figures) = self.newest(own)?;
         let mut others = self.values(rung, peers);
         let of = others.len() + 1;
         if self.counts_itself() {
@@ -138,6 +151,22 @@ impl Rule {
             Self::Hyperband { strict: false, .. } | Self::Median { .. } => best,
         };
         Some(Verdict { rung, value, cut, of, stops: cut.is_some_and(|cut| value > cut) })
+    }
+
+    /// As [`Rule::judge`], but without the best peer at the rung where its figure [`lies_apart`] from those of all other
+    /// trials, the judged one included. So one odd figure stops no trial.
+    pub fn judge_without_outlier(&self, own: &Curve, best: Option<f64>, peers: &[Curve]) -> Option<Verdict> {
+        let (rung, figures) = self.newest(own)?;
+        let compared = |curve| Some(self.compared(reached(curve, rung)?));
+        let at_rung: Vec<(usize, f64)> =
+            (0..).zip(peers).filter_map(|(place, peer)| Some((place, compared(peer)?))).collect();
+        let first = at_rung.iter().min_by(|one, other| one.1.total_cmp(&other.1));
+        let outlier = first.filter(|(first, cost)| {
+            let rest = at_rung.iter().filter(|(place, _)| place != first).map(|(_, cost)| *cost);
+            lies_apart(*cost, &rest.chain([self.compared(figures)]).collect::<Vec<f64>>())
+        });
+        let outlier = outlier.map(|(place, _)| *place);
+        self.judge(own, best, (0..).zip(peers).filter(|(place, _)| Some(*place) != outlier).map(|(_, peer)| peer))
     }
 
     /// How a trial compares with its peers, which are those of [`Rule::judge`]. `None` if no other has reached a rung of
@@ -155,6 +184,11 @@ impl Rule {
     /// The cost above which a trial stops at `rung`, if it is compared with `curves`.
     pub fn cut<'c>(&self, rung: u64, curves: impl IntoIterator<Item = &'c Curve>) -> Option<f64> {
         self.cut_of(self.values(rung, curves))
+    }
+
+    /// The newest rung that a trial has reached, and its figures there.
+    fn newest<'c>(&self, own: &'c Curve) -> Option<(u64, &'c Rung)> {
+        self.rungs().iter().rev().find_map(|rung| Some((*rung, reached(own, *rung)?)))
     }
 
     /// What the curves that have reached the rung bring into the cut.

@@ -1,7 +1,7 @@
 //! Batch's own account of its jobs: tracks trials, and settles the sweep when every part has ended.
 
 use super::sweep_upload::settle;
-use super::{Context, Decision, early_stop, resubmission, workspace};
+use super::{Context, Decision, early_stop, resubmission, sweep_settled, workspace};
 use crate::command::Command;
 use crate::event::{PartJob, TrialJob};
 use crate::input::Followup;
@@ -71,9 +71,11 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
     let before = held.map(|held| &held.record);
     if before != Some(&trial) {
         let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
+        // A figure counts from the start of its container on, of which this may be the first report.
+        let target = sweep_settled::look((sweep, plan), before, &trial);
         let decision = workspace::changed(sweep, before, trial, what, context);
         let decision = decision.then_all(calls).then_all(locate);
-        let decision = decision.then_all(again.into_iter().chain(given_up).collect());
+        let decision = decision.then_all(again.into_iter().chain(given_up).chain(target).collect());
         return interrupted.into_iter().fold(decision, Decision::next);
     }
     if let Some(due) = workspace::due(&trial, context).filter(|_| polled) {

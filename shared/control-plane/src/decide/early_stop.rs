@@ -24,8 +24,10 @@ pub(super) fn needs_peers(plan: &Plan, held: Option<&Trial>, request: &TrialRequ
     let has_rungs = !trial.rungs.is_empty();
     match &request.ask {
         Ask::Claim(_) => is_open && has_rungs && trial.claimed_by != Some(request.attempt),
-        Ask::Report { ended: None, rungs, .. } => trial.is_to_be_compared(by, rungs),
-        Ask::Report { ended: Some(Ending::Released { .. }), rungs, .. } => is_open && (has_rungs || !rungs.is_empty()),
+        Ask::Report { ended: None, rungs, .. } => trial.is_to_be_compared(by, trial.trained(request.attempt, rungs)),
+        Ask::Report { ended: Some(Ending::Released { .. }), rungs, .. } => {
+            is_open && (has_rungs || !trial.trained(request.attempt, rungs).is_empty())
+        }
         Ask::Report { ended: Some(Ending::Finished { .. }), .. }
         | Ask::Access
         | Ask::Mounted { .. }

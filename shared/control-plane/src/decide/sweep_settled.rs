@@ -4,7 +4,7 @@ use super::{Context, Decision};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::results::inputs::{Gathered, Wanted};
-use crate::results::ranking::reached_target;
+use crate::results::ranking::{reached_target, reaches_target};
 use crate::store::{Versioned, View};
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::spent::Spent;
@@ -50,6 +50,13 @@ fn open_trials(id: &SweepId, plan: &Plan, trials: &[Trial]) -> Vec<DescribedJob>
     let describe =
         |(index, job): (u32, Option<JobId>)| Some(DescribedJob { sweep: id.clone(), index: Some(index), job: job? });
     (0..).zip(jobs).filter_map(describe).collect()
+}
+
+/// Has `sweep-settled` look at once, where a change of a trial is the first one by which it reaches the sweep's target.
+pub(super) fn look((sweep, plan): (&Sweep, &Plan), held: Option<&Trial>, trial: &Trial) -> Option<Command> {
+    let reaches = |trial: &Trial| reaches_target(plan, trial);
+    let is_new = reaches(trial) && !held.is_some_and(reaches) && sweep.stopped.is_none();
+    is_new.then(|| Command::Notify(Notification::internal(sweep, Kind::Running)))
 }
 
 /// Looks how a sweep gets on: its report is drawn anew, its cost reckoned up, its budget held against it.

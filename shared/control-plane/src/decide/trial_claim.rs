@@ -7,13 +7,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Context, Decision, early_stop, stall, workspace};
+use super::{Context, Decision, early_stop, stall, sweep_settled, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
-use crate::results::ranking::reaches_target;
 use crate::store::{Versioned, View};
-use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Plan, Sweep};
 use crate::throttle::Turn;
 use crate::trial::{End, Suggested, Trial};
@@ -153,7 +151,8 @@ impl Asker<'_> {
 
     fn reaches(mut self, rungs: &[Reached]) -> Self {
         if let Some((by, _)) = self.plan.comparison() {
-            self.trial.reach(by, rungs);
+            let counted = self.trial.trained(self.request.attempt, rungs);
+            self.trial.reach(by, counted);
         }
         self
     }
@@ -211,19 +210,12 @@ impl Asker<'_> {
             held.state() == self.trial.state() && held.stall == self.trial.stall && !has_new_rung
         });
         let reply = accepted(Some(&self.trial));
-        let target = self.reaches_target();
+        let target = sweep_settled::look((self.sweep, self.plan), self.held, &self.trial);
         let (due, context) = (self.due, self.context);
         let figures_only = ended.is_none() && calls.is_empty() && notify.is_none() && target.is_none() && stands;
         let decision =
             self.write(what).then_all(calls).then_all(notify.into_iter().chain(target).collect()).reply(reply);
         if figures_only { decision.figures_only(due, context) } else { decision }
-    }
-
-    /// Has `sweep-settled` look at once, where this report is the first one that reaches the sweep's target.
-    fn reaches_target(&self) -> Option<Command> {
-        let reaches = |trial: &Trial| reaches_target(self.plan, trial);
-        let is_new = reaches(&self.trial) && !self.held.is_some_and(reaches) && self.sweep.stopped.is_none();
-        is_new.then(|| Command::Notify(Notification::internal(self.sweep, Kind::Running)))
     }
 
     /// Takes in whether the training is stalled, or was ended for that; the notification of a stall that is new.

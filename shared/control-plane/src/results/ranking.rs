@@ -13,6 +13,7 @@ use super::sets::{Mean, Set, sets};
 use crate::sweep::{Over, Plan, Ranking};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::words::figure;
+use spotsweep_search::stop::lies_apart;
 
 /// Ranks a sweep whose file names no metric: the first of these that any trial has reported.
 /// The names are those of Keras, the last column says whether larger is better.
@@ -87,20 +88,26 @@ pub fn best<'a>(plan: &Plan, trials: &'a [Trial]) -> Option<Best<'a>> {
 
 /// Which trial has reached the sweep's target, and with what; `None` where none has, or the sweep has no target. Where
 /// the sweep has repeats, the mean of a set has to reach it, over a value of each of its trials.
+///
+/// Only trials count that have trained and may still succeed, and no value that [`lies_apart`] from the target and from
+/// those of all other trials.
 pub fn reached_target(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let (by, target) = plan.metric.as_ref().zip(plan.target)?;
     let has_reached = |value: f64| by.cost(value) <= by.cost(target);
+    let values: Vec<(u32, f64)> =
+        trials.iter().filter_map(|trial| Some((trial.index, value_so_far(by, trial)?))).collect();
+    let is_odd = |index: u32, value: f64| {
+        let others = values.iter().filter(|(other, _)| *other != index).map(|(_, value)| *value);
+        lies_apart(by.cost(value), &others.chain([target]).map(|value| by.cost(value)).collect::<Vec<f64>>())
+    };
     let Some(repeats) = &plan.repeats else {
-        let mut reached = trials.iter().filter_map(|trial| Some((trial.index, value_so_far(by, trial)?)));
-        let (index, value) = reached.find(|(_, value)| has_reached(*value))?;
-        return Some(format!("trial {index} has {} {}", by.name, figure(value)));
+        let (index, value) = values.iter().find(|(index, value)| has_reached(*value) && !is_odd(*index, *value))?;
+        return Some(format!("trial {index} has {} {}", by.name, figure(*value)));
     };
     sets(Some(by), repeats, trials).into_iter().find_map(|set| {
-        let counts = |trial: &&&Trial| match trial.standing() {
-            Standing::Waiting | Standing::Starting | Standing::Running | Standing::Succeeded => true,
-            Standing::Failed | Standing::Cancelled | Standing::Stopped => false,
-        };
-        let values: Vec<f64> = set.trials.iter().filter(counts).filter_map(|trial| value_so_far(by, trial)).collect();
+        let values = set.trials.iter().filter_map(|trial| Some((trial.index, value_so_far(by, trial)?)));
+        let values: Vec<f64> =
+            values.filter(|(index, value)| !is_odd(*index, *value)).map(|(_, value)| value).collect();
         let mean = Mean::of(&values).filter(|mean| mean.results == set.lacks.of && has_reached(mean.mean))?;
         Some(format!("the parameter set of trial {} has {} {mean}", set.number, by.name))
     })
@@ -112,11 +119,19 @@ pub fn reaches_target(plan: &Plan, trial: &Trial) -> bool {
     plan.metric.as_ref().zip(plan.target).and_then(reaches).unwrap_or(false)
 }
 
-/// Of a trial that has ended or not.
+/// Of a trial that has succeeded or may still do so. Before Batch has reported the start of the attempt that has the
+/// trial, its figures decide nothing about others.
 fn value_so_far(by: &Ranking, trial: &Trial) -> Option<f64> {
+    let counts = match trial.standing() {
+        Standing::Succeeded => true,
+        Standing::Waiting | Standing::Starting | Standing::Running => {
+            trial.claimed_by.is_some_and(|attempt| trial.has_started(attempt))
+        }
+        Standing::Failed | Standing::Cancelled | Standing::Stopped => false,
+    };
     match score(by, trial) {
-        Score::Value(value) => Some(value),
-        Score::Diverged | Score::Missing => None,
+        Score::Value(value) if counts => Some(value),
+        Score::Value(_) | Score::Diverged | Score::Missing => None,
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Trial;
 use crate::stored::is_default;
+use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::words::{counted, figure};
 
 /// The comparison of a trial with the others that have reached the same rung. It is made once for each rung.
@@ -52,6 +53,13 @@ impl fmt::Display for EarlyStop {
 }
 
 impl Trial {
+    /// Of the rungs that an attempt reports, those that count: none before Batch has reported that its container has
+    /// started. Each report repeats them all, so that costs a few seconds. Without it, whoever can claim an attempt that
+    /// waits could have other trials stopped.
+    pub fn trained<'r>(&self, attempt: u32, reported: &'r [Reached]) -> &'r [Reached] {
+        if self.has_started(attempt) { reported } else { &[] }
+    }
+
     /// Whether it is stopped early, and none of its attempts is under way.
     pub fn is_left_for_good(&self) -> bool {
         self.stopped.is_some() && self.claimed_by.is_none_or(|attempt| attempt <= self.ended)

@@ -57,6 +57,11 @@ impl Trial {
         }
     }
 
+    /// Whether Batch has reported that the attempt's container has started.
+    pub fn has_started(&self, attempt: u32) -> bool {
+        self.attempts.get(&attempt).is_some_and(|attempt| attempt.started_at.is_some())
+    }
+
     fn was_ended_by_target(&self) -> bool {
         matches!(self.reason.as_ref().and_then(Reason::stopped), Some(StopReason::Target { .. }))
     }

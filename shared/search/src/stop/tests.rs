@@ -120,6 +120,42 @@ fn rules_are_kept_as_json() {
     assert_eq!(json, r#"{"type":"asha","rungs":[1,3],"eta":3.0}"#);
 }
 
+/// Costs, of which the last one is judged: whether it stops, with all peers and without an outlier.
+fn odd(rule: &Rule, costs: &[f64]) -> (bool, bool) {
+    let mut curves = at_one(costs);
+    let own = curves.pop().unwrap();
+    let stops = |verdict: Option<Verdict>| verdict.unwrap().stops;
+    (stops(rule.judge(&own, None, &curves)), stops(rule.judge_without_outlier(&own, None, &curves)))
+}
+
+#[test]
+fn one_odd_figure_stops_no_trial() {
+    let strict = hyperband(3.0, true);
+    let median = |least| Rule::Median { rungs: vec![1], least };
+    let asha = Rule::Asha { rungs: vec![1], eta: 3.0 };
+    for rule in [strict.clone(), asha.clone(), median(1)] {
+        for odd_one in [-9e124, -1e9, -9999.0, -52.0] {
+            assert_eq!(odd(&rule, &[odd_one, -0.527]), (true, false), "{rule:?} {odd_one}");
+            // A diverged one as well makes it no less odd.
+            assert_eq!(odd(&rule, &[odd_one, 1e125, -0.527]).1, false, "{rule:?} {odd_one}");
+        }
+        // What others have, too, is not odd; neither is a trial that is much better, or a loss close to zero.
+        for costs in [&[-9999.0, -9000.0, -0.5][..], &[-0.95, -0.1], &[1e-9, 0.7], &[0.0, 250.0], &[-3.0, -2.0]] {
+            assert_eq!(odd(&rule, costs), (true, true), "{rule:?} {costs:?}");
+        }
+    }
+    // The others are judged as if it were not there.
+    let costs = [-9e124, -0.6, -0.7, -0.8, -0.9, -0.5];
+    for rule in [strict, asha, median(3)] {
+        let mut curves = at_one(&costs);
+        let own = curves.pop().unwrap();
+        let verdict = rule.judge_without_outlier(&own, None, &curves);
+        assert_eq!(verdict, rule.judge(&own, None, &curves[1..]), "{rule:?}");
+    }
+    let two = at_one(&[-9e124, -0.6, -0.7]);
+    assert_eq!(median(3).judge_without_outlier(&at_one(&[-0.5])[0], None, &two).unwrap().cut, None, "too few are left");
+}
+
 fn any_curves() -> impl Strategy<Value = Vec<Curve>> {
     let value = prop_oneof![4 => (0..6_i32).prop_map(f64::from), 2 => -9.0..9.0, 1 => Just(f64::NAN)];
     let values = prop::collection::vec(value, 0..5);

@@ -41,7 +41,7 @@ impl Trial {
         let mut decided = Vec::new();
         for rung in undecided {
             let until: Curve = self.rungs.range(..=rung).map(|(step, rung)| (*step, *rung)).collect();
-            let Some(verdict) = by.rule.judge(&metric.costs(&until), None, others) else { continue };
+            let Some(verdict) = by.rule.judge_without_outlier(&metric.costs(&until), None, others) else { continue };
             let comparison = Comparison::of(&verdict, metric);
             self.compared.insert(rung, comparison);
             decided.push((rung, comparison));
@@ -59,7 +59,7 @@ impl Trial {
         (by, metric): (&EarlyStopping, &Ranking),
         others: &[Curve],
     ) {
-        let verdict = by.rule.judge(&metric.costs(&self.rungs), None, others);
+        let verdict = by.rule.judge_without_outlier(&metric.costs(&self.rungs), None, others);
         if let (None, Some(verdict)) = (&self.stopped, verdict.filter(|verdict| verdict.stops)) {
             let by = Comparison::of(&verdict, metric);
             self.stopped = Some(EarlyStop { rung: verdict.rung, by, at_interruption: true });

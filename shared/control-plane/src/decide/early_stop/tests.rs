@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod odd;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -102,8 +104,32 @@ impl Scene {
     fn claim(&mut self, index: u32, attempt: u32) -> Option<StopReason> {
         match self.ask(index, attempt, Ask::Claim(Default::default())) {
             Some(Reply::Refused { reason }) => Some(reason),
-            Some(_) | None => None,
+            Some(_) | None => {
+                self.runs(index, attempt);
+                None
+            }
         }
+    }
+
+    /// Batch says that the attempt's container has started.
+    fn runs(&mut self, index: u32, attempt: u32) {
+        let ended = Attempt { started_at: Some(NOW), stopped_at: Some(NOW), ..Attempt::default() };
+        self.batch_says(index, JobStatus::Running, vec![ended; attempt as usize - 1]);
+    }
+
+    fn batch_says(&mut self, index: u32, status: JobStatus, ended: Vec<Attempt>) {
+        let started_at = (status == JobStatus::Running).then_some(NOW);
+        let seen = Observation {
+            job: job(index),
+            status,
+            reason: None,
+            ended,
+            current: Attempt { started_at, ..Attempt::default() },
+            container_instance: None,
+            was_stopped: false,
+        };
+        let sweep = self.sweep.id.clone();
+        self.take(index, Event::JobChanged(Job::Trial(TrialJob { sweep, index, round: 0, seen })));
     }
 
     fn reports(&mut self, index: u32, attempt: u32, rungs: &[Reached], ended: Option<Ending>) -> Reply {
@@ -129,17 +155,7 @@ impl Scene {
     fn ends(&mut self, index: u32, status: JobStatus, exit_code: Option<i32>) {
         let reason = exit_code.is_none().then(|| "Host EC2 (instance i-1) terminated.".into());
         let ended = Attempt { started_at: Some(NOW), stopped_at: Some(NOW), exit_code, reason, ..Attempt::default() };
-        let seen = Observation {
-            job: job(index),
-            status,
-            reason: None,
-            ended: vec![ended],
-            current: Attempt::default(),
-            container_instance: None,
-            was_stopped: false,
-        };
-        let sweep = self.sweep.id.clone();
-        self.take(index, Event::JobChanged(Job::Trial(TrialJob { sweep, index, round: 0, seen })));
+        self.batch_says(index, status, vec![ended]);
     }
 
     fn standing(&self, index: u32) -> Standing {
@@ -278,15 +294,28 @@ fn no_further_trial_starts_once_one_has_reached_the_target() {
     let mut scene = Scene::new("hyperband");
     scene.sweep.plan.as_mut().unwrap().target = Some(0.9);
     scene.sweep.stage = Stage::Running;
-    scene.claim(0, 1);
-    let mut looks = Vec::new();
-    for (sequence, value) in [(1, 0.8), (2, 0.9), (3, 0.95)] {
-        let (metrics, rungs) = (score(value), Vec::new());
-        scene.ask(0, 1, Ask::Report { sequence, metrics, seal: None, ended: None, stalled_seconds: None, rungs });
-        looks
-            .push(matches!(&scene.commands[..], [Command::Notify(notification)] if notification.kind == Kind::Running));
+    let looks = |scene: &Scene| matches!(&scene.commands[..], [Command::Notify(notification)] if notification.kind == Kind::Running);
+    let mut found = Vec::new();
+    for index in [0, 3] {
+        // The third trial's container has not started.
+        scene.ask(index, 1, Ask::Claim(Default::default()));
+        if index == 0 {
+            scene.runs(index, 1);
+        }
+        for (sequence, value) in [(1, 0.8), (2, 0.9), (3, 0.95)] {
+            let (metrics, rungs) = (score(value), Vec::new());
+            scene.ask(
+                index,
+                1,
+                Ask::Report { sequence, metrics, seal: None, ended: None, stalled_seconds: None, rungs },
+            );
+            found.push(looks(&scene));
+        }
     }
-    assert_eq!(looks, [false, true, false], "sweep-settled looks once");
+    assert_eq!(found, [false, true, false, false, false, false], "sweep-settled looks once");
+    scene.runs(3, 1);
+    assert!(looks(&scene), "its figures count from the start of its container on");
+    scene.trials.remove(&3);
 
     let trials: Vec<Trial> = scene.trials.values().cloned().collect();
     let view = View { trials, ..view_of(&scene.sweep) };

@@ -72,6 +72,30 @@ fn a_trial_that_was_stopped_early_has_no_rank() {
 }
 
 #[test]
+fn a_target_is_reached_by_a_trial_that_trains_and_by_no_odd_figure() {
+    let by = Ranking { name: "loss".to_owned(), maximize: true, over: Over::Last };
+    let plan = Plan { target: Some(0.95), ..plan(by) };
+    let reaching = |first: f64, second: f64, status, has_started: bool| {
+        let mut trials =
+            trials(&[(status, Some((first, first, first))), (JobStatus::Running, Some((second, 0.1, second)))]);
+        for trial in &mut trials {
+            trial.claimed_by = Some(1);
+            trial.attempt(1).started_at = (has_started || trial.index == 1).then_some(jiff::Timestamp::UNIX_EPOCH);
+        }
+        reached_target(&plan, &trials)
+    };
+    let zero = || Some("trial 0 has loss 0.96".to_owned());
+    assert_eq!(reaching(0.96, 0.5, JobStatus::Running, true), zero());
+    assert_eq!(reaching(0.96, 0.5, JobStatus::Succeeded, true), zero());
+    assert_eq!(reaching(0.96, 0.5, JobStatus::Runnable, false), None, "claimed, and no container has started");
+    assert_eq!(reaching(0.96, 0.5, JobStatus::Failed, true), None);
+    for odd in [9e124, 9999.0, 96.0] {
+        assert_eq!(reaching(odd, 0.5, JobStatus::Running, true), None, "{odd}");
+    }
+    assert_eq!(reaching(9e124, 0.97, JobStatus::Running, true), Some("trial 1 has loss 0.97".to_owned()));
+}
+
+#[test]
 fn without_a_trial_that_has_a_rank_none_is_the_best() {
     let by = Ranking { name: "loss".to_owned(), maximize: false, over: Over::Last };
     let trials = trials(&[

@@ -102,6 +102,12 @@ fn a_set_reaches_the_target_by_its_mean() {
     let reached = "the parameter set of trial 0 has loss 0.3200 ± 0.0115 (mean of 3)";
     assert_eq!(reached_target(&plan, &trials).as_deref(), Some(reached));
     assert!(reaches_target(&plan, &trials[8]) && !reaches_target(&plan, &trials[0]), "one of the set looks");
+    let with_odd = |at: usize, loss: f64| {
+        let mut trials = trials.clone();
+        trials[at] = trial(trials[at].index, JobStatus::Succeeded, Some(loss));
+        trials
+    };
+    assert_eq!(reached_target(&plan, &with_odd(1, -9e124)), Some(reached.to_owned()), "an odd figure makes no mean");
     trials.retain(|trial| trial.index != 8);
     assert_eq!(reached_target(&plan, &trials), None, "0.01 of one trial is not what the sweep is for");
 }
