@@ -121,7 +121,7 @@ pub fn reaches_target(plan: &Plan, trial: &Trial) -> bool {
 
 /// Of a trial that has succeeded or may still do so. Before Batch has reported the start of the attempt that has the
 /// trial, its figures decide nothing about others.
-fn value_so_far(by: &Ranking, trial: &Trial) -> Option<f64> {
+pub(super) fn value_so_far(by: &Ranking, trial: &Trial) -> Option<f64> {
     let counts = match trial.standing() {
         Standing::Succeeded => true,
         Standing::Waiting | Standing::Starting | Standing::Running => {

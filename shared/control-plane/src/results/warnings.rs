@@ -2,6 +2,7 @@
 //! fail, rungs that no trial reaches, values that say nothing.
 
 mod fruitless;
+mod odd;
 mod unreached;
 mod unseen;
 
@@ -43,6 +44,8 @@ pub enum About {
     Failures,
     /// Rungs beyond the end of the training.
     Rungs,
+    /// A value that lies apart from all others.
+    Odd,
 }
 
 /// A warning: one sentence without its full stop.
@@ -105,6 +108,7 @@ pub(super) fn warnings(
     let mut warnings = Vec::from_iter(unseen::unseen(plan, trials, now).map(about(About::Metric)));
     warnings.extend(of_results(plan, trials, logs));
     warnings.extend(fruitless::fruitless(plan, trials).map(about(About::Failures)));
+    warnings.extend(odd::odd(plan, trials).map(about(About::Odd)));
     warnings.extend(unreached::unreached(plan, trials).map(about(About::Rungs)));
     warnings
 }

@@ -25,6 +25,21 @@ fn plan(metric: Option<&str>) -> Plan {
 }
 
 #[test]
+fn a_value_that_lies_apart_is_said() {
+    let plan = |target: Option<f64>| Plan { target, ..plan(Some("val_loss")) };
+    let found = |plan: &Plan, losses: &[Option<f64>]| -> Vec<About> {
+        warnings(plan, &trials(losses), &BTreeMap::new(), Timestamp::UNIX_EPOCH)
+            .into_iter()
+            .map(|of| of.about)
+            .collect()
+    };
+    let odd = [Some(0.5), Some(0.6), Some(-9e124)];
+    assert_eq!(found(&plan(Some(0.05)), &odd), [About::Odd]);
+    assert_eq!(found(&plan(Some(0.05)), &odd[..2]), []);
+    assert_eq!(found(&plan(None), &odd), [], "it decides nothing about others");
+}
+
+#[test]
 fn what_results_cannot_be_trusted_for_is_said() {
     let log = |line: &str| BTreeMap::from([(0, vec!["Loading data".to_owned(), line.to_owned(), "done".to_owned()])]);
     /// The file's metric, the trials' values, a line of a log, parts of the warning.
