@@ -238,6 +238,7 @@ impl Harness {
             | InjectedBug::ForgetStops
             | InjectedBug::ReplaceRungs
             | InjectedBug::ForgetSuggestions
+            | InjectedBug::ForgetContinued
             | InjectedBug::OverlookPeers
             | InjectedBug::CompareReversed => self.store.spoil(injected_bug),
             InjectedBug::SkipAudits => self.store.skip_audits_of("trial-claimed"),

@@ -63,11 +63,13 @@ pub enum InjectedBug {
     LeakSecrets,
     /// A training knows the claim token of its sweep.
     LeakTokens,
+    /// A trial does not note the sweeps that go on from it.
+    ForgetContinued,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -98,6 +100,7 @@ impl InjectedBug {
         Self::CompareReversed,
         Self::LeakSecrets,
         Self::LeakTokens,
+        Self::ForgetContinued,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -128,6 +131,7 @@ impl InjectedBug {
                 &["a training goes on from what one save has written", "no complete checkpoint is put aside"]
             }
             Self::LeakSecrets | Self::LeakTokens => &["no forged request is taken"],
+            Self::ForgetContinued => &["a snapshot that an open sweep names outlives it"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]

@@ -117,6 +117,11 @@ impl MemoryStore {
         (sweeps, rows.trials.values().map(|held| held.record.clone()).collect())
     }
 
+    /// Looks at every sweep, in order.
+    pub fn each_sweep(&self, mut look: impl FnMut(&Sweep)) {
+        self.lock().sweeps.values().for_each(|held| look(&held.record));
+    }
+
     /// Looks at every trial, in order.
     pub fn each_trial(&self, mut look: impl FnMut(&Trial)) {
         self.lock().trials.values().for_each(|held| look(&held.record));
@@ -160,10 +165,17 @@ impl MemoryStore {
 }
 
 /// What a planted defect makes of a record that is about to be written.
-fn spoil(bug: InjectedBug, trial: &mut Trial) {
+fn spoil(bug: InjectedBug, before: Option<&Trial>, trial: &mut Trial) {
     let (newest, is_over) = (trial.attempts.keys().next_back().copied().unwrap_or(0), trial.is_over());
     if let (InjectedBug::ForgetNotices, Some(workspace)) = (bug, &mut trial.workspace) {
         workspace.under_notice.clear();
+    }
+    if let (InjectedBug::ForgetContinued, Some(workspace)) = (bug, &mut trial.workspace)
+        && !workspace.continued_by.is_empty()
+    {
+        workspace.continued_by.clear();
+        let before = before.and_then(|before| before.workspace.as_ref());
+        workspace.stage = before.map_or_else(|| workspace.stage.clone(), |before| before.stage.clone());
     }
     if bug == InjectedBug::ForgetStops && is_over {
         trial.stopped = None;
@@ -326,7 +338,7 @@ impl Store for MemoryStore {
         }
         let mut change = change.clone();
         if let (Some(bug), Record::Trial(trial)) = (self.spoiled(), &mut change.record) {
-            spoil(bug, trial);
+            spoil(bug, view.trial.as_ref().map(|held| &held.record), trial);
         }
         let commit = || self.lock().commit(held, &change, is_kept.then_some(audit));
         self.calls.call("PutItem", commit).await.map_err(failed)??;

@@ -42,7 +42,7 @@ pub use watch::{BY_HAND, Resume, Watch};
 /// How often the schedule fires.
 pub const RECONCILE: Duration = Duration::from_secs(300);
 
-/// A run that takes longer than this has come to a stop. What is kept for a retry is kept for 14 days.
+/// A run that takes longer than this has come to a stop. What is kept stays for a day after the last look at an open sweep.
 const LONGEST: Duration = Duration::from_secs(15 * 86_400);
 
 /// Happenings of one run: a bound, not a tuning.
@@ -95,6 +95,8 @@ pub struct Simulation {
     reclaims: usize,
     passed: usize,
     steps: u64,
+    /// Whether a second sweep is to go on from what is kept of the first one.
+    continues: bool,
     log: Option<Vec<String>>,
     inputs: Option<Vec<(Timestamp, Input)>>,
 }
@@ -118,6 +120,7 @@ impl Simulation {
             reclaims: 0,
             passed: 0,
             steps: 0,
+            continues: false,
             log: None,
             inputs: None,
         };
@@ -174,6 +177,7 @@ impl Simulation {
         };
         let mut simulation = Self::new(seed, &account, mixture.chaos.clone(), file);
         simulation.epochs = mixture.epochs;
+        simulation.continues = mixture.continues;
         let mut world = simulation.harness.cloud.world();
         world.trouble_mut().failing_volumes = mixture.failing_volumes;
         world.trouble_mut().failing_starts = mixture.failing_starts;
@@ -211,6 +215,7 @@ impl Simulation {
     pub fn run(&mut self) -> Result<(), String> {
         self.run_until(Self::is_settled)?;
         self.check(|invariant| invariant.at_the_end)?;
+        self.go_on_from_what_is_kept()?;
         self.outlast_what_is_kept()?;
         self.outlast_strays()
     }

@@ -18,6 +18,9 @@ pub(super) fn blockers(look: &Look) -> Vec<String> {
     let stopped = sweep.stopped.as_ref().map(|reason| format!("no further attempt starts: {reason}"));
     let of_stage = match (&sweep.stage, &sweep.plan) {
         (Stage::Reading, _) => vec!["the sweep file is being read and checked".to_owned()],
+        (Stage::Keeping { next }, _) => {
+            vec![format!("what it goes on from is noted, so that it is kept: {} so far", counted(*next, "snapshot"))]
+        }
         (Stage::Submitting { part }, plan) => {
             let parts = plan.as_ref().map_or(0, |plan| plan.parts.len());
             vec![format!("array job {} of {parts} is being submitted", part + 1)]

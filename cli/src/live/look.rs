@@ -100,6 +100,7 @@ impl Watcher {
             Stage::Settling => outcome(&self.found).await.ok().filter(|summary| !summary.is_null()),
             Stage::Settled | Stage::Rejected => outcome(&self.found).await.ok(),
             Stage::Reading
+            | Stage::Keeping { .. }
             | Stage::Submitting { .. }
             | Stage::Announcing
             | Stage::Running

@@ -94,6 +94,7 @@ pub(super) fn detached(zone: &str, wanted: &str) -> Workspace {
         second_copy: false,
         finished: false,
         pending_deletes: [].into(),
+        continued_by: [].into(),
         unanswered: BTreeMap::new(),
         missing: BTreeMap::new(),
         seal: None,

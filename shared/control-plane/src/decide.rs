@@ -5,6 +5,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod batch_job_state;
+mod continuation;
 mod early_stop;
 mod ebs_state;
 mod plan;
@@ -152,6 +153,11 @@ fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decisi
         Followup::PartEnded(job) => batch_job_state::part(view, job, context),
         Followup::Compared(request) => trial_claim::requested(view, request, context),
         Followup::Interrupted(_) => early_stop::interrupted(view, context),
+        Followup::Continues(of) if of.next().is_some() => continuation::referred(view, of),
+        Followup::Continues(of) => continuation::noted(view, of, context),
+        Followup::Continued { of, .. } => continuation::note(view, of, context),
+        Followup::NotKept(of) => continuation::not_kept(view, of),
+        Followup::NeededBy { trial, by } => continuation::looked_up(view, (trial, by), context),
         Followup::TrialsChecked(sweep) => sweep_settled::settling(view, sweep, true),
         Followup::TryFailed { error, .. } => sweep_upload::failed(view, error),
     }

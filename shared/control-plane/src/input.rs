@@ -2,6 +2,7 @@
 
 use crate::event::{Ask, Ending, Event, Job, PartJob, TrialJob, TrialRequest};
 use crate::outcome::Outcome;
+use crate::sweep::continuation::Continuation;
 use crate::sweep::notification::{Kind, Notification};
 use crate::trial::{JOB_ATTEMPTS, JobStatus};
 use crate::workspace::{Fact, TrialRef};
@@ -34,6 +35,24 @@ pub enum Followup {
     Compared(Box<TrialRequest>),
     /// A trial was interrupted: whether it goes on is decided with the other trials' rungs in view.
     Interrupted(TrialRef),
+    /// A sweep is to keep the next snapshot that it names, or is done with a page of them.
+    Continues(Continuation),
+    /// The trial that the next snapshot is of is to note the sweep.
+    Continued {
+        /// The trial.
+        trial: TrialRef,
+        /// The sweep and its snapshots.
+        of: Continuation,
+    },
+    /// The next snapshot is not kept any more.
+    NotKept(Continuation),
+    /// The time of what is kept of a trial has passed: is a sweep that goes on from it still open?
+    NeededBy {
+        /// The trial.
+        trial: TrialRef,
+        /// The sweep.
+        by: SweepId,
+    },
     /// Batch has been asked about every trial of a settling sweep that is not terminal.
     TrialsChecked(SweepId),
     /// A command failed between a dropped file and its answer; it is tried again later.
@@ -164,6 +183,13 @@ fn of_followup(followup: &Followup) -> About {
         Followup::Interrupted(trial) => {
             About::new("trial-interrupted", Subject::Comparison(trial.sweep.clone(), trial.index))
         }
+        Followup::Continues(of) => match of.next() {
+            Some(snapshot) => About::new("snapshot-continued", Subject::Resource(snapshot.to_owned())),
+            None => About::sweep("snapshots-kept", &of.sweep),
+        },
+        Followup::Continued { trial, .. } => About::trial("trial-continued", &trial.sweep, trial.index),
+        Followup::NotKept(of) => About::sweep("snapshot-not-kept", &of.sweep),
+        Followup::NeededBy { by, .. } => About::sweep("needed-by", by),
         Followup::TrialsChecked(sweep) => About::new("trials-checked", Subject::Settlement(sweep.clone())),
         Followup::TryFailed { sweep, .. } => About::sweep("try-failed", sweep),
     }
@@ -214,6 +240,7 @@ fn of_fact(trial: &TrialRef, fact: &Fact) -> About {
         | Fact::Snapshot { .. }
         | Fact::SnapshotNotFound { .. }
         | Fact::Continued { .. }
+        | Fact::Discontinued { .. }
         | Fact::Deleted(_)
         | Fact::Missing(_)
         | Fact::Due => None,

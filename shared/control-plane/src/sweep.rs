@@ -6,6 +6,11 @@
 //! Reading     --read, fine---------------> Reading       CheckTarget, then StoreTrials
 //! Reading     --rejection announced------> Rejected      none
 //! Reading     --trials stored------------> Submitting{0} SubmitPart 0
+//! Reading     --trials stored, continued-> Keeping{0}    none: the trials that are continued note the sweep
+//! Keeping     --a page is noted----------> Keeping{n}    none
+//! Keeping     --all are noted------------> Submitting{0} SubmitPart 0
+//! Keeping     --one is not kept any more-> Keeping       WriteRejection
+//! Keeping     --rejection announced------> Rejected      none
 //! Submitting  --part submitted-----------> Submitting{n} SubmitPart n, while parts are left
 //! Submitting  --last part submitted------> Announcing    WritePlan
 //! Submitting  --refused, nothing runs----> Withdrawing   WriteRejection
@@ -19,6 +24,7 @@
 //! A record past its due time is re-driven with [`Stage::pending`], which is safe to repeat:
 //! for `Submitting` it is FindPart, never SubmitPart (fact 1).
 
+pub mod continuation;
 pub mod notification;
 pub mod spent;
 pub mod target;
@@ -86,6 +92,11 @@ pub struct Sweep {
 pub enum Stage {
     /// The file is being read, checked and expanded.
     Reading,
+    /// The trials that it goes on from are noting it, so that what is kept of them stays.
+    Keeping {
+        /// The place of the next snapshot in the plan.
+        next: u32,
+    },
     /// One array job after the other is being submitted.
     Submitting {
         /// The part that is next.
@@ -113,6 +124,7 @@ impl Stage {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Reading => "reading",
+            Self::Keeping { .. } => "keeping",
             Self::Submitting { .. } => "submitting",
             Self::Announcing => "announcing",
             Self::Running => "running",
@@ -125,7 +137,14 @@ impl Stage {
 
     /// Whether the file is still on its way to a submission or a rejection: what its upload event may re-drive.
     pub fn is_upload(&self) -> bool {
-        matches!(self, Self::Reading | Self::Submitting { .. } | Self::Announcing | Self::Withdrawing { .. })
+        match self {
+            Self::Reading
+            | Self::Keeping { .. }
+            | Self::Submitting { .. }
+            | Self::Announcing
+            | Self::Withdrawing { .. } => true,
+            Self::Running | Self::Settling | Self::Settled | Self::Rejected => false,
+        }
     }
 }
 

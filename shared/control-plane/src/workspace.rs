@@ -216,6 +216,9 @@ pub struct Workspace {
     /// Instances under an interruption notice, and since when: nothing is attached to them any more.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub under_notice: BTreeMap<String, Timestamp>,
+    /// Sweeps that go on from what is kept of it: each is looked up before that is deleted.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub continued_by: BTreeSet<SweepId>,
     /// The newest attempt that has given it back: it is not to have it again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub left_by: u32,
@@ -301,6 +304,7 @@ impl Workspace {
             snapshots: BTreeMap::new(),
             wanted: Some(wanted),
             under_notice: BTreeMap::new(),
+            continued_by: BTreeSet::new(),
             left_by: 0,
             user_owned: adopted,
             second_copy: false,

@@ -59,6 +59,7 @@ pub const INVARIANTS: &[Invariant] = &[
     always("nothing illegal is decided", nothing_illegal),
     always("each function does only what its role allows", within_roles),
     always("one file, one submission", one_submission),
+    always("a snapshot that an open sweep names outlives it", Simulation::named_are_there),
     finally("nothing is left over", nothing_left),
     finally(
         "every trial has succeeded or is stopped early, or its script has failed or hangs, or the budget is reached, or its first volume is refused for good, or its attempts are used up without one",

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use spotsweep_control_plane::sweep::Stage as Sweeps;
+use spotsweep_control_plane::sweep::continuation::named;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{OPERATION_TAG, SWEEP_TAG, Stage, TRIAL_TAG, Workspace};
 use spotsweep_world::ebs::Leftovers;
@@ -10,6 +12,43 @@ use super::training::load::newest_whole;
 use super::{BY_HAND, Simulation};
 
 impl Simulation {
+    /// Where a seed wants it: a second sweep goes on from what is kept of the first trial.
+    pub(super) fn go_on_from_what_is_kept(&mut self) -> Result<(), String> {
+        let mut kept = None;
+        self.harness.store.each_trial(|trial| {
+            let of_trial = trial.workspace.as_ref().and_then(Workspace::kept).and_then(|kept| kept.snapshot);
+            kept = kept.take().or(of_trial.filter(|_| trial.index == 0).map(str::to_owned));
+        });
+        let Some(snapshot) = kept.filter(|_| self.continues) else { return Ok(()) };
+        let workspace = format!("{{snapshots: [{snapshot}], keep_failed: 0}}");
+        self.drop_file("again.yaml", &format!("trials: [{{a: 0}}]\nspotsweep: {{workspace: {workspace}}}\n"));
+        self.run_until(|run| {
+            let mut ended = Vec::new();
+            run.harness.store.each_sweep(|sweep| ended.push(matches!(sweep.stage, Sweeps::Settled | Sweeps::Rejected)));
+            ended.len() == 2 && ended.into_iter().all(|has_ended| has_ended)
+        })?;
+        self.check(|invariant| invariant.at_the_end)
+    }
+
+    /// Whether each snapshot that an open sweep names is there.
+    pub(super) fn named_are_there(&self) -> Result<(), String> {
+        let world = self.harness.cloud.world();
+        let mut lost = None;
+        self.harness.store.each_sweep(|sweep| {
+            let is_open = match sweep.stage {
+                Sweeps::Submitting { .. } | Sweeps::Announcing | Sweeps::Running | Sweeps::Settling => true,
+                Sweeps::Reading
+                | Sweeps::Keeping { .. }
+                | Sweeps::Withdrawing { .. }
+                | Sweeps::Settled
+                | Sweeps::Rejected => false,
+            };
+            let named = sweep.plan.as_ref().filter(|_| is_open).map_or(&[][..], named);
+            lost = lost.take().or(named.iter().find(|id| world.snapshot_of(id).is_none()).cloned());
+        });
+        lost.map_or(Ok(()), |snapshot| Err(format!("{snapshot} is deleted, and a sweep that is open names it")))
+    }
+
     /// Runs on until everything that was kept is deleted.
     pub(super) fn outlast_what_is_kept(&mut self) -> Result<(), String> {
         let mut held = Ok(());

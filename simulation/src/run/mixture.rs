@@ -50,6 +50,8 @@ pub struct Mixture {
     pub early_terminate: Option<&'static str>,
     /// `parameters` of the sweep file where they are suggested, and its `repeats`.
     pub suggested: Option<(&'static str, Option<&'static str>)>,
+    /// Whether a second sweep goes on from what is kept of the first trial.
+    pub continues: bool,
 }
 
 impl Mixture {
@@ -77,6 +79,7 @@ impl Mixture {
             keep: KEPT[0],
             early_terminate: None,
             suggested: None,
+            continues: false,
         };
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
         let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
@@ -90,7 +93,7 @@ impl Mixture {
             }
             _most => mixture,
         };
-        match upto(4) {
+        let mixture = match upto(4) {
             // Of fewer trials than three, or shorter ones, hardly any is stopped.
             0 => Self {
                 trials: mixture.suggested.map_or(3 + upto(3), |_| mixture.trials),
@@ -99,6 +102,7 @@ impl Mixture {
                 ..mixture
             },
             _most => mixture,
-        }
+        };
+        Self { continues: upto(1) == 0, ..mixture }
     }
 }

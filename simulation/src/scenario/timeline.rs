@@ -139,6 +139,7 @@ impl Timeline {
             Fact::Deleted(id) => format!("deleted {}", self.name(id, "vol")),
             Fact::Due => "due".into(),
             Fact::Continued { .. } => "continued".into(),
+            Fact::Discontinued { .. } => "discontinued".into(),
             Fact::Refused(refusal) => match &refusal.kind {
                 RefusalKind::Volume { operation } => format!("refused volume {operation} {}", refusal.code),
                 RefusalKind::Snapshot { operation } => format!("refused snapshot {operation} {}", refusal.code),

@@ -69,8 +69,9 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
         ["due"] => fact(Fact::Due),
         ["continued", "until", seconds] => {
             let until = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000 + i64::from(number(seconds)?));
-            fact(Fact::Continued { until })
+            fact(Fact::Continued { by: sweep.clone(), until })
         }
+        ["discontinued"] => fact(Fact::Discontinued { by: sweep.clone() }),
         ["refused", "volume", operation, code] => {
             refused(trial, RefusalKind::Volume { operation: number(operation)? }, code)
         }

@@ -68,6 +68,7 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
     let locate = locate(&trial, plan, seen);
     let given_up = give_up(&trial).filter(|_| !polled);
     let interrupted = early_stop::followup(plan, &trial, seen).filter(|_| !polled);
+    let needed = workspace::look_up(&trial, context).filter(|_| polled);
     let before = held.map(|held| &held.record);
     if before != Some(&trial) {
         let what = format!("{:?} after {} ended attempts", trial.status, trial.ended);
@@ -76,13 +77,14 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
         let decision = workspace::changed(sweep, before, trial, what, context);
         let decision = decision.then_all(calls).then_all(locate);
         let decision = decision.then_all(again.into_iter().chain(given_up).chain(target).collect());
-        return interrupted.into_iter().fold(decision, Decision::next);
+        return interrupted.into_iter().chain(needed).fold(decision, Decision::next);
     }
     if let Some(due) = workspace::due(&trial, context).filter(|_| polled) {
         let is_overdue = held.is_some_and(|held| held.is_overdue(context.now));
         let find = (trial.resubmitting && is_overdue).then(|| resubmission::find(sweep, plan, &trial));
         let decision = Decision::advance("unchanged, Batch was asked").trial(trial, Some(due));
-        return decision.then_all(calls).then_all(find.into_iter().collect());
+        let decision = decision.then_all(calls).then_all(find.into_iter().collect());
+        return needed.into_iter().fold(decision, Decision::next);
     }
     match (given_up, interrupted) {
         (Some(terminate), _) => Decision::advance("unchanged, to be given up").then(terminate),
@@ -151,9 +153,12 @@ pub(super) fn part(view: &View, job: &PartJob, context: Context<'_>) -> Decision
             let what = format!("part {} has ended: {:?}", job.part, job.status);
             Decision::advance(what).sweep(sweep, *due)
         }
-        Stage::Reading | Stage::Settling | Stage::Settled | Stage::Withdrawing { .. } | Stage::Rejected => {
-            Decision::ignore(format!("the sweep is {}", sweep.stage.name()))
-        }
+        Stage::Reading
+        | Stage::Keeping { .. }
+        | Stage::Settling
+        | Stage::Settled
+        | Stage::Withdrawing { .. }
+        | Stage::Rejected => Decision::ignore(format!("the sweep is {}", sweep.stage.name())),
     }
 }
 
@@ -175,7 +180,9 @@ pub(super) fn unknown(view: &View, job: &DescribedJob, context: Context<'_>) -> 
         trial.fail(StopReason::JobLost);
     }
     let calls = workspace::apply(&mut trial, plan, &Fact::Due, context);
-    workspace::changed(sweep, held, trial, "lost", context).then_all(calls)
+    let needed = workspace::look_up(&trial, context);
+    let decision = workspace::changed(sweep, held, trial, "lost", context).then_all(calls);
+    needed.into_iter().fold(decision, Decision::next)
 }
 
 fn lost_part(view: &View, job: &DescribedJob) -> Decision {

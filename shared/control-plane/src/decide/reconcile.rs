@@ -6,6 +6,7 @@ use crate::command::Command;
 use crate::input::Followup;
 use crate::settings::LONGEST_BACKOFF;
 use crate::store::{Overdue, View};
+use crate::sweep::continuation::Continuation;
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Stage, Sweep};
 use spotsweep_protocol::ids::{DescribedJob, JobId};
@@ -41,7 +42,19 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
         return refused(view, part, &last_failure(&held.record), context);
     }
     let commands = pending(&held.record, context);
-    if commands.is_empty() {
+    let page = |next| Followup::Continues(Continuation::page(&held.record, next));
+    let followup = match held.record.stage {
+        Stage::Keeping { next } => commands.is_empty().then(|| page(next)),
+        Stage::Reading
+        | Stage::Submitting { .. }
+        | Stage::Announcing
+        | Stage::Running
+        | Stage::Settling
+        | Stage::Withdrawing { .. }
+        | Stage::Settled
+        | Stage::Rejected => None,
+    };
+    if commands.is_empty() && followup.is_none() {
         return Decision::ignore(format!("already {}", held.record.stage.name()));
     }
     let mut sweep = held.record.clone();
@@ -49,7 +62,8 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     sweep.redriven += 1;
     let what = format!("re-driving {}, time {}", sweep.stage.name(), sweep.redriven);
     let due = context.now.checked_add(wait).ok();
-    Decision::advance(what).sweep(sweep, due).then_all(commands)
+    let decision = Decision::advance(what).sweep(sweep, due).then_all(commands);
+    followup.into_iter().fold(decision, Decision::next)
 }
 
 /// The lease, doubled with every re-drive of the same stage: no retry is unbounded.
@@ -62,7 +76,7 @@ fn backoff(sweep: &Sweep, context: Context<'_>) -> std::time::Duration {
 fn pending(sweep: &Sweep, context: Context<'_>) -> Vec<Command> {
     let announce = |kind| Command::Notify(Notification::internal(sweep, kind));
     match (&sweep.stage, &sweep.plan) {
-        (Stage::Reading, _) if sweep.redriven >= MAX_TRIES => vec![give_up(sweep)],
+        (Stage::Reading | Stage::Keeping { .. }, _) if sweep.redriven >= MAX_TRIES => vec![give_up(sweep)],
         (Stage::Reading, _) => vec![first_command(sweep, context)],
         (Stage::Submitting { part }, Some(plan)) => {
             vec![Command::FindPart { name: sweep.job_name(*part), queue: plan.queue.clone() }]
@@ -77,7 +91,8 @@ fn pending(sweep: &Sweep, context: Context<'_>) -> Vec<Command> {
         }
         (Stage::Settling, _) => vec![announce(Kind::Settling)],
         (Stage::Withdrawing { refusal }, _) => vec![withdraw(sweep, refusal)],
-        (Stage::Settled | Stage::Rejected, _)
+        // What follows is a followup: other trials' records change, and nothing outside of the table does.
+        (Stage::Keeping { .. } | Stage::Settled | Stage::Rejected, _)
         | (Stage::Submitting { .. } | Stage::Announcing | Stage::Running, None) => Vec::new(),
     }
 }

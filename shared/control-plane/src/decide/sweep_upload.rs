@@ -6,25 +6,22 @@
 //! whoever takes over commits first too, looks the part up by its name, and submits only what
 //! Batch does not have.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::{Context, Decision, plan, submission, target};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::store::{Versioned, View};
+use crate::sweep::continuation::Continuation;
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::target::Target;
 use crate::sweep::upload::{RUN_CAP_METADATA, Upload};
 use crate::sweep::{Plan, Prepared, Stage, Sweep};
-use crate::workspace::{Fact, Origin};
 use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::counted;
 use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, SweepFile, parse_with};
-
-/// How long trials that continue others may wait for capacity before what they start from is deleted.
-const CONTINUED: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
     // An invocation by hand can name any bucket, which no role reaches.
@@ -157,18 +154,19 @@ pub(super) fn stored(view: &View, prepared: &Prepared, token: &Secret, context: 
         let mut sweep = sweep.clone();
         sweep.plan = Some(prepared.plan.clone());
         sweep.claim_token = Some(token.clone());
-        continued(&prepared.plan, context).into_iter().fold(submit(sweep, 0, None, context), Decision::next)
+        keep(sweep, 0, context)
     })
 }
 
-/// What is kept of the trials that these go on from has to be there until they have started.
-fn continued(plan: &Plan, context: Context<'_>) -> Vec<Followup> {
-    let Some(Origin::Snapshots { snapshots }) = plan.workspace.as_ref().map(|workspace| &workspace.origin) else {
-        return Vec::new();
-    };
-    let Ok(until) = context.now.checked_add(CONTINUED) else { return Vec::new() };
-    let fact = |snapshot: &String| Followup::Resource(snapshot.clone(), Fact::Continued { until });
-    snapshots.iter().map(fact).collect()
+/// Has the trials that the sweep goes on from note it, from this snapshot on (`continuation.rs`), and submits once all have.
+pub(super) fn keep(mut sweep: Sweep, next: u32, context: Context<'_>) -> Decision {
+    let page = Continuation::page(&sweep, next);
+    if page.snapshots.is_empty() {
+        return submit(sweep, 0, None, context);
+    }
+    sweep.enter(Stage::Keeping { next });
+    let what = format!("keeping what it goes on from, {} so far", counted(next, "snapshot"));
+    Decision::advance(what).sweep(sweep, context.lease_ends()).next(Followup::Continues(page))
 }
 
 /// What only a sweep in `Reading` does.
@@ -181,7 +179,7 @@ fn reading(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
 }
 
 /// Takes the lease on a part, and only then submits it.
-fn submit(mut sweep: Sweep, part: u32, due: Option<Timestamp>, context: Context<'_>) -> Decision {
+pub(super) fn submit(mut sweep: Sweep, part: u32, due: Option<Timestamp>, context: Context<'_>) -> Decision {
     let Some(submission) = submission::of(&sweep, Run::Part(part), 0, context) else {
         return Decision::illegal(format!("part {part} is not in the plan"));
     };
@@ -313,7 +311,9 @@ pub(super) fn rejection_announced(view: &View) -> Decision {
 /// What only a sweep that is about to be rejected does.
 fn rejecting(view: &View, then: impl FnOnce(&Sweep) -> Decision) -> Decision {
     match &view.sweep {
-        Some(Versioned { record: sweep, .. }) if matches!(sweep.stage, Stage::Reading | Stage::Withdrawing { .. }) => {
+        Some(Versioned { record: sweep, .. })
+            if matches!(sweep.stage, Stage::Reading | Stage::Keeping { .. } | Stage::Withdrawing { .. }) =>
+        {
             then(sweep)
         }
         Some(held) => Decision::ignore(format!("already {}", held.record.stage.name())),
@@ -325,6 +325,6 @@ pub(super) fn write_plan(sweep: &Sweep, plan: Plan) -> Command {
     Command::WritePlan { sweep: sweep.id.clone(), upload: sweep.upload.clone(), plan }
 }
 
-fn reject(sweep: &Sweep, problems: Vec<Problem>) -> Command {
+pub(super) fn reject(sweep: &Sweep, problems: Vec<Problem>) -> Command {
     Command::WriteRejection { sweep: sweep.id.clone(), upload: sweep.upload.clone(), problems }
 }

@@ -31,6 +31,10 @@ pub(super) fn known(view: &View, of: &TrialRef, fact: &Fact, context: Context<'_
     };
     let mut trial = held.record.clone();
     let calls = apply(&mut trial, plan, fact, context);
+    let needed = look_up(&trial, context).filter(|_| matches!(fact, Fact::Due));
+    if let Some(needed) = needed {
+        return Decision::advance("its time has passed, and a sweep goes on from it").then_all(calls).next(needed);
+    }
     if trial == held.record {
         return if calls.is_empty() {
             Decision::ignore("nothing new")
@@ -105,6 +109,12 @@ pub(super) fn changed(
         return decision.then(Command::Notify(Notification::internal(sweep, Kind::Settling)));
     }
     decision
+}
+
+/// Before what is kept of a trial is deleted: the look-up of a sweep that goes on from it.
+pub(super) fn look_up(trial: &Trial, context: Context<'_>) -> Option<Followup> {
+    let by = trial.workspace.as_ref()?.expired_for(context.now)?.clone();
+    Some(Followup::NeededBy { trial: trial.of(), by })
 }
 
 /// When to look after a trial: soon while its workspace moves, when what is kept of it is to be deleted, and never once

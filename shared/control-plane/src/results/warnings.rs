@@ -75,6 +75,7 @@ pub fn texts(sweep: &Sweep, trials: &[Trial], now: Timestamp) -> Vec<String> {
     match sweep.stage {
         Stage::Running => current(sweep, trials, now).into_iter().map(|warned| warned.text).collect(),
         Stage::Reading
+        | Stage::Keeping { .. }
         | Stage::Submitting { .. }
         | Stage::Announcing
         | Stage::Settling

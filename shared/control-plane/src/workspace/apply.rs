@@ -60,7 +60,10 @@ impl Workspace {
             Fact::SnapshotNotFound { operation } => {
                 self.snapshot_not_found(*operation, around);
             }
-            Fact::Continued { until } => self.keep_longer(*until),
+            Fact::Continued { by, until } => self.keep_longer(by, *until),
+            Fact::Discontinued { by } => {
+                self.continued_by.remove(by);
+            }
             Fact::Deleted(id) => self.deleted(id),
             Fact::Missing(id) => {
                 if *self.missing.entry(id.clone()).or_insert(around.now) <= around.lease_ended {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Place;
 use spotsweep_protocol::claim::{Found, NoticeKind, Rollback, Seal};
+use spotsweep_protocol::ids::SweepId;
 
 /// A fact about one trial's workspace.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,10 +97,17 @@ pub enum Fact {
         /// The operation.
         operation: u32,
     },
-    /// A sweep whose trials continue this one has been accepted.
+    /// A sweep whose trials go on from this one is open.
     Continued {
-        /// Until when its trials may still need what is kept.
+        /// The sweep.
+        by: SweepId,
+        /// Until when what is kept is not deleted.
         until: Timestamp,
+    },
+    /// A sweep that went on from this trial has ended.
+    Discontinued {
+        /// The sweep.
+        by: SweepId,
     },
     /// A volume or snapshot is deleted.
     Deleted(String),
@@ -130,6 +138,7 @@ impl Fact {
             Self::Snapshot { .. } => "snapshot-seen",
             Self::SnapshotNotFound { .. } => "snapshot-not-found",
             Self::Continued { .. } => "workspace-continued",
+            Self::Discontinued { .. } => "workspace-discontinued",
             Self::Deleted(_) => "resource-deleted",
             Self::Missing(_) => "resource-missing",
             Self::Due => "workspace-due",

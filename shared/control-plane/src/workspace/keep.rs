@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::snapshots::MAX_FINAL_TRIES;
 use super::{SnapshotState, Stage, Surroundings, VolumeState, Workspace};
+use spotsweep_protocol::ids::SweepId;
 
 /// The longest that anything is kept: as long as the sweep's own record is there at least, without which no function
 /// would delete it.
@@ -20,6 +21,11 @@ pub struct Kept<'a> {
     pub snapshot: Option<&'a str>,
     /// When it is deleted.
     pub until: Timestamp,
+}
+
+/// Until when something is kept at most.
+fn longest(since: Timestamp) -> Timestamp {
+    since.checked_add(LONGEST).unwrap_or(Timestamp::MAX)
 }
 
 impl Workspace {
@@ -47,7 +53,7 @@ impl Workspace {
 
     /// Saves the volume in a snapshot, then deletes the volume; and at the time, the snapshot.
     pub(super) fn leave_kept(&mut self, until: Timestamp, around: Surroundings<'_>) -> Option<Stage> {
-        if around.is_due && around.now >= until {
+        if around.is_due && around.now >= until && self.expired_for(around.now).is_none() {
             return Some(self.dispose(around.now));
         }
         if self.is_saved() {
@@ -72,12 +78,18 @@ impl Workspace {
         None
     }
 
-    /// A sweep whose file continues this trial has been accepted: what is kept has to be there when its trials start.
-    pub(super) fn keep_longer(&mut self, wanted: Timestamp) {
+    /// A sweep that goes on from this trial is open: what is kept must be there for its trials.
+    pub(super) fn keep_longer(&mut self, by: &SweepId, wanted: Timestamp) {
         if let Stage::Kept { since, until } = &mut self.stage {
-            let longest = since.checked_add(LONGEST).unwrap_or(*until);
-            *until = wanted.min(longest).max(*until);
+            *until = wanted.min(longest(*since)).max(*until);
+            self.continued_by.insert(by.clone());
         }
+    }
+
+    /// A sweep that is to be looked up before what is kept is deleted, because the time of that has passed.
+    pub(crate) fn expired_for(&self, now: Timestamp) -> Option<&SweepId> {
+        let Stage::Kept { since, until } = self.stage else { return None };
+        self.continued_by.first().filter(|_| until <= now && now < longest(since))
     }
 
     /// Whether a completed snapshot holds all that is left of the workspace.

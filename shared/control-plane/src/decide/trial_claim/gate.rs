@@ -119,6 +119,7 @@ fn is_over(stage: &Stage) -> bool {
     match stage {
         Stage::Settled | Stage::Rejected => true,
         Stage::Reading
+        | Stage::Keeping { .. }
         | Stage::Submitting { .. }
         | Stage::Announcing
         | Stage::Running

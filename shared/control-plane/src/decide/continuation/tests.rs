@@ -1,0 +1,182 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::json;
+use spotsweep_protocol::ids::JobId;
+use spotsweep_protocol::secret::Secret;
+
+use super::*;
+use crate::command::Command;
+use crate::decide::decide;
+use crate::input::{Input, Subject};
+use crate::settings::Settings;
+use crate::store::{History, Record};
+use crate::trial::JobStatus;
+use crate::trial::Trial;
+use crate::workspace::Workspace;
+
+/// Snapshots that the sweep names: three pages.
+const COUNT: u32 = 250;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
+}
+
+fn held<T>(record: T, due: Option<Timestamp>) -> Option<Versioned<T>> {
+    Some(Versioned { record, version: 1, due, recent: History::new() })
+}
+
+/// A sweep, and the trials that it goes on from, each with a snapshot that is kept for an hour.
+struct Scene {
+    sweep: Sweep,
+    due: Option<Timestamp>,
+    old: Sweep,
+    trials: BTreeMap<u32, Trial>,
+    commands: Vec<Command>,
+    settings: Settings,
+    now: Timestamp,
+}
+
+fn kept(index: u32) -> Workspace {
+    let volume = json!({ "operation": 1, "id": "vol-1", "zone": "a", "origin": { "origin": "blank" },
+        "state": "absent", "used": true, "saved_by": 2 });
+    let snapshot = json!({ "id": format!("snap-{index}"), "volume": "vol-1", "state": "completed", "asked_at": at(0) });
+    let stage = json!({ "stage": "kept", "since": at(0), "until": at(3600) });
+    let workspace = json!({ "stage": stage, "volume": volume, "snapshots": { "2": snapshot }, "operations": 2 });
+    serde_json::from_value(workspace).unwrap()
+}
+
+fn sweep(key: &str, trials: u32, origin: &serde_json::Value) -> Sweep {
+    let upload = json!({ "bucket": "b", "key": key, "fingerprint": "v", "uploaded_at": at(0) });
+    let plan = json!({ "trials": trials, "queue": "q", "definition": "d:1", "attempts": 3,
+        "workspace": { "size_gib": 20, "origin": origin }, "parts": [{ "trials": trials }] });
+    let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
+    sweep.plan = Some(serde_json::from_value(plan).unwrap());
+    sweep.claim_token = Some(Secret::of([7; 16]));
+    sweep
+}
+
+impl Scene {
+    /// The sweep's parameters are stored, and an invocation has taken so many steps before it died.
+    fn after(steps: usize) -> Self {
+        let mut old = sweep("sweeps/old.yaml", COUNT, &json!({ "origin": "blank" }));
+        old.enter(Stage::Settled);
+        let trial = |index| {
+            let mut trial = Trial::new(old.id.clone(), index, JobId { parent: "j".into(), child: Some(index) });
+            (trial.status, trial.workspace) = (JobStatus::Failed, Some(kept(index)));
+            trial
+        };
+        let trials = (0..COUNT).map(|index| (index, trial(index))).collect();
+        let snapshots: Vec<String> = (0..COUNT).map(|index| format!("snap-{index}")).collect();
+        let sweep = sweep("sweeps/new.yaml", COUNT, &json!({ "origin": "snapshots", "snapshots": snapshots }));
+        let settings = Settings::from_variables(|_| Some("0".into())).unwrap();
+        let settings = Settings { lease: std::time::Duration::from_secs(120), ..settings };
+        let mut scene = Self { sweep, due: None, old, trials, commands: Vec::new(), settings, now: at(60) };
+        let context = Context { settings: &scene.settings, now: scene.now };
+        let decision = keep(scene.sweep.clone(), 0, context);
+        let mut next = scene.take(decision);
+        scene.run(&mut next, steps);
+        scene
+    }
+
+    fn take(&mut self, decision: Decision) -> VecDeque<Input> {
+        match decision.change.map(|change| (change.record, change.due)) {
+            Some((Record::Sweep(sweep), due)) => (self.sweep, self.due) = (*sweep, due),
+            Some((Record::Trial(trial), _)) => drop(self.trials.insert(trial.index, *trial)),
+            None => {}
+        }
+        self.commands.extend(decision.commands);
+        decision.next.into_iter().map(Input::Followup).collect()
+    }
+
+    fn run(&mut self, next: &mut VecDeque<Input>, steps: usize) {
+        for _ in 0..steps {
+            let Some(input) = next.pop_front() else { return };
+            let view = match input.about().subject.unwrap() {
+                Subject::Sweep(id) if id == self.sweep.id => {
+                    View { sweep: held(self.sweep.clone(), self.due), ..View::default() }
+                }
+                Subject::Trial(_, index) => View {
+                    sweep: held(self.old.clone(), None),
+                    trial: held(self.trials[&index].clone(), None),
+                    ..View::default()
+                },
+                Subject::Resource(snapshot) => {
+                    let index = snapshot.rsplit('-').next().unwrap().parse().unwrap();
+                    let known = self.trials.get(&index).map(Trial::of);
+                    View { referring: known.into_iter().collect(), ..View::default() }
+                }
+                other => unreachable!("{other:?}"),
+            };
+            let decision = decide(&view, &input, &self.settings, self.now);
+            next.extend(self.take(decision));
+        }
+    }
+
+    fn reconcile(&mut self) {
+        self.now = self.now.max(self.due.unwrap());
+        let mut next = VecDeque::from([Input::Followup(Followup::SweepOverdue(self.sweep.id.clone()))]);
+        self.run(&mut next, usize::MAX);
+    }
+
+    /// Looks after a trial whose time has passed.
+    fn look_after(&mut self, index: u32, after: i64) -> &'static str {
+        self.now = at(after);
+        let of = self.trials[&index].of();
+        self.run(&mut VecDeque::from([Input::Followup(Followup::Workspace(of, Fact::Due))]), usize::MAX);
+        self.trials[&index].workspace.as_ref().unwrap().stage.name()
+    }
+
+    fn noted(&self) -> usize {
+        let has_noted = |trial: &&Trial| trial.workspace.as_ref().unwrap().continued_by.contains(&self.sweep.id);
+        self.trials.values().filter(has_noted).count()
+    }
+
+    fn submissions(&self) -> usize {
+        self.commands.iter().filter(|command| matches!(command, Command::SubmitPart(_))).count()
+    }
+}
+
+#[test]
+fn nothing_is_submitted_before_all_that_a_sweep_goes_on_from_is_kept() {
+    for dies_after in [0, 1, 2, 150, 299, 300, 301, 302, 700, 751, 752, 753] {
+        let mut scene = Scene::after(dies_after);
+        assert!(scene.submissions() == 0 || scene.noted() == COUNT as usize, "after {dies_after} steps");
+        while let Stage::Keeping { .. } = scene.sweep.stage {
+            scene.reconcile();
+        }
+        assert_eq!((scene.noted(), scene.submissions()), (COUNT as usize, 1), "after {dies_after} steps");
+        assert_eq!(scene.sweep.stage, Stage::Submitting { part: 0 });
+    }
+}
+
+#[test]
+fn what_is_deleted_already_rejects_the_file() {
+    let mut scene = Scene::after(10);
+    scene.trials.get_mut(&200).unwrap().workspace.as_mut().unwrap().stage = crate::workspace::Stage::Disposing;
+    scene.reconcile();
+    assert_eq!(scene.submissions(), 0);
+    let Some(Command::WriteRejection { problems, .. }) = scene.commands.last() else { unreachable!() };
+    assert!(problems[0].message.contains("snap-200 is not kept any more"), "{problems:?}");
+    // A snapshot of no trial is its owner's: it stays, and there is no one to note anything.
+    let mut scene = Scene::after(10);
+    scene.trials.remove(&200);
+    scene.reconcile();
+    assert_eq!((scene.noted(), scene.submissions()), (COUNT as usize - 1, 1));
+}
+
+#[test]
+fn what_is_kept_goes_when_no_open_sweep_needs_it() {
+    const DAY: i64 = 86_400;
+    let mut scene = Scene::after(usize::MAX);
+    assert_eq!(scene.look_after(0, 3700), "kept", "an hour was its time without the sweep");
+    assert_eq!(scene.look_after(0, 2 * DAY), "kept", "the sweep is open");
+    scene.sweep.enter(Stage::Settled);
+    assert_eq!(scene.look_after(0, 2 * DAY + 3600), "kept", "its time has not passed");
+    assert_eq!(scene.look_after(0, 4 * DAY), "disposing");
+    // The sweep's record is gone, or it is open for longer than anything is kept.
+    scene.sweep.enter(Stage::Running);
+    assert_eq!(scene.look_after(1, 44 * DAY), "kept");
+    assert_eq!(scene.look_after(1, 46 * DAY), "disposing");
+}
