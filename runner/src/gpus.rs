@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
+use crate::kernel;
 use crate::log::say;
 
 /// The driver's own list: a folder per GPU, by PCI address, with a file `information`
@@ -83,7 +84,7 @@ fn number(path: &Path) -> Option<u32> {
 /// Minor numbers by UUID.
 fn minors(list: &Path) -> BTreeMap<String, u32> {
     let folders = fs::read_dir(list).into_iter().flatten().flatten();
-    folders.filter_map(|folder| described(&fs::read_to_string(folder.path().join("information")).ok()?)).collect()
+    folders.filter_map(|folder| described(&kernel::text(folder.path().join("information")).ok()?)).collect()
 }
 
 /// Lines such as `GPU UUID: GPU-5a2c…` and `Device Minor: 0`, with tabs before the values.

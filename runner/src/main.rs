@@ -14,6 +14,7 @@ mod error_line;
 mod exit;
 mod gpu_activity;
 mod gpus;
+mod kernel;
 mod launch;
 mod leave;
 mod log;

@@ -1,4 +1,7 @@
 //! What `/proc` says about the processes below the runner (proc(5)).
+//!
+//! A process chooses its own name and command line, so neither has to be UTF-8. The kernel cuts names at 15 bytes besides,
+//! which may be within a letter.
 #![expect(clippy::disallowed_methods, reason = "/proc is the kernel's")]
 
 use std::collections::BTreeSet;
@@ -6,6 +9,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use rustix::process::Signal;
+
+use crate::kernel;
 
 /// The function of the kernel in which a process sleeps that waits for the end of a child: wait4(2) and waitid(2). A
 /// `futex_do_wait` is another one.
@@ -121,7 +126,7 @@ pub(crate) fn all() -> Vec<Process> {
 
 /// Whether the process lives. One that has ended and was not waited for does not.
 pub(crate) fn lives(id: Id) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", id.pid));
+    let stat = kernel::text(format!("/proc/{}/stat", id.pid));
     stat.ok().and_then(|stat| Stat::parse(&stat)).is_some_and(|stat| stat.id == id && !stat.ended)
 }
 
@@ -147,7 +152,7 @@ fn written_files(pid: i32) -> Vec<PathBuf> {
         return Vec::new();
     };
     let is_written = |name: &str| {
-        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{name}")).unwrap_or_default();
+        let info = kernel::text(format!("/proc/{pid}/fdinfo/{name}")).unwrap_or_default();
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
         // Octal; the last two bits are the access mode: 0 reads, 1 writes, 2 does both.
         flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & 3 != 0)
@@ -157,7 +162,7 @@ fn written_files(pid: i32) -> Vec<PathBuf> {
 }
 
 fn read(pid: i32) -> Option<Process> {
-    let file = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
+    let file = |name: &str| kernel::text(format!("/proc/{pid}/{name}"));
     let stat = Stat::parse(&file("stat").ok()?).filter(|stat| !stat.ended)?;
     let status = file("status").ok()?;
     let mask = |name: &str| {
@@ -223,6 +228,9 @@ pub(crate) fn made_up(pid: i32, parent: i32, program: &str, handled: &[Signal], 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -263,6 +271,26 @@ mod tests {
         let processes = pairs.map(|(pid, parent)| made_up(pid, parent, "x", &[], false));
         assert_eq!(below(5, &processes), BTreeSet::from([6, 7, 9]));
         assert_eq!(below(9, &processes), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_process_is_seen_though_its_name_is_no_text() {
+        let folder = tempfile::tempdir().unwrap();
+        // Half a letter at the end, as where the kernel cuts a name, and no letter at all.
+        for (name, argument) in [(b"abcdefghijklmn\xc3\xa9".as_slice(), b"60".as_slice()), (b"\xff\xfeevil", b"60.0")] {
+            let program = folder.path().join(OsStr::from_bytes(name));
+            std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+            let mut child = std::process::Command::new(&program).arg(OsStr::from_bytes(argument)).spawn().unwrap();
+            let pid = child.id().cast_signed();
+            let stat = fs::read(format!("/proc/{pid}/stat")).unwrap();
+            let found = read(pid);
+            let is_below = below(std::process::id().cast_signed(), &all()).contains(&pid);
+            let has_lived = found.as_ref().is_some_and(|found| lives(found.id));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(String::from_utf8(stat).is_err(), "the kernel gives the name as it is");
+            assert!(has_lived && is_below, "{found:?}");
+        }
     }
 
     #[test]

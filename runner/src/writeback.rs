@@ -1,10 +1,10 @@
 //! How long it takes until what the kernel has not written yet is on the volume.
-#![expect(clippy::disallowed_methods, reason = "/proc is the kernel's")]
 
-use std::fs;
 use std::time::Duration;
 
 use rustix::param::page_size;
+
+use crate::kernel;
 
 /// The speed of a gp3 volume for which no other one was asked, in bytes a second.
 /// <https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html>
@@ -28,7 +28,7 @@ pub(crate) struct Counters {
 impl Counters {
     /// `None` where the kernel does not say.
     pub(crate) fn now() -> Option<Self> {
-        Self::parse(&fs::read_to_string("/proc/vmstat").ok()?)
+        Self::parse(&kernel::text("/proc/vmstat").ok()?)
     }
 
     fn parse(vmstat: &str) -> Option<Self> {

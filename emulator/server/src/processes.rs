@@ -21,7 +21,8 @@ pub struct Process {
 impl Process {
     /// Reads one file `stat`; none where there is no such process any more.
     pub fn read(path: &Path) -> Option<Self> {
-        let text = fs::read_to_string(path).ok()?;
+        // A process chooses its name, which need not be UTF-8.
+        let text = String::from_utf8_lossy(&fs::read(path).ok()?).into_owned();
         // The name stands in parentheses and may hold any characters.
         let (start, rest) = text.rsplit_once(')')?;
         let mut fields = rest.split_whitespace();

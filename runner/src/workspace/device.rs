@@ -15,6 +15,7 @@ use spotsweep_protocol::claim::WorkspaceGrant;
 use tokio::time::{Instant, sleep};
 
 use crate::exit::Failure;
+use crate::kernel;
 use crate::log::say;
 
 /// Between two looks.
@@ -74,13 +75,13 @@ fn is_block(device: &Device) -> bool {
 fn by_serial(devices: &Path, block_devices: &Path, serial: &str) -> Option<Device> {
     let names = fs::read_dir(block_devices).ok()?.flatten().map(|entry| entry.path());
     let listed = names.into_iter().find(|path| {
-        let found = fs::read_to_string(path.join("device/serial")).unwrap_or_default();
+        let found = kernel::text(path.join("device/serial")).unwrap_or_default();
         // Partitions share their disk's `device`; a disk is what is not a partition.
         found.trim() == serial && !path.join("partition").exists()
     })?;
     let path = devices.join(listed.file_name()?);
     if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        let numbers = fs::read_to_string(listed.join("dev")).ok()?;
+        let numbers = kernel::text(listed.join("dev")).ok()?;
         let (major, minor) = numbers.trim().split_once(':')?;
         let number = makedev(major.parse().ok()?, minor.parse().ok()?);
         match mknodat(CWD, &path, FileType::BlockDevice, Mode::RUSR | Mode::WUSR, number) {

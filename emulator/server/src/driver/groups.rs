@@ -164,9 +164,9 @@ mod tests {
     const SPAWNS: &str = "while :; do setsid sleep 7203 & done";
 
     fn sleepers() -> Vec<i32> {
-        let command = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let all = Process::all().into_iter().filter(|process| !process.is_dead());
-        all.map(|process| process.pid).filter(|pid| command(*pid).ends_with("7203\0")).collect()
+        all.map(|process| process.pid).filter(|pid| command(*pid).ends_with(b"7203\0")).collect()
     }
 
     #[tokio::test]

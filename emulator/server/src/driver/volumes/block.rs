@@ -113,8 +113,9 @@ impl Loops {
         let device = self.lock().get(volume)?.path.clone();
         let number = std::fs::metadata(device).ok()?.rdev();
         let number = format!("{}:{}", major(number), minor(number));
-        let mounts = std::fs::read_to_string(format!("/proc/{}/mountinfo", main.as_raw_nonzero())).ok()?;
-        mounts.lines().find_map(|line| {
+        let mounts = std::fs::read(format!("/proc/{}/mountinfo", main.as_raw_nonzero())).ok()?;
+        // A container's own mounts may have any names.
+        String::from_utf8_lossy(&mounts).lines().find_map(|line| {
             let mut fields = line.split(' ').skip(2);
             (fields.next()? == number).then(|| fields.nth(1).map(|point| PathBuf::from(point.replace("\\040", " "))))?
         })
