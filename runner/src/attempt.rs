@@ -18,7 +18,7 @@ use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
 use crate::error_line::error_in;
-use crate::exit::{Failure, TIMED_OUT};
+use crate::exit::{Failure, TIMED_OUT, of_command};
 use crate::leave::{close, release};
 use crate::log::say;
 use crate::log_files::LogFiles;
@@ -362,12 +362,15 @@ async fn conclude(
     };
     let code = match &failure {
         // The command's own failure says more than what it did to the outputs.
-        Some(failure) if ended.code == 0 => i32::from(failure.code()),
-        Some(_) | None => ended.code,
+        Some(failure) if ended.code == 0 => failure.code(),
+        Some(_) | None => of_command(ended.code),
     };
     let error = error.or_else(|| failure.as_ref().map(|failure| chain(failure)));
     say(&runner_log::ended(ended.code, seconds, outputs.files, outputs.bytes));
-    let end = End { exit_code: code, outputs, seconds, error, stalled_seconds: ended.stalled_seconds() };
+    if ended.code != 0 && i32::from(code) != ended.code {
+        say(&format!("exit code {} is that of an interrupted attempt: the job ends with {code}", ended.code));
+    }
+    let end = End { exit_code: code.into(), outputs, seconds, error, stalled_seconds: ended.stalled_seconds() };
     match claims.end(latest, end).await {
         Ok(Answer::Accepted | Answer::Stop(_)) => {}
         // Another runner has the trial, and the record has what that one reports: this attempt must not end it as a success.
@@ -379,13 +382,8 @@ async fn conclude(
         Some(failure) if ended.code == 0 => Err(failure),
         Some(failure) => {
             say(&chain(&failure));
-            Ok(exit_code(code))
+            Ok(code)
         }
-        None => Ok(exit_code(code)),
+        None => Ok(code),
     }
-}
-
-/// Exit codes are one byte; `wait` never gives more.
-fn exit_code(code: i32) -> u8 {
-    u8::try_from(code).unwrap_or(u8::MAX)
 }

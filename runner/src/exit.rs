@@ -1,7 +1,8 @@
 //! How the runner ends: one failure type, one exit code per kind.
 //!
 //! The training command's own exit code is the job's. The runner's own codes follow
-//! `sysexits.h`, so that they rarely meet a training script's.
+//! `sysexits.h`, so that they rarely meet a training script's. One of them makes a difference to AWS Batch and the control
+//! plane, [`INTERRUPTED`]: a command never ends the job with it (see [`of_command`]).
 
 use spotsweep_protocol::metric::UnusableRegex;
 use spotsweep_protocol::patterns::Unusable;
@@ -33,6 +34,18 @@ pub(crate) const TIMED_OUT: u8 = 124;
 const NOT_EXECUTABLE: u8 = 126;
 /// As shells say it: no such command.
 const NOT_FOUND: u8 = 127;
+
+/// What a job ends with whose command has failed with a code that means something else.
+const FAILED: u8 = 1;
+
+/// The job's exit code where the command has ended with `code`, which `wait` never gives larger than a byte. That of an
+/// interruption would have AWS Batch start the failed command again, until no attempt is left.
+pub(crate) fn of_command(code: i32) -> u8 {
+    match u8::try_from(code).unwrap_or(u8::MAX) {
+        INTERRUPTED => FAILED,
+        code => code,
+    }
+}
 
 /// What a part of the runner says of its failure. Each part turns its own errors into a [`Failure`]: this file knows
 /// none of them.

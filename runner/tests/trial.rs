@@ -114,8 +114,10 @@ type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], i32, &'a str);
 async fn the_command_ends_the_job_with_its_own_code() {
     let world = World::start(kind, well).await;
     let by_hand: &[(&str, &str)] = &[("SPOTSWEEP_SWEEP", "")];
-    let cases: [Case; 10] = [
+    let cases: [Case; 11] = [
         (&[], &["sh", "-c", "exit 3"], 3, "ended with code 3"),
+        // An interruption's own code would have Batch start the failed command again.
+        (&[], &["sh", "-c", "exit 75"], 1, "ended with code 75"),
         (&[], &["sh", "-c", "kill -KILL $$"], 137, "ended with code 137"),
         (&[], &["no-such-command"], 127, "cannot start `no-such-command`"),
         (&[], &["/etc/passwd"], 126, "cannot start `/etc/passwd`"),
@@ -132,7 +134,7 @@ async fn the_command_ends_the_job_with_its_own_code() {
         assert!(outcome.stderr.contains(message), "{command:?} {}", outcome.stderr);
     }
     let told: Vec<_> = world.invocations("end").iter().map(|end| end["exit_code"].clone()).collect();
-    assert_eq!(told, [3, 137, 127, 126]);
+    assert_eq!(told, [3, 1, 137, 127, 126]);
     assert!(String::from_utf8(world.output("train.log").unwrap()).unwrap().contains("Permission denied"));
 }
 
