@@ -21,22 +21,78 @@ const MARKS: [char; 5] = [' ', '_', '-', '/', '.'];
 /// Levels of log lines. A name of a logger stands after one.
 pub(crate) const LEVELS: [&str; 5] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
-/// The short name of the data set that the text before a metric's name gives: the last of those that begin the line or
-/// a part of it (`train: loss=0.5 | val: loss=0.4`), stand in brackets or before a colon, or directly before the name.
-pub(crate) fn before(text: &str) -> Option<&'static str> {
-    let mut end = 0;
-    let mut last: Option<(&'static str, usize)> = None;
-    while let Some(start) = text[end..].find(char::is_alphabetic).map(|at| end + at) {
-        end = text[start..].find(|c: char| !c.is_alphabetic()).map_or(text.len(), |at| start + at);
-        if let Some(short) = short(&text[start..end])
-            && governs(&text[..start], &text[end..])
-        {
-            // `Best val acc: 0.9` is of the best epoch.
-            let is_best = |(set, until): &(&str, usize)| *set == "best" && text[*until..start].chars().all(is_mark);
-            last = Some((if last.as_ref().is_some_and(is_best) { "best" } else { short }, end));
+/// The words for data sets in a line. It is read once, however many values it has.
+pub(crate) struct Sets(Vec<Word>);
+
+/// A word for a data set.
+struct Word {
+    short: &'static str,
+    /// Where it ends in the line.
+    end: usize,
+    /// Where the text ends that belongs to the word: its last digits, and `'s`.
+    own_end: usize,
+    /// Where the marks end that follow that: a name up to there stands directly after the word.
+    marks_end: usize,
+    /// Whether what comes before lets it govern the name directly after it.
+    may_be_adjacent: bool,
+    /// Whether it governs all names after it.
+    governs_all: bool,
+    /// Whether only marks stand between the word before and this one.
+    follows: bool,
+    /// The data set of what comes after this word, unless it is adjacent; and whether that is the word's own.
+    set: Option<&'static str>,
+}
+
+impl Sets {
+    /// Finds them.
+    pub(crate) fn of(line: &str) -> Self {
+        let mut words: Vec<Word> = Vec::new();
+        let mut end = 0;
+        while let Some(start) = line[end..].find(char::is_alphabetic).map(|at| end + at) {
+            let before = end;
+            end = line[start..].find(|c: char| !c.is_alphabetic()).map_or(line.len(), |at| start + at);
+            let Some(short) = short(&line[start..end]) else { continue };
+            let (left, right) = (&line[..start], &line[end..]);
+            // `training's auc` and `valid_0's auc`, as LightGBM says it.
+            let owned = right.trim_start_matches(|c: char| c == '_' || c.is_ascii_digit()).strip_prefix("'s");
+            let right = owned.unwrap_or(right);
+            let rest = right.trim_start_matches(is_mark);
+            let last = words.last();
+            let follows = last.is_some_and(|last| last.end == before) && line[before..start].chars().all(is_mark);
+            let mut word = Word {
+                short,
+                end,
+                own_end: line.len() - right.len(),
+                marks_end: line.len() - rest.len(),
+                may_be_adjacent: !left.ends_with(|c: char| c.is_alphanumeric() || c == '_'),
+                governs_all: governs(left, right),
+                follows,
+                set: None,
+            };
+            let before = last.and_then(|last| last.set);
+            word.set = if word.governs_all { Some(word.named(last)) } else { before };
+            words.push(word);
         }
+        Self(words)
     }
-    last.map(|(set, _)| set)
+
+    /// The short name of the data set that the line gives before a metric's name at `name`: the last of those that begin
+    /// the line or a part of it (`train: loss=0.5 | val: loss=0.4`), stand in brackets or before a colon, or directly
+    /// before the name.
+    pub(crate) fn before(&self, name: usize) -> Option<&'static str> {
+        let count = self.0.partition_point(|word| word.end < name);
+        let (last, earlier) = self.0[..count].split_last()?;
+        let is_adjacent = last.may_be_adjacent && last.own_end < name && name <= last.marks_end;
+        if is_adjacent { Some(last.named(earlier.last())) } else { last.set }
+    }
+}
+
+impl Word {
+    /// The data set that it gives after the word `before` it: `Best val acc: 0.9` is of the best epoch.
+    fn named(&self, before: Option<&Self>) -> &'static str {
+        let is_best = before.is_some_and(|before| before.governs_all && before.set == Some("best"));
+        if self.follows && is_best { "best" } else { self.short }
+    }
 }
 
 fn short(word: &str) -> Option<&'static str> {
@@ -72,14 +128,8 @@ fn split(name: &str) -> Option<(&'static str, &str)> {
     Some((short(first)?, rest))
 }
 
+/// Whether a word between these texts is about all that follows.
 fn governs(left: &str, right: &str) -> bool {
-    // `training's auc` and `valid_0's auc`, as LightGBM says it.
-    let owned = right.trim_start_matches(|c: char| c == '_' || c.is_ascii_digit()).strip_prefix("'s");
-    let right = owned.unwrap_or(right);
-    let is_adjacent = right.chars().all(is_mark) && !right.is_empty();
-    if is_adjacent && !left.ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-        return true;
-    }
     let is_opening = |c: char| c.is_whitespace() || matches!(c, '[' | '(' | '*' | '#' | '>' | '=');
     let outer = left.trim_end_matches(is_opening);
     // Between other brackets it is the name of a logger.
@@ -127,7 +177,7 @@ mod tests {
             ("we train for 3 epochs, ", None),
             ("", None),
         ] {
-            assert_eq!(before(text), expected, "{text}");
+            assert_eq!(Sets::of(text).before(text.len()), expected, "{text}");
         }
     }
 

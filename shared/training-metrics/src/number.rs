@@ -8,6 +8,9 @@ const UNITS: [&str; 25] = [
     "hour", "hours", "days", "it/s", "s/it", "MB", "GB", "K", "M", "B",
 ];
 
+/// The longest element of a list that is read, in bytes.
+const LONGEST_ELEMENT: usize = 64;
+
 /// A number, and how it was written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Number {
@@ -20,11 +23,23 @@ pub(crate) struct Number {
 /// The number that a text begins with. None where a part of a longer word begins like a number (`10.0.0.1`,
 /// `2024-03-04`, `12:30`), for durations and rates (`0.44s`, `3 ms`, `5.2 it/s`), and for lists (`1,2`).
 pub(crate) fn leading(text: &str) -> Option<Number> {
-    let text = text.trim_start();
-    if let Some(inner) = WRAPPERS.iter().find_map(|wrapper| text.strip_prefix(wrapper)) {
-        return leading(inner).map(|number| Number { is_whole: false, ..number });
+    let mut text = text.trim_start();
+    let mut is_wrapped = false;
+    // A loop: a line may have thousands of them.
+    while let Some(inner) = WRAPPERS.iter().find_map(|wrapper| text.strip_prefix(wrapper)) {
+        (text, is_wrapped) = (inner.trim_start(), true);
     }
-    if let Some((element, _)) = text.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+    bare(text).map(|number| Number { is_whole: number.is_whole && !is_wrapped, ..number })
+}
+
+/// The first bytes of a text, up to so many.
+fn first(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// The same of a text without wrappers.
+fn bare(text: &str) -> Option<Number> {
+    if let Some((element, _)) = text.strip_prefix('[').and_then(|inner| first(inner, LONGEST_ELEMENT).split_once(']')) {
         // An array of one element, as NumPy shows it: `[21.]`.
         let value = element.trim().parse().ok().filter(|_| element.contains('.'))?;
         return Some(Number { value, is_whole: false });

@@ -14,6 +14,9 @@ const EARLIER: [&str; 4] = ["resum", "restor", "reload", "continu"];
 /// What is loaded when a training goes on.
 const STATES: [&str; 5] = ["checkpoint", "ckpt", "model", "weights", "state"];
 
+/// So much of the text before a name is looked at, in bytes: a line may have thousands of names.
+const LOOKED_AT: usize = 512;
+
 /// Words before the number of all steps.
 const LIMITS: [&str; 6] = ["total", "max", "maximum", "num", "every", "warmup"];
 
@@ -35,6 +38,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 /// Whether a line counts steps of before, as the text before their name says: those of a checkpoint, or the best.
 pub(crate) fn is_earlier(before: &str) -> bool {
+    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(LOOKED_AT))..];
     let clause = [". ", ", ", "; ", "| "].iter().filter_map(|mark| before.rfind(mark)).max();
     let clause = before[clause.map_or(0, |at| at + 1)..].to_ascii_lowercase();
     let words: Vec<&str> = clause.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

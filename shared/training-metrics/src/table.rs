@@ -9,6 +9,8 @@ use crate::number::leading;
 const STEPS: [&str; 5] = ["epoch", "step", "iter", "iteration", "global_step"];
 /// Columns that are no metrics.
 const NO_METRICS: [&str; 3] = ["time", "eta", "elapsed"];
+/// The longest name: each row repeats those of its header.
+const MOST_NAME_BYTES: usize = 256;
 /// Lines between columns.
 const RULES: [char; 3] = ['|', '│', '┃'];
 
@@ -57,7 +59,7 @@ impl Table {
     /// What a row of two columns says below the name of its section; `None` outside of sections.
     fn pair(&mut self, cells: &[&str], has_rules: bool) -> Option<Logged> {
         match (cells, &self.section) {
-            ([name, ""], _) if has_rules && name.ends_with('/') => {
+            ([name, ""], _) if has_rules && name.ends_with('/') && name.len() <= MOST_NAME_BYTES => {
                 self.section = Some((*name).to_owned());
                 None
             }
@@ -84,7 +86,7 @@ fn cells(line: &str) -> Vec<&str> {
 }
 
 fn is_name(cell: &str) -> bool {
-    cell.starts_with(char::is_alphabetic) && !cell.contains(['=', ':'])
+    cell.starts_with(char::is_alphabetic) && !cell.contains(['=', ':']) && cell.len() <= MOST_NAME_BYTES
 }
 
 #[cfg(test)]

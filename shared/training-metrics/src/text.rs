@@ -4,10 +4,12 @@
 //! `pkg/metricscollector/v1beta1/common/const.go`). Unlike Katib, nobody lists the metrics beforehand, so things that
 //! only begin like a number and command-line flags (`--lr=0.1`) are left alone.
 
+use std::collections::HashSet;
+
 use anstream::adapter::strip_str;
 use spotsweep_protocol::metric::Source;
 
-use crate::data_set::{self, fold};
+use crate::data_set::{self, Sets, fold};
 use crate::definitions::Definitions;
 use crate::logged::{Logged, Value};
 use crate::number::leading;
@@ -62,7 +64,7 @@ impl Lines {
         if line.starts_with("wandb: ") {
             return found;
         }
-        let is_bar = is_progress_bar(line);
+        let (is_bar, sets) = (is_progress_bar(line), Sets::of(line));
         for (at, mark) in line.match_indices(['=', ':']) {
             let (left, right) = (&line[..at], &line[at + 1..]);
             let named = self.named.as_deref().and_then(|name| Some((name, before_name(left, name)?)));
@@ -88,24 +90,24 @@ impl Lines {
             };
             // `epoch=3/10` is the third.
             let counted = right.split('/').next().filter(|_| step::is_name(name)).and_then(leading);
-            self.add(&mut found, (before, name, counted.unwrap_or(number).value), source);
+            self.add(&mut found, &sets, (before, name, counted.unwrap_or(number).value), source);
         }
-        let with_sign: Vec<String> = found.values.iter().map(|value| value.name.clone()).collect();
+        let with_sign: HashSet<String> = found.values.iter().map(|value| value.name.clone()).collect();
         for (before, name, value) in worded::values(line) {
-            if !with_sign.iter().any(|found| found == name) {
+            if !with_sign.contains(name) {
                 let source = if is_bar { Source::ProgressBar } else { Source::Text };
-                self.add(&mut found, (before, name, value), source);
+                self.add(&mut found, &sets, (before, name, value), source);
             }
         }
-        self.add_named(line, is_bar, &mut found);
+        self.add_named(line, is_bar, &sets, &mut found);
         found.values.retain(|value| value.name != VERSION && !data_set::LEVELS.contains(&value.name.as_str()));
         found.step = step::take(&mut found.values);
         found
     }
 
     /// Adds a value that stands after `before` and its name. It may have a second name, by which the sweep file ranks.
-    fn add(&self, found: &mut Logged, (before, name, value): (&str, &str, f64), source: Source) {
-        let set = data_set::before(before).filter(|set| !data_set::is_in(name, set));
+    fn add(&self, found: &mut Logged, sets: &Sets, (before, name, value): (&str, &str, f64), source: Source) {
+        let set = sets.before(before.len()).filter(|set| !data_set::is_in(name, set));
         let is_less_reliable = set.is_some_and(data_set::is_less_reliable);
         found.add(name, value, if is_less_reliable { Source::OfTraining } else { source });
         let is_named = |named: &&str| set.is_some_and(|set| data_set::is_of(set, name, named));
@@ -115,22 +117,24 @@ impl Lines {
     }
 
     /// The named metric may stand before its value without a mark: `val_acc 0.9`, `| val_acc | 0.9 |`, `accuracy is 90%`.
-    fn add_named(&self, line: &str, is_bar: bool, found: &mut Logged) {
+    fn add_named(&self, line: &str, is_bar: bool, sets: &Sets, found: &mut Logged) {
         let Some(name) = self.named.as_deref().filter(|name| found.values.iter().all(|value| value.name != **name))
         else {
             return;
         };
         let is_gap = |c: char| c.is_whitespace() || is_rule(c);
+        let is_percent = line.trim_end().ends_with('%');
         let ends = line.char_indices().filter(|(_, c)| is_gap(*c)).map(|(end, _)| end);
         for (left, right) in ends.map(|end| line.split_at(end)) {
-            let Some(before) = before_name(left, name).filter(|_| !left.ends_with(is_gap)) else { continue };
+            // Where a gap goes on, its beginning was looked at.
+            let Some(before) = (!left.ends_with(is_gap)).then(|| before_name(left, name)).flatten() else { continue };
             let after = right.trim_start_matches(is_gap);
             let is_cell = right[..right.len() - after.len()].contains(is_rule);
             let after = VERBS.iter().find_map(|verb| after.strip_prefix(verb)).unwrap_or(after);
-            let number = leading(after).filter(|number| is_cell || !number.is_whole || after.trim_end().ends_with('%'));
+            let number = leading(after).filter(|number| is_cell || !number.is_whole || is_percent);
             if let Some(number) = number {
                 let source = if is_bar { Source::ProgressBar } else { Source::Text };
-                self.add(found, (before, name, number.value), source);
+                self.add(found, sets, (before, name, number.value), source);
             }
         }
     }
