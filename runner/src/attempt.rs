@@ -21,9 +21,9 @@ use crate::error_line::error_in;
 use crate::exit::{Failure, TIMED_OUT, of_command};
 use crate::leave::{close, release};
 use crate::log::say;
-use crate::log_files::LogFiles;
 use crate::notices::Notices;
 use crate::prepare::{Ready, prepare};
+use crate::reading::Logs;
 use crate::record::Recording;
 use crate::reports::{self, News};
 use crate::sealing::{Sealing, now_ns};
@@ -137,9 +137,9 @@ impl Attempt<'_> {
         }
         let (started, started_at) = (Instant::now(), SystemTime::now());
         let (user, folder) = (config.user.as_ref(), place.code.as_deref());
-        let logs = LogFiles::at_start(&place, started_at).await?;
+        let logs = Logs::at_start(place.log_folders(), place.own.clone(), started_at).await?;
         let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
-        let recording = Recording::start(stdout, stderr, &place, &metrics, logs, rungs)?;
+        let recording = Recording::start((stdout, stderr), &place, &metrics, config.user.clone(), logs, rungs)?;
         let (figures, rungs) = recording.published();
         let uploading = uploader.run(config.upload_every);
         let sealing = sealer.map(|sealer| Sealing::start(sealer, &place.disk(), config.seal_every));

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_
 use tokio::time::sleep;
 
 use crate::processes;
+use crate::reading::is_reader;
 
 /// A killed process that waits for a disk is not gone at once.
 const ROUNDS: u32 = 40;
@@ -21,13 +22,15 @@ pub(crate) fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Kills all that is left below the runner; whether all of it is gone. To be called when the
+/// Kills all that is left below the runner, but for its own readers; whether all of it is gone. To be called when the
 /// runner waits for nothing else.
 pub(crate) async fn kill() -> bool {
     for _ in 0..ROUNDS {
         // Ended ones stay in the list until somebody asks for their exit code.
         while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
-        let living = processes::below(getpid().as_raw_nonzero().get(), &processes::all());
+        let all = processes::all();
+        let mut living = processes::below(getpid().as_raw_nonzero().get(), &all);
+        living.retain(|pid| !all.iter().any(|process| process.id.pid == *pid && is_reader(process.id)));
         if living.is_empty() {
             return true;
         }

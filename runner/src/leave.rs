@@ -57,6 +57,7 @@ async fn seal(workspace: &Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: 
     // Half of what is left is for reading; the rest is for unmounting, and for what goes slowly.
     let now = Instant::now();
     let reading_ends = now + deadline.saturating_duration_since(now) / 2;
+    workspace.formats().hurry(reading_ends.into_std());
     let disk = workspace.disk();
     let sealing = tokio::task::spawn_blocking(move || {
         sealer.finish(&disk, &at_end, &|| Instant::now() < reading_ends)?;

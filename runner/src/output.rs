@@ -3,14 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use spotsweep_training_metrics::{Lines, Logged};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+
+use crate::own_files::MOST_LOG_BYTES;
+use crate::reading::Lines;
 
 /// What is kept of the output for `train.log`.
-const TAIL_BYTES: usize = 1024 * 1024;
-/// The longest log that the runner writes.
-pub(crate) const MOST_LOG_BYTES: u64 = TAIL_BYTES as u64;
+const TAIL_BYTES: usize = MOST_LOG_BYTES as usize;
 /// A longer line is passed on in pieces and not searched for metrics.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 16 * 1024;
@@ -85,28 +84,12 @@ impl Splitter {
     }
 }
 
-/// Finds the metrics in one stream of lines, and hands them over.
-pub(crate) struct Reader {
-    pub(crate) lines: Lines,
-    pub(crate) found: mpsc::Sender<Logged>,
-}
-
-impl Reader {
-    pub(crate) async fn read(&mut self, line: &str) {
-        let logged = self.lines.read(line);
-        if !logged.values.is_empty() {
-            // Fails only where the recorder has already ended.
-            let _ = self.found.send(logged).await;
-        }
-    }
-}
-
 /// Where one stream of the command's output goes.
 pub(crate) struct Pump<W> {
     /// The runner's own stdout or stderr.
     pub(crate) onward: W,
     pub(crate) tail: Arc<Mutex<Tail>>,
-    pub(crate) reader: Reader,
+    pub(crate) lines: Lines,
     /// Bytes of all streams so far.
     pub(crate) heard: Arc<AtomicU64>,
 }
@@ -136,9 +119,7 @@ impl<W: AsyncWrite + Unpin> Pump<W> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&block);
         let _ = self.onward.write_all(&block).await;
         let _ = self.onward.flush().await;
-        for line in lines {
-            self.reader.read(&line).await;
-        }
+        self.lines.read(lines).await;
     }
 }
 

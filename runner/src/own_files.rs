@@ -9,8 +9,6 @@ use std::path::PathBuf;
 use spotsweep_beneath::Folder;
 use spotsweep_seal::OWN;
 
-use crate::output::MOST_LOG_BYTES;
-
 /// Every metric line.
 const METRICS: &str = "metrics.jsonl";
 /// The end of the log that an interrupted attempt leaves to the next one.
@@ -19,6 +17,8 @@ const LOG: &str = "train.log";
 const SERIES: &str = "rungs.jsonl";
 /// Is there where MLflow has refused to go on with a run.
 const NO_RUN: &str = "mlflow-refused";
+/// The longest log that the runner writes.
+pub(crate) const MOST_LOG_BYTES: u64 = 1024 * 1024;
 /// The record of metric lines stops growing here.
 pub(crate) const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use spotsweep_protocol::claim::{Found, Grant, TrialLine};
 use spotsweep_protocol::command_line::expand;
+use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::rungs::RungPlan;
 use spotsweep_protocol::runner_log;
 use spotsweep_protocol::stall::StallRule;
@@ -62,7 +63,7 @@ pub(crate) struct Wanted {
     /// The one that ranks the trials.
     pub(crate) named: Option<String>,
     /// Patterns of its own.
-    pub(crate) definitions: Definitions,
+    pub(crate) patterns: Vec<MetricPattern>,
 }
 
 /// Claims the trial, mounts its workspace, and lays everything out. The mounted workspace is the
@@ -78,7 +79,9 @@ pub(crate) async fn prepare(
     let here = place::find(&clients.imds).await;
     let grant = claims.claim(here, deadline).await?;
     let filter = Filter::new(&grant.patterns)?;
-    let metrics = Wanted { named: grant.metric.clone(), definitions: Definitions::new(&grant.metrics)? };
+    // One that cannot be compiled fails the attempt here.
+    Definitions::new(&grant.metrics)?;
+    let metrics = Wanted { named: grant.metric.clone(), patterns: grant.metrics.clone() };
     let s3 = clients.s3(claims).await?;
     let trial = parameters::fetch(&s3, &grant.parameters, config.index).await?;
     let trial = match grant.suggested.clone() {

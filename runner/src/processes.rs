@@ -124,6 +124,11 @@ pub(crate) fn all() -> Vec<Process> {
     entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
+/// Which process has this number now.
+pub(crate) fn id(pid: i32) -> Option<Id> {
+    Stat::parse(&kernel::text(format!("/proc/{pid}/stat")).ok()?).map(|stat| stat.id)
+}
+
 /// Whether the process lives. One that has ended and was not waited for does not.
 pub(crate) fn lives(id: Id) -> bool {
     let stat = kernel::text(format!("/proc/{}/stat", id.pid));

@@ -5,28 +5,29 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use spotsweep_protocol::number::to_json;
 use spotsweep_protocol::rungs::Reached;
-use spotsweep_training_metrics::{Figures, Lines, Logged, Taken};
+use spotsweep_training_metrics::{Figures, Logged, Taken};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::claim::Latest;
 use crate::exit::Failure;
 use crate::log::say;
-use crate::log_files::LogFiles;
 use crate::metrics_file::MetricsFile;
-use crate::output::{Pump, Reader, Splitter, Tail};
+use crate::output::{Pump, Splitter, Tail};
 use crate::own_files::MAX_RECORD_BYTES;
 use crate::prepare::Wanted;
+use crate::reading::{Lines, Logs, read_lines};
 use crate::rungs::Rungs;
+use crate::user::User;
 use crate::workplace::Workplace;
 
 /// Metrics on their way from the readers to the recorder.
@@ -42,8 +43,11 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) struct Recording {
     tail: Arc<Mutex<Tail>>,
     pumps: [JoinHandle<()>; 2],
-    /// Of the file of metrics, and of the libraries' files.
-    files: [(JoinHandle<()>, oneshot::Sender<()>); 2],
+    /// Of the file of metrics.
+    file: (JoinHandle<()>, oneshot::Sender<()>),
+    /// Of lines, and of the libraries' files; how to have the latter look for the last time; and how to end each.
+    readers: [(JoinHandle<()>, Arc<AtomicBool>); 2],
+    stop_logs: std::sync::mpsc::Sender<()>,
     recorder: JoinHandle<()>,
     figures: watch::Receiver<Figures>,
     rungs: watch::Receiver<Vec<Reached>>,
@@ -71,11 +75,11 @@ impl Recorded {
 impl Recording {
     /// Starts reading; the figures can be followed from now on.
     pub(crate) fn start(
-        stdout: ChildStdout,
-        stderr: ChildStderr,
+        (stdout, stderr): (ChildStdout, ChildStderr),
         place: &Workplace,
         metrics: &Wanted,
-        logs: LogFiles,
+        user: Option<User>,
+        logs: Logs,
         rungs: Option<Rungs>,
     ) -> Result<Self, Failure> {
         let before = place.own.log();
@@ -87,14 +91,15 @@ impl Recording {
         let (record, record_bytes) =
             place.own.go_on().map_err(|source| Failure::Prepare { path: PathBuf::from("metrics.jsonl"), source })?;
         let heard = Arc::new(AtomicU64::new(0));
-        let reader =
-            || Reader { lines: Lines::new(metrics.named.clone(), metrics.definitions.clone()), found: sender.clone() };
-        let pump = |onward| Pump { onward, tail: Arc::clone(&tail), reader: reader(), heard: Arc::clone(&heard) };
-        let (out, err) = (pump(own_stream(std::io::stdout())?), pump(own_stream(std::io::stderr())?));
+        let wanted = (metrics.named.clone(), metrics.patterns.clone());
+        let given_up = Arc::new(AtomicBool::new(false));
+        let ([out, err, of_file], reading) = read_lines(wanted, user, sender.clone(), Arc::clone(&given_up));
+        let pump = |onward, lines| Pump { onward, tail: Arc::clone(&tail), lines, heard: Arc::clone(&heard) };
+        let (out, err) = (pump(own_stream(std::io::stdout())?, out), pump(own_stream(std::io::stderr())?, err));
         let (stop_file, file_stopped) = oneshot::channel();
-        let (stop_logs, logs_stopped) = oneshot::channel();
-        let file = tokio::spawn(follow(place.metrics(), reader(), Arc::clone(&heard), file_stopped));
-        let logs = tokio::spawn(logs.follow(sender.clone(), logs_stopped));
+        let (stop_logs, logs_stopped) = std::sync::mpsc::channel();
+        let file = tokio::spawn(follow(place.metrics(), of_file, Arc::clone(&heard), file_stopped));
+        let logs = logs.follow(sender, logs_stopped);
         let recorder = Recorder {
             record,
             record_bytes,
@@ -106,8 +111,11 @@ impl Recording {
         Ok(Self {
             tail: Arc::clone(&tail),
             pumps: [tokio::spawn(out.run(stdout)), tokio::spawn(err.run(stderr))],
-            files: [(file, stop_file), (logs, stop_logs)],
-            recorder: tokio::spawn(recorder.run(received)),
+            file: (file, stop_file),
+            readers: [(reading, given_up), logs],
+            stop_logs,
+            // What is found is written to the volume, which may take its time.
+            recorder: spawn_blocking(move || recorder.run(received)),
             figures,
             rungs: reached,
             heard: Arc::clone(&heard),
@@ -127,12 +135,20 @@ impl Recording {
                 pump.abort();
             }
         }
-        for (mut file, stop) in self.files {
-            // Each fails only where the other side has already ended.
-            let _ = stop.send(());
-            if timeout(DRAIN_LIMIT, &mut file).await.is_err() {
-                say("a file of metrics is too long: its end is not read");
-                file.abort();
+        let (mut file, stop_file) = self.file;
+        // Each fails only where the other side has already ended.
+        let _ = stop_file.send(());
+        let _ = self.stop_logs.send(());
+        if timeout(DRAIN_LIMIT, &mut file).await.is_err() {
+            say("the file of metrics is too long: its end is not read");
+            file.abort();
+        }
+        let until = Instant::now() + DRAIN_LIMIT;
+        for (mut reader, given_up) in self.readers {
+            if timeout_at(until, &mut reader).await.is_err() {
+                given_up.store(true, Ordering::Relaxed);
+                // Not before its end is the volume free.
+                let _ = timeout(DRAIN_LIMIT, reader).await;
             }
         }
         let _ = timeout(DRAIN_LIMIT, self.recorder).await;
@@ -162,8 +178,8 @@ struct Recorder {
 }
 
 impl Recorder {
-    async fn run(mut self, mut found: mpsc::Receiver<Logged>) {
-        while let Some(logged) = found.recv().await {
+    fn run(mut self, mut found: mpsc::Receiver<Logged>) {
+        while let Some(logged) = found.blocking_recv() {
             self.take(logged);
         }
     }
@@ -239,7 +255,7 @@ impl Recorder {
 }
 
 /// Hands over the metrics that the command appends to its metrics file, until `stop`.
-async fn follow(mut metrics: MetricsFile, mut reader: Reader, heard: Arc<AtomicU64>, mut stop: oneshot::Receiver<()>) {
+async fn follow(mut metrics: MetricsFile, lines: Lines, heard: Arc<AtomicU64>, mut stop: oneshot::Receiver<()>) {
     let mut splitter = Splitter::default();
     let mut last_look = false;
     let mut pieces = 0;
@@ -249,15 +265,13 @@ async fn follow(mut metrics: MetricsFile, mut reader: Reader, heard: Arc<AtomicU
             (metrics, bytes)
         };
         let bytes;
-        let Ok(next) = tokio::task::spawn_blocking(read).await else { return };
+        let Ok(next) = spawn_blocking(read).await else { return };
         (metrics, bytes) = next;
         pieces += 1;
         heard.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let end_of_file = bytes.is_empty();
         let (_, found) = if end_of_file && last_look { splitter.finish() } else { splitter.push(&bytes) };
-        for line in found {
-            reader.read(&line).await;
-        }
+        lines.read(found).await;
         if end_of_file && last_look {
             return;
         }

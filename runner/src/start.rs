@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::exit::Failure;
 use crate::launch::{LAUNCH, exec, launch};
 use crate::log::say;
+use crate::reading::{READ, serve};
 
 /// How long a write to a blocked stdout may hold up the exit.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
@@ -17,6 +18,9 @@ pub(crate) fn start(arguments: Vec<OsString>) -> Result<u8, Failure> {
     let mut arguments = arguments.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     if arguments.first().is_some_and(|first| first == LAUNCH) {
         return Err(launch(&arguments[1..]));
+    }
+    if arguments.first().is_some_and(|first| first == READ) {
+        return serve(&arguments[1..]);
     }
     if arguments.first().is_some_and(|first| first == "--") {
         arguments.remove(0);

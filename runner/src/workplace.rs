@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use spotsweep_beneath::{Folder, Kind, Owner, give_file, is_odd, is_protected};
@@ -16,6 +17,7 @@ use crate::gpus;
 use crate::log::say;
 use crate::metrics_file::MetricsFile;
 use crate::own_files::OwnFiles;
+use crate::reading::FormatReader;
 use crate::storage::Storage;
 use crate::user::User;
 use crate::wandb;
@@ -55,6 +57,8 @@ pub(crate) struct Workplace {
     /// The runner's own.
     pub(crate) own: OwnFiles,
     user: Option<User>,
+    /// What judges the workspace's files.
+    formats: Arc<FormatReader>,
     scratch: TempDir,
 }
 
@@ -90,6 +94,7 @@ impl Workplace {
             },
             workspace,
             user: user.cloned(),
+            formats: Arc::new(FormatReader::new(user.cloned())),
             scratch,
         };
         // A workspace is this trial's alone; other folders change hands only where that was asked for.
@@ -145,7 +150,7 @@ impl Workplace {
 
     /// The workspace's files, or those of the folder in its place.
     pub(crate) fn disk(&self) -> MountedDisk {
-        MountedDisk::below(&self.workspace)
+        MountedDisk::below(&self.workspace).judged_by(self.formats.clone())
     }
 
     fn trainings(&self) -> PathBuf {

@@ -7,6 +7,7 @@ mod mount;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use spotsweep_protocol::claim::WorkspaceGrant;
 use spotsweep_seal::disk::MountedDisk;
@@ -18,6 +19,7 @@ use self::format::{Content, is_half_made, make, probe};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::log::say;
+use crate::reading::FormatReader;
 
 /// Where the workspace is, below the root; without one, an ordinary folder.
 pub(crate) const POINT: &str = "dltraining";
@@ -75,6 +77,7 @@ pub(crate) struct Workspace {
     pub(crate) formatted: bool,
     point: PathBuf,
     device: Device,
+    formats: Arc<FormatReader>,
 }
 
 impl Workspace {
@@ -88,12 +91,18 @@ impl Workspace {
             Device::Folder(folder) => mount::link(folder, &point).map(|()| false),
             Device::Block(device) => mount_device(device, &point, grant),
         })?;
-        Ok(Self { volume: grant.volume.clone(), formatted, point, device })
+        let formats = Arc::new(FormatReader::new(config.user.clone()));
+        Ok(Self { volume: grant.volume.clone(), formatted, point, device, formats })
     }
 
     /// Its files.
     pub(crate) fn disk(&self) -> MountedDisk {
-        MountedDisk::below(&self.point)
+        MountedDisk::below(&self.point).judged_by(self.formats.clone())
+    }
+
+    /// What judges them.
+    pub(crate) fn formats(&self) -> &Arc<FormatReader> {
+        &self.formats
     }
 
     /// Where it is mounted.

@@ -6,6 +6,7 @@ mod attempts;
 mod code;
 mod disk;
 mod habits;
+mod harm;
 mod metrics;
 mod mlflow;
 mod packages;

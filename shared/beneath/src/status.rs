@@ -7,6 +7,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, Gid, Mode, Stat, Uid, fchown, fstat};
 
 const NANOSECONDS: i64 = 1_000_000_000;
+/// The unit of `st_blocks` (stat(3type)).
+const BLOCK_BYTES: u64 = 512;
 
 /// What is under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct Status {
     pub kind: Kind,
     /// Its length.
     pub bytes: u64,
+    /// The bytes that it takes up: a file may have holes.
+    pub allocated: u64,
     /// When it was modified, in nanoseconds since 1970.
     pub modified_ns: i64,
     /// Its number in the file system.
@@ -88,6 +92,7 @@ impl From<&Stat> for Status {
         Self {
             kind,
             bytes: u64::try_from(stat.st_size).unwrap_or_default(),
+            allocated: u64::try_from(stat.st_blocks).unwrap_or_default().saturating_mul(BLOCK_BYTES),
             modified_ns: seconds.saturating_mul(NANOSECONDS).saturating_add(nanoseconds),
             inode: stat.st_ino,
             owner: Owner { uid: stat.st_uid, gid: stat.st_gid },

@@ -23,5 +23,5 @@ pub(crate) fn has_magic(start: &[u8]) -> bool {
 
 pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let is_start = |start: &[u8]| members::begins(start, MAGIC);
-    members::completeness(source, false, is_start, |input| members::drain(BzDecoder::new(input)).is_ok().into())
+    members::completeness(source, false, is_start, |input, budget| members::drained(BzDecoder::new(input), budget))
 }

@@ -9,8 +9,10 @@ use serde_json::Error;
 use crate::Completeness;
 use crate::source::{Reader, Source};
 
-/// Longer texts are not read: the parser remembers one byte for each level of nesting.
+/// Longer texts are not read.
 const MAX_BYTES: u64 = 1 << 30;
+/// So much nesting is followed: the parser remembers one byte for each level.
+const MAX_DEPTH: u64 = 1 << 20;
 
 /// Whether the text is one value. Where it is not, only `must_be_json` makes an unfinished one torn.
 pub(crate) fn one_value(source: &mut Source, must_be_json: bool) -> io::Result<Completeness> {
@@ -31,11 +33,12 @@ fn judge(
 ) -> io::Result<Completeness> {
     let bytes = source.bytes;
     if bytes > MAX_BYTES {
-        return Ok(Completeness::Unknown);
+        return Ok(Completeness::Unjudged);
     }
-    let mut reader = Watched { inner: source.reader(0), count: 0, last: None };
+    let mut reader = Watched { inner: source.reader(0), count: 0, last: None, depth: 0 };
     match parse(&mut reader) {
         Ok(()) => Ok(Completeness::Whole),
+        Err(_) if reader.depth > MAX_DEPTH => Ok(Completeness::Unjudged),
         Err(error) if error.is_io() => Err(error.into()),
         Err(_) if !must_be_json => Ok(Completeness::Unknown),
         // A number may be cut off at its point, which is an error of syntax. Zeros are pages that were never written.
@@ -50,6 +53,8 @@ struct Watched<R> {
     inner: R,
     count: u64,
     last: Option<u8>,
+    /// Brackets that are open, those in texts too.
+    depth: u64,
 }
 
 impl<R: Read> Read for Watched<R> {
@@ -57,6 +62,16 @@ impl<R: Read> Read for Watched<R> {
         let count = self.inner.read(buffer)?;
         self.count += count as u64;
         self.last = buffer[..count].last().copied().or(self.last);
+        for byte in &buffer[..count] {
+            match byte {
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        if self.depth > MAX_DEPTH {
+            return Err(io::Error::other("too many brackets"));
+        }
         Ok(count)
     }
 }

@@ -44,11 +44,12 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 pub use source::Content;
 use source::Source;
 
 /// What a file's format says about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Completeness {
     /// The format is known, and all that it announces is there.
     Whole,
@@ -56,6 +57,8 @@ pub enum Completeness {
     Torn,
     /// The format is not known here, or does not say.
     Unknown,
+    /// To judge it would take more time or memory than a file is given.
+    Unjudged,
 }
 
 impl From<bool> for Completeness {

@@ -6,7 +6,7 @@ use std::io;
 use lz4_flex::frame::{Error, FrameDecoder};
 
 use crate::Completeness;
-use crate::members::{self, Input};
+use crate::members::{self, Budget, Input, Undrained};
 use crate::source::Source;
 
 pub(crate) const MAGIC: &[u8] = b"\x04\x22\x4d\x18";
@@ -15,12 +15,13 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     members::completeness(source, false, |start| members::begins(start, MAGIC), frame)
 }
 
-fn frame(input: &mut Input<'_>) -> Completeness {
+fn frame(input: &mut Input<'_>, budget: &mut Budget) -> Completeness {
     input.is_past_end = false;
-    match members::drain(FrameDecoder::new(&mut *input)) {
+    match members::drain(FrameDecoder::new(&mut *input), budget) {
         // The decoder takes the end of the file for the end of the frame, which has a mark of its own.
         Ok(()) => (!input.is_past_end).into(),
-        Err(error) => {
+        Err(Undrained::TooMuch) => Completeness::Unjudged,
+        Err(Undrained::Failed(error)) => {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
             let is_unsupported = matches!(inner, Some(Error::DictionaryNotSupported | Error::SkippableFrame(_)));
             if is_unsupported { Completeness::Unknown } else { Completeness::Torn }

@@ -7,6 +7,11 @@ use crate::source::Source;
 
 /// The longest mark of a member.
 const MARK_BYTES: usize = 6;
+const BUFFER_BYTES: usize = 64 * 1024;
+/// What every file may unpack to: a second or two of a decoder's time.
+const ALWAYS_UNPACKED: u64 = if cfg!(test) { 16 << 20 } else { 1 << 30 };
+/// How many times its size a file may unpack to. Weights are packed to a third at best.
+const MOST_TIMES: u64 = 16;
 
 /// Judges members until one is not whole. A member after the first one begins as `is_start` says of its first bytes, which
 /// may be cut off. Other bytes after a member are no part of the format: some programs refuse them, others pass over them.
@@ -15,11 +20,12 @@ pub(crate) fn completeness(
     source: &mut Source,
     has_padding: bool,
     is_start: impl Fn(&[u8]) -> bool,
-    one: impl Fn(&mut Input<'_>) -> Completeness,
+    one: impl Fn(&mut Input<'_>, &mut Budget) -> Completeness,
 ) -> io::Result<Completeness> {
+    let mut budget = Budget::of(source);
     let mut input = Input { inner: Box::new(source.reader(0)), ahead: Vec::new(), is_past_end: false, error: None };
     loop {
-        let found = one(&mut input);
+        let found = one(&mut input, &mut budget);
         if let Some(error) = input.error.take() {
             return Err(error);
         }
@@ -106,9 +112,57 @@ impl BufRead for Input<'_> {
     }
 }
 
+/// Bytes that a file may unpack to. A few bytes may stand for terabytes, which take hours.
+pub(crate) struct Budget(u64);
+
+impl Budget {
+    /// Of a file: what a large checkpoint of zeros has, or some times as much as it takes up.
+    pub(crate) fn of(source: &Source) -> Self {
+        Self(source.bytes.saturating_mul(MOST_TIMES).max(ALWAYS_UNPACKED))
+    }
+
+    /// Whether so many more are within it.
+    pub(crate) fn has(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes as u64);
+        self.0 = left.unwrap_or_default();
+        left.is_some()
+    }
+}
+
+/// Why a decoder was not read to its end.
+pub(crate) enum Undrained {
+    /// What it says.
+    Failed(io::Error),
+    /// There is more than a file may unpack to.
+    TooMuch,
+}
+
+impl From<Undrained> for Completeness {
+    fn from(undrained: Undrained) -> Self {
+        match undrained {
+            Undrained::Failed(_) => Self::Torn,
+            Undrained::TooMuch => Self::Unjudged,
+        }
+    }
+}
+
 /// Reads a decoder to its end.
-pub(crate) fn drain(mut decoder: impl Read) -> io::Result<()> {
-    io::copy(&mut decoder, &mut io::sink()).map(drop)
+pub(crate) fn drain(mut decoder: impl Read, budget: &mut Budget) -> Result<(), Undrained> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match decoder.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) if budget.has(count) => {}
+            Ok(_) => return Err(Undrained::TooMuch),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Undrained::Failed(error)),
+        }
+    }
+}
+
+/// What it says of a file that the decoder has read to its end.
+pub(crate) fn drained(decoder: impl Read, budget: &mut Budget) -> Completeness {
+    drain(decoder, budget).map_or_else(Completeness::from, |()| Completeness::Whole)
 }
 
 /// Whether a member with this mark begins so, or begins so and is cut off in its mark.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use samples::*;
-
+mod bounds;
 mod samples;
 
 fn judged(name: &str, content: &[u8]) -> Completeness {

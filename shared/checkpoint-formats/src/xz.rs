@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use lzma_rust2::XzReader;
 
 use crate::Completeness;
-use crate::members;
+use crate::members::{self, Undrained};
 use crate::source::Source;
 
 pub(crate) const MAGIC: &[u8] = b"\xfd7zXZ\0";
@@ -15,14 +15,16 @@ const MAX_MEMORY_KB: u32 = 80 * 1024;
 
 pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     let is_start = |start: &[u8]| members::begins(start, MAGIC);
-    members::completeness(source, false, is_start, |input| {
-        match members::drain(XzReader::new_mem_limit(input, false, MAX_MEMORY_KB)) {
+    members::completeness(source, false, is_start, |input, budget| {
+        match members::drain(XzReader::new_mem_limit(input, false, MAX_MEMORY_KB), budget) {
             Ok(()) => Completeness::Whole,
             // A larger dictionary, or a filter that the decoder does not have.
-            Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Unsupported) => {
+            Err(Undrained::Failed(error))
+                if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Unsupported) =>
+            {
                 Completeness::Unknown
             }
-            Err(_) => Completeness::Torn,
+            Err(undrained) => undrained.into(),
         }
     })
 }

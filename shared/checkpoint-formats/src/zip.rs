@@ -7,11 +7,12 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::Completeness;
+use crate::members::{self, Budget, Undrained};
 use crate::source::{Reader, Source, is_about_content};
 
 /// The directory at the end lists every entry with its checksum.
 pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
-    let bytes = source.bytes;
+    let (bytes, mut budget) = (source.bytes, Budget::of(source));
     let mut archive = match ZipArchive::new(source.reader(0)) {
         Ok(archive) => archive,
         Err(ZipError::Io(error)) if !is_about_content(&error) => return Err(error),
@@ -23,7 +24,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     }
     let mut packed = 0_u64;
     for index in 0..archive.len() {
-        match entry(&mut archive, index, &mut packed, bytes)? {
+        match entry(&mut archive, index, (&mut packed, bytes), &mut budget)? {
             Completeness::Whole => {}
             other => return Ok(other),
         }
@@ -31,8 +32,13 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     Ok(Completeness::Whole)
 }
 
-/// Reads one entry to its end, which compares its checksum. `packed` is the size of the entries so far.
-fn entry(archive: &mut ZipArchive<Reader<'_>>, index: usize, packed: &mut u64, bytes: u64) -> io::Result<Completeness> {
+/// Reads one entry to its end, which compares its checksum. `packed` is the size of the entries so far, of so many `bytes`.
+fn entry(
+    archive: &mut ZipArchive<Reader<'_>>,
+    index: usize,
+    (packed, bytes): (&mut u64, u64),
+    budget: &mut Budget,
+) -> io::Result<Completeness> {
     let mut entry = match archive.by_index(index) {
         Ok(entry) => entry,
         // A method that is not compiled in, or an encrypted entry: the directory is all that can be judged.
@@ -45,9 +51,9 @@ fn entry(archive: &mut ZipArchive<Reader<'_>>, index: usize, packed: &mut u64, b
     if *packed > bytes {
         return Ok(Completeness::Unknown);
     }
-    match io::copy(&mut entry, &mut io::sink()) {
-        Ok(_) => Ok(Completeness::Whole),
-        Err(error) if is_about_content(&error) => Ok(Completeness::Torn),
-        Err(error) => Err(error),
+    match members::drain(&mut entry, budget) {
+        Ok(()) => Ok(Completeness::Whole),
+        Err(Undrained::Failed(error)) if !is_about_content(&error) => Err(error),
+        Err(undrained) => Ok(undrained.into()),
     }
 }

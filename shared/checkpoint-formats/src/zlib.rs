@@ -16,5 +16,5 @@ pub(crate) fn is_header(start: &[u8]) -> bool {
 }
 
 pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
-    members::completeness(source, false, |_| false, |input| members::drain(ZlibDecoder::new(input)).is_ok().into())
+    members::completeness(source, false, |_| false, |input, budget| members::drained(ZlibDecoder::new(input), budget))
 }

@@ -7,7 +7,7 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::Completeness;
-use crate::members::{self, Input};
+use crate::members::{self, Budget, Input};
 use crate::source::Source;
 
 const MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -31,7 +31,7 @@ pub(crate) fn completeness(source: &mut Source) -> io::Result<Completeness> {
     members::completeness(source, false, |start| members::begins(start, MAGIC) || is_skipped(start), frame)
 }
 
-fn frame(input: &mut Input<'_>) -> Completeness {
+fn frame(input: &mut Input<'_>, budget: &mut Budget) -> Completeness {
     let mut decoder = FrameDecoder::new();
     decoder.set_max_window_size(MAX_WINDOW_BYTES);
     match decoder.init(&mut *input) {
@@ -47,8 +47,12 @@ fn frame(input: &mut Input<'_>) -> Completeness {
     }
     while !decoder.is_finished() {
         let is_decoded = decoder.decode_blocks(&mut *input, BlockDecodingStrategy::UptoBytes(STEP_BYTES)).is_ok();
-        if !is_decoded || decoder.collect_to_writer(io::sink()).is_err() {
+        let Ok(count) = decoder.collect_to_writer(io::sink()) else { return Completeness::Torn };
+        if !is_decoded {
             return Completeness::Torn;
+        }
+        if !budget.has(count) {
+            return Completeness::Unjudged;
         }
     }
     let stated = decoder.get_checksum_from_data();

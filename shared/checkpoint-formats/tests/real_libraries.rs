@@ -40,7 +40,7 @@ fn what_libraries_refuse_is_not_whole_and_what_they_write_is_not_torn() {
         let answer = match found {
             Completeness::Whole => 0,
             Completeness::Torn => 1,
-            Completeness::Unknown => 2,
+            Completeness::Unknown | Completeness::Unjudged => 2,
         };
         counts.entry(format).or_default()[group][answer] += 1;
         let is_wrong =

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use spotsweep_checkpoint_formats::{Completeness, completeness_by};
+use spotsweep_checkpoint_formats::Completeness;
 
 use crate::disk::Disk;
 use crate::names::{is_log, is_pointer_name};
@@ -113,28 +113,42 @@ pub(crate) fn hash(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<Strin
 }
 
 /// Whether an unsealed file is incomplete by its format, or holds nothing although weights or a name belong into it. A file that
-/// is gone is not.
+/// is gone is not, nor is one that takes too much to judge: what its hash does not prove stays doubtful.
 pub(crate) fn looks_torn(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
-        // An empty file of another name is a mark that its folder is complete.
-        let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        return Ok(NEVER_EMPTY.contains(&ending.as_str()) || is_pointer_name(&path.to_string_lossy()));
+        return Ok(is_never_empty(path));
     }
-    match completeness_by(path, &|path| disk.open(path)) {
-        Ok(found) => Ok(found == Completeness::Torn),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+    Ok(completeness(disk, path)? == Some(Completeness::Torn))
+}
+
+/// The same of a file that a lost instance may not have written out: it has lost blocks, too, where its format is not
+/// known. Some files are sparse by design: those are sealed as they are.
+pub(crate) fn looks_lost(disk: &dyn Disk, path: &Path, bytes: u64) -> io::Result<bool> {
+    if bytes == 0 {
+        return Ok(is_never_empty(path));
+    }
+    match completeness(disk, path)? {
+        Some(Completeness::Torn) => Ok(true),
+        Some(Completeness::Unknown) => Ok(disk.open(path)?.has_hole()),
+        Some(Completeness::Whole | Completeness::Unjudged) | None => Ok(false),
+    }
+}
+
+/// Whether a name is none of an empty file. An empty file of another name is a mark that its folder is complete.
+fn is_never_empty(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    NEVER_EMPTY.contains(&ending.as_str()) || is_pointer_name(&path.to_string_lossy())
+}
+
+/// `None` for a file that is gone.
+fn completeness(disk: &dyn Disk, path: &Path) -> io::Result<Option<Completeness>> {
+    match disk.completeness(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
     }
 }
 
 /// Whether a file is complete, as its format says.
 pub(crate) fn is_whole(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
-    Ok(completeness_by(path, &|path| disk.open(path))? == Completeness::Whole)
-}
-
-/// Whether a file of a format that is not known has blocks that were never written. Some files are sparse by design:
-/// those are sealed as they are.
-pub(crate) fn has_unknown_hole(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
-    let is_unknown = completeness_by(path, &|path| disk.open(path))? == Completeness::Unknown;
-    Ok(is_unknown && disk.open(path)?.has_hole())
+    Ok(disk.completeness(path)? == Completeness::Whole)
 }

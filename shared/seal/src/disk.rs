@@ -4,6 +4,7 @@
 //! written out when their instance is lost.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use spotsweep_beneath::{Entry, Folder, Kind, Status, is_odd};
-use spotsweep_checkpoint_formats::Content;
+use spotsweep_checkpoint_formats::{Completeness, Content, completeness_by, may_mix_versions};
 
 /// Tells one content of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +75,16 @@ pub trait Disk {
     /// The path without symbolic links.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
 
+    /// What the format of a file says about it.
+    fn completeness(&self, file: &Path) -> io::Result<Completeness> {
+        completeness_by(file, &|path| self.open(path))
+    }
+
+    /// Whether bytes of two versions may lie in a file, without its format showing it.
+    fn may_mix(&self, file: &Path) -> io::Result<bool> {
+        may_mix_versions(file, &|path| self.open(path))
+    }
+
     /// Writes a file out, and the folder that has its name.
     fn sync(&self, file: &Path) -> io::Result<()>;
 
@@ -86,6 +97,39 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
+/// A file that is to be looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    /// A folder whose own path only the runner can change.
+    pub root: &'a Path,
+    /// The file's path below it.
+    pub file: &'a Path,
+    /// The bytes that it takes up.
+    pub allocated: u64,
+    /// Set once reading is to end.
+    pub stopped: &'a AtomicBool,
+}
+
+/// Looks at the formats of files that a training wrote.
+#[expect(clippy::missing_errors_doc, reason = "those of the disk's functions of the same names")]
+pub trait Formats: Debug + Send + Sync {
+    /// As [`Disk::completeness`].
+    fn completeness(&self, judged: Judged<'_>) -> io::Result<Completeness>;
+
+    /// As [`Disk::may_mix`].
+    fn may_mix(&self, judged: Judged<'_>) -> io::Result<bool>;
+}
+
+/// Reading was ended through [`StopReading`].
+#[derive(Debug, thiserror::Error)]
+#[error("reading was stopped")]
+struct Stopped;
+
+/// The error of what was ended through [`StopReading`].
+pub fn stopped() -> io::Error {
+    io::Error::other(Stopped)
+}
+
 /// A folder of this machine, and the files below it. A training can write most of them, so no link is followed there;
 /// what is no regular file counts as absent.
 #[derive(Debug, Clone)]
@@ -93,6 +137,8 @@ pub struct MountedDisk {
     root: PathBuf,
     /// Whether files are read no more.
     stopped: Arc<AtomicBool>,
+    /// Who looks at formats; without one, this process does.
+    formats: Option<Arc<dyn Formats>>,
 }
 
 /// So much of a file is read in any case: what tells a pointer from a checkpoint must not depend on the moment.
@@ -122,7 +168,7 @@ impl Content for Stoppable {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         if offset >= ALWAYS_READ && self.stopped.load(Ordering::Relaxed) {
-            return Err(io::Error::other("reading was stopped"));
+            return Err(stopped());
         }
         Content::read_at(&self.file, buffer, offset)
     }
@@ -135,13 +181,18 @@ impl Content for Stoppable {
 impl MountedDisk {
     /// Of the folder `root`, whose own path only the runner can change.
     pub fn below(root: &Path) -> Self {
-        Self { root: root.to_owned(), stopped: Arc::default() }
+        Self { root: root.to_owned(), stopped: Arc::default(), formats: None }
+    }
+
+    /// The same, of whose files `formats` judges the formats.
+    pub fn judged_by(self, formats: Arc<dyn Formats>) -> Self {
+        Self { formats: Some(formats), ..self }
     }
 
     /// Another one of the same folder, and how reading through it is ended.
     pub fn stoppable(&self) -> (Self, StopReading) {
         let stopped = Arc::new(AtomicBool::new(false));
-        (Self { root: self.root.clone(), stopped: Arc::clone(&stopped) }, StopReading(stopped))
+        (Self { stopped: Arc::clone(&stopped), ..self.clone() }, StopReading(stopped))
     }
 
     fn open_root(&self) -> io::Result<Folder> {
@@ -152,6 +203,12 @@ impl MountedDisk {
     fn rest<'a>(&self, path: &'a Path) -> io::Result<&'a Path> {
         let outside = || io::Error::other(format!("{} is not below {}", path.display(), self.root.display()));
         path.strip_prefix(&self.root).map_err(|_| outside())
+    }
+
+    fn judged<'a>(&'a self, file: &'a Path) -> io::Result<Judged<'a>> {
+        let file = self.rest(file)?;
+        let status = self.open_root()?.status(file)?;
+        Ok(Judged { root: &self.root, file, allocated: status.allocated, stopped: &self.stopped })
     }
 
     /// Looks at `folder` and all below it; at nothing where it does not exist.
@@ -194,6 +251,20 @@ impl Disk for MountedDisk {
     fn open(&self, file: &Path) -> io::Result<Box<dyn Content>> {
         let file = self.open_root()?.open(self.rest(file)?)?;
         Ok(Box::new(Stoppable { file, stopped: Arc::clone(&self.stopped) }))
+    }
+
+    fn completeness(&self, file: &Path) -> io::Result<Completeness> {
+        match &self.formats {
+            Some(formats) => formats.completeness(self.judged(file)?),
+            None => completeness_by(file, &|path| self.open(path)),
+        }
+    }
+
+    fn may_mix(&self, file: &Path) -> io::Result<bool> {
+        match &self.formats {
+            Some(formats) => formats.may_mix(self.judged(file)?),
+            None => may_mix_versions(file, &|path| self.open(path)),
+        }
     }
 
     fn write(&self, file: &Path, content: &[u8]) -> io::Result<()> {

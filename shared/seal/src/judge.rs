@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use crate::content::{has_content, has_unknown_hole, hash, looks_torn};
+use crate::content::{has_content, hash, looks_lost};
 use crate::disk::{Disk, Stamp};
 use crate::kept::is_mixed;
 use crate::names::{checkpoint, file_name, is_numbered, is_pointer_name};
@@ -125,8 +125,7 @@ impl Judge<'_> {
     fn verdict(&self, path: &str, stamp: Stamp, read_again: bool, shapes: &BTreeSet<String>) -> io::Result<Verdict> {
         let file = self.folder.join(path);
         let by_itself = || {
-            let is_torn = looks_torn(self.disk, &file, stamp.bytes)?
-                || has_unknown_hole(self.disk, &file)?
+            let is_torn = looks_lost(self.disk, &file, stamp.bytes)?
                 || is_mixed(self.disk, self.folder, self.own, path, self.seal)?;
             Ok(if is_torn { Verdict::Torn } else { Verdict::Later })
         };

@@ -7,7 +7,7 @@ use crate::aside::put_aside;
 use crate::content::{has_content, hash};
 use crate::disk::Disk;
 use crate::files::newest_group;
-use crate::kept::{Kept, begun_path, kept_path, may_mix, restore, versions};
+use crate::kept::{Kept, begun_path, kept_path, restore, versions};
 use crate::names::{checkpoint, file_name, is_log, is_numbered};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
@@ -75,7 +75,7 @@ impl Sealer {
         for (path, stamp) in &self.first {
             if let Some(sealed) = files.get(path).filter(|sealed| sealed.stamp == *stamp) {
                 let differs = self.record.kept.get(path).is_some_and(|kept| kept.sha256 != sealed.sha256);
-                if sealed.doubtful && differs && !is_numbered(path) && may_mix(disk, &self.checkpoints.join(path))? {
+                if sealed.doubtful && differs && !is_numbered(path) && disk.may_mix(&self.checkpoints.join(path))? {
                     begun.insert(path.clone(), sealed.clone());
                 }
                 continue;
@@ -86,7 +86,7 @@ impl Sealer {
             if is_pointer || (is_newest && !is_kept) {
                 let sealed = self.seal_one(disk, path, *stamp)?;
                 files.extend(sealed.map(|sealed| (path.clone(), Sealed { doubtful: !is_pointer, ..sealed })));
-            } else if is_newest && !is_numbered(path) && may_mix(disk, &self.checkpoints.join(path))? {
+            } else if is_newest && !is_numbered(path) && disk.may_mix(&self.checkpoints.join(path))? {
                 begun.extend(self.seal_one(disk, path, *stamp)?.map(|sealed| (path.clone(), sealed)));
             }
         }

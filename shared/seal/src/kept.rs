@@ -8,8 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use spotsweep_checkpoint_formats::may_mix_versions;
-
 use crate::content::{hash, read_pair};
 use crate::disk::{Disk, is_full};
 use crate::files::{is_same_checkpoint, walk};
@@ -115,7 +113,7 @@ pub(crate) fn is_mixed(
 ) -> io::Result<bool> {
     let file = checkpoints.join(path);
     let versions = record.map(|record| versions(record, own, path)).unwrap_or_default();
-    if versions.is_empty() || !may_mix(disk, &file)? {
+    if versions.is_empty() || !disk.may_mix(&file)? {
         return Ok(false);
     }
     for (version, sealed) in versions {
@@ -138,11 +136,6 @@ fn shares_sectors(disk: &dyn Disk, file: &Path, version: &Path) -> io::Result<bo
         }
     })?;
     Ok(has_same && has_other)
-}
-
-/// Whether bytes of two versions may lie in the file at `path`, without its format showing it.
-pub(crate) fn may_mix(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
-    may_mix_versions(path, &|path| disk.open(path))
 }
 
 /// Where the kept version of a file lies.

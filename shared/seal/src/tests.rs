@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
 
 mod kept;
+mod unjudged;
 
 use std::collections::BTreeSet;
 use std::fs::{self, FileTimes, OpenOptions};

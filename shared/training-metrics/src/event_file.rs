@@ -1,14 +1,14 @@
 //! TensorBoard's event files: records with checksums, each a protobuf message
 //! (TensorFlow's `record_writer.h`, TensorBoard's `event.proto` and `summary.proto`).
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, Seek, SeekFrom};
 
 use crc::{CRC_32_ISCSI, Crc};
 use prost::Message;
 use spotsweep_protocol::metric::Source;
 
 use crate::logged::Logged;
-use crate::part::Part;
+use crate::part::{PIECE_BYTES, Part};
 use crate::step::is_name;
 
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
@@ -88,19 +88,22 @@ impl Tensor {
 }
 
 /// The scalars of the records from `offset` on whose time is after `since`, in seconds since 1970.
-pub(crate) fn read(file: &mut (impl Read + Seek), mut offset: u64, since: f64) -> io::Result<Part> {
+pub(crate) fn read(file: &mut (impl BufRead + Seek), mut offset: u64, since: f64) -> io::Result<Part> {
     let bytes = file.seek(SeekFrom::End(0))?;
-    let mut found = Vec::new();
+    let (mut found, mut read) = (Vec::new(), 0);
     file.seek(SeekFrom::Start(offset))?;
-    while bytes - offset >= HEADER_BYTES as u64 {
+    while bytes.saturating_sub(offset) >= HEADER_BYTES as u64 && read < PIECE_BYTES {
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header)?;
         let (length, checksum) = header.split_at(8);
         let (Ok(size), Ok(checksum)) = (length.try_into().map(u64::from_le_bytes), checksum.try_into()) else { break };
         if masked(length) != u32::from_le_bytes(checksum) {
-            return Ok(Part { found, offset, is_broken: true });
+            return Ok(broken(found, offset));
         }
-        let end = offset + HEADER_BYTES as u64 + size + CHECKSUM_BYTES;
+        // A length that no file can have is as wrong as its checksum would be.
+        let Some(end) = size.checked_add(offset + HEADER_BYTES as u64 + CHECKSUM_BYTES) else {
+            return Ok(broken(found, offset));
+        };
         if end > bytes {
             break;
         }
@@ -109,15 +112,20 @@ pub(crate) fn read(file: &mut (impl Read + Seek), mut offset: u64, since: f64) -
             file.read_exact(&mut data)?;
             let checksum = data.split_off(data.len() - CHECKSUM_BYTES as usize);
             if checksum != masked(&data).to_le_bytes() {
-                return Ok(Part { found, offset, is_broken: true });
+                return Ok(broken(found, offset));
             }
+            read += HEADER_BYTES as u64 + size;
             found.extend(Event::decode(&*data).ok().and_then(|event| scalars(event, since)));
         } else {
             file.seek(SeekFrom::Start(end))?;
         }
         offset = end;
     }
-    Ok(Part { found, offset, is_broken: false })
+    Ok(Part { found, offset, is_broken: false, has_more: read >= PIECE_BYTES })
+}
+
+fn broken(found: Vec<Logged>, offset: u64) -> Part {
+    Part { found, offset, is_broken: true, has_more: false }
 }
 
 fn masked(data: &[u8]) -> u32 {

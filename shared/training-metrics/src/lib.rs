@@ -14,6 +14,7 @@ mod logged;
 mod number;
 mod part;
 mod python_dict;
+mod rows;
 mod step;
 mod table;
 mod text;
@@ -23,7 +24,8 @@ mod worded;
 
 pub use definitions::Definitions;
 pub use figures::{Figures, Taken};
-pub use log_file::{LogFile, Read, Shared};
+pub use log_file::{LogFile, Shared};
 pub use logged::{Logged, Value};
+pub use part::{Found, Read};
 pub use spotsweep_protocol::metric::Source;
 pub use text::Lines;

@@ -1,31 +1,20 @@
 //! The files in which libraries log metrics.
 
 use std::ffi::OsStr;
-use std::io::{self, Read as _, Seek, SeekFrom};
+use std::io::{self, BufReader, Read as _, Seek, SeekFrom};
 use std::path::Path;
 
 use spotsweep_protocol::metric::Source;
 
-use crate::logged::Logged;
-use crate::part::Part;
+use crate::part::{Found, Part, Read};
+use crate::rows::Rows;
 use crate::trainer_state::{self, Seen};
 use crate::{csv_log, event_file, json_line, wandb_run};
 
-/// A file of rows that is read as a whole.
+/// The longest file that is read from its beginning each time.
 const MOST_BYTES: u64 = 16 << 20;
 /// Words of the names of `.jsonl` files that hold metrics; others hold samples and predictions.
 const OF_METRICS: [&str; 7] = ["metric", "metrics", "log", "logs", "history", "progress", "scalars"];
-
-/// When a file is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Read {
-    /// Before the training starts: what is there was logged before.
-    Before,
-    /// While it runs.
-    During,
-    /// After its end.
-    Last,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -40,13 +29,13 @@ enum Format {
 #[derive(Debug, Clone)]
 pub struct LogFile {
     format: Format,
-    /// Bytes that are read, of a file that is read in pieces.
+    /// Bytes that are read, of a file of records.
     offset: u64,
-    /// Rows that were there before the training, or are handed over.
-    done: usize,
-    /// Rows at the first look during the training: who appends to them is the training.
-    first: Option<usize>,
     is_broken: bool,
+    /// How far it is read, of a file of rows.
+    rows: Rows,
+    /// The names of a table's columns.
+    header: Vec<String>,
 }
 
 /// What the files of one trial have in common.
@@ -77,94 +66,59 @@ impl LogFile {
             _ if is_json_lines() => Format::JsonLines,
             _ => return None,
         };
-        Some(Self { format, offset: 0, done: 0, first: None, is_broken: false })
+        Some(Self { format, offset: 0, is_broken: false, rows: Rows::default(), header: Vec::new() })
     }
 
-    /// What is new in it.
+    /// The next part of what is new in it.
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub fn read(&mut self, mut file: impl io::Read + Seek, when: Read, shared: &mut Shared) -> io::Result<Vec<Logged>> {
+    pub fn read(&mut self, file: impl io::Read + Seek, when: Read, shared: &mut Shared) -> io::Result<Found> {
         if self.is_broken {
-            return Ok(Vec::new());
+            return Ok(Found::default());
         }
+        let mut file = BufReader::new(file);
         let bytes = file.seek(SeekFrom::End(0))?;
         if bytes < self.offset {
             self.offset = 0;
         }
         let found = match self.format {
             // Each value has its time, and one may have been logged shortly before the attempt before was lost.
-            Format::EventFile | Format::WandbRun if when == Read::Before => Vec::new(),
+            Format::EventFile | Format::WandbRun if when == Read::Before => Found::default(),
             Format::EventFile => self.part(|offset| event_file::read(&mut file, offset, shared.since))?,
             Format::WandbRun => self.part(|offset| wandb_run::read(&mut file, offset, shared.since))?,
-            Format::TrainerState if bytes == self.offset => Vec::new(),
+            Format::TrainerState if bytes == self.offset => Found::default(),
             Format::TrainerState => {
-                self.offset = bytes;
-                shared.seen.new_in(&text(&mut file)?)
+                file.seek(SeekFrom::Start(0))?;
+                let (logged, has_more) = shared.seen.new_in(file.take(MOST_BYTES))?;
+                self.offset = if has_more { 0 } else { bytes };
+                Found { logged, has_more }
             }
             Format::Csv => {
-                let text = text(&mut file)?;
-                self.rows(csv_log::rows(whole_lines(&text, when).as_bytes()), when)
+                let header = &mut self.header;
+                self.rows.read(&mut file, when, |lines, first| csv_log::rows(lines, first, header))?
             }
-            Format::JsonLines => {
-                let text = text(&mut file)?;
-                let rows = whole_lines(&text, when)
-                    .lines()
-                    .map(|line| json_line::parse(line, Source::Rows).unwrap_or_default());
-                self.rows(rows.collect(), when)
-            }
+            Format::JsonLines => self.rows.read(&mut file, when, |lines, _| {
+                let rows = lines.lines().map(|line| json_line::parse(line, Source::Rows).unwrap_or_default());
+                rows.collect()
+            })?,
         };
-        Ok(if when == Read::Before { Vec::new() } else { found })
+        if when == Read::Before {
+            return Ok(Found { logged: Vec::new(), ..found });
+        }
+        Ok(found)
     }
 
-    fn part(&mut self, read: impl FnOnce(u64) -> io::Result<Part>) -> io::Result<Vec<Logged>> {
+    fn part(&mut self, read: impl FnOnce(u64) -> io::Result<Part>) -> io::Result<Found> {
         let part = read(self.offset)?;
         (self.offset, self.is_broken) = (part.offset, part.is_broken);
-        Ok(part.found)
+        Ok(Found { logged: part.found, has_more: part.has_more })
     }
-
-    /// The rows that are new. What lies there at the first look may be somebody else's file: it waits until the training
-    /// appends to it, or has ended.
-    fn rows(&mut self, mut rows: Vec<Logged>, when: Read) -> Vec<Logged> {
-        let count = rows.len();
-        if count < self.done {
-            // Written from its beginning again.
-            (self.done, self.first) = (0, None);
-        }
-        if when == Read::Before {
-            self.done = count;
-            return Vec::new();
-        }
-        let has_grown = self.done > 0 || *self.first.get_or_insert(count) < count;
-        if !has_grown && when == Read::During {
-            return Vec::new();
-        }
-        let mut new = rows.split_off(self.done);
-        self.done = count;
-        if !has_grown {
-            new.iter_mut().flat_map(|row| &mut row.values).for_each(|value| value.source = Source::Found);
-        }
-        new.retain(|row| !row.values.is_empty());
-        new
-    }
-}
-
-/// Without a line that is still being written.
-fn whole_lines(text: &str, when: Read) -> &str {
-    let end = if when == Read::Last { text.len() } else { text.rfind('\n').map_or(0, |end| end + 1) };
-    &text[..end]
 }
 
 fn is_of_metrics(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     stem.split(|c: char| !c.is_ascii_alphabetic()).any(|word| OF_METRICS.contains(&word))
-}
-
-fn text(file: &mut (impl io::Read + Seek)) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
-    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -173,15 +127,26 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
+    use crate::logged::Logged;
 
     const EVENTS: &[u8] =
         include_bytes!("../tests/recorded/tensorboard_writer/runs/events.out.tfevents.1795668261.vm.2799.0");
     const RUN: &[u8] =
         include_bytes!("../tests/recorded/wandb_sweep/wandb/offline-run-20261126_054041-x1po24s3/run-x1po24s3.wandb");
 
+    fn all(file: &mut LogFile, bytes: &[u8], when: Read, shared: &mut Shared) -> Vec<Logged> {
+        let mut all = Vec::new();
+        loop {
+            let found = file.read(Cursor::new(bytes), when, shared).unwrap();
+            all.extend(found.logged);
+            if !found.has_more {
+                return all;
+            }
+        }
+    }
+
     fn read(file: &mut LogFile, bytes: &[u8], when: Read) -> Vec<(f64, Source)> {
-        let mut shared = Shared::new(0.0);
-        let found = file.read(Cursor::new(bytes), when, &mut shared).unwrap();
+        let found = all(file, bytes, when, &mut Shared::new(0.0));
         found.into_iter().flat_map(|row| row.values).map(|value| (value.value, value.source)).collect()
     }
 
@@ -223,11 +188,11 @@ mod tests {
         for (name, bytes) in [("events.out.tfevents.1.x", EVENTS), ("run-a.wandb", RUN)] {
             let since = |since| {
                 let mut file = LogFile::named(Path::new(name)).unwrap();
-                file.read(Cursor::new(bytes), Read::Last, &mut Shared::new(since)).unwrap()
+                all(&mut file, bytes, Read::Last, &mut Shared::new(since))
             };
-            let all = since(0.0);
-            let middle = all[all.len() / 2].time.unwrap();
-            let later: Vec<_> = all.into_iter().filter(|logged| logged.time > Some(middle)).collect();
+            let whole = since(0.0);
+            let middle = whole[whole.len() / 2].time.unwrap();
+            let later: Vec<_> = whole.into_iter().filter(|logged| logged.time > Some(middle)).collect();
             assert_eq!(since(middle), later, "{name}");
             assert_eq!(since(4_000_000_000.0), [], "{name}");
         }

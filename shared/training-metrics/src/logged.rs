@@ -1,26 +1,30 @@
 //! What was logged together.
 
+use serde::{Deserialize, Serialize};
 use spotsweep_protocol::metric::{Source, metric_name};
 
 /// A value of a metric.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Value {
     /// The metric's name, as the training chose it.
     pub name: String,
     /// NaN and infinity are values too: they show that a training has diverged.
+    #[serde(with = "spotsweep_protocol::number")]
     pub value: f64,
     /// Where it stood.
     pub source: Source,
 }
 
 /// Values that were logged together.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Logged {
     /// Steps or epochs, as the training counts them.
+    #[serde(with = "spotsweep_protocol::number::optional")]
     pub step: Option<f64>,
     /// Values in the order in which they stand.
     pub values: Vec<Value>,
     /// When they were logged, in seconds since 1970, where they say so.
+    #[serde(with = "spotsweep_protocol::number::optional")]
     pub time: Option<f64>,
 }
 

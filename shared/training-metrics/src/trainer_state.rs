@@ -1,8 +1,9 @@
 //! `trainer_state.json`, which Hugging Face's Trainer writes into each checkpoint: its log so far.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, BufRead};
 
-use serde_json::Value as Json;
 use spotsweep_protocol::metric::Source;
 
 use crate::json_line;
@@ -10,24 +11,93 @@ use crate::logged::Logged;
 
 /// Its name.
 pub(crate) const NAME: &str = "trainer_state.json";
+/// The member that is the log.
+const LOG: &[u8] = b"log_history";
+/// How deep an entry lies: in the file's object, and in the list.
+const ENTRY: usize = 3;
+/// The longest entry, in bytes.
+const MOST_BYTES: usize = 64 * 1024;
+/// Entries of a trial that are told apart. A training of months has fewer.
+const MOST_SEEN: usize = 200_000;
+/// New entries that are held at once.
+const MOST_AT_ONCE: usize = 10_000;
 
 /// Entries of all such files of a trial: each checkpoint has those of the ones before it.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(BTreeSet<(u64, String)>);
+pub(crate) struct Seen(HashSet<u64>);
 
 impl Seen {
-    /// The entries of a file that were in none before it.
-    pub(crate) fn new_in(&mut self, text: &str) -> Vec<Logged> {
-        let Ok(Json::Object(state)) = serde_json::from_str(text) else { return Vec::new() };
-        let Some(Json::Array(log)) = state.get("log_history") else { return Vec::new() };
-        let entries = log.iter().filter_map(Json::as_object).map(|entry| json_line::of_object(entry, Source::Found));
-        let mut found = Vec::new();
-        for entry in entries {
-            let Some(first) = entry.values.first() else { continue };
-            if self.0.insert((entry.step.unwrap_or_default().to_bits(), first.name.clone())) {
-                found.push(entry);
+    /// Entries of a file that were in none before it, and whether it may have more. The file may be no JSON behind them:
+    /// they were logged all the same.
+    pub(crate) fn new_in(&mut self, mut file: impl BufRead) -> io::Result<(Vec<Logged>, bool)> {
+        let (mut found, mut scan) = (Vec::new(), Scan::default());
+        loop {
+            let bytes = file.fill_buf()?;
+            let count = bytes.len();
+            for byte in bytes {
+                let entry = scan.take(*byte).and_then(|entry| json_line::parse(&entry, Source::Found));
+                found.extend(entry.filter(|entry| self.is_new(entry)));
+            }
+            file.consume(count);
+            if count == 0 || found.len() >= MOST_AT_ONCE {
+                return Ok((found, count > 0));
             }
         }
-        found
+    }
+
+    fn is_new(&mut self, entry: &Logged) -> bool {
+        let Some(first) = entry.values.first() else { return false };
+        let mut hasher = DefaultHasher::new();
+        (entry.step.unwrap_or_default().to_bits(), &first.name).hash(&mut hasher);
+        self.0.len() < MOST_SEEN && self.0.insert(hasher.finish())
+    }
+}
+
+/// Goes through the text of a file, and keeps no more of it than one entry.
+#[derive(Default)]
+struct Scan {
+    depth: usize,
+    in_text: bool,
+    is_escaped: bool,
+    /// The newest text of the file's own object, as far as it may be the log's name.
+    name: Vec<u8>,
+    /// Of the entry that has begun.
+    entry: Vec<u8>,
+}
+
+impl Scan {
+    /// Takes the next byte in. The entry that ends with it, if one does.
+    fn take(&mut self, byte: u8) -> Option<String> {
+        if self.in_text {
+            self.in_text = byte != b'"' || self.is_escaped;
+            self.is_escaped = byte == b'\\' && !self.is_escaped;
+            if self.in_text && self.depth == 1 && self.name.len() <= LOG.len() {
+                self.name.push(byte);
+            }
+        } else {
+            match byte {
+                b'"' => {
+                    self.in_text = true;
+                    if self.depth == 1 {
+                        self.name.clear();
+                    }
+                }
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        if self.name != LOG {
+            return None;
+        }
+        let has_ended = self.depth < ENTRY;
+        if (!has_ended || !self.entry.is_empty()) && self.entry.len() <= MOST_BYTES {
+            self.entry.push(byte);
+        }
+        if !has_ended || self.entry.is_empty() {
+            return None;
+        }
+        let entry = std::mem::take(&mut self.entry);
+        (entry.len() <= MOST_BYTES).then(|| String::from_utf8_lossy(&entry).into_owned())
     }
 }

@@ -4,7 +4,7 @@
 //! W&B's, and CRC-32 as in zip instead of CRC-32C (wandb 0.31.0, `core/pkg/leveldb/record.go`). Each record is a
 //! protobuf message (`wandb_internal.proto`).
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, Seek, SeekFrom};
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use prost::Message;
@@ -13,7 +13,7 @@ use spotsweep_protocol::metric::Source;
 
 use crate::json_line;
 use crate::logged::Logged;
-use crate::part::Part;
+use crate::part::{PIECE_BYTES, Part};
 
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 /// `:W&B`, a magic number and a version.
@@ -60,46 +60,51 @@ struct Step {
 }
 
 /// What was logged in the records from `offset` on after `since`, in seconds since 1970.
-pub(crate) fn read(file: &mut (impl Read + Seek), mut offset: u64, since: f64) -> io::Result<Part> {
+pub(crate) fn read(file: &mut (impl BufRead + Seek), mut offset: u64, since: f64) -> io::Result<Part> {
     let bytes = file.seek(SeekFrom::End(0))?;
     let mut found = Vec::new();
     if offset == 0 {
         if bytes < HEADER_BYTES {
-            return Ok(Part { found, offset, is_broken: false });
+            return Ok(Part { found, offset, is_broken: false, has_more: false });
         }
         let mut header = [0; HEADER_BYTES as usize];
         file.seek(SeekFrom::Start(0))?;
         file.read_exact(&mut header)?;
         if header != FILE_HEADER {
-            return Ok(Part { found, offset, is_broken: true });
+            return Ok(Part { found, offset, is_broken: true, has_more: false });
         }
         offset = HEADER_BYTES;
     }
-    // A record whose end is not there yet is read again from its beginning.
-    let (mut at, mut record) = (offset, Vec::new());
+    let start = offset;
+    // A record whose end is not there yet is read again from its beginning. Without one, parts are passed over: they are of
+    // a record that is too long.
+    let (mut at, mut record) = (offset, None::<Vec<u8>>);
+    file.seek(SeekFrom::Start(offset))?;
     while let Some(chunk) = chunk(file, at, bytes)? {
         let Chunk { kind, data, end } = chunk;
-        let is_whole = match kind {
-            FULL | FIRST => {
-                record = data;
-                kind == FULL
+        match kind {
+            FULL | FIRST => (offset, record) = (at, Some(data)),
+            MIDDLE | LAST => {
+                record = record.filter(|record| record.len() <= MOST_BYTES);
+                record.iter_mut().for_each(|record| record.extend_from_slice(&data));
             }
-            MIDDLE | LAST if record.len() <= MOST_BYTES => {
-                record.extend(data);
-                kind == LAST
-            }
-            MIDDLE | LAST => kind == LAST,
             // A checksum that does not fit, or what no version writes.
-            _ => return Ok(Part { found, offset, is_broken: true }),
-        };
+            _ => return Ok(Part { found, offset, is_broken: true, has_more: false }),
+        }
         at = end;
-        if is_whole {
+        if matches!(kind, FULL | LAST)
+            && let Some(record) = record.take()
+        {
             found.extend(Record::decode(&*record).ok().and_then(|record| logged(record.history?, since)));
-            record.clear();
+        }
+        if record.is_none() {
             offset = at;
         }
+        if offset - start >= PIECE_BYTES {
+            return Ok(Part { found, offset, is_broken: false, has_more: true });
+        }
     }
-    Ok(Part { found, offset, is_broken: false })
+    Ok(Part { found, offset, is_broken: false, has_more: false })
 }
 
 struct Chunk {
@@ -109,17 +114,17 @@ struct Chunk {
     end: u64,
 }
 
-/// The part of a record at `at`; `None` where it is not written yet.
-fn chunk(file: &mut (impl Read + Seek), mut at: u64, bytes: u64) -> io::Result<Option<Chunk>> {
+/// The part of a record at `at`, where the file is read; `None` where it is not written yet.
+fn chunk(file: &mut (impl BufRead + Seek), mut at: u64, bytes: u64) -> io::Result<Option<Chunk>> {
     let left = BLOCK_BYTES - at % BLOCK_BYTES;
     if left < HEADER_BYTES {
         at += left;
+        file.seek_relative(left.cast_signed())?;
     }
     if at + HEADER_BYTES > bytes {
         return Ok(None);
     }
     let mut header = [0; HEADER_BYTES as usize];
-    file.seek(SeekFrom::Start(at))?;
     file.read_exact(&mut header)?;
     let [c0, c1, c2, c3, l0, l1, kind] = header;
     let (checksum, length) = (u32::from_le_bytes([c0, c1, c2, c3]), u16::from_le_bytes([l0, l1]));

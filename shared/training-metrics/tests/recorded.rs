@@ -34,7 +34,13 @@ fn figures(name: &str, metric: &str, with_files: bool) -> Figures {
     let mut shared = Shared::new(0.0);
     for path in files(&folder).iter().filter(|_| with_files) {
         let Some(mut file) = LogFile::named(path) else { continue };
-        file.read(File::open(path).unwrap(), Read::Last, &mut shared).unwrap().into_iter().for_each(&mut take);
+        loop {
+            let found = file.read(File::open(path).unwrap(), Read::Last, &mut shared).unwrap();
+            found.logged.into_iter().for_each(&mut take);
+            if !found.has_more {
+                break;
+            }
+        }
     }
     figures
 }

@@ -11,6 +11,8 @@ use super::{BLOCK_END_BYTES, FOOTER_BYTES};
 use crate::source::{Source, little_endian};
 use crate::{Completeness, Open};
 
+/// A longer index is not read. One with a million tensors has some 50 MB.
+const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// Longer blocks are not read. Those of an index have some hundred kilobytes.
 const MAX_BLOCK_BYTES: u64 = 16 << 20;
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -38,6 +40,9 @@ pub(crate) fn index(path: &Path) -> Option<(PathBuf, u64)> {
 /// What the index says. Without one that is whole, nothing is known.
 pub(crate) fn completeness(source: &mut Source, index: &Path, shard: u64, open: Open<'_>) -> io::Result<Completeness> {
     let Ok(mut index) = open(index).and_then(Source::new) else { return Ok(Completeness::Unknown) };
+    if index.bytes > MAX_INDEX_BYTES {
+        return Ok(Completeness::Unjudged);
+    }
     if super::completeness(&mut index)? != Completeness::Whole {
         return Ok(Completeness::Unknown);
     }

@@ -1,0 +1,160 @@
+//! The runner's end of a reading process.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::serve::READ;
+use super::{Answer, Request, Task};
+use crate::processes::{self, Id};
+use crate::user::User;
+
+/// How often it is looked whether an answer is still wanted.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a process may be silent. It answers after each piece of a file and each folder.
+pub(super) const SILENCE: Duration = Duration::from_secs(20);
+/// Answers on their way.
+const IN_FLIGHT: usize = 64;
+/// The longest answer.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The processes that run.
+static RUNNING: Mutex<BTreeSet<Id>> = Mutex::new(BTreeSet::new());
+
+/// Whether a process is one of these: the runner ends them itself.
+pub(crate) fn is_reader(id: Id) -> bool {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// It was silent for too long.
+    Silent(Duration),
+    /// It has ended, by its bounds or by a fault of this program.
+    Ended,
+    /// Nobody waits any more.
+    GivenUp,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent(time) => write!(to, "reading it takes more than {} s", time.as_secs()),
+            Self::Ended => to.write_str("reading it takes too much memory, or a fault of the runner ends it"),
+            Self::GivenUp => to.write_str("there was no more time to read it"),
+        }
+    }
+}
+
+/// A reading process. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Asked {
+    child: Child,
+    id: Option<Id>,
+    requests: Sender<String>,
+    answers: Receiver<Answer>,
+}
+
+impl Asked {
+    /// Starts one for `task`, with the rights of `user`; without one, with the runner's, less all capabilities.
+    pub(super) fn start(task: &Task, user: Option<&User>) -> io::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(READ).arg(user.map(ToString::to_string).unwrap_or_default());
+        // What the environment has is none of its business.
+        command.env_clear().current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let lost = || io::Error::other("no pipe");
+        let (stdin, stdout) = (child.stdin.take().ok_or_else(lost)?, child.stdout.take().ok_or_else(lost)?);
+        let (requests, asked) = channel();
+        let (answering, answers) = sync_channel(IN_FLIGHT);
+        // Writing may block too, where the process is stopped. Ending it ends that.
+        thread::Builder::new().name("reading".to_owned()).spawn(move || converse(stdin, stdout, &asked, &answering))?;
+        let id = processes::id(child.id().cast_signed());
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).extend(id);
+        let mut started = Self { child, id, requests, answers };
+        let ready = started.send(&serde_json::to_string(task)?, SILENCE, &AtomicBool::new(false), &mut |_| ());
+        ready.map_err(|broken| io::Error::other(broken.to_string()))?;
+        Ok(started)
+    }
+
+    /// Asks, and hands over the answers. After an error it is of no more use.
+    pub(super) fn ask(
+        &mut self,
+        request: &Request,
+        silence: Duration,
+        given_up: &AtomicBool,
+        take: &mut dyn FnMut(Answer),
+    ) -> Result<(), Broken> {
+        // What cannot be written as JSON is a path that is no text.
+        let request = serde_json::to_string(request).map_err(|_| Broken::Ended)?;
+        self.send(&request, silence, given_up, take)
+    }
+
+    fn send(
+        &mut self,
+        request: &str,
+        silence: Duration,
+        given_up: &AtomicBool,
+        take: &mut dyn FnMut(Answer),
+    ) -> Result<(), Broken> {
+        self.requests.send(format!("{request}\n")).map_err(|_| Broken::Ended)?;
+        let mut heard = Instant::now();
+        loop {
+            match self.answers.recv_timeout(TICK.min(silence)) {
+                Ok(Answer::Done) => return Ok(()),
+                Ok(answer) => {
+                    take(answer);
+                    heard = Instant::now();
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(Broken::Ended),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if given_up.load(Ordering::Relaxed) {
+                return Err(Broken::GivenUp);
+            }
+            if heard.elapsed() >= silence {
+                return Err(Broken::Silent(silence));
+            }
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // Each fails only where it has ended, and the runner has reaped it with its other children.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(id) = self.id {
+            RUNNING.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        }
+    }
+}
+
+/// Until either side ends.
+fn converse(mut stdin: ChildStdin, stdout: ChildStdout, asked: &Receiver<String>, answering: &SyncSender<Answer>) {
+    let mut stdout = BufReader::new(stdout);
+    for request in asked {
+        if stdin.write_all(request.as_bytes()).is_err() {
+            return;
+        }
+        loop {
+            let mut line = String::new();
+            let read = stdout.by_ref().take(MOST_BYTES).read_line(&mut line);
+            let Some(answer) = read.ok().and_then(|_| serde_json::from_str::<Answer>(&line).ok()) else { return };
+            let is_done = matches!(answer, Answer::Done);
+            if answering.send(answer).is_err() {
+                return;
+            }
+            if is_done {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Metrics in lines of output, and of the file of metrics.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use spotsweep_protocol::metric::MetricPattern;
+use spotsweep_training_metrics::Logged;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::asked::{Asked, Broken, SILENCE};
+use super::{Answer, Request, Task};
+use crate::log::say;
+use crate::user::User;
+
+/// Lines that wait: together some megabytes. Beyond that, the training waits to write more.
+const IN_FLIGHT: usize = 32;
+/// So many processes are started. One that ends has met a fault of this program, which the next line may meet again.
+const MOST_STARTS: u32 = 8;
+
+/// Where one stream of lines goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Lines {
+    stream: usize,
+    to: mpsc::Sender<(usize, Vec<String>)>,
+}
+
+impl Lines {
+    /// Hands lines over.
+    pub(crate) async fn read(&self, lines: Vec<String>) {
+        if !lines.is_empty() {
+            // Fails only where the reader has already ended.
+            let _ = self.to.send((self.stream, lines)).await;
+        }
+    }
+}
+
+/// Reads so many streams until all of them have ended, and hands over what is `found`.
+pub(crate) fn read_lines<const STREAMS: usize>(
+    (named, patterns): (Option<String>, Vec<MetricPattern>),
+    user: Option<User>,
+    found: mpsc::Sender<Logged>,
+    given_up: Arc<AtomicBool>,
+) -> ([Lines; STREAMS], JoinHandle<()>) {
+    let (to, mut lines) = mpsc::channel(IN_FLIGHT);
+    let streams = std::array::from_fn(|stream| Lines { stream, to: to.clone() });
+    let task = Task::Lines { named, patterns };
+    let reading = spawn_blocking(move || {
+        let mut take = |answer: Answer| {
+            if let Answer::Logged(logged) = answer {
+                // Fails only where the recorder has already ended.
+                let _ = found.blocking_send(logged);
+            }
+        };
+        let mut asked = None;
+        let mut left = MOST_STARTS;
+        while let Some((stream, lines)) = lines.blocking_recv() {
+            if asked.is_none() && left > 0 {
+                left -= 1;
+                asked = started(&task, user.as_ref());
+            }
+            let Some(reader) = &mut asked else { continue };
+            if let Err(broken) = reader.ask(&Request::Lines(stream, lines), SILENCE, &given_up, &mut take) {
+                asked = None;
+                if broken == Broken::GivenUp {
+                    return;
+                }
+                let end = if left == 0 { ", and in all that follow" } else { "" };
+                say(&format!("the metrics in some lines of output{end} are not recorded: {broken}"));
+            }
+        }
+    });
+    (streams, reading)
+}
+
+/// A process for the task, unless the system refuses one.
+pub(super) fn started(task: &Task, user: Option<&User>) -> Option<Asked> {
+    let started = Asked::start(task, user);
+    started.map_err(|error| say(&format!("metrics are not read: {error}"))).ok()
+}

@@ -1,0 +1,147 @@
+//! Follows the files in which libraries log metrics.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use spotsweep_training_metrics::{Logged, Read};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+use super::asked::{Asked, Broken, SILENCE};
+use super::lines::started;
+use super::{Answer, Request, Task};
+use crate::exit::Failure;
+use crate::log::say;
+use crate::own_files::OwnFiles;
+use crate::progress::last_time;
+use crate::user::User;
+
+/// How often they are looked at.
+const EVERY: Duration = Duration::from_secs(5);
+/// How long the training waits for the first look.
+const AT_START: Duration = Duration::from_secs(60);
+/// So many processes are started: each that ends leaves out one file more.
+const MOST_STARTS: u32 = 8;
+
+/// The files of one attempt.
+#[derive(Debug)]
+pub(crate) struct Logs {
+    roots: Vec<(PathBuf, PathBuf)>,
+    user: Option<User>,
+    /// Seconds since 1970 of the newest value.
+    since: f64,
+    skipped: BTreeSet<String>,
+    asked: Option<Asked>,
+    starts_left: u32,
+    given_up: Arc<AtomicBool>,
+}
+
+impl Logs {
+    /// Those below `roots` for a training that runs as `user`, before it starts at `started`: what they have is not this
+    /// attempt's. But what an attempt before has logged after the last line of its record was not recorded.
+    pub(crate) async fn at_start(
+        (roots, user): (Vec<(PathBuf, PathBuf)>, Option<User>),
+        own: OwnFiles,
+        started: SystemTime,
+    ) -> Result<Self, Failure> {
+        let failed = |source: io::Error| Failure::System("look for files of metrics", source);
+        let recorded = spawn_blocking(move || own.metrics()?.map(last_time).transpose());
+        let recorded = recorded.await.map_err(|broken| failed(broken.into()))?.map_err(failed)?.flatten();
+        let started = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let since = recorded.unwrap_or(started);
+        let given_up = Arc::new(AtomicBool::new(false));
+        let skipped = BTreeSet::new();
+        let mut logs = Self {
+            roots,
+            user,
+            since,
+            skipped,
+            asked: None,
+            starts_left: MOST_STARTS,
+            given_up: Arc::clone(&given_up),
+        };
+        let mut looking = spawn_blocking(move || {
+            while logs.asked.is_none() && logs.starts_left > 0 && !logs.given_up.load(Ordering::Relaxed) {
+                logs.start();
+            }
+            logs
+        });
+        let looked = match timeout(AT_START, &mut looking).await {
+            Ok(looked) => looked,
+            Err(_elapsed) => {
+                given_up.store(true, Ordering::Relaxed);
+                looking.await
+            }
+        };
+        let mut logs = looked.map_err(|broken| failed(broken.into()))?;
+        if given_up.swap(false, Ordering::Relaxed) {
+            say("what lies in the folders takes too long to read: files of metrics are not recorded");
+            logs.starts_left = 0;
+        }
+        Ok(logs)
+    }
+
+    /// Hands over what is logged, until `stop`; and how to give up before that.
+    pub(crate) fn follow(
+        mut self,
+        found: mpsc::Sender<Logged>,
+        stop: Receiver<()>,
+    ) -> (JoinHandle<()>, Arc<AtomicBool>) {
+        let given_up = Arc::clone(&self.given_up);
+        let following = spawn_blocking(move || {
+            // What comes back is the end of the training, or the runner's.
+            while stop.recv_timeout(EVERY).is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Timeout) {
+                self.look(Read::During, &found);
+            }
+            self.look(Read::Last, &found);
+        });
+        (following, given_up)
+    }
+
+    /// Starts a process, which passes over what lies there.
+    fn start(&mut self) {
+        self.starts_left -= 1;
+        let (roots, skipped) = (self.roots.clone(), self.skipped.clone());
+        self.asked = started(&Task::Logs { roots, since: self.since, skipped }, self.user.as_ref());
+        self.ask(Read::Before, &mut |_| ());
+    }
+
+    fn look(&mut self, when: Read, found: &mpsc::Sender<Logged>) {
+        if self.asked.is_none() && self.starts_left > 0 {
+            self.start();
+        }
+        self.ask(when, &mut |logged| {
+            // Fails only where the recorder has already ended.
+            let _ = found.blocking_send(logged);
+        });
+    }
+
+    /// The file over which a process ends is left out from then on.
+    fn ask(&mut self, when: Read, take: &mut dyn FnMut(Logged)) {
+        let Some(mut asked) = self.asked.take() else { return };
+        let (mut newest, mut current) = (self.since, String::new());
+        let answered = asked.ask(&Request::Look(when), SILENCE, &self.given_up, &mut |answer| match answer {
+            Answer::Logged(logged) => {
+                newest = logged.time.map_or(newest, |time| newest.max(time));
+                take(logged);
+            }
+            Answer::Reading(path) => current = path,
+            _ => {}
+        });
+        self.since = newest;
+        match answered {
+            Ok(()) => self.asked = Some(asked),
+            Err(Broken::GivenUp) => say("a file of metrics is too long: its end is not read"),
+            Err(broken) => {
+                say(&format!("the metrics in {current} are not recorded from now on: {broken}"));
+                self.skipped.insert(current);
+            }
+        }
+    }
+}
