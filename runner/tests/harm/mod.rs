@@ -170,6 +170,32 @@ while True: time.sleep(0.05)
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_lease_on_one_file_keeps_no_other_from_being_sealed() {
+    let world = trial().await;
+    let runner = world.start_python(
+        "
+signal.signal(signal.SIGTERM, save)
+signal.signal(signal.SIGIO, lambda *_: None)
+for name in ('a.pt', 'leased.pt', 'z.pt'): open(checkpoints + '/' + name, 'w').write(name * 1000)
+lease = os.open(checkpoints + '/leased.pt', os.O_RDONLY)
+fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('score=1', flush=True)
+while True: time.sleep(0.05)
+",
+    );
+    until("the other files are sealed", || {
+        let files = world.seal()["files"].clone();
+        files["a.pt"].is_object() && files["z.pt"].is_object()
+    })
+    .await;
+    assert!(world.seal()["files"]["leased.pt"].is_null());
+    let outcome = world.interrupt(runner, End::Notice(30)).await;
+    ended(&outcome, 75);
+    let seal = world.seal();
+    assert!(seal["files"]["leased.pt"].is_object() && seal["final"] == true, "{seal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_process_whose_name_is_no_text_is_signalled_and_killed() {
     let world = trial().await;
     let runner = world.start_python(

@@ -130,6 +130,12 @@ pub fn stopped() -> io::Error {
     io::Error::other(Stopped)
 }
 
+/// Whether an operation on one file has failed for all that are to be sealed: the volume is full, or reading was stopped.
+/// Every other failure is about the file, such as a lease of the training's on it (fcntl(2), `F_SETLEASE`).
+pub(crate) fn is_about_all(error: &io::Error) -> bool {
+    is_full(error) || error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
+}
+
 /// A folder of this machine, and the files below it. A training can write most of them, so no link is followed there;
 /// what is no regular file counts as absent.
 #[derive(Debug, Clone)]

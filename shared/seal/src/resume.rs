@@ -60,7 +60,8 @@ impl Sealer {
         }
         // No longer the last word: the command may change what is sealed.
         let record = Record { attempt, last: false, files: sealed, ..seal };
-        let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed, has_reserve: false };
+        let unread = BTreeSet::new();
+        let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed, has_reserve: false, unread };
         if is_sealed {
             sealer.keep_found(disk, found.newest.as_deref())?;
             sealer.write_record(disk)?;

@@ -15,7 +15,7 @@ use spotsweep_protocol::claim::Seal;
 use crate::Say;
 use crate::at_end::AtEnd;
 use crate::content::{hash, is_whole, looks_torn};
-use crate::disk::{Disk, Stamp, is_full};
+use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
 use crate::kept::is_mixed;
 use crate::names::{has_lost_all, is_numbered, is_pointer_name};
@@ -23,6 +23,14 @@ use crate::record::{Record, Sealed};
 
 /// A file untouched for so long is taken to be whole while the command runs.
 pub const QUIET: Duration = Duration::from_secs(5);
+
+/// A file when the command has ended.
+enum AtItsEnd {
+    /// It is incomplete.
+    CutOff,
+    /// It may be complete; where it is `doubtful`, its format does not show that.
+    Written { doubtful: bool },
+}
 
 /// Seals one workspace.
 #[derive(Debug, Clone)]
@@ -40,6 +48,8 @@ pub struct Sealer {
     pub(crate) resumed: bool,
     /// Whether room is set aside for the runner.
     pub(crate) has_reserve: bool,
+    /// Files of which it was said that they cannot be read.
+    pub(crate) unread: BTreeSet<String>,
 }
 
 impl Sealer {
@@ -89,23 +99,19 @@ impl Sealer {
         let mut files = BTreeMap::new();
         for (path, stamp) in walk(disk, &self.checkpoints)? {
             let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(&path), stamp);
-            let before = self.record.files.get(&path);
-            let known = before.filter(|sealed| sealed.stamp == stamp);
+            let before = self.record.files.get(&path).cloned();
+            let known = before.as_ref().filter(|sealed| sealed.stamp == stamp);
             let sealed = match known {
                 // The command has run on from it; of several with numbers, it may have been another.
                 Some(known) => Some(Sealed { doubtful: known.doubtful && is_numbered(&path), ..known.clone() }),
-                None if rests(stamp, quiet, now_ns)
-                    && is_closed()
-                    && !self.is_emptied(&path, stamp.bytes)
-                    && !looks_torn(disk, &self.checkpoints.join(&path), stamp.bytes)? =>
-                {
-                    let doubtful = self.is_left_over(disk, &path, stamp)?;
-                    self.seal_one(disk, &path, stamp)?.map(|sealed| Sealed { doubtful, ..sealed })
+                None if rests(stamp, quiet, now_ns) && is_closed() && !self.is_emptied(&path, stamp.bytes) => {
+                    let sealed = self.seal_whole(disk, &path, stamp);
+                    self.or_leave_out(&path, sealed)?
                 }
                 None => None,
             };
             // What it was stays said until it is known what it has become.
-            if let Some(sealed) = sealed.or_else(|| before.cloned()) {
+            if let Some(sealed) = sealed.or(before) {
                 files.insert(path, sealed);
             }
         }
@@ -126,6 +132,29 @@ impl Sealer {
         }
         self.record = record;
         Ok(true)
+    }
+
+    /// `None` for what is incomplete by its format, too.
+    fn seal_whole(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<Option<Sealed>> {
+        if looks_torn(disk, &self.checkpoints.join(path), stamp.bytes)? {
+            return Ok(None);
+        }
+        let doubtful = self.is_left_over(disk, path, stamp)?;
+        Ok(self.seal_one(disk, path, stamp)?.map(|sealed| Sealed { doubtful, ..sealed }))
+    }
+
+    /// A file that cannot be read now is left out, and not with it all others: a training can see to that for each of its
+    /// files. It is said once of each.
+    fn or_leave_out<T>(&mut self, path: &str, sealed: io::Result<Option<T>>) -> io::Result<Option<T>> {
+        sealed.or_else(|error| {
+            if is_about_all(&error) {
+                return Err(error);
+            }
+            if self.unread.insert(path.to_owned()) {
+                (self.say)(&format!("checkpoint file {path} cannot be read, and is not sealed: {error}"));
+            }
+            Ok(None)
+        })
     }
 
     /// `None` for what has changed or gone in the meantime.
@@ -157,24 +186,25 @@ impl Sealer {
         let mut files = BTreeMap::new();
         let mut last = true;
         for (path, stamp) in found {
-            let file = self.checkpoints.join(&path);
-            let doubtful = at_end.was_writing(disk, &file, stamp) && !is_whole(disk, &file)?;
-            if self.is_emptied(&path, stamp.bytes) || (doubtful && self.is_cut_off(disk, &path, stamp)?) {
+            let judged = self.at_end(disk, &path, stamp, at_end).map(Some);
+            let Some(state) = self.or_leave_out(&path, judged)? else {
+                last = false;
+                continue;
+            };
+            let AtItsEnd::Written { doubtful } = state else {
                 (self.say)(&format!(
                     "checkpoint file {path} was being written when the command ended, and is incomplete"
                 ));
                 continue;
-            }
+            };
             let known = self.record.files.get(&path).filter(|sealed| sealed.stamp == stamp);
-            let doubtful = doubtful
-                || match known {
-                    Some(known) => known.doubtful && is_numbered(&path),
-                    None => self.is_left_over(disk, &path, stamp)?,
-                };
             let sealed = match known {
                 Some(known) => Some(known.clone()),
                 None if !is_time() => None,
-                None => self.seal_one(disk, &path, stamp)?,
+                None => {
+                    let sealed = self.seal_one(disk, &path, stamp);
+                    self.or_leave_out(&path, sealed)?
+                }
             };
             last &= sealed.is_some();
             files.extend(sealed.map(|sealed| (path, Sealed { doubtful, ..sealed })));
@@ -184,6 +214,22 @@ impl Sealer {
         }
         self.record = Record { last, files, ..self.record.clone() };
         self.record.write(disk, &self.own)
+    }
+
+    /// What the end of the command has left of a file.
+    fn at_end(&self, disk: &dyn Disk, path: &str, stamp: Stamp, at_end: &AtEnd) -> io::Result<AtItsEnd> {
+        let file = self.checkpoints.join(path);
+        let doubtful = at_end.was_writing(disk, &file, stamp) && !is_whole(disk, &file)?;
+        if self.is_emptied(path, stamp.bytes) || (doubtful && self.is_cut_off(disk, path, stamp)?) {
+            return Ok(AtItsEnd::CutOff);
+        }
+        let known = self.record.files.get(path).filter(|sealed| sealed.stamp == stamp);
+        let doubtful = doubtful
+            || match known {
+                Some(known) => known.doubtful && is_numbered(path),
+                None => self.is_left_over(disk, path, stamp)?,
+            };
+        Ok(AtItsEnd::Written { doubtful })
     }
 
     /// Whether a numbered file, which is not sealed, is as it was when this attempt began, and its format does not show
