@@ -162,6 +162,12 @@ impl Folder {
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
+    /// The size of its file system, in bytes.
+    pub fn total_bytes(&self) -> io::Result<u64> {
+        let found = fstatvfs(self.itself()?)?;
+        Ok(found.f_blocks.saturating_mul(found.f_frsize))
+    }
+
     /// A handle with which more can be done than to open from it.
     fn itself(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

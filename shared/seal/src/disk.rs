@@ -60,6 +60,9 @@ pub trait Disk {
     /// Bytes that a user without privileges may still write to the file system of which `folder` is a part.
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
+    /// The size of the file system of which `folder` is a part, in bytes.
+    fn total_bytes(&self, folder: &Path) -> io::Result<u64>;
+
     /// The symbolic links in `folder`, with their targets.
     fn symbolic_links(&self, folder: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>>;
 
@@ -295,6 +298,10 @@ impl Disk for MountedDisk {
 
     fn free_bytes(&self, folder: &Path) -> io::Result<u64> {
         self.open_root()?.folder(self.rest(folder)?)?.free_bytes()
+    }
+
+    fn total_bytes(&self, folder: &Path) -> io::Result<u64> {
+        self.open_root()?.folder(self.rest(folder)?)?.total_bytes()
     }
 
     fn symbolic_links(&self, folder: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {

@@ -67,7 +67,7 @@ impl Pointers<'_> {
         {
             return Ok(());
         }
-        let gone = |text: &str| words(text).find(|word| is_gone(word) && is_name(text, word)).map(str::to_owned);
+        let gone = |text: &str| named(text, is_gone).map(str::to_owned);
         // The end of the text was not written out.
         let cut = words(now).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
         let named = [now, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
@@ -120,11 +120,12 @@ pub(crate) fn text(disk: &dyn Disk, file: &Path) -> Option<String> {
 
 /// Whether a text names something that `is_checkpoint`.
 pub(crate) fn names_one(text: &str, is_checkpoint: &dyn Fn(&str) -> bool) -> bool {
-    words(text).any(|word| is_checkpoint(word) && is_name(text, word))
+    named(text, is_checkpoint).is_some()
 }
 
-/// Whether `word` is the name of a checkpoint in `text`: a bare number only where nothing else is there.
-fn is_name(text: &str, word: &str) -> bool {
-    let is_number = word.chars().all(|c| c.is_ascii_digit());
-    !is_number || text.trim().rsplit('/').next() == Some(word)
+/// The first word of a text that `is_wanted`. A bare number is a name only where nothing else is there.
+fn named<'a>(text: &'a str, is_wanted: &dyn Fn(&str) -> bool) -> Option<&'a str> {
+    let whole = text.trim().rsplit('/').next();
+    let is_name = |word: &str| whole == Some(word) || !word.chars().all(|c| c.is_ascii_digit());
+    words(text).find(|word| is_name(word) && is_wanted(word))
 }

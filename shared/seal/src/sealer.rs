@@ -157,8 +157,12 @@ impl Sealer {
         })
     }
 
-    /// `None` for what has changed or gone in the meantime.
+    /// `None` for what has changed or gone in the meantime, and for a file that is longer than its volume: it has hardly
+    /// any content, and would take hours to read.
     pub(crate) fn seal_one(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<Option<Sealed>> {
+        if stamp.bytes > disk.total_bytes(&self.checkpoints)? {
+            return Ok(None);
+        }
         let path = self.checkpoints.join(path);
         let read = || {
             if self.is_disk {

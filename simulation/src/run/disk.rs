@@ -117,6 +117,10 @@ impl Disk for SimulatedDisk<'_> {
         Ok(u64::MAX)
     }
 
+    fn total_bytes(&self, _folder: &Path) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
     fn symbolic_links(&self, folder: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
         let files = self.files.borrow();
         let links = files.seen().links.iter().map(|(link, target)| (PathBuf::from(link), PathBuf::from(target)));
