@@ -8,6 +8,7 @@ use rustix::process::{Signal, geteuid};
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 
 use crate::user::{User, accounts};
+use spotsweep_protocol::claim::GPUS_VARIABLE;
 
 /// ECS kills a container so long after SIGTERM unless told otherwise (`ECS_CONTAINER_STOP_TIMEOUT`).
 const STOP_SECONDS: f64 = 30.0;
@@ -33,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) root: PathBuf,
     /// `SPOTSWEEP_DEV`: where attached volumes appear; `/dev`, or where the job mounts the host's.
     pub(crate) devices: PathBuf,
+    /// `SPOTSWEEP_GPUS`: how many GPUs the job asks for.
+    pub(crate) gpus: usize,
     /// `SPOTSWEEP_USER`: whom the command runs as; absent: as the container does.
     pub(crate) user: Option<User>,
     /// Least time between two metric reports.
@@ -124,6 +127,11 @@ impl Reader<'_> {
         })
     }
 
+    fn gpus(&mut self) -> usize {
+        let given = self.get(GPUS_VARIABLE).map_or(0, |value| self.number(GPUS_VARIABLE, &value));
+        usize::try_from(given).unwrap_or(usize::MAX)
+    }
+
     fn user(&mut self) -> Option<User> {
         let value = self.get("SPOTSWEEP_USER")?;
         if !geteuid().is_root() {
@@ -198,6 +206,7 @@ impl Config {
             token: reader.token(),
             root: reader.get("SPOTSWEEP_ROOT").unwrap_or_else(|| "/".to_owned()).into(),
             devices: reader.get("SPOTSWEEP_DEV").unwrap_or_else(|| "/dev".to_owned()).into(),
+            gpus: reader.gpus(),
             user: reader.user(),
             report_every: reader.seconds("SPOTSWEEP_REPORT_SECONDS", 15.0),
             upload_every: reader.seconds("SPOTSWEEP_UPLOAD_SECONDS", 60.0),

@@ -124,6 +124,9 @@ pub(crate) enum Failure {
     /// The control plane has no workspace for this instance.
     #[error("the trial's workspace cannot come here, leaving for another instance: {0}")]
     Unavailable(String),
+    /// Nothing can be trained on this instance.
+    #[error("this instance cannot train, leaving for another one: {0}")]
+    Unfit(String),
     /// The runner was gone when its child was about to become the command.
     #[error("the runner is gone")]
     Orphaned,
@@ -153,7 +156,7 @@ impl Failure {
             Self::Refused(_) => REFUSED,
             Self::Prepare { .. } | Self::System(..) | Self::Workspace(_) | Self::Orphaned => INTERNAL,
             Self::Upload(_) => UPLOAD,
-            Self::Interrupted(_) | Self::Unavailable(_) => INTERRUPTED,
+            Self::Interrupted(_) | Self::Unavailable(_) | Self::Unfit(_) => INTERRUPTED,
         }
     }
 }

@@ -15,7 +15,8 @@ use crate::launch;
 use crate::stall::Gpu;
 use crate::user::User;
 
-const PROGRAM: &str = "nvidia-smi";
+/// NVIDIA's program that asks the driver.
+pub(crate) const PROGRAM: &str = "nvidia-smi";
 /// The share of the last sample period, a second at most, in which a kernel ran (`nvidia-smi --help-query-gpu`).
 const ARGUMENTS: [&str; 2] = ["--query-gpu=uuid,utilization.gpu", "--format=csv,noheader,nounits"];
 /// The device that each use of a GPU opens.

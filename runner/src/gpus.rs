@@ -71,7 +71,8 @@ fn choose<'a>(
     Ok(present.iter().filter(is_foreign).cloned().collect())
 }
 
-fn device_files(folder: &Path) -> Vec<PathBuf> {
+/// The device files of GPUs in a folder.
+pub(crate) fn device_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter(|path| number(path).is_some()).collect()
 }

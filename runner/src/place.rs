@@ -31,6 +31,7 @@ pub(crate) async fn find(imds: &Client) -> Machine {
         zone,
         instance_type: ask(imds, "/latest/meta-data/instance-type", until).await,
         market: life_cycle.map(|kind| if kind == "spot" { Market::Spot } else { Market::OnDemand }),
+        defect: None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use spotsweep_protocol::claim::{Found, Grant, TrialLine};
+use spotsweep_protocol::claim::{Found, Grant, Machine, TrialLine};
 use spotsweep_protocol::command_line::expand;
 use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::rungs::RungPlan;
@@ -21,6 +21,7 @@ use crate::code;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::gpus;
+use crate::instance_check;
 use crate::log::say;
 use crate::mlflow;
 use crate::parameters;
@@ -77,6 +78,7 @@ pub(crate) async fn prepare(
 ) -> Result<Ready, Failure> {
     let deadline = time::Instant::now() + config.workspace_limit;
     let here = place::find(&clients.imds).await;
+    let here = Machine { defect: instance_check::defect(config).await, ..here };
     let grant = claims.claim(here, deadline).await?;
     let filter = Filter::new(&grant.patterns)?;
     // One that cannot be compiled fails the attempt here.

@@ -7,6 +7,7 @@ mod code;
 mod disk;
 mod habits;
 mod harm;
+mod instance;
 mod metrics;
 mod mlflow;
 mod packages;

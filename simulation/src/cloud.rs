@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 mod answer;
+mod drain;
 mod ebs;
 pub(crate) mod retries;
 mod spoil;
@@ -218,6 +219,7 @@ impl Cloud {
             Command::LocateAttempt { trial, attempt, container_instance } => {
                 self.locate(trial, attempt, &container_instance).await
             }
+            Command::DrainInstance(request) => self.drain(request).await,
             Command::ReadSpace { request, .. } => self.read_space(request).await,
             Command::FindLine { request, bucket } => {
                 let index = self.get_object(&trials::index_key(&request.sweep)).await?.ok_or("NoSuchKey")?;

@@ -262,6 +262,8 @@ impl Harness {
             | InjectedBug::NeverRollBack
             | InjectedBug::LeakSecrets
             | InjectedBug::LeakTokens
+            | InjectedBug::SkipInstanceCheck
+            | InjectedBug::KeepUnfit
             | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }

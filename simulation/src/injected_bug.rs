@@ -65,11 +65,15 @@ pub enum InjectedBug {
     LeakTokens,
     /// A trial does not note the sweeps that go on from it.
     ForgetContinued,
+    /// A runner does not look whether its instance can train.
+    SkipInstanceCheck,
+    /// An instance that cannot train is not drained.
+    KeepUnfit,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 33] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -101,6 +105,8 @@ impl InjectedBug {
         Self::LeakSecrets,
         Self::LeakTokens,
         Self::ForgetContinued,
+        Self::SkipInstanceCheck,
+        Self::KeepUnfit,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -132,6 +138,8 @@ impl InjectedBug {
             }
             Self::LeakSecrets | Self::LeakTokens => &["no forged request is taken"],
             Self::ForgetContinued => &["a snapshot that an open sweep names outlives it"],
+            Self::SkipInstanceCheck => &["every trial has succeeded"],
+            Self::KeepUnfit => &["an instance that cannot train takes one more attempt"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]

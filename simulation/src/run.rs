@@ -182,6 +182,7 @@ impl Simulation {
         world.trouble_mut().failing_volumes = mixture.failing_volumes;
         world.trouble_mut().failing_starts = mixture.failing_starts;
         world.trouble_mut().failing_snapshots = mixture.failing_snapshots;
+        world.trouble_mut().defective_instances = mixture.defective_instances;
         world.trouble_mut().visible_after_ms = u64::from(mixture.visible_after_seconds) * 1000;
         drop(world);
         simulation
@@ -369,6 +370,7 @@ impl Simulation {
     fn start(&mut self, start: Start) {
         let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
         let Some(mut agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
+        self.watch.begins(&start.instance);
         agent.is_blind = self.rng.strikes(self.chaos.silent);
         let key = start.attempt;
         // So long a runner asks the metadata service before it claims without its place.

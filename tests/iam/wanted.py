@@ -123,8 +123,10 @@ def batch(name, given, _request):
     raise KeyError(f"batch:{name}: say here which resources it is authorised for")
 
 
-def ecs(name, given, _request):
-    return [Wanted(f"ecs:{name}", instance) for instance in given["containerInstances"]]
+def ecs(name, given, request):
+    # The ECS agent gives a container instance the tags of its EC2 instance.
+    tags = request.get("tags", {})
+    return [Wanted(f"ecs:{name}", instance, resource_tags(tags.get(instance))) for instance in given["containerInstances"]]
 
 
 def events(name, given, _request):

@@ -15,6 +15,7 @@ from needs import need
 AGENT = (
     "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true", "ECS_CONTAINER_CREATE_TIMEOUT=10m", "ECS_CONTAINER_STOP_TIMEOUT=2m",
     "ECS_IMAGE_PULL_INACTIVITY_TIMEOUT=10m", "ECS_AWSVPC_BLOCK_IMDS=true",
+    "ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM=ec2_instance",
 )
 # The agent's least values; it takes a smaller one, or one that is no Go duration, for something else (fact 47).
 LEAST_MINUTES = {"ECS_CONTAINER_CREATE_TIMEOUT": 1, "ECS_CONTAINER_STOP_TIMEOUT": 1 / 60, "ECS_IMAGE_PULL_INACTIVITY_TIMEOUT": 1}

@@ -92,6 +92,13 @@ impl Cause {
     }
 }
 
+/// Why no training succeeds on an instance. EC2, ECS and Batch see nothing of it (fact 60).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Defect {
+    /// Who looks at it can see it: its GPU does not answer.
+    Visible,
+}
+
 /// An EC2 instance of a managed compute environment.
 #[derive(Debug, Clone)]
 pub struct Instance {
@@ -115,6 +122,10 @@ pub struct Instance {
     pub interruption: Option<Timestamp>,
     /// When a rebalance was recommended.
     pub rebalance: Option<Timestamp>,
+    /// What is wrong with it from its launch on.
+    pub defect: Option<Defect>,
+    /// Whether UpdateContainerInstancesState has set it to DRAINING.
+    pub drained: bool,
     /// Tags: `computeResources.tags` and Batch's own.
     pub tags: Vec<(String, String)>,
     /// The ECS container instance that Batch's events name (fact 13), with its cluster's name.
@@ -138,10 +149,10 @@ impl Instance {
 }
 
 impl World {
-    /// Whether ECS places nothing more there: its interruption notice is out, and
+    /// Whether ECS places nothing more there: it was drained, or its interruption notice is out, and
     /// `ECS_ENABLE_SPOT_INSTANCE_DRAINING` is set (fact 9).
     pub(super) fn is_draining(&self, instance: &Instance) -> bool {
-        instance.interruption.is_some() && !self.trouble.without_draining
+        instance.drained || (instance.interruption.is_some() && !self.trouble.without_draining)
     }
 
     /// The instance with this id, terminated ones for an hour included.

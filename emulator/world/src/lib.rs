@@ -44,7 +44,7 @@ pub use error::{ApiError, Service};
 pub use events::whole_seconds;
 pub use filter::{Filter, Selection};
 use ids::{Ids, RunRef};
-pub use instance::{Instance, InstanceState};
+pub use instance::{Defect, Instance, InstanceState};
 use lag::Past;
 pub use offerings::Subnet;
 use throttle::Throttle;

@@ -24,6 +24,8 @@ pub struct Trouble {
     pub failing_volumes: u32,
     /// So many of the next containers can't be started: Docker, ECR or the ECS agent fails (fact 18).
     pub failing_starts: u32,
+    /// So many of the next instances cannot train: their GPU does not answer.
+    pub defective_instances: u32,
     /// So many of the next snapshots end in `error`.
     pub failing_snapshots: u32,
     /// CreateVolume refuses any VolumeInitializationRate: its quota is used up (fact 25).
@@ -75,6 +77,7 @@ impl Default for Trouble {
             attachment_limit: ATTACHMENT_LIMIT,
             failing_volumes: 0,
             failing_starts: 0,
+            defective_instances: 0,
             failing_snapshots: 0,
             refuse_initialization_rate: false,
             without_draining: false,

@@ -34,12 +34,18 @@ pub(crate) enum Answer {
     Json(Value),
     FunctionError(Value),
     Status(u16),
+    /// The signature is of another time than AWS's own.
+    Refused {
+        ahead_seconds: i64,
+    },
 }
 
 /// What the server has seen and holds.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) invocations: Vec<Value>,
+    /// The times by which invocations were signed.
+    pub(crate) signed_at: Vec<String>,
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
     /// Every S3 request as `METHOD key?query`.
     pub(crate) requests: Vec<String>,
@@ -279,7 +285,11 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
         },
         "/latest/meta-data/placement/region" => reply(200, &[], "us-west-2"),
         path if path.starts_with("/latest/") => reply(404, &[], "404 - Not Found"),
-        "/2015-03-31/functions/trial-claim/invocations" => server.invoke(serde_json::from_slice(&body).unwrap()),
+        "/2015-03-31/functions/trial-claim/invocations" => {
+            let signed_at = head.headers["x-amz-date"].to_str().unwrap().to_owned();
+            server.seen.lock().unwrap().signed_at.push(signed_at);
+            server.invoke(serde_json::from_slice(&body).unwrap())
+        }
         path => {
             let key = path.strip_prefix("/b/").unwrap();
             server.object(&head.method, key, head.uri.query().unwrap_or_default(), &head.headers, &body)
@@ -312,6 +322,11 @@ impl Server {
             Answer::Json(value) => reply(200, &[], value.to_string()),
             Answer::FunctionError(value) => reply(200, &[("x-amz-function-error", "Unhandled")], value.to_string()),
             Answer::Status(status) => reply(status, &[], "{}"),
+            Answer::Refused { ahead_seconds } => {
+                let now = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(ahead_seconds);
+                let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now).unwrap();
+                reply(403, &[("date", &date)], r#"{"message": "Signature expired"}"#)
+            }
         }
     }
 

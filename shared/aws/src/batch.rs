@@ -178,7 +178,7 @@ fn not_stopped(job: Option<&str>, code: Option<&str>, message: Option<&str>) -> 
     format!("job {job} was not ended: {code}: {message}").into()
 }
 
-async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Executed {
+pub(super) async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Executed {
     let mut outcomes = Vec::new();
     for some in jobs.chunks(DESCRIBE_IDS) {
         let ids = some.iter().map(|wanted| wanted.job.to_string()).collect();
@@ -200,7 +200,7 @@ async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Executed {
 /// The SDK's JobDetail as the event's: both are the same document (fact 12).
 fn job_detail(
     job: aws_sdk_batch::types::JobDetail,
-) -> Result<event::batch_job_state::JobDetail, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<event::batch_job_state::JobDetail, Box<dyn Error + Send + Sync>> {
     use event::batch_job_state::{ArrayProperties, AttemptDetail, Container, EcsProperties, JobDetail, TaskDetail};
     let attempt = |found: aws_sdk_batch::types::AttemptDetail| AttemptDetail {
         container: found.container.map(container).unwrap_or_default(),

@@ -66,7 +66,7 @@ fn instance_and_zone(found: &ContainerInstance) -> Option<(String, String)> {
 
 /// The cluster in `arn:aws:ecs:<region>:<account>:container-instance/<cluster>/<id>`; old ARNs have none
 /// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html>).
-fn cluster(arn: &str) -> Option<&str> {
+pub(super) fn cluster(arn: &str) -> Option<&str> {
     let (cluster, id) = arn.split_once(":container-instance/")?.1.split_once('/')?;
     (!cluster.is_empty() && !id.is_empty()).then_some(cluster)
 }

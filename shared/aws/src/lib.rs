@@ -7,6 +7,8 @@
 mod access;
 #[cfg(feature = "batch")]
 mod batch;
+#[cfg(all(feature = "batch", feature = "ecs"))]
+mod drain;
 mod dynamodb;
 #[cfg(feature = "ec2")]
 mod ebs;
@@ -49,6 +51,8 @@ use serde_json::Value;
 pub use access::access;
 #[cfg(feature = "batch")]
 pub use batch::batch;
+#[cfg(all(feature = "batch", feature = "ecs"))]
+pub use drain::drains;
 pub use dynamodb::DynamoStore;
 #[cfg(feature = "ec2")]
 pub use ebs::ebs;

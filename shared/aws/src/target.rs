@@ -5,7 +5,7 @@ use std::error::Error;
 
 use aws_config::SdkConfig;
 use aws_sdk_batch::operation::describe_job_definitions::DescribeJobDefinitionsError;
-use aws_sdk_batch::types::{JobDefinition, JqState};
+use aws_sdk_batch::types::{ContainerProperties, EcsProperties, JobDefinition, JqState, ResourceType};
 use aws_sdk_ec2::types::{Filter, Snapshot, SnapshotState, Volume, VolumeState};
 use futures_util::FutureExt;
 
@@ -86,7 +86,17 @@ fn definition(found: JobDefinition) -> Option<Definition> {
     let revision = found.revision.and_then(|revision| u32::try_from(revision).ok())?;
     let timeout = found.timeout.and_then(|timeout| timeout.attempt_duration_seconds);
     let timeout_seconds = timeout.and_then(|seconds| u32::try_from(seconds).ok());
-    Some(Definition { arn: found.job_definition_arn?, revision, status: found.status?, timeout_seconds })
+    let gpus = gpus(found.container_properties.as_ref(), found.ecs_properties.as_ref());
+    Some(Definition { arn: found.job_definition_arn?, revision, status: found.status?, timeout_seconds, gpus })
+}
+
+/// GPUs of all containers.
+fn gpus(container: Option<&ContainerProperties>, ecs: Option<&EcsProperties>) -> u32 {
+    let tasks = ecs.map(EcsProperties::task_properties).unwrap_or_default();
+    let of_tasks = tasks.iter().flat_map(|task| task.containers()).flat_map(|one| one.resource_requirements());
+    let of_container = container.map(ContainerProperties::resource_requirements).unwrap_or_default();
+    let gpus = of_container.iter().chain(of_tasks).filter(|needed| needed.r#type() == Some(&ResourceType::Gpu));
+    gpus.filter_map(|needed| needed.value()?.parse::<u32>().ok()).sum()
 }
 
 async fn queue(client: &aws_sdk_batch::Client, name: &str) -> Found<Option<Queue>> {

@@ -127,6 +127,9 @@ pub enum Command {
         /// ARN of the ECS container instance.
         container_instance: String,
     },
+    /// Batch DescribeJobs and ECS UpdateContainerInstancesState: the instance on which Batch has placed the attempt that
+    /// asks takes no further container. What the request says of its place does not count.
+    DrainInstance(TrialRequest),
     /// S3 GetObject of `space.json`: what are the trial's parameters searched in?
     ReadSpace {
         /// The trial and who asks.
@@ -204,6 +207,7 @@ impl Command {
             Self::PublishResults { .. } => "publish-results",
             Self::Workspace { call, .. } => call.name(),
             Self::LocateAttempt { .. } => "locate-attempt",
+            Self::DrainInstance(_) => "drain-instance",
             Self::ReadSpace { .. } => "read-space",
             Self::FindLine { .. } => "find-line",
             Self::IssueCredentials { .. } => "issue-credentials",

@@ -19,6 +19,7 @@ mod sweep_settled;
 pub mod sweep_upload;
 pub mod target;
 mod trial_claim;
+mod unfit_instance;
 mod workspace;
 
 use std::fmt;
@@ -124,6 +125,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::JobDescribed(Job::Part(job)) => batch_job_state::part(view, job, context),
         Outcome::JobUnknown(job) => batch_job_state::unknown(view, job, context),
         Outcome::CredentialsIssued { access, .. } => trial_claim::issued(access),
+        Outcome::InstanceDrained { request, drained } => unfit_instance::drained(view, request, drained, context),
         Outcome::SpaceRead { request, search, choose } => {
             suggestion::space_read(view, request, (search, *choose), context)
         }

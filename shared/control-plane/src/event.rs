@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::sweep::notification::SOURCE;
 use crate::sweep::upload::Upload;
-use crate::trial::{JobStatus, Observation};
+use crate::trial::{JOB_ATTEMPTS, JobStatus, Observation};
 use crate::workspace::SnapshotState;
 use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
@@ -86,6 +86,15 @@ pub struct TrialJob {
     pub round: u32,
     /// What Batch says.
     pub seen: Observation,
+}
+
+impl TrialJob {
+    /// ARN of the ECS container instance that Batch has placed an attempt on, while the attempt is under way.
+    pub fn host(&self, attempt: u32) -> Option<&str> {
+        let earlier = u32::try_from(self.seen.ended.len()).unwrap_or(u32::MAX);
+        let current = self.round.saturating_mul(JOB_ATTEMPTS).saturating_add(earlier).saturating_add(1);
+        self.seen.container_instance.as_deref().filter(|_| attempt == current)
+    }
 }
 
 /// A part's array job.

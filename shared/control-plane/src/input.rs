@@ -155,6 +155,7 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::ReportInputs { sweep, .. } => About::new("gathered", Subject::Settlement(sweep.clone())),
         Outcome::ResultsPublished { sweep, .. } => About::sweep("results-published", sweep),
         Outcome::WaitingCancelled(sweep) => About::sweep("waiting-cancelled", sweep),
+        Outcome::InstanceDrained { request, .. } => About::request("instance-drained", request),
         Outcome::SpaceRead { request, .. } => About {
             attempt: Some(request.attempt),
             ..About::new("space-read", Subject::Comparison(request.sweep.clone(), request.index))

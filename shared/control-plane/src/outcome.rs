@@ -17,6 +17,17 @@ use spotsweep_sweep_file::{Problem, Search, SweepFile};
 #[cfg(doc)]
 use crate::command::Command;
 
+/// What has become of an instance that is to take no further container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Drained {
+    /// It takes none. The ECS container instance, by its ARN.
+    Yes(String),
+    /// Batch does not show (yet) on which instance the attempt runs.
+    NotPlaced,
+    /// ECS refuses, for this reason.
+    Refused(String),
+}
+
 /// The outcome of a command.
 #[derive(Debug, Clone)]
 pub enum Outcome {
@@ -106,6 +117,13 @@ pub enum Outcome {
     },
     /// Of [`Command::CancelWaiting`].
     WaitingCancelled(SweepId),
+    /// Of [`Command::DrainInstance`].
+    InstanceDrained {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// What has become of the instance.
+        drained: Drained,
+    },
     /// Of [`Command::ReadSpace`]: what the trial's parameters are searched in.
     SpaceRead {
         /// The trial and who asks.

@@ -163,6 +163,9 @@ pub struct Plan {
     /// Batch's attempt timeout in seconds, at least 60 (fact 18).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
+    /// GPUs that a trial asks for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gpus: u32,
     /// What is done about a training that hangs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stalls: StallRule,

@@ -18,6 +18,7 @@ mod retry;
 mod stall;
 mod standing;
 mod suggested;
+mod unfit;
 
 use std::collections::BTreeMap;
 
@@ -57,8 +58,8 @@ pub const NOT_STARTED: &str = "Task failed to start";
 /// The container's reason where the ECS agent was not connected (the same page).
 pub const AGENT_FAILED: &str = "AGENT";
 
-/// Attempts in a row that may end without an exit code before a trial is given up. One hiccup of Docker, ECR or the
-/// agent is worth another try (fact 18); an image that does not exist fails each time.
+/// False starts in a row before a trial is given up. One hiccup of Docker, ECR or the agent is worth another try (fact
+/// 18), and so is one bad instance; an image that does not exist, or has no driver, fails each time.
 pub const MAX_FALSE_STARTS: usize = 5;
 
 /// How Batch's reason begins where an attempt ran for longer than the job's timeout.
@@ -134,9 +135,9 @@ impl Attempt {
         self.reason.as_ref().is_some_and(|reason| reason.of_batch().starts_with(TIMED_OUT))
     }
 
-    /// Of one that has ended: whether its container never ran.
+    /// Of one that has ended: whether its container never ran, or its instance could not train.
     pub fn is_false_start(&self) -> bool {
-        self.ended_unseen() && !self.has_run()
+        (self.ended_unseen() && !self.has_run()) || self.unfit().is_some()
     }
 
     /// It has run, and Batch says nothing of how it ended.

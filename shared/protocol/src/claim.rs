@@ -15,6 +15,9 @@ use crate::secret::Secret;
 use crate::stall::StallRule;
 use crate::stop::StopReason;
 
+/// The variable that tells a runner how many GPUs its job asks for; not set where it asks for none. Batch itself sets none.
+pub const GPUS_VARIABLE: &str = "SPOTSWEEP_GPUS";
+
 /// One request of an attempt. Unknown fields are tolerated, so an older function serves a newer runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimRequest {
@@ -121,7 +124,8 @@ pub enum Request {
     },
 }
 
-/// Where an attempt runs, as the instance's metadata service tells it; nothing is known where there is none.
+/// Where an attempt runs, as the instance's metadata service tells it; nothing is known where there is none. And what
+/// is wrong there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
@@ -135,6 +139,10 @@ pub struct Machine {
     /// How it is paid for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub market: Option<Market>,
+    /// What the runner has found that no training can do without, such as a GPU that does not answer. The attempt claims
+    /// all the same, and leaves: the instance takes no further container then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defect: Option<String>,
 }
 
 /// How an instance is paid for.
@@ -243,7 +251,8 @@ pub enum Reply {
         /// When to ask again.
         retry_after_ms: u64,
     },
-    /// The workspace can't come to this instance: leave, so that Batch starts the next attempt elsewhere.
+    /// The workspace can't come to this instance, or nothing can be trained here: leave, so that Batch starts the next
+    /// attempt elsewhere.
     Unavailable {
         /// Why, for the log.
         reason: String,

@@ -93,6 +93,11 @@ pub enum StopReason {
         /// Failed starts in a row.
         starts: u32,
     },
+    /// The attempt's runner has found that its instance cannot train.
+    UnfitInstance {
+        /// What is wrong with the instance.
+        cause: String,
+    },
     /// EC2 refuses the trial's workspace permanently.
     Workspace {
         /// EC2's reason.
@@ -166,6 +171,7 @@ impl fmt::Display for StopReason {
             Self::Target { reached } => write!(to, "{TARGET}{reached}"),
             Self::Cancelled { by, discard } => write!(to, "{}{by}", if *discard { DISCARDED } else { CANCELLED }),
             Self::NeverStarts { starts } => write!(to, "{}{starts}{}", NEVER_STARTS.0, NEVER_STARTS.1),
+            Self::UnfitInstance { cause } => write!(to, "its instance cannot train: {cause}"),
             Self::Workspace { cause } => write!(to, "EC2 refuses the workspace: {cause}"),
             Self::JobLost => to.write_str("AWS Batch does not know this job any more"),
             Self::Resubmission { attempts, cause } => {

@@ -52,7 +52,7 @@ impl Cloud {
     }
 
     /// One call, with a fault point before its effect and one after it.
-    async fn aws<T>(
+    pub(super) async fn aws<T>(
         &self,
         service: Service,
         action: &'static str,

@@ -87,7 +87,11 @@ fn definition(detail: &Value) -> Definition {
     let revision = detail["revision"].as_u64().and_then(|revision| u32::try_from(revision).ok()).unwrap_or(0);
     let timeout = detail["timeout"]["attemptDurationSeconds"].as_u64();
     let timeout_seconds = timeout.and_then(|seconds| u32::try_from(seconds).ok());
-    Definition { arn: text(detail, "jobDefinitionArn"), revision, status: text(detail, "status"), timeout_seconds }
+    let needs = detail["containerProperties"]["resourceRequirements"].as_array().into_iter().flatten();
+    let gpus =
+        needs.filter(|need| need["type"] == "GPU").filter_map(|need| need["value"].as_str()?.parse::<u32>().ok());
+    let (arn, status, gpus) = (text(detail, "jobDefinitionArn"), text(detail, "status"), gpus.sum());
+    Definition { arn, revision, status, timeout_seconds, gpus }
 }
 
 fn snapshot(found: &Snapshot) -> BaseSnapshot {

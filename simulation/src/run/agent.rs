@@ -18,7 +18,7 @@ use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::Sealer;
-use spotsweep_world::{AttemptKey, Start};
+use spotsweep_world::{AttemptKey, Defect, Start};
 
 use self::command::Stopping;
 use super::curve;
@@ -174,6 +174,7 @@ impl Simulation {
 
     fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let machine = if agent.is_blind { Machine::default() } else { self.machine(agent) };
+        let machine = Machine { defect: self.defect_seen(agent), ..machine };
         let reply = self.ask(agent, Request::Claim(machine));
         let since = reply.is_none().then(|| *agent.unanswered_since.get_or_insert(self.harness.now));
         agent.unanswered_since = since;
@@ -195,6 +196,10 @@ impl Simulation {
                 if agent.is_blind && self.harness.cloud.injected_bug() == Some(InjectedBug::FailWithoutPlace) =>
             {
                 Next::Exit(REFUSED)
+            }
+            Some(Reply::Unavailable { .. }) if self.defect_seen(agent).is_some() => {
+                self.watch.left_unfit(&agent.instance);
+                Next::Exit(INTERRUPTED_EXIT_CODE)
             }
             Some(Reply::Unavailable { reason }) => {
                 self.watch.sent_away(&agent.trial, &reason);
@@ -230,7 +235,23 @@ impl Simulation {
             zone: Some(agent.zone.clone()),
             instance_type: instance.map(|instance| instance.instance_type.clone()),
             market: instance.map(|instance| if instance.spot { Market::Spot } else { Market::OnDemand }),
+            defect: None,
         }
+    }
+
+    /// What the runner finds wrong with its instance before it claims.
+    fn defect_seen(&self, agent: &Agent) -> Option<String> {
+        let looks = self.harness.cloud.injected_bug() != Some(InjectedBug::SkipInstanceCheck);
+        let world = self.harness.cloud.world();
+        let defect = world.instance(&agent.instance)?.defect?;
+        match defect {
+            Defect::Visible => looks.then(|| "0 of 1 GPU answers".to_owned()),
+        }
+    }
+
+    /// Whether a command fails at once, whatever it is: so it does on an instance with a defect.
+    fn fails_at_once(&self, agent: &Agent) -> bool {
+        self.harness.cloud.world().instance(&agent.instance).is_some_and(|instance| instance.defect.is_some())
     }
 
     /// With the defect planted: the volume of the trial, wherever it is.

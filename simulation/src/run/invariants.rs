@@ -47,6 +47,7 @@ pub const INVARIANTS: &[Invariant] = &[
     always("at most one attempt holds a workspace", one_holder),
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
     always("nothing is attached to an instance that is known to be under notice", nothing_attached_under_notice),
+    always("an instance that cannot train takes one more attempt at most when one has left it", bad_instances_are_left),
     always("a refusal that lasts costs a trial that has not trained no further attempt", lasting_refusal_costs_none),
     always("a trial that hangs is interrupted twice at most, and then it fails", hangs_end),
     always("a trial that has succeeded has trained to its end", success_is_whole),
@@ -140,6 +141,10 @@ fn reclaim_costs_one(run: &Simulation) -> Result<(), String> {
 
 fn nothing_attached_under_notice(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Taken)
+}
+
+fn bad_instances_are_left(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Eaten)
 }
 
 fn lasting_refusal_costs_none(run: &Simulation) -> Result<(), String> {

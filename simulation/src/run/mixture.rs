@@ -38,6 +38,8 @@ pub struct Mixture {
     pub failing_volumes: u32,
     /// The first so many containers can't be started; fewer than a trial is given up for.
     pub failing_starts: u32,
+    /// The first so many instances cannot train.
+    pub defective_instances: u32,
     /// The first so many snapshots fail.
     pub failing_snapshots: u32,
     /// How long EC2 does not find what was just made.
@@ -68,6 +70,7 @@ impl Mixture {
             epochs: 1 + upto(5),
             failing_volumes: upto(3) / 2,
             failing_starts: upto(4),
+            defective_instances: 0,
             failing_snapshots: upto(3),
             visible_after_seconds: 4 * upto(2),
             // So low that some trials are still to come when it is reached.
@@ -101,6 +104,11 @@ impl Mixture {
                 early_terminate: Some(RULES[usize::try_from(upto(3)).unwrap_or(0)]),
                 ..mixture
             },
+            _most => mixture,
+        };
+        let mixture = match upto(3) {
+            // With them no more false starts in a row than a trial survives.
+            0 => Self { defective_instances: 1 + upto(1), failing_starts: mixture.failing_starts.min(2), ..mixture },
             _most => mixture,
         };
         Self { continues: upto(1) == 0, ..mixture }

@@ -59,6 +59,8 @@ pub(super) enum Seen {
     Taken,
     /// A refusal that no wait changes cost another attempt.
     SentAway,
+    /// An instance that cannot train took attempt after attempt.
+    Eaten,
     /// A forged request was taken.
     Forged,
     /// What is on record of a trial changed after its end.
@@ -109,6 +111,8 @@ pub struct Watch {
     warned: BTreeSet<(TrialRef, String)>,
     /// The instance to which each trial's workspace is being attached.
     attaching: BTreeMap<TrialRef, String>,
+    /// Instances that were left because they cannot train, with the attempts that have begun there since.
+    unfit: BTreeMap<String, usize>,
     /// What is on record of each trial that has ended.
     ended: BTreeMap<TrialRef, Outcome>,
     /// What is decided of each trial that has reached a rung.
@@ -166,6 +170,21 @@ impl Watch {
                 Seen::Burned,
                 format!("{trial}: a second attempt begins on {instance}, which is under notice"),
             );
+        }
+    }
+
+    /// An attempt leaves an instance that cannot train, and was told to.
+    pub(super) fn left_unfit(&mut self, instance: &str) {
+        self.unfit.entry(instance.to_owned()).or_default();
+    }
+
+    /// A container begins on an instance. Two trials share one, so that one more may have been on its way there.
+    pub(super) fn begins(&mut self, instance: &str) {
+        let Some(begun) = self.unfit.get_mut(instance) else { return };
+        *begun += 1;
+        if *begun > 1 {
+            let what = format!("{begun} attempts have begun on {instance} since one has left it as it cannot train");
+            self.is_wrong(Seen::Eaten, what);
         }
     }
 

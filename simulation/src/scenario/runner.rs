@@ -129,6 +129,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         definition: "d:1".into(),
         attempts: 50,
         timeout_seconds: None,
+        gpus: 0,
         stalls: Default::default(),
         command: None,
         resources: Default::default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use spotsweep_control_plane::event::{Ask, Ending, Event, Job, TrialJob};
 use spotsweep_control_plane::input::{Followup, Input};
-use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::outcome::{Drained, Outcome};
 use spotsweep_control_plane::workspace::{Fact, RefusalKind, SnapshotState, VolumeState, is_of_key};
 use spotsweep_protocol::claim::{Machine, NoticeKind};
 use spotsweep_protocol::ids::SweepId;
@@ -53,6 +53,16 @@ impl Timeline {
             {
                 Some(format!("located attempt {attempt} on {} in {zone}", self.instance(instance)))
             }
+            Input::Outcome(Outcome::InstanceDrained { request, drained })
+                if self.is_of(&request.sweep, request.index) =>
+            {
+                let how = match drained {
+                    Drained::Yes(_) => "drained",
+                    Drained::NotPlaced => "not placed",
+                    Drained::Refused(_) => "not drained",
+                };
+                Some(format!("instance of attempt {} {how}", request.attempt))
+            }
             Input::Event(Event::JobChanged(Job::Trial(job)))
             | Input::Outcome(Outcome::JobDescribed(Job::Trial(job))) => self.job(job),
             Input::Outcome(Outcome::Workspace(trial, fact)) | Input::Followup(Followup::Workspace(trial, fact))
@@ -80,8 +90,9 @@ impl Timeline {
 
     fn ask(&mut self, ask: &Ask) -> Option<String> {
         Some(match ask {
-            Ask::Claim(Machine { instance: Some(instance), zone: Some(zone), .. }) => {
-                format!("claims on {} in {zone}", self.instance(instance))
+            Ask::Claim(Machine { instance: Some(instance), zone: Some(zone), defect, .. }) => {
+                let defect = if defect.is_some() { " which cannot train" } else { "" };
+                format!("claims on {} in {zone}{defect}", self.instance(instance))
             }
             Ask::Claim(_) => "claims".into(),
             Ask::Mounted { volume, found } => {

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use spotsweep_control_plane::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
 use spotsweep_control_plane::input::Input;
-use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::outcome::{Drained, Outcome};
 use spotsweep_control_plane::trial::{Attempt, HOST_GONE, JobStatus, Observation};
 use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
@@ -38,6 +38,7 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
             let not_started = Attempt { reason, ..Attempt::default() };
             batch(trial, status, vec![not_started; number(ended)? as usize])
         }
+        ["instance", "of", "attempt", attempt, how @ ..] => drained(sweep, number(attempt)?, how),
         ["notice", instance, "interruption"] => noticed(trial, instance, NoticeKind::Interruption),
         ["notice", instance, "rebalance"] => noticed(trial, instance, NoticeKind::Rebalance),
         ["volume", "of", "operation", operation, "not", "found"] => {
@@ -92,15 +93,26 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
 }
 
 /// A request with this claim token, of a runner with this secret.
-fn requested(
-    sweep: &SweepId,
-    attempt: u32,
-    (token, secret): ([u8; SECRET_BYTES], u8),
-    ask: &[&str],
-) -> Result<Input, String> {
-    let (sweep, job, ask) = (sweep.clone(), JobId::from(JOB.to_owned()), asked(ask)?);
+fn requested(sweep: &SweepId, attempt: u32, known: ([u8; SECRET_BYTES], u8), ask: &[&str]) -> Result<Input, String> {
+    Ok(Event::TrialRequested(request(sweep, attempt, known, asked(ask)?)).into())
+}
+
+fn request(sweep: &SweepId, attempt: u32, (token, secret): ([u8; SECRET_BYTES], u8), ask: Ask) -> TrialRequest {
+    let (sweep, job) = (sweep.clone(), JobId::from(JOB.to_owned()));
     let (token, secret) = (Some(Secret::of(token)), Some(Secret::of([secret; SECRET_BYTES])));
-    Ok(Event::TrialRequested(TrialRequest { sweep, index: 0, job, attempt, token, secret, ask }).into())
+    TrialRequest { sweep, index: 0, job, attempt, token, secret, ask }
+}
+
+/// What has become of the instance of an attempt that has found it bad.
+fn drained(sweep: &SweepId, attempt: u32, how: &[&str]) -> Result<Input, String> {
+    let drained = match how {
+        ["drained"] => Drained::Yes("arn".into()),
+        ["not", "placed"] => Drained::NotPlaced,
+        ["not", "drained"] => Drained::Refused("AccessDeniedException".into()),
+        _ => return Err("drained, not placed, or not drained?".into()),
+    };
+    let request = request(sweep, attempt, (TOKEN, 0), Ask::Claim(Machine::default()));
+    Ok(Outcome::InstanceDrained { request, drained }.into())
 }
 
 fn asked(words: &[&str]) -> Result<Ask, String> {
@@ -112,6 +124,13 @@ fn asked(words: &[&str]) -> Result<Ask, String> {
         ["claims", "on", instance, "in", zone] => {
             let (instance, zone) = (Some((*instance).into()), Some((*zone).into()));
             Ask::Claim(Machine { instance, zone, ..Machine::default() })
+        }
+        ["claims", "on", instance, "in", zone, "which", "cannot", "train"] => {
+            let mut ask = asked(&["claims", "on", instance, "in", zone])?;
+            if let Ask::Claim(machine) = &mut ask {
+                machine.defect = Some("its GPU does not answer".into());
+            }
+            ask
         }
         ["claims"] => Ask::Claim(Machine::default()),
         ["requests", "credentials"] => Ask::Access,

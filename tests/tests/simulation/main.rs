@@ -1,6 +1,7 @@
 //! The control plane over the World, on a virtual clock.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+mod bad_instances;
 mod budget;
 mod defects;
 mod events;

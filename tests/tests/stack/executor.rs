@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_aws::{AwsExecutor, ebs, ecs, targets};
+use spotsweep_aws::{AwsExecutor, drains, ebs, ecs, targets};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::target;
+use spotsweep_control_plane::event::{Ask, TrialRequest};
 use spotsweep_control_plane::handle::Executor;
-use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::outcome::{Drained, Outcome};
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::throttle::Turn;
 use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState,
 };
 use spotsweep_emulator::{Config, Emulator};
-use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::claim::Machine;
+use spotsweep_protocol::ids::{JobId, JobName, Run, SweepId};
 use spotsweep_sweep_file::parse;
 use spotsweep_tests::local::config;
 use spotsweep_world::{InstanceState, Service, Trouble};
@@ -58,6 +60,21 @@ impl Rig {
             }
         };
         Self { emulator, executor, trial, instance, zone, container_instance, _folder: folder }
+    }
+
+    /// A queue, and so many revisions of a job definition.
+    fn define(&self, revisions: usize) {
+        let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
+        let queue = json!({ "jobQueueName": "queue", "priority": 1, "computeEnvironmentOrder": order });
+        let needs = json!([{ "type": "VCPU", "value": "1" }, { "type": "MEMORY", "value": "1024" }]);
+        let container = json!({ "image": "train:1", "command": ["sleep", "60"], "resourceRequirements": needs });
+        let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
+        self.emulator.with_world(|world, _| {
+            world.create_job_queue(serde_json::from_value(queue).unwrap()).unwrap();
+            for _ in 0..revisions {
+                world.register_job_definition(serde_json::from_value(definition.clone()).unwrap()).unwrap();
+            }
+        });
     }
 
     fn trouble(&self, change: impl FnOnce(&mut Trouble)) {
@@ -258,18 +275,8 @@ async fn a_volume_loads_at_a_rate_only_where_one_is_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
     let rig = Rig::new().await;
-    let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
-    let queue = json!({ "jobQueueName": "queue", "priority": 1, "computeEnvironmentOrder": order });
-    let needs = json!([{ "type": "VCPU", "value": "1" }, { "type": "MEMORY", "value": "1024" }]);
-    let container = json!({ "image": "train:1", "command": ["train"], "resourceRequirements": needs });
-    let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
-    rig.emulator.with_world(|world, _| {
-        world.create_job_queue(serde_json::from_value(queue).unwrap()).unwrap();
-        for _ in 0..3 {
-            world.register_job_definition(serde_json::from_value(definition.clone()).unwrap()).unwrap();
-        }
-        world.deregister_job_definition("train:3").unwrap();
-    });
+    rig.define(3);
+    rig.emulator.with_world(|world, _| world.deregister_job_definition("train:3").unwrap());
     let executor = AwsExecutor::default().reaching(targets(&config(&rig.emulator.endpoint())));
     let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
     let file = Arc::new(parse("k.yaml", "v", b"- {a: 1}").unwrap());
@@ -314,5 +321,41 @@ async fn an_attempt_is_located_by_its_container_instance() {
     assert_eq!((attempt, &instance, &zone), (3, &rig.instance, &rig.zone));
     let unknown = locate(format!("{}0", rig.container_instance)).await.unwrap().remove(0);
     assert!(matches!(unknown, Outcome::Workspace(_, Fact::PlaceUnknown)), "{unknown:?}");
+    rig.end().await;
+}
+
+/// By its job and the number of the attempt: the instance is the one that Batch has placed it on.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_instance_of_an_attempt_is_drained() {
+    let rig = Rig::new().await;
+    rig.define(1);
+    let sweep = rig.trial.sweep.clone();
+    let name = JobName { sweep: sweep.clone(), run: Run::Part(0) }.to_string();
+    let job = json!({ "jobName": name, "jobQueue": "queue", "jobDefinition": "train" });
+    let job = rig.emulator.with_world(|world, _| world.submit_job(serde_json::from_value(job).unwrap()).unwrap());
+    let job = job["jobId"].as_str().unwrap().to_owned();
+    let executor = AwsExecutor::default().reaching(drains(&config(&rig.emulator.endpoint())));
+    let drain = async |attempt: u32| {
+        let (sweep, job) = (sweep.clone(), JobId::from(job.clone()));
+        let ask = Ask::Claim(Machine { instance: Some("i-of-others".to_owned()), ..Machine::default() });
+        let request = TrialRequest { sweep, index: 0, job, attempt, token: None, secret: None, ask };
+        match executor.execute(Command::DrainInstance(request)).await.unwrap().remove(0) {
+            Outcome::InstanceDrained { drained, .. } => drained,
+            other => panic!("{other:?}"),
+        }
+    };
+    let drained = || rig.emulator.with_world(|world, _| world.instance(&rig.instance).unwrap().drained);
+    assert_eq!(drain(2).await, Drained::NotPlaced, "an attempt that does not run");
+    let mut found = Drained::NotPlaced;
+    while found == Drained::NotPlaced {
+        assert!(!drained());
+        found = drain(1).await;
+    }
+    assert_eq!((found, drained()), (Drained::Yes(rig.container_instance.clone()), true));
+    rig.trouble(|trouble| drop(trouble.denied.insert("UpdateContainerInstancesState".to_owned(), None)));
+    let refused = drain(1).await;
+    assert!(matches!(&refused, Drained::Refused(why) if why.contains("not authorized")), "{refused:?}");
+    let request = serde_json::from_value(json!({ "jobId": job, "reason": "done" })).unwrap();
+    rig.emulator.with_world(|world, _| world.terminate_job(&request)).unwrap();
     rig.end().await;
 }

@@ -18,7 +18,7 @@ struct Wanted {
 }
 
 /// Facts 9, 18, 47 and 48, and the ECS agent's README for the defaults.
-const WANTED: [Wanted; 5] = [
+const WANTED: [Wanted; 6] = [
     Wanted {
         text: "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true",
         without: "Batch can start a trial again on the Spot instance that is being taken from it",
@@ -39,6 +39,12 @@ const WANTED: [Wanted; 5] = [
         text: "ECS_IMAGE_PULL_INACTIVITY_TIMEOUT=",
         without: "the agent gives up on an image whose pull shows no progress for a minute, as while a layer of \
                   several GB is unpacked",
+        state: State::Look,
+    },
+    Wanted {
+        text: "ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM=ec2_instance",
+        without: "the control plane cannot drain an instance on which nothing can be trained, so that Batch starts \
+                  trial after trial there",
         state: State::Look,
     },
     Wanted {
@@ -140,19 +146,23 @@ mod tests {
         };
         let script = "#!/bin/bash\necho ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config\n";
         let timeouts = "echo ECS_CONTAINER_CREATE_TIMEOUT=6m >> x\necho ECS_CONTAINER_STOP_TIMEOUT=90s >> x\n\
-                        echo ECS_IMAGE_PULL_INACTIVITY_TIMEOUT=5m >> x\n";
+                        echo ECS_IMAGE_PULL_INACTIVITY_TIMEOUT=5m >> x\n\
+                        echo ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM=ec2_instance >> x\n";
         let whole = format!("{script}{timeouts}iptables -d 169.254.169.254 -j DROP\n");
         let in_base64 = format!(
             "Content-Transfer-Encoding: base64\nContent-Type: text/x-shellscript\n\n{}",
             base64::encode(&whole)
         );
         for (user_data, expected) in [
-            (String::new(), vec![Problem, Look, Look, Look, Look]),
-            (mime(&format!("Content-Type: text/x-shellscript\n\n{script}")), vec![Look, Look, Look, Look]),
+            (String::new(), vec![Problem, Look, Look, Look, Look, Look]),
+            (mime(&format!("Content-Type: text/x-shellscript\n\n{script}")), vec![Look, Look, Look, Look, Look]),
             (mime(&format!("Content-Type: text/x-shellscript\n\n{whole}")), vec![Ok]),
             (mime(&in_base64), vec![Ok]),
-            (mime("Content-Type: text/x-shellscript\r\n\r\n#!/bin/sh\r\n"), vec![Problem, Look, Look, Look, Look]),
-            (mime("\n# ECS_ENABLE_SPOT_INSTANCE_DRAINING=true\n"), vec![Problem, Look, Look, Look, Look]),
+            (
+                mime("Content-Type: text/x-shellscript\r\n\r\n#!/bin/sh\r\n"),
+                vec![Problem, Look, Look, Look, Look, Look],
+            ),
+            (mime("\n# ECS_ENABLE_SPOT_INSTANCE_DRAINING=true\n"), vec![Problem, Look, Look, Look, Look, Look]),
             (whole.replace("DRAINING=true", "DRAINING=false"), vec![Problem]),
             (whole.replace("STOP_TIMEOUT", "START_TIMEOUT"), vec![Look]),
             (whole.replace("PULL_INACTIVITY", "PULL"), vec![Look]),

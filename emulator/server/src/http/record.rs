@@ -149,11 +149,13 @@ fn signed(headers: &HeaderMap) -> Option<&str> {
     Some(credential.split_once("/aws4_request")?.0)
 }
 
-/// The tags that the resources of an EC2 request have before it: conditions of roles ask about them.
+/// The tags that the resources of a request to EC2 or ECS have before it: conditions of roles ask about them.
 fn tags(core: &Core, body: &Bytes) -> BTreeMap<String, BTreeMap<String, String>> {
     let named = form_urlencoded::parse(body).map(|(_, value)| value.into_owned());
-    let ids: Vec<String> =
-        named.filter(|value| ["vol-", "snap-", "i-"].iter().any(|kind| value.starts_with(kind))).collect();
+    let ids = named.filter(|value| ["vol-", "snap-", "i-"].iter().any(|kind| value.starts_with(kind)));
+    let of_ecs = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    let of_ecs = of_ecs["containerInstances"].as_array().into_iter().flatten();
+    let ids: Vec<String> = ids.chain(of_ecs.filter_map(|arn| arn.as_str().map(str::to_owned))).collect();
     if ids.is_empty() {
         return BTreeMap::new();
     }

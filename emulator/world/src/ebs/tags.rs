@@ -74,11 +74,14 @@ impl World {
         Ok(())
     }
 
-    /// The tags of a volume, snapshot or instance; None where there is none of this id.
+    /// The tags of a volume, snapshot or instance; None where there is none of this id. A container instance, by its ARN,
+    /// has those of its instance, as `infra/compute.yaml` sets `ECS_CONTAINER_INSTANCE_PROPAGATE_TAGS_FROM`.
     pub fn tags(&self, id: &str) -> Option<Tags> {
         let volume = || self.ebs.volumes.get(id).map(|volume| volume.tags.clone());
         let snapshot = || self.ebs.snapshots.get(id).map(|snapshot| snapshot.tags.clone());
-        let instance = || self.instance(id).map(|instance| Tags(instance.tags.iter().cloned().collect()));
+        let hosted = || self.instances().find(|instance| instance.container_instance_arn == id);
+        let instance = || self.instance(id).or_else(hosted);
+        let instance = || instance().map(|instance| Tags(instance.tags.iter().cloned().collect()));
         volume().or_else(snapshot).or_else(instance)
     }
 

@@ -115,3 +115,21 @@ fn slow_starts_lie_apart() {
     assert_eq!(started.len(), 8, "each at another tenth of a second: {started:?}");
     assert!(started[7] - started[0] > 60, "and over more than six seconds: {started:?}");
 }
+
+/// What runs there goes on. As on AWS the instance counts towards the limit until it is idle.
+#[test]
+fn nothing_more_is_placed_on_a_drained_instance() {
+    let mut lab = Lab::new(2);
+    lab.submit(json!({}));
+    lab.pass(UNTIL_RUNNING);
+    let host = lab.instances(InstanceState::Running)[0].clone();
+    let arn = lab.world.instance(&host).unwrap().container_instance_arn.clone();
+    let cluster = arn.rsplit('/').nth(1).unwrap();
+    let wanted = json!({"cluster": cluster, "containerInstances": [arn], "status": "DRAINING"});
+    let answer = lab.world.update_container_instances_state(&serde_json::from_value(wanted).unwrap()).unwrap();
+    assert_eq!(answer["containerInstances"][0]["status"], "DRAINING");
+    lab.submit(json!({}));
+    lab.pass(UNTIL_RUNNING);
+    assert_eq!(lab.started.len(), 1, "the other vCPU is not given away");
+    assert_eq!(lab.world.instance(&host).unwrap().state, InstanceState::Running);
+}

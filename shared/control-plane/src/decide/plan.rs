@@ -36,6 +36,8 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
         definition,
         attempts: settings.attempts.unwrap_or(ATTEMPTS),
         timeout_seconds: settings.timeout_seconds,
+        // Of the job definition where the file does not say.
+        gpus: 0,
         stalls: stall::rule(settings.stalled),
         command: settings.command.clone(),
         resources: settings.resources.map(requirements).unwrap_or_default(),

@@ -14,8 +14,7 @@ use spotsweep_protocol::words::counted;
 
 /// Whether another round is due.
 pub(super) fn is_due(trial: &Trial, seen: &Observation, sweep: &Sweep, plan: &Plan) -> bool {
-    let tried = trial.ended_attempts().count();
-    let goes_on = trial.is_worn_out() && !seen.was_stopped && tried < usize::from(plan.attempts);
+    let goes_on = trial.is_worn_out() && !seen.was_stopped && trial.tried() < usize::from(plan.attempts);
     goes_on && sweep.stopped.is_none() && trial.stopped.is_none() && trial.cancelled_by().is_none()
 }
 
@@ -29,7 +28,7 @@ pub(super) fn enter(trial: &mut Trial) {
 
 /// The submission of the trial's round.
 pub(super) fn submit(sweep: &Sweep, trial: &Trial, context: Context<'_>) -> Option<Command> {
-    let tried = u32::try_from(trial.ended_attempts().count()).unwrap_or(u32::MAX);
+    let tried = u32::try_from(trial.tried()).unwrap_or(u32::MAX);
     submission::of(sweep, run(trial), tried, context).map(Command::SubmitPart)
 }
 

@@ -5,6 +5,7 @@ use crate::command::Submission;
 use crate::sweep::Sweep;
 use crate::trial::JOB_ATTEMPTS;
 use crate::workspace::SWEEP_TAG;
+use spotsweep_protocol::claim::GPUS_VARIABLE;
 use spotsweep_protocol::ids::{JobName, Run};
 
 /// Of a part, or of one trial again that has `tried` attempts behind it.
@@ -26,6 +27,9 @@ pub(super) fn of(sweep: &Sweep, run: Run, tried: u32, context: Context<'_>) -> O
         variable("SPOTSWEEP_FIRST_INDEX", name.first_index().to_string()),
         variable("SPOTSWEEP_CLAIM_FUNCTION", context.settings.claim_function.clone()),
     ];
+    if plan.gpus > 0 {
+        environment.push(variable(GPUS_VARIABLE, plan.gpus.to_string()));
+    }
     if let Some(seconds) = plan.timeout_seconds {
         environment.push(variable("SPOTSWEEP_TIMEOUT_SECONDS", seconds.to_string()));
     }

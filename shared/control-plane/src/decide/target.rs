@@ -32,6 +32,7 @@ pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Probl
             plan.definition.clone_from(&found.arn);
             // The runner has to know it too.
             plan.timeout_seconds = plan.timeout_seconds.or(found.timeout_seconds);
+            plan.gpus = plan.resources.get("GPU").and_then(|gpus| gpus.parse().ok()).unwrap_or(found.gpus);
         }
         Err(refused) => at("job_definition", refused),
     }
@@ -229,7 +230,7 @@ mod tests {
         let arn = "arn:aws:batch:us-east-1:000000000000:job-definition/train";
         let revision = |revision, status: &str| {
             let (arn, status) = (format!("{arn}:{revision}"), status.into());
-            Definition { arn, revision, status, timeout_seconds: Some(60) }
+            Definition { arn, revision, status, timeout_seconds: Some(60), gpus: 1 }
         };
         let found = [revision(1, "ACTIVE"), revision(2, "ACTIVE"), revision(3, "INACTIVE")];
         for named in ["train", arn, &format!("{arn}:2")] {

@@ -14,7 +14,7 @@ use crate::input::Followup;
 use crate::store::{Versioned, View};
 use crate::sweep::{Plan, Sweep};
 use crate::throttle::Turn;
-use crate::trial::{End, Suggested, Trial};
+use crate::trial::{Attempt, End, Suggested, Trial};
 use crate::workspace::{Fact, Origin, Place, Stage, device};
 use gate::Passage;
 pub(super) use gate::check;
@@ -81,19 +81,15 @@ impl Asker<'_> {
             let calls = self.apply(&Fact::Finished { attempt });
             return self.stops(attempt, StopReason::StoppedEarly { rung: stop.rung }, calls);
         }
+        if let Some(cause) = &machine.defect {
+            return self.leaves(machine, cause);
+        }
         if self.plan.suggests && self.trial.suggested.is_none() {
             let (request, bucket) = (self.request.clone(), self.sweep.upload.bucket.clone());
             return Decision::advance("its parameters are to be suggested")
                 .then(Command::ReadSpace { request, bucket });
         }
-        self.trial.claimed_by = Some(attempt);
-        self.trial.secret.clone_from(&self.request.secret);
-        self.trial.stall = None;
-        let record = self.trial.attempt(attempt);
-        record.instance = machine.instance.clone().or(record.instance.take());
-        record.zone = machine.zone.clone().or(record.zone.take());
-        record.instance_type = machine.instance_type.clone().or(record.instance_type.take());
-        record.market = machine.market.or(record.market);
+        let record = self.takes(machine);
         // Where the metadata service is silent, ECS may have said by Batch's event where the attempt runs.
         let place = record.instance.clone().zip(record.zone.clone());
         let mut calls = Vec::new();
@@ -115,6 +111,32 @@ impl Asker<'_> {
             Some(reply) => decision.reply(reply),
             None => decision.then(line),
         }
+    }
+
+    /// The trial is the attempt's from now on; its record, with its place.
+    fn takes(&mut self, machine: &Machine) -> &Attempt {
+        let attempt = self.request.attempt;
+        self.trial.claimed_by = Some(attempt);
+        self.trial.secret.clone_from(&self.request.secret);
+        self.trial.stall = None;
+        let record = self.trial.attempt(attempt);
+        record.instance = machine.instance.clone().or(record.instance.take());
+        record.zone = machine.zone.clone().or(record.zone.take());
+        record.instance_type = machine.instance_type.clone().or(record.instance_type.take());
+        record.market = machine.market.or(record.market);
+        record
+    }
+
+    /// Nothing can be trained on the instance. It is drained before the runner has its answer and exits: Batch may place
+    /// the next attempt at that moment.
+    fn leaves(mut self, machine: &Machine, cause: &str) -> Decision {
+        self.takes(machine);
+        let attempt = self.request.attempt;
+        let reason = StopReason::UnfitInstance { cause: cause.to_owned() };
+        let what = format!("attempt {attempt} does not start: {reason}");
+        self.trial.attempt(attempt).reason = Some(reason.into());
+        let drain = Command::DrainInstance(self.request.clone());
+        self.write(what).then(drain)
     }
 
     /// No further attempt starts: the runner leaves, and Batch ends the job.
@@ -279,7 +301,7 @@ fn standing(trial: &Trial, attempt: u32, context: Context<'_>) -> Option<Reply> 
     Some(waiting(reason, wait))
 }
 
-fn waiting(reason: String, wait: Duration) -> Reply {
+pub(super) fn waiting(reason: String, wait: Duration) -> Reply {
     Reply::Waiting { reason, retry_after_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Ask, Ending, Event, ParseError, TrialRequest};
-use spotsweep_protocol::claim::{ClaimRequest, Request};
+use spotsweep_protocol::claim::{ClaimRequest, Machine, Request};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::{MAX_METRIC_NAME, is_metric_name};
 use spotsweep_protocol::redact::redacted;
@@ -12,6 +12,9 @@ const KIND: &str = "trial-claim";
 
 /// Metrics of one trial: what fits a DynamoDB row with room to spare.
 const MAX_METRICS: usize = 200;
+
+/// Characters of what is wrong with an instance.
+const MAX_DEFECT: usize = 500;
 
 pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
     let found: ClaimRequest =
@@ -22,7 +25,10 @@ pub(super) fn parse(raw: Value) -> Result<Event, ParseError> {
         return Err(wrong("attempt is 0; Batch counts from 1".into()));
     }
     let ask = match found.request {
-        Request::Claim(machine) => Ask::Claim(machine),
+        Request::Claim(machine) => {
+            let defect = machine.defect.map(|text| redacted(&text).chars().take(MAX_DEFECT).collect());
+            Ask::Claim(Machine { defect, ..machine })
+        }
         Request::Access => Ask::Access,
         Request::Mounted { volume, found, .. } => Ask::Mounted { volume, found },
         Request::Notice { kind } => Ask::Notice(kind),

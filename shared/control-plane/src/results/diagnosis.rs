@@ -181,6 +181,9 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
              SIGUSR1; raise `stalled` if it only computes for so long; `spotsweep retry --continue` goes on from its \
              checkpoint",
         ),
+        StopReason::UnfitInstance { .. } => {
+            ("", "look at the image of the instances: driver, container toolkit and free space on the root disk")
+        }
         StopReason::Workspace { .. } => (
             "",
             "fix what EC2 names (a permission of the control plane's roles, the KMS key, or the snapshot that \
@@ -237,7 +240,7 @@ fn never_started(trial: &Trial) -> Option<(String, &'static str)> {
 /// A trial fails with an interruption only when no attempt is left.
 fn worn_out(trial: &Trial) -> Option<(String, &'static str)> {
     let last = trial.attempts.get(&trial.ended)?;
-    let tried = trial.ended_attempts().count();
+    let tried = trial.tried();
     last.was_interrupted().then(|| {
         let cause = format!("interrupted {}, as often as `attempts` allows", counted(tried, "time"));
         (cause, "raise `attempts`, or give the queue more instance types and zones")

@@ -1,6 +1,7 @@
 //! What a person should know of a sweep before its results can be trusted: a metric that does not come, trials that all
 //! fail, rungs that no trial reaches, values that say nothing.
 
+mod bad_instances;
 mod fruitless;
 mod odd;
 mod unreached;
@@ -46,6 +47,8 @@ pub enum About {
     Rungs,
     /// A value that lies apart from all others.
     Odd,
+    /// Instances on which nothing can be trained.
+    Instances,
 }
 
 /// A warning: one sentence without its full stop.
@@ -111,6 +114,7 @@ pub(super) fn warnings(
     warnings.extend(fruitless::fruitless(plan, trials).map(about(About::Failures)));
     warnings.extend(odd::odd(plan, trials).map(about(About::Odd)));
     warnings.extend(unreached::unreached(plan, trials).map(about(About::Rungs)));
+    warnings.extend(bad_instances::bad_instances(trials).map(about(About::Instances)));
     warnings
 }
 

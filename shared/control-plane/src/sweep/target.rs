@@ -60,6 +60,8 @@ pub struct Definition {
     pub status: String,
     /// Seconds that an attempt may take, where it says so: for jobs that say nothing else.
     pub timeout_seconds: Option<u32>,
+    /// GPUs that its containers ask for, where jobs do not say otherwise.
+    pub gpus: u32,
 }
 
 /// A job queue.

@@ -101,6 +101,7 @@ impl Trial {
                 | StopReason::Target { .. }
                 | StopReason::Cancelled { .. }
                 | StopReason::NeverStarts { .. }
+                | StopReason::UnfitInstance { .. }
                 | StopReason::Workspace { .. }
                 | StopReason::JobLost
                 | StopReason::Resubmission { .. }

@@ -97,6 +97,9 @@ impl Simulation {
         let (index, habits, now) = (agent.trial.index, self.chaos.habits, self.harness.now);
         let begun = self.with_disk(agent, &volume, |disk| sealer.begin(disk))?;
         begun.map_err(|error| format!("not begun: {error}"))?;
+        if self.fails_at_once(agent) {
+            return self.failed(agent, &volume, sealer, 1);
+        }
         let start = self.with_files(agent, &volume, |files| load::start(&habits, index, files.seen()))?;
         self.note(agent, |_| format!("starts: {start:?}"));
         let step = match start {

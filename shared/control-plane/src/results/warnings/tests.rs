@@ -2,6 +2,7 @@
 
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::{Metric, Source};
+use spotsweep_protocol::stop::StopReason;
 use spotsweep_search::suggest::Basis;
 
 use super::*;
@@ -268,4 +269,27 @@ fn a_running_sweep_has_the_warnings_of_its_newest_records() {
     let lacking = running(0, 2, &[("loss", Source::Stated)]);
     assert_eq!(lacks("val_loss", &lacking), Some(vec!["loss".to_owned()]));
     assert_eq!((lacks("loss", &lacking), lacks("val_loss", &running(0, 1, &[]))), (None, None));
+}
+
+#[test]
+fn instances_that_cannot_train_are_named() {
+    let mut left = running(0, 0, &[]);
+    let unfit = |cause: &str| Attempt {
+        instance: Some("i-1".to_owned()),
+        reason: Some(StopReason::UnfitInstance { cause: cause.to_owned() }.into()),
+        ..Attempt::default()
+    };
+    left.attempts.insert(1, unfit("0 of 1 GPUs answer"));
+    let about = |trials: &[Trial]| {
+        let found = said(&adaptive(None, false), trials, 1).into_iter();
+        found.filter(|(about, _)| *about == About::Instances).map(|(_, text)| text).next()
+    };
+    assert_eq!(
+        about(&[left.clone(), running(1, 1, &[])]).unwrap(),
+        "nothing can be trained on 1 instance, which 1 attempt left again: i-1: 0 of 1 GPUs answer"
+    );
+    left.attempts.insert(2, Attempt { instance: None, ..unfit("full") });
+    let text = about(&[left]).unwrap();
+    assert!(text.contains("2 instances, which 2 attempts left") && text.contains("unknown id: full"), "{text}");
+    assert_eq!(about(&[running(0, 0, &[])]), None);
 }
