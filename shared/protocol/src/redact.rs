@@ -86,8 +86,10 @@ impl Secrets {
             let whole = &url[range.clone()];
             let is_user = url[range.end..].starts_with('@');
             let (name, password) = if is_user { whole.split_once(':').unwrap_or((whole, "")) } else { (whole, "") };
+            // Git takes a part of an odd password for a host or a path, and names that.
+            let pieces = password.split(['@', '/', '?', '#', ':']).map(|piece| (piece, LEAST_PASSWORD));
             let parts = [(whole, LEAST_TOKEN), (name, LEAST_TOKEN), (password, LEAST_PASSWORD)];
-            for (part, _) in parts.into_iter().filter(|(part, least)| part.len() >= *least) {
+            for (part, _) in parts.into_iter().chain(pieces).filter(|(part, least)| part.len() >= *least) {
                 let decoded = percent_decoded(part);
                 found.extend([
                     part.to_owned(),
@@ -257,6 +259,8 @@ mod tests {
                 assert!(!secrets.hide(&said).contains("s3cr3tpw"), "{}", secrets.hide(&said));
             }
         }
+        let said = "unable to access 'http://b/s3cr3tpw@x/y/': Could not resolve host: b";
+        assert!(!Secrets::of("http://ana:a@b/s3cr3tpw@x/y").hide(said).contains("s3cr3tpw"));
         let secrets = Secrets::of("ana:s3cr3tpw@x:y.git");
         assert_eq!(secrets.hide("'s3cr3tpw@x:y.git' is no repository of ana"), "'***@x:y.git' is no repository of ana");
         assert_eq!(Secrets::of("http://a:b@x").hide("a and b stay readable"), "a and b stay readable");

@@ -83,7 +83,9 @@ impl Hidden {
         for number in first_line..=last_line {
             let from = if number == first_line { first } else { 0 };
             let until = if number == last_line { last } else { u32::MAX };
-            self.0.extend((from < until).then_some([number, from, until]));
+            let line = lines.get(number as usize - 1).copied().unwrap_or_default();
+            let is_blank = part(line, from, until).all(char::is_whitespace);
+            self.0.extend((!is_blank).then_some([number, from, until]));
         }
         true
     }
