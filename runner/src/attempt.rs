@@ -57,7 +57,7 @@ pub(crate) async fn run(config: &Config, command: &[String]) -> Result<u8, Failu
     let signals = Signals::catch().map_err(|source| Failure::System("catch signals", source))?;
     descendants::adopt().map_err(|source| Failure::System("adopt orphans", source))?;
     let clients = Clients::connect().await?;
-    let claims = Claims::new(clients.lambda.clone(), clients.clock.clone(), config);
+    let claims = Claims::new(clients.lambda.clone(), config);
     let claims = Arc::new(claims.map_err(|source| Failure::System("draw a secret", source))?);
     let notices = Notices::watch(clients.imds.clone(), Arc::clone(&claims), config.notice_every).await;
     let mut attempt = Attempt { config, claims, signals, notices, workspace: None };

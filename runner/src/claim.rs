@@ -16,7 +16,6 @@ use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::call::CallError;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::log::say;
@@ -74,7 +73,6 @@ pub(crate) struct End {
 #[derive(Debug)]
 pub(crate) struct Claims {
     lambda: Client,
-    clock: Clock,
     function: String,
     sweep: String,
     index: u32,
@@ -88,10 +86,9 @@ pub(crate) struct Claims {
 
 impl Claims {
     /// Draws the secret by which `trial-claim` knows this runner's requests.
-    pub(crate) fn new(lambda: Client, clock: Clock, config: &Config) -> io::Result<Self> {
+    pub(crate) fn new(lambda: Client, config: &Config) -> io::Result<Self> {
         Ok(Self {
             lambda,
-            clock,
             function: config.claim_function.clone(),
             sweep: config.sweep.clone(),
             index: config.index,
@@ -107,17 +104,14 @@ impl Claims {
     /// Asks for the trial, each time for the configured patience, until its workspace is there
     /// too, or `deadline` is over. On a machine with a defect there is no grant: the attempt leaves once the machine takes
     /// no other one.
-    pub(crate) async fn claim(&self, mut machine: Machine, deadline: Instant) -> Result<Grant, Failure> {
+    pub(crate) async fn claim(&self, machine: Machine, deadline: Instant) -> Result<Grant, Failure> {
         let started = Instant::now();
+        let defect = machine.defect.clone();
+        let request = Request::Claim(machine);
         let mut waited_for = String::new();
         loop {
             let waited = started.elapsed().as_secs_f64();
-            let answer = self.call_patiently(Request::Claim(machine.clone())).await;
-            if let Some(off) = answer.as_ref().err().and_then(|error| self.clock.is_off(error.response()?)) {
-                machine.defect.get_or_insert(off);
-                continue;
-            }
-            let (reason, retry_after_ms) = match (answer?, &machine.defect) {
+            let (reason, retry_after_ms) = match (self.call_patiently(request.clone()).await?, &defect) {
                 (Reply::Granted(_), Some(defect)) => return Err(Failure::Unfit(defect.clone())),
                 (Reply::Unavailable { reason }, Some(_)) => return Err(Failure::Unfit(reason)),
                 (Reply::Granted(grant), None) => {

@@ -19,7 +19,6 @@ use aws_smithy_http_client::Connector;
 use aws_smithy_http_client::tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode};
 
 use crate::claim::{Claims, INVOKE_TIMEOUT};
-use crate::clock::Clock;
 use crate::exit::Failure;
 use crate::place;
 use issued::Issued;
@@ -37,8 +36,6 @@ const TLS: tls::Provider = tls::Provider::Rustls(CryptoMode::Ring);
 pub(crate) struct Clients {
     pub(crate) lambda: aws_sdk_lambda::Client,
     pub(crate) imds: imds::Client,
-    /// By which requests to Lambda are signed.
-    pub(crate) clock: Clock,
     shared: SdkConfig,
 }
 
@@ -54,8 +51,7 @@ impl Clients {
             .read_timeout(IMDS_TIMEOUT)
             .build();
         let shared = with_region(shared, &imds).await?;
-        let clock = Clock::default();
-        Ok(Self { lambda: lambda(&shared, clock.clone()), imds, clock, shared })
+        Ok(Self { lambda: lambda(&shared), imds, shared })
     }
 
     /// The region that all of this is in.
@@ -102,9 +98,8 @@ async fn with_region(shared: SdkConfig, imds: &imds::Client) -> Result<SdkConfig
     Ok(shared.into_builder().region(Region::new(region)).build())
 }
 
-fn lambda(shared: &SdkConfig, clock: Clock) -> aws_sdk_lambda::Client {
+fn lambda(shared: &SdkConfig) -> aws_sdk_lambda::Client {
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(INVOKE_TIMEOUT).build();
-    let config = aws_sdk_lambda::config::Builder::from(shared).timeout_config(timeouts).time_source(clock);
-    let config = config.build();
+    let config = aws_sdk_lambda::config::Builder::from(shared).timeout_config(timeouts).build();
     aws_sdk_lambda::Client::from_conf(config)
 }

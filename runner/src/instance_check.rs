@@ -2,7 +2,7 @@
 //! failed, and Batch places the next trial on the instance that has just become free (fact 60).
 //!
 //! What is looked at here says nothing of the trial. So a defect costs an attempt and no trial: see
-//! `decide/unfit_instance.rs`. A clock that is wrong shows in the answer to the claim itself (`clock.rs`).
+//! `decide/unfit_instance.rs`. The clock is not looked at: the SDK compares it with AWS's answers, and corrects what it signs.
 #![expect(clippy::disallowed_methods, reason = "/proc and /dev are the host's, and no training runs yet")]
 
 use std::fs;

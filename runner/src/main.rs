@@ -7,7 +7,6 @@ mod attempt;
 mod child;
 mod claim;
 mod clients;
-mod clock;
 mod code;
 mod config;
 mod descendants;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use aws_sdk_lambda::error::SdkError;
 use aws_sdk_lambda::operation::invoke::InvokeError;
 use aws_sdk_lambda::primitives::Blob;
-use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use spotsweep_protocol::claim::{ClaimRequest, Reply, Request};
 use tokio::time::{Instant, sleep};
 
@@ -38,14 +37,6 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    /// The answer of a call that did not go through.
-    pub(crate) fn response(&self) -> Option<&HttpResponse> {
-        match self {
-            Self::Invoke { source, .. } => source.raw_response(),
-            Self::Function { .. } | Self::Unreadable { .. } | Self::Unfitting { .. } => None,
-        }
-    }
-
     /// Whether the same call may go through later. A client error, such as a function that does
     /// not exist or a missing permission, stays what it is.
     pub(crate) fn passing(&self) -> bool {

@@ -325,7 +325,8 @@ impl Server {
             Answer::Refused { ahead_seconds } => {
                 let now = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(ahead_seconds);
                 let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now).unwrap();
-                reply(403, &[("date", &date)], r#"{"message": "Signature expired"}"#)
+                let code = ("x-amzn-errortype", "InvalidSignatureException");
+                reply(403, &[("date", &date), code], r#"{"message": "Signature expired"}"#)
             }
         }
     }
