@@ -35,12 +35,12 @@ fn one_bad_instance_costs_an_attempt_for_each_trial_that_it_has_room_for() {
 }
 
 #[test]
-fn without_the_runners_look_it_eats_the_sweep() {
+fn without_the_runners_look_it_fails_half_of_the_sweep() {
     let mut simulation = sweep();
     simulation.plant(InjectedBug::SkipInstanceCheck);
     let problem = simulation.run().unwrap_err();
     assert!(problem.starts_with("every trial has succeeded"), "{problem}");
     let (_, trials) = simulation.harness.store.state();
     let failed = trials.iter().filter(|trial| trial.status == JobStatus::Failed).count();
-    assert!(failed > TRIALS as usize / 2, "{failed} of {TRIALS} trials failed on one instance");
+    assert!(failed >= TRIALS as usize / 2, "{failed} of {TRIALS} trials failed on one instance");
 }

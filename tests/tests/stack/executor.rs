@@ -352,7 +352,7 @@ async fn the_instance_of_an_attempt_is_drained() {
         found = drain(1).await;
     }
     assert_eq!((found, drained()), (Drained::Yes(rig.container_instance.clone()), true));
-    rig.trouble(|trouble| drop(trouble.denied.insert("UpdateContainerInstancesState".to_owned(), None)));
+    rig.trouble(|trouble| trouble.denied = [("UpdateContainerInstancesState".to_owned(), None)].into());
     let refused = drain(1).await;
     assert!(matches!(&refused, Drained::Refused(why) if why.contains("not authorized")), "{refused:?}");
     let request = serde_json::from_value(json!({ "jobId": job, "reason": "done" })).unwrap();
