@@ -68,6 +68,25 @@ async fn a_trial_goes_from_container_to_container() {
     assert_eq!((&claim["instance"], &claim["market"]), (&json!("i-0abc"), &json!("spot")), "{claim}");
 }
 
+/// The volume's by-id link leads to the disk of another trial, which is blank as well (fact 59).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_lags_leads_to_no_other_volume() {
+    let Some(mut scene) = Scene::make(&json!({ "steps": 30, "waits": "99", "linger": 0 })) else { return };
+    let mut other = scene.other_volume();
+    other.attach();
+    scene.volume.lag_behind(&other);
+    let first = scene.start(1, &[]);
+    until("the container waits", &first, || !scene.services.invocations("access").is_empty()).await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    scene.volume.attach();
+    let ended = first.outcome().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(std::fs::read(other.image()).unwrap().iter().all(|byte| *byte == 0), "nothing is written to the other one");
+    other.detach().await.unwrap();
+    scene.volume.detach().await.unwrap();
+    scene.volume.check().unwrap();
+}
+
 /// Takes the volume from a container that ends in order, while it still waits for the answer to its release. Returns
 /// what it has printed.
 async fn interrupted(scene: &mut Scene, container: Container, newest: &str) -> String {

@@ -56,6 +56,13 @@ impl Scene {
         Some(Self { volume, services, gpus, command: COMMAND, variables: Vec::new(), network, name, image, folder })
     }
 
+    /// Another trial's volume.
+    pub(crate) fn other_volume(&self) -> Volume {
+        let folder = self.folder.path().join("other");
+        fs::create_dir(&folder).unwrap();
+        Volume::create(&folder, format!("{}0", self.volume.id))
+    }
+
     /// Starts the container of an attempt, with more binds than a job has.
     pub(crate) fn start(&self, attempt: u32, more: &[Bind<'_>]) -> Container {
         let hosts = self.file("hosts", &format!("127.0.0.1 localhost\n{}", Services::host_lines()));
@@ -69,6 +76,7 @@ impl Scene {
             (&training, "/train.py"),
             (&probe, "/probe"),
         ];
+        binds.push((self.volume.list(), "/sys/class/block"));
         binds.extend(more);
         Container::start(&Start {
             id: format!("{}-{attempt}", self.name),

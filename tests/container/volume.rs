@@ -24,6 +24,8 @@ pub(crate) struct Volume {
     pub(crate) id: String,
     image: PathBuf,
     link: PathBuf,
+    /// The instance's disks as the kernel lists them: of loop devices it lists no serial numbers.
+    list: PathBuf,
     attached: Option<u32>,
 }
 
@@ -33,7 +35,14 @@ impl Volume {
         let image = folder.join("volume");
         File::create(&image).unwrap().set_len(BYTES).unwrap();
         let link = Path::new(BY_ID).join(format!("nvme-Amazon_Elastic_Block_Store_{}", id.replace('-', "")));
-        Self { id, image, link, attached: None }
+        let list = folder.join("block");
+        fs::create_dir_all(&list).unwrap();
+        Self { id, image, link, list, attached: None }
+    }
+
+    /// What a container has at `/sys/class/block`.
+    pub(crate) fn list(&self) -> &Path {
+        &self.list
     }
 
     /// Makes it appear, under a device number that was not there before.
@@ -46,7 +55,26 @@ impl Volume {
         assert!(made.status.success(), "losetup: {}", String::from_utf8_lossy(&made.stderr));
         self.attached = Some(number);
         fs::create_dir_all(BY_ID).unwrap();
-        symlink(format!("../../loop{number}"), &self.link).unwrap();
+        // Where a link is there already, it lags behind.
+        let _ = symlink(format!("../../loop{number}"), &self.link);
+        let listed = self.list.join(format!("loop{number}"));
+        fs::create_dir_all(listed.join("device")).unwrap();
+        fs::write(listed.join("device/serial"), format!("{}\n", self.id.replace('-', ""))).unwrap();
+        fs::write(listed.join("dev"), format!("7:{number}\n")).unwrap();
+    }
+
+    /// Has the link of this volume lead to another one's device, and that one be on the same instance.
+    pub(crate) fn lag_behind(&self, other: &Volume) {
+        symlink(format!("../../loop{}", other.number()), &self.link).unwrap();
+        let name = format!("loop{}", other.number());
+        let copied =
+            Command::new("cp").arg("-a").args([other.list.join(&name), self.list.join(&name)]).status().unwrap();
+        assert!(copied.success());
+    }
+
+    /// Its bytes.
+    pub(crate) fn image(&self) -> &Path {
+        &self.image
     }
 
     /// The number under which it is attached.
@@ -80,6 +108,7 @@ impl Volume {
             }
         }
         fs::remove_file(&self.link).unwrap();
+        fs::remove_dir_all(self.list.join(format!("loop{number}"))).unwrap();
         Ok(())
     }
 

@@ -28,6 +28,9 @@ pub struct Setup {
     pub changes: PathBuf,
     /// The emulator's own folder. It stays as it is on the machine, because volumes are in it.
     pub work_dir: PathBuf,
+    /// In place of the kernel's list of block devices, `/sys/class/block`: those of the emulated instance. Without one it is
+    /// the machine's.
+    pub block_devices: Option<PathBuf>,
     /// The folder of the image, in which the command starts; without one it starts in `/`.
     pub image: Option<PathBuf>,
 }
@@ -53,6 +56,7 @@ pub fn enter(setup: &Setup) -> Result<(), ContainerError> {
         shown.map_err(failed(|| format!("show {} to the container", image.display())))?;
     }
     root::show_work_dir(setup)?;
+    root::show_block_devices(setup)?;
     let folder = setup.image.as_deref().unwrap_or(Path::new("/"));
     root::become_root(&setup.root, folder)
 }

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,10 +20,13 @@ use crate::log::say;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How udev names an EBS volume on Nitro instances, the id following without its dash (fact 27).
+/// Where the local stack has a volume that is a folder. udev gives EBS volumes links of this name, too (fact 27). They may
+/// still lead to a device that is another volume by now (fact 59), so no link to a device is followed.
 const BY_ID: &str = "disk/by-id/nvme-Amazon_Elastic_Block_Store_";
 /// The kernel's own list of block devices; the same in every container.
 const BLOCK_DEVICES: &str = "/sys/class/block";
+/// What Xen's bus says of a disk (`devtype` in `drivers/xen/xenbus/xenbus_probe.c` of Linux).
+const XEN_DISK: &str = "vbd";
 
 /// Where a volume's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +45,8 @@ pub(super) async fn wait(devices: &Path, grant: &WorkspaceGrant, deadline: Insta
         }
         if Instant::now() + PAUSE > deadline {
             return Err(Failure::Interrupted(format!(
-                "{} is granted, but has not appeared in {}: the container must see the host's devices (run it \
-                 privileged, or mount the host's /dev and say where with SPOTSWEEP_DEV)",
+                "{} is granted, but has not appeared in {}, with its serial number in {BLOCK_DEVICES}: the container must \
+                 see the host's devices (run it privileged, or mount the host's /dev and say where with SPOTSWEEP_DEV)",
                 grant.volume,
                 devices.display()
             )));
@@ -54,42 +57,52 @@ pub(super) async fn wait(devices: &Path, grant: &WorkspaceGrant, deadline: Insta
 
 fn find(devices: &Path, block_devices: &Path, grant: &WorkspaceGrant) -> Option<Device> {
     let serial = grant.volume.replace('-', "");
-    let by_id = devices.join(format!("{BY_ID}{serial}"));
-    look(&by_id)
-        .or_else(|| by_serial(devices, block_devices, &serial))
-        .or_else(|| xen_names(&grant.device).find_map(|name| look(&devices.join(name)).filter(is_block)))
+    by_serial(devices, block_devices, &serial)
+        .or_else(|| folder(&devices.join(format!("{BY_ID}{serial}"))))
+        .or_else(|| xen_names(&grant.device).find_map(|name| xen_disk(devices, block_devices, &name)))
 }
 
-fn look(path: &Path) -> Option<Device> {
-    let path = path.canonicalize().ok()?;
-    let kind = fs::metadata(&path).ok()?.file_type();
-    if kind.is_block_device() { Some(Device::Block(path)) } else { kind.is_dir().then_some(Device::Folder(path)) }
+/// What a link to a folder leads to.
+fn folder(link: &Path) -> Option<Device> {
+    let path = link.canonicalize().ok().filter(|path| path.is_dir())?;
+    Some(Device::Folder(path))
 }
 
-fn is_block(device: &Device) -> bool {
-    matches!(device, Device::Block(_))
-}
-
-/// Without udev, as in a container whose `/dev` was filled at its start: the kernel lists the
-/// volume by its serial number, and a missing device file can be made.
+/// The disk that the kernel lists with the volume's serial number.
 fn by_serial(devices: &Path, block_devices: &Path, serial: &str) -> Option<Device> {
     let names = fs::read_dir(block_devices).ok()?.flatten().map(|entry| entry.path());
     let listed = names.into_iter().find(|path| {
-        let found = kernel::text(path.join("device/serial")).unwrap_or_default();
-        // Partitions share their disk's `device`; a disk is what is not a partition.
-        found.trim() == serial && !path.join("partition").exists()
+        // Partitions share their disk's `device`; a disk is what is not a partition, and what can be opened has a number.
+        is_marked(path, "device/serial", serial) && path.join("dev").exists() && !path.join("partition").exists()
     })?;
+    file_of(devices, &listed)
+}
+
+/// A disk of the name that AttachVolume was given, on Xen, where disks have no serial number: there the name is the
+/// attachment's slot.
+fn xen_disk(devices: &Path, block_devices: &Path, name: &str) -> Option<Device> {
+    let listed = block_devices.join(name);
+    is_marked(&listed, "device/devtype", XEN_DISK).then(|| file_of(devices, &listed)).flatten()
+}
+
+fn is_marked(listed: &Path, file: &str, mark: &str) -> bool {
+    fs::read_to_string(listed.join(file)).is_ok_and(|found| found.trim() == mark)
+}
+
+/// The device file of a disk that the kernel lists. A missing one is made: without udev, as in a container whose `/dev` was
+/// filled at its start, there is none. One with another number is of another disk, which has had the name before.
+fn file_of(devices: &Path, listed: &Path) -> Option<Device> {
+    let numbers = fs::read_to_string(listed.join("dev")).ok()?;
+    let (major, minor) = numbers.trim().split_once(':')?;
+    let number = makedev(major.parse().ok()?, minor.parse().ok()?);
     let path = devices.join(listed.file_name()?);
     if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        let numbers = kernel::text(listed.join("dev")).ok()?;
-        let (major, minor) = numbers.trim().split_once(':')?;
-        let number = makedev(major.parse().ok()?, minor.parse().ok()?);
-        match mknodat(CWD, &path, FileType::BlockDevice, Mode::RUSR | Mode::WUSR, number) {
-            Ok(()) => say(&format!("made {} for the volume", path.display())),
-            Err(_) => return None,
-        }
+        mknodat(CWD, &path, FileType::BlockDevice, Mode::RUSR | Mode::WUSR, number).ok()?;
+        say(&format!("made {} for the volume", path.display()));
     }
-    look(&path)
+    let found = fs::metadata(&path).ok()?;
+    let is_it = found.file_type().is_block_device() && found.rdev() == number;
+    is_it.then(|| path.canonicalize().ok().map(Device::Block)).flatten()
 }
 
 /// Xen instances have the name that was granted, or the kernel's own form of it:
@@ -111,8 +124,19 @@ mod tests {
         WorkspaceGrant { volume: "vol-0abc".into(), device: device.into(), blank: false }
     }
 
+    /// Where the kernel lists devices: their names, what is in which file, and their numbers.
+    fn list(sys: &Path, devices: &[(&str, &str, &str, &str)]) {
+        for (name, file, text, number) in devices {
+            fs::create_dir_all(sys.join(name).join("device")).unwrap();
+            fs::write(sys.join(name).join(file), format!("{text}  \n")).unwrap();
+            if !number.is_empty() {
+                fs::write(sys.join(name).join("dev"), format!("{number}\n")).unwrap();
+            }
+        }
+    }
+
     #[test]
-    fn a_volume_is_found_by_its_id_alone() {
+    fn a_folder_is_found_by_its_link_alone() {
         let folder = tempfile::tempdir().unwrap();
         let (devices, sys) = (folder.path().join("dev"), folder.path().join("sys"));
         let by_id = devices.join("disk/by-id");
@@ -132,26 +156,61 @@ mod tests {
         assert_eq!(find(&devices, &sys, &grant("")), Some(Device::Folder(volume)));
     }
 
+    /// As root only: no one else makes device files. The numbers are those of loop devices, which need not be there.
     #[test]
-    fn a_missing_device_file_is_made_from_what_the_kernel_lists() {
+    fn a_disk_is_the_one_that_has_the_volumes_serial_number() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (devices, sys) = (folder.path().join("dev"), folder.path().join("sys"));
+        let by_id = devices.join("disk/by-id");
+        fs::create_dir_all(&by_id).unwrap();
+        let devices = devices.canonicalize().unwrap();
+        let node = |name: &str, minor| {
+            mknodat(CWD, devices.join(name), FileType::BlockDevice, Mode::RUSR, makedev(7, minor)).unwrap();
+        };
+        node("nvme1n1", 201);
+        node("nvme2n1", 202);
+        list(
+            &sys,
+            &[
+                ("nvme1n1", "device/serial", "vol0def", "7:201"),
+                ("nvme2n1", "device/serial", "vol0abc", "7:203"),
+                // A partition, a path of a disk with several, and a volume whose id begins in the same way.
+                ("nvme3n1p1", "device/serial", "vol0abc", "7:204"),
+                ("nvme3c1n1", "device/serial", "vol0abc", ""),
+                ("nvme4n1", "device/serial", "vol0abcd", "7:205"),
+            ],
+        );
+        fs::write(sys.join("nvme3n1p1/partition"), "1\n").unwrap();
+        // Both names lead to a device that is another volume by now.
+        for link in ["disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0abc", "sdf"] {
+            symlink(devices.join("nvme1n1"), devices.join(link)).unwrap();
+        }
+        assert_eq!(find(&devices, &sys, &grant("/dev/sdf")), None, "its device file is that of another disk yet");
+        fs::remove_file(devices.join("nvme2n1")).unwrap();
+        let found = find(&devices, &sys, &grant("/dev/sdf"));
+        assert_eq!(found, Some(Device::Block(devices.join("nvme2n1"))), "the device file is made");
+        assert_eq!(find(&devices, &sys, &grant("/dev/sdf")), found, "the second time it is there");
+        fs::write(sys.join("nvme2n1/device/serial"), "vol0123\n").unwrap();
+        assert_eq!(find(&devices, &sys, &grant("/dev/sdf")), None, "the disk is another volume");
+    }
+
+    #[test]
+    fn only_a_xen_disk_is_found_by_its_name() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
         let folder = tempfile::tempdir().unwrap();
         let (devices, sys) = (folder.path().join("dev"), folder.path().join("sys"));
         fs::create_dir_all(&devices).unwrap();
-        for (name, serial) in [("nvme0n1", "vol0abcd"), ("nvme1n1p1", "vol0abc"), ("nvme1n1", "vol0abc")] {
-            fs::create_dir_all(sys.join(name).join("device")).unwrap();
-            fs::write(sys.join(name).join("device/serial"), format!("{serial}  \n")).unwrap();
-            // The first loop device: every kernel that has loop devices knows it.
-            fs::write(sys.join(name).join("dev"), "7:0\n").unwrap();
-        }
-        fs::write(sys.join("nvme1n1p1/partition"), "1\n").unwrap();
+        let devices = devices.canonicalize().unwrap();
+        list(&sys, &[("sdf", "device/model", "Disk", "7:201")]);
+        assert_eq!(find(&devices, &sys, &grant("/dev/sdf")), None, "a disk of another kind");
+        list(&sys, &[("xvdf", "device/devtype", "vbd", "7:202"), ("xvdg", "device/devtype", "vbd", "7:203")]);
         let found = find(&devices, &sys, &grant("/dev/sdf"));
-        if rustix::process::geteuid().is_root() {
-            let path = devices.canonicalize().unwrap().join("nvme1n1");
-            assert_eq!(found, Some(Device::Block(path)));
-            assert_eq!(find(&devices, &sys, &grant("/dev/sdf")), found, "the second time it is there");
-        } else {
-            assert_eq!(found, None);
-        }
+        assert_eq!(found, Some(Device::Block(devices.join("xvdf"))));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use spotsweep_needs::{block_devices, met};
 
-use super::Disk;
+use super::{Disk, SERIAL};
 use crate::send;
 use crate::world::{Outcome, World, generous, until, well};
 
@@ -51,7 +51,7 @@ impl Bench {
     async fn new() -> Self {
         let world = World::start(generous, well).await;
         let disk = Disk::make(&world.path("image"));
-        world.attach(&disk.0);
+        world.attach_disk(&disk, SERIAL);
         fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir(world.path("signs")).unwrap();
         fs::set_permissions(world.path("signs"), fs::Permissions::from_mode(0o777)).unwrap();

@@ -4,9 +4,11 @@ mod full;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::{major, minor};
 use rustix::process::Signal;
 use serde_json::json;
 use spotsweep_needs::{block_devices, met};
@@ -16,6 +18,8 @@ use crate::send;
 use crate::world::{Answer, Outcome, World, generous, granted_workspace, until, well};
 
 const IMAGE_BYTES: u64 = 64 << 20;
+/// Of the granted volume: its id without the dash (fact 27).
+const SERIAL: &str = "vol0abc";
 
 /// A loop device over a sparse file; gone when dropped.
 struct Disk(PathBuf);
@@ -42,9 +46,24 @@ impl Disk {
 }
 
 impl World {
-    /// The runner in a mount namespace of its own, as in a container.
+    /// Has the kernel list a disk under a serial number, in this world.
+    fn attach_disk(&self, disk: &Disk, serial: &str) {
+        let (device, number) = (disk.0.file_name().unwrap(), fs::metadata(&disk.0).unwrap().rdev());
+        let listed = self.path("block").join(device);
+        fs::create_dir_all(listed.join("device")).unwrap();
+        // The kernel fills it up with blanks.
+        fs::write(listed.join("device/serial"), format!("{serial:<20}\n")).unwrap();
+        symlink(&disk.0, self.path("dev").join(device)).unwrap();
+        fs::write(listed.join("dev"), format!("{}:{}\n", major(number), minor(number))).unwrap();
+    }
+
+    /// The runner in a mount namespace of its own, as in a container, with this world's list of disks.
     fn spawn_contained(&self, extra: &[(&str, &str)], command: &[&str]) -> Child {
-        let words = ["--mount", "--propagation", "private", "--", env!("CARGO_BIN_EXE_spotsweep-runner")];
+        fs::create_dir_all(self.path("block")).unwrap();
+        let list = self.path("block");
+        let script = r#"mount --bind "$0" /sys/class/block && exec "$@""#;
+        let shell = ["sh", "-c", script, list.to_str().unwrap(), env!("CARGO_BIN_EXE_spotsweep-runner")];
+        let words = [&["--mount", "--propagation", "private", "--"], &shell[..]].concat();
         self.runner("unshare", &words, extra, command).spawn().unwrap()
     }
 
@@ -67,7 +86,7 @@ async fn a_blank_disk_is_formatted_once_and_its_files_survive() {
     }
     let world = World::start(blank_once, well).await;
     let disk = Disk::make(&world.path("image"));
-    world.attach(&disk.0);
+    world.attach_disk(&disk, SERIAL);
     // Files of the image are hidden, not lost.
     fs::create_dir_all(world.path("dltraining/checkpoints")).unwrap();
     fs::write(world.path("dltraining/checkpoints/of-the-image"), "1").unwrap();
@@ -116,7 +135,7 @@ async fn only_a_blank_disk_that_is_said_to_be_blank_is_formatted() {
     }
     let world = World::start(used_before, well).await;
     let disk = Disk::make(&world.path("image"));
-    world.attach(&disk.0);
+    world.attach_disk(&disk, SERIAL);
     let started = world.path("started");
     let script = format!("touch {}", started.display());
     let outcome = world.run_contained(&[], &script).await;
@@ -125,7 +144,7 @@ async fn only_a_blank_disk_that_is_said_to_be_blank_is_formatted() {
     assert!(disk.first_bytes().iter().all(|byte| *byte == 0), "nothing was written");
 
     let world = World::start(generous, well).await;
-    world.attach(&disk.0);
+    world.attach_disk(&disk, SERIAL);
     let outcome = world.run_contained(&[("PATH", "/usr/bin:/bin")], &script).await;
     assert_eq!(outcome.code, Some(70), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("add e2fsprogs to the image"), "{}", outcome.stderr);
@@ -136,6 +155,30 @@ async fn only_a_blank_disk_that_is_said_to_be_blank_is_formatted() {
     assert_eq!(outcome.code, Some(70), "{}", outcome.stderr);
     assert!(disk.first_bytes() == before, "nothing was written");
     assert!(!started.exists());
+}
+
+/// Its by-id link leads to the disk of another trial yet (fact 59), which is blank as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_lags_leads_to_no_other_volume() {
+    if !met(block_devices()) {
+        return;
+    }
+    let world = World::start(generous, well).await;
+    let (own, other) = (Disk::make(&world.path("own")), Disk::make(&world.path("other")));
+    world.attach_disk(&other, "vol0abcdef");
+    world.attach(&other.0);
+    let outcome = world.run_contained(&[("SPOTSWEEP_WORKSPACE_SECONDS", "0.7")], "echo trained").await;
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(75), ""), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("vol-0abc is granted, but has not appeared"), "{}", outcome.stderr);
+
+    let runner = world.spawn_contained(&[], &["sh", "-c", "echo trained"]);
+    until("the runner looks for its volume", || world.invocations("access").len() == 2).await;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    world.attach_disk(&own, SERIAL);
+    let outcome = world.outcome(runner).await;
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "trained\n"), "{}", outcome.stderr);
+    assert!(own.first_bytes().iter().any(|byte| *byte != 0), "it was formatted");
+    assert!(other.first_bytes().iter().all(|byte| *byte == 0), "nothing was written to the other trial's volume");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,7 +195,7 @@ async fn a_seal_that_a_stranger_could_break_is_not_final() {
     for (way, message) in strangers {
         let world = World::start(generous, well).await;
         let disk = Disk::make(&world.path("image"));
-        world.attach(&disk.0);
+        world.attach_disk(&disk, SERIAL);
         let script = r#"echo 1 > "$SPOTSWEEP_CHECKPOINTS/epoch-1"; trap 'exit 143' TERM; while :; do sleep 0.02; done"#;
         let runner = world.spawn_contained(&[], &["sh", "-c", script]);
         until("a seal", || world.invocations("report").iter().any(|report| report["seal"]["files"] == 1)).await;

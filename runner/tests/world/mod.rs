@@ -205,7 +205,7 @@ impl World {
         runner
     }
 
-    /// Has the volume appear as `target`, a folder or a device.
+    /// Has the volume appear as a folder.
     pub(crate) fn attach(&self, target: &Path) {
         let link = self.path("dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol0abc");
         let _ = std::fs::remove_file(&link);

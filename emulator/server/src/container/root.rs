@@ -59,6 +59,14 @@ pub(super) fn show_work_dir(setup: &Setup) -> Result<(), ContainerError> {
     shown.map_err(failed(|| format!("show {} to the container", setup.work_dir.display())))
 }
 
+/// Shows the instance's block devices in the kernel's place for them. sysfs takes no files, and loop devices have no serial
+/// number there.
+pub(super) fn show_block_devices(setup: &Setup) -> Result<(), ContainerError> {
+    let Some(devices) = &setup.block_devices else { return Ok(()) };
+    let at = within(&setup.root, Path::new("/sys/class/block"));
+    mount_bind(devices, at).map_err(failed(|| format!("show {} to the container", devices.display())))
+}
+
 /// Makes `root` the process's `/`, takes everything else out of its sight, and goes to `folder`.
 pub(super) fn become_root(root: &Path, folder: &Path) -> Result<(), ContainerError> {
     let changed = || {

@@ -60,10 +60,13 @@ impl Host {
         let cannot = |what: &str, path: &Path, error: io::Error| {
             format!("CannotStartContainerError: {what} {}: {error}", path.display())
         };
-        for folder in [&root, &devices] {
+        let block_devices = self.disk.block_devices(&start.instance);
+        for folder in [&root, &devices].into_iter().chain(&block_devices) {
             fs::create_dir_all(folder).map_err(|error| cannot("mkdir", folder, error))?;
         }
-        let words = self.container_words(&root, image.as_deref()).map_err(|error| cannot("mkdir", &root, error))?;
+        let words = self
+            .container_words(&root, image.as_deref(), block_devices)
+            .map_err(|error| cannot("mkdir", &root, error))?;
         let mut words = words.iter().map(OsString::as_os_str).chain(command.iter().map(|word| word.as_ref()));
         let open = || {
             fs::create_dir_all(log.parent().unwrap_or(&self.work_dir))?;
@@ -115,10 +118,16 @@ impl Host {
     }
 
     /// What is put before a command so that it runs in a container.
-    fn container_words(&self, root: &Path, image: Option<&Path>) -> io::Result<Vec<OsString>> {
+    fn container_words(
+        &self,
+        root: &Path,
+        image: Option<&Path>,
+        block_devices: Option<PathBuf>,
+    ) -> io::Result<Vec<OsString>> {
         let Some(program) = &self.container else { return Ok(Vec::new()) };
         let image = image.map(Path::canonicalize).transpose()?;
-        let setup = Setup { root: root.to_owned(), changes: changes(root), work_dir: self.work_dir.clone(), image };
+        let (root, changes, work_dir) = (root.to_owned(), changes(root), self.work_dir.clone());
+        let setup = Setup { root, changes, work_dir, block_devices, image };
         fs::create_dir_all(&setup.changes)?;
         Ok(vec![program.into(), serde_json::to_string(&setup)?.into()])
     }
@@ -135,7 +144,8 @@ fn changes(root: &Path) -> PathBuf {
 /// What the program says.
 pub(crate) async fn check(container: &Path, work_dir: &Path) -> Result<(), String> {
     let root = work_dir.join("probe");
-    let setup = Setup { changes: changes(&root), root, work_dir: work_dir.to_owned(), image: None };
+    let changes = changes(&root);
+    let setup = Setup { changes, root, work_dir: work_dir.to_owned(), block_devices: None, image: None };
     let words = serde_json::to_string(&setup).map_err(|error| error.to_string())?;
     let made = [&setup.root, &setup.changes].into_iter().try_for_each(fs::create_dir_all);
     made.map_err(|error| format!("cannot make {}: {error}", setup.root.display()))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -84,6 +84,11 @@ impl Loops {
         Ok(path)
     }
 
+    /// The device of a volume.
+    pub(super) fn device(&self, volume: &str) -> Option<PathBuf> {
+        self.lock().get(volume).map(|device| device.path.clone())
+    }
+
     /// After the end of a job it takes a moment until its mounts are gone, and with them the device.
     pub(super) async fn detach(&self, volume: &str) -> Result<(), String> {
         let Some(device) = self.lock().remove(volume).map(|device| device.path) else { return Ok(()) };
@@ -125,6 +130,27 @@ impl Loops {
 /// Exists while the device has an image.
 fn bound_flag(device: &Path) -> PathBuf {
     Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("loop/backing_file")
+}
+
+/// Has a device be in `list` as the kernel lists an NVMe disk, with the volume's id for its serial number (EBS user guide,
+/// "Map Amazon EBS volumes to NVMe device names"), and in the instance's `/dev`.
+pub(super) fn list(list: &Path, devices: &Path, device: &Path, volume: &str) -> io::Result<()> {
+    let name = device.file_name().unwrap_or_default();
+    let (listed, number) = (list.join(name), std::fs::metadata(device)?.rdev());
+    std::fs::create_dir_all(listed.join("device"))?;
+    std::fs::write(listed.join("device/serial"), format!("{}\n", volume.replacen('-', "", 1)))?;
+    symlink(device, devices.join(name))?;
+    // Last, so that what is found is whole.
+    std::fs::write(listed.join("dev"), format!("{}:{}\n", major(number), minor(number)))
+}
+
+/// Takes a device away from there.
+pub(super) fn unlist(list: &Path, devices: &Path, device: &Path) -> io::Result<()> {
+    let name = device.file_name().unwrap_or_default();
+    for removed in [std::fs::remove_dir_all(list.join(name)), std::fs::remove_file(devices.join(name))] {
+        removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+    }
+    Ok(())
 }
 
 pub(super) async fn make(path: &Path, size_gib: u32, from: Option<&Path>) -> Result<u64, String> {

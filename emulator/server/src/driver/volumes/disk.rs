@@ -42,6 +42,11 @@ impl Disk {
         self.work_dir.join("instances").join(instance).join("dev")
     }
 
+    /// The folder that an instance's jobs see as `/sys/class/block`, where volumes are devices.
+    pub(crate) fn block_devices(&self, instance: &str) -> Option<PathBuf> {
+        self.loops.as_ref().map(|_| self.work_dir.join("instances").join(instance).join("block"))
+    }
+
     fn link(&self, volume: &str, instance: &str) -> PathBuf {
         self.devices(instance).join(device_link(volume))
     }
@@ -65,7 +70,11 @@ impl Disk {
         };
         let link = self.link(volume, instance);
         make_parent(&link)?;
-        symlink(device, &link).map_err(|error| cannot("link", &link, &error))?;
+        symlink(&device, &link).map_err(|error| cannot("link", &link, &error))?;
+        if let Some(list) = self.block_devices(instance) {
+            block::list(&list, &self.devices(instance), &device, volume)
+                .map_err(|error| cannot("list", &device, &error))?;
+        }
         Ok(0)
     }
 
@@ -73,6 +82,10 @@ impl Disk {
         let link = self.link(volume, instance);
         gone(std::fs::remove_file(&link)).map_err(|error| cannot("remove", &link, &error))?;
         if let Some(loops) = &self.loops {
+            if let Some((list, device)) = self.block_devices(instance).zip(loops.device(volume)) {
+                let gone = block::unlist(&list, &self.devices(instance), &device);
+                gone.map_err(|error| cannot("unlist", &device, &error))?;
+            }
             loops.detach(volume).await?;
         }
         Ok(0)
