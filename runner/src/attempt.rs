@@ -130,16 +130,25 @@ impl Attempt<'_> {
     /// Runs the command to its end, while its output, metrics, checkpoints and outputs are looked after.
     async fn train(&mut self, ready: Ready) -> Result<Trained, Failure> {
         let Self { config, claims, signals, notices, workspace } = self;
-        let Ready { command, variables, hidden, place, uploader, metrics, goes_on_with_run, rungs, stalls, mut sealer } =
-            ready;
+        let Ready {
+            command,
+            variables,
+            launcher,
+            place,
+            uploader,
+            metrics,
+            goes_on_with_run,
+            rungs,
+            stalls,
+            mut sealer,
+        } = ready;
         if let Some(sealer) = &mut sealer {
             sealer.begin(&place.disk()).map_err(|source| Failure::System("write to the workspace", source))?;
         }
         let (started, started_at) = (Instant::now(), SystemTime::now());
-        let (user, folder) = (config.user.as_ref(), place.code.as_deref());
-        let logs = Logs::at_start(place.log_folders(), place.own.clone(), started_at).await?;
-        let (child, stdout, stderr) = Child::start(&command, variables, user, &hidden, folder)?;
-        let recording = Recording::start((stdout, stderr), &place, &metrics, config.user.clone(), logs, rungs)?;
+        let logs = LogFiles::at_start(&place, started_at).await?;
+        let (child, stdout, stderr) = Child::start(&command, variables, &launcher, place.code.as_deref())?;
+        let recording = Recording::start(stdout, stderr, &place, &metrics, logs, rungs)?;
         let (figures, rungs) = recording.published();
         let uploading = uploader.run(config.upload_every);
         let sealing = sealer.map(|sealer| Sealing::start(sealer, &place.disk(), config.seal_every));

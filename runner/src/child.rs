@@ -21,12 +21,11 @@ use tokio::time::{sleep, timeout};
 use crate::config::signal_name;
 use crate::descendants;
 use crate::exit::Failure;
-use crate::launch;
+use crate::launch::Launcher;
 use crate::log::say;
 use crate::stack_dump;
 use crate::stop::Stop;
 use crate::stopping::{Step, Stopping, TICK};
-use crate::user::User;
 
 /// A running training command, the leader of its own process group.
 pub(crate) struct Child {
@@ -59,20 +58,18 @@ impl Ended {
 }
 
 impl Child {
-    /// Starts `command` as `user` in `folder`, where `hidden` files are not there. Must be called on the main thread: the child dies
-    /// with the thread that started it (`PR_SET_PDEATHSIG`, see prctl(2)), and only that one lives
-    /// as long as the runner.
+    /// Starts `command` in `folder`. Must be called on the main thread: the child dies with the thread that started it
+    /// (`PR_SET_PDEATHSIG`, see prctl(2)), and only that one lives as long as the runner.
     pub(crate) fn start(
         command: &[String],
         variables: Vec<(String, String)>,
-        user: Option<&User>,
-        hidden: &[PathBuf],
+        launcher: &Launcher,
         folder: Option<&Path>,
     ) -> Result<(Self, ChildStdout, ChildStderr), Failure> {
         let failed = |source| Failure::System("start the command", source);
         // Before the start, so that no end is missed.
         let changes = signal(SignalKind::child()).map_err(failed)?;
-        let mut own = launch::command(user, hidden, command).map_err(failed)?;
+        let mut own = launcher.command(command).map_err(failed)?;
         own.current_dir(folder.unwrap_or(Path::new(".")));
         own.envs(variables).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut started = own.spawn().map_err(failed)?;

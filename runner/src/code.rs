@@ -15,9 +15,8 @@ use tokio::process::Command;
 use tokio::time::sleep;
 
 use crate::exit::Failure;
-use crate::launch;
+use crate::launch::Launcher;
 use crate::log::say;
-use crate::user::User;
 
 const FOLDER: &str = "code";
 /// Which commit the trial's first attempt found.
@@ -63,20 +62,20 @@ struct Pin {
 struct Checkout<'a> {
     grant: &'a CodeGrant,
     folder: PathBuf,
-    user: Option<&'a User>,
+    launcher: &'a Launcher,
 }
 
 /// Puts the code into the runner's own folder below `workspace`, and returns its folder. A reference that moves is resolved once:
 /// attempts after the first run the commit that the first one ran.
-pub(crate) async fn fetch(grant: &CodeGrant, workspace: &Path, user: Option<&User>) -> Result<PathBuf, CodeError> {
+pub(crate) async fn fetch(grant: &CodeGrant, workspace: &Path, launcher: &Launcher) -> Result<PathBuf, CodeError> {
     let names = [Some(&grant.git), grant.reference.as_ref()];
     if let Some(name) = names.into_iter().flatten().find(|name| name.starts_with('-')) {
         return Err(CodeError::Dash(shown(name)));
     }
-    let checkout = Checkout { grant, folder: workspace.join(OWN).join(FOLDER), user };
+    let checkout = Checkout { grant, folder: workspace.join(OWN).join(FOLDER), launcher };
     let failed = |source| CodeError::Folder(checkout.folder.clone(), source);
     let own = Folder::trusted(workspace).and_then(|workspace| workspace.make_folder(OWN.as_ref())).map_err(failed)?;
-    make_folder(&own, user).map_err(failed)?;
+    make_folder(&own, launcher.user()).map_err(failed)?;
     let pinned = read_pin(&own);
     let pinned = pinned.filter(|pinned| pinned.git == grant.git && pinned.reference == grant.reference);
     let commit = match pinned {
@@ -97,7 +96,7 @@ pub(crate) async fn fetch(grant: &CodeGrant, workspace: &Path, user: Option<&Use
     Ok(checkout.folder)
 }
 
-fn make_folder(own: &Folder, user: Option<&User>) -> io::Result<()> {
+fn make_folder(own: &Folder, user: Option<&crate::user::User>) -> io::Result<()> {
     let folder = own.make_folder(FOLDER.as_ref())?;
     user.map_or(Ok(()), |user| folder.give_to(user.owner()))
 }
@@ -160,7 +159,7 @@ impl Checkout<'_> {
     async fn git(&self, action: &'static str, arguments: &[&str]) -> Result<String, CodeError> {
         let words: Vec<_> = ["git"].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
         let run = || async {
-            let mut command = Command::from(launch::command(self.user, &[], &words)?);
+            let mut command = Command::from(self.launcher.command(&words)?);
             // Nobody is there to answer a question for a password.
             command.current_dir(&self.folder).env("GIT_TERMINAL_PROMPT", "0").stdin(std::process::Stdio::null());
             command.kill_on_drop(true).output().await

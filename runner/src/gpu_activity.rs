@@ -10,10 +10,9 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use crate::config::Config;
-use crate::gpus;
-use crate::launch;
+use crate::gpus::Gpus;
+use crate::launch::Launcher;
 use crate::stall::Gpu;
-use crate::user::User;
 
 /// NVIDIA's program that asks the driver.
 pub(crate) const PROGRAM: &str = "nvidia-smi";
@@ -31,28 +30,24 @@ const MOST_BYTES: u64 = 64 * 1024;
 /// Asks `nvidia-smi`, one process at a time.
 #[derive(Debug)]
 pub(crate) struct Activity {
-    /// UUIDs of the container's GPUs; empty where all that there are may be used.
-    assigned: Vec<String>,
+    /// UUIDs of the trial's GPUs; absent where all that there are may be used.
+    own: Option<Vec<String>>,
     has_gpu: bool,
-    /// Who the training runs as.
-    user: Option<User>,
+    launcher: Launcher,
     /// Whether the container was given GPUs, so that a training may use one although there is no program to ask.
-    is_given: bool,
+    are_given: bool,
     /// A process that has not answered, and may not be possible to kill.
     stuck: Option<Child>,
 }
 
 impl Activity {
-    /// For the GPUs of this container.
+    /// For the trial's GPUs.
     #[expect(clippy::disallowed_methods, reason = "/dev is the host's: a training has no capability to change it")]
-    pub(crate) fn new(config: &Config) -> Self {
-        let inherited = |name: &str| std::env::var(name).ok();
-        let given = gpus::assigned(&inherited);
-        let assigned: Vec<String> =
-            given.iter().flat_map(|all| all.split(',')).map(|uuid| uuid.trim().to_owned()).collect();
-        let is_given = gpus::is_given(&inherited);
-        let has_device = config.root.join(CONTROL).exists() || Path::new("/").join(CONTROL).exists();
-        Self { has_gpu: has_device || !assigned.is_empty(), user: config.user.clone(), is_given, assigned, stuck: None }
+    pub(crate) fn new(config: &Config, gpus: &Gpus, launcher: Launcher) -> Self {
+        let has_device = || config.root.join(CONTROL).exists() || Path::new("/").join(CONTROL).exists();
+        let own = gpus.own().map(<[String]>::to_vec);
+        let has_gpu = own.as_ref().map_or_else(has_device, |own| !own.is_empty());
+        Self { own, has_gpu, launcher, are_given: gpus.are_given(), stuck: None }
     }
 
     /// What the GPUs do now. A GPU of which nothing can be learned is unknown, and not idle.
@@ -68,10 +63,10 @@ impl Activity {
             self.stuck = None;
         }
         match self.ask().await {
-            Ok(Some(text)) => read(&text, &self.assigned),
+            Ok(Some(text)) => read(&text, self.own.as_deref()),
             Ok(None) => Gpu::Unknown,
             // A privileged container has the device files of its instance, and without this program no driver.
-            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_given => Gpu::Absent,
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.are_given => Gpu::Absent,
             Err(_) => Gpu::Unknown,
         }
     }
@@ -81,9 +76,9 @@ impl Activity {
         if !is_installed() {
             return Err(ErrorKind::NotFound.into());
         }
-        // A training may write to a folder in which programs are looked for: this one has no more rights than itself.
+        // A training may write to a folder in which programs are looked for: this one has no more rights than the training.
         let words: Vec<String> = [PROGRAM].into_iter().chain(ARGUMENTS).map(str::to_owned).collect();
-        let mut command = Command::from(launch::command(self.user.as_ref(), &[], &words)?);
+        let mut command = Command::from(self.launcher.command(&words)?);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn()?;
         let Some(output) = child.stdout.take() else { return Ok(None) };
@@ -111,17 +106,15 @@ fn is_installed() -> bool {
 }
 
 /// Of lines such as `GPU-5a2c…, 37`. Some GPUs have no figure, such as those that are shared by MIG: `[N/A]`.
-fn read(text: &str, assigned: &[String]) -> Gpu {
+fn read(text: &str, own: Option<&[String]>) -> Gpu {
     let rows = text.lines().filter_map(|line| line.split_once(','));
     let rows = rows.map(|(uuid, percent)| (uuid.trim(), percent.trim().parse::<f64>().ok()));
-    let own: Vec<Option<f64>> = rows
-        .filter(|(uuid, _)| assigned.is_empty() || assigned.iter().any(|own| own == uuid))
-        .map(|(_, percent)| percent)
-        .collect();
-    if own.iter().flatten().any(|percent| *percent >= 1.0) {
+    let is_own = |uuid: &str| own.is_none_or(|own| own.iter().any(|own| own == uuid));
+    let figures: Vec<Option<f64>> = rows.filter(|(uuid, _)| is_own(uuid)).map(|(_, percent)| percent).collect();
+    if figures.iter().flatten().any(|percent| *percent >= 1.0) {
         return Gpu::Busy;
     }
-    let is_whole = own.len() >= assigned.len().max(1) && own.iter().all(Option::is_some);
+    let is_whole = figures.len() >= own.map_or(1, <[String]>::len) && figures.iter().all(Option::is_some);
     if is_whole { Gpu::Idle } else { Gpu::Unknown }
 }
 
@@ -131,23 +124,24 @@ mod tests {
 
     #[test]
     fn only_figures_of_all_own_gpus_mean_that_they_are_idle() {
-        let own: &[&str] = &["GPU-a", "GPU-b"];
-        let cases: [(&str, &[&str], Gpu); 11] = [
+        let own: Option<&[&str]> = Some(&["GPU-a", "GPU-b"]);
+        let any: Option<&[&str]> = None;
+        let cases = [
             ("GPU-a, 0\nGPU-b, 0\n", own, Gpu::Idle),
             ("GPU-a, 0\nGPU-b, 1\n", own, Gpu::Busy),
             ("GPU-a, 0\nGPU-b, 0\nGPU-c, 100\n", own, Gpu::Idle),
             ("GPU-a, 0\n", own, Gpu::Unknown),
             ("GPU-a, 0\nGPU-b, [N/A]\n", own, Gpu::Unknown),
             ("GPU-a, 3\nGPU-b, [N/A]\n", own, Gpu::Busy),
-            ("GPU-x, 0\n", &[], Gpu::Idle),
-            ("GPU-x, 100\n", &[], Gpu::Busy),
-            ("GPU-x, [Unknown Error]\n", &[], Gpu::Unknown),
-            ("No devices were found\n", &[], Gpu::Unknown),
-            ("", &[], Gpu::Unknown),
+            ("GPU-x, 0\n", any, Gpu::Idle),
+            ("GPU-x, 100\n", any, Gpu::Busy),
+            ("GPU-x, [Unknown Error]\n", any, Gpu::Unknown),
+            ("No devices were found\n", any, Gpu::Unknown),
+            ("", any, Gpu::Unknown),
         ];
-        for (text, assigned, expected) in cases {
-            let assigned: Vec<String> = assigned.iter().map(|uuid| (*uuid).to_owned()).collect();
-            assert_eq!(read(text, &assigned), expected, "{text:?} {assigned:?}");
+        for (text, own, expected) in cases {
+            let own: Option<Vec<String>> = own.map(|own| own.iter().map(|uuid| (*uuid).to_owned()).collect());
+            assert_eq!(read(text, own.as_deref()), expected, "{text:?} {own:?}");
         }
     }
 }

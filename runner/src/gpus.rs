@@ -1,8 +1,8 @@
 //! The GPUs that the command may use: those that ECS has assigned to the container.
 //!
-//! ECS names them in `NVIDIA_VISIBLE_DEVICES`, by UUID. A privileged container, as one that mounts needs to be, has the
-//! device files of all GPUs of its instance all the same (fact 45,
-//! <https://github.com/NVIDIA/nvidia-docker/issues/764>).
+//! `trial-claim` asks ECS for them. `NVIDIA_VISIBLE_DEVICES` names them, by UUID, only where NVIDIA's runtime has its mode
+//! `legacy`: on today's images it is `void` (fact 57). A privileged container, as one that mounts needs to be, has the
+//! device files of all GPUs of its instance (fact 45, <https://github.com/NVIDIA/nvidia-docker/issues/764>).
 #![expect(
     clippy::disallowed_methods,
     reason = "/proc and /dev are the host's: a training has no capability to change them"
@@ -13,62 +13,115 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::kernel;
+use crate::exit::Failure;
 use crate::log::say;
 
 /// The driver's own list: a folder per GPU, by PCI address, with a file `information`
 /// (<https://github.com/NVIDIA/open-gpu-kernel-modules/blob/main/kernel-open/nvidia/nv-procfs.c>).
 const LIST: &str = "proc/driver/nvidia/gpus";
+/// Where NVIDIA's runtime leaves its word.
+const GIVEN: &str = "NVIDIA_VISIBLE_DEVICES";
+/// What it says in a container whose GPUs it has chosen by other means than this variable.
+const CHOSEN: &str = "void";
+/// What an image or a job has there to get all GPUs.
+const ALL: &str = "all";
 
 /// Reads a variable of the runner's own environment.
 type Inherited<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// `CUDA_VISIBLE_DEVICES` where the job does not set it: without it, all trials of an instance use its first GPU.
-pub(crate) fn variable(inherited: Inherited<'_>) -> Option<(String, String)> {
-    let gpus = assigned(inherited)?;
-    inherited("CUDA_VISIBLE_DEVICES").is_none().then(|| ("CUDA_VISIBLE_DEVICES".to_owned(), gpus))
+/// What is known of the trial's GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Gpus {
+    /// Their UUIDs; absent where it is not known which they are.
+    own: Option<Vec<String>>,
+    /// `NVIDIA_VISIBLE_DEVICES`; empty where it is not set.
+    given: String,
 }
 
-/// The UUIDs, separated by commas. `all` and `none` are NVIDIA's words for images, and assign nothing.
-pub(crate) fn assigned(inherited: Inherited<'_>) -> Option<String> {
-    inherited("NVIDIA_VISIBLE_DEVICES").filter(|gpus| gpus.starts_with("GPU-"))
-}
-
-/// Whether the container was given GPUs, by UUID or as `all`.
-pub(crate) fn is_given(inherited: Inherited<'_>) -> bool {
-    inherited("NVIDIA_VISIBLE_DEVICES").is_some_and(|gpus| !["", "none", "void"].contains(&gpus.as_str()))
-}
-
-/// The device files of GPUs that are other trials', in `/dev` and where the job mounts the host's.
-pub(crate) fn of_others(config: &Config, inherited: Inherited<'_>) -> Vec<PathBuf> {
-    let Some(assigned) = assigned(inherited) else { return Vec::new() };
-    let assigned: Vec<&str> = assigned.split(',').map(str::trim).collect();
-    let folders = BTreeSet::from([config.root.join("dev"), config.devices.clone()]);
-    let present: Vec<PathBuf> = folders.iter().flat_map(|folder| device_files(folder)).collect();
-    let minors = minors(&config.root.join(LIST));
-    choose(&present, &assigned, &minors).unwrap_or_else(|unknown| {
-        say(&format!(
-            "the driver does not list {unknown}: the command sees the device files of all GPUs of the instance, and \
-             only CUDA_VISIBLE_DEVICES keeps it to its own"
-        ));
-        Vec::new()
-    })
-}
-
-/// Those of `present` that belong to no assigned GPU; an assigned GPU that the driver does not list as the error.
-fn choose<'a>(
-    present: &[PathBuf],
-    assigned: &[&'a str],
-    minors: &BTreeMap<String, u32>,
-) -> Result<Vec<PathBuf>, &'a str> {
-    let numbers: BTreeSet<u32> = present.iter().filter_map(|path| number(path)).collect();
-    // Where the container has no other device files, nothing has to be known about them.
-    if numbers.len() <= assigned.len() {
-        return Ok(Vec::new());
+impl Gpus {
+    /// By the environment, or by what ECS has `assigned`.
+    pub(crate) fn find(inherited: Inherited<'_>, assigned: Option<Vec<String>>) -> Self {
+        let given = inherited(GIVEN).unwrap_or_default();
+        Self { own: named(&given).or(assigned), given }
     }
-    let own = assigned.iter().map(|uuid| minors.get(*uuid).ok_or(*uuid)).collect::<Result<BTreeSet<_>, _>>()?;
-    let is_foreign = |path: &&PathBuf| number(path).is_some_and(|number| !own.contains(&number));
-    Ok(present.iter().filter(is_foreign).cloned().collect())
+
+    /// Their UUIDs; absent where all that there are may be used.
+    pub(crate) fn own(&self) -> Option<&[String]> {
+        self.own.as_deref()
+    }
+
+    /// Whether the container was given GPUs, as far as is known.
+    pub(crate) fn are_given(&self) -> bool {
+        let by_runtime = || [CHOSEN, ALL].contains(&self.given.as_str());
+        self.own.as_ref().map_or_else(by_runtime, |own| !own.is_empty())
+    }
+
+    /// `CUDA_VISIBLE_DEVICES` where the job does not set it: without it, all trials of an instance use its first GPU.
+    pub(crate) fn variable(&self, inherited: Inherited<'_>) -> Option<(String, String)> {
+        let own = self.own.as_ref()?.join(",");
+        inherited("CUDA_VISIBLE_DEVICES").is_none().then(|| ("CUDA_VISIBLE_DEVICES".to_owned(), own))
+    }
+
+    /// The device files of GPUs that are other trials', in `/dev` and where the job mounts the host's.
+    ///
+    /// # Errors
+    /// Where nothing says which of them are this trial's: it would train on another trial's GPU.
+    pub(crate) fn of_others(&self, config: &Config) -> Result<Vec<PathBuf>, Failure> {
+        let present = present(config);
+        let minors = minors(&config.root.join(LIST));
+        let others = self.choose(&present, &minors).map_err(Failure::Interrupted)?;
+        if self.own.as_ref().is_some_and(Vec::is_empty) && !others.is_empty() {
+            say("the trial asks for no GPU, and sees none of those of its instance");
+        }
+        Ok(others)
+    }
+
+    /// Those of `present` that belong to no GPU of the trial's, or why that cannot be known.
+    fn choose(&self, present: &[PathBuf], minors: &BTreeMap<String, u32>) -> Result<Vec<PathBuf>, String> {
+        let numbers: BTreeSet<u32> = present.iter().filter_map(|path| number(path)).collect();
+        let count = numbers.len();
+        let own = match &self.own {
+            // Only one trial can have it.
+            None if count <= 1 => return Ok(Vec::new()),
+            None => return Err(self.unknown(count, "ECS does not say which GPUs it has assigned to this container")),
+            Some(own) if own.is_empty() && count > 0 && self.given == CHOSEN => {
+                return Err(self.unknown(count, "ECS says that it has assigned no GPU to this container"));
+            }
+            // Where the container has no other device files, nothing has to be known about them.
+            Some(own) if count <= own.len() => return Ok(Vec::new()),
+            Some(own) => own,
+        };
+        let listed = |uuid: &String| {
+            minors.get(uuid).ok_or_else(|| self.unknown(count, &format!("the driver does not list {uuid}")))
+        };
+        let own = own.iter().map(listed).collect::<Result<BTreeSet<_>, _>>()?;
+        let is_foreign = |path: &&PathBuf| number(path).is_some_and(|number| !own.contains(&number));
+        Ok(present.iter().filter(is_foreign).cloned().collect())
+    }
+
+    fn unknown(&self, count: usize, why: &str) -> String {
+        format!(
+            "the instance shows {count} GPUs, and which are this trial's is not known: {why}, and {GIVEN}={:?} names none. \
+             Update the control plane and the ECS agent, ask for GPUs with `resources`, or use instances with one GPU",
+            self.given
+        )
+    }
+}
+
+/// Whether ECS has to be asked which GPUs are the trial's.
+pub(crate) fn are_to_be_asked_for(config: &Config, inherited: Inherited<'_>) -> bool {
+    named(&inherited(GIVEN).unwrap_or_default()).is_none() && !present(config).is_empty()
+}
+
+/// The UUIDs in the variable, separated by commas.
+fn named(given: &str) -> Option<Vec<String>> {
+    given.starts_with("GPU-").then(|| given.split(',').map(|uuid| uuid.trim().to_owned()).collect())
+}
+
+/// The device files of all GPUs.
+fn present(config: &Config) -> Vec<PathBuf> {
+    let folders = BTreeSet::from([config.root.join("dev"), config.devices.clone()]);
+    folders.iter().flat_map(|folder| device_files(folder)).collect()
 }
 
 /// The device files of GPUs in a folder.
@@ -103,27 +156,67 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_assigned_gpus_stay() {
+    fn the_driver_describes_a_gpu() {
         let text = "Model: \t\t Tesla T4\nIRQ:   \t\t 10\nGPU UUID: \t GPU-b\nBus Location: \t 0000:00:1e.0\nDevice Minor: \t 1\n";
         assert_eq!(described(text), Some(("GPU-b".to_owned(), 1)));
         assert_eq!(described("GPU UUID: GPU-b\n"), None);
+        assert_eq!(["nvidiactl", "nvidia-uvm", "nvidia", "sda"].map(|name| number(Path::new(name))), [None; 4]);
+    }
 
+    /// NVIDIA_VISIBLE_DEVICES, what ECS has assigned, and the trial's GPUs.
+    #[test]
+    fn the_environment_names_the_gpus_or_ecs_does() {
+        let cases: [(Option<&str>, Option<&[&str]>, Option<&[&str]>, bool); 9] = [
+            (Some("GPU-a, GPU-b"), None, Some(&["GPU-a", "GPU-b"]), true),
+            (Some("GPU-a"), Some(&["GPU-b"]), Some(&["GPU-a"]), true),
+            (Some("void"), Some(&["GPU-b"]), Some(&["GPU-b"]), true),
+            (Some("all"), Some(&["GPU-b"]), Some(&["GPU-b"]), true),
+            (None, Some(&[]), Some(&[]), false),
+            (Some("void"), None, None, true),
+            (Some("all"), None, None, true),
+            (Some("none"), None, None, false),
+            (None, None, None, false),
+        ];
+        let list = |uuids: &[&str]| uuids.iter().map(|uuid| (*uuid).to_owned()).collect::<Vec<_>>();
+        for (given, assigned, own, are_given) in cases {
+            let inherited = |name: &str| given.filter(|_| name == GIVEN).map(str::to_owned);
+            let gpus = Gpus::find(&inherited, assigned.map(list));
+            assert_eq!((gpus.own.clone(), gpus.are_given()), (own.map(list), are_given), "{given:?} {assigned:?}");
+            assert_eq!(gpus.variable(&inherited).map(|(_, uuids)| uuids), own.map(|own| own.join(",")));
+            assert_eq!(gpus.variable(&|_| Some("0".to_owned())), None, "the job's own stays");
+        }
+    }
+
+    #[test]
+    fn only_the_files_of_the_trials_own_gpus_stay() {
         let minors = BTreeMap::from([("GPU-a".to_owned(), 0), ("GPU-b".to_owned(), 1), ("GPU-c".to_owned(), 12)]);
         let files = |names: &[&str]| names.iter().map(|name| Path::new("/dev").join(name)).collect::<Vec<_>>();
-        let all = ["nvidia0", "nvidia1", "nvidia12"];
-        // Device files, assigned GPUs, and the files of others; an error is a GPU that the driver does not list.
-        let cases = [
-            (&all[..], vec!["GPU-b"], Ok(files(&["nvidia0", "nvidia12"]))),
-            (&all, vec!["GPU-c", "GPU-a"], Ok(files(&["nvidia1"]))),
-            (&all, vec!["GPU-a", "GPU-b", "GPU-c"], Ok(Vec::new())),
-            (&all, vec!["GPU-x"], Err("GPU-x")),
+        let all: &[&str] = &["nvidia0", "nvidia1", "nvidia12"];
+        // Device files, the trial's GPUs, NVIDIA_VISIBLE_DEVICES, and the files of others; an error is what it names.
+        type Case<'a> = (&'a [&'a str], Option<&'a [&'a str]>, &'a str, Result<&'a [&'a str], &'a str>);
+        let cases: [Case<'_>; 12] = [
+            (all, Some(&["GPU-b"]), "void", Ok(&["nvidia0", "nvidia12"])),
+            (all, Some(&["GPU-c", "GPU-a"]), "GPU-c,GPU-a", Ok(&["nvidia1"])),
+            (all, Some(&["GPU-a", "GPU-b", "GPU-c"]), "void", Ok(&[])),
+            (all, Some(&["GPU-x"]), "void", Err("the driver does not list GPU-x")),
             // As a container without privileges has it: its own alone.
-            (&["nvidia1"], vec!["GPU-x"], Ok(Vec::new())),
-            (&[], vec!["GPU-x"], Ok(Vec::new())),
+            (&["nvidia1"], Some(&["GPU-x"]), "void", Ok(&[])),
+            (&[], Some(&["GPU-x"]), "void", Ok(&[])),
+            // The trial asks for none; the image or NVIDIA's runtime would give it all.
+            (all, Some(&[]), "all", Ok(all)),
+            (all, Some(&[]), "void", Err("it has assigned no GPU")),
+            (all, None, "void", Err("the instance shows 3 GPUs")),
+            (all, None, "", Err("the instance shows 3 GPUs")),
+            (&["nvidia0"], None, "void", Ok(&[])),
+            (&[], None, "", Ok(&[])),
         ];
-        for (present, assigned, expected) in cases {
-            assert_eq!(choose(&files(present), &assigned, &minors), expected, "{present:?} {assigned:?}");
+        for (present, own, given, expected) in cases {
+            let own = own.map(|own| own.iter().map(|uuid| (*uuid).to_owned()).collect());
+            let found = Gpus { own, given: given.to_owned() }.choose(&files(present), &minors);
+            match expected {
+                Ok(others) => assert_eq!(found, Ok(files(others)), "{present:?} {given}"),
+                Err(reason) => assert!(found.as_ref().is_err_and(|said| said.contains(reason)), "{found:?}"),
+            }
         }
-        assert_eq!(["nvidiactl", "nvidia-uvm", "nvidia", "sda"].map(|name| number(Path::new(name))), [None; 4]);
     }
 }

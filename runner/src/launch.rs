@@ -1,4 +1,5 @@
-//! The runner's own child on its way to become the training command.
+//! The runner's own child on its way to become the training command, or another program of the training's user.
+#![expect(clippy::disallowed_methods, reason = "the one place where programs are started as the training's user")]
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -7,7 +8,9 @@ use std::process::Command;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use spotsweep_protocol::secret::TOKEN_VARIABLE;
 
+use crate::config::Config;
 use crate::exit::Failure;
+use crate::gpus::Gpus;
 use crate::privileges;
 use crate::user::User;
 use crate::view;
@@ -16,15 +19,34 @@ use crate::view;
 /// command follow.
 pub(crate) const LAUNCH: &str = "--launch";
 
-/// A command of the runner's own child: run through [`launch`] as `user`, where `hidden` files are not there.
-pub(crate) fn command(user: Option<&User>, hidden: &[PathBuf], words: &[String]) -> std::io::Result<Command> {
-    let hidden = serde_json::to_string(hidden)?;
-    let mut command = Command::new(std::env::current_exe()?);
-    // Whatever runs as the training's user must not have what claims the sweep's trials.
-    command.env_remove(TOKEN_VARIABLE);
-    command.arg(LAUNCH).arg(std::process::id().to_string());
-    command.arg(user.map(ToString::to_string).unwrap_or_default()).arg(hidden).args(words);
-    Ok(command)
+/// Starts programs as the training's user. The training can look into whatever runs as that user (`/proc/<pid>/root`,
+/// proc_pid_root(5)), so each of them has the training's own view of the devices. No program is started in another way.
+#[derive(Debug, Clone)]
+pub(crate) struct Launcher {
+    user: Option<User>,
+    /// Device files that are not there for the training.
+    hidden: Vec<PathBuf>,
+}
+
+impl Launcher {
+    /// For a training that has these GPUs.
+    pub(crate) fn new(config: &Config, gpus: &Gpus) -> Result<Self, Failure> {
+        Ok(Self { user: config.user.clone(), hidden: gpus.of_others(config)? })
+    }
+
+    /// Who the training runs as; absent: as the container does.
+    pub(crate) fn user(&self) -> Option<&User> {
+        self.user.as_ref()
+    }
+
+    /// A command of the runner's own child, which goes through [`launch`].
+    pub(crate) fn command(&self, words: &[String]) -> std::io::Result<Command> {
+        let hidden = serde_json::to_string(&self.hidden)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(LAUNCH).arg(std::process::id().to_string());
+        command.arg(self.user.as_ref().map(ToString::to_string).unwrap_or_default()).arg(hidden).args(words);
+        Ok(command)
+    }
 }
 
 /// In the child, before it becomes the training command: has no privileges, and dies with the

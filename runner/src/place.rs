@@ -1,12 +1,18 @@
-//! Where the attempt runs, as the instance's metadata service says.
+//! Where the attempt runs, as the instance's metadata service and the ECS agent say.
 
 use std::time::Duration;
 
 use aws_config::imds::Client;
 use aws_config::imds::client::error::ImdsError;
+use aws_smithy_http_client::Connector;
+use aws_smithy_runtime_api::client::http::HttpConnector;
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
+use serde_json::Value;
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::{Machine, Market};
-use tokio::time::{Instant, sleep};
+use spotsweep_protocol::claim::{Machine, Market, Task};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::log::say;
 
@@ -16,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 const NOT_FOUND: u16 = 404;
+/// The agent's endpoint for this container; the ECS agent sets it in each one.
+const TASK_METADATA: &str = "ECS_CONTAINER_METADATA_URI_V4";
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Asks IMDSv2 (fact 32). Not knowing the place is no reason not to train: the control plane may know it.
 pub(crate) async fn find(imds: &Client) -> Machine {
@@ -31,13 +40,52 @@ pub(crate) async fn find(imds: &Client) -> Machine {
         zone,
         instance_type: ask(imds, "/latest/meta-data/instance-type", until).await,
         market: life_cycle.map(|kind| if kind == "spot" { Market::Spot } else { Market::OnDemand }),
-        defect: None,
+        ..Machine::default()
     }
 }
 
 /// The region, such as `us-east-1`.
 pub(crate) async fn region(imds: &Client) -> Option<String> {
     ask(imds, "/latest/meta-data/placement/region", patience()).await
+}
+
+/// The ECS task and container that this is, as the agent's endpoint for the container has it; `None` where there is none
+/// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v4-response.html>).
+pub(crate) async fn task(connector: Connector) -> Option<Task> {
+    let url = std::env::var(TASK_METADATA).ok().filter(|url| !url.is_empty())?;
+    let until = Instant::now() + PATIENCE;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let problem = match timeout(ANSWER_LIMIT, labels(&connector, &url)).await {
+            Ok(Ok(labels)) => return named_task(&labels),
+            Ok(Err(problem)) => problem,
+            Err(_elapsed) => "no answer".to_owned(),
+        };
+        if Instant::now() + pause > until {
+            say(&format!("the ECS agent does not say which task this is ({problem}); going on without"));
+            return None;
+        }
+        sleep(pause).await;
+        pause = LONGEST_PAUSE.min(pause * 2);
+    }
+}
+
+async fn labels(connector: &Connector, url: &str) -> Result<Value, String> {
+    let mut request = HttpRequest::new(SdkBody::empty());
+    request.set_uri(url.to_owned()).map_err(|_error| format!("{TASK_METADATA} is no URL"))?;
+    let answer = connector.call(request).await.map_err(|error| error.to_string())?;
+    let status = answer.status();
+    if !status.is_success() {
+        return Err(format!("status {}", status.as_u16()));
+    }
+    let body = ByteStream::new(answer.into_body()).collect().await.map_err(|error| error.to_string())?;
+    let mut described: Value = serde_json::from_slice(&body.into_bytes()).map_err(|error| error.to_string())?;
+    Ok(described["Labels"].take())
+}
+
+fn named_task(labels: &Value) -> Option<Task> {
+    let label = |name: &str| labels[format!("com.amazonaws.ecs.{name}")].as_str().map(str::to_owned);
+    Some(Task { arn: label("task-arn")?, container: label("container-name")? })
 }
 
 /// On instances of ours the service is root's alone, so anyone else is refused every time.

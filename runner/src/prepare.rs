@@ -20,8 +20,9 @@ use crate::clients::{Clients, connector};
 use crate::code;
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::gpus;
-use crate::instance_check;
+use crate::gpu_activity::Activity;
+use crate::gpus::{self, Gpus};
+use crate::launch::Launcher;
 use crate::log::say;
 use crate::mlflow;
 use crate::parameters;
@@ -43,8 +44,8 @@ const OF_LIBRARIES: [&str; 3] = ["WANDB_", "MLFLOW_", "TENSORBOARD_"];
 pub(crate) struct Ready {
     pub(crate) command: Vec<String>,
     pub(crate) variables: Variables,
-    /// Device files that the command does not see.
-    pub(crate) hidden: Vec<PathBuf>,
+    /// Starts the command.
+    pub(crate) launcher: Launcher,
     pub(crate) place: Workplace,
     pub(crate) uploader: Uploader,
     /// What is looked for in the output.
@@ -53,8 +54,8 @@ pub(crate) struct Ready {
     pub(crate) goes_on_with_run: bool,
     /// The series at which trials are compared; absent where they are not.
     pub(crate) rungs: Option<Rungs>,
-    /// What is done where the command hangs.
-    pub(crate) stalls: StallRule,
+    /// What is done where the command hangs, and what its GPUs do meanwhile.
+    pub(crate) stalls: (StallRule, Activity),
     /// Absent without a workspace.
     pub(crate) sealer: Option<Sealer>,
 }
@@ -78,8 +79,12 @@ pub(crate) async fn prepare(
 ) -> Result<Ready, Failure> {
     let deadline = time::Instant::now() + config.workspace_limit;
     let here = place::find(&clients.imds).await;
-    let here = Machine { defect: instance_check::defect(config).await, ..here };
+    let is_asked = gpus::are_to_be_asked_for(config, &|name| std::env::var(name).ok());
+    let task = if is_asked { place::task(connector()?).await } else { None };
+    let here = Machine { task, ..here };
     let grant = claims.claim(here, deadline).await?;
+    let gpus = Gpus::find(&|name| std::env::var(name).ok(), grant.gpus.clone());
+    let launcher = Launcher::new(config, &gpus)?;
     let filter = Filter::new(&grant.patterns)?;
     // One that cannot be compiled fails the attempt here.
     Definitions::new(&grant.metrics)?;
@@ -99,22 +104,21 @@ pub(crate) async fn prepare(
     let folder = mounted.map_or_else(|| point(config), Ok)?;
     let mut place = Workplace::make((&config.root, folder.clone()), &trial, is_mounted, user)?;
     if let Some(code) = &grant.code {
-        place.code = Some(code::fetch(code, &folder, user).await?);
+        place.code = Some(code::fetch(code, &folder, &launcher).await?);
     }
     let rungs = match grant.rungs.clone() {
         Some(plan) => Some(series(plan, &place, newest.flatten().as_deref())?),
         None => None,
     };
-    let (command, mut variables) = words(command, &place, &trial, config, clients.region())?;
+    let (command, mut variables) = words(command, (&place, &gpus), &trial, config, clients.region())?;
     let budget = rungs.as_ref().and_then(Rungs::next);
     variables.extend(budget.map(|step| (STEP_BUDGET.to_owned(), step.to_string())));
     let run = earlier_run(config, &place, &trial).await?;
     let goes_on_with_run = run.is_some();
     variables.extend(run.map(|run| (mlflow::RUN.to_owned(), run)));
     let uploader = Uploader::new(s3, grant.outputs, place.storage.clone(), filter);
-    let hidden = gpus::of_others(config, &|name| std::env::var(name).ok());
-    let stalls = grant.stalls;
-    Ok(Ready { command, variables, hidden, place, uploader, metrics, goes_on_with_run, rungs, stalls, sealer })
+    let stalls = (grant.stalls, Activity::new(config, &gpus, launcher.clone()));
+    Ok(Ready { command, variables, launcher, place, uploader, metrics, goes_on_with_run, rungs, stalls, sealer })
 }
 
 fn announce(config: &Config, trial: &TrialLine) {
@@ -218,13 +222,14 @@ fn announce_libraries(variables: &Variables, inherited: &dyn Fn(&str) -> Option<
 /// The command with its macros filled in, and its environment.
 fn words(
     command: &[String],
-    place: &Workplace,
+    (place, gpus): (&Workplace, &Gpus),
     trial: &TrialLine,
     config: &Config,
     region: Option<&str>,
 ) -> Result<(Vec<String>, Variables), Failure> {
     let inherited = |name: &str| std::env::var(name).ok();
     let mut variables = place.variables(&trial.parameters, &inherited);
+    variables.extend(gpus.variable(&inherited));
     variables.extend(surroundings::region(region, &inherited));
     if let Some(user) = &config.user {
         let home = place.home()?;

@@ -36,18 +36,18 @@ pub(crate) struct Stalling<'a> {
 }
 
 impl<'a> Stalling<'a> {
-    /// Looks by `rule`. `news` is what each report has. The time of the last sign goes to `last_sign` while the training
+    /// Looks by `rule`, at the GPUs too. `news` is what each report has. The time of the last sign goes to `last_sign` while the training
     /// is stalled.
     pub(crate) fn new(
         (config, claims): (&'a Config, &'a Claims),
-        rule: StallRule,
+        (rule, gpus): (StallRule, Activity),
         place: &Workplace,
         heard: Arc<AtomicU64>,
         (news, last_sign): (News, watch::Sender<Option<Instant>>),
     ) -> Self {
         let (base, outputs) = place.storage.place();
         let folders = [(place.disk(), place.checkpoints.clone()), (MountedDisk::below(base), outputs)];
-        Self { config, claims, rule, heard, folders, news, last_sign, gpus: Activity::new(config) }
+        Self { config, claims, rule, heard, folders, news, last_sign, gpus }
     }
 
     /// Comes back when the attempt is to be ended for a stall.

@@ -13,7 +13,6 @@ use spotsweep_seal::{CHECKPOINTS, OWN};
 use tempfile::TempDir;
 
 use crate::exit::Failure;
-use crate::gpus;
 use crate::log::say;
 use crate::metrics_file::MetricsFile;
 use crate::own_files::OwnFiles;
@@ -220,7 +219,6 @@ impl Workplace {
             .map(|(name, value)| (name.to_owned(), value)),
         );
         variables.extend(self.code.as_deref().map(|code| ("SPOTSWEEP_CODE".to_owned(), path(code))));
-        variables.extend(gpus::variable(inherited));
         if inherited(TENSORBOARD).is_none() {
             variables.push((TENSORBOARD.to_owned(), path(&self.output.join("tensorboard"))));
         }

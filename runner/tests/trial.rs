@@ -144,12 +144,13 @@ async fn the_command_ends_the_job_with_its_own_code() {
 async fn the_command_sees_the_gpus_that_ecs_has_given_to_it() {
     let world = World::start(kind, well).await;
     let (given, chosen) = (|gpus| ("NVIDIA_VISIBLE_DEVICES", gpus), |gpus| ("CUDA_VISIBLE_DEVICES", gpus));
-    let cases: [(&[(&str, &str)], &str); 6] = [
+    let cases: [(&[(&str, &str)], &str); 7] = [
         (&[given("GPU-5a2c,GPU-77f0")], "GPU-5a2c,GPU-77f0"),
         (&[given("GPU-5a2c"), chosen("1")], "1"),
         // None, for CUDA.
         (&[given("GPU-5a2c"), chosen("")], ""),
         (&[given("all")], "unset"),
+        (&[given("void")], "unset"),
         (&[given("0,1")], "unset"),
         (&[], "unset"),
     ];

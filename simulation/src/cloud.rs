@@ -221,13 +221,14 @@ impl Cloud {
             }
             Command::DrainInstance(request) => self.drain(request).await,
             Command::ReadSpace { request, .. } => self.read_space(request).await,
-            Command::FindLine { request, bucket } => {
+            Command::FindGpus { request, task } => self.find_gpus(request, &task).await,
+            Command::FindLine { request, gpus, bucket } => {
                 let index = self.get_object(&trials::index_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
                 let (first, last) = trials::entries_range(request.index);
                 let entries = index.get(usize::try_from(first)?..=usize::try_from(last)?).ok_or("InvalidRange")?;
                 let line = trials::line_range(&request.sweep, &bucket, entries).ok_or("no such entry")?;
                 let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
-                Ok(vec![Outcome::LineFound { request, line, outputs }])
+                Ok(vec![Outcome::LineFound { request, line, outputs, gpus }])
             }
             Command::IssueCredentials { request, .. } => {
                 let access = || Access {

@@ -16,7 +16,7 @@ use crate::container::{Bind, Container, Start};
 use crate::gpus::Gpus;
 use crate::image::image;
 use crate::network::Network;
-use crate::services::{CREDENTIALS, Services};
+use crate::services::{CONTAINER, CREDENTIALS, Services};
 use crate::volume::Volume;
 
 /// The training's command, as a W&B config has it, unless a test has another one.
@@ -158,16 +158,17 @@ impl Scene {
 
 /// From Docker, the ECS agent, AWS Batch, the job definition and `sweep-upload`. None names a region or an endpoint.
 fn environment(attempt: u32) -> Vec<(&'static str, String)> {
-    let metadata = "http://169.254.170.2/v4/0f1e2d3c-4b5a-4978-8675-a4b3c2d1e0f9";
+    let metadata = format!("http://169.254.170.2{CONTAINER}");
     let mut environment: Vec<_> = [
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
         ("HOSTNAME", "ip-10-0-1-23"),
         ("HOME", "/root"),
-        ("NVIDIA_VISIBLE_DEVICES", "GPU-own"),
+        // Of today's image; the agent's own value is not seen (fact 57).
+        ("NVIDIA_VISIBLE_DEVICES", "void"),
         ("AWS_EXECUTION_ENV", "AWS_ECS_EC2"),
         ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", CREDENTIALS),
-        ("ECS_CONTAINER_METADATA_URI_V4", metadata),
-        ("ECS_AGENT_URI", metadata),
+        ("ECS_CONTAINER_METADATA_URI_V4", metadata.as_str()),
+        ("ECS_AGENT_URI", metadata.as_str()),
         ("AWS_BATCH_JOB_ID", "0f4b6d9e-6d55-4b2b-9f0a-2f4a1e7c9d10:0"),
         ("AWS_BATCH_JOB_ARRAY_INDEX", "0"),
         ("AWS_BATCH_JOB_ARRAY_SIZE", "2"),

@@ -41,6 +41,7 @@ pub(crate) fn router(core: Arc<Core>, recorder: Option<Recorder>) -> Router {
         .route("/experiments/{id}", get(fis::show).delete(fis::stop))
         .route("/actions/{id}", get(fis::action))
         .route("/imds/{instance}/{*path}", any(imds::call))
+        .route("/ecs/v4/{cluster}/{task}", get(ecs::container))
         .route("/_emulator/state", get(own::state))
         .route("/_emulator/calls", get(own::calls))
         .route("/_emulator/faults", post(own::plant_fault))

@@ -126,6 +126,11 @@ impl Batch {
         self.jobs[run.job].run_id(run.index)
     }
 
+    /// The attempt that has not ended, if there is one.
+    pub(super) fn current(&self, run: RunRef) -> Option<&Attempt> {
+        self.run(run).current()
+    }
+
     /// The attempt whose container is running, if there is one.
     pub(super) fn running_attempt(&self, run: RunRef) -> Option<AttemptKey> {
         let attempt = self.run(run).current()?;

@@ -202,6 +202,7 @@ impl World {
             transition_reason: String::new(),
             total: holds,
             free: holds,
+            free_gpus: Instance::gpus(&id, holds.gpus),
             runs: BTreeSet::new(),
             idle_since: None,
             images: BTreeSet::new(),

@@ -1,12 +1,15 @@
-//! ECS, as far as Batch's clusters go: from a container instance to its EC2 instance (fact 13), and draining.
+//! ECS, as far as Batch's clusters go: from a container instance to its EC2 instance (fact 13), and from a task to its
+//! GPUs (fact 57).
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::batch::Attempt;
 use super::{ApiError, Instance, World};
 
 const MOST_IDS: usize = 100;
-const MOST_UPDATED: usize = 10;
+/// Batch's name for the container of a job.
+pub const CONTAINER: &str = "default";
 
 /// Parameters of DescribeContainerInstances (ECS API reference).
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -19,48 +22,82 @@ pub struct DescribeContainerInstances {
     pub container_instances: Vec<String>,
 }
 
-/// Parameters of UpdateContainerInstancesState (ECS API reference).
+/// Parameters of DescribeTasks (ECS API reference).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct UpdateContainerInstancesState {
+pub struct DescribeTasks {
     /// Name or ARN; `default` if absent.
     pub cluster: Option<String>,
-    /// At most 10 ids or ARNs.
+    /// At most 100 ids or ARNs.
     #[serde(default)]
-    pub container_instances: Vec<String>,
-    /// `ACTIVE` or `DRAINING`.
-    #[serde(default)]
-    pub status: String,
+    pub tasks: Vec<String>,
 }
 
 impl World {
-    /// Sets container instances to DRAINING, on which nothing more is placed, or back to ACTIVE. What runs there goes on.
+    /// Shows running tasks; unknown ones are `failures`.
     ///
     /// # Errors
     /// `ClusterNotFoundException`, `InvalidParameterException`.
-    pub fn update_container_instances_state(
-        &mut self,
-        request: &UpdateContainerInstancesState,
-    ) -> Result<Value, ApiError> {
-        let (found, failures) =
-            self.named_instances(request.cluster.as_deref(), &request.container_instances, MOST_UPDATED)?;
-        let drained = match request.status.as_str() {
-            "DRAINING" => true,
-            "ACTIVE" => false,
-            other => {
-                let message = format!("Container instance status should be one of [ACTIVE,DRAINING], not {other}");
-                return Err(ApiError::ecs("InvalidParameterException", message));
-            }
-        };
-        for id in &found {
-            let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.drained != drained) else {
-                continue;
-            };
-            instance.drained = drained;
-            self.emit_container_instance(id);
+    pub fn describe_tasks(&self, request: &DescribeTasks) -> Result<Value, ApiError> {
+        let cluster = self.named_cluster(request.cluster.as_deref())?;
+        if request.tasks.is_empty() || request.tasks.len() > MOST_IDS {
+            let message = format!("tasks must hold between 1 and {MOST_IDS} ids");
+            return Err(ApiError::ecs("InvalidParameterException", message));
         }
-        let shown: Vec<Value> = found.iter().filter_map(|id| Some(self.detail_of(self.instances.get(id)?))).collect();
-        Ok(json!({"containerInstances": shown, "failures": failures}))
+        let prefix = self.arn("ecs", &format!("task/{cluster}/"));
+        let (mut shown, mut failures) = (Vec::new(), Vec::new());
+        for id in &request.tasks {
+            let arn = format!("{prefix}{}", id.rsplit('/').next().unwrap_or(id));
+            match self.attempt_of(&arn) {
+                Some(attempt) => shown.push(self.task_detail(attempt)),
+                None => failures.push(json!({"arn": arn, "reason": "MISSING"})),
+            }
+        }
+        Ok(json!({"tasks": shown, "failures": failures}))
+    }
+
+    fn task_detail(&self, attempt: &Attempt) -> Value {
+        let mut container = json!({"taskArn": attempt.ecs_arn, "name": CONTAINER, "lastStatus": "RUNNING"});
+        // ECS leaves the member out where a container has none.
+        if !attempt.gpus.is_empty() && !self.trouble.unnamed_gpus {
+            container["gpuIds"] = json!(attempt.gpus);
+        }
+        let zone = self.instances.get(&attempt.instance).map(|instance| instance.zone.clone());
+        json!({
+            "taskArn": attempt.ecs_arn,
+            "containerInstanceArn": attempt.container_instance_arn,
+            "availabilityZone": zone,
+            "launchType": "EC2",
+            "lastStatus": "RUNNING",
+            "desiredStatus": "RUNNING",
+            "containers": [container],
+        })
+    }
+
+    /// What the ECS agent's endpoint for a container says of it
+    /// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v4-response.html>); it names no
+    /// GPUs.
+    pub fn container_metadata(&self, task: &str) -> Option<Value> {
+        let (cluster, id) = task.split_once('/')?;
+        let attempt = self.attempt_of(&self.arn("ecs", &format!("task/{cluster}/{id}")))?;
+        let labels = [("cluster", cluster), ("container-name", CONTAINER), ("task-arn", attempt.ecs_arn.as_str())];
+        let labels: serde_json::Map<_, _> =
+            labels.into_iter().map(|(name, value)| (format!("com.amazonaws.ecs.{name}"), json!(value))).collect();
+        Some(json!({"DockerId": id, "Name": CONTAINER, "Labels": labels, "KnownStatus": "RUNNING", "Type": "NORMAL"}))
+    }
+
+    fn attempt_of(&self, task: &str) -> Option<&Attempt> {
+        let runs = self.instances.values().flat_map(|instance| &instance.runs);
+        runs.filter_map(|run| self.batch.current(*run)).find(|attempt| attempt.ecs_arn == task)
+    }
+
+    fn named_cluster<'a>(&self, named: Option<&'a str>) -> Result<&'a str, ApiError> {
+        let named = named.unwrap_or("default");
+        let cluster = named.rsplit('/').next().unwrap_or(named);
+        if self.batch.environments.values().any(|environment| environment.cluster == cluster) {
+            return Ok(cluster);
+        }
+        Err(ApiError::ecs("ClusterNotFoundException", "Cluster not found."))
     }
 
     /// Shows container instances; unknown ones, and those whose machine is gone, are `failures`.
@@ -68,26 +105,10 @@ impl World {
     /// # Errors
     /// `ClusterNotFoundException`, `InvalidParameterException`.
     pub fn describe_container_instances(&self, request: &DescribeContainerInstances) -> Result<Value, ApiError> {
-        let (found, failures) =
-            self.named_instances(request.cluster.as_deref(), &request.container_instances, MOST_IDS)?;
-        let shown: Vec<Value> = found.iter().filter_map(|id| Some(self.detail_of(self.instances.get(id)?))).collect();
-        Ok(json!({"containerInstances": shown, "failures": failures}))
-    }
-
-    /// The EC2 instances of container instances that are there, and the failures of the others.
-    fn named_instances(
-        &self,
-        cluster: Option<&str>,
-        wanted: &[String],
-        most: usize,
-    ) -> Result<(Vec<String>, Vec<Value>), ApiError> {
-        let named = cluster.unwrap_or("default");
-        let cluster = named.rsplit('/').next().unwrap_or(named);
-        if !self.batch.environments.values().any(|environment| environment.cluster == cluster) {
-            return Err(ApiError::ecs("ClusterNotFoundException", "Cluster not found."));
-        }
-        if wanted.is_empty() || wanted.len() > most {
-            let message = format!("containerInstances must hold between 1 and {most} ids");
+        let cluster = self.named_cluster(request.cluster.as_deref())?;
+        let wanted = &request.container_instances;
+        if wanted.is_empty() || wanted.len() > MOST_IDS {
+            let message = format!("containerInstances must hold between 1 and {MOST_IDS} ids");
             return Err(ApiError::ecs("InvalidParameterException", message));
         }
         let prefix = self.arn("ecs", &format!("container-instance/{cluster}/"));

@@ -136,12 +136,20 @@ pub struct Instance {
     pub transition_reason: String,
     pub(super) total: Resources,
     pub(super) free: Resources,
+    /// UUIDs of the GPUs that no container has.
+    pub(super) free_gpus: BTreeSet<String>,
     pub(super) runs: BTreeSet<RunRef>,
     pub(super) idle_since: Option<Timestamp>,
     pub(super) images: BTreeSet<String>,
 }
 
 impl Instance {
+    /// UUIDs of an instance's GPUs: unique, though not random.
+    pub(super) fn gpus(id: &str, count: u32) -> BTreeSet<String> {
+        let digits = id.trim_start_matches("i-");
+        (0..count).map(|number| format!("GPU-{digits:0>8.8}-0000-4000-a000-{number:012}")).collect()
+    }
+
     /// Ready for another container.
     pub(super) fn accepts(&self, wanted: &Resources) -> bool {
         self.state == InstanceState::Running && self.free.fits(wanted)

@@ -108,6 +108,8 @@ pub struct Start {
     pub environment: Vec<(String, String)>,
     /// CloudWatch log stream: `<definition>/default/<id>`.
     pub log_stream: String,
+    /// ARN of its ECS task.
+    pub task: String,
 }
 
 impl Start {

@@ -57,6 +57,11 @@ pub struct Trouble {
     pub unusable_key: bool,
     /// Share of attempts, 0 to 1, that end with their instance and of which Batch does not say "Host EC2".
     pub unnamed_ends: f64,
+    /// Whether NVIDIA's runtime has its mode `legacy`: then containers have the UUIDs of their GPUs in
+    /// `NVIDIA_VISIBLE_DEVICES`. Off, as on AWS's images since 6 February 2026: it is `void` (fact 57).
+    pub legacy_nvidia_runtime: bool,
+    /// Whether ECS does not say which GPUs it has assigned.
+    pub unnamed_gpus: bool,
     /// Whether Batch's job is STARTING before it says on which instance.
     pub unplaced_starts: bool,
     /// Longest time by which an answer of DescribeVolumes, DescribeSnapshots and DescribeJobs lags behind.
@@ -92,6 +97,8 @@ impl Default for Trouble {
             gone_is_denied: false,
             unusable_key: false,
             unnamed_ends: 0.0,
+            legacy_nvidia_runtime: false,
+            unnamed_gpus: false,
             unplaced_starts: false,
             lag_ms: 0,
             throttle_share: BTreeMap::new(),

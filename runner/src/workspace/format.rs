@@ -1,5 +1,8 @@
 //! What is on a block device, and a file system where there is nothing.
-#![expect(clippy::disallowed_methods, reason = "a device of the host's: a training has no capability to open it")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a device of the host's: a training has no capability to open it, and none has run in this container yet"
+)]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

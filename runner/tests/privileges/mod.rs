@@ -6,9 +6,10 @@ use std::os::unix::fs::{chown, lchown};
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+use serde_json::json;
 use spotsweep_needs::{met, root};
 
-use crate::world::{Outcome, World, generous, kind, well};
+use crate::world::{Answer, Invoke, Outcome, TASK, World, generous, kind, well};
 
 const TRAINING: &str = r#"
     set -e
@@ -135,29 +136,62 @@ fn null_device(path: &Path) {
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
 }
 
+/// The driver's list, and device files: in the container's own `/dev`, and where the job mounts the host's.
+fn lay_out_gpus(world: &World) {
+    fs::set_permissions(world.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::create_dir_all(world.path("host-dev/shm")).unwrap();
+    fs::create_dir_all(world.path("dev/shm")).unwrap();
+    fs::write(world.path("dev/shm/memory"), "shared\n").unwrap();
+    std::os::unix::fs::symlink("nvidia0", world.path("dev/first")).unwrap();
+    for folder in ["dev", "host-dev"] {
+        null_device(&world.path(&format!("{folder}/nvidiactl")));
+        for (address, uuid, minor) in GPUS {
+            null_device(&world.path(&format!("{folder}/nvidia{minor}")));
+            let described = world.path(&format!("proc/driver/nvidia/gpus/0000:{address}"));
+            fs::create_dir_all(&described).unwrap();
+            let text = format!("Model: \t\t NVIDIA A10G\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n");
+            fs::write(described.join("information"), text).unwrap();
+        }
+    }
+}
+
+/// What ECS has assigned, as `trial-claim` says it; a training that hangs for a second is looked at.
+fn grant_with(gpus: &serde_json::Value, request: &str, nth: usize) -> Answer {
+    match (request, kind(request, nth)) {
+        ("claim", Answer::Json(mut grant)) => {
+            grant["granted"]["gpus"] = gpus.clone();
+            grant["granted"]["stalls"] = json!({"warn_seconds": 1, "end_seconds": null, "is_last": false});
+            Answer::Json(grant)
+        }
+        (_, other) => other,
+    }
+}
+
+fn two_assigned(request: &str, nth: usize) -> Answer {
+    grant_with(&json!(["GPU-k", "GPU-b"]), request, nth)
+}
+
+fn none_assigned(request: &str, nth: usize) -> Answer {
+    grant_with(&json!([]), request, nth)
+}
+
+fn unlisted_assigned(request: &str, nth: usize) -> Answer {
+    grant_with(&json!(["GPU-x"]), request, nth)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gpus_of_other_trials_are_not_there() {
     if !met(root()) {
         return;
     }
-    for user in ["", "43210:43211"] {
-        let world = World::start(kind, well).await;
-        fs::set_permissions(world.path(""), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        // Where the job mounts the host's /dev, beside the container's own.
-        fs::create_dir_all(world.path("host-dev/shm")).unwrap();
-        fs::create_dir_all(world.path("dev/shm")).unwrap();
-        fs::write(world.path("dev/shm/memory"), "shared\n").unwrap();
-        std::os::unix::fs::symlink("nvidia0", world.path("dev/first")).unwrap();
-        for folder in ["dev", "host-dev"] {
-            null_device(&world.path(&format!("{folder}/nvidiactl")));
-            for (address, uuid, minor) in GPUS {
-                null_device(&world.path(&format!("{folder}/nvidia{minor}")));
-                let described = world.path(&format!("proc/driver/nvidia/gpus/0000:{address}"));
-                fs::create_dir_all(&described).unwrap();
-                let text = format!("Model: \t\t NVIDIA A10G\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n");
-                fs::write(described.join("information"), text).unwrap();
-            }
-        }
+    // By the environment, as NVIDIA's runtime sets it in its mode `legacy`, and by ECS.
+    for (user, invoke, given) in [
+        ("", kind as Invoke, "GPU-k,GPU-b"),
+        ("43210:43211", kind, "GPU-k,GPU-b"),
+        ("43210:43211", two_assigned, "void"),
+    ] {
+        let world = World::start(invoke, well).await;
+        lay_out_gpus(&world);
         let script = r#"
             cd "$SPOTSWEEP_ROOT"
             echo $CUDA_VISIBLE_DEVICES $(ls dev) : $(ls host-dev) : $(cat dev/shm/memory) : $(readlink dev/first)
@@ -166,16 +200,67 @@ async fn the_gpus_of_other_trials_are_not_there() {
             exit 0
         "#;
         let host = world.path("host-dev");
-        let given = [("NVIDIA_VISIBLE_DEVICES", "GPU-k,GPU-b"), ("SPOTSWEEP_DEV", host.to_str().unwrap())];
-        let outcome = world.run(&[given[0], given[1], ("SPOTSWEEP_USER", user)], &["sh", "-c", script]).await;
+        let extra =
+            [("NVIDIA_VISIBLE_DEVICES", given), ("SPOTSWEEP_DEV", host.to_str().unwrap()), ("SPOTSWEEP_USER", user)];
+        let outcome = world.run(&extra, &["sh", "-c", script]).await;
         let seen = "GPU-k,GPU-b disk first nvidia1 nvidia10 nvidiactl shm : nvidia1 nvidia10 nvidiactl shm : shared : nvidia0\nopened\n";
         assert_eq!(outcome.stdout, seen, "{user}: {}", outcome.stderr);
         assert!(world.path("dev/nvidia0").exists() && world.path("host-dev/nvidia2").exists(), "the host keeps them");
-
-        // The driver does not list the GPU: the command runs, and the log says what keeps it to its own.
-        let unknown = [("NVIDIA_VISIBLE_DEVICES", "GPU-x"), ("SPOTSWEEP_USER", user)];
-        let outcome = world.run(&unknown, &["sh", "-c", "ls $SPOTSWEEP_ROOT/dev | grep -c nvidia"]).await;
-        assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), "5"), "{}", outcome.stderr);
-        assert!(outcome.stderr.contains("the driver does not list GPU-x"), "{}", outcome.stderr);
+        let task = world.invocations("claim")[0].get("task").cloned();
+        let asked = (given == "void").then(|| json!({"arn": TASK, "container": "default"}));
+        assert_eq!(task, asked, "ECS is asked where the environment says nothing");
     }
+}
+
+/// It would train on another trial's GPU.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_training_starts_where_its_gpus_are_not_known() {
+    if !met(root()) {
+        return;
+    }
+    let cases: [(Invoke, &str, &str); 5] = [
+        (kind, "void", "the instance shows 4 GPUs, and which are this trial's is not known"),
+        (kind, "", "ECS does not say which GPUs it has assigned"),
+        (kind, "GPU-x", "the driver does not list GPU-x"),
+        (unlisted_assigned, "void", "the driver does not list GPU-x"),
+        (none_assigned, "void", "ECS says that it has assigned no GPU"),
+    ];
+    for (invoke, given, reason) in cases {
+        let world = World::start(invoke, well).await;
+        lay_out_gpus(&world);
+        let extra = [("NVIDIA_VISIBLE_DEVICES", given), ("SPOTSWEEP_USER", "43210:43211")];
+        let outcome = world.run(&extra, &["echo", "trained"]).await;
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(75), ""), "{given}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(reason), "{}", outcome.stderr);
+    }
+    // A trial that asks for none trains, and sees none.
+    let world = World::start(none_assigned, well).await;
+    lay_out_gpus(&world);
+    let outcome = world.run(&[], &["sh", "-c", "ls $SPOTSWEEP_ROOT/dev | grep nvidia"]).await;
+    assert_eq!(outcome.stdout, "nvidiactl\n", "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("asks for no GPU"), "{}", outcome.stderr);
+}
+
+/// The training can look into every process of its user.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_as_the_trainings_user_sees_what_the_training_sees() {
+    if !met(root()) {
+        return;
+    }
+    let world = World::start(two_assigned, well).await;
+    lay_out_gpus(&world);
+    for folder in ["bin", "signs"] {
+        fs::create_dir(world.path(folder)).unwrap();
+        fs::set_permissions(world.path(folder), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    let program = world.path("bin/nvidia-smi");
+    fs::write(&program, "#!/bin/sh\nls $SPOTSWEEP_ROOT/dev > $SPOTSWEEP_ROOT/signs/seen\necho GPU-k, 0\n").unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", world.path("bin").display(), std::env::var("PATH").unwrap());
+    let extra = [("PATH", path.as_str()), ("NVIDIA_VISIBLE_DEVICES", "void"), ("SPOTSWEEP_USER", "43210:43211")];
+    let wait = "until test -s $SPOTSWEEP_ROOT/signs/seen; do sleep 0.05; done";
+    let outcome = world.run(&extra, &["timeout", "30", "sh", "-c", wait]).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let seen = fs::read_to_string(world.path("signs/seen")).unwrap();
+    assert_eq!(seen, "disk\nfirst\nnvidia1\nnvidia10\nnvidiactl\nshm\n");
 }

@@ -100,6 +100,9 @@ pub(crate) fn kind(kind: &str, _nth: usize) -> Answer {
 /// The volume of every granted workspace.
 pub(crate) const VOLUME: &str = "vol-0abc";
 
+/// The ECS task of the runner's container.
+pub(crate) const TASK: &str = "arn:aws:ecs:us-east-1:123456789012:task/Batch_a/0f1e";
+
 /// A grant with an attached workspace.
 pub(crate) fn granted_workspace(blank: bool) -> Answer {
     let Answer::Json(mut grant) = granted() else { unreachable!() };
@@ -170,6 +173,7 @@ impl World {
             ("TMPDIR", self.path("tmp").display().to_string()),
             ("AWS_ENDPOINT_URL", self.address.clone()),
             ("AWS_EC2_METADATA_SERVICE_ENDPOINT", self.address.clone()),
+            ("ECS_CONTAINER_METADATA_URI_V4", format!("{}/v4/0f1e", self.address)),
         ];
         let given = [
             ("AWS_ACCESS_KEY_ID", "test"),
@@ -285,11 +289,12 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
         },
         "/latest/meta-data/placement/region" => reply(200, &[], "us-west-2"),
         path if path.starts_with("/latest/") => reply(404, &[], "404 - Not Found"),
-        "/2015-03-31/functions/trial-claim/invocations" => {
-            let signed_at = head.headers["x-amz-date"].to_str().unwrap().to_owned();
-            server.seen.lock().unwrap().signed_at.push(signed_at);
-            server.invoke(serde_json::from_slice(&body).unwrap())
+        // As in the ECS developer guide, "Task metadata version 4 response examples".
+        "/v4/0f1e" => {
+            let labels = json!({"com.amazonaws.ecs.task-arn": TASK, "com.amazonaws.ecs.container-name": "default"});
+            reply(200, &[], json!({"DockerId": "ea32", "Name": "default", "Labels": labels}).to_string())
         }
+        "/2015-03-31/functions/trial-claim/invocations" => server.invoke(serde_json::from_slice(&body).unwrap()),
         path => {
             let key = path.strip_prefix("/b/").unwrap();
             server.object(&head.method, key, head.uri.query().unwrap_or_default(), &head.headers, &body)

@@ -1,16 +1,20 @@
-//! ECS: on which instance does an attempt run? Batch's events name only the container instance (fact 13).
+//! ECS: on which instance does an attempt run, and with which GPUs? Batch's events name only the container instance (fact
+//! 13), and in the container the GPUs are not always named (fact 57).
 
 use aws_config::SdkConfig;
 use aws_sdk_ecs::Client;
 use aws_sdk_ecs::operation::describe_container_instances::DescribeContainerInstancesError as DescribeError;
-use aws_sdk_ecs::types::ContainerInstance;
+use aws_sdk_ecs::operation::describe_tasks::DescribeTasksError;
+use aws_sdk_ecs::types::{ContainerInstance, Task as TaskOfEcs};
 use futures_util::FutureExt;
 
 use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{Fact, TrialRef};
+use spotsweep_protocol::claim::Task;
 
 /// Finds the instances that attempts are about to run on.
 pub fn ecs(config: &SdkConfig) -> impl Service + use<> {
@@ -31,6 +35,53 @@ impl Service for Ecs {
     }
 }
 
+/// Finds the GPUs of attempts' containers.
+pub fn tasks(config: &SdkConfig) -> impl Service + use<> {
+    Tasks(lazy(config, Client::new))
+}
+
+#[derive(Debug)]
+struct Tasks(Lazy<Client>);
+
+impl Service for Tasks {
+    fn take(&self, command: Box<Command>) -> Taken<'_> {
+        match *command {
+            Command::FindGpus { request, task } => Ok(find_gpus(&self.0, request, task).boxed()),
+            other => Err(Box::new(other)),
+        }
+    }
+}
+
+async fn find_gpus(client: &Client, request: TrialRequest, task: Task) -> Executed {
+    let gpus = match cluster(&task.arn, "task") {
+        Some(cluster) => gpus(client, cluster, &task).await?,
+        None => None,
+    };
+    Ok(vec![Outcome::GpusFound { request, gpus }])
+}
+
+/// UUIDs of a container's GPUs; `None` where ECS does not know it.
+async fn gpus(
+    client: &Client,
+    cluster: &str,
+    task: &Task,
+) -> Result<Option<Vec<String>>, Box<dyn std::error::Error + Send + Sync>> {
+    let found = match client.describe_tasks().cluster(cluster).tasks(&task.arn).send().await {
+        Ok(answer) => answer.tasks.unwrap_or_default(),
+        Err(error) => match error.as_service_error() {
+            Some(
+                DescribeTasksError::ClusterNotFoundException(_)
+                | DescribeTasksError::InvalidParameterException(_)
+                | DescribeTasksError::ClientException(_),
+            ) => return Ok(None),
+            _other => return Err(error.into()),
+        },
+    };
+    let mut containers = found.iter().flat_map(TaskOfEcs::containers);
+    let own = containers.find(|container| container.name() == Some(task.container.as_str()));
+    Ok(own.map(|container| container.gpu_ids().to_vec()))
+}
+
 async fn locate(client: &Client, trial: TrialRef, attempt: u32, container_instance: String) -> Executed {
     Ok(vec![match place(client, &container_instance).await? {
         Some((instance, zone)) => Outcome::AttemptLocated { trial, attempt, instance, zone },
@@ -44,7 +95,7 @@ async fn place(
     client: &Client,
     container_instance: &str,
 ) -> Result<Option<(String, String)>, Box<dyn std::error::Error + Send + Sync>> {
-    let Some(cluster) = cluster(container_instance) else { return Ok(None) };
+    let Some(cluster) = cluster(container_instance, "container-instance") else { return Ok(None) };
     let request = client.describe_container_instances().cluster(cluster).container_instances(container_instance);
     match request.send().await {
         Ok(answer) => Ok(answer.container_instances().first().and_then(instance_and_zone)),
@@ -64,10 +115,10 @@ fn instance_and_zone(found: &ContainerInstance) -> Option<(String, String)> {
     Some((found.ec2_instance_id()?.to_owned(), zone.value()?.to_owned()))
 }
 
-/// The cluster in `arn:aws:ecs:<region>:<account>:container-instance/<cluster>/<id>`; old ARNs have none
-/// (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html>).
-pub(super) fn cluster(arn: &str) -> Option<&str> {
-    let (cluster, id) = arn.split_once(":container-instance/")?.1.split_once('/')?;
+/// The cluster in an ARN of this kind: `arn:aws:ecs:<region>:<account>:container-instance/<cluster>/<id>`; old ARNs have
+/// none (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html>).
+fn cluster<'a>(arn: &'a str, kind: &str) -> Option<&'a str> {
+    let (cluster, id) = arn.split_once(&format!(":{kind}/"))?.1.split_once('/')?;
     (!cluster.is_empty() && !id.is_empty()).then_some(cluster)
 }
 
@@ -86,7 +137,7 @@ mod tests {
             ("", None),
         ];
         for (arn, name) in expected {
-            assert_eq!(cluster(arn), name, "{arn}");
+            assert_eq!(cluster(arn, "container-instance"), name, "{arn}");
         }
     }
 }

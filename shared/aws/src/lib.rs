@@ -57,7 +57,7 @@ pub use dynamodb::DynamoStore;
 #[cfg(feature = "ec2")]
 pub use ebs::ebs;
 #[cfg(feature = "ecs")]
-pub use ecs::ecs;
+pub use ecs::{ecs, tasks};
 #[cfg(feature = "eventbridge")]
 pub use events::bus;
 #[cfg(all(feature = "eventbridge", feature = "sns"))]

@@ -27,7 +27,7 @@ struct Lines(Lazy<Client>);
 impl Service for Lines {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::FindLine { request, bucket } => Ok(find(&self.0, request, bucket).boxed()),
+            Command::FindLine { request, gpus, bucket } => Ok(find(&self.0, (request, gpus), bucket).boxed()),
             Command::ReadSpace { request, bucket } => Ok(space(&self.0, request, bucket).boxed()),
             other => Err(Box::new(other)),
         }
@@ -41,12 +41,12 @@ async fn space(client: &Client, request: TrialRequest, bucket: String) -> Execut
     Ok(vec![Outcome::SpaceRead { request, search, choose }])
 }
 
-async fn find(client: &Client, request: TrialRequest, bucket: String) -> Executed {
+async fn find(client: &Client, (request, gpus): (TrialRequest, Option<Vec<String>>), bucket: String) -> Executed {
     let (first, last) = trials::entries_range(request.index);
     let read = client.get_object().bucket(&bucket).key(trials::index_key(&request.sweep));
     let entries = bytes(read.range(format!("bytes={first}-{last}")).send().await?).await?;
     let line = trials::line_range(&request.sweep, &bucket, &entries)
         .ok_or_else(|| format!("trials.idx has no entry for trial {}", request.index))?;
     let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
-    Ok(vec![Outcome::LineFound { request, line, outputs }])
+    Ok(vec![Outcome::LineFound { request, line, outputs, gpus }])
 }

@@ -10,6 +10,7 @@ use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Prepared};
 use crate::throttle::Turn;
 use crate::workspace::{Call, TrialRef};
+use spotsweep_protocol::claim::Task;
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stop::StopReason;
@@ -137,10 +138,19 @@ pub enum Command {
         /// Bucket name.
         bucket: String,
     },
+    /// ECS DescribeTasks: which GPUs has the container of an attempt?
+    FindGpus {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// The container, as the attempt names it: it learns of no GPUs but those of the task that it names.
+        task: Task,
+    },
     /// S3 ranged GetObject of `trials.idx`: where does a trial's line lie?
     FindLine {
         /// The trial and who asks.
         request: TrialRequest,
+        /// The GPUs of its container, where it has asked for them and ECS knows.
+        gpus: Option<Vec<String>>,
         /// Bucket name.
         bucket: String,
     },
@@ -209,6 +219,7 @@ impl Command {
             Self::LocateAttempt { .. } => "locate-attempt",
             Self::DrainInstance(_) => "drain-instance",
             Self::ReadSpace { .. } => "read-space",
+            Self::FindGpus { .. } => "find-gpus",
             Self::FindLine { .. } => "find-line",
             Self::IssueCredentials { .. } => "issue-credentials",
         }

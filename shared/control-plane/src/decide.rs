@@ -129,7 +129,10 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::SpaceRead { request, search, choose } => {
             suggestion::space_read(view, request, (search, *choose), context)
         }
-        Outcome::LineFound { request, line, outputs } => trial_claim::granted(view, request, line, outputs, context),
+        Outcome::GpusFound { request, gpus } => trial_claim::assigned(view, request, gpus.as_deref()),
+        Outcome::LineFound { request, line, outputs, gpus } => {
+            trial_claim::granted(view, request, (line, outputs, gpus.as_deref()), context)
+        }
         Outcome::AttemptLocated { attempt, instance, zone, .. } => {
             workspace::located(view, *attempt, instance, zone, context)
         }

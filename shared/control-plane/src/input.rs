@@ -160,6 +160,7 @@ fn of_outcome(outcome: &Outcome) -> About {
             attempt: Some(request.attempt),
             ..About::new("space-read", Subject::Comparison(request.sweep.clone(), request.index))
         },
+        Outcome::GpusFound { request, .. } => About::request("gpus-found", request),
         Outcome::LineFound { request, .. } => About::request("line-found", request),
         Outcome::CredentialsIssued { request, .. } => About::request("credentials-issued", request),
         Outcome::JobDescribed(Job::Trial(job)) => of_trial_job("trial-job-described", job),

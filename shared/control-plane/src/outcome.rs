@@ -133,6 +133,13 @@ pub enum Outcome {
         /// Chooses them. Only functions that read spaces have its code.
         choose: Choose,
     },
+    /// Of [`Command::FindGpus`].
+    GpusFound {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// UUIDs of the container's GPUs; absent where ECS does not know the container.
+        gpus: Option<Vec<String>>,
+    },
     /// Of [`Command::FindLine`]: where the trial's line lies in `trials.jsonl`.
     LineFound {
         /// The trial.
@@ -141,6 +148,8 @@ pub enum Outcome {
         line: ByteRange,
         /// Where its outputs go.
         outputs: Prefix,
+        /// As in the command.
+        gpus: Option<Vec<String>>,
     },
     /// Of [`Command::IssueCredentials`].
     CredentialsIssued {

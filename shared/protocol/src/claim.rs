@@ -139,10 +139,18 @@ pub struct Machine {
     /// How it is paid for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub market: Option<Market>,
-    /// What the runner has found that no training can do without, such as a GPU that does not answer. The attempt claims
-    /// all the same, and leaves: the instance takes no further container then.
+    /// The ECS task, where the attempt has to learn which GPUs are its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub defect: Option<String>,
+    pub task: Option<Task>,
+}
+
+/// A container of an ECS task, as the container's metadata endpoint names both.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`
+    pub arn: String,
+    /// The container's name in the task.
+    pub container: String,
 }
 
 /// How an instance is paid for.
@@ -327,6 +335,9 @@ pub struct Grant {
     /// The rungs at which trials of the sweep are compared; absent where none is stopped early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rungs: Option<RungPlan>,
+    /// UUIDs of the GPUs that ECS has assigned to the container; absent where the claim names no task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<Vec<String>>,
 }
 
 /// An attached volume.

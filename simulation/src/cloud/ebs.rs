@@ -1,11 +1,13 @@
 //! EC2 and ECS, with the calls that the AWS executor makes.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, OPERATION_TAG, Refusal, RefusalKind, SWEEP_TAG, SnapshotState, TRIAL_TAG, TrialRef,
     VolumeState, is_denied,
 };
+use spotsweep_protocol::claim::Task;
 use spotsweep_world::ebs::{self, AttachVolume, CreateSnapshot, CreateVolume, DetachVolume, Tags};
 use spotsweep_world::{ApiError, Filter, InstanceState, Selection, World};
 
@@ -261,6 +263,20 @@ impl Cloud {
             }
             _ => Outcome::Workspace(trial, Fact::PlaceUnknown),
         }])
+    }
+
+    pub(super) async fn find_gpus(&self, request: TrialRequest, task: &Task) -> Executed {
+        let cluster = task.arn.rsplit('/').nth(1).unwrap_or_default();
+        let described = serde_json::from_value(json!({ "cluster": cluster, "tasks": [task.arn] }))?;
+        let found = self.calls.call("DescribeTasks", || self.world().describe_tasks(&described)).await??;
+        let mut containers = found["tasks"][0]["containers"].as_array().into_iter().flatten();
+        let own = containers.find(|container| container["name"] == task.container.as_str());
+        let uuids = |own: &Value| {
+            let uuids = own["gpuIds"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            uuids.map(str::to_owned).collect()
+        };
+        let gpus = own.map(uuids);
+        Ok(vec![Outcome::GpusFound { request, gpus }])
     }
 }
 

@@ -13,8 +13,9 @@ use spotsweep_simulation::harness::Harness;
 use spotsweep_simulation::invocation::{InvocationFault, Invoked};
 use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
 use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
+use spotsweep_world::Trouble;
 
-use crate::kept;
+use crate::{gpus, kept};
 
 /// What functions need beside the calls that they make in a simulation: function, or any; action; why.
 const BEYOND: [(&str, &str, &str); 9] = [
@@ -62,6 +63,9 @@ fn used() -> Used {
     withdrawn(&mut used);
     worn_out_last(&mut used);
     continued(&mut used);
+    for (_, claim) in gpus::claims(&Trouble::default()) {
+        add(&mut used, "trial-claim", &claim);
+    }
     (0..6).for_each(|seed| never_starts(seed, &mut used));
     used
 }
@@ -234,7 +238,7 @@ const SERVICES: [(&str, Wanted); 11] = [
     ("access", |role| role.contains_key("sts:AssumeRole")),
     ("batch", |role| role.contains_key("batch:SubmitJob")),
     ("ecs", |role| role.contains_key("ecs:DescribeContainerInstances")),
-    ("drains", |role| role.contains_key("ecs:UpdateContainerInstancesState")),
+    ("tasks", |role| role.contains_key("ecs:DescribeTasks")),
     ("ebs", |role| role.contains_key("ec2:CreateSnapshot")),
     ("bus", |role| role.contains_key("events:PutEvents") && !role.contains_key("sns:Publish")),
     ("bus_and_topics", |role| role.contains_key("events:PutEvents") && role.contains_key("sns:Publish")),

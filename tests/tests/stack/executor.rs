@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_aws::{AwsExecutor, drains, ebs, ecs, targets};
+use spotsweep_aws::{AwsExecutor, ebs, ecs, targets, tasks};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::target;
 use spotsweep_control_plane::event::{Ask, TrialRequest};
@@ -16,8 +16,8 @@ use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState,
 };
 use spotsweep_emulator::{Config, Emulator};
-use spotsweep_protocol::claim::Machine;
-use spotsweep_protocol::ids::{JobId, JobName, Run, SweepId};
+use spotsweep_protocol::claim::{Machine, Task};
+use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_sweep_file::parse;
 use spotsweep_tests::local::config;
 use spotsweep_world::{InstanceState, Service, Trouble};
@@ -304,6 +304,68 @@ async fn a_job_definition_is_found_by_every_name_that_batch_takes() {
         assert!(help.contains("name:revision"), "{named}: {help}");
     }
     rig.end().await;
+}
+
+/// Two containers on one instance of two GPUs, as their processes see it, and ECS.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_learns_of_its_gpus_by_its_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = Config::new(folder.path().to_owned());
+    settings.job_env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
+    let emulator = Emulator::serve(settings).await.unwrap();
+    let seen = "import json, os, time, urllib.request as u; e = os.environ; f = e['SPOTSWEEP_ROOT'] + '/seen'; \
+                told = json.load(u.urlopen(e['ECS_CONTAINER_METADATA_URI_V4'])); told['given'] = e['NVIDIA_VISIBLE_DEVICES']; \
+                json.dump(told, open(f + '.part', 'w')); os.rename(f + '.part', f); time.sleep(600)";
+    let needs =
+        [("VCPU", "1"), ("MEMORY", "512"), ("GPU", "1")].map(|(kind, value)| json!({ "type": kind, "value": value }));
+    let container = json!({ "image": "any", "command": ["python3", "-c", seen], "resourceRequirements": needs });
+    let environment = json!({ "computeEnvironmentName": "spot", "type": "MANAGED", "computeResources": {
+        "type": "SPOT", "instanceRole": "ecsInstanceRole", "minvCpus": 64, "maxvCpus": 64,
+        "instanceTypes": ["g5g.16xlarge"], "subnets": ["subnet-us-east-1a"] } });
+    let order = json!([{ "order": 1, "computeEnvironment": "spot" }]);
+    let queue = json!({ "jobQueueName": "queue", "priority": 1, "computeEnvironmentOrder": order });
+    let definition = json!({ "jobDefinitionName": "train", "type": "container", "containerProperties": container });
+    let job =
+        json!({ "jobName": "gpus", "jobQueue": "queue", "jobDefinition": "train", "arrayProperties": {"size": 2} });
+    let job = emulator.with_world(|world, _| {
+        world.create_compute_environment(serde_json::from_value(environment).unwrap()).unwrap();
+        world.create_job_queue(serde_json::from_value(queue).unwrap()).unwrap();
+        world.register_job_definition(serde_json::from_value(definition).unwrap()).unwrap();
+        world.submit_job(serde_json::from_value(job).unwrap()).unwrap()["jobId"].as_str().unwrap().to_owned()
+    });
+    let executor = AwsExecutor::default().reaching(tasks(&config(&emulator.endpoint())));
+    let find = async |task: Task| {
+        let (sweep, secret) = (SweepId::derive("b", "sweeps/k.yaml", "v"), None);
+        let ask = Ask::Claim(Machine::default());
+        let request = TrialRequest { sweep, index: 0, job: JobId::from(job.clone()), attempt: 1, secret, ask };
+        match executor.execute(Command::FindGpus { request, task }).await.unwrap().remove(0) {
+            Outcome::GpusFound { gpus, .. } => gpus,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut all = Vec::new();
+    for index in 0..2 {
+        let file = folder.path().join(format!("attempts/{job}-{index}-1/seen"));
+        while !file.exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let seen: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        assert_eq!(seen["given"], "void", "as on today's image (fact 57)");
+        let label = |name: &str| seen["Labels"][format!("com.amazonaws.ecs.{name}")].as_str().unwrap().to_owned();
+        let task = Task { arn: label("task-arn"), container: label("container-name") };
+        all.extend(find(task.clone()).await.unwrap());
+        for unknown in [
+            Task { container: "other".to_owned(), ..task.clone() },
+            Task { arn: format!("{}0", task.arn), ..task.clone() },
+            Task { arn: task.arn.replace("AWSBatch-", "other-"), ..task.clone() },
+            Task { arn: "no ARN".to_owned(), ..task },
+        ] {
+            assert_eq!(find(unknown).await, None);
+        }
+    }
+    all.dedup();
+    assert_eq!(all.len(), 2, "each has its own: {all:?}");
+    emulator.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -28,6 +28,8 @@ pub(crate) struct Host {
     disk: Disk,
     /// What makes a container of a process.
     container: Option<PathBuf>,
+    /// UUIDs of this machine's GPUs: all of them are every container's.
+    gpus: Option<String>,
     pub(super) groups: Groups,
 }
 
@@ -40,6 +42,7 @@ impl Host {
             endpoint: endpoint.to_owned(),
             disk,
             container: config.container,
+            gpus: gpus_of_this_machine(),
             groups,
         }
     }
@@ -81,8 +84,10 @@ impl Host {
             .env_clear()
             .envs(self.job_env.iter().map(|(name, value)| (name, value)))
             .env(own_folder.0, own_folder.1)
+            .envs(self.gpus.as_ref().map(|gpus| ("NVIDIA_VISIBLE_DEVICES", gpus)))
             .envs(start.environment.iter().map(|(name, value)| (name, value)))
             .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("{}/imds/{}", self.endpoint, start.instance))
+            .env("ECS_CONTAINER_METADATA_URI_V4", format!("{}/ecs/v4/{}", self.endpoint, task_path(&start.task)))
             .env("SPOTSWEEP_DEV", &devices)
             .current_dir(image.as_ref().unwrap_or(&root))
             .process_group(0)
@@ -157,6 +162,21 @@ pub(crate) async fn check(container: &Path, work_dir: &Path) -> Result<(), Strin
         return Ok(());
     }
     Err(format!("{} ({})", String::from_utf8_lossy(&probe.stderr).trim(), probe.status))
+}
+
+/// Its driver's list of them, where it has any
+/// (<https://github.com/NVIDIA/open-gpu-kernel-modules/blob/main/kernel-open/nvidia/nv-procfs.c>).
+fn gpus_of_this_machine() -> Option<String> {
+    let described = fs::read_dir("/proc/driver/nvidia/gpus").ok()?.flatten();
+    let texts = described.filter_map(|gpu| fs::read_to_string(gpu.path().join("information")).ok());
+    let uuid = |text: String| Some(text.lines().find_map(|line| line.strip_prefix("GPU UUID:"))?.trim().to_owned());
+    let uuids: Vec<String> = texts.filter_map(uuid).collect();
+    (!uuids.is_empty()).then(|| uuids.join(","))
+}
+
+/// `<cluster>/<id>` of `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`.
+fn task_path(arn: &str) -> &str {
+    arn.split_once(":task/").map_or(arn, |(_, path)| path)
 }
 
 /// `<job id>-<index>-<attempt>`; index 0 for a plain job.

@@ -1,39 +1,54 @@
-//! ECS's wire: JSON 1.1. The action stands in `X-Amz-Target`, errors in `__type`.
+//! ECS's wire: JSON 1.1. The action stands in `X-Amz-Target`, errors in `__type`. And the ECS agent's endpoint for
+//! containers.
 
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use axum::extract::{Path, State};
 use axum::response::Response;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Answer, answer, dropped};
 use crate::driver::Core;
-use spotsweep_world::{ApiError, Failure, Service};
+use spotsweep_world::{ApiError, Failure, Service, World};
 
 const VERSION: &str = "AmazonEC2ContainerServiceV20141113.";
-const DESCRIBE: &str = "DescribeContainerInstances";
-const UPDATE: &str = "UpdateContainerInstancesState";
+const INSTANCES: &str = "DescribeContainerInstances";
+const TASKS: &str = "DescribeTasks";
 
 pub(super) fn call(core: &Arc<Core>, target: &str, body: &Bytes) -> Answer {
-    let answered = match target.strip_prefix(VERSION) {
-        Some(DESCRIBE) => core.with(|world, now| {
-            world.call(Service::Ecs, DESCRIBE, now, |world| world.describe_container_instances(&read(body)?))
-        }),
-        Some(UPDATE) => core.with(|world, now| {
-            world.call(Service::Ecs, UPDATE, now, |world| world.update_container_instances_state(&read(body)?))
-        }),
+    Ok(match target.strip_prefix(VERSION) {
+        Some(INSTANCES) => describe(core, INSTANCES, |world| world.describe_container_instances(&read(body)?)),
+        Some(TASKS) => describe(core, TASKS, |world| world.describe_tasks(&read(body)?)),
         Some(_) | None => {
-            let message =
-                format!("{target} is not known to spotsweep-emulator: it has {VERSION}{DESCRIBE} and {UPDATE}.");
-            Err(Failure::Api(ApiError::ecs("UnknownOperationException", message)))
+            let message = format!(
+                "{target} is not known to spotsweep-emulator: it has {VERSION}{INSTANCES} and {VERSION}{TASKS}."
+            );
+            error(&ApiError::ecs("UnknownOperationException", message))
         }
-    };
-    Ok(match answered {
+    })
+}
+
+/// What the agent says of a container, by its task's cluster and id.
+pub(super) async fn container(State(core): State<Arc<Core>>, Path((cluster, id)): Path<(String, String)>) -> Answer {
+    let found = core.with(|world, _now| world.container_metadata(&format!("{cluster}/{id}")));
+    Ok(match found {
+        Some(found) => answer(200, "application/json", found.to_string()),
+        None => answer(404, "application/json", json!("not found").to_string()),
+    })
+}
+
+fn describe(core: &Arc<Core>, action: &'static str, show: impl Fn(&World) -> Result<Value, ApiError>) -> Response {
+    match core.with(|world, now| world.call(Service::Ecs, action, now, |world: &mut World| show(world))) {
         Ok(value) => answer(200, "application/x-amz-json-1.1", value.to_string()),
         Err(Failure::Api(refusal)) => error(&refusal),
         Err(Failure::Dropped) => dropped(),
-    })
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
+    serde_json::from_slice(body).map_err(|error| ApiError::ecs("SerializationException", error.to_string()))
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {

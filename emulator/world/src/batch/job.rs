@@ -123,6 +123,8 @@ pub(crate) struct Attempt {
     /// ECS's ARN of the container run, in ECS's word: taskArn.
     pub(crate) ecs_arn: String,
     pub(crate) log_stream: String,
+    /// UUIDs of its GPUs.
+    pub(crate) gpus: Vec<String>,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) stopping: Option<Stopping>,
     pub(crate) end: Option<End>,

@@ -57,6 +57,8 @@ impl World {
         let ecs_arn = self.arn("ecs", &format!("task/{cluster}/{ecs_id}"));
         let Some(instance) = self.instances.get_mut(instance_id) else { return };
         instance.free.take(&wanted);
+        let gpus: Vec<String> = instance.free_gpus.iter().take(wanted.gpus as usize).cloned().collect();
+        instance.free_gpus.retain(|gpu| !gpus.contains(gpu));
         instance.runs.insert(run);
         instance.idle_since = None;
         let cached = instance.images.contains(&image);
@@ -69,6 +71,7 @@ impl World {
             container_instance_arn: instance.container_instance_arn.clone(),
             ecs_arn,
             log_stream,
+            gpus,
             started_at: None,
             stopping: None,
             end: None,
@@ -117,6 +120,10 @@ impl World {
         if job.parent.is_some() {
             set("AWS_BATCH_JOB_ARRAY_INDEX", run.index.to_string());
         }
+        if !attempt.gpus.is_empty() {
+            let uuids = attempt.gpus.join(",");
+            set("NVIDIA_VISIBLE_DEVICES", if self.trouble.legacy_nvidia_runtime { uuids } else { "void".to_owned() });
+        }
         Some(Start {
             attempt: AttemptKey { job: job.run_id(run.index), attempt: attempt.number },
             instance: attempt.instance.clone(),
@@ -124,6 +131,7 @@ impl World {
             command: job.container.command.clone(),
             environment,
             log_stream: attempt.log_stream.clone(),
+            task: attempt.ecs_arn.clone(),
         })
     }
 
@@ -193,7 +201,7 @@ impl World {
         let now = self.now;
         let Some(attempt) = self.batch.run_mut(run).current_mut() else { return };
         let (number, stopping) = (attempt.number, attempt.stopping.clone());
-        let instance = attempt.instance.clone();
+        let (instance, gpus) = (attempt.instance.clone(), attempt.gpus.clone());
         let status_reason = match stopping.clone() {
             Some(Stopping::TimedOut) => TIMED_OUT.to_owned(),
             Some(Stopping::Terminated(why)) => why,
@@ -205,7 +213,7 @@ impl World {
             reason: reason.map(str::to_owned),
             status_reason: status_reason.clone(),
         });
-        self.leave_instance(run, &instance);
+        self.leave_instance(run, &instance, gpus);
         let retry = &self.batch.jobs[run.job].retry;
         let retried = stopping.is_none() && retry.retries(number, &status_reason, reason, exit_code);
         if stopping.is_none() && exit_code == Some(0) {
@@ -220,12 +228,13 @@ impl World {
         }
     }
 
-    fn leave_instance(&mut self, run: RunRef, id: &str) {
+    fn leave_instance(&mut self, run: RunRef, id: &str, gpus: Vec<String>) {
         let now = self.now;
         let wanted = self.batch.wanted(run);
         let Some(instance) = self.instances.get_mut(id) else { return };
         instance.runs.remove(&run);
         instance.free.put_back(&wanted);
+        instance.free_gpus.extend(gpus);
         if instance.runs.is_empty() {
             instance.idle_since = Some(now);
             self.watch_idle(id);

@@ -105,11 +105,14 @@ impl Asker<'_> {
             self.trial.attempt(attempt).reason = Some(reason.clone().into());
         }
         let what = format!("attempt {attempt} claims; {}", self.summary());
-        let line = Command::FindLine { request: self.request.clone(), bucket: self.sweep.upload.bucket.clone() };
+        let next = match machine.task.clone() {
+            Some(task) => Command::FindGpus { request: self.request.clone(), task },
+            None => find_line(self.sweep, self.request, None),
+        };
         let decision = self.write(what).then_all(calls);
         match reply {
             Some(reply) => decision.reply(reply),
-            None => decision.then(line),
+            None => decision.then(next),
         }
     }
 
@@ -316,12 +319,24 @@ fn mounted(trial: &Trial, attempt: u32) -> Reply {
     }
 }
 
+fn find_line(sweep: &Sweep, request: &TrialRequest, gpus: Option<&[String]>) -> Command {
+    let (request, bucket) = (request.clone(), sweep.upload.bucket.clone());
+    Command::FindLine { request, gpus: gpus.map(<[String]>::to_vec), bucket }
+}
+
+/// ECS has answered which GPUs the attempt's container has.
+pub(super) fn assigned(view: &View, request: &TrialRequest, gpus: Option<&[String]>) -> Decision {
+    match &view.sweep {
+        Some(held) => Decision::advance("its GPUs are known").then(find_line(&held.record, request, gpus)),
+        None => refuse(not_found(format!("sweep {}", request.sweep))),
+    }
+}
+
 /// The line is found: the attempt gets everything at once, if its workspace is still its own.
 pub(super) fn granted(
     view: &View,
     request: &TrialRequest,
-    line: &ByteRange,
-    outputs: &Prefix,
+    (line, outputs, gpus): (&ByteRange, &Prefix, Option<&[String]>),
     context: Context<'_>,
 ) -> Decision {
     let plan = view.sweep.as_ref().and_then(|held| held.record.plan.as_ref());
@@ -350,6 +365,7 @@ pub(super) fn granted(
         stalls: trial.stall_rule(plan.stalls),
         rungs: plan.rungs(),
         suggested: trial.suggested.as_ref().map(Suggested::parameters),
+        gpus: gpus.map(<[String]>::to_vec),
     };
     Decision::advance("granted").reply(Reply::Granted(grant))
 }

@@ -29,13 +29,8 @@ impl Stage<'_> {
     /// The runner asks for its trial until it is granted.
     pub(super) async fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
-        let machine = Machine {
-            instance,
-            zone,
-            instance_type: Some(INSTANCE_TYPE.to_owned()),
-            market: Some(Market::Spot),
-            defect: None,
-        };
+        let (instance_type, market) = (Some(INSTANCE_TYPE.to_owned()), Some(Market::Spot));
+        let machine = Machine { instance, zone, instance_type, market, task: None };
         Ok(match self.ask(agent, Request::Claim(machine)).await? {
             None => Next::After(PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => Next::After(Duration::from_millis(retry_after_ms.max(1))),

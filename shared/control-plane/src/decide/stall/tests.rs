@@ -77,7 +77,7 @@ impl Scene {
         self.take(Event::TrialRequested(request.clone()));
         let line = ByteRange { bucket: "b".into(), key: "k".into(), first_byte: 0, last_byte: 1 };
         let outputs = Prefix { bucket: "b".into(), prefix: "p/".into() };
-        match self.take(Outcome::LineFound { request, line, outputs }).reply {
+        match self.take(Outcome::LineFound { request, line, outputs, gpus: None }).reply {
             Some(Reply::Granted(grant)) => grant.stalls,
             other => unreachable!("{other:?}"),
         }
