@@ -146,9 +146,9 @@ impl Attempt<'_> {
             sealer.begin(&place.disk()).map_err(|source| Failure::System("write to the workspace", source))?;
         }
         let (started, started_at) = (Instant::now(), SystemTime::now());
-        let logs = LogFiles::at_start(&place, started_at).await?;
+        let logs = Logs::at_start(place.log_folders(), place.own.clone(), started_at).await?;
         let (child, stdout, stderr) = Child::start(&command, variables, &launcher, place.code.as_deref())?;
-        let recording = Recording::start(stdout, stderr, &place, &metrics, logs, rungs)?;
+        let recording = Recording::start((stdout, stderr), &place, &metrics, config.user.clone(), logs, rungs)?;
         let (figures, rungs) = recording.published();
         let uploading = uploader.run(config.upload_every);
         let sealing = sealer.map(|sealer| Sealing::start(sealer, &place.disk(), config.seal_every));

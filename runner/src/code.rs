@@ -1,8 +1,14 @@
 //! Training code from git, at one commit for all attempts of the trial.
+//!
+//! Git runs as the training's user, in its view. The training may have changed everything in the checkout, so a later
+//! attempt takes from it only objects and the files of the working tree, as data. It has a repository of its own, which
+//! no one else has written: hooks, filters and programs that a training has left in its repository's settings are not run.
 
+mod git;
+
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::Output;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -12,13 +18,20 @@ use spotsweep_protocol::claim::CodeGrant;
 use spotsweep_protocol::redact::{Secrets, shown};
 use spotsweep_seal::OWN;
 use tokio::process::Command;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
+use self::git::{Said, led_elsewhere, run};
 use crate::exit::Failure;
 use crate::launch::Launcher;
 use crate::log::say;
+use crate::workspace::free_name;
 
 const FOLDER: &str = "code";
+const REPOSITORY: &str = ".git";
+/// An attempt's own repository, in its temporary folder.
+const OF_THE_ATTEMPT: &str = "code.git";
+/// Where a checkout goes that an attempt cannot use, in the runner's own folder.
+const ASIDE: &str = "torn/code";
 /// Which commit the trial's first attempt found.
 const PIN: &str = "code.json";
 const MOST_PIN_BYTES: u64 = 64 * 1024;
@@ -26,8 +39,20 @@ const MOST_PIN_BYTES: u64 = 64 * 1024;
 const NO_PROGRAM: i32 = 127;
 /// Before each further try: networks have their moments.
 const FETCH_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
+/// For everything, from the first call of git to the last one.
+const LIMIT: Duration = Duration::from_secs(900);
+/// For a checkout from what an earlier attempt has left, which may be a pipe in the place of a file.
+const KEPT_LIMIT: Duration = Duration::from_secs(60);
 /// How much of git's words goes into the log.
 const SHOWN_CHARS: usize = 2000;
+/// Whatever the image's own settings say: nothing is started that outlives the call or that the checkout names.
+const SETTINGS: [&str; 5] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+];
 
 /// Why there is no code.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +63,8 @@ pub(crate) enum CodeError {
     Dash(String),
     #[error("git {action} failed for {url}: {text}")]
     Git { action: &'static str, url: String, text: String },
+    #[error("git {action} for {url} had no end after {} s: it is ended", limit.as_secs())]
+    Endless { action: &'static str, url: String, limit: Duration },
     #[error("cannot use {0}")]
     Folder(PathBuf, #[source] io::Error),
 }
@@ -57,48 +84,65 @@ struct Pin {
     commit: String,
 }
 
-/// A repository on its way into a folder. Git runs as the command will: what an earlier attempt
-/// has left in the folder, hooks for instance, gets no more rights than it had.
+/// A working tree and a repository for it.
 struct Checkout<'a> {
     grant: &'a CodeGrant,
-    folder: PathBuf,
     launcher: &'a Launcher,
+    /// Variables of the runner's that git gets with another value, or not at all.
+    changed: &'a [(OsString, Option<OsString>)],
+    folder: PathBuf,
+    repository: PathBuf,
+    /// Where the objects are, if not in the repository.
+    objects: Option<PathBuf>,
+    until: Instant,
 }
 
-/// Puts the code into the runner's own folder below `workspace`, and returns its folder. A reference that moves is resolved once:
-/// attempts after the first run the commit that the first one ran.
-pub(crate) async fn fetch(grant: &CodeGrant, workspace: &Path, launcher: &Launcher) -> Result<PathBuf, CodeError> {
+/// Where an attempt works.
+pub(crate) struct Place<'a> {
+    /// The workspace, in which the runner has a folder of its own.
+    pub(crate) workspace: &'a Path,
+    /// The storage folders: what is in them may outlive an attempt, too.
+    pub(crate) storage: &'a Path,
+    /// A folder of the training's that goes with the attempt.
+    pub(crate) temporary: PathBuf,
+}
+
+/// Puts the code into the runner's own folder on the workspace, and returns its folder. A reference that moves is resolved
+/// once: attempts after the first run the commit that the first one ran.
+pub(crate) async fn fetch(grant: &CodeGrant, place: &Place<'_>, launcher: &Launcher) -> Result<PathBuf, CodeError> {
     let names = [Some(&grant.git), grant.reference.as_ref()];
     if let Some(name) = names.into_iter().flatten().find(|name| name.starts_with('-')) {
         return Err(CodeError::Dash(shown(name)));
     }
-    let checkout = Checkout { grant, folder: workspace.join(OWN).join(FOLDER), launcher };
-    let failed = |source| CodeError::Folder(checkout.folder.clone(), source);
-    let own = Folder::trusted(workspace).and_then(|workspace| workspace.make_folder(OWN.as_ref())).map_err(failed)?;
-    make_folder(&own, launcher.user()).map_err(failed)?;
+    let folder = place.workspace.join(OWN).join(FOLDER);
+    let at = folder.clone();
+    let failed = |source| CodeError::Folder(at.clone(), source);
+    let own = Folder::trusted(place.workspace).and_then(|workspace| workspace.make_folder(OWN.as_ref()));
+    let own = own.map_err(failed)?;
     let pinned = read_pin(&own);
     let pinned = pinned.filter(|pinned| pinned.git == grant.git && pinned.reference == grant.reference);
-    let commit = match pinned {
-        Some(pinned) => {
-            checkout.have(&pinned.commit).await?;
-            pinned.commit
+    let changed = led_elsewhere(std::env::vars_os(), &[place.workspace, place.storage]);
+    let repository = folder.join(REPOSITORY);
+    let until = Instant::now() + LIMIT;
+    let new = Checkout { grant, launcher, changed: &changed, folder, repository, objects: None, until };
+    if own.status(FOLDER.as_ref()).is_ok() {
+        if let Some(Pin { commit, .. }) = &pinned {
+            let temporary = Folder::trusted(&place.temporary);
+            temporary.and_then(|temporary| new.make(&temporary, OF_THE_ATTEMPT)).map_err(failed)?;
+            let repository = place.temporary.join(OF_THE_ATTEMPT);
+            match new.again(repository).check_out(commit).await {
+                Ok(()) => return Ok(new.folder),
+                Err(CodeError::NoGit) => return Err(CodeError::NoGit),
+                Err(error) => say(&format!("the code on the workspace does not serve: {}", chain(&error))),
+            }
         }
-        None => {
-            let commit = checkout.resolve().await?;
-            let text = Pin { git: grant.git.clone(), reference: grant.reference.clone(), commit: commit.clone() };
-            let text = serde_json::to_vec(&text).map_err(io::Error::from);
-            text.and_then(|text| own.write(PIN.as_ref(), &text)).map_err(failed)?;
-            commit
-        }
-    };
-    checkout.git("checkout", &["checkout", "--quiet", "--force", "--detach", &commit]).await?;
-    say(&format!("code: {} at {commit}", shown(&grant.git)));
-    Ok(checkout.folder)
-}
-
-fn make_folder(own: &Folder, user: Option<&crate::user::User>) -> io::Result<()> {
-    let folder = own.make_folder(FOLDER.as_ref())?;
-    user.map_or(Ok(()), |user| folder.give_to(user.owner()))
+        let aside = free_name(&own, ASIDE).and_then(|aside| own.rename(FOLDER.as_ref(), &aside).map(|()| aside));
+        say(&format!("the code on the workspace is put aside in {OWN}/{}", aside.map_err(failed)?.display()));
+    }
+    new.make(&own, FOLDER).map_err(failed)?;
+    let commit = new.get(&own, pinned).await?;
+    new.check_out(&commit).await?;
+    Ok(new.folder)
 }
 
 fn read_pin(own: &Folder) -> Option<Pin> {
@@ -108,13 +152,47 @@ fn read_pin(own: &Folder) -> Option<Pin> {
 }
 
 impl Checkout<'_> {
+    /// A folder of the training's.
+    fn make(&self, parent: &Folder, name: &str) -> io::Result<()> {
+        let folder = parent.make_folder(name.as_ref())?;
+        self.launcher.user().map_or(Ok(()), |user| folder.give_to(user.owner()))
+    }
+
+    /// The same working tree and its objects, with a repository of this attempt's.
+    fn again(&self, repository: PathBuf) -> Checkout<'_> {
+        let objects = Some(self.repository.join("objects"));
+        let until = self.until.min(Instant::now() + KEPT_LIMIT);
+        Checkout { folder: self.folder.clone(), repository, objects, until, ..*self }
+    }
+
+    /// Gets the commit into a new repository; a reference is resolved, and written down in `own`.
+    async fn get(&self, own: &Folder, pinned: Option<Pin>) -> Result<String, CodeError> {
+        self.git("init", &["init", "--quiet"]).await?;
+        let Some(Pin { commit, .. }) = pinned else {
+            let commit = self.resolve().await?;
+            let Self { grant: CodeGrant { git, reference }, .. } = self;
+            let pin = Pin { git: git.clone(), reference: reference.clone(), commit: commit.clone() };
+            let text = serde_json::to_vec(&pin).map_err(io::Error::from);
+            let written = text.and_then(|text| own.write(PIN.as_ref(), &text));
+            return written.map(|()| commit).map_err(|source| CodeError::Folder(self.folder.clone(), source));
+        };
+        if self.fetch_one(&commit).await.is_err() {
+            self.fetch_all().await?;
+        }
+        Ok(commit)
+    }
+
+    async fn check_out(&self, commit: &str) -> Result<(), CodeError> {
+        self.git("init", &["init", "--quiet"]).await?;
+        self.git("checkout", &["checkout", "--quiet", "--force", "--detach", commit]).await?;
+        say(&format!("code: {} at {commit}", shown(&self.grant.git)));
+        Ok(())
+    }
+
     /// The commit that the reference names now.
     async fn resolve(&self) -> Result<String, CodeError> {
-        self.git("init", &["init", "--quiet"]).await?;
         let reference = self.grant.reference.as_deref().unwrap_or("HEAD");
-        // One commit is enough for a branch, a tag, or a whole commit id.
-        let shallow = ["fetch", "--quiet", "--no-tags", "--depth=1", "--", &self.grant.git, reference];
-        if self.git("fetch", &shallow).await.is_ok() {
+        if self.fetch_one(reference).await.is_ok() {
             return self.commit("FETCH_HEAD").await;
         }
         // Some servers give commits out only with their branch, and a short id is known to none.
@@ -125,17 +203,10 @@ impl Checkout<'_> {
         }
     }
 
-    /// Makes sure that the pinned commit is here.
-    async fn have(&self, commit: &str) -> Result<(), CodeError> {
-        self.git("init", &["init", "--quiet"]).await?;
-        if self.commit(commit).await.is_ok() {
-            return Ok(());
-        }
-        let shallow = ["fetch", "--quiet", "--no-tags", "--depth=1", "--", &self.grant.git, commit];
-        match self.git("fetch", &shallow).await {
-            Ok(_) => Ok(()),
-            Err(_) => self.fetch_all().await,
-        }
+    /// One commit is enough, by a branch, a tag, or a whole commit id.
+    async fn fetch_one(&self, reference: &str) -> Result<String, CodeError> {
+        let shallow = ["fetch", "--quiet", "--no-tags", "--depth=1", "--", &self.grant.git, reference];
+        self.git("fetch", &shallow).await
     }
 
     async fn fetch_all(&self) -> Result<(), CodeError> {
@@ -157,15 +228,26 @@ impl Checkout<'_> {
 
     /// Runs git in the folder; returns what it says.
     async fn git(&self, action: &'static str, arguments: &[&str]) -> Result<String, CodeError> {
-        let words: Vec<_> = ["git"].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
-        let run = || async {
-            let mut command = Command::from(self.launcher.command(&words)?);
-            // Nobody is there to answer a question for a password.
-            command.current_dir(&self.folder).env("GIT_TERMINAL_PROMPT", "0").stdin(std::process::Stdio::null());
-            command.kill_on_drop(true).output().await
+        let settings = SETTINGS.iter().flat_map(|setting| ["-c", *setting]);
+        let words = ["git"].into_iter().chain(settings).chain(arguments.iter().copied());
+        let words: Vec<_> = words.map(str::to_owned).collect();
+        let failed = |source| CodeError::Folder(self.folder.clone(), source);
+        let mut command = Command::from(self.launcher.command(&words).map_err(failed)?);
+        for (name, value) in self.changed {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(&self.folder).env("GIT_DIR", &self.repository).env("GIT_WORK_TREE", &self.folder);
+        command.envs(self.objects.as_ref().map(|objects| ("GIT_OBJECT_DIRECTORY", objects)));
+        // No one can answer a question for a password.
+        command.env("GIT_TERMINAL_PROMPT", "0");
+        let url = || shown(&self.grant.git);
+        let limit = self.until.saturating_duration_since(Instant::now());
+        let Some(Said { status, stdout, stderr }) = run(command, limit).await.map_err(failed)? else {
+            return Err(CodeError::Endless { action, url: url(), limit });
         };
-        let Output { status, stdout, stderr } =
-            run().await.map_err(|source| CodeError::Folder(self.folder.clone(), source))?;
         if status.success() {
             return Ok(String::from_utf8_lossy(&stdout).trim().to_owned());
         }
@@ -174,7 +256,6 @@ impl Checkout<'_> {
         }
         let said: String = String::from_utf8_lossy(&stderr).trim().chars().take(SHOWN_CHARS).collect();
         let text = if said.is_empty() { format!("no such branch, tag or commit ({arguments:?})") } else { said };
-        let text = Secrets::of(&self.grant.git).hide(&text);
-        Err(CodeError::Git { action, url: shown(&self.grant.git), text })
+        Err(CodeError::Git { action, url: url(), text: Secrets::of(&self.grant.git).hide(&text) })
     }
 }

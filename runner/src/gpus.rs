@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 use crate::exit::Failure;
+use crate::kernel;
 use crate::log::say;
 
 /// The driver's own list: a folder per GPU, by PCI address, with a file `information`

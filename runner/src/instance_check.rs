@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::config::Config;
 use crate::gpu_activity::PROGRAM;
 use crate::gpus;
-use crate::launch;
+use crate::launch::Launcher;
 
 /// Less than that on the disk of a container is what other containers have left of it.
 const LEAST_BYTES: u64 = 256 << 20;
@@ -74,7 +74,7 @@ async fn ask(config: &Config) -> Option<Result<Answer, String>> {
     }
     let words: Vec<String> = [PROGRAM].into_iter().chain(ARGUMENTS).map(str::to_owned).collect();
     let output = async {
-        let mut command = Command::from(launch::command(config.user.as_ref(), &[], &words)?);
+        let mut command = Command::from(Launcher::before_claim(config).command(&words)?);
         command.stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).output().await
     };
     Some(match timeout(LIMIT, output).await {

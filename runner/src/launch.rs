@@ -34,6 +34,11 @@ impl Launcher {
         Ok(Self { user: config.user.clone(), hidden: gpus.of_others(config)? })
     }
 
+    /// For what runs before the claim, which says which GPUs are the trial's: no training is here that could look into it.
+    pub(crate) fn before_claim(config: &Config) -> Self {
+        Self { user: config.user.clone(), hidden: Vec::new() }
+    }
+
     /// Who the training runs as; absent: as the container does.
     pub(crate) fn user(&self) -> Option<&User> {
         self.user.as_ref()
@@ -43,6 +48,8 @@ impl Launcher {
     pub(crate) fn command(&self, words: &[String]) -> std::io::Result<Command> {
         let hidden = serde_json::to_string(&self.hidden)?;
         let mut command = Command::new(std::env::current_exe()?);
+        // Whatever runs as the training's user must not have what claims the sweep's trials.
+        command.env_remove(TOKEN_VARIABLE);
         command.arg(LAUNCH).arg(std::process::id().to_string());
         command.arg(self.user.as_ref().map(ToString::to_string).unwrap_or_default()).arg(hidden).args(words);
         Ok(command)

@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::exit::Failure;
 use crate::gpu_activity::Activity;
 use crate::gpus::{self, Gpus};
+use crate::instance_check;
 use crate::launch::Launcher;
 use crate::log::say;
 use crate::mlflow;
@@ -81,7 +82,7 @@ pub(crate) async fn prepare(
     let here = place::find(&clients.imds).await;
     let is_asked = gpus::are_to_be_asked_for(config, &|name| std::env::var(name).ok());
     let task = if is_asked { place::task(connector()?).await } else { None };
-    let here = Machine { task, ..here };
+    let here = Machine { defect: instance_check::defect(config).await, task, ..here };
     let grant = claims.claim(here, deadline).await?;
     let gpus = Gpus::find(&|name| std::env::var(name).ok(), grant.gpus.clone());
     let launcher = Launcher::new(config, &gpus)?;
@@ -102,9 +103,9 @@ pub(crate) async fn prepare(
     let mounted = workspace.as_ref().map(|workspace| workspace.point().to_owned());
     let is_mounted = mounted.is_some();
     let folder = mounted.map_or_else(|| point(config), Ok)?;
-    let mut place = Workplace::make((&config.root, folder.clone()), &trial, is_mounted, user)?;
+    let mut place = Workplace::make((&config.root, folder), &trial, is_mounted, user)?;
     if let Some(code) = &grant.code {
-        place.code = Some(code::fetch(code, &folder, &launcher).await?);
+        place.code = Some(code::fetch(code, &place.for_code(), &launcher).await?);
     }
     let rungs = match grant.rungs.clone() {
         Some(plan) => Some(series(plan, &place, newest.flatten().as_deref())?),

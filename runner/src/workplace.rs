@@ -12,6 +12,7 @@ use spotsweep_seal::disk::MountedDisk;
 use spotsweep_seal::{CHECKPOINTS, OWN};
 use tempfile::TempDir;
 
+use crate::code;
 use crate::exit::Failure;
 use crate::log::say;
 use crate::metrics_file::MetricsFile;
@@ -154,6 +155,11 @@ impl Workplace {
 
     fn trainings(&self) -> PathBuf {
         self.scratch.path().join(TRAININGS)
+    }
+
+    /// Where the training code is put together.
+    pub(crate) fn for_code(&self) -> code::Place<'_> {
+        code::Place { workspace: &self.workspace, storage: &self.all_storage, temporary: self.trainings() }
     }
 
     /// The file that the command may append metrics to.

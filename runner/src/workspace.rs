@@ -13,7 +13,7 @@ use spotsweep_protocol::claim::WorkspaceGrant;
 use spotsweep_seal::disk::MountedDisk;
 use tokio::time::Instant;
 
-pub(crate) use self::charge::take_charge;
+pub(crate) use self::charge::{free_name, take_charge};
 pub(crate) use self::device::Device;
 use self::format::{Content, is_half_made, make, probe};
 use crate::config::Config;

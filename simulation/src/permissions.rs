@@ -103,6 +103,7 @@ pub fn needed(action: &str) -> &'static [&'static str] {
         "DescribeSpotPriceHistory" => &["ec2:DescribeSpotPriceHistory"],
         "PutEvents" => &["events:PutEvents"],
         "DescribeContainerInstances" => &["ecs:DescribeContainerInstances"],
+        "UpdateContainerInstancesState" => &["ecs:UpdateContainerInstancesState"],
         "DescribeTasks" => &["ecs:DescribeTasks"],
         "CreateVolume" => &["ec2:CreateVolume", "ec2:CreateTags"],
         "CreateSnapshot" => &["ec2:CreateSnapshot", "ec2:CreateTags"],

@@ -27,6 +27,9 @@ CALLS = {
     "Publish": [Wanted("sns:Publish", f"arn:aws:sns:{LOCAL}:people")],
     "PutEvents": [Wanted("events:PutEvents", f"arn:aws:events:{LOCAL}:event-bus/default", {"events:source": ["spotsweep"]})],
     "DescribeContainerInstances": [Wanted("ecs:DescribeContainerInstances", f"arn:aws:ecs:{LOCAL}:container-instance/AWSBatch-1/1")],
+    "UpdateContainerInstancesState": [
+        Wanted("ecs:UpdateContainerInstancesState", f"arn:aws:ecs:{LOCAL}:container-instance/AWSBatch-1/1", OURS),
+    ],
     "DescribeTasks": [Wanted("ecs:DescribeTasks", f"arn:aws:ecs:{LOCAL}:task/AWSBatch-1/1")],
     "CreateVolume": [
         Wanted("ec2:CreateVolume", VOLUME, {"ec2:VolumeType": "gp3"} | TAGS), Wanted("ec2:CreateVolume", SNAPSHOT),

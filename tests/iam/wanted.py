@@ -123,9 +123,12 @@ def batch(name, given, _request):
     raise KeyError(f"batch:{name}: say here which resources it is authorised for")
 
 
-def ecs(name, given, _request):
-    named = given["tasks"] if name == "DescribeTasks" else given["containerInstances"]
-    return [Wanted(f"ecs:{name}", one) for one in named]
+def ecs(name, given, request):
+    if name == "DescribeTasks":
+        return [Wanted("ecs:DescribeTasks", task) for task in given["tasks"]]
+    # The ECS agent gives a container instance the tags of its EC2 instance.
+    tags = request.get("tags", {})
+    return [Wanted(f"ecs:{name}", instance, resource_tags(tags.get(instance))) for instance in given["containerInstances"]]
 
 
 def events(name, given, _request):

@@ -42,6 +42,7 @@ impl Stage {
             zone: Some(agent.zone.clone()),
             instance_type: Some("p3.2xlarge".to_owned()),
             market: Some(Market::Spot),
+            defect: None,
             task: None,
         };
         match self.ask(&agent, Request::Claim(machine)).await {

@@ -1,5 +1,5 @@
-//! ECS, as far as Batch's clusters go: from a container instance to its EC2 instance (fact 13), and from a task to its
-//! GPUs (fact 57).
+//! ECS, as far as Batch's clusters go: from a container instance to its EC2 instance (fact 13), draining, and from a task
+//! to its GPUs (fact 57).
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,6 +8,7 @@ use super::batch::Attempt;
 use super::{ApiError, Instance, World};
 
 const MOST_IDS: usize = 100;
+const MOST_UPDATED: usize = 10;
 /// Batch's name for the container of a job.
 pub const CONTAINER: &str = "default";
 
@@ -22,6 +23,20 @@ pub struct DescribeContainerInstances {
     pub container_instances: Vec<String>,
 }
 
+/// Parameters of UpdateContainerInstancesState (ECS API reference).
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateContainerInstancesState {
+    /// Name or ARN; `default` if absent.
+    pub cluster: Option<String>,
+    /// At most 10 ids or ARNs.
+    #[serde(default)]
+    pub container_instances: Vec<String>,
+    /// `ACTIVE` or `DRAINING`.
+    #[serde(default)]
+    pub status: String,
+}
+
 /// Parameters of DescribeTasks (ECS API reference).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -34,6 +49,35 @@ pub struct DescribeTasks {
 }
 
 impl World {
+    /// Sets container instances to DRAINING, on which nothing more is placed, or back to ACTIVE. What runs there goes on.
+    ///
+    /// # Errors
+    /// `ClusterNotFoundException`, `InvalidParameterException`.
+    pub fn update_container_instances_state(
+        &mut self,
+        request: &UpdateContainerInstancesState,
+    ) -> Result<Value, ApiError> {
+        let (found, failures) =
+            self.named_instances(request.cluster.as_deref(), &request.container_instances, MOST_UPDATED)?;
+        let drained = match request.status.as_str() {
+            "DRAINING" => true,
+            "ACTIVE" => false,
+            other => {
+                let message = format!("Container instance status should be one of [ACTIVE,DRAINING], not {other}");
+                return Err(ApiError::ecs("InvalidParameterException", message));
+            }
+        };
+        for id in &found {
+            let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.drained != drained) else {
+                continue;
+            };
+            instance.drained = drained;
+            self.emit_container_instance(id);
+        }
+        let shown: Vec<Value> = found.iter().filter_map(|id| Some(self.detail_of(self.instances.get(id)?))).collect();
+        Ok(json!({"containerInstances": shown, "failures": failures}))
+    }
+
     /// Shows running tasks; unknown ones are `failures`.
     ///
     /// # Errors
@@ -105,10 +149,22 @@ impl World {
     /// # Errors
     /// `ClusterNotFoundException`, `InvalidParameterException`.
     pub fn describe_container_instances(&self, request: &DescribeContainerInstances) -> Result<Value, ApiError> {
-        let cluster = self.named_cluster(request.cluster.as_deref())?;
-        let wanted = &request.container_instances;
-        if wanted.is_empty() || wanted.len() > MOST_IDS {
-            let message = format!("containerInstances must hold between 1 and {MOST_IDS} ids");
+        let (found, failures) =
+            self.named_instances(request.cluster.as_deref(), &request.container_instances, MOST_IDS)?;
+        let shown: Vec<Value> = found.iter().filter_map(|id| Some(self.detail_of(self.instances.get(id)?))).collect();
+        Ok(json!({"containerInstances": shown, "failures": failures}))
+    }
+
+    /// The EC2 instances of container instances that are there, and the failures of the others.
+    fn named_instances(
+        &self,
+        cluster: Option<&str>,
+        wanted: &[String],
+        most: usize,
+    ) -> Result<(Vec<String>, Vec<Value>), ApiError> {
+        let cluster = self.named_cluster(cluster)?;
+        if wanted.is_empty() || wanted.len() > most {
+            let message = format!("containerInstances must hold between 1 and {most} ids");
             return Err(ApiError::ecs("InvalidParameterException", message));
         }
         let prefix = self.arn("ecs", &format!("container-instance/{cluster}/"));

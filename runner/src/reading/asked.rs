@@ -64,6 +64,11 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Starts one for `task`, with the rights of `user`; without one, with the runner's, less all capabilities.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it takes the training's rights itself, and the kernel lets no process of that user look into one that \
+                  has changed its user (PR_SET_DUMPABLE in prctl(2)), so the devices that it sees are not the training's"
+    )]
     pub(super) fn start(task: &Task, user: Option<&User>) -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(READ).arg(user.map(ToString::to_string).unwrap_or_default());

@@ -79,10 +79,15 @@ fn is_own(top: &Folder, found: &Status) -> io::Result<bool> {
 
 /// Renames what has the name of the runner's own folder; its new name.
 fn put_aside(top: &Folder) -> io::Result<PathBuf> {
-    let mut names = (1..MOST_ASIDE).map(|count| PathBuf::from(format!("{OWN}-changed-{count}")));
-    let is_free = |name: &PathBuf| top.status(name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    let name = names.find(is_free).ok_or(io::ErrorKind::AlreadyExists)?;
+    let name = free_name(top, &format!("{OWN}-changed"))?;
     top.rename(OWN.as_ref(), &name).map(|()| name)
+}
+
+/// The path with the first number behind it that nothing has there.
+pub(crate) fn free_name(folder: &Folder, path: &str) -> io::Result<PathBuf> {
+    let mut names = (1..MOST_ASIDE).map(|count| PathBuf::from(format!("{path}-{count}")));
+    let is_free = |name: &PathBuf| folder.status(name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    names.find(is_free).ok_or_else(|| io::ErrorKind::AlreadyExists.into())
 }
 
 #[cfg(test)]

@@ -86,13 +86,13 @@ fn xen_disk(devices: &Path, block_devices: &Path, name: &str) -> Option<Device> 
 }
 
 fn is_marked(listed: &Path, file: &str, mark: &str) -> bool {
-    fs::read_to_string(listed.join(file)).is_ok_and(|found| found.trim() == mark)
+    kernel::text(listed.join(file)).is_ok_and(|found| found.trim() == mark)
 }
 
 /// The device file of a disk that the kernel lists. A missing one is made: without udev, as in a container whose `/dev` was
 /// filled at its start, there is none. One with another number is of another disk, which has had the name before.
 fn file_of(devices: &Path, listed: &Path) -> Option<Device> {
-    let numbers = fs::read_to_string(listed.join("dev")).ok()?;
+    let numbers = kernel::text(listed.join("dev")).ok()?;
     let (major, minor) = numbers.trim().split_once(':')?;
     let number = makedev(major.parse().ok()?, minor.parse().ok()?);
     let path = devices.join(listed.file_name()?);

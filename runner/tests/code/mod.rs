@@ -126,3 +126,97 @@ async fn references_of_every_kind_are_found_and_wrong_ones_named() {
     assert_eq!(outcome.code, Some(76), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("the image has no git: add it"), "{}", outcome.stderr);
 }
+
+/// What an attempt leaves in its checkout for the next one. Each tries to run a program that says so and hangs.
+const LEFT: [(&str, &str); 8] = [
+    ("a hook", "cp $EVIL .git/hooks/post-checkout; cp $EVIL .git/hooks/reference-transaction"),
+    ("a folder of hooks", "mkdir hooks; cp $EVIL hooks/post-checkout; git config core.hooksPath $PWD/hooks"),
+    (
+        "a filter",
+        "git config filter.evil.smudge $EVIL; git config filter.evil.process $EVIL; \
+                  echo '* filter=evil' | tee .git/info/attributes > .gitattributes; rm train.sh",
+    ),
+    ("fsmonitor", "git config core.fsmonitor $EVIL"),
+    (
+        "sshCommand",
+        "git config core.sshCommand $EVIL; git config url.ssh://x/.insteadOf file://; rm -r .git/objects/??",
+    ),
+    (
+        "an included file",
+        "echo '[core]\n fsmonitor = '$EVIL > $SPOTSWEEP_CHECKPOINTS/more; \
+                          git config include.path $SPOTSWEEP_CHECKPOINTS/more",
+    ),
+    (
+        "a repository elsewhere",
+        "cp -r .git $SPOTSWEEP_CHECKPOINTS/git; rm -r .git; ln -s $SPOTSWEEP_CHECKPOINTS/git .git; \
+                                git config core.fsmonitor $EVIL; cp $EVIL .git/hooks/post-checkout",
+    ),
+    ("a damaged object", "for file in $(find .git/objects -type f); do chmod u+w $file; echo evil > $file; done"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_an_attempt_leaves_in_its_checkout_is_run() {
+    static URL: OnceLock<String> = OnceLock::new();
+    fn by_branch(request: &str, nth: usize) -> Answer {
+        answer(request, nth, URL.get().unwrap(), Some("main"))
+    }
+    let world = World::start(by_branch, well).await;
+    let repository = world.path("repository");
+    fs::create_dir_all(&repository).unwrap();
+    git(&repository, &["init", "--quiet"]);
+    commit(&repository, "echo trained");
+    URL.set(format!("file://{}", repository.display())).unwrap();
+    let (evil, ran) = (world.path("evil"), world.path("ran"));
+    fs::write(&evil, format!("#!/bin/sh\ntouch {}\nexec sleep 1000\n", ran.display())).unwrap();
+    fs::set_permissions(&evil, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let extra = [("EVIL", evil.to_str().unwrap())];
+    for (what, leaves) in LEFT {
+        let volume = world.path("volume");
+        let _ = fs::remove_dir_all(&volume);
+        fs::create_dir_all(&volume).unwrap();
+        world.attach(&volume);
+        let first = world.run(&extra, &["sh", "-c", &format!("set -e; {leaves}; echo own > mine")]).await;
+        assert_eq!(first.code, Some(0), "{what}: {}", first.stderr);
+        let _ = fs::remove_file(&ran);
+        let runner = world.spawn(&extra, &["sh", "train.sh"]);
+        let second = tokio::time::timeout(std::time::Duration::from_secs(30), world.outcome(runner)).await;
+        let second = second.unwrap_or_else(|_elapsed| panic!("{what} hangs"));
+        assert_eq!((second.code, second.stdout.as_str()), (Some(0), "trained\n"), "{what}: {}", second.stderr);
+        assert!(!ran.exists(), "{what} has run");
+        let aside = volume.join(".spotsweep/torn/code-1");
+        assert_eq!(aside.exists(), what.contains("object") || what == "sshCommand", "{what}: {}", second.stderr);
+        let mine = if aside.exists() { aside } else { volume.join(".spotsweep/code") };
+        assert_eq!(read(&mine.join("mine")), "own\n", "{what}: what it has written is kept");
+    }
+}
+
+/// A variable of the job's leads to what an earlier attempt has left.
+#[tokio::test(flavor = "multi_thread")]
+async fn git_is_led_to_nothing_on_the_workspace() {
+    static URL: OnceLock<String> = OnceLock::new();
+    fn by_branch(request: &str, nth: usize) -> Answer {
+        answer(request, nth, URL.get().unwrap(), Some("main"))
+    }
+    let world = World::start(by_branch, well).await;
+    let repository = world.path("repository");
+    fs::create_dir_all(&repository).unwrap();
+    git(&repository, &["init", "--quiet"]);
+    commit(&repository, "echo trained");
+    URL.set(format!("file://{}", repository.display())).unwrap();
+    let ran = world.path("ran");
+    let volume = world.path("volume");
+    fs::create_dir_all(volume.join("bin")).unwrap();
+    let evil = format!("#!/bin/sh\ntouch {}\nexit 1\n", ran.display());
+    for name in ["bin/git", "evil"] {
+        fs::write(volume.join(name), &evil).unwrap();
+        fs::set_permissions(volume.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let point = world.path("dltraining");
+    fs::write(volume.join(".gitconfig"), format!("[core]\n\tfsmonitor = {}/evil\n", point.display())).unwrap();
+    world.attach(&volume);
+    let path = format!("{}/bin:{}", point.display(), std::env::var("PATH").unwrap());
+    let extra = [("PATH", path.as_str()), ("HOME", point.to_str().unwrap())];
+    let outcome = world.run(&extra, &["sh", "train.sh"]).await;
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "trained\n"), "{}", outcome.stderr);
+    assert!(!ran.exists());
+}

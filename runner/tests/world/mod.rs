@@ -294,7 +294,11 @@ async fn answer(State(server): State<Arc<Server>>, request: Request) -> Response
             let labels = json!({"com.amazonaws.ecs.task-arn": TASK, "com.amazonaws.ecs.container-name": "default"});
             reply(200, &[], json!({"DockerId": "ea32", "Name": "default", "Labels": labels}).to_string())
         }
-        "/2015-03-31/functions/trial-claim/invocations" => server.invoke(serde_json::from_slice(&body).unwrap()),
+        "/2015-03-31/functions/trial-claim/invocations" => {
+            let signed_at = head.headers["x-amz-date"].to_str().unwrap().to_owned();
+            server.seen.lock().unwrap().signed_at.push(signed_at);
+            server.invoke(serde_json::from_slice(&body).unwrap())
+        }
         path => {
             let key = path.strip_prefix("/b/").unwrap();
             server.object(&head.method, key, head.uri.query().unwrap_or_default(), &head.headers, &body)

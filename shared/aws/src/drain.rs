@@ -51,7 +51,7 @@ impl Drains {
 
     /// A refusal of ECS's is an outcome. What may be answered otherwise in a moment is an error: the runner asks again.
     async fn drain_host(&self, instance: String) -> Result<Drained, BoxError> {
-        let Some(cluster) = ecs::cluster(&instance) else {
+        let Some(cluster) = ecs::cluster(&instance, "container-instance") else {
             return Ok(Drained::Refused(format!("{instance} names no cluster")));
         };
         let request = self.ecs.update_container_instances_state().cluster(cluster).container_instances(&instance);

@@ -117,7 +117,7 @@ fn instance_and_zone(found: &ContainerInstance) -> Option<(String, String)> {
 
 /// The cluster in an ARN of this kind: `arn:aws:ecs:<region>:<account>:container-instance/<cluster>/<id>`; old ARNs have
 /// none (<https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-account-settings.html>).
-fn cluster<'a>(arn: &'a str, kind: &str) -> Option<&'a str> {
+pub(super) fn cluster<'a>(arn: &'a str, kind: &str) -> Option<&'a str> {
     let (cluster, id) = arn.split_once(&format!(":{kind}/"))?.1.split_once('/')?;
     (!cluster.is_empty() && !id.is_empty()).then_some(cluster)
 }

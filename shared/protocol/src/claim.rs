@@ -139,6 +139,10 @@ pub struct Machine {
     /// How it is paid for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub market: Option<Market>,
+    /// What the runner has found that no training can do without, such as a GPU that does not answer. The attempt claims
+    /// all the same, and leaves: the instance takes no further container then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defect: Option<String>,
     /// The ECS task, where the attempt has to learn which GPUs are its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,

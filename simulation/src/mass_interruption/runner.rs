@@ -75,6 +75,7 @@ impl Runner {
             zone: Some(self.zone.clone()),
             instance_type: Some("c7i.xlarge".to_owned()),
             market: Some(Market::Spot),
+            defect: None,
             task: None,
         };
         let volume = loop {

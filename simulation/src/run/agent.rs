@@ -235,6 +235,7 @@ impl Simulation {
             zone: Some(agent.zone.clone()),
             instance_type: instance.map(|instance| instance.instance_type.clone()),
             market: instance.map(|instance| if instance.spot { Market::Spot } else { Market::OnDemand }),
+            defect: None,
             task: None,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use spotsweep_protocol::claim::{ClaimRequest, Machine, Reply, Request, Task};
-use spotsweep_protocol::secret::Secret;
+use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_simulation::harness::{Account, Harness};
 use spotsweep_simulation::invocation::Invoked;
 use spotsweep_world::ecs::CONTAINER;
@@ -40,6 +40,7 @@ pub(crate) fn claims(trouble: &Trouble) -> Vec<(Start, Invoked)> {
             index: index.unwrap(),
             job: start.attempt.job.clone(),
             attempt: 1,
+            token: start.variable(TOKEN_VARIABLE).map(|token| token.parse().unwrap()),
             secret: Some(Secret::of([1; 16])),
             request: Request::Claim(machine),
         };

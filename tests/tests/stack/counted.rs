@@ -52,9 +52,9 @@ async fn a_submission_takes_the_same_calls_however_many_trials_it_has() {
 const EVENTS: [(&str, f64, f64, f64, f64); 6] = [
     ("array job PENDING", 1.0, 0.0, 1.0, 1120.0),
     ("array job SUCCEEDED", 2.0, 2.0, 1.0, 2500.0),
-    ("trial RUNNABLE", 2.0, 0.0, 2.0, 1200.0),
+    ("trial RUNNABLE", 2.0, 0.0, 2.0, 1300.0),
     ("trial RUNNING", 3.0, 1.0, 2.0, 3000.0),
-    ("trial STARTING", 3.0, 2.0, 2.0, 2000.0),
+    ("trial STARTING", 3.0, 2.0, 2.0, 2100.0),
     ("trial SUCCEEDED", 3.0, 2.0, 2.0, 3600.0),
 ];
 
@@ -151,9 +151,9 @@ async fn look(course: &Course, table: &Table, ceilings: &mut Ceilings) {
 const ALLOCATIONS: [(&str, f64); 6] = [
     ("array job PENDING", 260.0),
     ("array job SUCCEEDED", 305.0),
-    ("trial RUNNABLE", 240.0),
-    ("trial RUNNING", 275.0),
-    ("trial STARTING", 270.0),
+    ("trial RUNNABLE", 250.0),
+    ("trial RUNNING", 285.0),
+    ("trial STARTING", 280.0),
     ("trial SUCCEEDED", 320.0),
 ];
 

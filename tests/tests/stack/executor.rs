@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_aws::{AwsExecutor, ebs, ecs, targets, tasks};
+use spotsweep_aws::{AwsExecutor, drains, ebs, ecs, targets, tasks};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::target;
 use spotsweep_control_plane::event::{Ask, TrialRequest};
@@ -17,7 +17,7 @@ use spotsweep_control_plane::workspace::{
 };
 use spotsweep_emulator::{Config, Emulator};
 use spotsweep_protocol::claim::{Machine, Task};
-use spotsweep_protocol::ids::{JobId, SweepId};
+use spotsweep_protocol::ids::{JobId, JobName, Run, SweepId};
 use spotsweep_sweep_file::parse;
 use spotsweep_tests::local::config;
 use spotsweep_world::{InstanceState, Service, Trouble};
@@ -337,7 +337,8 @@ async fn a_container_learns_of_its_gpus_by_its_task() {
     let find = async |task: Task| {
         let (sweep, secret) = (SweepId::derive("b", "sweeps/k.yaml", "v"), None);
         let ask = Ask::Claim(Machine::default());
-        let request = TrialRequest { sweep, index: 0, job: JobId::from(job.clone()), attempt: 1, secret, ask };
+        let request =
+            TrialRequest { sweep, index: 0, job: JobId::from(job.clone()), attempt: 1, token: None, secret, ask };
         match executor.execute(Command::FindGpus { request, task }).await.unwrap().remove(0) {
             Outcome::GpusFound { gpus, .. } => gpus,
             other => panic!("{other:?}"),

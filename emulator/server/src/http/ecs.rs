@@ -15,15 +15,17 @@ use spotsweep_world::{ApiError, Failure, Service, World};
 
 const VERSION: &str = "AmazonEC2ContainerServiceV20141113.";
 const INSTANCES: &str = "DescribeContainerInstances";
+const UPDATE: &str = "UpdateContainerInstancesState";
 const TASKS: &str = "DescribeTasks";
 
 pub(super) fn call(core: &Arc<Core>, target: &str, body: &Bytes) -> Answer {
     Ok(match target.strip_prefix(VERSION) {
-        Some(INSTANCES) => describe(core, INSTANCES, |world| world.describe_container_instances(&read(body)?)),
-        Some(TASKS) => describe(core, TASKS, |world| world.describe_tasks(&read(body)?)),
+        Some(INSTANCES) => carry_out(core, INSTANCES, |world| world.describe_container_instances(&read(body)?)),
+        Some(UPDATE) => carry_out(core, UPDATE, |world| world.update_container_instances_state(&read(body)?)),
+        Some(TASKS) => carry_out(core, TASKS, |world| world.describe_tasks(&read(body)?)),
         Some(_) | None => {
             let message = format!(
-                "{target} is not known to spotsweep-emulator: it has {VERSION}{INSTANCES} and {VERSION}{TASKS}."
+                "{target} is not known to spotsweep-emulator: it has {VERSION}{INSTANCES}, {UPDATE} and {TASKS}."
             );
             error(&ApiError::ecs("UnknownOperationException", message))
         }
@@ -39,16 +41,12 @@ pub(super) async fn container(State(core): State<Arc<Core>>, Path((cluster, id))
     })
 }
 
-fn describe(core: &Arc<Core>, action: &'static str, show: impl Fn(&World) -> Result<Value, ApiError>) -> Response {
-    match core.with(|world, now| world.call(Service::Ecs, action, now, |world: &mut World| show(world))) {
+fn carry_out(core: &Arc<Core>, action: &'static str, act: impl Fn(&mut World) -> Result<Value, ApiError>) -> Response {
+    match core.with(|world, now| world.call(Service::Ecs, action, now, |world: &mut World| act(world))) {
         Ok(value) => answer(200, "application/x-amz-json-1.1", value.to_string()),
         Err(Failure::Api(refusal)) => error(&refusal),
         Err(Failure::Dropped) => dropped(),
     }
-}
-
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
-    serde_json::from_slice(body).map_err(|error| ApiError::ecs("SerializationException", error.to_string()))
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {

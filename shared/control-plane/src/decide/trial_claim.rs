@@ -328,7 +328,7 @@ fn find_line(sweep: &Sweep, request: &TrialRequest, gpus: Option<&[String]>) -> 
 pub(super) fn assigned(view: &View, request: &TrialRequest, gpus: Option<&[String]>) -> Decision {
     match &view.sweep {
         Some(held) => Decision::advance("its GPUs are known").then(find_line(&held.record, request, gpus)),
-        None => refuse(not_found(format!("sweep {}", request.sweep))),
+        None => refuse(StopReason::NotFound { what: "record of the sweep any more".to_owned() }),
     }
 }
 

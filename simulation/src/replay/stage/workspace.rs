@@ -30,7 +30,7 @@ impl Stage<'_> {
     pub(super) async fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let (instance, zone) = (Some(agent.instance.clone()), Some(agent.zone.clone()));
         let (instance_type, market) = (Some(INSTANCE_TYPE.to_owned()), Some(Market::Spot));
-        let machine = Machine { instance, zone, instance_type, market, task: None };
+        let machine = Machine { instance, zone, instance_type, market, defect: None, task: None };
         Ok(match self.ask(agent, Request::Claim(machine)).await? {
             None => Next::After(PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => Next::After(Duration::from_millis(retry_after_ms.max(1))),

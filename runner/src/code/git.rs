@@ -1,0 +1,100 @@
+//! A program that runs for so long at most, in an environment that leads it to nothing of the training's.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::descendants;
+
+/// Of each stream; what a program writes past that finds a closed pipe.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// How a program has ended, and the beginning of what it said.
+pub(super) struct Said {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+/// Kills a program and what it has started when this is dropped.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Fails only where none of the group is left.
+        let _ = self.0.map(|group| kill_process_group(group, Signal::KILL));
+    }
+}
+
+/// Runs it for so long at most; `None` where it had no end by then, and was killed.
+pub(super) async fn run(mut command: Command, limit: Duration) -> io::Result<Option<Said>> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
+    let mut child = command.spawn()?;
+    let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
+    let (stdout, stderr) = (beginning(child.stdout.take()), beginning(child.stderr.take()));
+    let ended = async { tokio::try_join!(child.wait(), stdout, stderr) };
+    if let Ok(ended) = timeout(limit, ended).await {
+        let (status, stdout, stderr) = ended?;
+        return Ok(Some(Said { status, stdout, stderr }));
+    }
+    drop((group, child));
+    // What has left the group.
+    descendants::kill().await;
+    Ok(None)
+}
+
+async fn beginning(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        stream.take(MOST_BYTES).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+/// The variables that lead a program into one of these `folders`, which earlier attempts may have written: a home, a
+/// library, a folder of programs. `PATH` keeps its other folders, and the rest goes.
+pub(super) fn led_elsewhere(
+    variables: impl Iterator<Item = (OsString, OsString)>,
+    folders: &[&Path],
+) -> Vec<(OsString, Option<OsString>)> {
+    let names_one = |value: &OsStr| {
+        let holds = |folder: &[u8]| value.as_bytes().windows(folder.len()).any(|part| part == folder);
+        folders.iter().any(|folder| holds(folder.as_os_str().as_bytes()))
+    };
+    let changed = |(name, value): (OsString, OsString)| {
+        if !names_one(&value) {
+            return None;
+        }
+        let others = std::env::split_paths(&value).filter(|path| !names_one(path.as_os_str()));
+        let rest = (name == "PATH").then(|| std::env::join_paths(others).ok()).flatten();
+        Some((name, rest))
+    };
+    variables.filter_map(changed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_variable_leads_to_what_an_attempt_has_left() {
+        let variables = [
+            ("PATH", "/usr/bin:/dltraining/bin:/bin:/storage/7/bin"),
+            ("HOME", "/dltraining"),
+            ("LD_PRELOAD", "/usr/lib/a.so:/dltraining/b.so"),
+            ("GIT_SSH_COMMAND", "ssh -i /run/key"),
+        ];
+        let variables = variables.map(|(name, value)| (name.into(), value.into())).into_iter();
+        let changed = led_elsewhere(variables, &["/dltraining".as_ref(), "/storage".as_ref()]);
+        let expected = [("PATH", Some("/usr/bin:/bin")), ("HOME", None), ("LD_PRELOAD", None)];
+        assert_eq!(changed, expected.map(|(name, value)| (name.into(), value.map(OsString::from))));
+    }
+}
