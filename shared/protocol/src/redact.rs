@@ -156,7 +156,9 @@ fn without_queries(text: &str) -> String {
         let url = word.trim_end_matches(|letter: char| letter.is_whitespace() || "'\"`<>".contains(letter));
         let values = authority(url).map(|at| query(url, at)).unwrap_or_default();
         let mut from = 0;
-        for value in values.into_iter().filter(|value| url[..value.start].ends_with('=')) {
+        let is_open =
+            |value: &Range<usize>| url[..value.start].ends_with('=') && !url[value.start..].starts_with(HIDDEN);
+        for value in values.into_iter().filter(is_open) {
             clean.push_str(&word[from..value.start]);
             clean.push_str(HIDDEN);
             from = value.end;
@@ -209,6 +211,7 @@ mod tests {
             ("- http://a:b@x\n- {lr: 1, mail: c@d}", "- http://***@x\n- {lr: 1, mail: c@d}"),
             ("[\"http://x\",\"c@d\"]", "[\"http://x\",\"c@d\"]"),
             ("GET https://x/y?a=b&token=c#d=e: no", "GET https://x/y?a=***&token=***#d=*** no"),
+            ("{url: https://x/y?token=***, lr: 1}", "{url: https://x/y?token=***, lr: 1}"),
             ("see https://x/y.html#a-b and https://x/?", "see https://x/y.html#a-b and https://x/?"),
             ("https://mirror/https://a:b@x/y?c=d", "https://mirror/https://***@x/y?c=***"),
             ("git@git.example:a/b.git", "git@git.example:a/b.git"),
