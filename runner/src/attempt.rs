@@ -186,7 +186,7 @@ impl Attempt<'_> {
         };
         let at_end = AtEnd::new(ended.open.clone(), now_ns(), ended.was_killed());
         let seconds = started.elapsed().as_secs_f64();
-        let recorded = recording.finish().await;
+        let recorded = recording.finish(ended.stop.as_ref().map(|stop| stop.deadline)).await;
         let sealer = match sealing {
             Some(sealing) => {
                 let mut sealer = sealing.stop().await.map_err(|source| Failure::System("seal", source))?;

@@ -127,10 +127,12 @@ impl Recording {
         (self.figures.clone(), self.rungs.clone())
     }
 
-    /// Reads what is left, after the command's end.
-    pub(crate) async fn finish(self) -> Recorded {
+    /// Reads what is left, after the command's end. Of the time until the `deadline`, most is for the seal.
+    pub(crate) async fn finish(self, deadline: Option<Instant>) -> Recorded {
+        let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let limit = DRAIN_LIMIT.min(left / 4);
         for mut pump in self.pumps {
-            if timeout(DRAIN_LIMIT, &mut pump).await.is_err() {
+            if timeout(limit, &mut pump).await.is_err() {
                 say("something outlived the command and holds its output open; no longer listening");
                 pump.abort();
             }
@@ -139,19 +141,19 @@ impl Recording {
         // Each fails only where the other side has already ended.
         let _ = stop_file.send(());
         let _ = self.stop_logs.send(());
-        if timeout(DRAIN_LIMIT, &mut file).await.is_err() {
+        if timeout(limit, &mut file).await.is_err() {
             say("the file of metrics is too long: its end is not read");
             file.abort();
         }
-        let until = Instant::now() + DRAIN_LIMIT;
+        let until = Instant::now() + limit;
         for (mut reader, given_up) in self.readers {
             if timeout_at(until, &mut reader).await.is_err() {
                 given_up.store(true, Ordering::Relaxed);
                 // Not before its end is the volume free.
-                let _ = timeout(DRAIN_LIMIT, reader).await;
+                let _ = timeout(limit, reader).await;
             }
         }
-        let _ = timeout(DRAIN_LIMIT, self.recorder).await;
+        let _ = timeout(limit, self.recorder).await;
         let log = self.tail.lock().unwrap_or_else(PoisonError::into_inner).bytes().to_vec();
         let (figures, rungs) = (self.figures.borrow().clone(), self.rungs.borrow().clone());
         Recorded { log, figures, rungs }
