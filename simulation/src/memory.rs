@@ -17,7 +17,7 @@ use spotsweep_control_plane::store::{
 };
 use spotsweep_control_plane::sweep::{Stage, Sweep};
 use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::TrialRef;
+use spotsweep_control_plane::workspace::{TrialRef, Workspace};
 use spotsweep_protocol::ids::{DescribedJob, SweepId};
 use spotsweep_protocol::rungs::Rung;
 
@@ -338,7 +338,11 @@ impl Store for MemoryStore {
         }
         let mut change = change.clone();
         if let (Some(bug), Record::Trial(trial)) = (self.spoiled(), &mut change.record) {
+            let kept = trial.workspace.as_ref().and_then(Workspace::kept).map(|kept| kept.until);
             spoil(bug, view.trial.as_ref().map(|held| &held.record), trial);
+            let forgotten = trial.workspace.as_ref().and_then(Workspace::kept).map(|kept| kept.until);
+            // Looked after when the time of what is kept has passed, as far as the record says.
+            change.due = if forgotten == kept { change.due } else { forgotten };
         }
         let commit = || self.lock().commit(held, &change, is_kept.then_some(audit));
         self.calls.call("PutItem", commit).await.map_err(failed)??;

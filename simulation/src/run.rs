@@ -48,6 +48,9 @@ const LONGEST: Duration = Duration::from_secs(15 * 86_400);
 /// Happenings of one run: a bound, not a tuning.
 const MOST_HAPPENINGS: usize = 2_000_000;
 
+/// Zones of seeds.
+const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
+
 /// How long a training may hang, where some do.
 const STALLED: &str = "10m";
 
@@ -166,7 +169,7 @@ impl Simulation {
 
     /// The same with a sweep file of one's own.
     pub fn mixed_with(seed: u64, mixture: &Mixture, file: &str) -> Self {
-        let zones = ["us-east-1a", "us-east-1b", "us-east-1c"].iter().take(mixture.zones as usize);
+        let zones = ZONES.iter().take(mixture.zones as usize);
         let account = Account {
             timings: Timings::realistic(),
             zones: zones.map(ToString::to_string).collect(),

@@ -1,6 +1,7 @@
 //! What is kept of trials that have ended: it has their newest checkpoints, and it goes when its time has passed.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use spotsweep_control_plane::sweep::Stage as Sweeps;
 use spotsweep_control_plane::sweep::continuation::named;
@@ -9,7 +10,10 @@ use spotsweep_control_plane::workspace::{OPERATION_TAG, SWEEP_TAG, Stage, TRIAL_
 use spotsweep_world::ebs::Leftovers;
 
 use super::training::load::newest_whole;
-use super::{BY_HAND, Simulation};
+use super::{BY_HAND, Happening, STALLED, Simulation, ZONES};
+
+/// How long the second sweep waits for capacity: longer than what a seed keeps is there without it.
+const WAITS: Duration = Duration::from_secs(5400);
 
 impl Simulation {
     /// Where a seed wants it: a second sweep goes on from what is kept of the first trial.
@@ -21,7 +25,14 @@ impl Simulation {
         });
         let Some(snapshot) = kept.filter(|_| self.continues) else { return Ok(()) };
         let workspace = format!("{{snapshots: [{snapshot}], keep_failed: 0}}");
-        self.drop_file("again.yaml", &format!("trials: [{{a: 0}}]\nspotsweep: {{workspace: {workspace}}}\n"));
+        let stalled = if self.chaos.hangs > 0.0 { format!(", stalled: {STALLED}") } else { String::new() };
+        let file = format!("trials: [{{a: 0}}]\nspotsweep: {{workspace: {workspace}{stalled}}}\n");
+        self.drop_file("again.yaml", &file);
+        let now = self.harness.now;
+        for zone in ZONES {
+            self.harness.cloud.world().set_zone_capacity(zone, Some(0), now);
+            self.at(WAITS, Happening::Reopen(zone.to_owned()));
+        }
         self.run_until(|run| {
             let mut ended = Vec::new();
             run.harness.store.each_sweep(|sweep| ended.push(matches!(sweep.stage, Sweeps::Settled | Sweeps::Rejected)));

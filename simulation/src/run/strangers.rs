@@ -104,9 +104,12 @@ impl Simulation {
         let tokens = [Value::Null, json!(Secret::of(STRANGER)), like["token"].clone()];
         let drawn = self.rng.choose(asks.len() * tokens.len());
         let (mut forged, token) = (asks[drawn % asks.len()].clone(), tokens[drawn / asks.len()].clone());
-        let is_refused = has_claimed || token != like["token"];
         let is_claim = forged["request"] == "claim";
-        let claimable = if is_refused { agent.attempt } else { NO_ATTEMPT };
+        let claimable = match (token == like["token"], has_claimed) {
+            (false, _) => attempt,
+            (true, true) => agent.attempt,
+            (true, false) => NO_ATTEMPT,
+        };
         for name in ["sweep", "index", "job"] {
             forged[name] = like[name].clone();
         }
