@@ -154,7 +154,7 @@ const ALLOCATIONS: [(&str, f64); 6] = [
     ("trial RUNNABLE", 250.0),
     ("trial RUNNING", 285.0),
     ("trial STARTING", 280.0),
-    ("trial SUCCEEDED", 320.0),
+    ("trial SUCCEEDED", 330.0),
 ];
 
 #[tokio::test]
