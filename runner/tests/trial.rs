@@ -163,7 +163,7 @@ async fn the_command_sees_the_gpus_that_ecs_has_given_to_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_grant_nothing_is_started() {
     fn refused(_: &str, _: usize) -> Answer {
-        Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1, "by": 3}}}))
+        Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1}}}))
     }
     fn unknown(_: &str, _: usize) -> Answer {
         Answer::Status(404)
@@ -176,7 +176,7 @@ async fn without_a_grant_nothing_is_started() {
     }
     // How trial-claim behaves, exit code, least and most number of calls, what the log says.
     let cases: [(world::Invoke, i32, usize, usize, &str); 4] = [
-        (refused, 77, 1, 1, "attempt 3 has the trial"),
+        (refused, 77, 1, 1, "a later one has the trial"),
         (unknown, 76, 1, 1, "trial-claim"),
         // Not the trial's fault: the next attempt may be answered.
         (down, 75, 2, 20, "trying again"),
@@ -197,14 +197,14 @@ async fn without_a_grant_nothing_is_started() {
 async fn a_refused_end_is_no_success() {
     fn refused(request: &str, nth: usize) -> Answer {
         match request {
-            "end" => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1, "by": 3}}})),
+            "end" => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1}}})),
             _ => kind(request, nth),
         }
     }
     let world = World::start(refused, well).await;
     let outcome = world.run(&[], &["true"]).await;
     assert_eq!(outcome.code, Some(77), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("attempt 3 has the trial"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("a later one has the trial"), "{}", outcome.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,7 +213,7 @@ async fn failing_reports_do_no_harm_and_a_refused_one_stops_the_training() {
         match (request, nth) {
             ("claim" | "access", nth) => kind(request, nth),
             ("report", 0) => Answer::FunctionError(json!("hiccup")),
-            _ => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1, "by": 3}}})),
+            _ => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1}}})),
         }
     }
     let world = World::start(fenced, well).await;
@@ -222,7 +222,7 @@ async fn failing_reports_do_no_harm_and_a_refused_one_stops_the_training() {
 
     assert_eq!(outcome.code, Some(77), "{}", outcome.stderr);
     assert!(
-        outcome.stderr.contains("hiccup") && outcome.stderr.contains("attempt 3 has the trial"),
+        outcome.stderr.contains("hiccup") && outcome.stderr.contains("a later one has the trial"),
         "{}",
         outcome.stderr
     );
