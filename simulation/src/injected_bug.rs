@@ -136,7 +136,9 @@ impl InjectedBug {
             Self::OverlookHoles => {
                 &["a training goes on from what one save has written", "no complete checkpoint is put aside"]
             }
-            Self::LeakSecrets | Self::LeakTokens => &["no forged request is taken"],
+            Self::LeakSecrets => &["no forged request is taken"],
+            // A forged claim of a later attempt ends the trial.
+            Self::LeakTokens => &["no forged request is taken", "every trial has succeeded"],
             Self::ForgetContinued => &["a snapshot that an open sweep names outlives it"],
             Self::SkipInstanceCheck => &["every trial has succeeded"],
             Self::KeepUnfit => &["an instance that cannot train takes one more attempt"],

@@ -224,7 +224,7 @@ async fn the_grace_is_cut_to_the_time_that_is_left() {
 async fn a_fenced_attempt_leaves_the_workspace_in_order() {
     fn fenced(request: &str, nth: usize) -> Answer {
         match request {
-            "report" => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1, "by": 3}}})),
+            "report" => Answer::Json(json!({"refused": {"reason": {"stop": "fenced", "attempt": 1}}})),
             _ => generous(request, nth),
         }
     }

@@ -7,11 +7,13 @@ use spotsweep_control_plane::trial::{RetryOn, retry_rules};
 pub(super) fn submit_request(submission: &Submission) -> Value {
     let pairs: Vec<Value> =
         submission.variables().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    let resources: Vec<Value> =
+        submission.resources.iter().map(|(kind, value)| json!({ "type": kind, "value": value })).collect();
     let mut request = json!({
         "jobName": submission.name.to_string(),
         "jobQueue": submission.queue,
         "jobDefinition": submission.definition,
-        "containerOverrides": { "environment": pairs },
+        "containerOverrides": { "environment": pairs, "resourceRequirements": resources },
         "retryStrategy": retry_strategy(submission.attempts),
     });
     if submission.trials > 1 {

@@ -49,7 +49,7 @@ fn look(simulation: &mut Simulation, used: &mut Used) {
 /// Enough runs for every function to do all that it ever does.
 fn used() -> Used {
     let mut used = Used::new();
-    for seed in 0..450 {
+    for seed in 0..700 {
         look(&mut Simulation::of_seed(seed), &mut used);
     }
     for seed in 0..40 {
