@@ -222,14 +222,7 @@ impl Cloud {
             Command::DrainInstance(request) => self.drain(request).await,
             Command::ReadSpace { request, .. } => self.read_space(request).await,
             Command::FindGpus { request, task } => self.find_gpus(request, &task).await,
-            Command::FindLine { request, gpus, bucket } => {
-                let index = self.get_object(&trials::index_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-                let (first, last) = trials::entries_range(request.index);
-                let entries = index.get(usize::try_from(first)?..=usize::try_from(last)?).ok_or("InvalidRange")?;
-                let line = trials::line_range(&request.sweep, &bucket, entries).ok_or("no such entry")?;
-                let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
-                Ok(vec![Outcome::LineFound { request, line, outputs, gpus }])
-            }
+            Command::FindLine { request, gpus, bucket } => self.find_line(request, gpus, bucket).await,
             Command::IssueCredentials { request, .. } => {
                 let access = || Access {
                     access_key_id: "ASIA".to_owned(),
@@ -241,6 +234,15 @@ impl Cloud {
                 Ok(vec![Outcome::CredentialsIssued { request, access }])
             }
         }
+    }
+
+    async fn find_line(&self, request: TrialRequest, gpus: Option<Vec<String>>, bucket: String) -> Executed {
+        let index = self.get_object(&trials::index_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
+        let (first, last) = trials::entries_range(request.index);
+        let entries = index.get(usize::try_from(first)?..=usize::try_from(last)?).ok_or("InvalidRange")?;
+        let line = trials::line_range(&request.sweep, &bucket, entries).ok_or("no such entry")?;
+        let outputs = Prefix { bucket, prefix: request.sweep.trial_prefix(request.index) };
+        Ok(vec![Outcome::LineFound { request, line, outputs, gpus }])
     }
 
     async fn announce(&self, notification: Notification) -> Executed {

@@ -66,7 +66,7 @@ enum Doing {
     Starting,
     AwaitingEnd,
     Claiming,
-    Mounting { volume: String, found: Found, sealer: Sealer, stalls: StallRule },
+    Mounting { volume: String, found: Found, sealer: Box<Sealer>, stalls: StallRule },
     Training(Box<Run>),
     Stopping(Box<Run>, Stopping),
     Leaving { step: u32, seal: Option<Seal>, rollback: Option<Rollback> },
@@ -143,7 +143,7 @@ impl Simulation {
             Doing::AwaitingEnd => Next::Never,
             Doing::Claiming => self.claim(&mut agent)?,
             Doing::Mounting { volume, found, sealer, stalls } => {
-                self.mount(&mut agent, volume, (found, sealer, stalls))?
+                self.mount(&mut agent, volume, (found, *sealer, stalls))?
             }
             Doing::Training(run) => self.train(&mut agent, *run)?,
             Doing::Stopping(run, stopping) => self.stop(&mut agent, *run, stopping)?,

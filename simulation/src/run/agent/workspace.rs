@@ -62,7 +62,7 @@ impl Simulation {
         self.note(agent, |habits| format!("mounts {volume} with {}: {found:?}", shown(habits)));
         self.watch.mounted(&agent.trial, &agent.job, attempt);
         self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after);
-        agent.doing = Doing::Mounting { volume, found, sealer, stalls };
+        agent.doing = Doing::Mounting { volume, found, sealer: Box::new(sealer), stalls };
         Ok(Next::After(Duration::ZERO))
     }
 
