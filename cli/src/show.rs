@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_table_stays_readable_whatever_is_in_it() {
         let (number, note) = (format!("{:.5}", -f64::MAX), "é".repeat(3835));
-        let rows = [[number.clone(), note.clone(), note.clone()], ["1".to_owned(), "2".to_owned(), "3".to_owned()]];
+        let rows = [[number, note.clone(), note.clone()], ["1".to_owned(), "2".to_owned(), "3".to_owned()]];
         let rows: Vec<Vec<String>> = rows.map(Vec::from).into();
         let (mut written, mut whole) = (Vec::new(), Vec::new());
         table(&mut written, &rows).unwrap();

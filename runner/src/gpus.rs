@@ -167,7 +167,8 @@ mod tests {
     /// NVIDIA_VISIBLE_DEVICES, what ECS has assigned, and the trial's GPUs.
     #[test]
     fn the_environment_names_the_gpus_or_ecs_does() {
-        let cases: [(Option<&str>, Option<&[&str]>, Option<&[&str]>, bool); 9] = [
+        type Uuids<'a> = Option<&'a [&'a str]>;
+        let cases: [(Option<&str>, Uuids<'_>, Uuids<'_>, bool); 9] = [
             (Some("GPU-a, GPU-b"), None, Some(&["GPU-a", "GPU-b"]), true),
             (Some("GPU-a"), Some(&["GPU-b"]), Some(&["GPU-a"]), true),
             (Some("void"), Some(&["GPU-b"]), Some(&["GPU-b"]), true),

@@ -334,7 +334,7 @@ mod tests {
             assert!(sweep.plan.as_ref().unwrap().target.unwrap().total_cmp(&value).is_eq() || value.is_nan());
             let (of_trial, of_sweep) = (attribute(&trial).unwrap(), attribute(&sweep).unwrap());
             for stored in numbers(&of_trial).into_iter().chain(numbers(&of_sweep)) {
-                assert!(stored == 0.0 || (1e-130..=9.999_999_999_999_999e125).contains(&stored.abs()), "{value:e}");
+                assert!(stored == 0.0 || (1e-130..1e126).contains(&stored.abs()), "{value:e}");
             }
             let found: Trial = of_attribute(of_trial).unwrap();
             assert_eq!(format!("{found:?}"), format!("{trial:?}"));

@@ -83,7 +83,8 @@ fn what_unpacks_to_more_than_its_share_is_not_judged() {
 fn pieces() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let of = |start: &[u8], piece: &[u8]| (start.to_vec(), piece.to_vec());
     let sqlite = sqlite_of(1);
-    let parts: [(&str, (Vec<u8>, Vec<u8>)); 22] = [
+    type Part<'a> = (&'a str, (Vec<u8>, Vec<u8>));
+    let parts: [Part<'_>; 22] = [
         ("a.pkl", of(b"\x80\x04", b"N")),
         ("a.pkl", of(b"\x80\x04", b"\x8c\x01a")),
         ("a.pkl", of(b"\x80\x02", b"ca\nb\n")),

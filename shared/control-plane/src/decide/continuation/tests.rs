@@ -107,7 +107,9 @@ impl Scene {
                     let known = self.trials.get(&index).map(Trial::of);
                     View { referring: known.into_iter().collect(), ..View::default() }
                 }
-                other => unreachable!("{other:?}"),
+                Subject::Sweep(_) | Subject::Comparison(..) | Subject::Settlement(_) | Subject::Overdue => {
+                    unreachable!("{input:?}")
+                }
             };
             let decision = decide(&view, &input, &self.settings, self.now);
             next.extend(self.take(decision));
