@@ -88,10 +88,12 @@ impl Container {
         self.running.borrow_mut().try_wait().unwrap().is_none()
     }
 
-    /// The number of processes in it.
-    pub(crate) fn processes(&self) -> usize {
+    /// Whether the training runs in it, next to the runner and its readers.
+    pub(crate) fn trains(&self) -> bool {
         let listed = runc(&self.folder, &["ps", "--format", "json", &self.id]).output().unwrap();
-        serde_json::from_slice::<Vec<u32>>(&listed.stdout).unwrap_or_default().len()
+        let processes = serde_json::from_slice::<Vec<u32>>(&listed.stdout).unwrap_or_default();
+        let command = |process: &u32| fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        processes.iter().map(command).any(|words| String::from_utf8_lossy(&words).starts_with("python3"))
     }
 
     /// Sends a signal to its first process; when that is killed, so is all that runs in it.

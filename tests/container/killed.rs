@@ -61,7 +61,7 @@ impl Stage {
             Self::Grace => {
                 until("the saved state", container, || scene.has_saved() && scene.has_sealed("step-014")).await;
             }
-            Self::Sealing => until("the training's end", container, || container.processes() == 1).await,
+            Self::Sealing => until("the training's end", container, || !container.trains()).await,
             Self::Unmounted => until("the release", container, || asked(scene, "release")).await,
             Self::BeforeMount | Self::HalfFormatted | Self::Formatted | Self::Mounted | Self::Training => {}
         }
