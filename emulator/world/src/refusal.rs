@@ -9,8 +9,8 @@ fn denied(service: Service) -> ApiError {
         Service::Ec2 => "UnauthorizedOperation",
         Service::Batch | Service::Ecs | Service::Fis | Service::Quotas => "AccessDeniedException",
     };
-    // The error has no status of its own in Service Quotas' model, which makes it 400.
-    let status = if service == Service::Quotas { 400 } else { 403 };
+    // The error has no status of its own in the models of Service Quotas and ECS, which makes it 400.
+    let status = if matches!(service, Service::Quotas | Service::Ecs) { 400 } else { 403 };
     ApiError { code, status, message }
 }
 
