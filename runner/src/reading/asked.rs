@@ -39,7 +39,7 @@ pub(super) enum Broken {
     Silent(Duration),
     /// It has ended, by its bounds or by a fault of this program.
     Ended,
-    /// Nobody waits any more.
+    /// The asker no longer waits.
     GivenUp,
 }
 

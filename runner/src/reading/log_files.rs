@@ -44,7 +44,7 @@ impl LogFiles {
     /// Tells what is new. A folder or file that cannot be read now may be at the next look.
     ///
     /// # Errors
-    /// Where the answer cannot be told.
+    /// Where the answer cannot be sent.
     pub(super) fn look(&mut self, when: Read, tell: &mut Tell<'_>) -> io::Result<()> {
         let mut held = Vec::new();
         for (base, name) in self.roots.clone() {
