@@ -38,6 +38,9 @@ const METRICS_FILE_POLL: Duration = Duration::from_millis(500);
 const PIECES_AT_ONCE: u32 = 32;
 /// A process that left the command's group may hold its output open; nobody waits for it longer.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+/// The readers may be slow where other trainings keep the instance busy, and a last value that is not read is a wrong
+/// result. What is left to read is bounded, since the command has ended.
+const READ_LIMIT: Duration = Duration::from_secs(60);
 
 /// The running readers.
 pub(crate) struct Recording {
@@ -145,7 +148,7 @@ impl Recording {
             say("the file of metrics is too long: its end is not read");
             file.abort();
         }
-        let until = Instant::now() + limit;
+        let until = Instant::now() + READ_LIMIT.min(left / 4);
         for (mut reader, given_up) in self.readers {
             if timeout_at(until, &mut reader).await.is_err() {
                 given_up.store(true, Ordering::Relaxed);

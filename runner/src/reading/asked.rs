@@ -74,15 +74,13 @@ impl Asked {
         command.arg(READ).arg(user.map(ToString::to_string).unwrap_or_default());
         // What the environment has is none of its business.
         command.env_clear().current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn()?;
+        let (mut child, id) = listed(&mut command)?;
         let lost = || io::Error::other("no pipe");
         let (stdin, stdout) = (child.stdin.take().ok_or_else(lost)?, child.stdout.take().ok_or_else(lost)?);
         let (requests, asked) = channel();
         let (answering, answers) = sync_channel(IN_FLIGHT);
         // Writing may block too, where the process is stopped. Ending it ends that.
         thread::Builder::new().name("reading".to_owned()).spawn(move || converse(stdin, stdout, &asked, &answering))?;
-        let id = processes::id(child.id().cast_signed());
-        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).extend(id);
         let mut started = Self { child, id, requests, answers };
         let ready = started.send(&serde_json::to_string(task)?, SILENCE, &AtomicBool::new(false), &mut |_| ());
         ready.map_err(|broken| io::Error::other(broken.to_string()))?;
@@ -140,6 +138,16 @@ impl Drop for Asked {
             RUNNING.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         }
     }
+}
+
+/// Starts a process that [`is_reader`] knows from its first moment: the list is locked until the process is on it.
+/// Otherwise the end of a short training could kill the process with what that training has left behind.
+fn listed(command: &mut Command) -> io::Result<(Child, Option<Id>)> {
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let child = command.spawn()?;
+    let id = processes::id(child.id().cast_signed());
+    running.extend(id);
+    Ok((child, id))
 }
 
 /// Until either side ends.

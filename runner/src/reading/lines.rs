@@ -55,7 +55,7 @@ pub(crate) fn read_lines<const STREAMS: usize>(
         let mut asked = None;
         let mut left = MOST_STARTS;
         while let Some((stream, lines)) = lines.blocking_recv() {
-            if asked.is_none() && left > 0 {
+            while asked.is_none() && left > 0 {
                 left -= 1;
                 asked = started(&task, user.as_ref());
             }

@@ -49,16 +49,16 @@ impl LogFiles {
         let mut held = Vec::new();
         for (base, name) in self.roots.clone() {
             let Ok(folder) = Folder::trusted(&base).and_then(|base| base.folder(&name)) else { continue };
-            let mut told = Ok(());
+            let mut sent = Ok(());
             let mut found = Vec::new();
             // Fails where a folder is removed meanwhile.
             let _ = folder.walk(|below, entries| {
                 let files = entries.iter().filter(|entry| entry.status.kind == Kind::File);
                 let paths = files.map(|entry| below.join(&entry.name));
                 found.extend(paths.filter_map(|path| Some((LogFile::named(&path)?, path))));
-                told = std::mem::replace(&mut told, Ok(())).and_then(|()| tell(reading(below)));
+                sent = std::mem::replace(&mut sent, Ok(())).and_then(|()| tell(reading(below)));
             });
-            told?;
+            sent?;
             found.sort_by(|(_, one), (_, other)| one.cmp(other));
             for (log, path) in found.into_iter().take(MOST_FILES) {
                 self.read_file((log, &path), &folder, &base.join(&name), when, &mut held, tell)?;
@@ -122,13 +122,13 @@ mod tests {
 
     fn looked(files: &mut LogFiles, when: Read) -> Vec<Logged> {
         let mut all = Vec::new();
-        let told = files.look(when, &mut |answer| {
+        let sent = files.look(when, &mut |answer| {
             if let Answer::Logged(logged) = answer {
                 all.push(logged);
             }
             Ok(())
         });
-        told.unwrap();
+        sent.unwrap();
         all
     }
 
