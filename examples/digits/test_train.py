@@ -37,7 +37,7 @@ class Trial:
 
     def finish(self, *arguments):
         attempt = self.start(*arguments)
-        output, _ = attempt.communicate(timeout=60)
+        output, _ = attempt.communicate(timeout=300)
         assert attempt.returncode == 0, output
         return output
 
@@ -50,7 +50,7 @@ class Trial:
             time.sleep(seconds)
             attempt.send_signal(signal_number)
             attempt.stdout.read()
-        return attempt.wait(timeout=60)
+        return attempt.wait(timeout=300)
 
     def weights(self):
         """The model's numbers; a pickle's own bytes also tell which equal numbers were one object."""

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::child::{Child, Ended};
-use crate::claim::{Answer, Claims, End, Handover, Latest};
+use crate::claim::{Claims, End, Handover, Latest};
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
@@ -381,9 +381,8 @@ async fn conclude(
     }
     let end = End { exit_code: code.into(), outputs, seconds, error, stalled_seconds: ended.stalled_seconds() };
     match claims.end(latest, end).await {
-        Ok(Answer::Accepted | Answer::Stop(_)) => {}
-        // Another runner has the trial, and the record has what that one reports: this attempt must not end it as a success.
-        Ok(Answer::Refused(reason)) => return Err(Failure::Refused(reason)),
+        Ok(None) => {}
+        Ok(Some(failure)) => return Err(failure),
         // Batch's own event carries the exit code all the same.
         Err(error) => say(&format!("the end could not be told: {}", chain(&error))),
     }

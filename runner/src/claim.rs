@@ -211,13 +211,33 @@ impl Claims {
         self.answer(self.call_patiently(request).await?)
     }
 
-    /// Tells that the attempt is over, again and again for the configured patience.
-    pub(crate) async fn end(&self, latest: Latest, end: End) -> Result<Answer, CallError> {
+    /// Tells that the attempt is over, again and again for the configured patience. With what the attempt ends in place of
+    /// its own code, where the trial is not over with it.
+    pub(crate) async fn end(&self, latest: Latest, end: End) -> Result<Option<Failure>, CallError> {
         let Latest { metrics, rungs } = latest;
         let End { exit_code, outputs, seconds, error, stalled_seconds } = end;
         let sequence = self.next_sequence();
         let request = Request::End { sequence, exit_code, metrics, outputs, seconds, error, stalled_seconds, rungs };
-        self.answer(self.call_patiently(request).await?)
+        let mut waited_for = String::new();
+        loop {
+            // A training that has failed at once: the control plane looks at the other instances first.
+            match self.call_patiently(request.clone()).await? {
+                Reply::Waiting { reason, retry_after_ms } => {
+                    if waited_for != reason {
+                        say(&format!("the attempt waits: {reason}"));
+                        waited_for = reason;
+                    }
+                    sleep(Duration::from_millis(retry_after_ms).clamp(WAITING_PAUSES.0, WAITING_PAUSES.1)).await;
+                }
+                Reply::Unavailable { reason } => return Ok(Some(Failure::Unfit(reason))),
+                reply => match self.answer(reply)? {
+                    Answer::Accepted | Answer::Stop(_) => return Ok(None),
+                    // Another runner has the trial, and the record has what that one reports: this attempt must not end
+                    // it as a success.
+                    Answer::Refused(reason) => return Ok(Some(Failure::Refused(reason))),
+                },
+            }
+        }
     }
 
     fn next_sequence(&self) -> u64 {

@@ -264,6 +264,7 @@ impl Harness {
             | InjectedBug::LeakTokens
             | InjectedBug::SkipInstanceCheck
             | InjectedBug::KeepUnfit
+            | InjectedBug::BlameTrial
             | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }

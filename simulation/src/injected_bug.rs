@@ -69,11 +69,13 @@ pub enum InjectedBug {
     SkipInstanceCheck,
     /// An instance that cannot train is not drained.
     KeepUnfit,
+    /// A runner ends its trial with the code of a training that has failed because of its instance.
+    BlameTrial,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -107,6 +109,7 @@ impl InjectedBug {
         Self::ForgetContinued,
         Self::SkipInstanceCheck,
         Self::KeepUnfit,
+        Self::BlameTrial,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -142,6 +145,7 @@ impl InjectedBug {
             Self::ForgetContinued => &["a snapshot that an open sweep names outlives it"],
             Self::SkipInstanceCheck => &["every trial has succeeded"],
             Self::KeepUnfit => &["an instance that cannot train takes one more attempt"],
+            Self::BlameTrial => &["no trial fails because of its instance where others train"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]

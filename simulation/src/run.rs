@@ -186,6 +186,7 @@ impl Simulation {
         world.trouble_mut().failing_starts = mixture.failing_starts;
         world.trouble_mut().failing_snapshots = mixture.failing_snapshots;
         world.trouble_mut().defective_instances = mixture.defective_instances;
+        world.trouble_mut().failing_instances = mixture.failing_instances;
         world.trouble_mut().visible_after_ms = u64::from(mixture.visible_after_seconds) * 1000;
         drop(world);
         simulation

@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::catalog::Resources;
 use super::ids::RunRef;
-use super::instance::{Defect, Instance, InstanceState};
-use super::trouble::take_one;
+use super::instance::{Instance, InstanceState};
 use super::{Timer, World};
 
 /// What the instances of this moment's boot will still hold.
@@ -194,7 +193,7 @@ impl World {
             launched_at: self.now,
             interruption: None,
             rebalance: None,
-            defect: take_one(&mut self.trouble.defective_instances).then_some(Defect::Visible),
+            defect: self.trouble.next_defect(),
             drained: false,
             tags,
             container_instance_arn: self.arn("ecs", &format!("container-instance/{cluster}/{container_instance}")),

@@ -97,6 +97,8 @@ impl Cause {
 pub enum Defect {
     /// Who looks at it can see it: its GPU does not answer.
     Visible,
+    /// It shows only in trainings: each fails at once.
+    Hidden,
 }
 
 /// An EC2 instance of a managed compute environment.

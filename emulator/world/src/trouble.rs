@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::instance::Defect;
 use super::{ApiError, Service, World};
 
 /// Volumes and other devices of one instance: "28 shared" on most Nitro types (fact 27).
@@ -26,6 +27,8 @@ pub struct Trouble {
     pub failing_starts: u32,
     /// So many of the next instances cannot train: their GPU does not answer.
     pub defective_instances: u32,
+    /// So many of the next instances fail each training at once, and nothing else shows it.
+    pub failing_instances: u32,
     /// So many of the next snapshots end in `error`.
     pub failing_snapshots: u32,
     /// CreateVolume refuses any VolumeInitializationRate: its quota is used up (fact 25).
@@ -83,6 +86,7 @@ impl Default for Trouble {
             failing_volumes: 0,
             failing_starts: 0,
             defective_instances: 0,
+            failing_instances: 0,
             failing_snapshots: 0,
             refuse_initialization_rate: false,
             without_draining: false,
@@ -109,6 +113,14 @@ impl Default for Trouble {
 }
 
 impl Trouble {
+    /// What is wrong with the next instance.
+    pub(super) fn next_defect(&mut self) -> Option<Defect> {
+        if take_one(&mut self.defective_instances) {
+            return Some(Defect::Visible);
+        }
+        take_one(&mut self.failing_instances).then_some(Defect::Hidden)
+    }
+
     pub(super) fn visible_after(&self) -> Duration {
         Duration::from_millis(self.visible_after_ms)
     }

@@ -58,6 +58,26 @@ async fn a_gpu_that_answers_is_trained_on_and_none_is_looked_for_unasked() {
     assert!(world.invocations("claim").iter().all(|claim| claim.get("defect").is_none()));
 }
 
+/// Other trainings show whose fault a failure at once is; they may take their time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_training_that_fails_because_of_its_instance_is_left_to_another_one() {
+    fn blamed(request: &str, nth: usize) -> Answer {
+        match (request, nth) {
+            ("end", 0 | 1) => Answer::Json(json!({"waiting": {"reason": "not known yet", "retry_after_ms": 50}})),
+            ("end", _) => Answer::Json(json!({"unavailable": {"reason": "3 attempts failed at once there"}})),
+            (request, nth) => kind(request, nth),
+        }
+    }
+    let world = World::start(blamed, well).await;
+    let outcome = world.run(&[], &["sh", "-c", "exit 3"]).await;
+    assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("leaving for another one: 3 attempts failed"), "{}", outcome.stderr);
+    let ends = world.invocations("end");
+    assert_eq!(ends.len(), 3);
+    assert!(ends.iter().all(|end| end == &ends[0]), "the same request each time: {ends:?}");
+    assert_eq!(ends[0]["exit_code"], 3);
+}
+
 /// AWS takes no request that is signed by such a clock. The SDK signs it once more, by the date of the refusal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_wrong_is_no_defect() {

@@ -156,7 +156,7 @@ fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decisi
         Followup::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
         Followup::Resource(id, fact) => workspace::told(view, id, fact),
         Followup::PartEnded(job) => batch_job_state::part(view, job, context),
-        Followup::Compared(request) => trial_claim::requested(view, request, context),
+        Followup::Requested(request) | Followup::Compared(request) => trial_claim::requested(view, request, context),
         Followup::Interrupted(_) => early_stop::interrupted(view, context),
         Followup::Continues(of) if of.next().is_some() => continuation::referred(view, of),
         Followup::Continues(of) => continuation::noted(view, of, context),

@@ -31,6 +31,8 @@ pub enum Followup {
     Resource(String, Fact),
     /// A part has ended, as its only job or as Batch's silence says.
     PartEnded(PartJob),
+    /// A runner's request: what it shows of its instance is on the sweep's record by now.
+    Requested(Box<TrialRequest>),
     /// A runner's request, to be decided with the other trials' rungs in view.
     Compared(Box<TrialRequest>),
     /// A trial was interrupted: whether it goes on is decided with the other trials' rungs in view.
@@ -178,6 +180,7 @@ fn of_followup(followup: &Followup) -> About {
         Followup::Workspace(trial, fact) => of_fact(trial, fact),
         Followup::Resource(id, fact) => About::new(fact.name(), Subject::Resource(id.clone())),
         Followup::PartEnded(job) => About::sweep("part-ended", &job.sweep),
+        Followup::Requested(request) => About::request(request_name(&request.ask), request),
         Followup::Compared(request) => About {
             attempt: Some(request.attempt),
             ..About::new(request_name(&request.ask), Subject::Comparison(request.sweep.clone(), request.index))

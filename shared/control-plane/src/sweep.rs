@@ -25,6 +25,7 @@
 //! for `Submitting` it is FindPart, never SubmitPart (fact 1).
 
 pub mod continuation;
+pub mod instances;
 pub mod notification;
 pub mod spent;
 pub mod target;
@@ -37,6 +38,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::stored::is_default;
+use crate::sweep::instances::Instances;
 use crate::sweep::spent::Spent;
 use crate::sweep::upload::Upload;
 use crate::trial::JobStatus;
@@ -84,6 +86,9 @@ pub struct Sweep {
     /// Why no further attempt starts, once its budget is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StopReason>,
+    /// What its trials show of the instances that they run on.
+    #[serde(default, skip_serializing_if = "Instances::is_empty")]
+    pub instances: Instances,
 }
 
 /// Where a sweep stands.
@@ -337,6 +342,7 @@ impl Sweep {
             spent: None,
             warnings: Vec::new(),
             stopped: None,
+            instances: Instances::default(),
         }
     }
 

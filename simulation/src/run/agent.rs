@@ -4,10 +4,12 @@ mod command;
 mod notices;
 mod workspace;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::claim::{ClaimRequest, Found, Machine, Market, Outputs, Reply, Request, Rollback, Seal};
@@ -16,7 +18,6 @@ use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stall::StallRule;
-use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::Sealer;
 use spotsweep_world::{AttemptKey, Defect, Start};
 
@@ -217,10 +218,8 @@ impl Simulation {
                     Some(_refused) => Next::Exit(REFUSED),
                 }
             }
-            Some(Reply::Refused {
-                reason: StopReason::Budget { .. } | StopReason::Workspace { .. } | StopReason::StoppedEarly { .. },
-            }) => Next::Exit(REFUSED),
-            Some(reply @ (Reply::Refused { .. } | Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
+            Some(Reply::Refused { .. }) => Next::Exit(REFUSED),
+            Some(reply @ (Reply::Access(_) | Reply::Accepted {} | Reply::Stop { .. })) => {
                 return Err(format!("{}: attempt {} is told {reply:?}", agent.trial, agent.attempt));
             }
         })
@@ -247,6 +246,7 @@ impl Simulation {
         let defect = world.instance(&agent.instance)?.defect?;
         match defect {
             Defect::Visible => looks.then(|| "0 of 1 GPU answers".to_owned()),
+            Defect::Hidden => None,
         }
     }
 
@@ -277,7 +277,8 @@ impl Simulation {
     }
 
     fn end(&mut self, agent: &mut Agent, step: u32, exit_code: i32) -> Next {
-        let (sequence, metrics) = (agent.next_sequence(), metrics(step));
+        let has_trained = exit_code == 0 || !self.fails_at_once(agent);
+        let (sequence, metrics) = (agent.next_sequence(), if has_trained { metrics(step) } else { BTreeMap::new() });
         let (outputs, seconds) = (Outputs::default(), f64::from(step / STEPS) * self.epoch.as_secs_f64());
         let (error, stalled_seconds) = (None, agent.stalled_seconds);
         let rungs = agent.reached(step);
@@ -285,7 +286,47 @@ impl Simulation {
         match self.ask(agent, request) {
             None => agent.repeats(),
             Some(Reply::Refused { .. }) => Next::Exit(REFUSED),
-            Some(_) => Next::Exit(exit_code),
+            Some(Reply::Waiting { retry_after_ms, .. }) => {
+                agent.repeats();
+                Next::After(Duration::from_millis(retry_after_ms.max(1)))
+            }
+            Some(Reply::Unavailable { .. }) if self.harness.cloud.injected_bug() != Some(InjectedBug::BlameTrial) => {
+                self.leaves_failing(agent);
+                Next::Exit(INTERRUPTED_EXIT_CODE)
+            }
+            Some(_) => {
+                self.ends_for_good(agent, has_trained);
+                Next::Exit(exit_code)
+            }
+        }
+    }
+
+    /// Its instance is to blame. Once drained, it takes no other attempt.
+    fn leaves_failing(&mut self, agent: &Agent) {
+        let world = self.harness.cloud.world();
+        let is_drained = world.instance(&agent.instance).is_some_and(|instance| instance.drained);
+        drop(world);
+        if is_drained {
+            self.watch.left_unfit(&agent.instance);
+        }
+    }
+
+    /// The trial ends with the training's own code.
+    fn ends_for_good(&mut self, agent: &Agent, has_trained: bool) {
+        if has_trained {
+            return self.trained_on(agent);
+        }
+        let (sweeps, _) = self.harness.store.state();
+        let is_open = |sweep: &Sweep| sweep.id == agent.trial.sweep && sweep.stopped.is_none();
+        if sweeps.iter().any(is_open) && !agent.is_blind {
+            self.watch.failed_for_good(&agent.trial, &agent.instance);
+        }
+    }
+
+    /// The control plane knows that the attempt trains. Of one without its metadata service it does not know where.
+    fn trained_on(&mut self, agent: &Agent) {
+        if !agent.is_blind {
+            self.watch.trained_on(&agent.trial, &agent.instance);
         }
     }
 
@@ -305,7 +346,7 @@ enum Next {
     Exit(i32),
 }
 
-fn metrics(step: u32) -> std::collections::BTreeMap<String, Metric> {
+fn metrics(step: u32) -> BTreeMap<String, Metric> {
     let value = f64::from(step);
     [("accuracy".to_owned(), Metric { last: value, step: Some(value), min: 0.0, max: value, source: Source::Stated })]
         .into()

@@ -7,8 +7,8 @@ use spotsweep_control_plane::settings::LONGEST_BACKOFF;
 use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Reason, Standing, Trial};
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_world::World;
 use spotsweep_world::ebs::VolumeState;
+use spotsweep_world::{Defect, World};
 
 use super::training::STEPS;
 use super::training::load::newest_whole;
@@ -48,6 +48,7 @@ pub const INVARIANTS: &[Invariant] = &[
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
     always("nothing is attached to an instance that is known to be under notice", nothing_attached_under_notice),
     always("an instance that cannot train takes one more attempt at most when one has left it", bad_instances_are_left),
+    always("no trial fails because of its instance where others train", instances_are_blamed),
     always("a refusal that lasts costs a trial that has not trained no further attempt", lasting_refusal_costs_none),
     always("a trial that hangs is interrupted twice at most, and then it fails", hangs_end),
     always("a trial that has succeeded has trained to its end", success_is_whole),
@@ -145,6 +146,10 @@ fn nothing_attached_under_notice(run: &Simulation) -> Result<(), String> {
 
 fn bad_instances_are_left(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Eaten)
+}
+
+fn instances_are_blamed(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Blamed)
 }
 
 fn lasting_refusal_costs_none(run: &Simulation) -> Result<(), String> {
@@ -255,16 +260,26 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
     let has_failed = |trial: &Trial| {
         run.chaos.fails == Some(trial.index) && trial.standing() == Standing::Failed && exit_code(trial) == Some(1)
     };
+    // Nothing could show that its instance was to blame.
+    let has_no_other = |trial: &Trial| has_failed_on(run, trial, Defect::Hidden) && exit_code(trial) == Some(1);
     let is_early = |trial: &Trial| trial.standing() == Standing::Stopped;
     let may_end = |trial: &Trial| {
         let is_denied = is_refused(run, trial) || is_used_up(run, &sweeps, trial);
-        is_denied || has_failed(trial) || has_hung(trial) || is_early(trial)
+        is_denied || has_failed(trial) || has_no_other(trial) || has_hung(trial) || is_early(trial)
     };
     let is_open = |trial: &&Trial| trial.status != JobStatus::Succeeded && !may_end(trial);
     match trials.iter().filter(|_| !is_stopped).find(is_open) {
         Some(trial) => Err(format!("trial {} has not: {:?} {:?}", trial.index, trial.status, trial.reason)),
         None => Ok(()),
     }
+}
+
+/// Whether a trial has failed on an instance with this defect.
+fn has_failed_on(run: &Simulation, trial: &Trial, defect: Defect) -> bool {
+    let instance = trial.attempts.values().next_back().and_then(|attempt| attempt.instance.as_deref());
+    let world = run.harness.cloud.world();
+    let has_defect = instance.and_then(|id| world.instance(id)).is_some_and(|found| found.defect == Some(defect));
+    has_defect && trial.standing() == Standing::Failed
 }
 
 /// Invariant 5. Once nothing goes wrong any more, what was lost is found by the next two turns of the schedule, or where

@@ -40,6 +40,8 @@ pub struct Mixture {
     pub failing_starts: u32,
     /// The first so many instances cannot train.
     pub defective_instances: u32,
+    /// After those, the first so many instances fail each training, and nothing else shows it.
+    pub failing_instances: u32,
     /// The first so many snapshots fail.
     pub failing_snapshots: u32,
     /// How long EC2 does not find what was just made.
@@ -71,6 +73,7 @@ impl Mixture {
             failing_volumes: upto(3) / 2,
             failing_starts: upto(4),
             defective_instances: 0,
+            failing_instances: 0,
             failing_snapshots: upto(3),
             visible_after_seconds: 4 * upto(2),
             // So low that some trials are still to come when it is reached.
@@ -111,6 +114,17 @@ impl Mixture {
             0 => Self { defective_instances: 1 + upto(1), failing_starts: mixture.failing_starts.min(2), ..mixture },
             _most => mixture,
         };
-        Self { continues: upto(1) == 0, ..mixture }
+        let mixture = Self { continues: upto(1) == 0, ..mixture };
+        match upto(5) {
+            // Trials enough that some train on other instances.
+            0 => Self {
+                failing_instances: 1,
+                trials: mixture.trials.max(4),
+                defective_instances: 0,
+                failing_starts: mixture.failing_starts.min(1),
+                ..mixture
+            },
+            _most => mixture,
+        }
     }
 }

@@ -11,6 +11,7 @@ use spotsweep_control_plane::handle::HandleError;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{Stage, TrialRef};
 use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::ids::SweepId;
 
 use self::decisions::Decided;
 use self::records::Outcome;
@@ -61,6 +62,8 @@ pub(super) enum Seen {
     SentAway,
     /// An instance that cannot train took attempt after attempt.
     Eaten,
+    /// A trial failed on an instance that fails each training, while others trained.
+    Blamed,
     /// A forged request was taken.
     Forged,
     /// What is on record of a trial changed after its end.
@@ -113,6 +116,8 @@ pub struct Watch {
     attaching: BTreeMap<TrialRef, String>,
     /// Instances that were left because they cannot train, with the attempts that have begun there since.
     unfit: BTreeMap<String, usize>,
+    /// Instances on which a trial has trained, with its sweep.
+    trained_on: BTreeSet<(SweepId, String)>,
     /// What is on record of each trial that has ended.
     ended: BTreeMap<TrialRef, Outcome>,
     /// What is decided of each trial that has reached a rung.
@@ -185,6 +190,20 @@ impl Watch {
         if *begun > 1 {
             let what = format!("{begun} attempts have begun on {instance} since one has left it as it cannot train");
             self.is_wrong(Seen::Eaten, what);
+        }
+    }
+
+    /// A trial of the sweep has trained on an instance, and the control plane knows both.
+    pub(super) fn trained_on(&mut self, trial: &TrialRef, instance: &str) {
+        self.trained_on.insert((trial.sweep.clone(), instance.to_owned()));
+    }
+
+    /// A trial has failed at once on an instance that fails each training.
+    pub(super) fn failed_for_good(&mut self, trial: &TrialRef, instance: &str) {
+        let mut others = self.trained_on.iter().filter(|(sweep, other)| *sweep == trial.sweep && other != instance);
+        if let Some((_, other)) = others.next() {
+            let what = format!("{trial} failed on {instance}, while others trained on {other}");
+            self.is_wrong(Seen::Blamed, what);
         }
     }
 

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::decide::{Answer, decide};
+use spotsweep_control_plane::decide::{Answer, Decision, decide};
+use spotsweep_control_plane::input::{Followup, Input};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_control_plane::store::{History, Versioned, View};
 use spotsweep_control_plane::sweep::upload::Upload;
@@ -70,7 +71,7 @@ impl ScenarioRunner {
         }
         let event = words::input(&self.sweep, text)?;
         let (before, notes) = (self.stage(), self.notes());
-        let decision = decide(&self.view, &event, &self.settings, self.now);
+        let decision = self.decided(event);
         let mut follows = match &decision.answer {
             Answer::Advance(_) => vec![],
             Answer::Ignore(_) => vec!["ignore".to_owned()],
@@ -87,6 +88,16 @@ impl ScenarioRunner {
         follows.extend(decision.commands.iter().map(command));
         follows.extend(decision.reply.iter().map(reply));
         Ok(follows)
+    }
+
+    /// The decision about an event. A request is decided once what it shows of its instance is on the sweep's record.
+    fn decided(&mut self, event: Input) -> Decision {
+        let mut decision = decide(&self.view, &event, &self.settings, self.now);
+        while let Some(noted) = decision.next.pop_if(|next| matches!(next, Followup::Requested(_))) {
+            decision.change.into_iter().for_each(|change| self.view.apply(change, History::new()));
+            decision = decide(&self.view, &Input::Followup(noted), &self.settings, self.now);
+        }
+        decision
     }
 
     /// What people are told of fallbacks; the wording is not a matter of these tests.

@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
-use spotsweep_simulation::injected_bug::InjectedBug;
 use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 
 /// Trials of the sweep.
 const TRIALS: u32 = 12;
 
-/// A sweep of which the first instance is bad; nothing else goes wrong.
-fn sweep() -> Simulation {
+/// A sweep of which the first instances are bad, visibly or not; nothing else goes wrong.
+fn sweep(defective_instances: u32, failing_instances: u32) -> Simulation {
     let chaos = Chaos { ends_after: Duration::from_secs(86_400), ..Chaos::none() };
-    let mixture =
-        Mixture { chaos, zones: 2, trials: TRIALS, epochs: 10, defective_instances: 1, ..Mixture::of_seed(0) };
+    let mixture = Mixture { chaos, zones: 2, trials: TRIALS, epochs: 10, defective_instances, ..Mixture::of_seed(0) };
+    let mixture = Mixture { failing_instances, ..mixture };
     let (failing_volumes, failing_starts, failing_snapshots) = (0, 0, 0);
     let mixture = Mixture { failing_volumes, failing_starts, failing_snapshots, budget: None, ..mixture };
     Simulation::mixed(7, &Mixture { early_terminate: None, suggested: None, ..mixture })
@@ -25,7 +24,7 @@ fn count(trials: &[Trial], holds: impl Fn(&Attempt) -> bool) -> usize {
 
 #[test]
 fn one_bad_instance_costs_an_attempt_for_each_trial_that_it_has_room_for() {
-    let mut simulation = sweep();
+    let mut simulation = sweep(1, 0);
     simulation.run().unwrap();
     let (_, trials) = simulation.harness.store.state();
     assert!(trials.iter().all(|trial| trial.status == JobStatus::Succeeded), "{trials:#?}");
@@ -35,12 +34,23 @@ fn one_bad_instance_costs_an_attempt_for_each_trial_that_it_has_room_for() {
 }
 
 #[test]
-fn without_the_runners_look_it_fails_half_of_the_sweep() {
-    let mut simulation = sweep();
-    simulation.plant(InjectedBug::SkipInstanceCheck);
-    let problem = simulation.run().unwrap_err();
-    assert!(problem.starts_with("every trial has succeeded"), "{problem}");
+fn an_instance_that_fails_each_training_ends_no_trial_where_others_train() {
+    let mut simulation = sweep(0, 1);
+    simulation.run().unwrap();
     let (_, trials) = simulation.harness.store.state();
-    let failed = trials.iter().filter(|trial| trial.status == JobStatus::Failed).count();
-    assert!(failed >= TRIALS as usize / 2, "{failed} of {TRIALS} trials failed on one instance");
+    assert!(trials.iter().all(|trial| trial.status == JobStatus::Succeeded), "{trials:#?}");
+    let unfit = count(&trials, |attempt| attempt.unfit().is_some());
+    assert!((3..=4).contains(&unfit), "drained with the third failure, while two trials share the instance: {unfit}");
+    assert_eq!(count(&trials, |_| true), TRIALS as usize + unfit);
+    assert!(trials.iter().all(|trial| trial.tried() == 1), "what the instance has cost is no attempt at the trial");
+}
+
+#[test]
+fn a_script_that_fails_at_once_on_every_instance_fails_for_good() {
+    let mut simulation = sweep(0, TRIALS);
+    simulation.run().unwrap();
+    let (_, trials) = simulation.harness.store.state();
+    assert!(trials.iter().all(|trial| trial.status == JobStatus::Failed), "{trials:#?}");
+    assert_eq!(count(&trials, |attempt| attempt.unfit().is_some()), 0, "no instance is to blame");
+    assert_eq!(count(&trials, |_| true), TRIALS as usize, "no trial is tried again");
 }

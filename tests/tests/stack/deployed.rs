@@ -327,11 +327,12 @@ impl<'a> Deployed<'a> {
         self.deploy(&[&self.text[..from], &without, &self.text[to..]].concat()).await;
         let seen = fs::read(&self.stack.functions_log).unwrap().len();
         let answer = invoke(self.stack, function, event).await.expect_err(function);
-        // The answer says what failed, the log says why.
+        // The answer says what failed. Where it does not say why, the log does.
         let refusal = format!("/{function} is not authorized to perform: {action} ");
         eventually(&format!("{function} without {action}, which answers {answer}"), async || {
             let log = fs::read(&self.stack.functions_log).unwrap();
-            String::from_utf8_lossy(&log[seen..]).contains(&refusal).then_some(())
+            let is_said = answer.contains(&refusal) || String::from_utf8_lossy(&log[seen..]).contains(&refusal);
+            is_said.then_some(())
         })
         .await;
         self.deploy(&self.text).await;

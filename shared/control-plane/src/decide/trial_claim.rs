@@ -1,5 +1,6 @@
 //! What an attempt gets, and what its requests change. [`gate`] decides which requests are answered at all.
 
+mod fast_failure;
 mod gate;
 
 use std::collections::BTreeMap;
@@ -38,11 +39,17 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
         }
         Err(reason) => return refuse(reason),
     };
+    if let Some(noted) = fast_failure::noted(view, held, request, context) {
+        return noted;
+    }
     if view.peers.is_none() && early_stop::needs_peers(plan, held, request) {
         return Decision::advance("with the other trials").next(Followup::Compared(Box::new(request.clone())));
     }
     let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
     let asker = Asker { view, sweep, plan, held, due, trial, request, context };
+    if let Some(elsewhere) = asker.fails_at_once() {
+        return elsewhere;
+    }
     match &request.ask {
         Ask::Claim(machine) => asker.claims(machine),
         Ask::Access => asker.requests_credentials(),

@@ -68,7 +68,8 @@ impl Simulation {
                         return Ok(self.stopped_early(agent, &run));
                     }
                 }
-                Some(_) | None => {}
+                Some(_) => self.trained_on(agent),
+                None => {}
             }
         }
         let stalled = stalled_since(&run).map(|since| since + limit(&run));

@@ -139,7 +139,8 @@ impl Simulation {
         self.note(agent, |_| format!("fails: {rollback:?}"));
         let after = self.with_files(agent, volume, |files| files.seen().clone())?;
         // A script that fails whatever it starts from makes a good checkpoint look bad.
-        match self.chaos.fails == Some(agent.trial.index) && rollback.is_some() {
+        let fails = self.chaos.fails == Some(agent.trial.index) || self.fails_at_once(agent);
+        match fails && rollback.is_some() {
             true => self.watch.made_look_bad(&agent.trial),
             false => self.watch.put_aside(&self.chaos.habits, &agent.trial, &before, &after),
         }

@@ -23,7 +23,7 @@ use crate::outcome::Outcome;
 use crate::results::inputs::ReportInputs;
 use crate::results::peer::Peer;
 use crate::settings::Settings;
-use crate::store::{History, Record, Versioned, View};
+use crate::store::{Change, History, Record, Versioned, View};
 use crate::sweep::notification::Kind;
 use crate::sweep::{Stage, Sweep};
 use crate::throttle::Turn;
@@ -75,10 +75,8 @@ impl Scene {
         let view = View { sweep: held(self.sweep.clone()), trial, ..View::default() };
         let mut decision = decide(&view, &input.into(), &self.settings, NOW);
         let mut reply = decision.reply.take();
-        if let Some(followup) = decision.next.pop() {
-            if let Some(Record::Trial(trial)) = decision.change.take().map(|change| change.record) {
-                self.trials.insert(index, *trial);
-            }
+        while let Some(followup) = decision.next.pop() {
+            self.commit(index, decision.change.take());
             let with_rungs = self.trials.iter().filter(|(_, trial)| !trial.rungs.is_empty());
             let peers: BTreeMap<u32, Peer> =
                 with_rungs.filter_map(|(index, trial)| Some((*index, Peer::of(trial, None)?))).collect();
@@ -87,11 +85,17 @@ impl Scene {
             decision = decide(&view, &Input::Followup(followup), &self.settings, NOW);
             reply = decision.reply.take().or(reply);
         }
-        if let Some(Record::Trial(trial)) = decision.change.map(|change| change.record) {
-            self.trials.insert(index, *trial);
-        }
+        self.commit(index, decision.change);
         self.commands = decision.commands;
         reply
+    }
+
+    fn commit(&mut self, index: u32, change: Option<Change>) {
+        match change.map(|change| change.record) {
+            Some(Record::Trial(trial)) => drop(self.trials.insert(index, *trial)),
+            Some(Record::Sweep(sweep)) => self.sweep = *sweep,
+            None => {}
+        }
     }
 
     fn ask(&mut self, index: u32, attempt: u32, ask: Ask) -> Option<Reply> {

@@ -1,0 +1,125 @@
+//! Trainings that fail at once: whether their instance is to blame (see `sweep/instances.rs`).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Asker, waiting};
+use crate::command::Command;
+use crate::decide::{Context, Decision};
+use crate::event::{Ask, Ending, TrialRequest};
+use crate::input::Followup;
+use crate::store::View;
+use crate::sweep::instances::{AT_ONCE_SECONDS, Cause, Shown};
+use crate::sweep::{Plan, Sweep};
+use crate::trial::{Attempt, Trial};
+use crate::workspace::Fact;
+use spotsweep_protocol::claim::Reply;
+use spotsweep_protocol::metric::Metric;
+use spotsweep_protocol::stop::StopReason;
+
+/// How soon a runner asks again whose fault its failure is.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Notes what a request shows of its instance on the sweep's record, before the request is decided; `None` where that is
+/// nothing new.
+pub(super) fn noted(
+    view: &View,
+    held: Option<&Trial>,
+    request: &TrialRequest,
+    context: Context<'_>,
+) -> Option<Decision> {
+    let sweep = view.sweep.as_ref()?;
+    let (instance, shown) = shown(sweep.record.plan.as_ref()?, held, request)?;
+    let instances = sweep.record.instances.with(instance, shown, context.now)?;
+    let what = match shown {
+        Shown::Claimed => format!("an attempt begins on {instance}"),
+        Shown::Trained => format!("trial {} trains on {instance}", request.index),
+        Shown::FailedAtOnce { index, attempt } => {
+            format!("attempt {attempt} of trial {index} has failed at once on {instance}")
+        }
+    };
+    let noted = Sweep { instances, ..sweep.record.clone() };
+    let decision = Decision::advance(what).sweep(noted, sweep.due);
+    Some(decision.next(Followup::Requested(Box::new(request.clone()))))
+}
+
+/// The instance, and what the request shows of it.
+fn shown<'a>(plan: &Plan, held: Option<&'a Trial>, request: &'a TrialRequest) -> Option<(&'a str, Shown)> {
+    let TrialRequest { index, attempt, .. } = *request;
+    let on_record = || held?.attempts.get(&attempt)?.instance.as_deref();
+    match &request.ask {
+        Ask::Claim(machine) if machine.defect.is_none() => Some((machine.instance.as_deref()?, Shown::Claimed)),
+        Ask::Report { .. } if has_failed_at_once(plan, request) => {
+            Some((on_record()?, Shown::FailedAtOnce { index, attempt }))
+        }
+        // One that goes back a checkpoint has failed, too.
+        Ask::Report { ended: Some(Ending::Released { .. }), .. } => None,
+        Ask::Report { metrics, .. } if has_figures(plan, metrics) => Some((on_record()?, Shown::Trained)),
+        Ask::Claim(_) | Ask::Access | Ask::Mounted { .. } | Ask::Notice(_) | Ask::Report { .. } => None,
+    }
+}
+
+/// Where the sweep names no metric, any figure will do.
+fn has_figures(plan: &Plan, metrics: &BTreeMap<String, Metric>) -> bool {
+    plan.metric.as_ref().map_or(!metrics.is_empty(), |by| metrics.contains_key(&by.name))
+}
+
+fn has_failed_at_once(plan: &Plan, request: &TrialRequest) -> bool {
+    let Ask::Report { metrics, ended: Some(Ending::Finished { exit_code, seconds, .. }), .. } = &request.ask else {
+        return false;
+    };
+    *exit_code != 0 && *seconds < AT_ONCE_SECONDS && !has_figures(plan, metrics)
+}
+
+impl Asker<'_> {
+    /// The decision about an end which may not be the trial's; `None` where it is, or where the attempt goes on.
+    pub(super) fn fails_at_once(&self) -> Option<Decision> {
+        if !has_failed_at_once(self.plan, self.request) || self.sweep.stopped.is_some() || self.trial.stopped.is_some()
+        {
+            return None;
+        }
+        let record = self.trial.attempts.get(&self.request.attempt)?;
+        let instance = record.instance.as_deref()?;
+        match self.sweep.instances.cause(instance, self.context.now) {
+            // Decided before, and the answer was lost.
+            Cause::Trial => {
+                let reason = record.unfit()?.to_owned();
+                Some(Decision::ignore(reason.clone()).reply(Reply::Unavailable { reason }))
+            }
+            Cause::Open => {
+                let reason = format!("whether other instances than {instance} train is not known yet");
+                Some(Decision::ignore(reason.clone()).reply(waiting(reason, PAUSE)))
+            }
+            Cause::Instance { drain, evidence } => Some(self.blames(instance, drain, &evidence)),
+        }
+    }
+
+    /// The attempt is a false start: the trial goes on elsewhere, with its workspace as it is.
+    fn blames(&self, instance: &str, drain: bool, evidence: &str) -> Decision {
+        let attempt = self.request.attempt;
+        let cause = format!("{evidence}; this one: {}", self.failure());
+        let reason = StopReason::UnfitInstance { cause: cause.clone() };
+        let what = format!("attempt {attempt} leaves {instance}: {reason}");
+        let (mut trial, context) = (self.trial.clone(), self.context);
+        let record: &mut Attempt = trial.attempt(attempt);
+        record.reason = Some(reason.into());
+        let released = Fact::Released { attempt, seal: None, rollback: None };
+        let calls = super::workspace::apply(&mut trial, self.plan, &released, context);
+        let decision = super::workspace::changed(self.sweep, self.held, trial, what, context).then_all(calls);
+        if drain {
+            decision.then(Command::DrainInstance(self.request.clone()))
+        } else {
+            decision.reply(Reply::Unavailable { reason: cause })
+        }
+    }
+
+    fn failure(&self) -> String {
+        match &self.request.ask {
+            Ask::Report { ended: Some(Ending::Finished { exit_code, error, .. }), .. } => match error {
+                Some(error) => format!("exit code {exit_code}, {error}"),
+                None => format!("exit code {exit_code}"),
+            },
+            Ask::Claim(_) | Ask::Access | Ask::Mounted { .. } | Ask::Notice(_) | Ask::Report { .. } => String::new(),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! On which instances a sweep's trials train, and on which they fail at once.
+//!
+//! An instance may fail every training although nothing shows it: neither ECS nor the runner's own look (fact 60). Then
+//! the only evidence is that the same sweep trains on other instances.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use spotsweep_protocol::words::counted;
+
+/// A training that ends sooner, without a figure, has failed at once. Libraries take up to a minute to be loaded.
+pub const AT_ONCE_SECONDS: f64 = 120.0;
+
+/// Failures at once after which an instance is drained, where other instances train.
+const MANY: usize = 3;
+
+/// How long a failure stays open where other instances have begun, and have neither trained nor failed yet.
+const OPEN: Duration = Duration::from_secs(600);
+
+/// Instances that are noted of each kind. Each costs a write of the sweep's record, once.
+const CLAIMED: usize = 2;
+const TRAINED: usize = 8;
+const FAILED: usize = 16;
+/// Attempts that are noted of an instance.
+const ATTEMPTS: usize = 8;
+
+/// What is known of a sweep's instances.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Instances {
+    /// The first ones on which an attempt has claimed its trial.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    claimed: BTreeSet<String>,
+    /// Some on which a trial has trained: the first ones, and each of `failed` on which one has trained since.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    trained: BTreeSet<String>,
+    /// Those on which attempts have failed at once.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    failed: BTreeMap<String, Failed>,
+}
+
+/// Attempts that have failed at once on one instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Failed {
+    /// When the first one did.
+    since: Timestamp,
+    /// Trial and attempt.
+    attempts: BTreeSet<(u32, u32)>,
+}
+
+/// What an attempt shows of its instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// It has claimed its trial.
+    Claimed,
+    /// It has trained: there are figures.
+    Trained,
+    /// It has failed at once.
+    FailedAtOnce {
+        /// The trial's index.
+        index: u32,
+        /// The attempt.
+        attempt: u32,
+    },
+}
+
+/// Whose fault a failure at once is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The script's, or the parameters'.
+    Trial,
+    /// It shows as soon as another instance trains or fails.
+    Open,
+    /// The instance's, as far as can be seen: the trial goes on elsewhere.
+    Instance {
+        /// Whether so many attempts have failed there that it is to take no other one.
+        drain: bool,
+        /// What speaks for it.
+        evidence: String,
+    },
+}
+
+impl Instances {
+    /// Whether nothing is known yet.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// With what an attempt shows of its instance; `None` where that adds nothing.
+    pub fn with(&self, instance: &str, shown: Shown, now: Timestamp) -> Option<Self> {
+        let is_new = match shown {
+            Shown::Claimed => self.claimed.len() < CLAIMED && !self.claimed.contains(instance),
+            Shown::Trained => {
+                let counts = self.trained.len() < TRAINED || self.failed.contains_key(instance);
+                counts && !self.trained.contains(instance)
+            }
+            Shown::FailedAtOnce { index, attempt } => match self.failed.get(instance) {
+                Some(failed) => failed.attempts.len() < ATTEMPTS && !failed.attempts.contains(&(index, attempt)),
+                None => self.failed.len() < FAILED,
+            },
+        };
+        let mut with = is_new.then(|| self.clone())?;
+        let instance = instance.to_owned();
+        match shown {
+            Shown::Claimed => drop(with.claimed.insert(instance)),
+            Shown::Trained => drop(with.trained.insert(instance)),
+            Shown::FailedAtOnce { index, attempt } => {
+                let new = || Failed { since: now, attempts: BTreeSet::new() };
+                with.failed.entry(instance).or_insert_with(new).attempts.insert((index, attempt));
+            }
+        }
+        Some(with)
+    }
+
+    /// Whose fault the failures on an instance are. As many failing trials elsewhere speak against the script, and so does
+    /// a trial that has trained there.
+    pub fn cause(&self, instance: &str, now: Timestamp) -> Cause {
+        let is_other = |other: &&String| other.as_str() != instance;
+        let (Some(here), false) = (self.failed.get(instance), self.trained.contains(instance)) else {
+            return Cause::Trial;
+        };
+        let others = self.failed.iter().filter(|(other, _)| is_other(other));
+        let elsewhere: BTreeSet<u32> = others.flat_map(|(_, of)| of.attempts.iter().map(|(index, _)| *index)).collect();
+        if elsewhere.len() >= here.attempts.len() {
+            return Cause::Trial;
+        }
+        if let Some(trains) = self.trained.iter().find(is_other) {
+            let many = counted(here.attempts.len(), "attempt");
+            let evidence = format!("{many} failed at once there and none has trained, while trials train on {trains}");
+            return Cause::Instance { drain: here.attempts.len() >= MANY, evidence };
+        }
+        let is_undecided = |other: &String| !self.failed.contains_key(other);
+        let may_show = self.claimed.iter().filter(is_other).any(is_undecided) && here.since + OPEN > now;
+        if may_show { Cause::Open } else { Cause::Trial }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn with(shown: &[(&str, Shown)]) -> Instances {
+        let add =
+            |known: Instances, (instance, shown): &(&str, Shown)| known.with(instance, *shown, NOW).unwrap_or(known);
+        shown.iter().fold(Instances::default(), add)
+    }
+
+    fn failed(index: u32) -> Shown {
+        Shown::FailedAtOnce { index, attempt: 1 }
+    }
+
+    fn is_drained(known: &Instances) -> Option<bool> {
+        match known.cause("i-a", NOW) {
+            Cause::Instance { drain, .. } => Some(drain),
+            Cause::Trial | Cause::Open => None,
+        }
+    }
+
+    #[test]
+    fn an_instance_is_to_blame_where_others_train() {
+        let known = with(&[("i-b", Shown::Trained), ("i-a", failed(0))]);
+        assert_eq!(is_drained(&known), Some(false));
+        let known = with(&[("i-b", Shown::Trained), ("i-a", failed(0)), ("i-a", failed(1)), ("i-a", failed(2))]);
+        assert_eq!(is_drained(&known), Some(true));
+        let trained_since = known.with("i-a", Shown::Trained, NOW).unwrap_or_default();
+        assert_eq!(trained_since.cause("i-a", NOW), Cause::Trial);
+    }
+
+    #[test]
+    fn a_script_that_fails_on_all_instances_is_to_blame() {
+        let alike = with(&[("i-a", failed(0)), ("i-b", failed(1)), ("i-c", Shown::Trained)]);
+        assert_eq!(alike.cause("i-a", NOW), Cause::Trial);
+        assert_eq!(
+            with(&[("i-a", Shown::Claimed), ("i-a", failed(0))]).cause("i-a", NOW),
+            Cause::Trial,
+            "no other one"
+        );
+    }
+
+    #[test]
+    fn a_failure_stays_open_until_another_instance_shows_something() {
+        let known = with(&[("i-a", Shown::Claimed), ("i-b", Shown::Claimed), ("i-a", failed(0))]);
+        assert_eq!(known.cause("i-a", NOW), Cause::Open);
+        assert_eq!(known.cause("i-a", NOW + OPEN), Cause::Trial, "in the end");
+        assert_eq!(is_drained(&known.with("i-b", Shown::Trained, NOW).unwrap_or_default()), Some(false));
+        assert_eq!(known.with("i-b", failed(1), NOW).unwrap_or_default().cause("i-a", NOW), Cause::Trial);
+    }
+
+    #[test]
+    fn what_is_noted_is_bounded() {
+        let many = |shown: fn(u32) -> Shown| {
+            let add =
+                |known: Instances, number| known.with(&format!("i-{number}"), shown(number), NOW).unwrap_or(known);
+            (0..100).fold(Instances::default(), add)
+        };
+        let sizes = |known: Instances| (known.claimed.len(), known.trained.len(), known.failed.len());
+        assert_eq!(sizes(many(|_| Shown::Claimed)), (CLAIMED, 0, 0));
+        assert_eq!(sizes(many(|_| Shown::Trained)), (0, TRAINED, 0));
+        assert_eq!(sizes(many(failed)), (0, 0, FAILED));
+    }
+}
