@@ -7,6 +7,8 @@ use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
+use crate::limits::{Units, Used};
+
 /// One call, as IAM would see it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
@@ -38,6 +40,7 @@ pub struct Calls {
 struct State {
     fails_now: bool,
     made: Vec<Call>,
+    used: Used,
 }
 
 impl Calls {
@@ -69,6 +72,16 @@ impl Calls {
     /// The calls since this was last asked.
     pub fn take(&self) -> Vec<Call> {
         std::mem::take(&mut self.lock().made)
+    }
+
+    /// Units of the table that a call has used.
+    pub(crate) fn use_units(&self, partition: &str, units: Units) {
+        self.lock().used.add(partition, units);
+    }
+
+    /// Adds the units since the last call to `all`.
+    pub(crate) fn take_used(&self, all: &mut Used) {
+        all.take(&mut self.lock().used);
     }
 
     /// Whether the call that goes on next fails at the point where it waits.

@@ -9,6 +9,7 @@ use spotsweep_control_plane::handle::{HandleError, Report};
 
 use crate::calls::Call;
 use crate::harness::Harness;
+use crate::limits::{Used, exceeded};
 
 /// What goes wrong with one invocation. Fault points count from 0: each call has one before its effect and one after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct InvocationFault {
 }
 
 /// How an invocation went.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Invoked {
     /// What it answered; none where it died.
     pub answer: Option<Result<Report, HandleError>>,
@@ -30,6 +31,10 @@ pub struct Invoked {
     pub passed: usize,
     /// Its calls, in order.
     pub calls: Vec<Call>,
+    /// Units of the table that it used.
+    pub used: Used,
+    /// The limit for which Lambda has ended it.
+    pub exceeded: Option<String>,
 }
 
 type Handling<'a> = Pin<Box<dyn Future<Output = Result<Report, HandleError>> + 'a>>;
@@ -49,7 +54,10 @@ impl Invocation<'_> {
         harness.calls.fail_next(passed > 0 && self.mishap.fails_at == Some(passed - 1));
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         self.invoked.calls.extend(harness.calls.take());
+        harness.calls.take_used(&mut self.invoked.used);
+        self.invoked.exceeded = exceeded(&self.invoked.used, &polled);
         match polled {
+            _any if self.invoked.exceeded.is_some() => self.future = None,
             Poll::Ready(answer) => {
                 self.invoked.answer = Some(answer);
                 self.future = None;
@@ -68,10 +76,11 @@ impl Harness {
         mut choose: impl FnMut(usize) -> usize,
     ) -> Vec<Invoked> {
         self.calls.take();
+        self.calls.take_used(&mut Used::default());
         let begin = |(event, mishap): &(Value, InvocationFault)| Invocation {
             future: Some(Box::pin(self.deliver_at(event.clone(), mishap.skew_ms))),
             mishap: *mishap,
-            invoked: Invoked { answer: None, passed: 0, calls: Vec::new() },
+            invoked: Invoked::default(),
         };
         let mut invocations: Vec<Invocation<'_>> = events.iter().map(begin).collect();
         loop {
@@ -92,10 +101,6 @@ impl Harness {
 
     /// Hands one event to an invocation.
     pub fn invoke_with(&self, event: &Value, mishap: InvocationFault) -> Invoked {
-        self.invoke_all(&[(event.clone(), mishap)], |_| 0).pop().unwrap_or(Invoked {
-            answer: None,
-            passed: 0,
-            calls: Vec::new(),
-        })
+        self.invoke_all(&[(event.clone(), mishap)], |_| 0).pop().unwrap_or_default()
     }
 }

@@ -24,6 +24,8 @@ use spotsweep_protocol::rungs::Rung;
 use crate::calls::{Calls, Unanswered};
 use crate::decision_log::DecisionLog;
 use crate::injected_bug::InjectedBug;
+use crate::limits::ITEM_BYTES;
+use crate::table;
 
 /// The table.
 #[derive(Debug, Default)]
@@ -285,6 +287,17 @@ impl Rows {
     }
 }
 
+/// The partition that a subject is read from.
+fn partition(subject: &Subject) -> &str {
+    match subject {
+        Subject::Sweep(id) | Subject::Trial(id, _) | Subject::Comparison(id, _) | Subject::Settlement(id) => {
+            id.as_str()
+        }
+        Subject::Resource(id) => id,
+        Subject::Overdue => "index/open",
+    }
+}
+
 fn failed(error: Unanswered) -> CommitError {
     CommitError::Failed(error.into())
 }
@@ -313,12 +326,14 @@ impl Store for MemoryStore {
             Subject::Overdue => ("Query", Some("index/open".to_owned())),
         };
         let mut view = self.calls.call_on(action, on, || self.lock().view(subject, now)).await?;
+        self.calls.use_units(partition(subject), table::read(subject, &view));
         view.peers = view.peers.map(|found| self.spoil_peers(found));
         Ok(view)
     }
 
     async fn peers(&self, sweep: &SweepId) -> Result<BTreeMap<u32, Peer>, Box<dyn Error + Send + Sync>> {
         let found = self.calls.call_on("Query", None, || self.lock().peers_of(sweep)).await?;
+        self.calls.use_units(sweep.as_str(), table::of_peers(&found));
         Ok(self.spoil_peers(found))
     }
 
@@ -344,6 +359,13 @@ impl Store for MemoryStore {
             // Looked after when the time of what is kept has passed, as far as the record says.
             change.due = if forgotten == kept { change.due } else { forgotten };
         }
+        let bytes = table::bytes(&change.record);
+        if bytes > ITEM_BYTES {
+            return Err(CommitError::Failed(
+                format!("the item has {bytes} bytes, and {ITEM_BYTES} is the most").into(),
+            ));
+        }
+        self.calls.use_units(change.record.sweep().as_str(), table::written(bytes));
         let commit = || self.lock().commit(held, &change, is_kept.then_some(audit));
         self.calls.call("PutItem", commit).await.map_err(failed)??;
         if let Some((trial, peer, version)) = view.peer_of(&change) {

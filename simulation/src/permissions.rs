@@ -14,6 +14,8 @@ pub const CONTROL_PLANE: &str = include_str!("../../infra/control-plane.yaml");
 /// A deployed function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Function {
+    /// MB of memory.
+    pub memory: u64,
     /// `(source, detail type)` of the events that its rule hands to it.
     pub events: BTreeSet<(String, String)>,
     /// What its role allows: by action, such as `s3:GetObject`, the resources as the template writes them.
@@ -42,7 +44,11 @@ impl Permissions {
             let role = properties["Role"].as_str().and_then(|role| role.strip_suffix(".Arn"));
             let (function, role) = function.zip(role).ok_or_else(|| format!("{name}: no FunctionName or no Role"))?;
             let permissions = of_role(&template, role)?;
-            functions.insert(function.to_owned(), Function { events: events(&properties["Events"]), permissions });
+            let all = &template["Globals"]["Function"]["MemorySize"];
+            let memory = [&properties["MemorySize"], all].into_iter().find_map(number);
+            let memory = memory.ok_or_else(|| format!("{name}: no MemorySize"))?;
+            let events = events(&properties["Events"]);
+            functions.insert(function.to_owned(), Function { memory, events, permissions });
         }
         Ok(Self { functions })
     }
@@ -175,6 +181,11 @@ fn events(events: &Value) -> BTreeSet<(String, String)> {
         }
     }
     kinds
+}
+
+/// A number: the template's reader leaves it as text.
+fn number(value: &Value) -> Option<u64> {
+    value.as_str()?.parse().ok()
 }
 
 /// One text or a list of them.

@@ -388,6 +388,6 @@ mod tests {
             let parts = Plan::cut(trials);
             assert_eq!(parts.iter().map(|part| part.trials).collect::<Vec<_>>(), sizes);
         }
-        assert_eq!(Plan::cut(1_000_000).len(), 100);
+        assert_eq!(Plan::cut(20_000).len(), 2);
     }
 }

@@ -80,7 +80,7 @@ fn stem(key: &str) -> String {
 }
 
 /// Most trials of a sweep: a name with a larger number is not of this product.
-const MOST_TRIALS: u32 = 1_000_000;
+const MOST_TRIALS: u32 = 100_000;
 /// Most submissions of one trial: each has ten attempts, and a sweep file sets at most 255.
 const MOST_ROUNDS: u32 = 256;
 
@@ -232,9 +232,9 @@ mod tests {
             "spotsweep-a-0123456789ab-x",
             "spotsweep-A-0123456789ab-0",
             "spotsweep-a-0123456789ab-3r0",
-            "spotsweep-a-0123456789ab-100",
+            "spotsweep-a-0123456789ab-10",
             "spotsweep-a-0123456789ab-4294967295",
-            "spotsweep-a-0123456789ab-1000000r1",
+            "spotsweep-a-0123456789ab-100000r1",
             "spotsweep-a-0123456789ab-1r429496730",
             "spotsweep-a-0123456789ab-+1",
             "spotsweep-a-0123456789ab-01",

@@ -18,7 +18,7 @@ use super::size::{self, Limits};
 use super::space::Space;
 use super::tree::{self, Kind, Node};
 use super::values::canonical;
-use super::{Defaults, MAX_TRIALS};
+use super::{Defaults, MAX_COMPARED_TRIALS, MAX_TRIALS};
 
 /// Top-level keys of a W&B config.
 pub(crate) const WANDB_KEYS: [&str; 19] = [
@@ -274,11 +274,13 @@ pub(crate) fn wandb(
             size::plan(Candidates::Grid(space), &limits, shuffle(&sampling, points.unwrap_or(u64::MAX)), report)
         }
         Method::Bayes => {
-            let cap = sampling.cap.unwrap_or_else(|| default_cap("bayes", fields, defaults, report));
+            let cap =
+                sampling.cap.unwrap_or_else(|| default_cap(("bayes", MAX_COMPARED_TRIALS), fields, defaults, report));
             bayes(fields, space, &sampling, (cap, place), report)
         }
         Method::Random => {
-            let cap = sampling.cap.unwrap_or_else(|| default_cap("random search", fields, defaults, report));
+            let cap =
+                sampling.cap.unwrap_or_else(|| default_cap(("random search", MAX_TRIALS), fields, defaults, report));
             let limits = sampling.limits(None, Some(cap), place, report);
             size::plan(Candidates::Random { space, seed: sampling.seed }, &limits, None, report)
         }
@@ -319,8 +321,8 @@ fn bayes(
 }
 
 /// The number of trials where the file has none: W&B draws until it is stopped, and a sweep here has an end.
-fn default_cap(what: &str, fields: Fields<'_>, defaults: &Defaults, report: &mut Report<'_>) -> u64 {
-    let trials = defaults.trials.clamp(1, MAX_TRIALS);
+fn default_cap((what, most): (&str, u64), fields: Fields<'_>, defaults: &Defaults, report: &mut Report<'_>) -> u64 {
+    let trials = defaults.trials.clamp(1, most);
     let place = fields.get("method").map_or(fields.place(), |node| node.place);
     let message = format!("{what} without `run_cap`: {}, the deployment's default", counted(trials, "trial"));
     report.warn(place, message, format!("set the number, for example `run_cap: {trials}` at the top level"));

@@ -10,6 +10,7 @@ use super::fields::{Fields, text, written};
 use super::parameters::{self, Method};
 use super::problem::{Place, Problem, Report, near_miss};
 use super::scalar::Scalar;
+use super::size;
 use super::template::{self, Context, Role};
 use super::tree::{self, Entry, Kind, Node, Parsed};
 
@@ -267,6 +268,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     }
     if let (Some(rule), Some(plan)) = (&rule, &plan) {
         early_terminate::reach::check(fields, rule, plan, report);
+        size::check_compared(plan.trial_count(), written.map_or(root.place, |entry| entry.key_place), report);
     }
     let name = fields.get("name").and_then(|node| name(node, report));
     let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());

@@ -65,8 +65,12 @@ use problem::Report;
 /// a small function, which the file could otherwise bring down.
 pub const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// Most trials of one sweep: 100 array jobs of 10 000, the most that Batch takes in one (fact 18).
-pub const MAX_TRIALS: u64 = 1_000_000;
+/// Most trials of one sweep: so many settle in the simulation, within the limits of the table and of Lambda
+/// (`tests/tests/scale`).
+pub const MAX_TRIALS: u64 = 20_000;
+
+/// Most trials of a sweep that compares all of them with each other: with `method: bayes` or `early_terminate`.
+pub const MAX_COMPARED_TRIALS: u64 = 10_000;
 
 /// Everything that a valid file says. Cheap to keep.
 #[derive(Clone, Debug)]

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use spotsweep_protocol::words::counted;
 
-use super::MAX_TRIALS;
 use super::plan::{Candidates, Plan, Shuffle};
 use super::problem::{Place, Report};
 use super::repeats::Wanted;
 use super::space::{Condition, Dimension, Space, Values};
+use super::{MAX_COMPARED_TRIALS, MAX_TRIALS};
 
 /// Work that counting the trials may take, in parameters and conditions looked at: about a second.
 const MAX_WORK: u64 = 50_000_000;
@@ -60,10 +60,14 @@ pub(crate) fn plan(
         Some(work) => surveyed_count(&candidates, limits, wanted, work, report)?,
     };
     let trials = count.saturating_mul(limits.repeats.map_or(1, Wanted::times));
-    if trials > MAX_TRIALS {
+    let (most, which) = match candidates {
+        Candidates::Bayes(_) => (MAX_COMPARED_TRIALS, " with `method: bayes`"),
+        Candidates::List { .. } | Candidates::Grid(_) | Candidates::Random { .. } => (MAX_TRIALS, ""),
+    };
+    if trials > most {
         let number =
             if limits.points.is_none() && count == u64::MAX { "more than 2^64".to_owned() } else { trials.to_string() };
-        let message = format!("the sweep has {number} trials; {MAX_TRIALS} is the most");
+        let message = format!("the sweep has {number} trials; {most} is the most{which}");
         let help = if limits.cap.is_some() {
             "lower `run_cap`"
         } else {
@@ -87,6 +91,15 @@ pub(crate) fn plan(
     }
     let repeats = limits.repeats.map(|repeats| repeats.of(count));
     Some(Plan { candidates, limit, count, shuffle, repeats })
+}
+
+/// Whether so many trials can be compared with each other, as early termination does at `place`.
+pub(crate) fn check_compared(trials: u64, place: Place, report: &mut Report<'_>) {
+    if trials > MAX_COMPARED_TRIALS {
+        let message =
+            format!("the sweep has {trials} trials; {MAX_COMPARED_TRIALS} is the most with `early_terminate`");
+        report.add(place, message, "lower `run_cap`, list fewer values, or delete `early_terminate`");
+    }
 }
 
 /// Every candidate is a trial.

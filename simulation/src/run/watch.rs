@@ -135,6 +135,9 @@ impl Watch {
         if let Some(Err(error @ (HandleError::Illegal(_) | HandleError::Steps))) = &invoked.answer {
             self.is_wrong(Seen::Illegal, chain(error));
         }
+        if let Some(limit) = &invoked.exceeded {
+            self.is_wrong(Seen::Beyond, limit.clone());
+        }
         self.attachments(harness);
         self.records(harness);
         self.decisions(harness);
