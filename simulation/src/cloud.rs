@@ -10,6 +10,7 @@ use std::time::Duration;
 mod answer;
 mod drain;
 mod ebs;
+mod pages;
 pub(crate) mod retries;
 mod spoil;
 mod submission;
@@ -30,6 +31,7 @@ use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::suggestion::choose;
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::sweep::notification::Notification;
+use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::{Access, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
 use spotsweep_protocol::secret::Secret;
@@ -213,7 +215,11 @@ impl Cloud {
                 Ok(vec![Outcome::WaitingCancelled(sweep)])
             }
             Command::DescribeJobs(jobs) => self.describe(jobs).await,
-            Command::Gather(wanted) => self.gather(wanted).await,
+            Command::StorePage { sweep, page, trials, has_ended, .. } => {
+                self.store_page(sweep, (page, has_ended), &trials).await
+            }
+            Command::ReadPages { sweep, pages, .. } => self.read_pages(sweep, pages).await,
+            Command::Gather { wanted, trials } => self.gather(wanted, trials).await,
             Command::PublishResults { sweep, results, .. } => self.publish(sweep, *results).await,
             Command::Workspace { of, call, .. } => self.ebs(of, call).await,
             Command::LocateAttempt { trial, attempt, container_instance } => {
@@ -256,7 +262,7 @@ impl Cloud {
     }
 
     /// As on AWS: only the parameters have to be there.
-    async fn gather(&self, wanted: Wanted) -> Executed {
+    async fn gather(&self, wanted: Wanted, trials: Arc<[Trial]>) -> Executed {
         let parameters = self.get_object(&trials::lines_key(&wanted.sweep)).await?.ok_or("NoSuchKey")?;
         let file = self.get_object(&wanted.upload.key).await.ok().flatten();
         let mut gathered = ReportInputs {
@@ -284,7 +290,7 @@ impl Cloud {
             let flat = Prices::new(spot.unwrap_or_default(), on_demand.unwrap_or_default());
             gathered.prices = charged.unwrap_or(flat);
         }
-        Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
+        Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, trials, gathered: Arc::new(gathered) }])
     }
 
     async fn publish(&self, sweep: SweepId, results: Results) -> Executed {

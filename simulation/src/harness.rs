@@ -10,6 +10,7 @@ use spotsweep_control_plane::event;
 use spotsweep_control_plane::handle::{HandleError, Report, handle};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_control_plane::sweep::notification::{Notification, SOURCE};
+use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
 use spotsweep_sweep_file::Defaults;
 use spotsweep_world::{AttemptKey, Effect, Settings as WorldSettings, Timings, World};
 
@@ -60,6 +61,8 @@ pub struct Account {
     pub workspace_gib: u32,
     /// Pause of a runner that waits for its volume.
     pub poll: Duration,
+    /// Trials of a page.
+    pub page_trials: u32,
 }
 
 impl Default for Account {
@@ -72,6 +75,7 @@ impl Default for Account {
             max_vcpus: 8,
             workspace_gib: 0,
             poll: POLL,
+            page_trials: PAGE_TRIALS,
         }
     }
 }
@@ -108,6 +112,7 @@ impl Harness {
             workspace_gib: account.workspace_gib,
             initialization_rate: None,
             poll: account.poll,
+            page_trials: account.page_trials,
             lease: LEASE,
             recheck: RECHECK,
         };

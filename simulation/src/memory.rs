@@ -210,16 +210,12 @@ impl Rows {
             Subject::Comparison(id, index) => {
                 View { peers: Some(self.peers_of(id)), ..self.view(&Subject::Trial(id.clone(), *index), now) }
             }
-            Subject::Settlement(id) => View {
-                sweep: self.sweeps.get(id).cloned(),
-                trials: self
-                    .trials
-                    .iter()
-                    .filter(|((of, _), _)| of == id)
-                    .map(|(_, held)| held.record.clone())
-                    .collect(),
-                ..View::default()
-            },
+            Subject::Settlement(id, page) => {
+                let sweep = self.sweeps.get(id).cloned();
+                let indexes = sweep.as_ref().map_or(0..0, |held| held.record.page(*page));
+                let trials = self.trials.range((id.clone(), indexes.start)..(id.clone(), indexes.end));
+                View { sweep, trials: trials.map(|(_, held)| held.record.clone()).collect(), ..View::default() }
+            }
             Subject::Resource(id) => {
                 View { referring: self.references.get(id).cloned().unwrap_or_default(), ..View::default() }
             }
@@ -290,7 +286,7 @@ impl Rows {
 /// The partition that a subject is read from.
 fn partition(subject: &Subject) -> &str {
     match subject {
-        Subject::Sweep(id) | Subject::Trial(id, _) | Subject::Comparison(id, _) | Subject::Settlement(id) => {
+        Subject::Sweep(id) | Subject::Trial(id, _) | Subject::Comparison(id, _) | Subject::Settlement(id, _) => {
             id.as_str()
         }
         Subject::Resource(id) => id,
@@ -322,7 +318,7 @@ impl Store for MemoryStore {
     async fn load(&self, subject: &Subject, now: Timestamp) -> Result<View, Box<dyn Error + Send + Sync>> {
         let (action, on) = match subject {
             Subject::Sweep(_) | Subject::Trial(..) => ("GetItem", None),
-            Subject::Comparison(..) | Subject::Settlement(_) | Subject::Resource(_) => ("Query", None),
+            Subject::Comparison(..) | Subject::Settlement(..) | Subject::Resource(_) => ("Query", None),
             Subject::Overdue => ("Query", Some("index/open".to_owned())),
         };
         let mut view = self.calls.call_on(action, on, || self.lock().view(subject, now)).await?;

@@ -176,6 +176,7 @@ impl Simulation {
             workspace_gib: 20,
             // Shorter pauses try the same again more often, and nothing else.
             poll: Duration::from_secs(20),
+            page_trials: mixture.page_trials,
             ..Account::default()
         };
         let mut simulation = Self::new(seed, &account, mixture.chaos.clone(), file);

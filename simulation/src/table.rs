@@ -50,7 +50,7 @@ pub(crate) fn read(subject: &Subject, view: &View) -> Units {
         Subject::Sweep(_) => sweep,
         Subject::Trial(..) => sweep + trial,
         Subject::Comparison(..) => sweep + trial + view.peers.as_ref().map_or(0.0, |peers| of_peers(peers).read),
-        Subject::Settlement(_) => sweep + units(view.trials.iter().map(of_trial).sum()),
+        Subject::Settlement(..) => sweep + units(view.trials.iter().map(of_trial).sum()),
         Subject::Resource(_) => 1.0,
         // Of the index, which has partitions of its own.
         Subject::Overdue => 0.0,

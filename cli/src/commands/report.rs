@@ -130,13 +130,13 @@ async fn fetched(found: &Found, object: Object, folder: &Path) -> Result<(), Fai
 async fn drawn(found: &Found) -> Result<String, Failure> {
     let (sweep, plan, trials) = (&found.sweep, found.plan()?, found.trials().await?);
     let reads = AwsExecutor::default().reaching(results(&found.target.config, render));
-    let gathered = reads.execute(Gather(Wanted::of(sweep, plan, &trials))).await;
+    let gathered = reads.execute(Gather { wanted: Wanted::of(sweep, plan, &trials), trials: trials.into() }).await;
     let gathered = gathered.context(|| format!("cannot read what {} has collected", sweep.id))?;
     let inputs = gathered.into_iter().find_map(|outcome| {
-        let Outcome::ReportInputs { gathered, .. } = outcome else { return None };
-        Some(gathered)
+        let Outcome::ReportInputs { trials, gathered, .. } = outcome else { return None };
+        Some((trials, gathered))
     });
-    let inputs =
+    let (trials, inputs) =
         inputs.ok_or_else(|| Failure::new("nothing was gathered for the report: a defect, please report it"))?;
     let made = inputs.results(sweep, plan, &trials, false, Timestamp::now());
     let (results, _) = made.context(|| "trials.jsonl is not what sweep-upload has written")?;

@@ -23,6 +23,7 @@ mod rows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::hash::{BuildHasher, Hasher};
+use std::ops::Range;
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
@@ -42,6 +43,7 @@ use spotsweep_control_plane::results::peer::Peer;
 use spotsweep_control_plane::store::{
     Audit, Change, CommitError, History, RESERVED, Record, Reservation, Store, Versioned, View,
 };
+use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{LONGEST_KEPT_DAYS, TrialRef};
 use spotsweep_protocol::ids::SweepId;
@@ -93,6 +95,25 @@ impl DynamoStore {
 
     pub(super) async fn trials(&self, sweep: &SweepId) -> Result<Vec<Trial>, BoxError> {
         self.query(partition(sweep), TRIAL.to_owned(), Some(rows::RECORD), rows::record).await
+    }
+
+    /// Those trials of a page that have a record.
+    async fn page(&self, sweep: &SweepId, indexes: Range<u32>) -> Result<Vec<Trial>, BoxError> {
+        if indexes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("pk = :pk AND sk BETWEEN :first AND :last")
+            .expression_attribute_values(":pk", text(partition(sweep)))
+            .expression_attribute_values(":first", text(trial_key(indexes.start)))
+            .expression_attribute_values(":last", text(trial_key(indexes.end - 1)))
+            .projection_expression("#only")
+            .expression_attribute_names("#only", rows::RECORD)
+            .consistent_read(true);
+        collected(query, rows::record).await
     }
 
     /// Audit entries of a trial, or of the sweep itself.
@@ -265,9 +286,10 @@ impl Store for DynamoStore {
                 let (sweep, trial, peers) = tokio::try_join!(sweep, trial, self.peers(id))?;
                 View { sweep, trial, peers: Some(peers), ..View::default() }
             }
-            Subject::Settlement(id) => {
-                let (sweep, trials) = tokio::try_join!(self.get(id, META.into()), self.trials(id))?;
-                View { sweep, trials, ..View::default() }
+            Subject::Settlement(id, page) => {
+                let sweep: Option<Versioned<Sweep>> = self.get(id, META.into()).await?;
+                let indexes = sweep.as_ref().map_or(0..0, |held| held.record.page(*page));
+                View { sweep, trials: self.page(id, indexes).await?, ..View::default() }
             }
             Subject::Resource(id) => View { referring: self.referring(id).await?, ..View::default() },
             Subject::Overdue => self.overdue(now).await?,

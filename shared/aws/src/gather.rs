@@ -13,6 +13,7 @@ use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::inputs::{ReportInputs, Wanted, last_lines};
 use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::results::report::curves::Curve;
+use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::cause::chain;
 use spotsweep_sweep_file::trials;
 
@@ -25,7 +26,7 @@ const RECORD_BYTES: u64 = 2 << 20;
 /// Bytes of a log that are read, the last ones.
 const LOG_BYTES: u64 = 16 << 10;
 
-pub(super) async fn gather(s3: &Client, price: &prices::Clients, wanted: Wanted) -> Executed {
+pub(super) async fn gather(s3: &Client, price: &prices::Clients, wanted: Wanted, trials: Arc<[Trial]>) -> Executed {
     let bucket = &wanted.upload.bucket;
     let parameters = s3.get_object().bucket(bucket).key(trials::lines_key(&wanted.sweep)).send().await?;
     let gathered = ReportInputs {
@@ -35,7 +36,7 @@ pub(super) async fn gather(s3: &Client, price: &prices::Clients, wanted: Wanted)
         logs: ends(s3, &wanted, &wanted.logs, "train.log", LOG_BYTES, |end| last_lines(&end)).await,
         prices: prices::read(price, &wanted.pools, wanted.since).await,
     };
-    Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, gathered: Arc::new(gathered) }])
+    Ok(vec![Outcome::ReportInputs { sweep: wanted.sweep, trials, gathered: Arc::new(gathered) }])
 }
 
 async fn file(s3: &Client, wanted: &Wanted) -> Option<String> {

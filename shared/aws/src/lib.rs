@@ -28,6 +28,8 @@ mod logs;
 #[cfg(feature = "s3")]
 mod multipart;
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
+mod pages;
+#[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]
 mod prices;
 mod reader;
 #[cfg(all(feature = "ec2", feature = "pricing", feature = "s3"))]

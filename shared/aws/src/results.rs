@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use super::executor::{Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use super::s3::put;
-use super::{gather, prices};
+use super::{gather, pages, prices};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::inputs::Results as Published;
@@ -32,7 +32,11 @@ struct Results {
 impl Service for Results {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::Gather(wanted) => Ok(gather::gather(&self.s3, &self.prices, wanted).boxed()),
+            Command::Gather { wanted, trials } => Ok(gather::gather(&self.s3, &self.prices, wanted, trials).boxed()),
+            Command::StorePage { sweep, bucket, page, trials, has_ended } => {
+                Ok(pages::store(&self.s3, (sweep, bucket), (page, has_ended), trials).boxed())
+            }
+            Command::ReadPages { sweep, bucket, pages } => Ok(pages::read(&self.s3, sweep, bucket, pages).boxed()),
             Command::PublishResults { sweep, bucket, results } => Ok(self.publish(sweep, bucket, *results).boxed()),
             other => Err(Box::new(other)),
         }

@@ -3,12 +3,15 @@
 //! Every command may be repeated but [`Command::SubmitPart`], which is given only by the one
 //! invocation that has just won the right to it (see `decide/sweep_upload.rs`).
 
+use std::sync::Arc;
+
 use crate::event::TrialRequest;
 use crate::results::inputs::{Results, Wanted};
 use crate::sweep::notification::Notification;
 use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Prepared};
 use crate::throttle::Turn;
+use crate::trial::Trial;
 use crate::workspace::{Call, TrialRef};
 use spotsweep_protocol::claim::Task;
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
@@ -89,8 +92,35 @@ pub enum Command {
     Notify(Notification),
     /// Batch DescribeJobs, up to 100 ids a call (fact 19).
     DescribeJobs(Vec<DescribedJob>),
+    /// S3: a page of a sweep's trials, as they are stored in the table.
+    StorePage {
+        /// The sweep.
+        sweep: SweepId,
+        /// Bucket name.
+        bucket: String,
+        /// The page.
+        page: u32,
+        /// Its trials.
+        trials: Vec<Trial>,
+        /// Whether all of them have ended for good.
+        has_ended: bool,
+    },
+    /// S3: all pages of a sweep's trials.
+    ReadPages {
+        /// The sweep.
+        sweep: SweepId,
+        /// Bucket name.
+        bucket: String,
+        /// Of each page, whether its trials have ended for good.
+        pages: Vec<bool>,
+    },
     /// S3, EC2's spot price history and the price list: what results are made from.
-    Gather(Wanted),
+    Gather {
+        /// What has to be read.
+        wanted: Wanted,
+        /// The trials that the results are of.
+        trials: Arc<[Trial]>,
+    },
     /// S3: `leaderboard.csv`, `costs.json`, `report.html`, and `summary.json` last.
     PublishResults {
         /// The sweep.
@@ -212,7 +242,9 @@ impl Command {
             Self::WriteRejection { .. } => "write-rejection",
             Self::Notify(_) => "notify",
             Self::DescribeJobs(_) => "describe-jobs",
-            Self::Gather(_) => "gather",
+            Self::StorePage { .. } => "store-page",
+            Self::ReadPages { .. } => "read-pages",
+            Self::Gather { .. } => "gather",
             Self::CancelWaiting { .. } => "cancel-waiting",
             Self::PublishResults { .. } => "publish-results",
             Self::Workspace { call, .. } => call.name(),

@@ -92,8 +92,8 @@ fn of_event(view: &View, event: &Event, context: Context<'_>) -> Decision {
         Event::TrialRequested(request) => trial_claim::requested(view, request, context),
         Event::InstanceNoticed { instance, kind } => spot_interruption::noticed(view, instance, *kind),
         Event::ResourceChanged { id, change } => ebs_state::told(view, id, change),
-        Event::SweepSettling(sweep) => sweep_settled::settling(view, sweep, false),
-        Event::SweepRunning(_) => sweep_settled::running(view),
+        Event::SweepSettling(_, page) => sweep_settled::settling(view, *page, false),
+        Event::SweepRunning(_, page) => sweep_settled::running(view, *page),
         Event::ReconcileDue => reconcile::due(view),
         Event::Unknown { source, detail_type } => {
             Decision::ignore(format!("unknown kind {detail_type:?} from {source:?}"))
@@ -137,13 +137,17 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
             workspace::located(view, *attempt, instance, zone, context)
         }
         Outcome::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
-        Outcome::ReportInputs { gathered, .. } => sweep_settled::gathered(view, gathered.as_ref(), context),
+        Outcome::PageStored { page, has_ended, .. } => sweep_settled::page_stored(view, *page, *has_ended, context),
+        Outcome::PagesRead { trials, .. } => sweep_settled::pages_read(view, trials),
+        Outcome::ReportInputs { trials, gathered, .. } => {
+            sweep_settled::gathered(view, trials, gathered.as_ref(), context)
+        }
         Outcome::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
         Outcome::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
         Outcome::Notified(notification) => match &notification.kind {
             Kind::Settling | Kind::Running => Decision::ignore("sweep-settled takes it from here"),
             Kind::Settled => sweep_settled::settled(view),
-            Kind::OverBudget | Kind::TargetReached => sweep_settled::stopped(view, context),
+            Kind::OverBudget | Kind::TargetReached => sweep_settled::stopped(view, notification.stop.as_ref()),
             Kind::Rejected => sweep_upload::rejection_announced(view),
             Kind::Stalled(attempt) => stall::announced(view, attempt, context),
         },
@@ -163,7 +167,7 @@ fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decisi
         Followup::Continued { of, .. } => continuation::note(view, of, context),
         Followup::NotKept(of) => continuation::not_kept(view, of),
         Followup::NeededBy { trial, by } => continuation::looked_up(view, (trial, by), context),
-        Followup::TrialsChecked(sweep) => sweep_settled::settling(view, sweep, true),
+        Followup::TrialsChecked(_, page) => sweep_settled::settling(view, *page, true),
         Followup::TryFailed { error, .. } => sweep_upload::failed(view, error),
     }
 }

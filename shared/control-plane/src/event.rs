@@ -50,10 +50,11 @@ pub enum Event {
         /// What.
         change: ResourceChange,
     },
-    /// Our own: every part of a sweep has ended.
-    SweepSettling(SweepId),
-    /// Our own: see how a sweep gets on.
-    SweepRunning(SweepId),
+    /// Our own: every part of a sweep has ended. The page of its trials that is to be read; the next one where it
+    /// names none.
+    SweepSettling(SweepId, Option<u32>),
+    /// Our own: see how a sweep gets on, by that page of its trials.
+    SweepRunning(SweepId, Option<u32>),
     /// The schedule: look for overdue work.
     ReconcileDue,
     /// Something that no function of this version knows.

@@ -226,6 +226,9 @@ async fn view(
 ) -> Result<View, Box<dyn Error + Send + Sync>> {
     match (held, subject) {
         (Some((loaded, view)), _) if loaded == *subject => Ok(view),
+        (Some((Subject::Settlement(of, _), view)), Subject::Sweep(sweep)) if of == *sweep => {
+            Ok(View { trials: Vec::new(), ..view })
+        }
         (Some((Subject::Trial(of, at), view)), Subject::Comparison(sweep, index)) if (&of, at) == (sweep, *index) => {
             Ok(View { peers: Some(store.peers(sweep).await?), ..view })
         }

@@ -55,8 +55,8 @@ pub enum Followup {
         /// The sweep.
         by: SweepId,
     },
-    /// Batch has been asked about every trial of a settling sweep that is not terminal.
-    TrialsChecked(SweepId),
+    /// Batch has been asked about every trial of a settling sweep's page that is not terminal.
+    TrialsChecked(SweepId, Option<u32>),
     /// A command failed between a dropped file and its answer; it is tried again later.
     TryFailed {
         /// The sweep.
@@ -75,8 +75,8 @@ pub enum Subject {
     Trial(SweepId, u32),
     /// One trial, its sweep, and the rungs that all trials of the sweep have reached.
     Comparison(SweepId, u32),
-    /// One sweep and all its trials.
-    Settlement(SweepId),
+    /// One sweep, and a page of its trials: the one that is read next, where the page named is that one or none is.
+    Settlement(SweepId, Option<u32>),
     /// The trials that an instance, volume or snapshot belongs to.
     Resource(String),
     /// Every record past its due time.
@@ -125,8 +125,8 @@ fn of_event(event: &Event) -> About {
         Event::TrialRequested(request) => About::request(request_name(&request.ask), request),
         Event::InstanceNoticed { instance, .. } => About::new("instance-noticed", Subject::Resource(instance.clone())),
         Event::ResourceChanged { id, .. } => About::new("resource-changed", Subject::Resource(id.clone())),
-        Event::SweepSettling(sweep) => About::new("sweep-settling", Subject::Settlement(sweep.clone())),
-        Event::SweepRunning(sweep) => About::new("sweep-running", Subject::Settlement(sweep.clone())),
+        Event::SweepSettling(sweep, page) => About::page("sweep-settling", sweep, *page),
+        Event::SweepRunning(sweep, page) => About::page("sweep-running", sweep, *page),
         Event::ReconcileDue => About::new("reconcile-due", Subject::Overdue),
         Event::Unknown { .. } => About { name: "unknown", subject: None, attempt: None },
     }
@@ -150,11 +150,10 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::Notified(Notification { sweep, kind: Kind::Stalled(of), .. }) => {
             About { attempt: Some(of.attempt), ..About::trial("notified", sweep, of.index) }
         }
-        Outcome::Notified(Notification { sweep, kind: Kind::TargetReached, .. }) => {
-            About::new("notified", Subject::Settlement(sweep.clone()))
-        }
         Outcome::Notified(notification) => About::sweep("notified", &notification.sweep),
-        Outcome::ReportInputs { sweep, .. } => About::new("gathered", Subject::Settlement(sweep.clone())),
+        Outcome::PageStored { sweep, .. } => About::sweep("page-stored", sweep),
+        Outcome::PagesRead { sweep, .. } => About::sweep("pages-read", sweep),
+        Outcome::ReportInputs { sweep, .. } => About::sweep("gathered", sweep),
         Outcome::ResultsPublished { sweep, .. } => About::sweep("results-published", sweep),
         Outcome::WaitingCancelled(sweep) => About::sweep("waiting-cancelled", sweep),
         Outcome::InstanceDrained { request, .. } => About::request("instance-drained", request),
@@ -195,7 +194,7 @@ fn of_followup(followup: &Followup) -> About {
         Followup::Continued { trial, .. } => About::trial("trial-continued", &trial.sweep, trial.index),
         Followup::NotKept(of) => About::sweep("snapshot-not-kept", &of.sweep),
         Followup::NeededBy { by, .. } => About::sweep("needed-by", by),
-        Followup::TrialsChecked(sweep) => About::new("trials-checked", Subject::Settlement(sweep.clone())),
+        Followup::TrialsChecked(sweep, page) => About::page("trials-checked", sweep, *page),
         Followup::TryFailed { sweep, .. } => About::sweep("try-failed", sweep),
     }
 }
@@ -260,6 +259,10 @@ impl About {
 
     fn sweep(name: &'static str, sweep: &SweepId) -> Self {
         Self::new(name, Subject::Sweep(sweep.clone()))
+    }
+
+    fn page(name: &'static str, sweep: &SweepId, page: Option<u32>) -> Self {
+        Self::new(name, Subject::Settlement(sweep.clone(), page))
     }
 
     fn trial(name: &'static str, sweep: &SweepId, index: u32) -> Self {

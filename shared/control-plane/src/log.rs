@@ -15,7 +15,7 @@ pub(crate) fn step(about: &About) -> Span {
         Some(Subject::Trial(sweep, index) | Subject::Comparison(sweep, index)) => {
             (Some(sweep.as_str()), Some(*index), None)
         }
-        Some(Subject::Sweep(sweep) | Subject::Settlement(sweep)) => (Some(sweep.as_str()), None, None),
+        Some(Subject::Sweep(sweep) | Subject::Settlement(sweep, _)) => (Some(sweep.as_str()), None, None),
         Some(Subject::Resource(id)) => (None, None, Some(id.as_str())),
         Some(Subject::Overdue) | None => (None, None, None),
     };

@@ -8,6 +8,7 @@ use crate::suggestion::Choose;
 use crate::sweep::Prepared;
 use crate::sweep::notification::Notification;
 use crate::sweep::target::Target;
+use crate::trial::Trial;
 use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
@@ -101,10 +102,28 @@ pub enum Outcome {
     },
     /// Of [`Command::Notify`].
     Notified(Notification),
+    /// Of [`Command::StorePage`].
+    PageStored {
+        /// The sweep.
+        sweep: SweepId,
+        /// The page.
+        page: u32,
+        /// Whether all of its trials have ended for good.
+        has_ended: bool,
+    },
+    /// Of [`Command::ReadPages`].
+    PagesRead {
+        /// The sweep.
+        sweep: SweepId,
+        /// All its trials that have a record.
+        trials: Arc<[Trial]>,
+    },
     /// Of [`Command::Gather`].
     ReportInputs {
         /// The sweep.
         sweep: SweepId,
+        /// As in the command.
+        trials: Arc<[Trial]>,
         /// What was found.
         gathered: Arc<dyn Gathered>,
     },

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::sweep::pages::PAGE_TRIALS;
 use spotsweep_sweep_file::{Defaults, initialization_rate};
 
 /// A deployment's names and times.
@@ -28,6 +29,8 @@ pub struct Settings {
     pub initialization_rate: Option<u32>,
     /// How long a runner that waits for its workspace pauses between two questions.
     pub poll: Duration,
+    /// Trials whose records are read by one invocation.
+    pub page_trials: u32,
     /// How long Running work may be silent before Batch is asked about it.
     pub recheck: Duration,
 }
@@ -86,6 +89,7 @@ impl Settings {
             })?,
             poll: Duration::from_millis(number("SPOTSWEEP_POLL_MS", "milliseconds", poll_ms)?),
             lease: seconds("SPOTSWEEP_LEASE_SECONDS", LEASE)?,
+            page_trials: PAGE_TRIALS,
             recheck: seconds("SPOTSWEEP_RECHECK_SECONDS", RECHECK)?,
         })
     }

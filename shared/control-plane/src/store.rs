@@ -42,7 +42,7 @@ pub struct View {
     pub sweep: Option<Versioned<Sweep>>,
     /// The trial, where the subject is one and it exists.
     pub trial: Option<Versioned<Trial>>,
-    /// All trials of the sweep, where the subject is its settlement.
+    /// A page of the sweep's trials, where the subject is its settlement.
     pub trials: Vec<Trial>,
     /// Every trial that has reached a rung or was given its parameters, where the subject is a comparison.
     pub peers: Option<BTreeMap<u32, Peer>>,

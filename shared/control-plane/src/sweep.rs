@@ -27,6 +27,7 @@
 pub mod continuation;
 pub mod instances;
 pub mod notification;
+pub mod pages;
 pub mod spent;
 pub mod target;
 pub mod upload;
@@ -39,6 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stored::is_default;
 use crate::sweep::instances::Instances;
+use crate::sweep::pages::{Pages, is_usual, page_trials};
 use crate::sweep::spent::Spent;
 use crate::sweep::upload::Upload;
 use crate::trial::JobStatus;
@@ -77,6 +79,9 @@ pub struct Sweep {
     /// What is run; known once the file has been read and found good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// Which pages of its trials are stored.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pages: Pages,
     /// What it has cost, as of the last look at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
@@ -159,6 +164,9 @@ impl Stage {
 pub struct Plan {
     /// Number of trials.
     pub trials: u32,
+    /// Trials of a page.
+    #[serde(default = "page_trials", skip_serializing_if = "is_usual")]
+    pub page_trials: u32,
     /// Job queue: name or ARN.
     pub queue: String,
     /// Job definition, pinned to the revision that was active when the file was read.
@@ -339,6 +347,7 @@ impl Sweep {
             redriven: 0,
             failure: None,
             plan: None,
+            pages: Pages::default(),
             spent: None,
             warnings: Vec::new(),
             stopped: None,
@@ -388,6 +397,6 @@ mod tests {
             let parts = Plan::cut(trials);
             assert_eq!(parts.iter().map(|part| part.trials).collect::<Vec<_>>(), sizes);
         }
-        assert_eq!(Plan::cut(20_000).len(), 2);
+        assert_eq!(Plan::cut(100_000).len(), 10);
     }
 }

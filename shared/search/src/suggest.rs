@@ -68,8 +68,10 @@ pub enum Basis {
     /// A model of the results so far.
     Model {
         /// The predicted cost.
+        #[serde(with = "spotsweep_protocol::number")]
         mean: f64,
         /// Its standard deviation.
+        #[serde(with = "spotsweep_protocol::number")]
         deviation: f64,
     },
 }

@@ -67,7 +67,7 @@ pub const MAX_FILE_BYTES: u64 = 8 << 20;
 
 /// Most trials of one sweep: so many settle in the simulation, within the limits of the table and of Lambda
 /// (`tests/tests/scale`).
-pub const MAX_TRIALS: u64 = 20_000;
+pub const MAX_TRIALS: u64 = 100_000;
 
 /// Most trials of a sweep that compares all of them with each other: with `method: bayes` or `early_terminate`.
 pub const MAX_COMPARED_TRIALS: u64 = 10_000;

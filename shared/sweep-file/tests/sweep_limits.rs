@@ -67,7 +67,7 @@ fn costly_patterns() -> Vec<(&'static str, String)> {
         ("patterns on a grid", space("method: grid", "{min: 0, max: 4000}")),
         ("patterns on too great a grid", space("method: grid", "{min: 0, max: 20000}")),
         ("patterns on draws", space("method: random\nrun_cap: 2500", "{min: 0, max: 1}")),
-        ("patterns on too many draws", space("method: random\nrun_cap: 20000", "{min: 0, max: 1}")),
+        ("patterns on too many draws", space("method: random\nrun_cap: 100000", "{min: 0, max: 1}")),
         ("patterns on a list", listed(400)),
         ("a condition on as many points as may be", few(3_000_000)),
         ("a condition on too many points", few(12_000_000)),
@@ -127,8 +127,8 @@ fn hostile_files_are_answered_in_time() {
         ("outdented words", wide("a:\n  b: [\n", " x,\n", "]\n")),
         ("outdented closings", wide("a:\n", "  b: [\n  \"x\"\n  ]\n", "")),
         ("great grid with conditions", "method: grid\nparameters: {a: {min: 0, max: 7000000}, b: {values: [1, 2], when: {a: 1}}}\n".to_owned()),
-        ("costly draws", "method: random\nrun_cap: 20000\nspotsweep: {exclude: {a: 1}}\nparameters: {a: {min: 0, max: 1}, b: {min: 0.0, max: 1.0}}\n".to_owned()),
-        ("impossible draws", "method: random\nrun_cap: 20000\nspotsweep: {exclude: {a: [0, 1]}}\nparameters: {a: {min: 0, max: 1}}\n".to_owned()),
+        ("costly draws", "method: random\nrun_cap: 100000\nspotsweep: {exclude: {a: 1}}\nparameters: {a: {min: 0, max: 1}, b: {min: 0.0, max: 1.0}}\n".to_owned()),
+        ("impossible draws", "method: random\nrun_cap: 100000\nspotsweep: {exclude: {a: [0, 1]}}\nparameters: {a: {min: 0, max: 1}}\n".to_owned()),
     ];
     for (name, text) in cases.into_iter().chain(costly_patterns()) {
         let started = computed();

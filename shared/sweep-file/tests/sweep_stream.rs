@@ -17,7 +17,7 @@ fn the_largest_sweep_streams_with_flat_memory() {
     let file = parse(
         "f",
         "v",
-        b"method: grid\nparameters:\n  a: {min: 1, max: 1000}\n  b: {min: 1, max: 20}\n  c: {value: text}\n",
+        b"method: grid\nparameters:\n  a: {min: 1, max: 1000}\n  b: {min: 1, max: 100}\n  c: {value: text}\n",
     )
     .unwrap();
     assert_eq!(file.trial_count(), MAX_TRIALS);

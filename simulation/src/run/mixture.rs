@@ -2,6 +2,7 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
 
 use super::chaos::Chaos;
 
@@ -56,6 +57,8 @@ pub struct Mixture {
     pub suggested: Option<(&'static str, Option<&'static str>)>,
     /// Whether a second sweep goes on from what is kept of the first trial.
     pub continues: bool,
+    /// Trials of a page: of one trial, so that even a small sweep has several, or as deployed.
+    pub page_trials: u32,
 }
 
 impl Mixture {
@@ -86,6 +89,7 @@ impl Mixture {
             early_terminate: None,
             suggested: None,
             continues: false,
+            page_trials: PAGE_TRIALS,
         };
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
         let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
@@ -114,7 +118,9 @@ impl Mixture {
             0 => Self { defective_instances: 1 + upto(1), failing_starts: mixture.failing_starts.min(2), ..mixture },
             _most => mixture,
         };
-        let mixture = Self { continues: upto(1) == 0, ..mixture };
+        let continues = upto(1) == 0;
+        let page_trials = if upto(2) == 0 { 1 } else { PAGE_TRIALS };
+        let mixture = Self { continues, page_trials, ..mixture };
         match upto(5) {
             // Trials enough that some train on other instances.
             0 => Self {

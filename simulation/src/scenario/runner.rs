@@ -6,6 +6,7 @@ use spotsweep_control_plane::decide::{Answer, Decision, decide};
 use spotsweep_control_plane::input::{Followup, Input};
 use spotsweep_control_plane::settings::{LEASE, POLL, RECHECK, Settings};
 use spotsweep_control_plane::store::{History, Versioned, View};
+use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
 use spotsweep_control_plane::sweep::upload::Upload;
 use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
 use spotsweep_control_plane::workspace::{Call, Keep, Origin, WorkspacePlan};
@@ -50,6 +51,7 @@ impl ScenarioRunner {
             workspace_gib: 20,
             initialization_rate: None,
             poll: POLL,
+            page_trials: PAGE_TRIALS,
             lease: LEASE,
             recheck: RECHECK,
         };
@@ -136,6 +138,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
     sweep.claim_token = Some(Secret::of(words::TOKEN));
     sweep.plan = Some(Plan {
         trials: 1,
+        page_trials: PAGE_TRIALS,
         queue: "q".into(),
         definition: "d:1".into(),
         attempts: 50,

@@ -32,6 +32,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
     let trials = u32::try_from(file.trial_count()).unwrap_or(u32::MAX);
     let plan = Plan {
         trials,
+        page_trials: context.settings.page_trials,
         queue,
         definition,
         attempts: settings.attempts.unwrap_or(ATTEMPTS),

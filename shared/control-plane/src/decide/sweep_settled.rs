@@ -1,5 +1,8 @@
 //! The results of a sweep: while it runs, as it stands; at its end, once every trial is terminal.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::{Context, Decision};
 use crate::command::Command;
 use crate::input::Followup;
@@ -15,13 +18,17 @@ use spotsweep_protocol::ids::{DescribedJob, JobId, SweepId};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{counted, dollars};
 
-pub(super) fn settling(view: &View, id: &SweepId, checked: bool) -> Decision {
+/// Reads the next page of the trials. While one of them is open, or has a workspace that is to be deleted, it waits.
+pub(super) fn settling(view: &View, page: Option<u32>, checked: bool) -> Decision {
     with_settling(view, |sweep, plan| {
-        let open = open_trials(id, plan, &view.trials);
+        if !sweep.is_next(page) {
+            return Decision::ignore("this page is stored already");
+        }
+        let next = sweep.pages.next;
+        let open = open_trials(&sweep.id, plan, next, &view.trials);
         let unclean: Vec<&Trial> = view.trials.iter().filter(|trial| trial.is_over() && !trial.is_clean()).collect();
         if open.is_empty() && unclean.is_empty() {
-            return Decision::advance(format!("{} ended, all of them", counted(plan.trials, "trial")))
-                .then(Command::Gather(Wanted::of(sweep, plan, &view.trials)));
+            return read(sweep, plan, &view.trials);
         }
         let (left, deleted) = (counted(open.len(), "trial"), counted(unclean.len(), "workspace"));
         let what = format!("waiting for {left} to end and {deleted} to be deleted");
@@ -36,20 +43,88 @@ pub(super) fn settling(view: &View, id: &SweepId, checked: bool) -> Decision {
         for trial in unclean {
             decision = decision.next(Followup::Workspace(trial.of(), Fact::Due));
         }
-        decision.next(Followup::TrialsChecked(id.clone()))
+        decision.next(Followup::TrialsChecked(sweep.id.clone(), Some(next)))
     })
 }
 
-fn open_trials(id: &SweepId, plan: &Plan, trials: &[Trial]) -> Vec<DescribedJob> {
-    let mut jobs: Vec<Option<JobId>> = (0..plan.trials).map(|index| plan.job_of(index)).collect();
+fn open_trials(id: &SweepId, plan: &Plan, page: u32, trials: &[Trial]) -> Vec<DescribedJob> {
+    let indexes = plan.page(page);
+    let mut jobs: BTreeMap<u32, JobId> =
+        indexes.filter_map(|index| plan.job_of(index).map(|job| (index, job))).collect();
     for trial in trials {
-        if let Some(job) = jobs.get_mut(trial.index as usize) {
-            *job = (!trial.is_over()).then(|| trial.job.clone());
+        if trial.is_over() {
+            jobs.remove(&trial.index);
+        } else {
+            jobs.insert(trial.index, trial.job.clone());
         }
     }
-    let describe =
-        |(index, job): (u32, Option<JobId>)| Some(DescribedJob { sweep: id.clone(), index: Some(index), job: job? });
-    (0..).zip(jobs).filter_map(describe).collect()
+    let describe = |(index, job)| DescribedJob { sweep: id.clone(), index: Some(index), job };
+    jobs.into_iter().map(describe).collect()
+}
+
+/// Goes on with a page of the trials: stores it, or makes the results where there is no other page or all are stored.
+fn read(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Decision {
+    let (page, of) = (sweep.pages.next, plan.pages());
+    let (id, bucket) = (sweep.id.clone(), sweep.upload.bucket.clone());
+    if of == 1 {
+        let what = format!("{} of {} read", trials.len(), counted(plan.trials, "trial"));
+        return Decision::advance(what).then(gather(sweep, plan, trials.into()));
+    }
+    if page == of {
+        let pages = (0..of).map(|page| sweep.pages.ended.contains(&page)).collect();
+        let what = format!("{} stored", counted(of, "page"));
+        return Decision::advance(what).then(Command::ReadPages { sweep: id, bucket, pages });
+    }
+    let has_ended = trials.len() == plan.page(page).len() && trials.iter().all(is_done);
+    // Who may read results needs no secret of a runner.
+    let trials = trials.iter().map(|trial| Trial { secret: None, ..trial.clone() }).collect();
+    Decision::advance(format!("page {page} of {of} read")).then(Command::StorePage {
+        sweep: id,
+        bucket,
+        page,
+        trials,
+        has_ended,
+    })
+}
+
+fn gather(sweep: &Sweep, plan: &Plan, trials: Arc<[Trial]>) -> Command {
+    Command::Gather { wanted: Wanted::of(sweep, plan, &trials), trials }
+}
+
+fn is_done(trial: &Trial) -> bool {
+    trial.is_over() && trial.is_clean()
+}
+
+/// A page is stored: the next one is read by another invocation.
+pub(super) fn page_stored(view: &View, page: u32, has_ended: bool, context: Context<'_>) -> Decision {
+    let Some(Versioned { record: sweep, due, .. }) = &view.sweep else {
+        return Decision::ignore("no such sweep here");
+    };
+    let is_settling = sweep.stage == Stage::Settling;
+    if !is_settling && sweep.stage != Stage::Running {
+        return Decision::ignore(format!("the sweep is {}", sweep.stage.name()));
+    }
+    // It may have run when the page was read, and have begun to settle since.
+    if page != sweep.pages.next || (is_settling && !has_ended) {
+        return Decision::ignore("another page is next");
+    }
+    let mut sweep = sweep.clone();
+    sweep.store_page(page, has_ended);
+    sweep.redriven = 0;
+    let (kind, due) = if is_settling { (Kind::Settling, context.lease_ends()) } else { (Kind::Running, *due) };
+    let next = Command::Notify(Notification::of_page(&sweep, kind, sweep.pages.next));
+    Decision::advance(format!("page {page} stored")).sweep(sweep, due).then(next)
+}
+
+/// All pages are stored: the results are made of them.
+pub(super) fn pages_read(view: &View, trials: &Arc<[Trial]>) -> Decision {
+    match &view.sweep {
+        Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, .. }) => {
+            let what = format!("{} read", counted(trials.len(), "trial"));
+            Decision::advance(what).then(gather(sweep, plan, Arc::clone(trials)))
+        }
+        Some(_) | None => Decision::ignore("no such sweep here"),
+    }
 }
 
 /// Has `sweep-settled` look at once, where a change of a trial is the first one by which it reaches the sweep's target.
@@ -59,20 +134,22 @@ pub(super) fn look((sweep, plan): (&Sweep, &Plan), held: Option<&Trial>, trial: 
     is_new.then(|| Command::Notify(Notification::internal(sweep, Kind::Running)))
 }
 
-/// Looks how a sweep gets on: its report is drawn anew, its cost reckoned up, its budget held against it.
-pub(super) fn running(view: &View) -> Decision {
+/// Looks how a sweep gets on: its report is drawn again, and its cost compared with its budget.
+pub(super) fn running(view: &View, page: Option<u32>) -> Decision {
     match &view.sweep {
         Some(Versioned { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, .. }) => {
-            let wanted = Wanted::of(sweep, plan, &view.trials);
-            Decision::advance(format!("{} of {} begun", view.trials.len(), counted(plan.trials, "trial")))
-                .then(Command::Gather(wanted))
+            if sweep.is_next(page) {
+                read(sweep, plan, &view.trials)
+            } else {
+                Decision::ignore("this page is stored already")
+            }
         }
         Some(held) => Decision::ignore(format!("the sweep is {}", held.record.stage.name())),
         None => Decision::ignore("no such sweep here"),
     }
 }
 
-pub(super) fn gathered(view: &View, gathered: &dyn Gathered, context: Context<'_>) -> Decision {
+pub(super) fn gathered(view: &View, trials: &[Trial], gathered: &dyn Gathered, context: Context<'_>) -> Decision {
     let Some(Versioned { record: sweep @ Sweep { plan: Some(plan), .. }, due, .. }) = &view.sweep else {
         return Decision::ignore("no such sweep here");
     };
@@ -81,20 +158,16 @@ pub(super) fn gathered(view: &View, gathered: &dyn Gathered, context: Context<'_
         return Decision::ignore(format!("the sweep is {}", sweep.stage.name()));
     }
     // It may have run when this was asked for, and have begun to settle since.
-    let is_done = |trial: &Trial| trial.is_over() && trial.is_clean();
-    if is_settling && (view.trials.len() < plan.trials as usize || !view.trials.iter().all(is_done)) {
+    if is_settling && (trials.len() < plan.trials as usize || !trials.iter().all(is_done)) {
         return Decision::ignore("it settles, and not every trial is done: the last of them, or reconcile, asks again");
     }
-    let (results, spent) = match gathered.results(sweep, plan, &view.trials, is_settling, context.now) {
+    let (results, spent) = match gathered.results(sweep, plan, trials, is_settling, context.now) {
         Ok(made) => made,
         Err(error) => return Decision::illegal(format!("trials.jsonl can't be read: {error}")),
     };
     let goes_on = !is_settling && sweep.stopped.is_none();
-    let reached = stop_reason((sweep, plan), &view.trials, Some(&spent), context).filter(|_| goes_on);
-    let notification = reached.map(|reason| {
-        let kind = if matches!(reason, StopReason::Target { .. }) { Kind::TargetReached } else { Kind::OverBudget };
-        Notification::stopped(sweep, kind, &reason.to_string(), &spent)
-    });
+    let reached = stop_reason((sweep, plan), trials, &spent, context).filter(|_| goes_on);
+    let notification = reached.map(|reason| Notification::stopped(sweep, reason, &spent));
     let warnings = results.warnings.clone();
     let publish = Command::PublishResults {
         sweep: sweep.id.clone(),
@@ -102,7 +175,10 @@ pub(super) fn gathered(view: &View, gathered: &dyn Gathered, context: Context<'_
         results: Box::new(results),
     };
     let due = if is_settling { context.lease_ends() } else { *due };
-    let sweep = Sweep { spent: Some(spent), warnings, ..sweep.clone() };
+    let mut sweep = Sweep { spent: Some(spent), warnings, ..sweep.clone() };
+    if !is_settling {
+        sweep.begin_pages();
+    }
     let decision = Decision::advance(format!("{} so far", dollars(spent.usd))).sweep(sweep, due);
     decision.then_all(notification.map(Command::Notify).into_iter().collect()).then(publish)
 }
@@ -129,28 +205,26 @@ pub(super) fn settled(view: &View) -> Decision {
 fn stop_reason(
     (sweep, plan): (&Sweep, &Plan),
     trials: &[Trial],
-    spent: Option<&Spent>,
+    spent: &Spent,
     context: Context<'_>,
 ) -> Option<StopReason> {
     let target = reached_target(plan, trials).map(|reached| StopReason::Target { reached });
-    target.or_else(|| sweep.over_budget(spent, context.now).map(|reached| StopReason::Budget { reached }))
+    target.or_else(|| sweep.over_budget(Some(spent), context.now).map(|reached| StopReason::Budget { reached }))
 }
 
 /// People know that the budget or the target is reached: from here on claims are refused, and what waits is cancelled.
-pub(super) fn stopped(view: &View, context: Context<'_>) -> Decision {
+pub(super) fn stopped(view: &View, reason: Option<&StopReason>) -> Decision {
     let Some(Versioned { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, due, .. }) =
         &view.sweep
     else {
         return Decision::ignore("the sweep does not run any more");
     };
-    let reached = stop_reason((sweep, plan), &view.trials, None, context);
-    let Some(reason) = reached.filter(|_| sweep.stopped.is_none()) else {
+    let Some(reason) = reason.filter(|_| sweep.stopped.is_none()) else {
         return Decision::ignore("stopped already");
     };
     let cancel = Command::CancelWaiting { sweep: sweep.id.clone(), jobs: plan.jobs(), reason: reason.clone() };
-    let what = reason.to_string();
-    let sweep = Sweep { stopped: Some(reason), ..sweep.clone() };
-    Decision::advance(what).sweep(sweep, *due).then(cancel)
+    let sweep = Sweep { stopped: Some(reason.clone()), ..sweep.clone() };
+    Decision::advance(reason.to_string()).sweep(sweep, *due).then(cancel)
 }
 
 fn with_settling(view: &View, then: impl FnOnce(&Sweep, &Plan) -> Decision) -> Decision {
@@ -166,8 +240,6 @@ fn with_settling(view: &View, then: impl FnOnce(&Sweep, &Plan) -> Decision) -> D
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-
-    use std::sync::Arc;
 
     use jiff::Timestamp;
     use serde_json::json;
@@ -197,19 +269,18 @@ mod tests {
         let place = Place { attempt: 1, instance: "i-1".into(), zone: "a".into() };
         let volume = Workspace::new(&wanted, 0, place, now);
 
-        let input =
-            Outcome::ReportInputs { sweep: sweep.id.clone(), gathered: Arc::new(ReportInputs::default()) }.into();
         let settings = Settings::from_variables(|name| {
             ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())
         })
         .unwrap();
-        let mut view = View {
+        let view = View {
             sweep: Some(Versioned { record: sweep, version: 1, due: None, recent: History::new() }),
             ..View::default()
         };
         for (workspace, is_done) in [(Some(volume), false), (None, true)] {
             trial.workspace = workspace;
-            view.trials = vec![trial.clone()];
+            let (sweep, trials) = (trial.sweep.clone(), vec![trial.clone()].into());
+            let input = Outcome::ReportInputs { sweep, trials, gathered: Arc::new(ReportInputs::default()) }.into();
             let decision = decide(&view, &input, &settings, now);
             assert_eq!(matches!(decision.answer, Answer::Advance(_)), is_done, "{:?}", decision.answer);
             assert_eq!(decision.commands.len(), usize::from(is_done));

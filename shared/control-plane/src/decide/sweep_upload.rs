@@ -290,6 +290,7 @@ pub(super) fn announced(view: &View, context: Context<'_>) -> Decision {
 pub(super) fn settle(mut sweep: Sweep, context: Context<'_>) -> Decision {
     let announce = Command::Notify(Notification::internal(&sweep, Kind::Settling));
     sweep.enter(Stage::Settling);
+    sweep.begin_pages();
     Decision::advance("settling").sweep(sweep, context.lease_ends()).then(announce)
 }
 

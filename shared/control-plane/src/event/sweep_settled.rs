@@ -10,6 +10,7 @@ use spotsweep_protocol::ids::SweepId;
 #[derive(Deserialize)]
 struct Detail {
     sweep: String,
+    page: Option<u32>,
 }
 
 pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
@@ -19,9 +20,9 @@ pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
         return Ok(Event::Unknown { source: envelope.source, detail_type: envelope.detail_type });
     };
     let kind_name = kind.detail_type();
-    let Detail { sweep } = detail(kind_name, envelope)?;
+    let Detail { sweep, page } = detail(kind_name, envelope)?;
     let Some(sweep) = SweepId::parse(&sweep) else {
         return Err(ParseError::Value { kind: kind_name, problem: format!("{sweep:?} is not a sweep id") });
     };
-    Ok(if kind == Kind::Running { Event::SweepRunning(sweep) } else { Event::SweepSettling(sweep) })
+    Ok(if kind == Kind::Running { Event::SweepRunning(sweep, page) } else { Event::SweepSettling(sweep, page) })
 }

@@ -7,7 +7,7 @@
 //! a presigned link and as an attachment. Everything here is pure; time passes in. Whatever a person wrote (parameter
 //! names, log lines, the sweep file) reaches the page as JSON only, and there as text only.
 //!
-//! A sweep may have 20 000 trials, a page not: the constants below bound what it takes in, and the page says
+//! A sweep may have 100 000 trials, a page not: the constants below bound what it takes in, and the page says
 //! what it leaves out and where that lies.
 //!
 //! [`render`] is the only user of the page's scripts: a binary that does not refer to it does not hold them.

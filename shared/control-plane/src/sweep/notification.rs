@@ -11,6 +11,7 @@ use crate::sweep::Sweep;
 use crate::sweep::spent::Spent;
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::stall::{NO_SIGN, StallRule, span};
+use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::{counted, dollars, rounded};
 use spotsweep_sweep_file::Problem;
 
@@ -80,13 +81,22 @@ pub struct Notification {
     pub message: String,
     /// ARN of the SNS topic that the sweep file names: the message goes there too.
     pub topic: Option<String>,
+    /// The page of the sweep's trials that it is about; the next one where it names none.
+    pub page: Option<u32>,
+    /// Why no further attempt is to start.
+    pub stop: Option<StopReason>,
 }
 
 impl Notification {
     /// For `sweep-settled` alone.
     pub fn internal(sweep: &Sweep, kind: Kind) -> Self {
         let (file, message) = (sweep.upload.key.clone(), String::new());
-        Self { sweep: sweep.id.clone(), file, kind, message, topic: None }
+        Self { sweep: sweep.id.clone(), file, kind, message, topic: None, page: None, stop: None }
+    }
+
+    /// The same about one page of the sweep's trials: an event that comes twice then does not start a second pass.
+    pub fn of_page(sweep: &Sweep, kind: Kind, page: u32) -> Self {
+        Self { page: Some(page), ..Self::internal(sweep, kind) }
     }
 
     fn to_people(sweep: &Sweep, kind: Kind, message: String) -> Self {
@@ -151,13 +161,14 @@ impl Notification {
     }
 
     /// What was reached, and what follows.
-    pub fn stopped(sweep: &Sweep, kind: Kind, reached: &str, spent: &Spent) -> Self {
+    pub fn stopped(sweep: &Sweep, reason: StopReason, spent: &Spent) -> Self {
+        let kind = if matches!(reason, StopReason::Target { .. }) { Kind::TargetReached } else { Kind::OverBudget };
         let lines = [
-            format!("{}: {reached}", sweep.upload.key),
+            format!("{}: {reason}", sweep.upload.key),
             format!("{} so far; no further attempt starts, what runs is left to finish", dollars(spent.usd)),
             format!("spotsweep status {}", sweep.id),
         ];
-        Self::to_people(sweep, kind, lines.join("\n"))
+        Self { stop: Some(reason), ..Self::to_people(sweep, kind, lines.join("\n")) }
     }
 
     /// For how long the training of a trial has shown no sign of life, in seconds, and what follows by the trial's rule.
@@ -171,11 +182,14 @@ impl Notification {
         Self::to_people(sweep, Kind::Stalled(of), lines.join("\n"))
     }
 
-    /// The event's detail; that of a trial's event has the trial's index too.
+    /// The event's detail; that of a trial's event has the trial's index too, and that of a page its number.
     pub fn detail(&self) -> Value {
         let mut detail = json!({ "sweep": self.sweep.as_str(), "file": self.file, "message": self.message });
         if let Kind::Stalled(of) = self.kind {
             detail["trial"] = of.index.into();
+        }
+        if let Some(page) = self.page {
+            detail["page"] = page.into();
         }
         detail
     }

@@ -68,6 +68,15 @@ impl Rows {
                 let found = found.take_while(|((of, sk), _)| *of == pk && sk.starts_with(&prefix));
                 page(request, found.map(|(_, item)| item.clone()), units)
             }
+            (None, "pk = :pk AND sk BETWEEN :first AND :last") => {
+                let (pk, first, last) = (value(":pk")?, value(":first")?, value(":last")?);
+                let after = match &request["ExclusiveStartKey"] {
+                    Value::Null => Bound::Included((pk.clone(), first)),
+                    start => Bound::Excluded(key(start)?),
+                };
+                let found = self.items.range((after, Bound::Included((pk, last))));
+                page(request, found.map(|(_, item)| item.clone()), units)
+            }
             (Some(INDEX), "#open = :open" | "#open = :open AND sk = :sweep") => {
                 let open = value(":open")?;
                 let only = if condition.ends_with(":sweep") { Some(value(":sweep")?) } else { None };

@@ -107,7 +107,7 @@ impl Scene {
                     let known = self.trials.get(&index).map(Trial::of);
                     View { referring: known.into_iter().collect(), ..View::default() }
                 }
-                Subject::Sweep(_) | Subject::Comparison(..) | Subject::Settlement(_) | Subject::Overdue => {
+                Subject::Sweep(_) | Subject::Comparison(..) | Subject::Settlement(..) | Subject::Overdue => {
                     unreachable!("{input:?}")
                 }
             };

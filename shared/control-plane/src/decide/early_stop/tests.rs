@@ -322,8 +322,8 @@ fn no_further_trial_starts_once_one_has_reached_the_target() {
     scene.trials.remove(&3);
 
     let trials: Vec<Trial> = scene.trials.values().cloned().collect();
-    let view = View { trials, ..view_of(&scene.sweep) };
-    let inputs = Outcome::ReportInputs { sweep: scene.sweep.id.clone(), gathered: Arc::new(ReportInputs::default()) };
+    let (view, sweep, trials) = (view_of(&scene.sweep), scene.sweep.id.clone(), trials.into());
+    let inputs = Outcome::ReportInputs { sweep, trials, gathered: Arc::new(ReportInputs::default()) };
     let decision = decide(&view, &inputs.into(), &scene.settings, NOW);
     let Some(Command::Notify(notification)) = decision.commands.first() else { unreachable!("{decision:?}") };
     assert_eq!(notification.kind, Kind::TargetReached);

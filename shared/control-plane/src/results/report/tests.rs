@@ -235,7 +235,7 @@ fn bare_page(plan: &Plan, trials: &[Trial], parameters: &str) -> (String, Value)
 
 #[test]
 fn the_largest_sweep_makes_a_bounded_page() {
-    let plan = plan(20_000);
+    let plan = plan(100_000);
     let trials: Vec<Trial> = (0..12_000)
         .map(|index| {
             trial(index, JobStatus::Succeeded, Some(f64::from(index)), vec![attempt(0, Some(9), "a", Some(0))])
