@@ -339,7 +339,7 @@ impl Attempt<'_> {
                 let left = deadline.saturating_duration_since(Instant::now());
                 timeout_at(deadline - closing(left), collecting).await.unwrap_or(Err(UploadError::NoTime))
             }
-            None => collecting.await,
+            None => reports::during(&self.claims, collecting).await,
         };
         if let Some(workspace) = workspace {
             // A retry may go on from what a failed command leaves.

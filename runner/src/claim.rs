@@ -81,6 +81,8 @@ pub(crate) struct Claims {
     token: Option<Secret>,
     secret: Secret,
     patience: Duration,
+    /// Longest time between two reports.
+    pub(crate) report_within: Duration,
     sequence: AtomicU64,
 }
 
@@ -97,6 +99,7 @@ impl Claims {
             token: config.token.clone(),
             secret: Secret::draw()?,
             patience: config.patience,
+            report_within: config.report_within,
             sequence: AtomicU64::new(1),
         })
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, geteuid};
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
+use spotsweep_protocol::silence::REPORT_WITHIN;
 
 use crate::user::{User, accounts};
 use spotsweep_protocol::claim::GPUS_VARIABLE;
@@ -40,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) user: Option<User>,
     /// Least time between two metric reports.
     pub(crate) report_every: Duration,
+    /// `SPOTSWEEP_REPORT_WITHIN_SECONDS`: longest time between two reports.
+    pub(crate) report_within: Duration,
     /// Time between two scans of the output folder.
     pub(crate) upload_every: Duration,
     /// `SPOTSWEEP_SEAL_SECONDS`: time between two seals while the command runs.
@@ -209,6 +212,7 @@ impl Config {
             gpus: reader.gpus(),
             user: reader.user(),
             report_every: reader.seconds("SPOTSWEEP_REPORT_SECONDS", 15.0),
+            report_within: reader.seconds("SPOTSWEEP_REPORT_WITHIN_SECONDS", REPORT_WITHIN.as_secs_f64()),
             upload_every: reader.seconds("SPOTSWEEP_UPLOAD_SECONDS", 60.0),
             seal_every: reader.seconds("SPOTSWEEP_SEAL_SECONDS", 30.0),
             notice_every: reader.seconds("SPOTSWEEP_IMDS_POLL_SECONDS", 5.0),

@@ -28,6 +28,7 @@ use crate::log::say;
 use crate::mlflow;
 use crate::parameters;
 use crate::place;
+use crate::reports;
 use crate::rungs::Rungs;
 use crate::surroundings;
 use crate::upload::{Filter, Uploader};
@@ -84,6 +85,18 @@ pub(crate) async fn prepare(
     let task = if is_asked { place::task(connector()?).await } else { None };
     let here = Machine { defect: instance_check::defect(config).await, task, ..here };
     let grant = claims.claim(here, deadline).await?;
+    reports::during(claims, lay_out(config, command, clients, claims, (grant, deadline), workspace)).await
+}
+
+/// Everything between the grant and the command.
+async fn lay_out(
+    config: &Config,
+    command: &[String],
+    clients: &Clients,
+    claims: &Arc<Claims>,
+    (grant, deadline): (Grant, time::Instant),
+    workspace: &mut Option<Workspace>,
+) -> Result<Ready, Failure> {
     let gpus = Gpus::find(&|name| std::env::var(name).ok(), grant.gpus.clone());
     let launcher = Launcher::new(config, &gpus)?;
     let filter = Filter::new(&grant.patterns)?;

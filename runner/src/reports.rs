@@ -8,7 +8,7 @@ use spotsweep_protocol::claim::Seal;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_training_metrics::Figures;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::claim::{Answer, Claims, Latest};
 use crate::log::say;
@@ -27,7 +27,11 @@ pub(crate) struct News {
 }
 
 impl News {
-    /// Waits for something new; false where there will be nothing any more.
+    /// Waits for something new, for so long at most; false where there will be nothing any more.
+    async fn changed_within(&mut self, longest: Duration) -> bool {
+        timeout(longest, self.changed()).await.unwrap_or(true)
+    }
+
     async fn changed(&mut self) -> bool {
         match &mut self.seal {
             Some(seal) => tokio::select! {
@@ -63,11 +67,29 @@ fn pause(every: Duration, elapsed: Duration) -> Duration {
     (elapsed / 20).clamp(every, every.saturating_mul(LONGEST))
 }
 
-/// Reports changed figures and seals, at most once per `every` and less often later, but a rung at once. Sends the cause
-/// to `stop` where the answer is that the attempt has to stop, and ends.
+/// Reports again and again, without figures, while something else than the command takes its time. No answer changes
+/// anything: the last report of the attempt has the same.
+pub(crate) async fn during<T>(claims: &Claims, work: impl Future<Output = T>) -> T {
+    let reporting = async {
+        loop {
+            sleep(claims.report_within).await;
+            if let Err(error) = claims.report(Latest::default(), None, None).await {
+                say(&format!("not reported that the runner works: {}", chain(&error)));
+            }
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        never = reporting => never,
+    }
+}
+
+/// Reports changed figures and seals, at most once per `every` and less often later, but a rung at once. Where nothing
+/// changes, it reports that after the longest time that is allowed between two reports. Sends the cause to `stop` where
+/// the answer is that the attempt has to stop, and ends.
 pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, stop: oneshot::Sender<Cause>) {
     let began = Instant::now();
-    while news.changed().await {
+    while news.changed_within(claims.report_within).await {
         let (latest, seal, stalled_seconds) = news.take();
         match claims.report(latest, seal, stalled_seconds).await {
             Ok(Answer::Accepted) => {}
@@ -86,7 +108,7 @@ pub(crate) async fn report(claims: &Claims, mut news: News, every: Duration, sto
             }
         }
         tokio::select! {
-            () = sleep(pause(every, began.elapsed())) => {}
+            () = sleep(pause(every, began.elapsed()).min(claims.report_within)) => {}
             () = news.reached_rung() => news.figures.mark_changed(),
         }
     }

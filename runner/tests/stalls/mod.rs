@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::world::{Answer, Outcome, World, generous, granted, kind, well};
@@ -147,4 +149,33 @@ async fn a_gpu_that_works_or_is_not_known_keeps_an_attempt() {
         assert_eq!(outcome.code, Some(code), "{says} {}", outcome.stderr);
         assert_eq!(stalls(&world, "report").len(), usize::from(is_warned), "{says} {}", outcome.stderr);
     }
+}
+
+/// S3 is busy for two requests of a phase: the SDK waits between its tries.
+fn busy(method: &Method, key: &str) -> StatusCode {
+    static READS: AtomicU32 = AtomicU32::new(0);
+    static LOGS: AtomicU32 = AtomicU32::new(0);
+    let tries = match key {
+        key if *method == Method::GET && key.ends_with("trials.jsonl") => &READS,
+        key if *method == Method::PUT && key.ends_with("train.log") => &LOGS,
+        _another => return StatusCode::OK,
+    };
+    let is_busy = tries.fetch_add(1, Ordering::Relaxed) < 2;
+    if is_busy { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
+}
+
+/// Else its attempt would be taken for one that has vanished.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_reports_while_nothing_changes_and_while_it_waits_for_s3() {
+    let world = World::start(kind, busy).await;
+    let quiet = [("SPOTSWEEP_REPORT_WITHIN_SECONDS", "0.02"), ("SPOTSWEEP_UPLOAD_SECONDS", "60")];
+    let outcome = world.run(&quiet, &["sh", "-c", "echo score=0.5; sleep 1"]).await;
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let reports = world.invocations("report");
+    let has_score = |report: &Value| report["metrics"]["score"].is_object();
+    let first = reports.iter().position(has_score).unwrap();
+    let last = reports.iter().rposition(has_score).unwrap();
+    assert!(first > 0, "none while the parameters are read: {reports:#?}");
+    assert!(last - first > 10, "none while the training is quiet: {reports:#?}");
+    assert!(reports.len() > last + 1, "none while the log is uploaded: {reports:#?}");
 }

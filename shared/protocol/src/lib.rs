@@ -16,6 +16,7 @@ pub mod redact;
 pub mod rungs;
 pub mod runner_log;
 pub mod secret;
+pub mod silence;
 pub mod stall;
 pub mod stop;
 pub mod visible;
