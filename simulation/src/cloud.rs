@@ -12,6 +12,7 @@ mod drain;
 mod ebs;
 mod pages;
 pub(crate) mod retries;
+mod silence;
 mod spoil;
 mod submission;
 mod target;
@@ -226,6 +227,10 @@ impl Cloud {
                 self.locate(trial, attempt, &container_instance).await
             }
             Command::DrainInstance(request) => self.drain(request).await,
+            Command::CheckInstance { trial, attempt, job, instance } => {
+                self.check_instance(trial, attempt, job, instance).await
+            }
+            Command::EndInstance { trial, attempt, instance } => self.end_instance(trial, attempt, instance).await,
             Command::ReadSpace { request, .. } => self.read_space(request).await,
             Command::FindGpus { request, task } => self.find_gpus(request, &task).await,
             Command::FindLine { request, gpus, bucket } => self.find_line(request, gpus, bucket).await,

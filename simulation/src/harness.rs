@@ -270,6 +270,8 @@ impl Harness {
             | InjectedBug::SkipInstanceCheck
             | InjectedBug::KeepUnfit
             | InjectedBug::BlameTrial
+            | InjectedBug::KeepDead
+            | InjectedBug::TrustSilence
             | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }

@@ -71,11 +71,15 @@ pub enum InjectedBug {
     KeepUnfit,
     /// A runner ends its trial with the code of a training that has failed because of its instance.
     BlameTrial,
+    /// A dead instance is not ended.
+    KeepDead,
+    /// A missing report counts as proof that an instance is dead.
+    TrustSilence,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 36] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -110,6 +114,8 @@ impl InjectedBug {
         Self::SkipInstanceCheck,
         Self::KeepUnfit,
         Self::BlameTrial,
+        Self::KeepDead,
+        Self::TrustSilence,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -131,9 +137,14 @@ impl InjectedBug {
             Self::TakeAllForPassing => &["a refusal that lasts costs a trial that has not trained"],
             Self::TakeAllForLasting | Self::FailWithoutPlace => &["every trial has succeeded"],
             Self::TrustExitCode => &["a trial that has succeeded has trained to its end"],
-            Self::SealUnwritten | Self::KeepNothing => {
-                &["what was sealed is held", "progress is not lost", "every trial has succeeded"]
-            }
+            // The next attempt finds what was sealed to be torn, and may judge another checkpoint by that.
+            Self::SealUnwritten => &[
+                "what was sealed is held",
+                "progress is not lost",
+                "no complete checkpoint is put aside",
+                "every trial has succeeded",
+            ],
+            Self::KeepNothing => &["what was sealed is held", "progress is not lost", "every trial has succeeded"],
             Self::SealAsLast => &["no complete checkpoint is put aside"],
             // A pointer of zeros, too: its training fails, and a checkpoint is put aside.
             Self::OverlookHoles => {
@@ -146,6 +157,8 @@ impl InjectedBug {
             Self::SkipInstanceCheck => &["every trial has succeeded"],
             Self::KeepUnfit => &["an instance that cannot train takes one more attempt"],
             Self::BlameTrial => &["no trial fails because of its instance where others train"],
+            Self::KeepDead => &["no dead instance is billed for long"],
+            Self::TrustSilence => &["no instance is ended that works"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]

@@ -120,6 +120,8 @@ pub fn needed(action: &str) -> &'static [&'static str] {
         "DescribeVolumes" => &["ec2:DescribeVolumes"],
         "DescribeSnapshots" => &["ec2:DescribeSnapshots"],
         "DescribeInstances" => &["ec2:DescribeInstances"],
+        "DescribeInstanceStatus" => &["ec2:DescribeInstanceStatus"],
+        "TerminateInstances" => &["ec2:TerminateInstances"],
         _unknown => &["an action that is not in this table"],
     }
 }

@@ -6,12 +6,14 @@ mod chaos;
 mod curve;
 mod delivery;
 mod disk;
+mod effects;
 mod invariants;
 mod kept;
 mod mixture;
 mod rng;
 mod strangers;
 mod training;
+mod vanishing;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,11 +23,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_control_plane::input::Input;
 use spotsweep_control_plane::sweep::Stage;
-use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_control_plane::workspace::SWEEP_TAG;
+use spotsweep_world::AttemptKey;
 use spotsweep_world::Timings;
 use spotsweep_world::ebs::{CreateVolume, Tags};
-use spotsweep_world::{AttemptKey, Effect, Start};
 
 use crate::harness::{Account, Harness};
 use crate::injected_bug::InjectedBug;
@@ -72,6 +73,10 @@ enum Happening {
     Reclaim,
     /// A zone has capacity again.
     Reopen(String),
+    /// The instance of an attempt vanishes.
+    Vanish { key: AttemptKey, is_dead: bool },
+    /// An instance that was cut off is connected again.
+    Reconnect(String),
     /// The schedule fires.
     Tick,
     /// Nothing goes wrong any more.
@@ -96,6 +101,8 @@ pub struct Simulation {
     agents: BTreeMap<AttemptKey, Agent>,
     started: Timestamp,
     reclaims: usize,
+    /// Since when instances are dead.
+    dead: BTreeMap<String, Timestamp>,
     passed: usize,
     steps: u64,
     /// Whether a second sweep is to go on from what is kept of the first one.
@@ -121,6 +128,7 @@ impl Simulation {
             agents: BTreeMap::new(),
             started,
             reclaims: 0,
+            dead: BTreeMap::new(),
             passed: 0,
             steps: 0,
             continues: false,
@@ -332,6 +340,8 @@ impl Simulation {
                 let now = self.harness.now;
                 self.harness.cloud.world().set_zone_capacity(&zone, None, now);
             }
+            Happening::Vanish { key, is_dead } => self.vanish(&key, is_dead),
+            Happening::Reconnect(instance) => self.reconnect(&instance),
             Happening::Calm => self.end_trouble(),
             Happening::Tick => {
                 if self.harness.cloud.injected_bug() != Some(InjectedBug::StopSchedule) {
@@ -345,44 +355,6 @@ impl Simulation {
             self.send(&event);
         }
         Ok(())
-    }
-
-    fn take_effects(&mut self) {
-        let effects = self.harness.cloud.world().take_effects();
-        for effect in effects {
-            match effect {
-                Effect::Emit(event) => self.send(&event),
-                Effect::Start(start) => self.start(start),
-                Effect::Kill(attempt) => self.kill(&attempt),
-                Effect::Stop { attempt, .. } => {
-                    self.kill(&attempt);
-                    // As a runner does that gets SIGTERM: Batch must not take that for a reason to start another attempt.
-                    let now = self.harness.now;
-                    self.harness.cloud.world().job_exited(&attempt, INTERRUPTED_EXIT_CODE, now);
-                }
-            }
-        }
-    }
-
-    fn kill(&mut self, attempt: &AttemptKey) {
-        if let Some(mut agent) = self.agents.remove(attempt) {
-            self.killed(&mut agent);
-            self.note_kill(&agent);
-            self.watch.stopped(&agent.trial);
-        }
-    }
-
-    fn start(&mut self, start: Start) {
-        let zone = self.harness.cloud.world().instance(&start.instance).map(|found| found.zone.clone());
-        let Some(mut agent) = Agent::new(&start, zone.unwrap_or_default(), self.harness.now) else { return };
-        self.watch.begins(&start.instance);
-        agent.is_blind = self.rng.strikes(self.chaos.silent);
-        let key = start.attempt;
-        // So long a runner asks the metadata service before it claims without its place.
-        let wait = if agent.is_blind { Duration::from_secs(30) } else { Duration::ZERO };
-        self.at(wait, Happening::Step(key.clone()));
-        self.agents.insert(key, agent);
-        self.notices_are_out();
     }
 
     fn is_settled(&self) -> bool {

@@ -13,7 +13,8 @@ TRIAL_ROLE = f"arn:aws:iam::{roles.ACCOUNT}:role/TrialRole"
 TABLE = f"arn:aws:dynamodb:{LOCAL}:table/Table"
 ANYWHERE = {
     "DescribeJobDefinitions": "batch", "DescribeJobQueues": "batch", "DescribeJobs": "batch", "ListJobs": "batch",
-    "DescribeVolumes": "ec2", "DescribeSnapshots": "ec2", "DescribeInstances": "ec2", "DescribeSpotPriceHistory": "ec2",
+    "DescribeVolumes": "ec2", "DescribeSnapshots": "ec2", "DescribeInstances": "ec2", "DescribeInstanceStatus": "ec2",
+    "DescribeSpotPriceHistory": "ec2",
     "GetProducts": "pricing",
 }
 CALLS = {
@@ -39,6 +40,7 @@ CALLS = {
         Wanted("ec2:CreateSnapshot", SNAPSHOT, TAGS), Wanted("ec2:CreateSnapshot", VOLUME, OWN),
         Wanted("ec2:CreateTags", SNAPSHOT, {"ec2:CreateAction": "CreateSnapshot"} | TAGS),
     ],
+    "TerminateInstances": [Wanted("ec2:TerminateInstances", INSTANCE, OURS)],
     "AttachVolume": [Wanted("ec2:AttachVolume", VOLUME, OWN), Wanted("ec2:AttachVolume", INSTANCE, OURS)],
     "DetachVolume": [Wanted("ec2:DetachVolume", VOLUME, OWN), Wanted("ec2:DetachVolume", INSTANCE, OURS)],
     "DeleteVolume": [Wanted("ec2:DeleteVolume", VOLUME, OWN)],

@@ -97,6 +97,8 @@ def ec2(name, given, request):
     if name in ("AttachVolume", "DetachVolume"):
         instance = [tagged("instance", given["InstanceId"])] if "InstanceId" in given else []
         return [tagged("volume", given["VolumeId"])] + instance
+    if name == "TerminateInstances":
+        return [tagged("instance", instance) for instance in given["InstanceIds"]]
     if name == "DeleteVolume":
         return [tagged("volume", given["VolumeId"])]
     if name == "DeleteSnapshot":

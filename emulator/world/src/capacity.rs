@@ -195,6 +195,8 @@ impl World {
             rebalance: None,
             defect: self.trouble.next_defect(),
             drained: false,
+            disconnected: false,
+            impaired: false,
             tags,
             container_instance_arn: self.arn("ecs", &format!("container-instance/{cluster}/{container_instance}")),
             state_reason: None,

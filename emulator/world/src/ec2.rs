@@ -1,4 +1,4 @@
-//! EC2's API for instances: DescribeInstances, TerminateInstances, DescribeAvailabilityZones.
+//! EC2's API for instances: DescribeInstances, DescribeInstanceStatus, TerminateInstances, DescribeAvailabilityZones.
 
 use super::filter::Resource;
 use super::instance::{Cause, instance_not_found};
@@ -15,6 +15,19 @@ impl World {
             self.check_unbounded("DescribeInstances")?;
         }
         wanted.choose(self.instances.values())
+    }
+
+    /// The instances of DescribeInstanceStatus, with the page's token: running ones only, unless `all` are wanted.
+    ///
+    /// # Errors
+    /// As [`World::describe_instances`].
+    pub fn describe_instance_status(
+        &mut self,
+        wanted: &Selection,
+        all: bool,
+    ) -> Result<(Vec<&Instance>, Option<String>), ApiError> {
+        let (found, next) = self.describe_instances(wanted)?;
+        Ok((found.into_iter().filter(|found| all || found.state == InstanceState::Running).collect(), next))
     }
 
     /// Shuts instances down; answers id, state before and state after.

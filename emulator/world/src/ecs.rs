@@ -193,7 +193,7 @@ impl World {
         let cluster = self.arn("ecs", &format!("cluster/{}", self.cluster_of(instance)?));
         let is_draining = self.is_draining(found);
         let detail = json!({
-            "agentConnected": true,
+            "agentConnected": !found.disconnected,
             "clusterArn": cluster,
             "containerInstanceArn": found.container_instance_arn,
             "ec2InstanceId": found.id,
@@ -216,7 +216,7 @@ impl World {
             "containerInstanceArn": instance.container_instance_arn,
             "ec2InstanceId": instance.id,
             "status": if self.is_draining(instance) { "DRAINING" } else { "ACTIVE" },
-            "agentConnected": true,
+            "agentConnected": !instance.disconnected,
             "runningTasksCount": instance.runs.len(),
             "attributes": attributes,
         })

@@ -128,6 +128,10 @@ pub struct Instance {
     pub defect: Option<Defect>,
     /// Whether UpdateContainerInstancesState has set it to DRAINING.
     pub drained: bool,
+    /// Whether its ECS agent has lost its connection: ECS places nothing there and learns nothing of what runs there.
+    pub disconnected: bool,
+    /// Whether EC2's status checks of it fail.
+    pub impaired: bool,
     /// Tags: `computeResources.tags` and Batch's own.
     pub tags: Vec<(String, String)>,
     /// The ECS container instance that Batch's events name (fact 13), with its cluster's name.
@@ -152,9 +156,14 @@ impl Instance {
         (0..count).map(|number| format!("GPU-{digits:0>8.8}-0000-4000-a000-{number:012}")).collect()
     }
 
+    /// Whether Batch has placed jobs there that have not ended.
+    pub fn has_jobs(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
     /// Ready for another container.
     pub(super) fn accepts(&self, wanted: &Resources) -> bool {
-        self.state == InstanceState::Running && self.free.fits(wanted)
+        self.state == InstanceState::Running && !self.disconnected && self.free.fits(wanted)
     }
 }
 
@@ -233,6 +242,15 @@ impl World {
         self.live_spot(id)?.rebalance = Some(at);
         self.emit_rebalance(id);
         Ok(())
+    }
+
+    /// The ECS agent of a live instance loses its connection, or has it again; EC2's status checks fail, or do not.
+    pub fn set_connection(&mut self, id: &str, disconnected: bool, impaired: bool, now: Timestamp) {
+        self.advance(now);
+        let Some(instance) = self.instances.get_mut(id).filter(|instance| instance.state.is_live()) else { return };
+        (instance.disconnected, instance.impaired) = (disconnected, impaired);
+        self.emit_container_instance(id);
+        self.schedule();
     }
 
     fn live_spot(&mut self, id: &str) -> Result<&mut Instance, ApiError> {

@@ -197,6 +197,20 @@ pub(super) async fn describe(client: &Client, jobs: Vec<DescribedJob>) -> Execut
     Ok(outcomes)
 }
 
+/// ARN of the ECS container instance on which Batch has placed an attempt of a trial, while the attempt is under way.
+#[cfg(feature = "ecs")]
+pub(super) async fn host(
+    client: &Client,
+    job: DescribedJob,
+    attempt: u32,
+) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
+    let found = describe(client, vec![job]).await?;
+    Ok(found.iter().find_map(|outcome| match outcome {
+        Outcome::JobDescribed(event::Job::Trial(job)) => job.host(attempt).map(str::to_owned),
+        _another => None,
+    }))
+}
+
 /// The SDK's JobDetail as the event's: both are the same document (fact 12).
 fn job_detail(
     job: aws_sdk_batch::types::JobDetail,

@@ -9,7 +9,7 @@ use super::executor::{BoxError, Executed, Service, Taken};
 use super::lazy::{Lazy, lazy};
 use super::{batch, ecs};
 use spotsweep_control_plane::command::Command;
-use spotsweep_control_plane::event::{Job, TrialRequest};
+use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::outcome::{Drained, Outcome};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::ids::DescribedJob;
@@ -37,12 +37,8 @@ impl Service for Drains {
 impl Drains {
     async fn drain(&self, request: TrialRequest) -> Executed {
         let (sweep, index, job) = (request.sweep.clone(), Some(request.index), request.job.clone());
-        let found = batch::describe(&self.batch, vec![DescribedJob { sweep, index, job }]).await?;
-        let host = found.iter().find_map(|outcome| match outcome {
-            Outcome::JobDescribed(Job::Trial(job)) => job.host(request.attempt).map(str::to_owned),
-            _another => None,
-        });
-        let drained = match host {
+        let host = batch::host(&self.batch, DescribedJob { sweep, index, job }, request.attempt);
+        let drained = match host.await? {
             Some(instance) => self.drain_host(instance).await?,
             None => Drained::NotPlaced,
         };

@@ -95,10 +95,17 @@ async fn place(
     client: &Client,
     container_instance: &str,
 ) -> Result<Option<(String, String)>, Box<dyn std::error::Error + Send + Sync>> {
-    let Some(cluster) = cluster(container_instance, "container-instance") else { return Ok(None) };
-    let request = client.describe_container_instances().cluster(cluster).container_instances(container_instance);
-    match request.send().await {
-        Ok(answer) => Ok(answer.container_instances().first().and_then(instance_and_zone)),
+    Ok(container_instance_of(client, container_instance).await?.as_ref().and_then(instance_and_zone))
+}
+
+/// A container instance; `None` where ECS does not know it (any more).
+pub(super) async fn container_instance_of(
+    client: &Client,
+    arn: &str,
+) -> Result<Option<ContainerInstance>, Box<dyn std::error::Error + Send + Sync>> {
+    let Some(cluster) = cluster(arn, "container-instance") else { return Ok(None) };
+    match client.describe_container_instances().cluster(cluster).container_instances(arn).send().await {
+        Ok(answer) => Ok(answer.container_instances.unwrap_or_default().into_iter().next()),
         Err(error) => match error.as_service_error() {
             Some(
                 DescribeError::ClusterNotFoundException(_)

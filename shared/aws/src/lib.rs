@@ -36,6 +36,8 @@ mod reader;
 mod results;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
+mod silence;
 #[cfg(all(feature = "batch", feature = "ec2"))]
 mod target;
 #[cfg(feature = "s3")]
@@ -73,6 +75,8 @@ pub use reader::{ReadError, Reader};
 pub use results::{Page, results};
 #[cfg(feature = "s3")]
 pub use s3::{is_gone, path_style_s3};
+#[cfg(all(feature = "batch", feature = "ec2", feature = "ecs"))]
+pub use silence::hosts;
 #[cfg(all(feature = "batch", feature = "ec2"))]
 pub use target::targets;
 #[cfg(feature = "s3")]

@@ -14,7 +14,7 @@ use crate::throttle::Turn;
 use crate::trial::Trial;
 use crate::workspace::{Call, TrialRef};
 use spotsweep_protocol::claim::Task;
-use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
+use spotsweep_protocol::ids::{DescribedJob, JobId, JobName, SweepId};
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_sweep_file::{Defaults, Problem};
@@ -161,6 +161,27 @@ pub enum Command {
     /// Batch DescribeJobs and ECS UpdateContainerInstancesState: the instance on which Batch has placed the attempt that
     /// asks takes no further container. What the request says of its place does not count.
     DrainInstance(TrialRequest),
+    /// Batch DescribeJobs, ECS DescribeContainerInstances and EC2 DescribeInstanceStatus: what they say of the instance on
+    /// which Batch has placed an attempt.
+    CheckInstance {
+        /// The trial.
+        trial: TrialRef,
+        /// The attempt.
+        attempt: u32,
+        /// Its job.
+        job: JobId,
+        /// `i-…`, of the attempt's record: for where ECS does not know the container instance.
+        instance: Option<String>,
+    },
+    /// EC2 TerminateInstances, of an instance on which nothing runs any more.
+    EndInstance {
+        /// The trial.
+        trial: TrialRef,
+        /// The attempt.
+        attempt: u32,
+        /// `i-…`
+        instance: String,
+    },
     /// S3 GetObject of `space.json`: what are the trial's parameters searched in?
     ReadSpace {
         /// The trial and who asks.
@@ -250,6 +271,8 @@ impl Command {
             Self::Workspace { call, .. } => call.name(),
             Self::LocateAttempt { .. } => "locate-attempt",
             Self::DrainInstance(_) => "drain-instance",
+            Self::CheckInstance { .. } => "check-instance",
+            Self::EndInstance { .. } => "end-instance",
             Self::ReadSpace { .. } => "read-space",
             Self::FindGpus { .. } => "find-gpus",
             Self::FindLine { .. } => "find-line",

@@ -11,6 +11,9 @@ mod ebs_state;
 mod plan;
 mod reconcile;
 mod resubmission;
+#[cfg(test)]
+mod scene;
+mod silence;
 mod spot_interruption;
 mod stall;
 mod submission;
@@ -126,6 +129,8 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::JobUnknown(job) => batch_job_state::unknown(view, job, context),
         Outcome::CredentialsIssued { access, .. } => trial_claim::issued(access),
         Outcome::InstanceDrained { request, drained } => unfit_instance::drained(view, request, drained, context),
+        Outcome::InstanceChecked { attempt, host, .. } => silence::checked(view, *attempt, host.as_ref(), context),
+        Outcome::InstanceEnded { attempt, refusal, .. } => silence::ended(view, *attempt, refusal.as_deref(), context),
         Outcome::SpaceRead { request, search, choose } => {
             suggestion::space_read(view, request, (search, *choose), context)
         }
@@ -150,6 +155,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
             Kind::OverBudget | Kind::TargetReached => sweep_settled::stopped(view, notification.stop.as_ref()),
             Kind::Rejected => sweep_upload::rejection_announced(view),
             Kind::Stalled(attempt) => stall::announced(view, attempt, context),
+            Kind::Silent(attempt) => silence::announced(view, attempt, context),
         },
     }
 }
@@ -157,6 +163,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
 fn of_followup(view: &View, followup: &Followup, context: Context<'_>) -> Decision {
     match followup {
         Followup::SweepOverdue(_) => reconcile::overdue(view, context),
+        Followup::TrialOverdue(_) => silence::overdue(view, context),
         Followup::Workspace(trial, fact) => workspace::known(view, trial, fact, context),
         Followup::Resource(id, fact) => workspace::told(view, id, fact),
         Followup::PartEnded(job) => batch_job_state::part(view, job, context),
@@ -240,6 +247,14 @@ impl Decision {
             let soon = context.now.checked_add(context.settings.recheck / 2).ok();
             change.due = held_due.filter(|due| Some(*due) > soon).or(change.due);
             change.figures_only = true;
+        }
+        self
+    }
+
+    /// With a due time that is held: nothing has changed but the time of the last request.
+    fn only_noted(mut self, held_due: Option<Option<Timestamp>>) -> Self {
+        if let (Some(change), Some(held_due)) = (&mut self.change, held_due) {
+            (change.due, change.figures_only) = (held_due, true);
         }
         self
     }

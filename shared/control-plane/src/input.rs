@@ -25,6 +25,8 @@ pub enum Input {
 pub enum Followup {
     /// A sweep's due time has passed.
     SweepOverdue(SweepId),
+    /// A trial's due time has passed, and Batch has been asked about its job.
+    TrialOverdue(TrialRef),
     /// Something has become known of a trial's workspace.
     Workspace(TrialRef, Fact),
     /// Something has become known of an instance, volume or snapshot.
@@ -150,6 +152,9 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::Notified(Notification { sweep, kind: Kind::Stalled(of), .. }) => {
             About { attempt: Some(of.attempt), ..About::trial("notified", sweep, of.index) }
         }
+        Outcome::Notified(Notification { sweep, kind: Kind::Silent(of), .. }) => {
+            About { attempt: Some(of.attempt), ..About::trial("notified", sweep, of.index) }
+        }
         Outcome::Notified(notification) => About::sweep("notified", &notification.sweep),
         Outcome::PageStored { sweep, .. } => About::sweep("page-stored", sweep),
         Outcome::PagesRead { sweep, .. } => About::sweep("pages-read", sweep),
@@ -157,6 +162,12 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::ResultsPublished { sweep, .. } => About::sweep("results-published", sweep),
         Outcome::WaitingCancelled(sweep) => About::sweep("waiting-cancelled", sweep),
         Outcome::InstanceDrained { request, .. } => About::request("instance-drained", request),
+        Outcome::InstanceChecked { trial, attempt, .. } => {
+            About { attempt: Some(*attempt), ..About::trial("instance-checked", &trial.sweep, trial.index) }
+        }
+        Outcome::InstanceEnded { trial, attempt, .. } => {
+            About { attempt: Some(*attempt), ..About::trial("instance-ended", &trial.sweep, trial.index) }
+        }
         Outcome::SpaceRead { request, .. } => About {
             attempt: Some(request.attempt),
             ..About::new("space-read", Subject::Comparison(request.sweep.clone(), request.index))
@@ -176,6 +187,7 @@ fn of_outcome(outcome: &Outcome) -> About {
 fn of_followup(followup: &Followup) -> About {
     match followup {
         Followup::SweepOverdue(sweep) => About::sweep("sweep-overdue", sweep),
+        Followup::TrialOverdue(trial) => About::trial("trial-overdue", &trial.sweep, trial.index),
         Followup::Workspace(trial, fact) => of_fact(trial, fact),
         Followup::Resource(id, fact) => About::new(fact.name(), Subject::Resource(id.clone())),
         Followup::PartEnded(job) => About::sweep("part-ended", &job.sweep),

@@ -8,7 +8,7 @@ use crate::suggestion::Choose;
 use crate::sweep::Prepared;
 use crate::sweep::notification::Notification;
 use crate::sweep::target::Target;
-use crate::trial::Trial;
+use crate::trial::{Host, Trial};
 use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
@@ -142,6 +142,24 @@ pub enum Outcome {
         request: TrialRequest,
         /// What has become of the instance.
         drained: Drained,
+    },
+    /// Of [`Command::CheckInstance`].
+    InstanceChecked {
+        /// The trial.
+        trial: TrialRef,
+        /// The attempt.
+        attempt: u32,
+        /// Its instance; absent where Batch does not show on which one the attempt runs.
+        host: Option<Host>,
+    },
+    /// Of [`Command::EndInstance`].
+    InstanceEnded {
+        /// The trial.
+        trial: TrialRef,
+        /// The attempt.
+        attempt: u32,
+        /// Why EC2 does not end it, if it refuses that.
+        refusal: Option<String>,
     },
     /// Of [`Command::ReadSpace`]: what the trial's parameters are searched in.
     SpaceRead {

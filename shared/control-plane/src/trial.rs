@@ -13,8 +13,10 @@
 
 mod early_stop;
 mod job_status;
+mod notes;
 mod reason;
 mod retry;
+mod silence;
 mod stall;
 mod standing;
 mod suggested;
@@ -31,6 +33,7 @@ pub use early_stop::{Comparison, EarlyStop};
 pub use job_status::JobStatus;
 pub use reason::Reason;
 pub use retry::{RetryOn, RetryRule, retry_rules};
+pub use silence::{AgentState, Host, InstanceStatus, Silence, is_dead};
 use spotsweep_protocol::claim::{Market, Outputs};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::Metric;
@@ -225,6 +228,9 @@ pub struct Trial {
     /// The secret of the runner that has claimed it so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<Secret>,
+    /// When that runner last asked or reported, by the minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_at: Option<Timestamp>,
     /// By metric name; `last` is the newest attempt's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Metric>,
@@ -249,6 +255,9 @@ pub struct Trial {
     /// The newest attempt's stall; absent where its newest report has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Stall>,
+    /// The newest attempt whose reports were missing for long; absent where it reports again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Silence>,
     /// The trial's volume, from the first place on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
@@ -269,6 +278,7 @@ impl Trial {
             attempts: BTreeMap::new(),
             claimed_by: None,
             secret: None,
+            reported_at: None,
             metrics: BTreeMap::new(),
             suggested: None,
             rungs: Curve::new(),
@@ -277,6 +287,7 @@ impl Trial {
             stopped: None,
             end: None,
             stall: None,
+            silence: None,
             workspace: None,
         }
     }
@@ -361,23 +372,6 @@ impl Trial {
         for (name, seen) in metrics {
             self.metrics.entry(name.clone()).and_modify(|held| *held = held.and(*seen)).or_insert(*seen);
         }
-    }
-
-    /// What was not as usual with its workspace and its outputs, and last a stall: a sentence each.
-    pub fn notes(&self) -> Vec<String> {
-        let of_workspace = self.workspace.iter().flat_map(|workspace| &workspace.notes).cloned();
-        let left_out = self.end.iter().flat_map(|end| &end.outputs.left_out);
-        let left_out = left_out.map(|output| format!("output not collected: {output}"));
-        of_workspace.chain(left_out).chain(self.kept_note()).chain(self.stall_note()).collect()
-    }
-
-    /// What is kept of it after its end.
-    pub fn kept_note(&self) -> Option<String> {
-        let kept = self.workspace.as_ref()?.kept()?;
-        Some(match kept.snapshot {
-            Some(snapshot) => format!("workspace kept until {} as {snapshot}", kept.until),
-            None => format!("workspace kept until {}, not saved in a snapshot yet", kept.until),
-        })
     }
 
     /// When the last attempt's container ended.

@@ -1,7 +1,7 @@
 //! Instances that are to take no further container.
 
 use serde_json::json;
-use spotsweep_control_plane::event::{Job, TrialRequest};
+use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::outcome::{Drained, Outcome};
 use spotsweep_protocol::ids::DescribedJob;
 use spotsweep_world::Service;
@@ -12,12 +12,7 @@ use crate::injected_bug::InjectedBug;
 impl Cloud {
     pub(super) async fn drain(&self, request: TrialRequest) -> Executed {
         let (sweep, index, job) = (request.sweep.clone(), Some(request.index), request.job.clone());
-        let found = self.describe(vec![DescribedJob { sweep, index, job }]).await?;
-        let host = found.iter().find_map(|outcome| match outcome {
-            Outcome::JobDescribed(Job::Trial(job)) => job.host(request.attempt).map(str::to_owned),
-            _another => None,
-        });
-        let drained = match host {
+        let drained = match self.host(DescribedJob { sweep, index, job }, request.attempt).await? {
             Some(instance) => self.drain_host(instance).await?,
             None => Drained::NotPlaced,
         };

@@ -118,6 +118,16 @@ impl Agent {
         json!(ClaimRequest { sweep, index: self.trial.index, job, attempt: self.attempt, token, secret, request })
     }
 
+    /// Whether its command runs.
+    pub(super) fn trains(&self) -> bool {
+        matches!(self.doing, Doing::Training(_))
+    }
+
+    /// It does nothing more.
+    pub(super) fn stands_still(&mut self) {
+        self.doing = Doing::AwaitingEnd;
+    }
+
     /// The rungs that its trial has reached after so many steps.
     fn reached(&self, step: u32) -> Vec<Reached> {
         curve::reached(&self.rungs, (self.trial.index, self.attempt), u64::from(step / STEPS))
@@ -138,6 +148,10 @@ impl Agent {
 impl Simulation {
     /// The runner does its next step, if it still lives.
     pub(super) fn step(&mut self, key: &AttemptKey) -> Result<(), String> {
+        let Some(agent) = self.agents.get(key).cloned() else { return Ok(()) };
+        if self.waits_for_connection(&agent, Happening::Step(key.clone())) {
+            return Ok(());
+        }
         let Some(mut agent) = self.agents.remove(key) else { return Ok(()) };
         let next = match agent.doing.clone() {
             Doing::Starting => self.begin(&mut agent)?,

@@ -90,6 +90,8 @@ pub struct Chaos {
     pub slow_seals: f64,
     /// Attempts whose training hangs after its first checkpoint.
     pub hangs: f64,
+    /// Attempts whose instance vanishes some time after they have begun: it is dead, or cut off for 40 minutes.
+    pub vanishing: f64,
     /// Events that arrive an hour late.
     pub hour_late: f64,
     /// Requests of a runner that arrive again, up to an hour later.
@@ -134,6 +136,7 @@ impl Chaos {
             fails: None,
             slow_seals: 0.0,
             hangs: 0.0,
+            vanishing: 0.0,
             hour_late: 0.0,
             late_requests: 0.0,
             forged: 0.0,
@@ -172,6 +175,7 @@ impl Chaos {
             fails: None,
             slow_seals: 0.1,
             hangs: 0.1,
+            vanishing: 0.1,
             hour_late: 0.05,
             late_requests: 0.1,
             forged: 0.1,
@@ -211,6 +215,7 @@ impl Chaos {
             fails: None,
             slow_seals: share(0.4),
             hangs: 0.0,
+            vanishing: 0.0,
             hour_late: share(0.2),
             late_requests: 0.0,
             forged: 0.0,

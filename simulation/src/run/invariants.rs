@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use spotsweep_control_plane::settings::LONGEST_BACKOFF;
+use spotsweep_control_plane::settings::{LONGEST_BACKOFF, RECHECK};
 use spotsweep_control_plane::sweep::Sweep;
 use spotsweep_control_plane::trial::{Attempt, JobStatus, Reason, Standing, Trial};
+use spotsweep_protocol::silence::SILENT_AFTER;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_world::ebs::VolumeState;
-use spotsweep_world::{Defect, World};
+use spotsweep_world::{Defect, Instance, InstanceState, World};
 
 use super::training::STEPS;
 use super::training::load::newest_whole;
@@ -17,6 +18,9 @@ use super::{RECONCILE, Simulation};
 
 /// Calls that one occasion costs at most: an attempt goes from claim to release with about forty, all else with fewer.
 const CALLS_PER_OCCASION: u64 = 40;
+
+/// EC2's code of the reason where somebody ends an instance.
+const USER_INITIATED: &str = "Client.UserInitiatedShutdown";
 
 /// One thing that must hold.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +53,8 @@ pub const INVARIANTS: &[Invariant] = &[
     always("nothing is attached to an instance that is known to be under notice", nothing_attached_under_notice),
     always("an instance that cannot train takes one more attempt at most when one has left it", bad_instances_are_left),
     always("no trial fails because of its instance where others train", instances_are_blamed),
+    always("no dead instance is billed for long", dead_are_ended),
+    always("no instance is ended that works", working_stay),
     always("a refusal that lasts costs a trial that has not trained no further attempt", lasting_refusal_costs_none),
     always("a trial that hangs is interrupted twice at most, and then it fails", hangs_end),
     always("a trial that has succeeded has trained to its end", success_is_whole),
@@ -150,6 +156,30 @@ fn bad_instances_are_left(run: &Simulation) -> Result<(), String> {
 
 fn instances_are_blamed(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Blamed)
+}
+
+/// From the last report on: 15 minutes until AWS is asked, rounded to the minute, and one turn of the schedule. Where calls
+/// have failed until then, the next time is a recheck and a turn later. While calls fail, there is no bound.
+fn dead_are_ended(run: &Simulation) -> Result<(), String> {
+    let calm = run.started + run.chaos.ends_after;
+    let longest = SILENT_AFTER + RECONCILE + RECHECK + RECONCILE;
+    match run.dead_and_billed().find(|(_, since)| run.harness.now > calm.max(*since) + longest) {
+        Some((instance, since)) => Err(format!("{instance} is dead since {since}, and still billed")),
+        None => Ok(()),
+    }
+}
+
+/// An instance that is idle is ended by Batch.
+fn working_stay(run: &Simulation) -> Result<(), String> {
+    let world = run.harness.cloud.world();
+    let is_ended = |found: &&Instance| {
+        let by_whom = found.state_reason.map(|(code, _)| code);
+        found.state == InstanceState::ShuttingDown && by_whom == Some(USER_INITIATED) && found.has_jobs()
+    };
+    match world.instances().filter(is_ended).find(|found| !found.impaired) {
+        Some(found) => Err(format!("{} was ended, and EC2 shows it as not impaired", found.id)),
+        None => Ok(()),
+    }
 }
 
 fn lasting_refusal_costs_none(run: &Simulation) -> Result<(), String> {
@@ -287,6 +317,8 @@ fn has_failed_on(run: &Simulation, trial: &Trial, defect: Defect) -> bool {
 fn goes_on(run: &Simulation) -> Result<(), String> {
     let training = run.epoch * run.epochs;
     let until = run.chaos.ends_after + training * 2 + RECONCILE * 2 + LONGEST_BACKOFF + Duration::from_secs(1800);
+    // An instance that vanishes costs so much before what is counted here begins.
+    let until = if run.chaos.vanishing > 0.0 { until + Duration::from_secs(3600) } else { until };
     // What is kept is there for longer.
     if run.elapsed() <= until || run.is_settled() {
         return Ok(());

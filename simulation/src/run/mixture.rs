@@ -120,7 +120,9 @@ impl Mixture {
         };
         let continues = upto(1) == 0;
         let page_trials = if upto(2) == 0 { 1 } else { PAGE_TRIALS };
-        let mixture = Self { continues, page_trials, ..mixture };
+        let vanishing = if upto(5) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
+        let chaos = Chaos { vanishing, ..mixture.chaos };
+        let mixture = Self { continues, page_trials, chaos, ..mixture };
         match upto(5) {
             // Trials enough that some train on other instances.
             0 => Self {

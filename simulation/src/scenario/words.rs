@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use spotsweep_control_plane::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
-use spotsweep_control_plane::input::Input;
+use spotsweep_control_plane::input::{Followup, Input};
 use spotsweep_control_plane::outcome::{Drained, Outcome};
-use spotsweep_control_plane::trial::{Attempt, HOST_GONE, JobStatus, Observation};
+use spotsweep_control_plane::sweep::notification::{Kind, Notification, SilentAttempt};
+use spotsweep_control_plane::trial::{Attempt, HOST_GONE, Host, JobStatus, Observation};
 use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
 use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
@@ -38,7 +39,9 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
             let not_started = Attempt { reason, ..Attempt::default() };
             batch(trial, status, vec![not_started; number(ended)? as usize])
         }
-        ["instance", "of", "attempt", attempt, how @ ..] => drained(sweep, number(attempt)?, how),
+        ["overdue"] => Ok(Input::Followup(Followup::TrialOverdue(trial))),
+        ["notified", "that", "attempt", attempt, what @ ..] => silent(&trial, number(attempt)?, what),
+        ["instance", "of", "attempt", attempt, how @ ..] => of_instance(trial, number(attempt)?, how),
         ["notice", instance, "interruption"] => noticed(trial, instance, NoticeKind::Interruption),
         ["notice", instance, "rebalance"] => noticed(trial, instance, NoticeKind::Rebalance),
         ["volume", "of", "operation", operation, "not", "found"] => {
@@ -103,6 +106,17 @@ fn request(sweep: &SweepId, attempt: u32, (token, secret): ([u8; SECRET_BYTES], 
     TrialRequest { sweep, index: 0, job, attempt, token, secret, ask }
 }
 
+/// What is known of the instance of an attempt, or has become of it.
+fn of_instance(trial: TrialRef, attempt: u32, how: &[&str]) -> Result<Input, String> {
+    let ended = |trial, refusal| Ok(Outcome::InstanceEnded { trial, attempt, refusal }.into());
+    match how {
+        ["checked", host @ ..] => Ok(Outcome::InstanceChecked { trial, attempt, host: checked(host)? }.into()),
+        ["ended"] => ended(trial, None),
+        ["not", "ended"] => ended(trial, Some("UnauthorizedOperation: no".to_owned())),
+        how => drained(&trial.sweep, attempt, how),
+    }
+}
+
 /// What has become of the instance of an attempt that has found it bad.
 fn drained(sweep: &SweepId, attempt: u32, how: &[&str]) -> Result<Input, String> {
     let drained = match how {
@@ -113,6 +127,29 @@ fn drained(sweep: &SweepId, attempt: u32, how: &[&str]) -> Result<Input, String>
     };
     let request = request(sweep, attempt, (TOKEN, 0), Ask::Claim(Machine::default()));
     Ok(Outcome::InstanceDrained { request, drained }.into())
+}
+
+/// People are notified of an attempt without reports since a time.
+fn silent(trial: &TrialRef, attempt: u32, what: &[&str]) -> Result<Input, String> {
+    let ["is", "silent", "since", since, host @ ..] = what else { return Err("notified of what?".into()) };
+    let Host { agent, status, .. } = checked(host)?.ok_or("of which instance?")?;
+    let since = number(since.trim_end_matches('s'))?;
+    let since = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000 + i64::from(since));
+    let kind = Kind::Silent(SilentAttempt { index: trial.index, attempt, since, agent, status });
+    let (sweep, file, message) = (trial.sweep.clone(), "sweeps/s.yaml".to_owned(), String::new());
+    Ok(Outcome::Notified(Notification { sweep, file, kind, message, topic: None }).into())
+}
+
+/// What ECS and EC2 say of the instance of an attempt.
+fn checked(words: &[&str]) -> Result<Option<Host>, String> {
+    let (agent, status) = match words {
+        ["not", "placed"] => return Ok(None),
+        ["agent", agent, "instance", status] => (*agent, *status),
+        _ => return Err("agent connected, disconnected or unknown, and instance not-impaired, impaired …?".into()),
+    };
+    let agent = serde_json::from_value(agent.into()).map_err(|error| error.to_string())?;
+    let status = serde_json::from_value(status.into()).map_err(|error| error.to_string())?;
+    Ok(Some(Host { instance: Some("i-a".into()), agent, status }))
 }
 
 fn asked(words: &[&str]) -> Result<Ask, String> {

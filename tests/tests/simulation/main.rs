@@ -13,6 +13,7 @@ mod permissions;
 mod replay;
 mod scenarios;
 mod seeds;
+mod silence;
 mod stalls;
 mod submission;
 mod workspaces;

@@ -229,7 +229,7 @@ fn every_function_may_do_what_it_does_and_no_more() {
 /// The services of `spotsweep_aws`, and whether a role wants them: else a function fails at its first command for one,
 /// or carries a client in its binary that it never calls.
 type Wanted = fn(&BTreeMap<String, BTreeSet<String>>) -> bool;
-const SERVICES: [(&str, Wanted); 12] = [
+const SERVICES: [(&str, Wanted); 13] = [
     ("uploads", |role| role.contains_key("s3:AbortMultipartUpload")),
     ("targets", |role| role.contains_key("batch:DescribeJobDefinitions")),
     ("lines", |role| {
@@ -239,6 +239,7 @@ const SERVICES: [(&str, Wanted); 12] = [
     ("batch", |role| role.contains_key("batch:SubmitJob")),
     ("ecs", |role| role.contains_key("ecs:DescribeContainerInstances")),
     ("drains", |role| role.contains_key("ecs:UpdateContainerInstancesState")),
+    ("hosts", |role| role.contains_key("ec2:TerminateInstances")),
     ("tasks", |role| role.contains_key("ecs:DescribeTasks")),
     ("ebs", |role| role.contains_key("ec2:CreateSnapshot")),
     ("bus", |role| role.contains_key("events:PutEvents") && !role.contains_key("sns:Publish")),

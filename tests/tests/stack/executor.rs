@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use spotsweep_aws::{AwsExecutor, drains, ebs, ecs, targets, tasks};
+use spotsweep_aws::{AwsExecutor, drains, ebs, ecs, hosts, targets, tasks};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::target;
 use spotsweep_control_plane::event::{Ask, TrialRequest};
@@ -12,6 +12,7 @@ use spotsweep_control_plane::handle::Executor;
 use spotsweep_control_plane::outcome::{Drained, Outcome};
 use spotsweep_control_plane::sweep::Prepared;
 use spotsweep_control_plane::throttle::Turn;
+use spotsweep_control_plane::trial::{AgentState, Host, InstanceStatus};
 use spotsweep_control_plane::workspace::{
     Call, Fact, NewVolume, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState,
 };
@@ -75,6 +76,15 @@ impl Rig {
                 world.register_job_definition(serde_json::from_value(definition.clone()).unwrap()).unwrap();
             }
         });
+    }
+
+    /// The job of the trial, submitted: its id.
+    fn submit(&self) -> String {
+        self.define(1);
+        let name = JobName { sweep: self.trial.sweep.clone(), run: Run::Part(0) }.to_string();
+        let job = json!({ "jobName": name, "jobQueue": "queue", "jobDefinition": "train" });
+        let job = self.emulator.with_world(|world, _| world.submit_job(serde_json::from_value(job).unwrap()).unwrap());
+        job["jobId"].as_str().unwrap().to_owned()
     }
 
     fn trouble(&self, change: impl FnOnce(&mut Trouble)) {
@@ -391,12 +401,7 @@ async fn an_attempt_is_located_by_its_container_instance() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_instance_of_an_attempt_is_drained() {
     let rig = Rig::new().await;
-    rig.define(1);
-    let sweep = rig.trial.sweep.clone();
-    let name = JobName { sweep: sweep.clone(), run: Run::Part(0) }.to_string();
-    let job = json!({ "jobName": name, "jobQueue": "queue", "jobDefinition": "train" });
-    let job = rig.emulator.with_world(|world, _| world.submit_job(serde_json::from_value(job).unwrap()).unwrap());
-    let job = job["jobId"].as_str().unwrap().to_owned();
+    let (sweep, job) = (rig.trial.sweep.clone(), rig.submit());
     let executor = AwsExecutor::default().reaching(drains(&config(&rig.emulator.endpoint())));
     let drain = async |attempt: u32| {
         let (sweep, job) = (sweep.clone(), JobId::from(job.clone()));
@@ -418,6 +423,50 @@ async fn the_instance_of_an_attempt_is_drained() {
     rig.trouble(|trouble| trouble.denied = [("UpdateContainerInstancesState".to_owned(), None)].into());
     let refused = drain(1).await;
     assert!(matches!(&refused, Drained::Refused(why) if why.contains("not authorized")), "{refused:?}");
+    let request = serde_json::from_value(json!({ "jobId": job, "reason": "done" })).unwrap();
+    rig.emulator.with_world(|world, _| world.terminate_job(&request)).unwrap();
+    rig.end().await;
+}
+
+/// What ECS and EC2 say of it, and the end of one that is dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_instance_of_an_attempt_is_looked_at_and_ended() {
+    let rig = Rig::new().await;
+    let (trial, job) = (rig.trial.clone(), rig.submit());
+    let executor = AwsExecutor::default().reaching(hosts(&config(&rig.emulator.endpoint())));
+    let check = async |attempt: u32| {
+        let (trial, job, instance) = (trial.clone(), JobId::from(job.clone()), Some("i-0123456789abcdef0".to_owned()));
+        let command = Command::CheckInstance { trial, attempt, job, instance };
+        match executor.execute(command).await.unwrap().remove(0) {
+            Outcome::InstanceChecked { host, .. } => host,
+            other => panic!("{other:?}"),
+        }
+    };
+    let end = async |instance: &str| {
+        let command = Command::EndInstance { trial: trial.clone(), attempt: 1, instance: instance.to_owned() };
+        match executor.execute(command).await.unwrap().remove(0) {
+            Outcome::InstanceEnded { refusal, .. } => refusal,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(check(2).await, None, "an attempt that does not run");
+    let mut found = None;
+    while found.is_none() {
+        found = check(1).await;
+    }
+    let host = |agent, status| Some(Host { instance: Some(rig.instance.clone()), agent, status });
+    assert_eq!(found, host(AgentState::Connected, InstanceStatus::NotImpaired));
+    for (impaired, status) in [(false, InstanceStatus::NotImpaired), (true, InstanceStatus::Impaired)] {
+        rig.emulator.with_world(|world, now| world.set_connection(&rig.instance, true, impaired, now));
+        assert_eq!(check(1).await, host(AgentState::Disconnected, status));
+    }
+    rig.trouble(|trouble| trouble.denied = [("TerminateInstances".to_owned(), None)].into());
+    assert!(end(&rig.instance).await.unwrap().starts_with("UnauthorizedOperation: "));
+    rig.trouble(|trouble| trouble.denied.clear());
+    assert_eq!(end("i-0123456789abcdef0").await, None, "one that is gone needs no end");
+    assert_eq!(end(&rig.instance).await, None);
+    let state = rig.emulator.with_world(|world, _| world.instance(&rig.instance).unwrap().state);
+    assert!(!state.is_live(), "{state:?}");
     let request = serde_json::from_value(json!({ "jobId": job, "reason": "done" })).unwrap();
     rig.emulator.with_world(|world, _| world.terminate_job(&request)).unwrap();
     rig.end().await;

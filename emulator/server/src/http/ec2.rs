@@ -34,8 +34,9 @@ const SELECTION: [&str; 4] = ["Filter.N.Name", "Filter.N.Value.N", "MaxResults",
 const TAG_SPECIFICATION: [&str; 3] =
     ["TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"];
 
-const ACTIONS: [Action; 15] = [
+const ACTIONS: [Action; 16] = [
     ("DescribeInstances", &["InstanceId.N"], instances::describe),
+    ("DescribeInstanceStatus", &["IncludeAllInstances", "InstanceId.N"], instances::describe_status),
     ("TerminateInstances", &["InstanceId.N"], instances::terminate),
     ("DescribeAvailabilityZones", &["ZoneName.N"], instances::describe_zones),
     ("DescribeInstanceTypeOfferings", &["LocationType"], offerings::describe),

@@ -28,6 +28,8 @@ const START_FAILURES: [(&str, Option<&str>); 4] = [
 /// What Batch may say of an attempt whose instance is gone, other than "Host EC2": nothing, or what it says of a container
 /// that ended, without its exit code. No document promises the words.
 const UNNAMED_ENDS: [&str; 2] = ["", EXITED];
+/// How soon it is looked again whether an instance is connected on which a container is to start.
+const RECONNECTS: Duration = Duration::from_secs(60);
 const CHILD_FAILED: &str = "Array Child Job failed";
 
 impl World {
@@ -90,6 +92,10 @@ impl World {
         let Some(host) = host.filter(|host| host.state == InstanceState::Running) else { return };
         if current.number != attempt {
             return;
+        }
+        if host.disconnected {
+            // It starts, or Batch learns of it, once the agent is connected again.
+            return self.after(RECONNECTS, Timer::Pulled { run, attempt });
         }
         let failing = self.trouble.failing_starts;
         if take_one(&mut self.trouble.failing_starts) {

@@ -9,6 +9,7 @@ use crate::store::{Overdue, View};
 use crate::sweep::continuation::Continuation;
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Stage, Sweep};
+use crate::workspace::TrialRef;
 use spotsweep_protocol::ids::{DescribedJob, JobId};
 use spotsweep_protocol::words::counted;
 
@@ -22,7 +23,11 @@ pub(super) fn due(view: &View) -> Decision {
     for overdue in &view.overdue {
         match overdue {
             Overdue::Sweep(sweep) => decision = decision.next(Followup::SweepOverdue(sweep.clone())),
-            Overdue::Trial(job) => jobs.push(job.clone()),
+            Overdue::Trial(job) => {
+                let of = |index| TrialRef { sweep: job.sweep.clone(), index };
+                decision = job.index.map(of).map(Followup::TrialOverdue).into_iter().fold(decision, Decision::next);
+                jobs.push(job.clone());
+            }
         }
     }
     if jobs.is_empty() { decision } else { decision.then(Command::DescribeJobs(jobs)) }

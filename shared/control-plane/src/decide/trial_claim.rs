@@ -45,7 +45,12 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     if view.peers.is_none() && early_stop::needs_peers(plan, held, request) {
         return Decision::advance("with the other trials").next(Followup::Compared(Box::new(request.clone())));
     }
-    let trial = held.cloned().unwrap_or_else(|| Trial::new(request.sweep.clone(), request.index, request.job.clone()));
+    let TrialRequest { sweep: id, index, job, .. } = request;
+    let mut trial = held.cloned().unwrap_or_else(|| Trial::new(id.clone(), *index, job.clone()));
+    // A claim does so once it takes the trial.
+    if !matches!(request.ask, Ask::Claim(_) | Ask::Access) {
+        trial.has_reported(request.attempt, context.now);
+    }
     let asker = Asker { view, sweep, plan, held, due, trial, request, context };
     if let Some(elsewhere) = asker.fails_at_once() {
         return elsewhere;
@@ -116,7 +121,8 @@ impl Asker<'_> {
             Some(task) => Command::FindGpus { request: self.request.clone(), task },
             None => find_line(self.sweep, self.request, None),
         };
-        let decision = self.write(what).then_all(calls);
+        let noted = (self.has_only_asked() && calls.is_empty()).then_some(self.due);
+        let decision = self.write(what).only_noted(noted).then_all(calls);
         match reply {
             Some(reply) => decision.reply(reply),
             None => decision.then(next),
@@ -129,6 +135,7 @@ impl Asker<'_> {
         self.trial.claimed_by = Some(attempt);
         self.trial.secret.clone_from(&self.request.secret);
         self.trial.stall = None;
+        self.trial.has_reported(attempt, self.context.now);
         let record = self.trial.attempt(attempt);
         record.instance = machine.instance.clone().or(record.instance.take());
         record.zone = machine.zone.clone().or(record.zone.take());
@@ -141,11 +148,10 @@ impl Asker<'_> {
     /// the next attempt at that moment.
     fn leaves(mut self, machine: &Machine, cause: &str) -> Decision {
         self.takes(machine);
-        let attempt = self.request.attempt;
+        let (attempt, drain) = (self.request.attempt, Command::DrainInstance(self.request.clone()));
         let reason = StopReason::UnfitInstance { cause: cause.to_owned() };
         let what = format!("attempt {attempt} does not start: {reason}");
         self.trial.attempt(attempt).reason = Some(reason.into());
-        let drain = Command::DrainInstance(self.request.clone());
         self.write(what).then(drain)
     }
 
@@ -239,7 +245,8 @@ impl Asker<'_> {
         let calls = fact.map(|fact| self.apply(&fact)).unwrap_or_default();
         let stands = self.held.is_some_and(|held| {
             let has_new_rung = held.rungs.len() != self.trial.rungs.len() || held.compared != self.trial.compared;
-            held.state() == self.trial.state() && held.stall == self.trial.stall && !has_new_rung
+            let signs = |trial: &Trial| (trial.state(), trial.stall, trial.silence.clone());
+            signs(held) == signs(&self.trial) && !has_new_rung
         });
         let reply = accepted(Some(&self.trial));
         let target = sweep_settled::look((self.sweep, self.plan), self.held, &self.trial);
@@ -260,6 +267,12 @@ impl Asker<'_> {
             return None;
         };
         stall::notify((self.sweep, self.plan), &self.trial, self.request, (sequence, seconds), self.context)
+    }
+
+    /// Whether nothing has changed but the time of the last request.
+    fn has_only_asked(&self) -> bool {
+        let noted = |held: &Trial| Trial { reported_at: self.trial.reported_at, ..held.clone() };
+        self.held.map(noted).as_ref() == Some(&self.trial)
     }
 
     fn apply(&mut self, fact: &Fact) -> Vec<Command> {

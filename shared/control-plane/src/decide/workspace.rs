@@ -126,7 +126,10 @@ pub(super) fn due(trial: &Trial, context: Context<'_>) -> Option<Timestamp> {
         (true, _) if kept.is_none() => None,
         (_, true) => context.lease_ends(),
         (true, false) => kept.map(|kept| kept.until),
-        (false, false) => context.recheck_at(),
+        (false, false) => {
+            let asked_after = trial.asked_after().filter(|at| *at > context.now);
+            context.recheck_at().map(|at| asked_after.map_or(at, |asked_after| asked_after.min(at)))
+        }
     };
     due.map(next_minute)
 }

@@ -4,6 +4,7 @@
 mod bad_instances;
 mod fruitless;
 mod odd;
+mod silent;
 mod unreached;
 mod unseen;
 
@@ -49,6 +50,8 @@ pub enum About {
     Odd,
     /// Instances on which nothing can be trained.
     Instances,
+    /// Attempts whose runners do not report.
+    Silence,
 }
 
 /// A warning: one sentence without its full stop.
@@ -115,6 +118,7 @@ pub(super) fn warnings(
     warnings.extend(odd::odd(plan, trials).map(about(About::Odd)));
     warnings.extend(unreached::unreached(plan, trials).map(about(About::Rungs)));
     warnings.extend(bad_instances::bad_instances(trials).map(about(About::Instances)));
+    warnings.extend(silent::silent(trials).map(about(About::Silence)));
     warnings
 }
 

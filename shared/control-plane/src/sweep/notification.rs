@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::sweep::Sweep;
 use crate::sweep::spent::Spent;
+use crate::trial::{AgentState, Host, InstanceStatus, is_dead};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::stall::{NO_SIGN, StallRule, span};
 use spotsweep_protocol::stop::StopReason;
@@ -38,6 +39,8 @@ pub enum Kind {
     TargetReached,
     /// The training of a trial shows no sign of life.
     Stalled(StalledAttempt),
+    /// The runner of a trial does not report, and AWS Batch shows its attempt as running.
+    Silent(SilentAttempt),
 }
 
 /// Which attempt is stalled, and which of its reports says so.
@@ -53,6 +56,21 @@ pub struct StalledAttempt {
     pub since: Timestamp,
 }
 
+/// Which attempt does not report, and what ECS and EC2 say of its instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SilentAttempt {
+    /// The trial's index within the sweep, from 0.
+    pub index: u32,
+    /// The attempt.
+    pub attempt: u32,
+    /// Its last report.
+    pub since: Timestamp,
+    /// Of the ECS agent.
+    pub agent: AgentState,
+    /// Of the instance.
+    pub status: InstanceStatus,
+}
+
 impl Kind {
     /// EventBridge detail type.
     pub fn detail_type(self) -> &'static str {
@@ -64,6 +82,7 @@ impl Kind {
             Self::OverBudget => "Sweep Over Budget",
             Self::TargetReached => "Sweep Target Reached",
             Self::Stalled(_) => "Trial Stalled",
+            Self::Silent(_) => "Trial Silent",
         }
     }
 }
@@ -182,11 +201,27 @@ impl Notification {
         Self::to_people(sweep, Kind::Stalled(of), lines.join("\n"))
     }
 
+    /// For how long the runner of a trial has not reported, in seconds, and what follows by what is known of its instance.
+    pub fn silent(sweep: &Sweep, of: SilentAttempt, host: &Host, seconds: i64) -> Self {
+        let SilentAttempt { index, attempt, agent, status, .. } = of;
+        let time = span(seconds.unsigned_abs());
+        let file = &sweep.upload.key;
+        let lines = [
+            format!(
+                "{file}: trial {index} does not report: AWS Batch shows attempt {attempt} as running, and its last report was {time} ago"
+            ),
+            format!("{agent}; {status}"),
+            what_follows_silence(host),
+            format!("spotsweep explain {} {index}", sweep.id),
+        ];
+        Self::to_people(sweep, Kind::Silent(of), lines.join("\n"))
+    }
+
     /// The event's detail; that of a trial's event has the trial's index too, and that of a page its number.
     pub fn detail(&self) -> Value {
         let mut detail = json!({ "sweep": self.sweep.as_str(), "file": self.file, "message": self.message });
-        if let Kind::Stalled(of) = self.kind {
-            detail["trial"] = of.index.into();
+        if let Kind::Stalled(StalledAttempt { index, .. }) | Kind::Silent(SilentAttempt { index, .. }) = self.kind {
+            detail["trial"] = index.into();
         }
         if let Some(page) = self.page {
             detail["page"] = page.into();
@@ -199,6 +234,23 @@ impl Notification {
     pub fn subject(&self) -> String {
         let line = format!("{}: {}", self.kind.detail_type(), self.file);
         line.chars().filter(|letter| letter.is_ascii() && !letter.is_ascii_control()).take(99).collect()
+    }
+}
+
+fn what_follows_silence(host: &Host) -> String {
+    match (&host.instance, host.to_end().is_some()) {
+        (Some(instance), true) => {
+            format!(
+                "{instance} is ended, as nothing can run there; the next attempt goes on from the newest checkpoint"
+            )
+        }
+        (Some(_), false) if is_dead(host.agent, host.status) => {
+            "AWS Batch has yet to report the end of the attempt; nothing is done".to_owned()
+        }
+        (Some(instance), false) => format!(
+            "it is left as it is and billed, as its training may go on; if it does not: aws ec2 terminate-instances --instance-ids {instance}"
+        ),
+        (None, _) => "it is left as it is, as its instance is not known".to_owned(),
     }
 }
 

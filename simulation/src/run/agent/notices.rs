@@ -72,7 +72,7 @@ impl Simulation {
     /// The runner looks at the metadata service; a notice makes it leave.
     pub(in crate::run) fn poll(&mut self, key: &AttemptKey) -> Result<(), String> {
         let Some(agent) = self.agents.get(key).cloned() else { return Ok(()) };
-        if !self.is_under_notice(&agent) {
+        if !self.is_under_notice(&agent) || self.waits_for_connection(&agent, Happening::Poll(key.clone())) {
             return Ok(());
         }
         if self.rng.strikes(self.chaos.silent) {

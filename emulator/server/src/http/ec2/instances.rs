@@ -58,6 +58,30 @@ fn instance_xml(instance: &Instance, devices: String) -> String {
     fields.concat()
 }
 
+/// Status checks are made of running instances: those of others are not applicable (EC2 API reference, "InstanceStatus").
+pub(super) fn describe_status(world: &mut World, form: &Form) -> Result<String, ApiError> {
+    let (found, next) =
+        world.describe_instance_status(&form.selection("InstanceId")?, form.flag("IncludeAllInstances")?)?;
+    let entries = found.into_iter().map(|instance| {
+        let (status, check) = match (instance.state, instance.impaired) {
+            (InstanceState::Running, true) => ("impaired", "failed"),
+            (InstanceState::Running, false) => ("ok", "passed"),
+            (InstanceState::Pending | InstanceState::ShuttingDown | InstanceState::Terminated, _) => {
+                ("not-applicable", "")
+            }
+        };
+        let details = [text("name", "reachability"), text("status", check)];
+        let details = if check.is_empty() { String::new() } else { list("details", [details.concat()]) };
+        let summary = |name| node(name, [text("status", status), details.clone()]);
+        text("instanceId", &instance.id)
+            + &text("availabilityZone", &instance.zone)
+            + &state_xml("instanceState", instance.state)
+            + &summary("systemStatus")
+            + &summary("instanceStatus")
+    });
+    Ok(list("instanceStatusSet", entries) + &next_token(next))
+}
+
 pub(super) fn terminate(world: &mut World, form: &Form) -> Result<String, ApiError> {
     let changes = world.terminate_instances(&form.list("InstanceId"))?;
     let entries = changes.into_iter().map(|(id, from, to)| {

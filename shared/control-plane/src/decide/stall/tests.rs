@@ -1,110 +1,16 @@
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
-
-use jiff::Timestamp;
 use serde_json::json;
-use spotsweep_protocol::claim::{ByteRange, Outputs, Prefix, Reply};
-use spotsweep_protocol::ids::JobId;
-use spotsweep_protocol::secret::Secret;
+use spotsweep_protocol::claim::Outputs;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_sweep_file::Stalled;
 
-use crate::command::Command;
+use crate::decide::scene::Scene;
 use crate::decide::stall::rule;
-use crate::decide::{Decision, decide};
-use crate::event::{Ask, Ending, Event, TrialRequest};
-use crate::input::Input;
+use crate::event::Ending;
 use crate::outcome::Outcome;
 use crate::results::diagnosis::why;
-use crate::settings::Settings;
-use crate::store::{History, Record, Versioned, View};
-use crate::sweep::Sweep;
-use crate::sweep::notification::Notification;
-use crate::trial::{JobStatus, Trial};
-
-/// One trial of a sweep with `stalled: 30m`, and the reports of its attempts.
-struct Scene {
-    view: View,
-    settings: Settings,
-    attempt: u32,
-    sequence: u64,
-}
-
-fn held<T>(record: T) -> Option<Versioned<T>> {
-    Some(Versioned { record, version: 1, due: None, recent: History::new() })
-}
-
-impl Scene {
-    fn new() -> Self {
-        let upload = json!({ "bucket": "b", "key": "sweeps/s.yaml", "fingerprint": "v", "uploaded_at": NOW });
-        let plan = json!({ "trials": 1, "queue": "q", "definition": "d:1", "attempts": 50,
-            "stalls": { "warn_seconds": 1800, "end_seconds": 1800, "is_last": false },
-            "parts": [{ "trials": 1, "job": "j" }] });
-        let mut sweep = Sweep::new(serde_json::from_value(upload).unwrap());
-        sweep.plan = Some(serde_json::from_value(plan).unwrap());
-        sweep.claim_token = Some(Secret::of([7; 16]));
-        let trial = Trial::new(sweep.id.clone(), 0, JobId::from("j".to_owned()));
-        let names = ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"];
-        let settings = Settings::from_variables(|name| names.contains(&name).then(|| "x".into())).unwrap();
-        let view = View { sweep: held(sweep), trial: held(trial), ..View::default() };
-        Self { view, settings, attempt: 0, sequence: 0 }
-    }
-
-    fn trial(&mut self) -> &mut Trial {
-        &mut self.view.trial.as_mut().unwrap().record
-    }
-
-    /// Decides, and commits what is decided.
-    fn take(&mut self, input: impl Into<Input>) -> Decision {
-        let decision = decide(&self.view, &input.into(), &self.settings, NOW);
-        if let Some(Record::Trial(trial)) = decision.change.as_ref().map(|change| &change.record) {
-            *self.trial() = (**trial).clone();
-        }
-        decision
-    }
-
-    fn request(&self, ask: Ask) -> TrialRequest {
-        let sweep = &self.view.sweep.as_ref().unwrap().record;
-        let (sweep, token, secret) = (sweep.id.clone(), sweep.claim_token.clone(), Some(Secret::of([1; 16])));
-        TrialRequest { sweep, index: 0, job: JobId::from("j".to_owned()), attempt: self.attempt, token, secret, ask }
-    }
-
-    /// The next attempt claims the trial; the rule that it gets.
-    fn claims(&mut self) -> StallRule {
-        self.attempt += 1;
-        let request = self.request(Ask::Claim(Default::default()));
-        self.take(Event::TrialRequested(request.clone()));
-        let line = ByteRange { bucket: "b".into(), key: "k".into(), first_byte: 0, last_byte: 1 };
-        let outputs = Prefix { bucket: "b".into(), prefix: "p/".into() };
-        match self.take(Outcome::LineFound { request, line, outputs, gpus: None }).reply {
-            Some(Reply::Granted(grant)) => grant.stalls,
-            other => unreachable!("{other:?}"),
-        }
-    }
-
-    /// The notification that a report leads to.
-    fn reports(&mut self, stalled_seconds: Option<u64>, ended: Option<Ending>) -> Option<Notification> {
-        self.sequence += 1;
-        let (sequence, metrics, rungs) = (self.sequence, BTreeMap::new(), Vec::new());
-        let request = self.request(Ask::Report { sequence, metrics, seal: None, ended, stalled_seconds, rungs });
-        let decision = self.take(Event::TrialRequested(request));
-        assert!(matches!(decision.reply, Some(Reply::Accepted {})), "{:?}", decision.reply);
-        let notification = |command| if let Command::Notify(said) = command { Some(said) } else { None };
-        decision.commands.into_iter().find_map(notification)
-    }
-
-    /// The attempt has ended with this code, as Batch reports it.
-    fn ends(&mut self, exit_code: i32) {
-        let attempt = self.attempt;
-        let trial = self.trial();
-        trial.attempt(attempt).exit_code = Some(exit_code);
-        trial.attempt(attempt).reason.get_or_insert("Essential container in task exited".into());
-        trial.ended = attempt;
-    }
-}
-
-const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+use crate::trial::JobStatus;
 
 #[test]
 fn people_are_notified_before_the_record_has_the_stall_and_once() {

@@ -7,7 +7,7 @@ use spotsweep_search::suggest::Basis;
 
 use super::*;
 use crate::sweep::Over;
-use crate::trial::JobStatus;
+use crate::trial::{AgentState, InstanceStatus, JobStatus, Silence};
 
 fn trials(losses: &[Option<f64>]) -> Vec<Trial> {
     let trial = |(index, loss): (u32, &Option<f64>)| {
@@ -291,5 +291,23 @@ fn instances_that_cannot_train_are_named() {
     left.attempts.insert(2, Attempt { instance: None, ..unfit("full") });
     let text = about(&[left]).unwrap();
     assert!(text.contains("2 instances, which 2 attempts left") && text.contains("unknown id: full"), "{text}");
+    assert_eq!(about(&[running(0, 0, &[])]), None);
+}
+
+#[test]
+fn attempts_without_reports_are_named() {
+    let mut quiet = running(0, 3, &[]);
+    let (agent, status) = (AgentState::Disconnected, InstanceStatus::Impaired);
+    quiet.silence = Some(Silence { attempt: 1, since: minutes(1), agent, status, refusal: None });
+    let about = |trials: &[Trial]| {
+        let found = said(&adaptive(None, false), trials, 1).into_iter();
+        found.filter(|(about, _)| *about == About::Silence).map(|(_, text)| text).next()
+    };
+    let text = about(&[quiet.clone(), running(1, 1, &[])]).unwrap();
+    let expected = "1 trial did not report while AWS Batch showed them as running: trial 0, attempt 1: no report since \
+        1970-01-01 00:01 UTC; ECS: the agent is not connected; EC2: the instance is impaired; spotsweep ends the instance";
+    assert_eq!(text, expected);
+    quiet.silence.as_mut().unwrap().refusal = Some("UnauthorizedOperation: no".to_owned());
+    assert!(about(&[quiet]).unwrap().ends_with("EC2 does not end it: UnauthorizedOperation: no"));
     assert_eq!(about(&[running(0, 0, &[])]), None);
 }

@@ -1,0 +1,82 @@
+//! Instances that show no sign from one moment on, and that no event is about.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use spotsweep_world::AttemptKey;
+
+use super::agent::Agent;
+use super::{Happening, Simulation};
+
+/// How long an instance is cut off that works on meanwhile: longer than reports may be missing.
+const CUT_OFF: Duration = Duration::from_secs(40 * 60);
+
+/// How soon it is looked again whether an attempt trains, or whether its instance is connected.
+const TRIES: Duration = Duration::from_secs(60);
+
+impl Simulation {
+    /// Some time after an attempt has begun, its instance may vanish.
+    pub(super) fn may_vanish(&mut self, key: &AttemptKey) {
+        if !self.rng.strikes(self.chaos.vanishing) {
+            return;
+        }
+        let (wait, is_dead) = (self.epoch.mul_f64(2.0 * self.rng.share()), self.rng.choose(2) == 0);
+        self.at(wait, Happening::Vanish { key: key.clone(), is_dead });
+    }
+
+    /// The instance of an attempt is dead, which EC2's status checks show, or cut off, which they do not. In both cases
+    /// its ECS agent is disconnected, and Batch shows what ran there as running.
+    pub(super) fn vanish(&mut self, key: &AttemptKey, is_dead: bool) {
+        let Some(agent) = self.agents.get(key) else { return };
+        let (instance, has_begun) = (agent.instance.clone(), agent.trains());
+        if self.is_cut_off(&instance) || self.dead.contains_key(&instance) {
+            return;
+        }
+        if !has_begun {
+            self.at(TRIES, Happening::Vanish { key: key.clone(), is_dead });
+            return;
+        }
+        let now = self.harness.now;
+        self.harness.cloud.world().set_connection(&instance, true, is_dead, now);
+        if !is_dead {
+            self.at(CUT_OFF, Happening::Reconnect(instance));
+            return;
+        }
+        let mut agents = std::mem::take(&mut self.agents);
+        for agent in agents.values_mut().filter(|agent| agent.instance == instance) {
+            self.killed(agent);
+            agent.stands_still();
+            self.note(agent, |_| format!("stands still with {instance}"));
+        }
+        self.agents = agents;
+        self.dead.insert(instance, now);
+    }
+
+    pub(super) fn reconnect(&mut self, instance: &str) {
+        let now = self.harness.now;
+        self.harness.cloud.world().set_connection(instance, false, false, now);
+    }
+
+    /// Whether no request of a runner on the instance arrives, though it works.
+    pub(super) fn is_cut_off(&self, instance: &str) -> bool {
+        let world = self.harness.cloud.world();
+        world.instance(instance).is_some_and(|found| found.disconnected && !found.impaired)
+    }
+
+    /// What a runner that is cut off was about to do waits.
+    pub(super) fn waits_for_connection(&mut self, agent: &Agent, happening: Happening) -> bool {
+        let is_cut_off = self.is_cut_off(&agent.instance);
+        if is_cut_off {
+            self.at(TRIES, happening);
+        }
+        is_cut_off
+    }
+
+    /// Since when the dead instances are dead that have not been ended.
+    pub(super) fn dead_and_billed(&self) -> impl Iterator<Item = (&String, Timestamp)> {
+        let world = self.harness.cloud.world();
+        let is_live = |id: &String| world.instance(id).is_some_and(|found| found.state.is_live());
+        let live: Vec<_> = self.dead.iter().filter(|(id, _)| is_live(id)).map(|(id, since)| (id, *since)).collect();
+        live.into_iter()
+    }
+}
