@@ -137,7 +137,7 @@ fn silent(trial: &TrialRef, attempt: u32, what: &[&str]) -> Result<Input, String
     let since = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000 + i64::from(since));
     let kind = Kind::Silent(SilentAttempt { index: trial.index, attempt, since, agent, status });
     let (sweep, file, message) = (trial.sweep.clone(), "sweeps/s.yaml".to_owned(), String::new());
-    Ok(Outcome::Notified(Notification { sweep, file, kind, message, topic: None }).into())
+    Ok(Outcome::Notified(Notification { sweep, file, kind, message, topic: None, page: None, stop: None }).into())
 }
 
 /// What ECS and EC2 say of the instance of an attempt.
