@@ -14,12 +14,13 @@ mod pages;
 pub(crate) mod retries;
 mod silence;
 mod spoil;
+mod stopped_jobs;
 mod submission;
 mod target;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use spotsweep_control_plane::command::{Command, STOPPED_IDS, Submission};
+use spotsweep_control_plane::command::{Command, Submission};
 use spotsweep_control_plane::decide::sweep_upload;
 use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::event::{self, Event};
@@ -38,7 +39,6 @@ use spotsweep_protocol::ids::{DescribedJob, JobName, Run, SweepId};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
-use spotsweep_world::batch::StopJobs;
 
 use self::retries::{Retries, limit};
 pub(crate) use self::submission::retry_strategy;
@@ -191,13 +191,7 @@ impl Cloud {
                     None => Outcome::PartNotFound { name },
                 }])
             }
-            Command::TerminateJobs { sweep, jobs, reason } => {
-                for jobs in jobs.chunks(STOPPED_IDS).map(<[String]>::to_vec) {
-                    let request = StopJobs { jobs, reason: reason.for_batch() };
-                    self.batch("TerminateJobs", |world| world.terminate_jobs(&request)).await??;
-                }
-                Ok(vec![Outcome::JobsTerminated(sweep)])
-            }
+            Command::TerminateJobs { sweep, jobs, reason } => self.terminate_jobs(sweep, &jobs, &reason).await,
             Command::WritePlan { sweep, upload, plan } => {
                 self.put_object(upload.plan_key(), plan_json(&sweep, &upload, &plan).to_string().into_bytes()).await?;
                 Ok(vec![Outcome::PlanWritten(sweep)])
@@ -208,13 +202,7 @@ impl Cloud {
                 Ok(vec![Outcome::RejectionWritten { sweep, problems }])
             }
             Command::Notify(notification) => self.announce(notification).await,
-            Command::CancelWaiting { sweep, jobs, reason } => {
-                for jobs in jobs.chunks(STOPPED_IDS).map(<[String]>::to_vec) {
-                    let request = StopJobs { jobs, reason: reason.for_batch() };
-                    self.batch("CancelJobs", |world| world.cancel_jobs(&request)).await??;
-                }
-                Ok(vec![Outcome::WaitingCancelled(sweep)])
-            }
+            Command::CancelWaiting { sweep, jobs, reason } => self.cancel_jobs(sweep, &jobs, &reason).await,
             Command::DescribeJobs(jobs) => self.describe(jobs).await,
             Command::StorePage { sweep, page, trials, has_ended, .. } => {
                 self.store_page(sweep, (page, has_ended), &trials).await

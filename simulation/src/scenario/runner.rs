@@ -73,7 +73,7 @@ impl ScenarioRunner {
         }
         let event = words::input(&self.sweep, text)?;
         let (before, notes) = (self.stage(), self.notes());
-        let decision = self.decided(event);
+        let decision = self.decided(&event);
         let mut follows = match &decision.answer {
             Answer::Advance(_) => vec![],
             Answer::Ignore(_) => vec!["ignore".to_owned()],
@@ -93,8 +93,8 @@ impl ScenarioRunner {
     }
 
     /// The decision about an event. A request is decided once what it shows of its instance is on the sweep's record.
-    fn decided(&mut self, event: Input) -> Decision {
-        let mut decision = decide(&self.view, &event, &self.settings, self.now);
+    fn decided(&mut self, event: &Input) -> Decision {
+        let mut decision = decide(&self.view, event, &self.settings, self.now);
         while let Some(noted) = decision.next.pop_if(|next| matches!(next, Followup::Requested(_))) {
             decision.change.into_iter().for_each(|change| self.view.apply(change, History::new()));
             decision = decide(&self.view, &Input::Followup(noted), &self.settings, self.now);
