@@ -241,7 +241,7 @@ fn standard_input_works_too() {
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     let files = Files::new();
-    let values: Vec<String> = (0..400).map(|value| value.to_string()).collect();
+    let values: Vec<String> = (0..300).map(|value| value.to_string()).collect();
     let values = values.join(", ");
     let text =
         format!("program: t.py\nmethod: grid\nparameters:\n  a: {{values: [{values}]}}\n  b: {{values: [{values}]}}\n");

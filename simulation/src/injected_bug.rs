@@ -123,7 +123,7 @@ impl InjectedBug {
         match self {
             Self::DeleteSourceEarly => &["what was sealed is held"],
             // The oldest snapshot changes: asked again under the same token, EC2 refuses, and the volume has no owner.
-            Self::CopyOldSnapshot => &["what was sealed is held", "nothing is left over"],
+            Self::CopyOldSnapshot => &["what was sealed is held", "progress is not lost", "nothing is left over"],
             Self::MountUnasked => &["at most one attempt holds a workspace"],
             Self::OverlookJobs => &["one file, one submission"],
             Self::CommitBlindly => &["nothing is left over", "one file, one submission"],
@@ -154,7 +154,10 @@ impl InjectedBug {
             // A forged claim of a later attempt ends the trial.
             Self::LeakTokens => &["no forged request is taken", "every trial has succeeded"],
             Self::ForgetContinued => &["a snapshot that an open sweep names outlives it"],
-            Self::SkipInstanceCheck => &["every trial has succeeded"],
+            // On two bad instances the same trial fails on both.
+            Self::SkipInstanceCheck => {
+                &["every trial has succeeded", "no trial fails because of its instance where others train"]
+            }
             Self::KeepUnfit => &["an instance that cannot train takes one more attempt"],
             Self::BlameTrial => &["no trial fails because of its instance where others train"],
             Self::KeepDead => &["no dead instance is billed for long"],

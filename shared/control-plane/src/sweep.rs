@@ -28,6 +28,7 @@ pub mod continuation;
 pub mod instances;
 pub mod notification;
 pub mod pages;
+mod ranking;
 pub mod spent;
 pub mod target;
 pub mod upload;
@@ -45,10 +46,11 @@ use crate::sweep::spent::Spent;
 use crate::sweep::upload::Upload;
 use crate::trial::JobStatus;
 use crate::workspace::WorkspacePlan;
+pub use ranking::Ranking;
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use spotsweep_protocol::metric::MetricPattern;
-use spotsweep_protocol::rungs::{Curve, Rung, RungPlan, Unit};
+use spotsweep_protocol::rungs::{RungPlan, Unit};
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_protocol::stop::StopReason;
@@ -267,31 +269,6 @@ pub struct EarlyStopping {
     /// The length of a full training that the rungs were made for, in the same unit; absent where they have no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
-}
-
-/// The metric that ranks trials.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ranking {
-    /// Metric name.
-    pub name: String,
-    /// Whether larger is better.
-    pub maximize: bool,
-    /// Which of a trial's values counts.
-    #[serde(default)]
-    pub over: Over,
-}
-
-impl Ranking {
-    /// A value of the metric as a cost, of which less is better; and a cost as a value.
-    pub fn cost(&self, value: f64) -> f64 {
-        if self.maximize { -value } else { value }
-    }
-
-    /// A curve of values as costs.
-    pub fn costs(&self, curve: &Curve) -> Curve {
-        let rung = |of: &Rung| Rung { value: self.cost(of.value), best: self.cost(of.best), mean: self.cost(of.mean) };
-        curve.iter().map(|(step, of)| (*step, rung(of))).collect()
-    }
 }
 
 impl Plan {

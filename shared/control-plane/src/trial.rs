@@ -228,8 +228,14 @@ pub struct Trial {
     /// The secret of the runner that has claimed it so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<Secret>,
-    /// When that runner last asked or reported, by the minute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// When that runner last asked or reported, by the minute. Stored as seconds since 1970: as text it would be three
+    /// times as long, and every report would write another kilobyte (docs/costs.md).
+    #[serde(
+        default,
+        rename = "reported",
+        skip_serializing_if = "Option::is_none",
+        with = "jiff::fmt::serde::timestamp::second::optional"
+    )]
     pub reported_at: Option<Timestamp>,
     /// By metric name; `last` is the newest attempt's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

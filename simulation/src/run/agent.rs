@@ -332,9 +332,8 @@ impl Simulation {
         }
         let (sweeps, _) = self.harness.store.state();
         let is_open = |sweep: &Sweep| sweep.id == agent.trial.sweep && sweep.stopped.is_none();
-        if sweeps.iter().any(is_open) && !agent.is_blind {
-            self.watch.failed_for_good(&agent.trial, &agent.instance);
-        }
+        let shows = sweeps.iter().any(is_open) && !agent.is_blind;
+        self.watch.failed_for_good(&agent.trial, shows.then_some(&agent.instance));
     }
 
     /// The control plane knows that the attempt trains. Of one without its metadata service it does not know where.

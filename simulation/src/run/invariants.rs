@@ -9,7 +9,7 @@ use spotsweep_control_plane::trial::{Attempt, JobStatus, Reason, Standing, Trial
 use spotsweep_protocol::silence::SILENT_AFTER;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_world::ebs::VolumeState;
-use spotsweep_world::{Defect, Instance, InstanceState, World};
+use spotsweep_world::{Instance, InstanceState, World};
 
 use super::training::STEPS;
 use super::training::load::newest_whole;
@@ -291,7 +291,7 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
         run.chaos.fails == Some(trial.index) && trial.standing() == Standing::Failed && exit_code(trial) == Some(1)
     };
     // Nothing could show that its instance was to blame.
-    let has_no_other = |trial: &Trial| has_failed_on(run, trial, Defect::Hidden) && exit_code(trial) == Some(1);
+    let has_no_other = |trial: &Trial| run.watch.has_failed_alone(&trial.of());
     let is_early = |trial: &Trial| trial.standing() == Standing::Stopped;
     let may_end = |trial: &Trial| {
         let is_denied = is_refused(run, trial) || is_used_up(run, &sweeps, trial);
@@ -302,14 +302,6 @@ fn all_succeeded(run: &Simulation) -> Result<(), String> {
         Some(trial) => Err(format!("trial {} has not: {:?} {:?}", trial.index, trial.status, trial.reason)),
         None => Ok(()),
     }
-}
-
-/// Whether a trial has failed on an instance with this defect.
-fn has_failed_on(run: &Simulation, trial: &Trial, defect: Defect) -> bool {
-    let instance = trial.attempts.values().next_back().and_then(|attempt| attempt.instance.as_deref());
-    let world = run.harness.cloud.world();
-    let has_defect = instance.and_then(|id| world.instance(id)).is_some_and(|found| found.defect == Some(defect));
-    has_defect && trial.standing() == Standing::Failed
 }
 
 /// Invariant 5. Once nothing goes wrong any more, what was lost is found by the next two turns of the schedule, or where

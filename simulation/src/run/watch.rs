@@ -118,6 +118,8 @@ pub struct Watch {
     unfit: BTreeMap<String, usize>,
     /// Instances on which a trial has trained, with its sweep.
     trained_on: BTreeSet<(SweepId, String)>,
+    /// Trials that have failed for good on an instance that fails each training.
+    failed_alone: BTreeSet<TrialRef>,
     /// What is on record of each trial that has ended.
     ended: BTreeMap<TrialRef, Outcome>,
     /// What is decided of each trial that has reached a rung.
@@ -201,13 +203,21 @@ impl Watch {
         self.trained_on.insert((trial.sweep.clone(), instance.to_owned()));
     }
 
-    /// A trial has failed at once on an instance that fails each training.
-    pub(super) fn failed_for_good(&mut self, trial: &TrialRef, instance: &str) {
+    /// A trial has failed for good on an instance that fails each training. Where the control plane knows the instance, no
+    /// other trial of the sweep has trained on another one.
+    pub(super) fn failed_for_good(&mut self, trial: &TrialRef, known: Option<&String>) {
+        self.failed_alone.insert(trial.clone());
+        let Some(instance) = known else { return };
         let mut others = self.trained_on.iter().filter(|(sweep, other)| *sweep == trial.sweep && other != instance);
         if let Some((_, other)) = others.next() {
             let what = format!("{trial} failed on {instance}, while others trained on {other}");
             self.is_wrong(Seen::Blamed, what);
         }
+    }
+
+    /// Whether a trial has failed because of its instance, while no other instance could show that.
+    pub(super) fn has_failed_alone(&self, trial: &TrialRef) -> bool {
+        self.failed_alone.contains(trial)
     }
 
     /// An attempt is to leave because the workspace cannot come.

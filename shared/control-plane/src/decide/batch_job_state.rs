@@ -82,6 +82,9 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
     if let Some(due) = workspace::due(&trial, context).filter(|_| polled) {
         let is_overdue = held.is_some_and(|held| held.is_overdue(context.now));
         let find = (trial.resubmitting && is_overdue).then(|| resubmission::find(sweep, plan, &trial));
+        // A settling sweep asks Batch, too. Only `reconcile` may ask about an instance, and it has to find the trial overdue.
+        let is_silent = trial.silent_since(context.now).is_some();
+        let due = held.filter(|_| is_silent).and_then(|held| held.due).unwrap_or(due);
         let decision = Decision::advance("unchanged, Batch was asked").trial(trial, Some(due));
         let decision = decision.then_all(calls).then_all(find.into_iter().collect());
         return needed.into_iter().fold(decision, Decision::next);

@@ -12,7 +12,10 @@ use crate::trial::{Host, Silence, Trial, is_dead};
 /// Batch has just been asked: does the trial's attempt run without reports?
 pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     match records(view).and_then(|(_, trial)| Some((trial, trial.silent_since(context.now)?))) {
-        Some((trial, since)) => Decision::advance(format!("no report since {since}")).then(check(trial)),
+        Some((trial, since)) => {
+            let due = workspace::due(trial, context);
+            Decision::advance(format!("no report since {since}")).trial(trial.clone(), due).then(check(trial))
+        }
         None => Decision::ignore("no running attempt without reports"),
     }
 }

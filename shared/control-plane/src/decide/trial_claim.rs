@@ -2,6 +2,7 @@
 
 mod fast_failure;
 mod gate;
+mod grant;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,16 +13,16 @@ use super::{Context, Decision, early_stop, stall, sweep_settled, workspace};
 use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
-use crate::store::{Versioned, View};
+use crate::store::View;
 use crate::sweep::{Plan, Sweep};
 use crate::throttle::Turn;
-use crate::trial::{Attempt, End, Suggested, Trial};
-use crate::workspace::{Fact, Origin, Place, Stage, device};
+use crate::trial::{Attempt, End, Trial};
+use crate::workspace::{Fact, Place, Stage};
 use gate::Passage;
 pub(super) use gate::check;
-use spotsweep_protocol::claim::{
-    Access, ByteRange, Found, Grant, Machine, NoticeKind, Prefix, Reply, Seal, WorkspaceGrant,
-};
+use grant::find_line;
+pub(super) use grant::{assigned, granted, issued};
+use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Reply, Seal};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
 use spotsweep_protocol::stop::StopReason;
@@ -337,61 +338,6 @@ fn mounted(trial: &Trial, attempt: u32) -> Reply {
         // Not refused: the trial is still this attempt's, and Batch is to try again.
         _other => Reply::Unavailable { reason: format!("the workspace has left attempt {attempt} meanwhile") },
     }
-}
-
-fn find_line(sweep: &Sweep, request: &TrialRequest, gpus: Option<&[String]>) -> Command {
-    let (request, bucket) = (request.clone(), sweep.upload.bucket.clone());
-    Command::FindLine { request, gpus: gpus.map(<[String]>::to_vec), bucket }
-}
-
-/// ECS has answered which GPUs the attempt's container has.
-pub(super) fn assigned(view: &View, request: &TrialRequest, gpus: Option<&[String]>) -> Decision {
-    match &view.sweep {
-        Some(held) => Decision::advance("its GPUs are known").then(find_line(&held.record, request, gpus)),
-        None => refuse(StopReason::NotFound { what: "record of the sweep any more".to_owned() }),
-    }
-}
-
-/// The line is found: the attempt gets everything at once, if its workspace is still its own.
-pub(super) fn granted(
-    view: &View,
-    request: &TrialRequest,
-    (line, outputs, gpus): (&ByteRange, &Prefix, Option<&[String]>),
-    context: Context<'_>,
-) -> Decision {
-    let plan = view.sweep.as_ref().and_then(|held| held.record.plan.as_ref());
-    let (Some(plan), Some(Versioned { record: trial, .. })) = (plan, &view.trial) else {
-        return refuse(StopReason::NotFound { what: "record of the trial any more".to_owned() });
-    };
-    if let Some(reply) = standing(trial, request.attempt, context) {
-        return Decision::ignore("the workspace has left meanwhile").reply(reply);
-    }
-    let workspace = trial.workspace.as_ref().and_then(|workspace| match (&workspace.stage, &workspace.volume.id) {
-        (Stage::Attached { device: number, .. }, Some(volume)) => Some(WorkspaceGrant {
-            volume: volume.clone(),
-            device: device(*number),
-            blank: workspace.volume.origin == Origin::Blank && !workspace.volume.used,
-        }),
-        _other => None,
-    });
-    let grant = Grant {
-        parameters: line.clone(),
-        outputs: outputs.clone(),
-        patterns: plan.patterns.clone(),
-        workspace,
-        code: plan.code.clone(),
-        metric: plan.metric.as_ref().map(|by| by.name.clone()),
-        metrics: plan.metrics.to_vec(),
-        stalls: trial.stall_rule(plan.stalls),
-        rungs: plan.rungs(),
-        suggested: trial.suggested.as_ref().map(Suggested::parameters),
-        gpus: gpus.map(<[String]>::to_vec),
-    };
-    Decision::advance("granted").reply(Reply::Granted(grant))
-}
-
-pub(super) fn issued(access: &Access) -> Decision {
-    Decision::advance("lent").reply(Reply::Access(access.clone()))
 }
 
 /// The answer to a report that was taken: whether the trial goes on.

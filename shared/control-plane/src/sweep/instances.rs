@@ -114,19 +114,24 @@ impl Instances {
         Some(with)
     }
 
-    /// Whose fault the failures on an instance are. As many failing trials elsewhere speak against the script, and so does
-    /// a trial that has trained there.
-    pub fn cause(&self, instance: &str, now: Timestamp) -> Cause {
+    /// Whose fault it is that a trial has failed at once on an instance. It is the trial's where it has failed on another one
+    /// too, or where trials have trained on the instance. Trials that fail at once where others train speak against the
+    /// script, and so do trials that fail on another instance while none trains anywhere.
+    pub fn cause(&self, instance: &str, index: u32, now: Timestamp) -> Cause {
         let is_other = |other: &&String| other.as_str() != instance;
         let (Some(here), false) = (self.failed.get(instance), self.trained.contains(instance)) else {
             return Cause::Trial;
         };
-        let others = self.failed.iter().filter(|(other, _)| is_other(other));
-        let elsewhere: BTreeSet<u32> = others.flat_map(|(_, of)| of.attempts.iter().map(|(index, _)| *index)).collect();
-        if elsewhere.len() >= here.attempts.len() {
+        let trains = self.trained.iter().find(is_other);
+        let elsewhere = |only_trained: bool| -> BTreeSet<u32> {
+            let others = self.failed.iter().filter(|(other, _)| is_other(other));
+            let counted = others.filter(|(other, _)| !only_trained || self.trained.contains(*other));
+            counted.flat_map(|(_, failed)| failed.attempts.iter().map(|(index, _)| *index)).collect()
+        };
+        if elsewhere(false).contains(&index) || elsewhere(trains.is_some()).len() >= here.attempts.len() {
             return Cause::Trial;
         }
-        if let Some(trains) = self.trained.iter().find(is_other) {
+        if let Some(trains) = trains {
             let many = counted(here.attempts.len(), "attempt");
             let evidence = format!("{many} failed at once there and none has trained, while trials train on {trains}");
             return Cause::Instance { drain: here.attempts.len() >= MANY, evidence };
@@ -154,7 +159,7 @@ mod tests {
     }
 
     fn is_drained(known: &Instances) -> Option<bool> {
-        match known.cause("i-a", NOW) {
+        match known.cause("i-a", 0, NOW) {
             Cause::Instance { drain, .. } => Some(drain),
             Cause::Trial | Cause::Open => None,
         }
@@ -167,15 +172,25 @@ mod tests {
         let known = with(&[("i-b", Shown::Trained), ("i-a", failed(0)), ("i-a", failed(1)), ("i-a", failed(2))]);
         assert_eq!(is_drained(&known), Some(true));
         let trained_since = known.with("i-a", Shown::Trained, NOW).unwrap_or_default();
-        assert_eq!(trained_since.cause("i-a", NOW), Cause::Trial);
+        assert_eq!(trained_since.cause("i-a", 0, NOW), Cause::Trial);
+    }
+
+    #[test]
+    fn two_instances_may_be_to_blame() {
+        let known = with(&[("i-a", failed(0)), ("i-b", failed(1)), ("i-b", failed(2)), ("i-c", Shown::Trained)]);
+        assert_eq!(is_drained(&known), Some(false));
+        let both = known.with("i-b", failed(0), NOW).unwrap_or_default();
+        assert_eq!(both.cause("i-a", 0, NOW), Cause::Trial, "the same trial fails on both");
     }
 
     #[test]
     fn a_script_that_fails_on_all_instances_is_to_blame() {
-        let alike = with(&[("i-a", failed(0)), ("i-b", failed(1)), ("i-c", Shown::Trained)]);
-        assert_eq!(alike.cause("i-a", NOW), Cause::Trial);
+        let alike = with(&[("i-a", failed(0)), ("i-b", failed(1))]);
+        assert_eq!(alike.cause("i-a", 0, NOW), Cause::Trial);
+        let both = with(&[("i-a", failed(0)), ("i-b", failed(1)), ("i-b", Shown::Trained)]);
+        assert_eq!(both.cause("i-a", 0, NOW), Cause::Trial, "as many fail where others train");
         assert_eq!(
-            with(&[("i-a", Shown::Claimed), ("i-a", failed(0))]).cause("i-a", NOW),
+            with(&[("i-a", Shown::Claimed), ("i-a", failed(0))]).cause("i-a", 0, NOW),
             Cause::Trial,
             "no other one"
         );
@@ -184,10 +199,10 @@ mod tests {
     #[test]
     fn a_failure_stays_open_until_another_instance_shows_something() {
         let known = with(&[("i-a", Shown::Claimed), ("i-b", Shown::Claimed), ("i-a", failed(0))]);
-        assert_eq!(known.cause("i-a", NOW), Cause::Open);
-        assert_eq!(known.cause("i-a", NOW + OPEN), Cause::Trial, "in the end");
+        assert_eq!(known.cause("i-a", 0, NOW), Cause::Open);
+        assert_eq!(known.cause("i-a", 0, NOW + OPEN), Cause::Trial, "in the end");
         assert_eq!(is_drained(&known.with("i-b", Shown::Trained, NOW).unwrap_or_default()), Some(false));
-        assert_eq!(known.with("i-b", failed(1), NOW).unwrap_or_default().cause("i-a", NOW), Cause::Trial);
+        assert_eq!(known.with("i-b", failed(1), NOW).unwrap_or_default().cause("i-a", 0, NOW), Cause::Trial);
     }
 
     #[test]

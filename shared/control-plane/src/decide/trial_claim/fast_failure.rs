@@ -29,7 +29,9 @@ pub(super) fn noted(
     context: Context<'_>,
 ) -> Option<Decision> {
     let sweep = view.sweep.as_ref()?;
-    let (instance, shown) = shown(sweep.record.plan.as_ref()?, held, request)?;
+    // One trial says nothing of an instance.
+    let plan = sweep.record.plan.as_ref().filter(|plan| plan.trials > 1)?;
+    let (instance, shown) = shown(plan, held, request)?;
     let instances = sweep.record.instances.with(instance, shown, context.now)?;
     let what = match shown {
         Shown::Claimed => format!("an attempt begins on {instance}"),
@@ -80,7 +82,7 @@ impl Asker<'_> {
         }
         let record = self.trial.attempts.get(&self.request.attempt)?;
         let instance = record.instance.as_deref()?;
-        match self.sweep.instances.cause(instance, self.context.now) {
+        match self.sweep.instances.cause(instance, self.request.index, self.context.now) {
             // Decided before, and the answer was lost.
             Cause::Trial => {
                 let reason = record.unfit()?.to_owned();
