@@ -49,7 +49,12 @@ pub(super) fn requested(view: &View, request: &TrialRequest, context: Context<'_
     let TrialRequest { sweep: id, index, job, .. } = request;
     let mut trial = held.cloned().unwrap_or_else(|| Trial::new(id.clone(), *index, job.clone()));
     // A claim does so once it takes the trial.
-    if !matches!(request.ask, Ask::Claim(_) | Ask::Access) {
+    let counts = match request.ask {
+        Ask::Claim(_) | Ask::Access => false,
+        Ask::Mounted { .. } => !trial.has_begun(request.attempt),
+        Ask::Notice(_) | Ask::Report { .. } => true,
+    };
+    if counts {
         trial.has_reported(request.attempt, context.now);
     }
     let asker = Asker { view, sweep, plan, held, due, trial, request, context };
@@ -136,7 +141,9 @@ impl Asker<'_> {
         self.trial.claimed_by = Some(attempt);
         self.trial.secret.clone_from(&self.request.secret);
         self.trial.stall = None;
-        self.trial.has_reported(attempt, self.context.now);
+        if !self.trial.has_begun(attempt) {
+            self.trial.has_reported(attempt, self.context.now);
+        }
         let record = self.trial.attempt(attempt);
         record.instance = machine.instance.clone().or(record.instance.take());
         record.zone = machine.zone.clone().or(record.zone.take());

@@ -84,6 +84,11 @@ impl Host {
 }
 
 impl Trial {
+    /// Whether an attempt has reported. It claims and mounts before that, so a claim that comes later is a late copy.
+    pub fn has_begun(&self, attempt: u32) -> bool {
+        self.attempts.get(&attempt).is_some_and(|attempt| attempt.sequence.is_some())
+    }
+
     /// A runner that has the trial asks or reports.
     pub fn has_reported(&mut self, attempt: u32, now: Timestamp) {
         self.silence = self.silence.take().filter(|silence| silence.attempt != attempt);
