@@ -11,8 +11,9 @@ use crate::world::{Answer, Outcome, World, generous, granted, kind, well};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stalls/hang.py");
 const GRACE: (&str, &str) = ("SPOTSWEEP_GRACE_SECONDS", "5");
-/// Silence ends an attempt after a second.
-const END: (Option<u32>, Option<u32>) = (Some(1), Some(1));
+/// Silence ends an attempt after this time. It begins with the command: Python starts within a second only on idle cores.
+const END_SECONDS: u32 = 3;
+const END: (Option<u32>, Option<u32>) = (Some(END_SECONDS), Some(END_SECONDS));
 /// Silence is reported after a second.
 const WARN: (Option<u32>, Option<u32>) = (Some(1), None);
 
@@ -52,17 +53,24 @@ fn stalls(world: &World, kind: &str) -> Vec<u64> {
     world.invocations(kind).iter().filter_map(|request| request["stalled_seconds"].as_u64()).collect()
 }
 
+/// A request of this kind has the silence. Where a report's answer is late, the next one repeats it.
+fn assert_stalled(world: &World, kind: &str) {
+    let seconds = stalls(world, kind);
+    assert!((1..=2).contains(&seconds.len()), "{kind}: {seconds:?}");
+    assert!(seconds.iter().all(|seconds| *seconds >= END_SECONDS.into()), "{kind}: {seconds:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_training_that_hangs_is_ended_and_goes_on_from_its_checkpoint() {
     let world = trial(ending).await;
     let first = attempt(&world, &[], "dumps").await;
     assert_eq!(first.code, Some(75), "{}", first.stderr);
-    let reason = "interrupted: stalled: no output, metric, checkpoint or GPU activity for 1 s";
+    let reason = "interrupted: stalled: no output, metric, checkpoint or GPU activity for 3 s";
     assert!(first.stderr.contains(reason), "{}", first.stderr);
     assert!(first.stderr.contains("in waits_for_a_peer"), "the stacks are in the log: {}", first.stderr);
     assert!(first.stdout.contains("asked to stop"), "it may save: {}", first.stdout);
-    assert_eq!(stalls(&world, "report"), [1], "reported once, before the end");
-    assert_eq!(stalls(&world, "release"), [1]);
+    assert_stalled(&world, "report");
+    assert_stalled(&world, "release");
     let seal = &world.invocations("release")[0]["seal"];
     assert_eq!(seal["newest"], "epoch-1");
 
@@ -78,9 +86,10 @@ async fn the_last_stall_fails_the_trial() {
     let world = trial(ending_last).await;
     let outcome = attempt(&world, &[], "dumps").await;
     assert_eq!(outcome.code, Some(124), "{}", outcome.stderr);
-    assert_eq!((stalls(&world, "report"), stalls(&world, "end")), (vec![1], vec![1]));
+    assert_stalled(&world, "report");
+    assert_stalled(&world, "end");
     let end = &world.invocations("end")[0];
-    let error = "stalled: no output, metric, checkpoint or GPU activity for 1 s";
+    let error = "stalled: no output, metric, checkpoint or GPU activity for 3 s";
     assert_eq!((&end["exit_code"], &end["error"]), (&json!(124), &json!(error)));
     assert_eq!(world.invocations("release"), [] as [Value; 0]);
     assert!(world.output("train.log").is_some(), "what it leaves is collected");
@@ -105,7 +114,7 @@ async fn only_a_process_that_handles_the_dump_signal_gets_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_training_that_only_saves_is_not_stalled() {
-    let saves = r#"for epoch in 1 2 3 4 5 6 7 8 9; do echo $epoch > FOLDER/epoch; sleep 0.4; done"#;
+    let saves = r#"for epoch in 1 2 3 4 5 6 7 8 9; do echo $epoch > FOLDER/epoch; sleep 0.6; done"#;
     for folder in ["$SPOTSWEEP_CHECKPOINTS", "$SPOTSWEEP_OUTPUT"] {
         let world = trial(ending).await;
         let outcome = world.run(&[], &["sh", "-c", &saves.replace("FOLDER", folder)]).await;
@@ -145,7 +154,7 @@ async fn a_gpu_that_works_or_is_not_known_keeps_an_attempt() {
         let path = format!("{}:{}", world.path("").display(), std::env::var("PATH").unwrap());
         let grace = ("SPOTSWEEP_GRACE_SECONDS", "1");
         let extra = [("PATH", path.as_str()), ("NVIDIA_VISIBLE_DEVICES", "GPU-a"), grace];
-        let outcome = world.run(&extra, &["sh", "-c", "sleep 4"]).await;
+        let outcome = world.run(&extra, &["sh", "-c", "sleep 8"]).await;
         assert_eq!(outcome.code, Some(code), "{says} {}", outcome.stderr);
         assert_eq!(stalls(&world, "report").len(), usize::from(is_warned), "{says} {}", outcome.stderr);
     }
