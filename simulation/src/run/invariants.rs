@@ -163,7 +163,18 @@ fn instances_are_blamed(run: &Simulation) -> Result<(), String> {
 fn dead_are_ended(run: &Simulation) -> Result<(), String> {
     let calm = run.started + run.chaos.ends_after;
     let longest = SILENT_AFTER + RECONCILE + RECHECK + RECONCILE;
-    match run.dead_and_billed().find(|(_, since)| run.harness.now > calm.max(*since) + longest) {
+    // A late copy of a claim that no report has followed counts as one.
+    let reported = |instance: &str| {
+        let mut newest = None;
+        run.harness.store.each_trial(|trial| {
+            if trial.attempts.values().any(|attempt| attempt.instance.as_deref() == Some(instance)) {
+                newest = newest.max(trial.reported_at);
+            }
+        });
+        newest.unwrap_or(calm)
+    };
+    let is_late = |instance: &str, since| run.harness.now > calm.max(since).max(reported(instance)) + longest;
+    match run.dead_and_billed().find(|(instance, since)| is_late(instance, *since)) {
         Some((instance, since)) => Err(format!("{instance} is dead since {since}, and still billed")),
         None => Ok(()),
     }
