@@ -19,7 +19,7 @@ use super::{RECONCILE, Simulation};
 /// Calls that one occasion costs at most: an attempt goes from claim to release with about forty, all else with fewer.
 const CALLS_PER_OCCASION: u64 = 40;
 
-/// EC2's code of the reason where somebody ends an instance.
+/// The code of EC2 for an instance that a call has ended.
 const USER_INITIATED: &str = "Client.UserInitiatedShutdown";
 
 /// One thing that must hold.

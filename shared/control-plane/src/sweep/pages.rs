@@ -63,7 +63,7 @@ impl Sweep {
         plan.map_or(0..0, |plan| plan.page(self.pages.next))
     }
 
-    /// Begins anew, with the first page that has not ended.
+    /// Starts another pass, with the first page that has not ended.
     pub fn begin_pages(&mut self) {
         let of = self.plan.as_ref().map_or(0, Plan::pages);
         self.pages.go_on(0, of);

@@ -25,8 +25,8 @@ async fn a_container_learns_of_its_gpus_by_its_task() {
     settings.job_env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
     let emulator = Emulator::serve(settings).await.unwrap();
     let seen = "import json, os, time, urllib.request as u; e = os.environ; f = e['SPOTSWEEP_ROOT'] + '/seen'; \
-                told = json.load(u.urlopen(e['ECS_CONTAINER_METADATA_URI_V4'])); told['given'] = e['NVIDIA_VISIBLE_DEVICES']; \
-                json.dump(told, open(f + '.part', 'w')); os.rename(f + '.part', f); time.sleep(600)";
+                task = json.load(u.urlopen(e['ECS_CONTAINER_METADATA_URI_V4'])); task['given'] = e['NVIDIA_VISIBLE_DEVICES']; \
+                json.dump(task, open(f + '.part', 'w')); os.rename(f + '.part', f); time.sleep(600)";
     let needs =
         [("VCPU", "1"), ("MEMORY", "512"), ("GPU", "1")].map(|(kind, value)| json!({ "type": kind, "value": value }));
     let container = json!({ "image": "any", "command": ["python3", "-c", seen], "resourceRequirements": needs });

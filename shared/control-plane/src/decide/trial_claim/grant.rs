@@ -63,5 +63,5 @@ pub(in crate::decide) fn granted(
 }
 
 pub(in crate::decide) fn issued(access: &Access) -> Decision {
-    Decision::advance("lent").reply(Reply::Access(access.clone()))
+    Decision::advance("issued").reply(Reply::Access(access.clone()))
 }
