@@ -15,6 +15,7 @@ class Optuna:
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.simplefilter("ignore")
+        # Since 5.0.0 TPE is multivariate and has its constant liar by default, as is recommended for parallel workers.
         sampler = {
             "tpe": lambda: optuna.samplers.TPESampler(seed=seed),
             "gp": lambda: optuna.samplers.GPSampler(seed=seed),
@@ -55,7 +56,7 @@ class Optuna:
 
 
 class Wandb:
-    """`bayes` of the package `sweeps`, which W&B's servers run too."""
+    """`bayes` of the package `sweeps`; which version W&B's servers run is not known."""
 
     def __init__(self, task, seed):
         warnings.simplefilter("ignore")
