@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+use serde_json::Value;
 
 /// Gone when dropped.
 pub(crate) struct Gpus {
@@ -32,7 +33,14 @@ impl Gpus {
 
     /// The name of the trial's own device file.
     pub(crate) fn own(&self) -> String {
-        format!("nvidia{}", self.numbers[0])
+        name(self.numbers[0])
+    }
+
+    /// Those of the names that are of these two GPUs. Tests that run at the same time have theirs in the same `/dev`,
+    /// and may make them after the runner has listed what is there.
+    pub(crate) fn among(&self, names: &Value) -> Vec<String> {
+        let is_listed = |name: &String| names.as_array().unwrap().iter().any(|listed| listed == name);
+        self.numbers.map(name).into_iter().filter(is_listed).collect()
     }
 }
 
@@ -47,5 +55,9 @@ impl Drop for Gpus {
 }
 
 fn file(number: u32) -> PathBuf {
-    PathBuf::from(format!("/dev/nvidia{number}"))
+    Path::new("/dev").join(name(number))
+}
+
+fn name(number: u32) -> String {
+    format!("nvidia{number}")
 }

@@ -40,11 +40,14 @@ async fn a_trial_goes_from_container_to_container() {
     until("a sealed checkpoint", &first, || scene.has_trained(14) && scene.has_sealed("step-010")).await;
     scene.services.announce(Some(60));
     let first = interrupted(&mut scene, first, "step-014").await;
-    let found: Value = first.lines().find_map(|line| line.strip_prefix("surroundings ")).unwrap().parse().unwrap();
+    let mut found: Value = first.lines().find_map(|line| line.strip_prefix("surroundings ")).unwrap().parse().unwrap();
+    for folder in ["/dev", "/host/dev"] {
+        found["gpus"][folder] = scene.gpus.among(&found["gpus"][folder]).into();
+    }
     let expected = json!({
         "user": "trial", "ids": [1000, 1000, []], "capabilities": 0, "regions": ["eu-central-1", "eu-central-1"],
         "volume": [device, "ext4"], "in_own_dev": false,
-        "gpus": ["GPU-own", [scene.gpus.own()], [scene.gpus.own()]],
+        "gpus": { "visible": "GPU-own", "/dev": [scene.gpus.own()], "/host/dev": [scene.gpus.own()] },
         "reaches": { "169.254.169.254": "ConnectionRefusedError", "169.254.170.2": "reached" },
     });
     assert_eq!(found, expected);

@@ -52,7 +52,10 @@ def surroundings():
         "regions": [os.environ.get(name) for name in ("AWS_REGION", "AWS_DEFAULT_REGION")],
         "volume": volume,
         "reaches": {address: reach(address) for address in ("169.254.169.254", "169.254.170.2")},
-        "gpus": [os.environ.get("CUDA_VISIBLE_DEVICES"), *(sorted(path.name for path in Path(folder).glob("nvidia[0-9]*")) for folder in ("/dev", "/host/dev"))],
+        "gpus": {
+            "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
+            **{folder: sorted(path.name for path in Path(folder).glob("nvidia[0-9]*")) for folder in ("/dev", "/host/dev")},
+        },
         "in_own_dev": os.path.exists(volume[0].replace("/host/dev", "/dev")),
     }
 
