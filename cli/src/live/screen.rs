@@ -48,7 +48,9 @@ pub(crate) fn has_colours() -> bool {
 
 /// A terminal that is drawn on. Dropping it gives the terminal back; so does a panic, by its hook.
 pub(crate) struct Screen {
-    terminal: DefaultTerminal,
+    /// Never dropped: where the terminal is closed, ratatui's own drop writes to a standard error that is closed too,
+    /// and panics.
+    terminal: &'static mut DefaultTerminal,
     keys: UnboundedReceiver<Key>,
     closed: Arc<AtomicBool>,
 }
@@ -70,7 +72,7 @@ impl Screen {
                 }
             }
         });
-        Ok(Self { terminal, keys, closed })
+        Ok(Self { terminal: Box::leak(Box::new(terminal)), keys, closed })
     }
 
     /// Draws, as large as the terminal is by now. What a terminal would obey is left out.
@@ -97,6 +99,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
+        let _ = self.terminal.show_cursor();
         give_back();
     }
 }
@@ -112,7 +115,7 @@ fn clean(buffer: &mut Buffer) {
     }
 }
 
-/// A terminal that can't be given back is gone: there is nobody to tell.
+/// Where the terminal is closed this fails, and nothing is left to give back.
 fn give_back() {
     let _ = ratatui::try_restore();
 }

@@ -1,9 +1,12 @@
 //! The command line as a person uses it on a local stack.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
-use spotsweep_tests::local::{Stack, eventually, get_json};
+use spotsweep_tests::local::{PATIENCE, Stack, eventually, get_json};
+use tokio::process::Command;
+use tokio::time::timeout;
 
 /// What a command did.
 pub(super) struct Run {
@@ -29,6 +32,18 @@ pub(super) async fn run(stack: &Stack, arguments: &[&str]) -> Run {
     let run = stack.command(arguments).await;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Run { code: run.status.code().unwrap(), out: text(run.stdout), notes: text(run.stderr) }
+}
+
+/// The exit code of a command at a terminal, at which an answer is typed once a text is there; an empty one closes the
+/// terminal.
+pub(super) async fn at_terminal(stack: &Stack, arguments: &[&str], text: &str, answer: &str) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stack/at_terminal.py");
+    let prepared = stack.prepared(arguments);
+    let mut command = Command::new("python3");
+    command.arg(script).args([text, answer]).arg(prepared.as_std().get_program()).args(arguments);
+    command.envs(prepared.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ended = timeout(PATIENCE, command.kill_on_drop(true).output()).await.expect("the command ends").unwrap();
+    String::from_utf8(ended.stdout).unwrap().trim().to_owned()
 }
 
 pub(super) async fn submit(stack: &Stack, name: &str, text: &str) -> String {

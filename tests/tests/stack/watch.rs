@@ -11,6 +11,9 @@ use spotsweep_control_plane::trial::{Attempt, JobStatus, Trial};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_tests::local::{Binaries, PATIENCE, Stack, call_json, eventually, s3};
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+use super::by_hand::at_terminal;
 
 /// Long enough to be struck, and not longer.
 const SWEEP: &str = "\
@@ -73,7 +76,7 @@ async fn a_view_of_a_demo_ends_with_the_summary() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("watched.yaml"), SWEEP).unwrap();
     let spotsweep = |arguments: &[&str]| {
-        let mut command = tokio::process::Command::new(binaries.get("spotsweep"));
+        let mut command = Command::new(binaries.get("spotsweep"));
         command.args(arguments).current_dir(folder.path()).env("SPOTSWEEP_LOCAL", folder.path().join("local"));
         for name in ["SPOTSWEEP_TABLE", "SPOTSWEEP_BUCKET", "AWS_ENDPOINT_URL"] {
             command.env_remove(name);
@@ -115,6 +118,8 @@ async fn a_view_ends_with_the_stack() {
     .await;
     // Both views have looked at it by then. The one for people writes nothing that shows it.
     tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(at_terminal(&stack, &["cancel", "latest"], "[y/N]", "n").await, "1");
+    assert_closed_terminal(&stack, &id).await;
     stack.stop().await;
     for (view, part) in [(people, "the local stack has ended"), (machines, "\"what\":\"gone\"")] {
         let ended = tokio::time::timeout(PATIENCE, view.wait_with_output()).await.expect("the view ends").unwrap();
@@ -202,7 +207,16 @@ fn assert_people((code, text, notes): &(i32, String, String), trials: &[Trial]) 
     let attempts = trials.iter().flat_map(|trial| trial.attempts.values());
     assert_eq!(count(" is interrupted in us-east-1"), attempts.filter(|attempt| attempt.was_interrupted()).count());
     assert_eq!((count(" succeeded after "), count(": settled after ")), (4, 1), "{text}");
-    assert!(text.contains("s  trial 0 runs in us-east-1") && text.contains(" lost\n"), "{text}");
+    // A view that looks at once may find the container before its zone is known.
+    assert!(text.contains("s  trial 0 runs") && text.contains(" lost\n"), "{text}");
+}
+
+/// A view whose terminal is closed ends in order, not with an abort: by SIGHUP, or by the end of its input.
+async fn assert_closed_terminal(stack: &Stack, sweep: &SweepId) {
+    for view in [&["top"][..], &["watch", sweep.as_str()]] {
+        let code = at_terminal(stack, view, sweep.as_str(), "").await;
+        assert!(["0", "1"].contains(&code.as_str()), "{view:?}: {code}");
+    }
 }
 
 /// A file with a mistake ends the view with exit code 1, and its problems; what is not there does not begin one.
