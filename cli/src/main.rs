@@ -1,6 +1,7 @@
 //! The `spotsweep` command. Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage.
 
 mod commands;
+mod consent;
 mod download;
 mod dropped;
 mod live;

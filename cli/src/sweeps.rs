@@ -26,7 +26,7 @@ pub(crate) struct Found {
 }
 
 /// What stands for the newest sweep.
-const LATEST: &str = "latest";
+pub(crate) const LATEST: &str = "latest";
 /// Sweeps that a message names.
 const MOST_NAMED: usize = 5;
 

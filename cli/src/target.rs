@@ -4,7 +4,11 @@ mod stale;
 
 use aws_config::SdkConfig;
 
+use crate::out;
 use spotsweep_protocol::failure::Failure;
+
+/// Names the local stack, as a folder (`spotsweep local --help`).
+const LOCAL_FOLDER: &str = "SPOTSWEEP_LOCAL";
 
 /// Which control plane to read.
 #[derive(Debug, Clone, clap::Args)]
@@ -28,6 +32,17 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// What it is, for people.
+    pub(crate) fn described(&self) -> String {
+        match &self.endpoint {
+            Some(endpoint) => format!("{} at {endpoint}", self.name),
+            None => {
+                let region = self.config.region().map_or("no region", |region| region.as_ref());
+                format!("{} in {region}", self.name)
+            }
+        }
+    }
+
     /// Whether it was a stack on this machine, and nothing listens there any more.
     pub(crate) fn has_ended(&self) -> bool {
         self.endpoint.as_deref().is_some_and(stale::is_left)
@@ -69,12 +84,20 @@ async fn named_or_local(named: Option<String>, wanted: Wanted, how: &str) -> Res
         return Ok(Target { batch: config.clone(), config, name, endpoint: stale::endpoint() });
     }
     if let Some(target) = local(wanted)? {
+        note_found(&target.described());
         return Ok(target);
     }
     stale::check()?;
     Err(Failure::usage(format!(
-        "no control plane is named and no local stack is running: give {how}, or start one with `spotsweep local up`"
+        "no deployment is selected and no local stack is running: give {how}, or start one with `spotsweep local up`"
     )))
+}
+
+/// States which local stack is used, where nothing names it: another person may have started it.
+pub(crate) fn note_found(stack: &str) {
+    if std::env::var_os(LOCAL_FOLDER).is_none() {
+        out::note(format_args!("using the local stack that runs here: {stack}"));
+    }
 }
 
 /// Keeps a demo's stack until the file is closed, for some seconds at most: a view is to see how it ends.

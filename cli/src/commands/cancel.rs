@@ -14,12 +14,14 @@ use spotsweep_protocol::ids::PART_TRIALS;
 use spotsweep_protocol::stop::StopReason;
 use tokio::time::{Instant, sleep};
 
+use crate::consent::Loss;
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweeps};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
 use spotsweep_protocol::visible::stripped;
+use spotsweep_protocol::words::counted;
 
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(500);
@@ -27,6 +29,10 @@ const POLL: Duration = Duration::from_millis(500);
 const SUBMISSION_DEADLINE: Duration = Duration::from_secs(600);
 /// Trials have two minutes to stop; what an event did not tell, reconcile learns within its period, and again.
 const CLEAN_UP_DEADLINE: Duration = Duration::from_secs(1_800);
+/// Jobs whose trials are named where a person is asked.
+const MOST_NAMED: usize = 5;
+/// Where the system does not say who asks.
+const UNKNOWN_USER: &str = "an unknown user";
 /// Characters of a user's name that go into the reason.
 const LONGEST_NAME: usize = 64;
 
@@ -37,6 +43,9 @@ Trials that run get SIGTERM, and SIGKILL after two minutes; those that wait neve
 then stays. The sweep settles, with these trials as cancelled by you. Their workspaces are kept for as long as `keep_failed` in the \
 sweep file says, three days by default: `spotsweep retry SWEEP --cancelled --continue` goes on from their last \
 checkpoints. With --delete nothing is kept. It needs batch:TerminateJob.
+
+At a terminal it shows the trials, the sweep and the control plane, and asks. Elsewhere it takes the whole id of a \
+sweep, or the beginning of one with --yes; never `latest`.
 
 Examples:
   spotsweep cancel digits-1a2b3c4d5e6f          every trial that has not ended
@@ -58,6 +67,9 @@ pub(crate) struct Cancel {
     /// Wait until all have ended and nothing is left of them but what is kept
     #[arg(long)]
     wait: bool,
+    /// Do not ask at the terminal
+    #[arg(long, short)]
+    yes: bool,
     /// Print what was ended as one line of JSON
     #[arg(long)]
     json: bool,
@@ -79,6 +91,16 @@ struct Ends {
 /// First and last index.
 type Trials = (u32, u32);
 
+impl Ends {
+    /// The trials whose jobs are to be ended; none where there is no such job.
+    fn trials(&self) -> Option<String> {
+        let some: Vec<String> = self.jobs.iter().take(MOST_NAMED).map(|(_, trials)| names(*trials)).collect();
+        let more = self.jobs.len().saturating_sub(MOST_NAMED);
+        let more = if more > 0 { format!(" and {}", counted(more, "other job")) } else { String::new() };
+        (!some.is_empty()).then(|| some.join(", ") + &more)
+    }
+}
+
 /// Fails where a trial may go on.
 pub(super) async fn run(args: Cancel) -> Result<ExitCode, Failure> {
     unless_stopped(cancel(args)).await
@@ -94,6 +116,11 @@ async fn cancel(args: Cancel) -> Result<ExitCode, Failure> {
         true => whole(found.plan()?, &trials),
         false => some(found.plan()?, &trials, found.indices(&args.indices)?),
     };
+    if let Some(trials) = ends.trials() {
+        let Found { sweep, target, .. } = &found;
+        let what = format!("cancel {trials} of sweep {} on {}", sweep.id, target.described());
+        Loss { what: &what, named: Some(&args.sweep), id: Some(sweep.id.as_str()) }.agreed(args.yes).await?;
+    }
     end(&found, &ends, args.delete).await?;
     tell(args.json, &found.sweep, &ends)?;
     if !ends.unknown.is_empty() {
@@ -197,7 +224,7 @@ async fn end(found: &Found, ends: &Ends, discard: bool) -> Result<(), Failure> {
 /// Who asks, as far as the system says.
 fn user() -> String {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
-    let name = name.unwrap_or_else(|| "somebody".to_owned());
+    let name = name.unwrap_or_else(|| UNKNOWN_USER.to_owned());
     stripped(&name).chars().take(LONGEST_NAME).collect()
 }
 

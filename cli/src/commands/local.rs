@@ -11,11 +11,13 @@ use std::time::Duration;
 use clap::Subcommand;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use self::reclaim::Reclaim;
+use crate::consent::Loss;
 use crate::signals::{requested_stop, unless_stopped};
 use crate::{out, show};
+use spotsweep_aws::Reader;
 use spotsweep_local_stack::checkout::Checkout;
 use spotsweep_local_stack::group::Group;
 use spotsweep_local_stack::killed::{Cleared, clear};
@@ -63,19 +65,24 @@ pub(crate) struct Down {
     /// Leave a copy of the bucket and a dump of the table in DIR; a trial that runs still ends with the stack
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
+    /// Do not ask at the terminal, and end open sweeps where there is none
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 /// Between two looks at a starting or stopping stack.
 const POLL: Duration = Duration::from_millis(50);
 /// In order it takes about a second.
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
+/// A stack that lists no sweeps within this time has none that could go on.
+const LIST_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Runs one of the subcommands.
 pub(crate) async fn run(command: Local) -> Result<ExitCode, Failure> {
     let checkout = Checkout::locate()?;
     match command {
         Local::Up(args) => up(checkout, args).await?,
-        Local::Down(args) => down(&checkout, args.keep.as_deref()).await?,
+        Local::Down(args) => down(&checkout, args).await?,
         Local::Reclaim(args) => reclaim::run(&checkout, &args).await?,
         Local::Env => env(&Desk::new(&checkout.local()))?,
         Local::Serve(args) => serve(checkout, args).await?,
@@ -190,9 +197,14 @@ async fn host(stack: &mut Stack, hosting: &Hosting, args: &Up) -> Result<(), Fai
     }
 }
 
-async fn down(checkout: &Checkout, keep: Option<&Path>) -> Result<(), Failure> {
+async fn down(checkout: &Checkout, Down { keep, yes }: Down) -> Result<(), Failure> {
     let desk = Desk::new(&checkout.local());
-    if let Some(folder) = keep {
+    if let Some(state) = desk.running()?
+        && let Some(what) = loses(&state).await
+    {
+        Loss { what: &what, named: None, id: None }.agreed(yes).await?;
+    }
+    if let Some(folder) = &keep {
         let state = desk.running()?.ok_or_else(not_running)?;
         unless_stopped(copy::all(&sdk::local(&state.endpoint), &state.bucket, &state.table, folder)).await?;
     }
@@ -217,6 +229,15 @@ async fn down(checkout: &Checkout, keep: Option<&Path>) -> Result<(), Failure> {
         "the local stack did not stop within {seconds} s and was killed; see {}",
         desk.log().display()
     )))
+}
+
+/// What stopping a stack ends, where a sweep is open.
+async fn loses(state: &State) -> Option<String> {
+    let reader = Reader::new(&sdk::local(&state.endpoint), state.table.clone());
+    let open = timeout(LIST_DEADLINE, reader.open_sweeps()).await.ok()?.ok()?;
+    let newest = open.first()?;
+    let (others, endpoint) = (counted(open.len() - 1, "other open sweep"), &state.endpoint);
+    Some(format!("stop the local stack at {endpoint}, and end sweep {} and {others} with it", newest.id))
 }
 
 fn env(desk: &Desk) -> Result<(), Failure> {

@@ -165,7 +165,7 @@ impl Stack {
     /// Where it does not stop by itself, or leaves a program behind.
     pub async fn down(mut self) -> Duration {
         let begun = Instant::now();
-        let down = self.command(&["local", "down"]).await;
+        let down = self.command(&["local", "down", "--yes"]).await;
         let taken = begun.elapsed();
         assert!(down.status.success(), "{}", String::from_utf8_lossy(&down.stderr));
         self.host.wait().await.expect("the host can be followed");

@@ -255,6 +255,12 @@ async fn retry(stack: &Stack, sweep: &str) {
     assert_eq!(all["succeeded"], 2, "{all}");
 }
 
+/// Without a terminal a sweep is ended by its whole id only.
+async fn refused_in_a_script(stack: &Stack, sweep: &str) {
+    run(stack, &["cancel", "latest", "--yes"]).await.said(2, sweep);
+    run(stack, &["cancel", &sweep[..sweep.len() - 2], "68"]).await.said(2, "give the whole id");
+}
+
 async fn cancel(stack: &Stack, other: &str) {
     let sweep = submit(stack, "sleep", SLEEP).await;
     let running = async || {
@@ -299,6 +305,7 @@ async fn cancel(stack: &Stack, other: &str) {
 
     // One that runs and one that waits; the others go on.
     run(stack, &["cancel", &sweep, "70"]).await.said(2, "has no trial 70");
+    refused_in_a_script(stack, &sweep).await;
     let two = run(stack, &["cancel", &sweep, &running, "68", "--delete", "--wait", "--json"])
         .await
         .said(0, "nothing is left of them")

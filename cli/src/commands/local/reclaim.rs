@@ -5,6 +5,7 @@ use std::time::Duration;
 use spotsweep_aws::Reader;
 use spotsweep_control_plane::trial::{JobStatus, Trial};
 
+use crate::target::note_found;
 use crate::{out, sweeps};
 use spotsweep_local_stack::checkout::Checkout;
 use spotsweep_local_stack::emulated::reclaim;
@@ -58,6 +59,7 @@ struct Place {
 /// Takes it.
 pub(super) async fn run(checkout: &Checkout, args: &Reclaim) -> Result<(), Failure> {
     let state = Desk::running_under(&checkout.local())?.ok_or_else(super::not_running)?;
+    note_found(&state.endpoint);
     let reader = Reader::new(&sdk::local(&state.endpoint), state.table.clone());
     let Place { sweep, trial, attempt, instance, zone } = choose(running(&reader, args).await?, args)?;
     reclaim(&state.emulator, &instance, args.notice).await?;
