@@ -244,7 +244,7 @@ fn emulator_config(ready: &Ready, run: &RunFolder, options: &StackOptions) -> Re
     // each must keep to its own.
     let of_demo = [
         ("SPOTSWEEP_SEAL_SECONDS", "1"),
-        ("SPOTSWEEP_GRACE_SECONDS", "1"),
+        ("SPOTSWEEP_STOP_SECONDS", "4"),
         ("OMP_NUM_THREADS", "1"),
         ("OPENBLAS_NUM_THREADS", "1"),
         ("MKL_NUM_THREADS", "1"),

@@ -21,7 +21,7 @@ const GRACE_BY_ITSELF: Duration = Duration::from_secs(20);
 const SEALING_FIRST: Duration = Duration::from_secs(5);
 /// Batch counts an attempt's time from the start of its container, which is a moment before the runner's.
 const BEFORE_RUNNER: Duration = Duration::from_secs(10);
-/// The least that is taken to be left after a notice.
+/// The least that is taken to be left after a notice, and to be enough to close a small workspace.
 const LEAST: Duration = Duration::from_secs(1);
 /// The most that is set aside of a notice for sealing, unmounting and the release. Writing out comes on top.
 const CLOSING: Duration = Duration::from_secs(12);
@@ -152,9 +152,9 @@ impl Stop {
     }
 }
 
-/// The end of the time that is left, for sealing, unmounting and the release.
+/// The end of the time that is left, for sealing, unmounting and the release: a quarter, or a second where that is more.
 pub(crate) fn closing(left: Duration) -> Duration {
-    CLOSING.min(left / 4)
+    CLOSING.min((left / 4).max(LEAST.min(left / 2)))
 }
 
 /// Comes back when the container or the instance is about to end. Without `notices`, the command
@@ -175,6 +175,13 @@ pub(crate) async fn interruption(signals: &mut Signals, notices: Option<&mut Not
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_notice_leaves_a_second_to_close_the_workspace() {
+        for (left, expected) in [(120.0, 12.0), (40.0, 10.0), (10.0, 2.5), (2.0, 1.0), (1.0, 0.5)] {
+            assert_eq!(closing(Duration::from_secs_f64(left)), Duration::from_secs_f64(expected), "{left}");
+        }
+    }
 
     #[test]
     fn what_is_not_written_ends_the_grace_early_but_not_before_its_half() {

@@ -9,13 +9,13 @@ use spotsweep_tests::local::{Binaries, Demo, Stack, eventually};
 
 use super::by_hand::{run, settled, status, submit};
 
-/// Two trials that save at the stop signal, and end in their second attempt.
+/// Two trials that save at the stop signal, which takes two seconds, and end in their second attempt.
 const SWEEP: &str = r#"
 spotsweep:
   command:
     - sh
     - -c
-    - 'trap "echo saved > /dltraining/checkpoints/last; exit 0" TERM; echo "val_accuracy=0.5"; ls /dltraining/checkpoints; [ $AWS_BATCH_JOB_ATTEMPT = 2 ] || while :; do sleep 0.1; done'
+    - 'trap "sleep 2; echo saved > /dltraining/checkpoints/last; exit 0" TERM; echo "val_accuracy=0.5"; ls /dltraining/checkpoints; [ $AWS_BATCH_JOB_ATTEMPT = 2 ] || while :; do sleep 0.1; done'
 trials: [{n: 1}, {n: 2}]
 "#;
 
@@ -38,7 +38,7 @@ async fn instances_are_taken_by_hand_with_and_without_a_notice() {
     run(&stack, &["local", "reclaim", "--trial", "7"]).await.said(1, "trial 7 does not run on an instance now");
 
     let first =
-        run(&stack, &["local", "reclaim", "--notice", "2"]).await.said(0, " with a notice of 2 s: trial 0 attempt 1");
+        run(&stack, &["local", "reclaim", "--notice", "12"]).await.said(0, " with a notice of 12 s: trial 0 attempt 1");
     assert!(first.notes.contains("reclaimed i-") && first.notes.contains(&format!("spotsweep explain {sweep} 0")));
     run(&stack, &["local", "reclaim", &sweep, "--trial", "1"]).await.said(0, " without notice: trial 1 attempt 1");
     let ended = settled(&stack, &sweep).await;
@@ -64,8 +64,11 @@ async fn instances_are_taken_by_hand_with_and_without_a_notice() {
     assert!(said.notes.contains(&one) && said.notes.contains(&other), "{}", said.notes);
 
     let kept = stack.subfolder("kept");
-    run(&stack, &["local", "down", "--keep", "/proc/kept"]).await.said(1, "/proc/kept");
-    run(&stack, &["local", "down", "--keep", kept.to_str().unwrap()]).await.said(0, "what it had is kept");
+    let down =
+        async |folder: &str, yes: &[&str]| run(&stack, &[&["local", "down", "--keep", folder][..], yes].concat()).await;
+    down(kept.to_str().unwrap(), &[]).await.said(2, "give --yes");
+    down("/proc/kept", &["--yes"]).await.said(1, "/proc/kept");
+    down(kept.to_str().unwrap(), &["--yes"]).await.said(0, "what it had is kept");
     let explained = run(&stack, &["explain", &sweep, "0", "--kept", kept.to_str().unwrap()]).await.said(0, "");
     assert!(explained.out.contains("succeeded after 2 attempts"), "{}", explained.out);
     assert!(kept.join(format!("bucket/results/{sweep}/leaderboard.csv")).exists());
