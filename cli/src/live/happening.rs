@@ -168,8 +168,9 @@ fn of_attempt(
         };
         news.push((at, what));
     }
-    if attempt.was_interrupted() && !held.is_some_and(Attempt::was_interrupted) {
-        let (zone, reason) = (attempt.zone.clone(), attempt.reason.as_ref().map(ToString::to_string));
+    let was_interrupted = trial.interruptions().any(|(interrupted, _)| interrupted == number);
+    if was_interrupted && !held.is_some_and(Attempt::was_interrupted) {
+        let (zone, reason) = (attempt.zone.clone(), trial.why_interrupted(number));
         news.push((attempt.stopped_at.unwrap_or(now), What::Interrupted { attempt: number, zone, reason }));
     }
     news

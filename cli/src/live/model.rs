@@ -265,7 +265,7 @@ fn zones(trials: &[Trial]) -> BTreeMap<String, Zone> {
 fn toll(trials: &[Trial], now: Timestamp) -> Toll {
     let mut toll = Toll::default();
     for trial in trials {
-        toll.interruptions += trial.attempts.values().filter(|attempt| attempt.was_interrupted()).count();
+        toll.interruptions += trial.interruptions().count();
         for (number, attempt) in &trial.attempts {
             let Some(started) = attempt.started_at else { continue };
             toll.attempts += 1;

@@ -80,21 +80,24 @@ fn time(trial: &Trial) -> Option<String> {
 }
 
 fn interruptions(trial: &Trial) -> Option<String> {
-    let struck: Vec<u32> =
-        trial.attempts.iter().filter(|(_, attempt)| attempt.was_interrupted()).map(|(number, _)| *number).collect();
-    let lost: f64 = struck.iter().filter_map(|number| lost(trial, *number)).sum();
+    let struck: Vec<u32> = trial.interruptions().map(|(number, _)| number).collect();
+    let lost: Vec<f64> = struck.iter().filter_map(|number| lost(trial, *number)).collect();
+    let of = if lost.len() > 1 { " in all" } else { "" };
+    let lost = match lost[..] {
+        [] => String::new(),
+        ref lost => format!("; {:.1} s{of} until it ran again", lost.iter().sum::<f64>()),
+    };
     let what = counted(struck.len(), "interruption");
     match struck[..] {
         [] if trial.attempts.is_empty() => None,
         [] => Some(what),
         [number] => {
-            let reason = trial.attempts.get(&number).and_then(|attempt| attempt.reason.as_ref());
-            let reason = reason.map(|reason| format!(", {reason}")).unwrap_or_default();
-            Some(format!("{what}: attempt {number}{reason}; {lost:.1} s until it ran again"))
+            let reason = trial.why_interrupted(number).map(|reason| format!(", {reason}")).unwrap_or_default();
+            Some(format!("{what}: attempt {number}{reason}{lost}"))
         }
         ref several => {
             let numbers: Vec<String> = several.iter().map(u32::to_string).collect();
-            Some(format!("{what}: attempts {}; {lost:.1} s in all until it ran again", numbers.join(", ")))
+            Some(format!("{what}: attempts {}{lost}", numbers.join(", ")))
         }
     }
 }

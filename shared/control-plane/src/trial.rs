@@ -12,6 +12,7 @@
 //! effect. The order of observations is (attempts ended, status), which Batch only ever raises.
 
 mod early_stop;
+mod interruptions;
 mod job_status;
 mod notes;
 mod reason;

@@ -162,8 +162,7 @@ fn held_hours(trial: &Trial, now: Timestamp) -> f64 {
 
 /// From its first interruption to its end: about as long as the trial has a snapshot.
 fn saved_hours(trial: &Trial, now: Timestamp) -> f64 {
-    let interrupted = trial.attempts.values().filter(|attempt| attempt.was_interrupted());
-    hours_since(interrupted.filter_map(|attempt| attempt.stopped_at).min(), trial, now)
+    hours_since(trial.interruptions().filter_map(|(_, attempt)| attempt.stopped_at).min(), trial, now)
 }
 
 /// From its end until what is kept of it is deleted.

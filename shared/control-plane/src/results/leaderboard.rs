@@ -135,7 +135,7 @@ pub fn summary_json(
         "wall_seconds": ended.map(|ended| millis(sweep.seconds_until(ended))),
         "run_seconds": millis(trials.iter().map(Trial::run_seconds).fold(0.0, |sum, seconds| sum + seconds)),
         "attempts": attempts().count(),
-        "interruptions": attempts().filter(|attempt| attempt.was_interrupted()).count(),
+        "interruptions": trials.iter().map(|trial| trial.interruptions().count()).sum::<usize>(),
         "cost": {
             "usd": spent.usd,
             "on_demand_usd": spent.on_demand_usd,

@@ -13,9 +13,14 @@ impl Workspace {
     pub(super) fn snapshot_early(&mut self, instance: &str, now: Timestamp) {
         let Stage::Attached { to, mounted: true, .. } = &self.stage else { return };
         let attempt = to.attempt;
-        if to.instance == instance && !self.snapshots.values().any(|snapshot| snapshot.early == Some(attempt)) {
+        if to.instance == instance && !self.was_noticed(attempt) {
             self.ask_snapshot(Some(attempt), now);
         }
+    }
+
+    /// Whether a snapshot is on record that a notice to the attempt's instance led to.
+    pub(crate) fn was_noticed(&self, attempt: u32) -> bool {
+        self.snapshots.values().any(|snapshot| snapshot.early == Some(attempt))
     }
 
     /// Saves all bytes of a volume that is not written any more, where that has not been done.

@@ -1,5 +1,7 @@
 //! A trial's attempts as bars of a timeline.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::model::{AttemptBar, Ending};
@@ -12,11 +14,13 @@ const MAX_REASON: usize = 200;
 /// The attempts in order. One that still runs ends, for the eye, at `now`.
 pub(super) fn bars(trial: &Trial, now: Timestamp) -> Vec<AttemptBar> {
     let newest = trial.attempts.keys().next_back();
+    let interruptions: BTreeSet<u32> = trial.interruptions().map(|(number, _)| number).collect();
     let mut bars: Vec<AttemptBar> = Vec::new();
     for (number, attempt) in &trial.attempts {
         let is_open = !trial.is_over() && newest == Some(number) && *number > trial.ended;
         let zone_before = bars.iter().rev().find_map(|bar| bar.zone.clone());
-        let ending = ending(attempt, is_open);
+        let was_interrupted = interruptions.contains(number);
+        let ending = if was_interrupted { Ending::Interrupted } else { ending(attempt, is_open) };
         bars.push(AttemptBar {
             number: *number,
             zone: attempt.zone.clone(),
@@ -37,7 +41,6 @@ pub(super) fn bars(trial: &Trial, now: Timestamp) -> Vec<AttemptBar> {
 
 fn ending(attempt: &Attempt, is_open: bool) -> Ending {
     match attempt.exit_code {
-        Some(_) | None if attempt.was_interrupted() => Ending::Interrupted,
         Some(0) => Ending::Succeeded,
         Some(_) => Ending::Failed,
         None if is_open && attempt.stopped_at.is_none() => Ending::Running,
