@@ -32,10 +32,13 @@ pub(super) fn print(trial: &Trial<'_>, outcome: &Outcome, (notice, hours): (u16,
         ));
     }
     let billed = trial.billed_hours(hours);
-    let said = if billed > 1000.0 { "over 1000".to_owned() } else { format!("{billed:.2}") };
+    let expected = if billed > 1000.0 {
+        format!("a training of {hours} h would practically never finish")
+    } else {
+        format!("{billed:.2} billed hours for each useful hour of a training of {hours} h")
+    };
     text.push_str(&format!(
-        "expected on Spot: {said} billed hours for each useful hour of a training of {hours} h, with as many \
-         interruptions as in the record of docs/replay.md\n"
+        "expected on Spot: {expected}, with as many interruptions as in the record of docs/replay.md\n"
     ));
     for Problem { what, fix } in &problems {
         text.push_str(&format!("problem: {}\n  → {fix}\n", show::line(what)));

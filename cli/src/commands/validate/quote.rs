@@ -72,7 +72,7 @@ impl Quote {
 
     /// Prints a table, and the problem.
     pub(super) fn print(&self) -> Result<(), Failure> {
-        let header = ["trial of", "useful", "billed with checkpoints", "billed without", "trials that end without"];
+        let header = ["trial of", "useful", "billed with checkpoints", "billed without", "finish rate without"];
         let rows: Vec<Vec<String>> =
             [header.map(str::to_owned).to_vec()].into_iter().chain(self.rows.iter().map(row)).collect();
         let mut text = Vec::new();

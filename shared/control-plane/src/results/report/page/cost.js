@@ -60,6 +60,14 @@ const costTable = (rows) =>
     ["number", "number", "number", "number", "number", "number"],
   );
 
+/** Which part of the bill makes it more than on demand. Both are for the same hours. */
+const excess = (cost) =>
+  cost.spot > cost.on_demand
+    ? "the spot price was above the on-demand price."
+    : cost.spot + cost.storage > cost.on_demand
+      ? "EBS costs more than the spot price saved."
+      : "the control plane costs more than the spot price saved, because the trainings were short.";
+
 /** What the sweep cost in all, in words and as a table. */
 const costSummary = (cost) => {
   const parts = [
@@ -78,13 +86,13 @@ const costSummary = (cost) => {
         ? "There is no on-demand price to compare with."
         : saved >= 0
           ? `${usd(saved)} less than on demand: a saving of ${percent(cost.saving)}, with storage and control plane counted.`
-          : `${usd(-saved)} more than on demand: interruptions and storage cost more than the spot price saved.`,
+          : `${usd(-saved)} more than on demand: ${excess(cost)}`,
     ),
-    cost.priced_trials < report.counts.trials
+    cost.priced_trials < startedTrials()
       ? make(
           "p",
           { class: "notice" },
-          `${grouped(cost.priced_trials)} of ${plural(report.counts.trials, "trial")} are priced in full; hours without a known price are in none of these figures.`,
+          `${grouped(cost.priced_trials)} of ${plural(startedTrials(), "trial")} that started are priced in full; hours without a known price are in none of these figures.`,
         )
       : "",
     table(

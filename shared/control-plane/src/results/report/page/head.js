@@ -81,6 +81,9 @@ const rungsText = ({ rule, unit, steps, count }) => {
   return `Early stopping (${rule}): ${who} ${where}. Rungs count ${unit === "step" ? "the step that is reported with a value" : "reports: finite values of the metric"}.`;
 };
 
+/** Trials that have run: the others cost nothing. */
+const startedTrials = () => report.rows.filter((row) => row.attempts.some((attempt) => attempt.started_ms)).length;
+
 const costTile = () => {
   const { cost } = report;
   if (!cost) return tile("Cost", "not priced", "no prices were recorded for this sweep");
@@ -90,7 +93,7 @@ const costTile = () => {
       : cost.saving >= 0
         ? `${percent(cost.saving)} below on demand (${usd(cost.on_demand)})`
         : `${percent(-cost.saving)} above on demand (${usd(cost.on_demand)})`;
-  const missing = report.counts.trials - cost.priced_trials;
+  const missing = startedTrials() - cost.priced_trials;
   return tile("Cost", usd(cost.paid), saving, missing > 0 && `${plural(missing, "trial")} not priced`);
 };
 

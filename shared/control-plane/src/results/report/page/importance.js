@@ -1,19 +1,22 @@
 // Which parameters matter, as far as one at a time tells.
 const MAX_BARS = 20;
 
-const direction = ({ rho }) =>
-  rho === null ? "–" : Math.abs(rho) < 0.2 ? "in no single direction" : rho > 0 ? "rises with it" : "falls with it";
+const direction = ({ name, rho }) => {
+  if (rho === null) return "–";
+  if (Math.abs(rho) < 0.2) return "in no single direction";
+  return `higher ${name}, ${rho > 0 ? "higher" : "lower"} ${report.ranking.metric}`;
+};
 const verdict = (weight) => (weight.is_clear ? "clear" : "may be chance");
 
 const importanceNote = (weight) =>
   `${weight.share.toFixed(2)} · ${!weight.is_clear ? "may be chance" : weight.rho === null ? "by category" : direction(weight)}`;
 
-const importanceTip = (weight, metric) =>
+const importanceTip = (weight) =>
   tip(
     weight.name,
     `explains ${percent(weight.share)} of the ranks' variance (p = ${number(weight.p)})`,
     `${comparedText(weight.trials)} in ${weight.groups} groups, ${verdict(weight)}`,
-    weight.rho === null ? undefined : `Spearman's ρ = ${weight.rho.toFixed(2)}: ${metric} ${direction(weight)}`,
+    weight.rho === null ? undefined : `Spearman's ρ = ${weight.rho.toFixed(2)}: ${direction(weight)}`,
   );
 
 const importanceChart = (bars, metric) => {
@@ -47,7 +50,7 @@ const importanceChart = (bars, metric) => {
       count: bars.length,
       find: (_, x, y) => (y >= area.top && y <= area.bottom ? names.value((area.bottom - y) / area.height) : undefined),
       anchor: (at) => [area.x(bars[at].share), area.y(names.place(at))],
-      describe: (at) => importanceTip(bars[at], metric),
+      describe: (at) => importanceTip(bars[at]),
     });
   };
   const name = `Importance of ${plural(report.importance.weights.length, "parameter")} for ${metric}. The table below has the figures.`;
@@ -95,7 +98,7 @@ const drawImportance = () => {
     make(
       "p",
       {},
-      `How much of the order of the ${report.sets ? "parameter sets by the mean of their results in" : "trials by"} ${metric} goes with each parameter, from ${comparedText(importance.trials)} that succeeded. ` +
+      `How strongly each parameter relates to ${report.sets ? "the mean of " : ""}${metric}, from ${comparedText(importance.trials)} that succeeded. ` +
         `They are grouped by the parameter's value (numbers with more than five values: by fifths); ` +
         `the figure is the Kruskal-Wallis test's η², 0 for nothing, 1 for everything, with what chance alone gives taken off. “May be chance”: p is not below 0.05 after correction for the number of parameters.`,
     ),

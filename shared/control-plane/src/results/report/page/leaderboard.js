@@ -178,7 +178,7 @@ const drawLeaderboard = () => {
     "Leaderboard",
     report.sets ? make("p", { class: "muted" }, "Each trial has the rank of its parameter set.") : undefined,
     report.counts.waiting > 0
-      ? make("p", { class: "muted" }, "Trials that wait for their first place have no row yet.")
+      ? make("p", { class: "muted" }, "Trials that have not started yet have no row.")
       : undefined,
     make("div", { class: "controls" }, make("label", {}, "Filter", filter), clear),
     status,
