@@ -63,8 +63,11 @@ impl Bench {
     async fn fill(&self, fills: &str, signal: Signal) {
         let path = |name: &str| self.world.path(name).to_str().unwrap().to_owned();
         let (sealed, full) = (path("signs/sealed"), path("signs/full"));
-        let user = [("SPOTSWEEP_USER", "43210:43211"), ("FILLS", fills), ("SEALED", &sealed), ("FULL", &full)];
-        let runner = self.world.spawn_contained(&user, &["python3", &path("train.py")]);
+        let signs = [("FILLS", fills), ("SEALED", &sealed), ("FULL", &full)];
+        // A short grace for a training without a handler, and long enough to close a full volume on a busy machine.
+        let times = [("SPOTSWEEP_GRACE_SECONDS", "5"), ("SPOTSWEEP_STOP_SECONDS", "240")];
+        let variables = [&[("SPOTSWEEP_USER", "43210:43211")][..], &signs, &times].concat();
+        let runner = self.world.spawn_contained(&variables, &["python3", &path("train.py")]);
         let is_sealed = || self.world.invocations("report").iter().any(|report| report["seal"]["newest"] == "c1.pt");
         until("a seal", is_sealed).await;
         fs::write(&sealed, "").unwrap();

@@ -87,7 +87,7 @@ async fn without_a_handler_a_training_may_reach_its_end_within_the_notice() {
     let command = ["python3", SCRIPT, "--habit=new files", "--ready=2"];
     let runner = world.spawn(&[("HOLDING", holding.to_str().unwrap())], &command);
     until("the training trains", || holding.exists()).await;
-    let first = world.interrupt(runner, End::Notice(40)).await;
+    let first = world.interrupt(runner, End::Notice(120)).await;
     assert!(first.stderr.contains("no process handles SIGTERM"), "{}", first.stderr);
     assert_eq!((after(&first.stdout, "score="), first.code), (Some("5"), Some(0)), "{}", first.stderr);
 }

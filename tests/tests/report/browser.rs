@@ -14,6 +14,8 @@ use tempfile::TempDir;
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// For one answer.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// What the sum of [`Browser::slowness`] takes, in CPU time of this engine on two cores of an Intel Xeon.
+const SUM_MS: f64 = 60.0;
 /// Tries to start the driver.
 const STARTS: u32 = 5;
 /// How the protocol writes keys.
@@ -85,6 +87,13 @@ impl Browser {
             self.tell("execute/async", &json!({ "script": "setTimeout(arguments[0], 50)", "args": [] }));
         }
         panic!("{} was not drawn: {}", page.display(), self.log("browser"));
+    }
+
+    /// How much slower the machine is now than an idle one, at a computation that takes an idle one [`SUM_MS`].
+    pub(crate) fn slowness(&self) -> f64 {
+        let sum = "const start = performance.now(); let sum = 0;
+            for (let i = 0; i < 3e7; i += 1) sum += Math.sqrt(i); return [performance.now() - start, sum]";
+        (self.run(sum)[0].as_f64().unwrap() / SUM_MS).max(1.0)
     }
 
     /// What a script in the page returns.
