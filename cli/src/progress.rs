@@ -272,7 +272,7 @@ mod tests {
         if let Some(last) = accuracy {
             trial
                 .metrics
-                .insert("accuracy".into(), Metric { last, step: None, min: 0.0, max: 1.0, source: Source::Stated });
+                .insert("accuracy".into(), Metric { min: 0.0, max: 1.0, ..Metric::of(last, None, Source::Stated) });
         }
         trial
     }

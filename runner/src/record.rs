@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::json;
 use spotsweep_protocol::number::to_json;
 use spotsweep_protocol::rungs::Reached;
-use spotsweep_training_metrics::{Figures, Logged, Taken};
+use spotsweep_training_metrics::{Figures, Logged};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -192,14 +192,9 @@ impl Recorder {
     fn take(&mut self, mut logged: Logged) {
         let mut left_out = None;
         self.figures.send_if_modified(|figures| {
-            logged.values.retain(|value| {
-                let taken = figures.add(logged.step, value);
-                if taken == Taken::NoRoom {
-                    left_out = Some(value.name.clone());
-                }
-                taken != Taken::Passed
-            });
-            !logged.values.is_empty()
+            let before = figures.is_doubtful();
+            left_out = figures.take(&mut logged);
+            !logged.values.is_empty() || figures.is_doubtful() != before
         });
         if let Some(odd) = logged.values.iter().find(|value| !value.value.is_finite()) {
             let said = format!("{}={}", odd.name, odd.value);

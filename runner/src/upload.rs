@@ -135,7 +135,7 @@ impl Uploader {
         }
         outcome.and(record).and(log)?;
         let bytes = self.arrived.values().map(|stamp| stamp.bytes).sum();
-        Ok(Outputs { files: self.arrived.len() as u64, bytes, left_out: self.left_out() })
+        Ok(Outputs { files: self.arrived.len() as u64, bytes, left_out: self.left_out(), unread: Vec::new() })
     }
 
     /// Uploads what is due; without `quiet`, everything that differs from what has arrived.

@@ -168,13 +168,8 @@ impl Stage {
     /// Two figures, as training scripts print them.
     fn metrics(&self, agent: &Agent) -> BTreeMap<String, Metric> {
         let step = self.saved[agent.index as usize].as_secs_f64() / self.plan.line.as_secs_f64();
-        let figure = |value: f64| Metric {
-            last: value,
-            step: Some(step),
-            min: value / 2.0,
-            max: value * 2.0,
-            source: Source::Stated,
-        };
+        let figure =
+            |value: f64| Metric { min: value / 2.0, max: value * 2.0, ..Metric::of(value, Some(step), Source::Stated) };
         [("loss", 2.345_678 / (1.0 + step)), ("accuracy", step / (1.0 + step))]
             .map(|(name, value)| (name.to_owned(), figure(value)))
             .into()

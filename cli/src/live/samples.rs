@@ -50,10 +50,7 @@ pub(crate) fn succeeded(index: u32, from: i64, to: i64, value: f64) -> Trial {
     let mut trial = trial(index, JobStatus::Succeeded);
     trial.ended = 1;
     *trial.attempt(1) = Attempt { reason: None, exit_code: Some(0), ..interrupted("us-east-1a", from, to) };
-    trial.metrics.insert(
-        "accuracy".to_owned(),
-        Metric { last: value, step: None, min: 0.0, max: value, source: Source::Stated },
-    );
+    trial.metrics.insert("accuracy".to_owned(), Metric { min: 0.0, ..Metric::of(value, None, Source::Stated) });
     trial
 }
 

@@ -1,6 +1,7 @@
 //! The files in which the training's libraries log metrics: TensorBoard's, W&B's, Lightning's, Hugging Face's.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -91,8 +92,9 @@ impl LogFiles {
         }
         // What an attempt before has logged and not recorded comes first: later it would be newer than this attempt's.
         followed.stamp = if when == Read::Before { (0, 0, 0) } else { stamp };
+        let origin = origin(&whole);
         while let Ok(found) = followed.log.read(&file, when, &mut self.shared) {
-            held.extend(found.logged);
+            held.extend(found.logged.into_iter().map(|logged| Logged { origin, ..logged }));
             if held.iter().map(|logged| logged.values.len()).sum::<usize>() > MOST_HELD {
                 flush(held, tell)?;
             }
@@ -103,6 +105,13 @@ impl LogFiles {
         }
         Ok(())
     }
+}
+
+/// A number of the file's own, beyond those of the streams of output.
+fn origin(path: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn reading(path: &Path) -> Answer {

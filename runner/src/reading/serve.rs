@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use spotsweep_beneath::Folder;
 use spotsweep_checkpoint_formats::{Content, completeness_by, may_mix_versions};
-use spotsweep_training_metrics::{Definitions, Lines};
+use spotsweep_training_metrics::{Definitions, Lines, Logged};
 
 use super::log_files::LogFiles;
 use super::{Answer, Request, Task};
@@ -90,7 +90,7 @@ impl Reader {
                 if streams.len() <= stream {
                     streams.resize(stream + 1, new.clone());
                 }
-                let logged = lines.iter().map(|line| streams[stream].read(line));
+                let logged = lines.iter().map(|line| Logged { origin: stream as u64, ..streams[stream].read(line) });
                 logged.filter(|logged| !logged.values.is_empty()).try_for_each(|found| tell(to, &Answer::Logged(found)))
             }
             (Self::Logs(files), Request::Look(when)) => files.look(when, &mut |answer| tell(to, &answer)),

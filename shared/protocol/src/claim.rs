@@ -247,6 +247,9 @@ pub struct Outputs {
     /// Files whose names no key can hold, with the reasons: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// What was not searched for metrics: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
 }
 
 /// The answer to a [`ClaimRequest`].

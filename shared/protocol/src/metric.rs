@@ -79,24 +79,29 @@ pub struct Metric {
     /// The most reliable source so far: the bounds are its.
     #[serde(default, skip_serializing_if = "Source::is_stated")]
     pub source: Source,
+    /// Another reading for the step of `last`, where two disagree: one of them may be of something else.
+    #[serde(with = "crate::number::optional", default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<f64>,
 }
 
 impl Metric {
     /// The figures of one value alone.
     pub fn of(value: f64, step: Option<f64>, source: Source) -> Self {
         let bound = if value.is_finite() { value } else { f64::NAN };
-        Self { last: value, step, min: bound, max: bound, source }
+        Self { last: value, step, min: bound, max: bound, source, other: None }
     }
 
     /// These figures and those of a `newer` report. The newest value counts whatever its source is. What a less reliable
     /// source says is another series, rounded or of a part of an epoch, so its bounds do not.
     #[must_use]
     pub fn and(self, newer: Self) -> Self {
-        let Self { last, step, .. } = newer;
+        let Self { last, step, other, .. } = newer;
         match newer.source.cmp(&self.source) {
-            Ordering::Less => Self { last, step, ..self },
+            Ordering::Less => Self { last, step, other, ..self },
             // NaN gives way to a bound (`f64::min`).
-            Ordering::Equal => Self { last, step, min: self.min.min(newer.min), max: self.max.max(newer.max), ..self },
+            Ordering::Equal => {
+                Self { last, step, other, min: self.min.min(newer.min), max: self.max.max(newer.max), ..self }
+            }
             Ordering::Greater => newer,
         }
     }
@@ -165,6 +170,8 @@ mod tests {
         assert_eq!(stated.and(bar), Metric { last: 0.99, ..stated }, "of a later attempt");
         assert_eq!(stated.and(of(0.75, Source::Stated)), Metric { last: 0.75, max: 0.75, ..stated });
         assert_eq!(stated.and(of(f64::NAN, Source::Stated)).max, 0.5);
+        let doubtful = Metric { other: Some(1.0), ..stated };
+        assert_eq!((bar.and(doubtful).other, doubtful.and(stated).other), (Some(1.0), None), "of the newest value");
     }
 
     proptest! {

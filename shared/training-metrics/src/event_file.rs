@@ -134,7 +134,8 @@ fn masked(data: &[u8]) -> u32 {
 
 fn scalars(event: Event, since: f64) -> Option<Logged> {
     let summary = event.summary.filter(|_| event.wall_time > since)?;
-    let mut found = Logged { step: Some(event.step as f64), values: Vec::new(), time: Some(event.wall_time) };
+    let mut found =
+        Logged { step: Some(event.step as f64), values: Vec::new(), time: Some(event.wall_time), origin: 0 };
     for value in summary.value {
         let plugin = value.metadata.and_then(|metadata| metadata.plugin_data).map(|data| data.plugin_name);
         let is_scalar = plugin.is_none_or(|plugin| plugin.is_empty() || plugin == SCALARS);

@@ -3,23 +3,20 @@
 use std::collections::BTreeMap;
 
 use spotsweep_protocol::metric::Metric;
+use spotsweep_protocol::rungs::LEAST_SOURCE;
 
-use crate::logged::Value;
+use crate::logged::{Logged, Value};
 
 /// A trial's row in the table holds them all (DynamoDB: 400 KB an item).
 const MAX_NAMES: usize = 100;
 const MAX_NAME_BYTES: usize = 128;
-
-/// What became of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
-    /// It counts.
-    Counted,
-    /// A more reliable source has the metric.
-    Passed,
-    /// There is no room for another name.
-    NoRoom,
-}
+/// Streams and files whose newest readings of the named metric are compared.
+const MAX_ORIGINS: usize = 64;
+/// Two values that differ by no more than this part of them are one, rounded.
+const ROUNDED: f64 = 0.01;
+/// The most decimals to which rounding is assumed, and those of a number that shows none.
+const MOST_DECIMALS: i32 = 15;
+const LEAST_DECIMALS: i32 = 2;
 
 /// Cumulative figures by metric name. Only values of the most reliable source of a name count.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,30 +24,74 @@ pub struct Figures {
     of: BTreeMap<String, Metric>,
     /// The metric that the sweep file names: there is room for it whatever others come first.
     named: Option<String>,
+    /// By their origins, the newest reliable readings of that metric: step and value.
+    readings: BTreeMap<u64, (Option<f64>, f64)>,
 }
 
 impl Figures {
     /// Without values. `named` is the metric that the sweep file names.
     pub fn new(named: Option<String>) -> Self {
-        Self { of: BTreeMap::new(), named }
+        Self { named, ..Self::default() }
     }
 
-    /// Takes one value in.
-    pub fn add(&mut self, step: Option<f64>, Value { name, value, source }: &Value) -> Taken {
-        let seen = Metric::of(*value, step, *source);
-        if let Some(metric) = self.of.get_mut(name) {
-            if *source < metric.source {
-                return Taken::Passed;
+    /// Takes in what was logged together, and leaves in it what counts: not what a more reliable source has. The name of
+    /// a metric for which there is no room, if there is one.
+    pub fn take(&mut self, logged: &mut Logged) -> Option<String> {
+        let (mut left_out, step) = (None, logged.step);
+        let together = self.readings_in(logged);
+        logged.values.retain(|Value { name, value, source }| {
+            let seen = Metric::of(*value, step, *source);
+            if let Some(metric) = self.of.get_mut(name) {
+                let counts = *source >= metric.source;
+                if counts {
+                    *metric = metric.and(seen);
+                }
+                return counts;
             }
-            *metric = metric.and(seen);
-            return Taken::Counted;
+            let is_named = self.named.as_ref() == Some(name);
+            if !is_named && (self.of.len() >= MAX_NAMES || name.len() > MAX_NAME_BYTES) {
+                left_out = Some(name.clone());
+            } else {
+                self.of.insert(name.clone(), seen);
+            }
+            true
+        });
+        if let (Some(metric), false) = (self.named.as_ref().and_then(|name| self.of.get_mut(name)), together.is_empty())
+        {
+            // What a more reliable source has may be of another step.
+            let together = Some(together).filter(|values| values.last() == Some(&metric.last) && step == metric.step);
+            let elsewhere = self.readings.values().filter(|(step, _)| step.is_some() && *step == metric.step);
+            let mut all = together.into_iter().flatten().chain(elsewhere.map(|(_, value)| *value));
+            metric.other = all.find(|value| differ(*value, metric.last));
         }
-        let is_named = self.named.as_ref() == Some(name);
-        if !is_named && (self.of.len() >= MAX_NAMES || name.len() > MAX_NAME_BYTES) {
-            return Taken::NoRoom;
+        left_out
+    }
+
+    /// The readings of the named metric in what was logged together. What is less reliable by its kind is rounded, or of
+    /// other data, and is none.
+    fn readings_in(&mut self, logged: &Logged) -> Vec<f64> {
+        let is_reading = |value: &&Value| self.named.as_ref() == Some(&value.name) && value.source >= LEAST_SOURCE;
+        let values: Vec<f64> = logged.values.iter().filter(is_reading).map(|value| value.value).collect();
+        if let Some(newest) = values.last()
+            && (self.readings.len() < MAX_ORIGINS || self.readings.contains_key(&logged.origin))
+        {
+            self.readings.insert(logged.origin, (logged.step, *newest));
         }
-        self.of.insert(name.clone(), seen);
-        Taken::Counted
+        values
+    }
+
+    /// Whether two readings of the named metric disagree.
+    pub fn is_doubtful(&self) -> bool {
+        self.of_named().is_some_and(|metric| metric.other.is_some())
+    }
+
+    /// Whether the named metric was found.
+    pub fn has_named(&self) -> bool {
+        self.of_named().is_some()
+    }
+
+    fn of_named(&self) -> Option<&Metric> {
+        self.of.get(self.named.as_ref()?)
     }
 
     /// As they go over the wire.
@@ -59,55 +100,127 @@ impl Figures {
     }
 }
 
+/// Whether two readings cannot be one value, of which each may be rounded, or in per cent.
+fn differ(one: f64, other: f64) -> bool {
+    if !(one.is_finite() && other.is_finite()) {
+        return one != other && !(one.is_nan() && other.is_nan());
+    }
+    let is_near = |one: f64, other: f64| {
+        let unit = 10_f64.powi(-decimals(one).min(decimals(other)));
+        (one - other).abs() <= (unit / 2.0).max(ROUNDED * one.abs().max(other.abs()))
+    };
+    !(is_near(one, other) || is_near(one / 100.0, other) || is_near(one, other / 100.0))
+}
+
+/// The decimals that a number needs. One without any was written with some all the same, as `1.00`.
+fn decimals(value: f64) -> i32 {
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let fraction = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let decimals = i32::try_from(fraction).unwrap_or(MOST_DECIMALS) - exponent.parse::<i32>().unwrap_or(0);
+    if decimals <= 0 { LEAST_DECIMALS } else { decimals.min(MOST_DECIMALS) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use spotsweep_protocol::metric::Source;
 
-    fn add(figures: &mut Figures, name: &str, step: Option<f64>, value: f64) -> Taken {
-        figures.add(step, &Value { name: name.to_owned(), value, source: Source::Stated })
+    fn value(name: &str, value: f64, source: Source) -> Value {
+        Value { name: name.to_owned(), value, source }
+    }
+
+    /// Whether the value counts, or the name for which there is no room.
+    fn add(figures: &mut Figures, name: &str, step: Option<f64>, number: f64) -> Result<bool, String> {
+        let values = vec![value(name, number, Source::Stated)];
+        let mut logged = Logged { step, values, ..Logged::default() };
+        figures.take(&mut logged).map_or(Ok(!logged.values.is_empty()), Err)
     }
 
     #[test]
     fn figures_are_cumulative_and_bounded() {
         let mut figures = Figures::default();
         for (step, value) in [(1.0, 0.5), (2.0, 0.9), (3.0, 0.7)] {
-            assert_eq!(add(&mut figures, "acc", Some(step), value), Taken::Counted);
+            assert_eq!(add(&mut figures, "acc", Some(step), value), Ok(true));
         }
-        let expected = Metric { last: 0.7, step: Some(3.0), min: 0.5, max: 0.9, source: Source::Stated };
-        assert_eq!(figures.metrics()["acc"], expected);
-        add(&mut figures, "acc", Some(4.0), f64::NAN);
+        let stated = |last, step| Metric::of(last, Some(step), Source::Stated);
+        assert_eq!(figures.metrics()["acc"], Metric { min: 0.5, max: 0.9, ..stated(0.7, 3.0) });
+        assert_eq!(add(&mut figures, "acc", Some(4.0), f64::NAN), Ok(true));
         let diverged = figures.metrics()["acc"];
         assert!(diverged.last.is_nan() && (diverged.min, diverged.max) == (0.5, 0.9), "{diverged:?}");
-        add(&mut figures, "acc", Some(5.0), 0.1);
-        assert_eq!(
-            figures.metrics()["acc"],
-            Metric { last: 0.1, step: Some(5.0), min: 0.1, max: 0.9, source: Source::Stated }
-        );
+        assert_eq!(add(&mut figures, "acc", Some(5.0), 0.1), Ok(true));
+        assert_eq!(figures.metrics()["acc"], Metric { min: 0.1, max: 0.9, ..stated(0.1, 5.0) });
 
-        assert_eq!(add(&mut figures, &"n".repeat(MAX_NAME_BYTES + 1), None, 1.0), Taken::NoRoom);
+        let long = "n".repeat(MAX_NAME_BYTES + 1);
+        assert_eq!(add(&mut figures, &long, None, 1.0), Err(long));
         for number in 1..MAX_NAMES {
-            assert_eq!(add(&mut figures, &format!("m{number}"), None, 1.0), Taken::Counted);
+            assert_eq!(add(&mut figures, &format!("m{number}"), None, 1.0), Ok(true));
         }
-        assert_eq!(add(&mut figures, "one-too-many", None, 1.0), Taken::NoRoom);
-        assert_eq!(add(&mut figures, "acc", None, 1.0), Taken::Counted, "known names go on");
+        assert_eq!(add(&mut figures, "one-too-many", None, 1.0), Err("one-too-many".to_owned()));
+        assert_eq!(add(&mut figures, "acc", None, 1.0), Ok(true), "known names go on");
         assert_eq!(figures.metrics().len(), MAX_NAMES);
 
         let mut full = Figures { named: Some("score".to_owned()), ..figures };
-        assert_eq!(add(&mut full, "score", None, 1.0), Taken::Counted, "the metric that ranks has room");
+        assert_eq!(add(&mut full, "score", None, 1.0), Ok(true), "the metric that ranks has room");
     }
 
     #[test]
     fn the_most_reliable_source_of_a_name_counts() {
         let mut figures = Figures::default();
-        let mut add = |source, value| figures.add(None, &Value { name: "acc".to_owned(), value, source });
-        assert_eq!(add(Source::ProgressBar, 0.95), Taken::Counted);
-        assert_eq!(add(Source::Recorded, 0.5), Taken::Counted);
-        assert_eq!(add(Source::ProgressBar, 0.99), Taken::Passed);
-        assert_eq!(add(Source::Recorded, 0.6), Taken::Counted);
-        assert_eq!(
-            figures.metrics()["acc"],
-            Metric { last: 0.6, step: None, min: 0.5, max: 0.6, source: Source::Recorded }
-        );
+        let mut counts = |source, number| {
+            let mut logged = Logged { values: vec![value("acc", number, source)], ..Logged::default() };
+            figures.take(&mut logged);
+            !logged.values.is_empty()
+        };
+        assert!(counts(Source::ProgressBar, 0.95) && counts(Source::Recorded, 0.5));
+        assert!(!counts(Source::ProgressBar, 0.99) && counts(Source::Recorded, 0.6));
+        let expected = Metric { min: 0.5, ..Metric::of(0.6, None, Source::Recorded) };
+        assert_eq!(figures.metrics()["acc"], expected);
+    }
+
+    #[test]
+    fn two_readings_of_the_named_metric_that_disagree_are_both_kept() {
+        type Reading = (u64, Option<f64>, Source, &'static [f64]);
+        type Case = (&'static [Reading], (f64, Option<f64>));
+        const STATED: Source = Source::Stated;
+        const ROWS: Source = Source::Rows;
+        const CASES: [Case; 10] = [
+            (&[(0, None, STATED, &[0.5, 0.4])], (0.4, Some(0.5))),
+            (&[(0, Some(8.0), STATED, &[0.4]), (9, Some(8.0), ROWS, &[1.0])], (0.4, Some(1.0))),
+            (&[(9, Some(8.0), ROWS, &[1.0]), (0, Some(8.0), STATED, &[0.4])], (0.4, Some(1.0))),
+            (&[(8, Some(8.0), ROWS, &[1.0]), (9, Some(8.0), ROWS, &[0.4])], (0.4, Some(1.0))),
+            // The same in an epoch, of other steps, and of what is less reliable by its kind.
+            (&[(0, Some(8.0), STATED, &[1.0]), (0, Some(8.0), STATED, &[0.4])], (0.4, None)),
+            (&[(0, Some(7.0), STATED, &[1.0]), (9, Some(8.0), STATED, &[0.4])], (0.4, None)),
+            (&[(0, None, STATED, &[1.0]), (9, None, STATED, &[0.4])], (0.4, None)),
+            (&[(0, Some(8.0), Source::ProgressBar, &[1.0]), (9, Some(8.0), ROWS, &[0.4])], (0.4, None)),
+            (
+                &[(0, Some(8.0), STATED, &[0.9]), (9, Some(8.0), ROWS, &[0.4]), (0, Some(9.0), STATED, &[0.3])],
+                (0.3, None),
+            ),
+            (&[(0, Some(8.0), STATED, &[0.84]), (9, Some(8.0), Source::Recorded, &[0.8366])], (0.84, None)),
+        ];
+        for (readings, expected) in CASES {
+            let mut figures = Figures::new(Some("acc".to_owned()));
+            for (origin, step, source, values) in readings {
+                let values = values.iter().map(|number| value("acc", *number, *source)).collect();
+                figures.take(&mut Logged { step: *step, values, time: None, origin: *origin });
+            }
+            let metric = figures.metrics()["acc"];
+            assert_eq!((metric.last, metric.other), expected, "{readings:?}");
+        }
+    }
+
+    #[test]
+    fn rounding_and_per_cent_are_no_disagreement() {
+        for (one, other) in
+            [(0.84, 0.8366), (84.0, 0.8366), (0.02, 0.0168), (1.0, 0.996), (1.2e-5, 1.234e-5), (3.0, 3.0)]
+        {
+            assert!(!differ(one, other) && !differ(other, one), "{one} {other}");
+        }
+        for (one, other) in [(1.0, 0.4), (0.5, 0.4), (f64::NAN, 0.4), (f64::INFINITY, 0.4), (12.0, 950.0), (1e-5, 2e-5)]
+        {
+            assert!(differ(one, other) && differ(other, one), "{one} {other}");
+        }
     }
 }

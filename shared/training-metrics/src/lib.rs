@@ -23,7 +23,7 @@ mod wandb_run;
 mod worded;
 
 pub use definitions::Definitions;
-pub use figures::{Figures, Taken};
+pub use figures::Figures;
 pub use log_file::{LogFile, Shared};
 pub use logged::{Logged, Value};
 pub use part::{Found, Read};

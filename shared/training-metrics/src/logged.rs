@@ -26,6 +26,8 @@ pub struct Logged {
     /// When they were logged, in seconds since 1970, where they say so.
     #[serde(with = "spotsweep_protocol::number::optional")]
     pub time: Option<f64>,
+    /// The stream or file in which they stood: one number for each.
+    pub origin: u64,
 }
 
 impl Logged {

@@ -21,10 +21,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn figures(name: &str, metric: &str, with_files: bool) -> Figures {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(name);
     let mut figures = Figures::new(Some(metric.to_owned()));
-    let mut take = |logged: spotsweep_training_metrics::Logged| {
-        for value in &logged.values {
-            figures.add(logged.step, value);
-        }
+    let mut take = |mut logged: spotsweep_training_metrics::Logged| {
+        assert_eq!(figures.take(&mut logged), None);
     };
     for stream in ["out.txt", "err.txt"] {
         let text = String::from_utf8_lossy(&fs::read(folder.join(stream)).unwrap()).into_owned();

@@ -111,10 +111,7 @@ impl Shape {
             let of_trial = curves::read(record.as_bytes(), &[format!("val_loss{}", self.text), "val_accuracy".into()]);
             for (name, curve) in &of_trial {
                 if let Some((step, last)) = curve.points(curves::MAX_POINTS).last().copied() {
-                    trial.metrics.insert(
-                        name.clone(),
-                        Metric { last, step: Some(step), min: last, max: last, source: Source::Stated },
-                    );
+                    trial.metrics.insert(name.clone(), Metric::of(last, Some(step), Source::Stated));
                 }
             }
             into.curves.insert(index, of_trial);

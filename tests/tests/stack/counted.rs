@@ -129,7 +129,7 @@ fn requested(course: &Course, request: Request) -> Value {
 }
 
 fn reported(sequence: u64, rungs: Vec<Reached>) -> Request {
-    let figure = Metric { last: 0.25, step: Some(12.0), min: 0.125, max: 2.25, source: Source::Stated };
+    let figure = Metric { min: 0.125, max: 2.25, ..Metric::of(0.25, Some(12.0), Source::Stated) };
     let metrics = ["accuracy", "loss"].map(|name| (name.to_owned(), figure)).into();
     let seal = Some(Seal { files: 1, bytes: 1 << 30, newest: Some("epoch-000012.pt".to_owned()) });
     Request::Report { sequence, metrics, seal, stalled_seconds: None, rungs }

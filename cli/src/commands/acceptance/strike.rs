@@ -186,10 +186,7 @@ mod tests {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("job:{index}")));
         trial.status = JobStatus::Running;
         attempt(&mut trial, 1, instance);
-        trial.metrics.insert(
-            METRIC.to_owned(),
-            Metric { last: 1.0, step: Some(step), min: 1.0, max: 1.0, source: Source::Stated },
-        );
+        trial.metrics.insert(METRIC.to_owned(), Metric::of(1.0, Some(step), Source::Stated));
         trial
     }
 

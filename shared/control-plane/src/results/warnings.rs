@@ -2,6 +2,7 @@
 //! fail, rungs that no trial reaches, values that say nothing.
 
 mod bad_instances;
+mod doubtful;
 mod fruitless;
 mod odd;
 mod silent;
@@ -38,6 +39,8 @@ pub enum About {
     Missing,
     /// Its newest value is not finite.
     Diverged,
+    /// Two readings of its newest value disagree.
+    Doubtful,
     /// All trials ended with the same value.
     Same,
     /// Parameter sets that lack results of repeats.
@@ -114,6 +117,8 @@ pub(super) fn warnings(
     let about = |about: About| move |text: String| Warned { about, text };
     let mut warnings = Vec::from_iter(unseen::unseen(plan, trials, now).map(about(About::Metric)));
     warnings.extend(of_results(plan, trials, logs));
+    let doubtful = ranking(plan, trials).and_then(|by| doubtful::doubtful(&by, trials));
+    warnings.extend(doubtful.map(about(About::Doubtful)));
     warnings.extend(fruitless::fruitless(plan, trials).map(about(About::Failures)));
     warnings.extend(odd::odd(plan, trials).map(about(About::Odd)));
     warnings.extend(unreached::unreached(plan, trials).map(about(About::Rungs)));
@@ -178,7 +183,15 @@ fn succeeded(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
 fn nothing_printed(by: &Ranking, trials: &[Trial], logs: &BTreeMap<u32, Vec<String>>) -> String {
     let name = &by.name;
     let lines = quoted(&lines_like_metrics(Some(name), logs));
-    format!("no trial printed `{name}=…`, so that none has a rank{}{lines}", others(by, trials))
+    let (others, unread) = (others(by, trials), unread(trials));
+    format!("no trial printed `{name}=…`, so that none has a rank{others}{unread}{lines}")
+}
+
+/// What the first trial's attempt has not searched for the metric, if there is something.
+fn unread(trials: &[Trial]) -> String {
+    let what = |trial: &Trial| Some((trial.index, trial.end.as_ref()?.outputs.unread.first()?.clone()));
+    let found = trials.iter().find_map(what);
+    found.map(|(index, what)| format!("; not searched for it, in trial {index}: {what}")).unwrap_or_default()
 }
 
 /// The metrics that trials have reported instead, and what to do. Those that have a word of its name come first.

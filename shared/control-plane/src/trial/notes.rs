@@ -1,15 +1,24 @@
 //! What was not as usual with a trial, for people.
 
 use super::Trial;
+use spotsweep_protocol::words::figure;
 
 impl Trial {
-    /// What was not as usual with its workspace and its outputs, and last a silence and a stall: a sentence each.
+    /// What was not as usual with its workspace, its outputs and its metrics, and last a silence and a stall: a sentence
+    /// each.
     pub fn notes(&self) -> Vec<String> {
         let of_workspace = self.workspace.iter().flat_map(|workspace| &workspace.notes).cloned();
         let left_out = self.end.iter().flat_map(|end| &end.outputs.left_out);
         let left_out = left_out.map(|output| format!("output not collected: {output}"));
+        let unread = self.end.iter().flat_map(|end| &end.outputs.unread);
+        let unread = unread.map(|what| format!("not searched for metrics: {what}"));
+        let doubtful = self.metrics.iter().filter_map(|(name, metric)| {
+            let (last, other) = (figure(metric.last), figure(metric.other?));
+            let step = metric.step.map(|step| format!(" for step {}", figure(step))).unwrap_or_default();
+            Some(format!("{name} was logged as {last} and as {other}{step}: {last} counts"))
+        });
         let last = self.kept_note().into_iter().chain(self.silence_note()).chain(self.stall_note());
-        of_workspace.chain(left_out).chain(last).collect()
+        of_workspace.chain(left_out).chain(unread).chain(doubtful).chain(last).collect()
     }
 
     /// What is kept of it after its end.

@@ -200,5 +200,5 @@ fn progress(path: &str) -> Option<f64> {
 }
 
 fn metrics() -> BTreeMap<String, Metric> {
-    [("loss".to_owned(), Metric { last: 1.0, step: None, min: 1.0, max: 1.0, source: Source::Stated })].into()
+    [("loss".to_owned(), Metric::of(1.0, None, Source::Stated))].into()
 }

@@ -202,7 +202,7 @@ fn a_rung_is_decided_when_its_first_report_arrives() {
 
 #[test]
 fn a_stopped_trial_ends_as_such_whatever_its_job_does() {
-    let outputs = Outputs { files: 1, bytes: 1, left_out: vec![] };
+    let outputs = Outputs { files: 1, bytes: 1, ..Outputs::default() };
     for exit_code in [0, 1, 74] {
         let mut scene = started("hyperband");
         let finished = Ending::Finished { exit_code, outputs: outputs.clone(), error: None, seconds: 1.0 };

@@ -11,7 +11,7 @@ fn trials(rows: &[Row]) -> Vec<Trial> {
     let trial = |(index, (status, loss)): (u32, &Row)| {
         let mut trial = Trial::new(SweepId::derive("b", "k", "v"), index, JobId::from(format!("j:{index}")));
         trial.status = *status;
-        let metric = |(last, min, max)| Metric { last, step: None, min, max, source: Source::Stated };
+        let metric = |(last, min, max)| Metric { min, max, ..Metric::of(last, None, Source::Stated) };
         trial.metrics.extend(loss.map(|loss| ("loss".to_owned(), metric(loss))));
         trial
     };

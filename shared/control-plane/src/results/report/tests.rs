@@ -47,9 +47,7 @@ fn trial(index: u32, status: JobStatus, loss: Option<f64>, attempts: Vec<Attempt
     trial.status = status;
     trial.ended = u32::try_from(attempts.iter().filter(|attempt| attempt.stopped_at.is_some()).count()).unwrap();
     trial.attempts = (1..).zip(attempts).collect();
-    trial.metrics.extend(
-        loss.map(|last| ("loss".to_owned(), Metric { last, step: None, min: last, max: last, source: Source::Stated })),
-    );
+    trial.metrics.extend(loss.map(|last| ("loss".to_owned(), Metric::of(last, None, Source::Stated))));
     trial
 }
 

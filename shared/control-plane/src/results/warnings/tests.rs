@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use spotsweep_protocol::claim::Outputs;
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::stop::StopReason;
@@ -7,7 +8,7 @@ use spotsweep_search::suggest::Basis;
 
 use super::*;
 use crate::sweep::Over;
-use crate::trial::{AgentState, InstanceStatus, JobStatus, Silence};
+use crate::trial::{AgentState, End, InstanceStatus, JobStatus, Silence};
 
 fn trials(losses: &[Option<f64>]) -> Vec<Trial> {
     let trial = |(index, loss): (u32, &Option<f64>)| {
@@ -38,6 +39,29 @@ fn a_value_that_lies_apart_is_said() {
     assert_eq!(found(&plan(Some(0.05)), &odd), [About::Odd]);
     assert_eq!(found(&plan(Some(0.05)), &odd[..2]), []);
     assert_eq!(found(&plan(None), &odd), [], "it decides nothing about others");
+}
+
+#[test]
+fn two_values_for_one_step_are_both_shown() {
+    let (plan, mut trials) = (plan(Some("val_loss")), trials(&[Some(0.5), Some(0.25)]));
+    let found = |trials: &[Trial]| warnings(&plan, trials, &BTreeMap::new(), Timestamp::UNIX_EPOCH);
+    assert_eq!(found(&trials), []);
+    let metric = Metric { other: Some(9.0), ..Metric::of(0.25, Some(3.0), Source::Stated) };
+    trials[1].metrics.insert("val_loss".to_owned(), metric);
+    let warned = found(&trials);
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].about == About::Doubtful && warned[0].text.contains("trial 1 (0.25, and not 9)"), "{warned:?}");
+    assert_eq!(trials[1].notes(), ["val_loss was logged as 0.25 and as 9 for step 3: 0.25 counts"]);
+}
+
+#[test]
+fn what_was_not_searched_for_the_metric_is_said() {
+    let mut trials = trials(&[None, None]);
+    let outputs = Outputs { unread: vec!["scores.csv has `val_loss`".to_owned()], ..Outputs::default() };
+    trials[1].end = Some(End { attempt: 1, exit_code: 0, outputs, seconds: 1.0, error: None });
+    let warned = warnings(&plan(Some("val_loss")), &trials, &BTreeMap::new(), Timestamp::UNIX_EPOCH);
+    assert!(warned[0].text.contains("in trial 1: scores.csv has `val_loss`"), "{warned:?}");
+    assert_eq!(trials[1].notes(), ["not searched for metrics: scores.csv has `val_loss`"]);
 }
 
 #[test]
