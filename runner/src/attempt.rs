@@ -146,7 +146,7 @@ impl Attempt<'_> {
             sealer.begin(&place.disk()).map_err(|source| Failure::System("write to the workspace", source))?;
         }
         let (started, started_at) = (Instant::now(), SystemTime::now());
-        let logs = Logs::at_start(place.log_folders(), place.own.clone(), started_at).await?;
+        let logs = Logs::at_start(place.log_folders(), metrics.named.clone(), place.own.clone(), started_at).await?;
         let (child, stdout, stderr) = Child::start(&command, variables, &launcher, place.code.as_deref())?;
         let recording = Recording::start((stdout, stderr), &place, &metrics, config.user.clone(), logs, rungs)?;
         let (figures, rungs) = recording.published();
@@ -333,7 +333,8 @@ impl Attempt<'_> {
         let error = stopped.or_else(|| (ended.code != 0).then(|| error_in(&recorded.log)).flatten());
         let deadline = ended.stop.as_ref().filter(|stop| stop.is_pressing()).map(|stop| stop.deadline);
         let latest = recorded.latest();
-        let collecting = async { uploading.await?.finish(recorded.log, &place.own).await };
+        let (log, unread) = (recorded.log, recorded.unread);
+        let collecting = async { Ok(Outputs { unread, ..uploading.await?.finish(log, &place.own).await? }) };
         let collected = match deadline {
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());

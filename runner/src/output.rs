@@ -7,10 +7,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::own_files::MOST_LOG_BYTES;
 use crate::reading::Lines;
+use crate::unread::Unread;
 
 /// What is kept of the output for `train.log`.
 const TAIL_BYTES: usize = MOST_LOG_BYTES as usize;
-/// A longer line is passed on in pieces and not searched for metrics.
+/// A longer line is passed on in pieces, and only its beginning is searched for metrics.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 16 * 1024;
 
@@ -49,6 +50,8 @@ pub(crate) struct Splitter {
     pending: Vec<u8>,
     /// The pending bytes go on a line whose start was passed on already.
     within_line: bool,
+    /// Whether a line was too long.
+    has_cut: bool,
 }
 
 impl Splitter {
@@ -74,14 +77,31 @@ impl Splitter {
         (block, lines)
     }
 
-    fn lines(&self, block: &[u8]) -> Vec<String> {
-        block
-            .split(|byte| matches!(byte, b'\n' | b'\r'))
-            .skip(usize::from(self.within_line))
-            .filter(|line| !line.is_empty() && line.len() <= MAX_LINE_BYTES)
-            .map(|line| String::from_utf8_lossy(line).into_owned())
-            .collect()
+    /// Tells which lines were too long, if any were.
+    pub(crate) fn tell(&mut self, unread: &Unread) {
+        if std::mem::take(&mut self.has_cut) {
+            let most = MAX_LINE_BYTES / 1024;
+            unread.add(format!("the rest of lines of output that are longer than {most} KiB"));
+        }
     }
+
+    fn lines(&mut self, block: &[u8]) -> Vec<String> {
+        let lines = block.split(|byte| matches!(byte, b'\n' | b'\r')).skip(usize::from(self.within_line));
+        let mut found = Vec::new();
+        for line in lines.filter(|line| !line.is_empty()) {
+            self.has_cut |= line.len() > MAX_LINE_BYTES;
+            let line = if line.len() > MAX_LINE_BYTES { beginning(line) } else { line };
+            found.extend((!line.is_empty()).then(|| String::from_utf8_lossy(line).into_owned()));
+        }
+        found
+    }
+}
+
+/// The whole words at the beginning of a line that is too long: a part of a number is another number.
+fn beginning(line: &[u8]) -> &[u8] {
+    let line = &line[..MAX_LINE_BYTES];
+    let end = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t' | b',' | b';'));
+    line[..end.unwrap_or(0)].trim_ascii_end()
 }
 
 /// Where one stream of the command's output goes.
@@ -90,6 +110,7 @@ pub(crate) struct Pump<W> {
     pub(crate) onward: W,
     pub(crate) tail: Arc<Mutex<Tail>>,
     pub(crate) lines: Lines,
+    pub(crate) unread: Unread,
     /// Bytes of all streams so far.
     pub(crate) heard: Arc<AtomicU64>,
 }
@@ -108,8 +129,10 @@ impl<W: AsyncWrite + Unpin> Pump<W> {
                     self.hand_on(splitter.push(&buffer[..count])).await;
                 }
             }
+            splitter.tell(&self.unread);
         }
         self.hand_on(splitter.finish()).await;
+        splitter.tell(&self.unread);
     }
 
     async fn hand_on(&mut self, (block, lines): (Vec<u8>, Vec<String>)) {
@@ -145,7 +168,7 @@ mod tests {
     #[test]
     fn lines_come_whole_however_the_bytes_arrive() {
         let long = format!("loss={}", "1".repeat(MAX_LINE_BYTES));
-        let text = format!("a=1\r\nb=2\n10%\r20%\r{long}\nc=3\nno end");
+        let text = format!("a=1\r\nb=2\n10%\r20%\r{long}\nc=3\nacc=5, x {long}\nno end");
         for step in [1, 2, 7, 4096, text.len()] {
             let mut splitter = Splitter::default();
             let mut passed = Vec::new();
@@ -159,7 +182,11 @@ mod tests {
             }
             take(splitter.finish());
             assert_eq!(passed, text.as_bytes(), "unchanged, step {step}");
-            assert_eq!(lines, ["a=1", "b=2", "10%", "20%", "c=3", "no end"], "step {step}");
+            assert_eq!(lines, ["a=1", "b=2", "10%", "20%", "c=3", "acc=5, x", "no end"], "step {step}");
+            let unread = Unread::default();
+            splitter.tell(&unread);
+            splitter.tell(&unread);
+            assert_eq!(unread.all(true).len(), 1, "step {step}");
         }
     }
 }

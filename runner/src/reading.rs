@@ -47,6 +47,8 @@ enum Task {
         roots: Vec<(PathBuf, PathBuf)>,
         /// Seconds since 1970: what was logged before is recorded already.
         since: f64,
+        /// The metric that ranks the trials.
+        named: Option<String>,
         /// Files that are not read, because the process before has ended over them.
         skipped: BTreeSet<String>,
     },
@@ -71,6 +73,11 @@ enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Logged(Logged),
+    /// What it does not search for metrics: a sentence. Others are of a kind that is never read.
+    Unread {
+        what: String,
+        is_other: bool,
+    },
     /// It goes on, with this file or folder.
     Reading(String),
     Completeness(Completeness),

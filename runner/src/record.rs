@@ -27,6 +27,7 @@ use crate::own_files::MAX_RECORD_BYTES;
 use crate::prepare::Wanted;
 use crate::reading::{Lines, Logs, read_lines};
 use crate::rungs::Rungs;
+use crate::unread::Unread;
 use crate::user::User;
 use crate::workplace::Workplace;
 
@@ -50,6 +51,7 @@ pub(crate) struct Recording {
     file: (JoinHandle<()>, oneshot::Sender<()>),
     /// Of lines, and of the libraries' files; how to have the latter look for the last time; and how to end each.
     readers: [(JoinHandle<()>, Arc<AtomicBool>); 2],
+    unread: Unread,
     stop_logs: std::sync::mpsc::Sender<()>,
     recorder: JoinHandle<()>,
     figures: watch::Receiver<Figures>,
@@ -66,6 +68,8 @@ pub(crate) struct Recorded {
     pub(crate) figures: Figures,
     /// All rungs that the trial has reached.
     pub(crate) rungs: Vec<Reached>,
+    /// What was not searched for metrics.
+    pub(crate) unread: Vec<String>,
 }
 
 impl Recorded {
@@ -94,14 +98,18 @@ impl Recording {
         let (record, record_bytes) =
             place.own.go_on().map_err(|source| Failure::Prepare { path: PathBuf::from("metrics.jsonl"), source })?;
         let heard = Arc::new(AtomicU64::new(0));
+        let unread = logs.unread.clone();
         let wanted = (metrics.named.clone(), metrics.patterns.clone());
         let given_up = Arc::new(AtomicBool::new(false));
-        let ([out, err, of_file], reading) = read_lines(wanted, user, sender.clone(), Arc::clone(&given_up));
-        let pump = |onward, lines| Pump { onward, tail: Arc::clone(&tail), lines, heard: Arc::clone(&heard) };
+        let ([out, err, of_file], reading) = read_lines(wanted, user, sender.clone(), &unread, Arc::clone(&given_up));
+        let pump = |onward, lines| {
+            let (tail, unread, heard) = (Arc::clone(&tail), unread.clone(), Arc::clone(&heard));
+            Pump { onward, tail, lines, unread, heard }
+        };
         let (out, err) = (pump(own_stream(std::io::stdout())?, out), pump(own_stream(std::io::stderr())?, err));
         let (stop_file, file_stopped) = oneshot::channel();
         let (stop_logs, logs_stopped) = std::sync::mpsc::channel();
-        let file = tokio::spawn(follow(place.metrics(), of_file, Arc::clone(&heard), file_stopped));
+        let file = tokio::spawn(follow(place.metrics(), of_file, (Arc::clone(&heard), unread.clone()), file_stopped));
         let logs = logs.follow(sender, logs_stopped);
         let recorder = Recorder {
             record,
@@ -116,6 +124,7 @@ impl Recording {
             pumps: [tokio::spawn(out.run(stdout)), tokio::spawn(err.run(stderr))],
             file: (file, stop_file),
             readers: [(reading, given_up), logs],
+            unread,
             stop_logs,
             // What is found is written to the volume, which may take its time.
             recorder: spawn_blocking(move || recorder.run(received)),
@@ -145,7 +154,7 @@ impl Recording {
         let _ = stop_file.send(());
         let _ = self.stop_logs.send(());
         if timeout(limit, &mut file).await.is_err() {
-            say("the file of metrics is too long: its end is not read");
+            self.unread.add("the end of the file of metrics, which is too long".to_owned());
             file.abort();
         }
         let until = Instant::now() + READ_LIMIT.min(left / 4);
@@ -159,7 +168,8 @@ impl Recording {
         let _ = timeout(limit, self.recorder).await;
         let log = self.tail.lock().unwrap_or_else(PoisonError::into_inner).bytes().to_vec();
         let (figures, rungs) = (self.figures.borrow().clone(), self.rungs.borrow().clone());
-        Recorded { log, figures, rungs }
+        let unread = self.unread.all(figures.has_named());
+        Recorded { log, figures, rungs, unread }
     }
 }
 
@@ -255,7 +265,12 @@ impl Recorder {
 }
 
 /// Hands over the metrics that the command appends to its metrics file, until `stop`.
-async fn follow(mut metrics: MetricsFile, lines: Lines, heard: Arc<AtomicU64>, mut stop: oneshot::Receiver<()>) {
+async fn follow(
+    mut metrics: MetricsFile,
+    lines: Lines,
+    (heard, unread): (Arc<AtomicU64>, Unread),
+    mut stop: oneshot::Receiver<()>,
+) {
     let mut splitter = Splitter::default();
     let mut last_look = false;
     let mut pieces = 0;
@@ -272,6 +287,7 @@ async fn follow(mut metrics: MetricsFile, lines: Lines, heard: Arc<AtomicU64>, m
         let end_of_file = bytes.is_empty();
         let (_, found) = if end_of_file && last_look { splitter.finish() } else { splitter.push(&bytes) };
         lines.read(found).await;
+        splitter.tell(&unread);
         if end_of_file && last_look {
             return;
         }

@@ -11,6 +11,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::asked::{Asked, Broken, SILENCE};
 use super::{Answer, Request, Task};
 use crate::log::say;
+use crate::unread::Unread;
 use crate::user::User;
 
 /// Lines that wait: together some megabytes. Beyond that, the training waits to write more.
@@ -40,11 +41,13 @@ pub(crate) fn read_lines<const STREAMS: usize>(
     (named, patterns): (Option<String>, Vec<MetricPattern>),
     user: Option<User>,
     found: mpsc::Sender<Logged>,
+    unread: &Unread,
     given_up: Arc<AtomicBool>,
 ) -> ([Lines; STREAMS], JoinHandle<()>) {
     let (to, mut lines) = mpsc::channel(IN_FLIGHT);
     let streams = std::array::from_fn(|stream| Lines { stream, to: to.clone() });
     let task = Task::Lines { named, patterns };
+    let unread = unread.clone();
     let reading = spawn_blocking(move || {
         let mut take = |answer: Answer| {
             if let Answer::Logged(logged) = answer {
@@ -66,7 +69,7 @@ pub(crate) fn read_lines<const STREAMS: usize>(
                     return;
                 }
                 let end = if left == 0 { ", and in all that follow" } else { "" };
-                say(&format!("the metrics in some lines of output{end} are not recorded: {broken}"));
+                unread.add(format!("some lines of output{end}: {broken}"));
             }
         }
     });

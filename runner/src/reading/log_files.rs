@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use spotsweep_beneath::{Folder, Kind, Status};
-use spotsweep_training_metrics::{LogFile, Logged, Read, Shared};
+use spotsweep_training_metrics::{LogFile, Logged, MENTION_BYTES, Read, Shared, may_have_metrics, mentions};
 
 use super::Answer;
 
@@ -31,15 +31,25 @@ pub(super) struct LogFiles {
     skipped: BTreeSet<String>,
     files: BTreeMap<PathBuf, Followed>,
     shared: Shared,
+    /// Seconds since 1970: what was logged before is recorded already.
+    since: f64,
+    /// The metric that ranks the trials.
+    named: Option<String>,
 }
 
 /// Where answers go.
 type Tell<'a> = dyn FnMut(Answer) -> io::Result<()> + 'a;
 
 impl LogFiles {
-    /// Those below `roots`. What was logged before `since`, in seconds since 1970, is recorded already.
-    pub(super) fn new(roots: Vec<(PathBuf, PathBuf)>, since: f64, skipped: BTreeSet<String>) -> Self {
-        Self { roots, skipped, files: BTreeMap::new(), shared: Shared::new(since) }
+    /// Those below `roots`. What was logged before `since`, in seconds since 1970, is recorded already. `named` is the
+    /// metric that the sweep file names.
+    pub(super) fn new(
+        roots: Vec<(PathBuf, PathBuf)>,
+        (since, named): (f64, Option<String>),
+        skipped: BTreeSet<String>,
+    ) -> Self {
+        let shared = Shared::new(since, named.clone());
+        Self { roots, skipped, files: BTreeMap::new(), shared, since, named }
     }
 
     /// Tells what is new. A folder or file that cannot be read now may be at the next look.
@@ -51,21 +61,57 @@ impl LogFiles {
         for (base, name) in self.roots.clone() {
             let Ok(folder) = Folder::trusted(&base).and_then(|base| base.folder(&name)) else { continue };
             let mut sent = Ok(());
-            let mut found = Vec::new();
+            let (mut found, mut others) = (Vec::new(), Vec::new());
             // Fails where a folder is removed meanwhile.
             let _ = folder.walk(|below, entries| {
                 let files = entries.iter().filter(|entry| entry.status.kind == Kind::File);
-                let paths = files.map(|entry| below.join(&entry.name));
-                found.extend(paths.filter_map(|path| Some((LogFile::named(&path)?, path))));
+                for path in files.map(|entry| below.join(&entry.name)) {
+                    match LogFile::named(&path) {
+                        Some(log) => found.push((log, path)),
+                        None if may_have_metrics(&path) && others.len() < MOST_FILES => others.push(path),
+                        None => {}
+                    }
+                }
                 sent = std::mem::replace(&mut sent, Ok(())).and_then(|()| tell(reading(below)));
             });
             sent?;
             found.sort_by(|(_, one), (_, other)| one.cmp(other));
+            let place = base.join(&name);
+            if when == Read::Last && found.len() > MOST_FILES {
+                let (more, place) = (found.len() - MOST_FILES, place.display());
+                tell(unread(format!("{more} files of metrics in {place}, beyond the first {MOST_FILES}"), false))?;
+            }
             for (log, path) in found.into_iter().take(MOST_FILES) {
-                self.read_file((log, &path), &folder, &base.join(&name), when, &mut held, tell)?;
+                self.read_file((log, &path), &folder, &place, when, &mut held, tell)?;
+            }
+            if when == Read::Last {
+                self.tell_others(&folder, &others, tell)?;
+            }
+        }
+        if when == Read::Last {
+            for (path, followed) in &self.files {
+                if let Some(why) = followed.log.unread() {
+                    tell(unread(format!("a part of {}: {why}", path.display()), false))?;
+                }
             }
         }
         flush(&mut held, tell)
+    }
+
+    /// Tells which files of this attempt have the sweep's metric, of kinds that are not read: rows of a dataset and single
+    /// predictions look the same, and their values would rank the trial.
+    fn tell_others(&self, folder: &Folder, others: &[PathBuf], tell: &mut Tell<'_>) -> io::Result<()> {
+        let Some(named) = &self.named else { return Ok(()) };
+        for path in others {
+            let Ok(file) = folder.open(path) else { continue };
+            let is_new = Status::of(&file).is_ok_and(|status| status.modified_ns as f64 / 1e9 >= self.since);
+            let mut beginning = Vec::new();
+            if is_new && file.take(MENTION_BYTES).read_to_end(&mut beginning).is_ok() && mentions(&beginning, named) {
+                let what = format!("{} has `{named}`, and files of this name are not read", path.display());
+                tell(unread(what, true))?;
+            }
+        }
+        Ok(())
     }
 
     /// `place` is where the folder is. `log` is new; a file that is followed already goes on with its own.
@@ -114,6 +160,10 @@ fn origin(path: &Path) -> u64 {
     hasher.finish()
 }
 
+fn unread(what: String, is_other: bool) -> Answer {
+    Answer::Unread { what, is_other }
+}
+
 fn reading(path: &Path) -> Answer {
     Answer::Reading(path.to_string_lossy().into_owned())
 }
@@ -153,9 +203,32 @@ mod tests {
         )
         .unwrap();
         let roots = vec![(folder.path().to_owned(), PathBuf::from("runs"))];
-        let mut files = LogFiles::new(roots, 0.0, BTreeSet::new());
+        let mut files = LogFiles::new(roots, (0.0, None), BTreeSet::new());
         assert_eq!(looked(&mut files, Read::Before), []);
         assert_ne!(looked(&mut files, Read::During), [], "at its end only, they would be newer than this attempt's");
         assert_eq!(looked(&mut files, Read::Last), []);
+    }
+
+    #[test]
+    fn what_is_not_read_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("runs")).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join("runs").join(name), text).unwrap();
+        write("scores.csv", "epoch,Val Acc\n1,0.5\n");
+        write("other.csv", "epoch,f1\n1,0.5\n");
+        write("metrics.jsonl", &format!("{{\"a\": \"{}\"}}\n", "x".repeat(300_000)));
+        let roots = vec![(folder.path().to_owned(), PathBuf::from("runs"))];
+        let mut files = LogFiles::new(roots, (0.0, Some("val_acc".to_owned())), BTreeSet::new());
+        let mut told = Vec::new();
+        let mut tell = |answer| {
+            if let Answer::Unread { what, is_other } = answer {
+                told.push((what, is_other));
+            }
+            Ok(())
+        };
+        files.look(Read::During, &mut tell).unwrap();
+        files.look(Read::Last, &mut tell).unwrap();
+        let [(other, true), (long, false)] = &told[..] else { panic!("{told:?}") };
+        assert!(other.contains("scores.csv") && long.contains("metrics.jsonl"), "{told:?}");
     }
 }

@@ -17,9 +17,9 @@ use super::asked::{Asked, Broken, SILENCE};
 use super::lines::started;
 use super::{Answer, Request, Task};
 use crate::exit::Failure;
-use crate::log::say;
 use crate::own_files::OwnFiles;
 use crate::progress::last_time;
+use crate::unread::Unread;
 use crate::user::User;
 
 /// How often they are looked at.
@@ -34,9 +34,13 @@ const MOST_STARTS: u32 = 8;
 pub(crate) struct Logs {
     roots: Vec<(PathBuf, PathBuf)>,
     user: Option<User>,
+    /// The metric that the sweep file names.
+    named: Option<String>,
     /// Seconds since 1970 of the newest value.
     since: f64,
     skipped: BTreeSet<String>,
+    /// What is not searched for metrics.
+    pub(crate) unread: Unread,
     asked: Option<Asked>,
     starts_left: u32,
     given_up: Arc<AtomicBool>,
@@ -47,6 +51,7 @@ impl Logs {
     /// attempt's. But what an attempt before has logged after the last line of its record was not recorded.
     pub(crate) async fn at_start(
         (roots, user): (Vec<(PathBuf, PathBuf)>, Option<User>),
+        named: Option<String>,
         own: OwnFiles,
         started: SystemTime,
     ) -> Result<Self, Failure> {
@@ -56,12 +61,14 @@ impl Logs {
         let started = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let since = recorded.unwrap_or(started);
         let given_up = Arc::new(AtomicBool::new(false));
-        let skipped = BTreeSet::new();
+        let (skipped, unread) = (BTreeSet::new(), Unread::default());
         let mut logs = Self {
             roots,
             user,
+            named,
             since,
             skipped,
+            unread,
             asked: None,
             starts_left: MOST_STARTS,
             given_up: Arc::clone(&given_up),
@@ -81,7 +88,7 @@ impl Logs {
         };
         let mut logs = looked.map_err(|broken| failed(broken.into()))?;
         if given_up.swap(false, Ordering::Relaxed) {
-            say("what lies in the folders takes too long to read: files of metrics are not recorded");
+            logs.unread.add("files of metrics: what lies in the folders takes too long to read".to_owned());
             logs.starts_left = 0;
         }
         Ok(logs)
@@ -107,8 +114,8 @@ impl Logs {
     /// Starts a process, which passes over what lies there.
     fn start(&mut self) {
         self.starts_left -= 1;
-        let (roots, skipped) = (self.roots.clone(), self.skipped.clone());
-        self.asked = started(&Task::Logs { roots, since: self.since, skipped }, self.user.as_ref());
+        let (roots, named, skipped) = (self.roots.clone(), self.named.clone(), self.skipped.clone());
+        self.asked = started(&Task::Logs { roots, since: self.since, named, skipped }, self.user.as_ref());
         self.ask(Read::Before, &mut |_| ());
     }
 
@@ -132,14 +139,16 @@ impl Logs {
                 take(logged);
             }
             Answer::Reading(path) => current = path,
+            Answer::Unread { what, is_other: false } => self.unread.add(what),
+            Answer::Unread { what, is_other: true } => self.unread.add_other(what),
             _ => {}
         });
         self.since = newest;
         match answered {
             Ok(()) => self.asked = Some(asked),
-            Err(Broken::GivenUp) => say("a file of metrics is too long: its end is not read"),
+            Err(Broken::GivenUp) => self.unread.add("the end of a file of metrics, which is too long".to_owned()),
             Err(broken) => {
-                say(&format!("the metrics in {current} are not recorded from now on: {broken}"));
+                self.unread.add(format!("{current} from now on: {broken}"));
                 self.skipped.insert(current);
             }
         }

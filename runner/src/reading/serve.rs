@@ -79,7 +79,7 @@ impl Reader {
                 let definitions = Definitions::new(&patterns).map_err(io::Error::other)?;
                 Self::Lines(Lines::new(named, definitions), Vec::new())
             }
-            Task::Logs { roots, since, skipped } => Self::Logs(LogFiles::new(roots, since, skipped)),
+            Task::Logs { roots, since, named, skipped } => Self::Logs(LogFiles::new(roots, (since, named), skipped)),
             Task::Formats => Self::Formats,
         })
     }

@@ -1,9 +1,12 @@
 //! Files with a row per step or epoch, such as `metrics.csv` of Lightning's CSVLogger.
 
-use csv::{ReaderBuilder, Trim};
+use std::collections::HashSet;
+
+use csv::{ReaderBuilder, StringRecord, Trim};
 use spotsweep_protocol::metric::Source;
 
 use crate::logged::Logged;
+use crate::names::Named;
 use crate::step;
 
 /// Names of such files: Lightning's, Stable Baselines', Ultralytics', timm's, and those of Keras's examples.
@@ -11,26 +14,126 @@ pub(crate) const NAMES: [&str; 7] =
     ["metrics.csv", "progress.csv", "results.csv", "summary.csv", "log.csv", "history.csv", "training_log.csv"];
 /// The longest name of a column, in bytes: each row repeats them.
 const MOST_NAME_BYTES: usize = 256;
+/// What may stand between columns.
+const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
-/// The rows in these lines, those without numbers too. The `first` lines of a file begin with the `header`. A row with
-/// another number of columns, such as one that is not complete yet, is left out.
-pub(crate) fn rows(lines: &str, first: bool, header: &mut Vec<String>) -> Vec<Logged> {
-    let mut reader =
-        ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(lines.as_bytes());
-    let mut records = reader.records().map_while(Result::ok);
-    if first {
-        *header = records.next().iter().flatten().map(str::to_owned).collect();
+/// The columns of a file, as far as it is read.
+#[derive(Debug, Clone)]
+pub(crate) struct Columns {
+    /// Those of the newest header. None where it is not known which columns the rows have.
+    names: Vec<String>,
+    delimiter: u8,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self { names: Vec::new(), delimiter: DELIMITERS[0] }
     }
-    let row = |record: csv::StringRecord| {
+}
+
+impl Columns {
+    /// The rows in these lines, those without numbers too. The `first` lines of a file begin with its header. Another
+    /// one may follow: loggers that append write theirs again, perhaps with other columns. A row with another number of
+    /// columns, such as one that is not complete yet, is left out.
+    pub(crate) fn rows(&mut self, lines: &str, first: bool, named: &Named) -> Vec<Logged> {
+        if first {
+            // A comment may stand before it.
+            let header = lines.lines().find(|line| line.bytes().any(|byte| DELIMITERS.contains(&byte)));
+            let count = |delimiter: &u8| header.unwrap_or_default().bytes().filter(|byte| byte == delimiter).count();
+            // Of equal numbers the first counts.
+            self.delimiter = DELIMITERS.into_iter().rev().max_by_key(count).unwrap_or(DELIMITERS[0]);
+        }
+        let mut reader = ReaderBuilder::new();
+        reader.has_headers(false).flexible(true).trim(Trim::All).delimiter(self.delimiter);
+        let mut rows = Vec::new();
+        for (number, record) in reader.from_reader(lines.as_bytes()).records().map_while(Result::ok).enumerate() {
+            if (first && number == 0) || self.is_header(&record, named) {
+                self.names = record.iter().map(str::to_owned).collect();
+            } else if self.has_half_a_header(&record, named) {
+                self.names.clear();
+            } else if record.len() == self.names.len() {
+                rows.push(self.row(&record));
+            }
+        }
+        rows
+    }
+
+    /// Whether a row has names in place of values. Where that is not certain it counts as a header all the same: values
+    /// under wrong names are worse than none.
+    fn is_header(&self, record: &StringRecord, named: &Named) -> bool {
+        let own = |(cell, name): (&str, &String)| cell == name && !is_number(cell) && !cell.is_empty();
+        if record.iter().zip(&self.names).any(own) {
+            return true;
+        }
+        let words: Vec<&str> = record.iter().filter(|cell| !cell.is_empty()).collect();
+        let is_distinct = || words.iter().collect::<HashSet<_>>().len() == words.len();
+        let is_word = |word: &str| !word.starts_with(|c: char| c.is_ascii_digit());
+        // pandas gives its index no name.
+        let is_full = || record.iter().skip(1).all(|cell| !cell.is_empty()) && record.len() == self.names.len();
+        let is_full = || words.len() >= 2 && is_full() && words.iter().all(|word| is_word(word));
+        let is_known = || words.iter().any(|word| self.is_name(word, named));
+        !words.is_empty() && !words.iter().any(|word| is_number(word)) && is_distinct() && (is_full() || is_known())
+    }
+
+    /// Whether a header follows half a row in the same line, as where the attempt before was lost within a row.
+    fn has_half_a_header(&self, record: &StringRecord, named: &Named) -> bool {
+        record.iter().filter(|cell| self.is_name(cell, named)).count() >= 2
+    }
+
+    fn is_name(&self, cell: &str, named: &Named) -> bool {
+        !is_number(cell) && (self.names.iter().any(|name| name == cell) || step::is_name(cell) || named.is(cell))
+    }
+
+    fn row(&self, record: &StringRecord) -> Logged {
         let mut row = Logged::default();
         let is_usable = |name: &str| !name.is_empty() && name.len() <= MOST_NAME_BYTES;
-        for (name, cell) in header.iter().zip(&record).filter(|(name, _)| is_usable(name)) {
+        for (name, cell) in self.names.iter().zip(record).filter(|(name, _)| is_usable(name)) {
             if let Ok(value) = cell.parse() {
                 row.add(name, value, Source::Rows);
             }
         }
         row.step = step::take(&mut row.values);
         row
-    };
-    records.filter(|record| record.len() == header.len()).map(row).collect()
+    }
+}
+
+fn is_number(cell: &str) -> bool {
+    cell.parse::<f64>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The steps and values of `val_acc` in a file.
+    fn values(lines: &[&str]) -> Vec<(Option<f64>, f64)> {
+        let named = Named::new(Some("val_acc".to_owned()));
+        let rows = Columns::default().rows(&lines.join("\n"), true, &named);
+        let value = |row: Logged| row.values.into_iter().find(|value| named.is(&value.name)).map(|value| value.value);
+        rows.into_iter().filter_map(|row| Some((row.step, value(row)?))).collect()
+    }
+
+    #[test]
+    fn values_have_the_names_of_the_newest_header() {
+        let (one, two) = ((Some(1.0), 0.25), (Some(2.0), 0.5));
+        for (lines, expected) in [
+            (&["epoch,loss,val_acc", "1,9,0.25", "epoch,val_acc,loss", "2,0.5,8"][..], &[one, two][..]),
+            (&["epoch,loss,val_acc", "1,9,0.25", "epoch,loss,lr,val_acc", "2,8,0.1,0.5"], &[one, two]),
+            (&["epoch,loss,val_acc", "1,9,0.25", "epoch,loss,val_acc", "2,8,0.5"], &[one, two]),
+            (&["epoch,0,val_acc", "1,9,0.25", "epoch,0,val_acc", "2,8,0.5"], &[one, two]),
+            (&["# a comment", "epoch,val_acc", "1,0.25"], &[one]),
+            (&[",epoch,val_acc", "0,1,0.25", ",val_acc,epoch", "1,0.5,2"], &[one, two]),
+            (&["epoch;loss;val_acc", "1;9;0.25"], &[one]),
+            (&["epoch\tloss\tval_acc", "1\t9\t0.25"], &[one]),
+            (&["epoch,Val Acc,note", "1,0.25,", "2,0.5,early"], &[one, two]),
+            // Other columns without a name that is known, half a header, rows without numbers.
+            (&["epoch,val_acc", "1,0.25", "test_loss,test_f1", "3,0.5"], &[one]),
+            (&["epoch,loss,val_acc", "1,9,0.25", "2,0epoch,val_acc,loss", "2,0.5,8"], &[one]),
+            (&["epoch,val_acc,note", "1,0.25,", ",,stopped", "2,0.5,x"], &[one, two]),
+            (&["time,phase,val_acc", "10:00,train,", "10:05,val,0.25"], &[(None, 0.25)]),
+            (&["epoch,val_acc", "1,0.25", "nan,nan", "resumed", "2,0.5"], &[one, (None, f64::NAN), two]),
+        ] {
+            assert_eq!(format!("{:?}", values(lines)), format!("{expected:?}"), "{lines:?}");
+        }
+    }
 }

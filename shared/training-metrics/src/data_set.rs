@@ -95,17 +95,13 @@ impl Word {
     }
 }
 
-fn short(word: &str) -> Option<&'static str> {
+/// The short name of a word for a data set.
+pub(crate) fn short(word: &str) -> Option<&'static str> {
     SETS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, short)| *short)
 }
 
 fn is_mark(c: char) -> bool {
     MARKS.contains(&c)
-}
-
-/// Characters that make no difference between two names are the same.
-pub(crate) fn fold(c: char) -> char {
-    if is_mark(c) { '_' } else { c.to_ascii_lowercase() }
 }
 
 /// Whether the values are no measure of the trained model: they are of the training data, or of an earlier epoch.
@@ -118,13 +114,9 @@ pub(crate) fn is_in(name: &str, set: &str) -> bool {
     set != "best" && (split(name).is_some() || short(name).is_some())
 }
 
-/// Whether `named` is the metric `name` of this data set: `val_accuracy` is `Accuracy` after `Validation`.
-pub(crate) fn is_of(set: &str, name: &str, named: &str) -> bool {
-    split(named).is_some_and(|(short, rest)| short == set && rest.chars().map(fold).eq(name.chars().map(fold)))
-}
-
-fn split(name: &str) -> Option<(&'static str, &str)> {
-    let (first, rest) = name.split_once(MARKS)?;
+/// The short name of the data set with which a name begins, and the rest of it: `val` and `acc` of `validation_acc`.
+pub(crate) fn split(name: &str) -> Option<(&'static str, &str)> {
+    let (first, rest) = name.split_once(|c| is_mark(c) || c == ':')?;
     Some((short(first)?, rest))
 }
 
@@ -135,7 +127,8 @@ fn governs(left: &str, right: &str) -> bool {
     // Between other brackets it is the name of a logger.
     let is_bracketed = left.ends_with(['[', '(']) && right.starts_with([']', ')']);
     let is_bracketed = is_bracketed && !left[..left.len() - 1].ends_with(']') && !right[1..].starts_with('[');
-    let is_first = outer.is_empty() || outer.ends_with(['|', ';', '│']) || left.ends_with(" - ");
+    let is_sentence = left.ends_with(". ");
+    let is_first = outer.is_empty() || outer.ends_with(['|', ';', '│']) || left.ends_with(" - ") || is_sentence;
     let is_whole = right.starts_with([' ', ':', ']', ')', '|', '\t']) && !right.starts_with(" - ");
     let has_colon =
         right.starts_with(": ") && left.ends_with(' ') && !LEVELS.iter().any(|level| outer.ends_with(level));
@@ -165,6 +158,7 @@ mod tests {
             ("Best ", Some("best")),
             ("Best val ", Some("best")),
             ("Best model found, val ", Some("val")),
+            ("Trial 41 finished with value: 0.75. Best is trial 3 with ", Some("best")),
             ("training_acc 0.1 train ", Some("train")),
             // A logger, a function, a path, a part of a word.
             ("2026-11-26 INFO train: epoch 3 ", None),
@@ -182,9 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_metric_is_that_of_its_data_set() {
-        assert!(is_of("val", "Accuracy", "val_accuracy") && is_of("val", "accuracy", "validation/accuracy"));
-        assert!(!is_of("test", "accuracy", "val_accuracy") && !is_of("val", "loss", "val_accuracy"));
+    fn a_name_may_say_its_data_set() {
         assert!(
             is_in("val_acc", "train") && is_in("train-auc", "val") && is_in("Val", "train") && !is_in("acc", "val")
         );

@@ -4,18 +4,28 @@ use serde_json::{Map, Value as Json};
 use spotsweep_protocol::metric::Source;
 
 use crate::logged::Logged;
+use crate::names::Named;
+use crate::number::of_member;
+use crate::object::{Nested, Scanner};
 use crate::step;
 
 /// Katib's name for a line's time.
 const TIMESTAMP: &str = "timestamp";
 
-/// The numbers of an object, also those in strings, as Katib has them. `None` where the line is no JSON object.
-pub(crate) fn parse(line: &str, source: Source) -> Option<Logged> {
+/// The numbers of an object, also those in strings, as Katib has them. The metric that the sweep file names may lie in
+/// objects within it. `None` where the line is no JSON object.
+pub(crate) fn parse(line: &str, source: Source, named: &Named) -> Option<Logged> {
     if !line.trim_start().starts_with('{') {
         return None;
     }
     let object = serde_json::from_str(line).or_else(|_| serde_json::from_str(&with_quoted_numbers(line))).ok()?;
-    Some(of_object(&object, source))
+    let mut found = of_object(&object, source);
+    if let Some(name) = named.name().filter(|_| !found.values.iter().any(|value| named.is(&value.name))) {
+        let mut nested = Nested::default();
+        Scanner::default().scan(line, |names, value| nested.take(names, of_member(value), named));
+        nested.add(&mut found, name, source);
+    }
+    Some(found)
 }
 
 /// The same of an object.

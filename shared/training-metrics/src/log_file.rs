@@ -6,10 +6,12 @@ use std::path::Path;
 
 use spotsweep_protocol::metric::Source;
 
+use crate::csv_log::{self, Columns};
+use crate::names::Named;
 use crate::part::{Found, Part, Read};
 use crate::rows::Rows;
 use crate::trainer_state::{self, Seen};
-use crate::{csv_log, event_file, json_line, wandb_run};
+use crate::{data_set, event_file, json_line, wandb_run};
 
 /// The longest file that is read from its beginning each time.
 const MOST_BYTES: u64 = 16 << 20;
@@ -34,22 +36,25 @@ pub struct LogFile {
     is_broken: bool,
     /// How far it is read, of a file of rows.
     rows: Rows,
-    /// The names of a table's columns.
-    header: Vec<String>,
+    /// Those of a table.
+    columns: Columns,
+    /// The data set that its folder is named after, as Keras does for its event files.
+    set: Option<&'static str>,
 }
 
 /// What the files of one trial have in common.
 #[derive(Debug)]
 pub struct Shared {
     seen: Seen,
+    named: Named,
     /// Seconds since 1970: what was logged before is recorded already, or somebody else's.
     since: f64,
 }
 
 impl Shared {
-    /// For what is logged after `since`, in seconds since 1970.
-    pub fn new(since: f64) -> Self {
-        Self { seen: Seen::default(), since }
+    /// For what is logged after `since`, in seconds since 1970. `named` is the metric that the sweep file names.
+    pub fn new(since: f64, named: Option<String>) -> Self {
+        Self { seen: Seen::default(), named: Named::new(named), since }
     }
 }
 
@@ -66,7 +71,9 @@ impl LogFile {
             _ if is_json_lines() => Format::JsonLines,
             _ => return None,
         };
-        Some(Self { format, offset: 0, is_broken: false, rows: Rows::default(), header: Vec::new() })
+        let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
+        let set = folder.and_then(data_set::short).filter(|_| format == Format::EventFile);
+        Some(Self { format, offset: 0, is_broken: false, rows: Rows::default(), columns: Columns::default(), set })
     }
 
     /// The next part of what is new in it.
@@ -82,7 +89,8 @@ impl LogFile {
         if bytes < self.offset {
             self.offset = 0;
         }
-        let found = match self.format {
+        let named = &shared.named;
+        let mut found = match self.format {
             // Each value has its time, and one may have been logged shortly before the attempt before was lost.
             Format::EventFile | Format::WandbRun if when == Read::Before => Found::default(),
             Format::EventFile => self.part(|offset| event_file::read(&mut file, offset, shared.since))?,
@@ -90,23 +98,37 @@ impl LogFile {
             Format::TrainerState if bytes == self.offset => Found::default(),
             Format::TrainerState => {
                 file.seek(SeekFrom::Start(0))?;
-                let (logged, has_more) = shared.seen.new_in(file.take(MOST_BYTES))?;
+                let (logged, has_more) = shared.seen.new_in(file.take(MOST_BYTES), named)?;
                 self.offset = if has_more { 0 } else { bytes };
                 Found { logged, has_more }
             }
             Format::Csv => {
-                let header = &mut self.header;
-                self.rows.read(&mut file, when, |lines, first| csv_log::rows(lines, first, header))?
+                let columns = &mut self.columns;
+                self.rows.read(&mut file, when, &mut |lines, first| columns.rows(lines, first, named))?
             }
-            Format::JsonLines => self.rows.read(&mut file, when, |lines, _| {
-                let rows = lines.lines().map(|line| json_line::parse(line, Source::Rows).unwrap_or_default());
+            Format::JsonLines => self.rows.read(&mut file, when, &mut |lines, _| {
+                let rows = lines.lines().map(|line| json_line::parse(line, Source::Rows, named).unwrap_or_default());
                 rows.collect()
             })?,
         };
+        for logged in &mut found.logged {
+            self.set.into_iter().for_each(|set| shared.named.in_set(set, logged));
+            shared.named.spell(logged);
+        }
         if when == Read::Before {
             return Ok(Found { logged: Vec::new(), ..found });
         }
         Ok(found)
+    }
+
+    /// What of it was not read: a clause.
+    pub fn unread(&self) -> Option<&'static str> {
+        let too_long = "lines of more than 256 KiB are not read";
+        if self.is_broken {
+            Some("nothing is read after a checksum that does not fit")
+        } else {
+            self.rows.has_passed_over().then_some(too_long)
+        }
     }
 
     fn part(&mut self, read: impl FnOnce(u64) -> io::Result<Part>) -> io::Result<Found> {
@@ -146,7 +168,7 @@ mod tests {
     }
 
     fn read(file: &mut LogFile, bytes: &[u8], when: Read) -> Vec<(f64, Source)> {
-        let found = all(file, bytes, when, &mut Shared::new(0.0));
+        let found = all(file, bytes, when, &mut Shared::new(0.0, None));
         found.into_iter().flat_map(|row| row.values).map(|value| (value.value, value.source)).collect()
     }
 
@@ -188,7 +210,7 @@ mod tests {
         for (name, bytes) in [("events.out.tfevents.1.x", EVENTS), ("run-a.wandb", RUN)] {
             let since = |since| {
                 let mut file = LogFile::named(Path::new(name)).unwrap();
-                all(&mut file, bytes, Read::Last, &mut Shared::new(since))
+                all(&mut file, bytes, Read::Last, &mut Shared::new(since, None))
             };
             let whole = since(0.0);
             let middle = whole[whole.len() / 2].time.unwrap();
@@ -220,8 +242,64 @@ mod tests {
             read(&mut old, [one, two, "{\"acc\": 0.8"].concat().as_bytes(), Read::During),
             [(0.75, Source::Rows)]
         );
-        assert_eq!(read(&mut old, two.as_bytes(), Read::During), []);
-        assert_eq!(read(&mut old, two.as_bytes(), Read::Last), [(0.75, Source::Found)]);
+        assert_eq!(read(&mut old, two.as_bytes(), Read::During), [(0.75, Source::Rows)]);
+        assert_eq!(read(&mut old, two.as_bytes(), Read::Last), []);
+    }
+
+    #[test]
+    fn a_file_that_is_written_again_loses_no_row_and_repeats_none() {
+        let file = |rows: &[&str]| rows.iter().map(|row| format!("{row}\n")).collect::<String>();
+        let (header, more) = ("epoch,acc", "epoch,loss,acc");
+        type Looks = &'static [(&'static [&'static str], &'static [f64])];
+        let looks: [Looks; 8] = [
+            // A later attempt begins it again, and is further than the one before at the first look.
+            &[(&["1,0.1", "2,0.2"], &[0.1, 0.2]), (&["3,0.3", "4,0.4", "5,0.5"], &[0.3, 0.4, 0.5])],
+            // It goes on from a checkpoint, after the rows that are older.
+            &[
+                (&["1,0.1", "2,0.2", "3,0.3"], &[0.1, 0.2, 0.3]),
+                (&["1,0.1", "2,0.25", "3,0.35", "4,0.4"], &[0.25, 0.35, 0.4]),
+            ],
+            // Each look meets it while it is written as a whole.
+            &[(&["1,0.1", "2,0.2"], &[0.1, 0.2]), (&["1,0.1"], &[]), (&["1,0.1", "2,0.2", "3,0.3"], &[0.3])],
+            &[(&["1,0.1"], &[0.1]), (&[], &[]), (&["1,0.1", "2,0.2"], &[0.2])],
+            // The last row changes, or gets its value later.
+            &[(&["1,0.1", "2,0.2"], &[0.1, 0.2]), (&["1,0.1", "2,0.25"], &[0.25]), (&["1,0.1", "2,0.25", "3,"], &[])],
+            &[(&["1,0.1", "2,"], &[0.1]), (&["1,0.1", "2,0.2"], &[0.2])],
+            // It has one row.
+            &[(&["1,0.1"], &[0.1]), (&["2,0.1"], &[0.1]), (&["3,0.3"], &[0.3])],
+            &[(&["1,0.1"], &[0.1]), (&["1,0.2"], &[0.2])],
+        ];
+        for looks in looks {
+            let mut log = LogFile::named(Path::new("metrics.csv")).unwrap();
+            read(&mut log, &[header, "\n"].concat().into_bytes(), Read::During);
+            for (number, (rows, expected)) in looks.iter().enumerate() {
+                let bytes = file(&[&[header][..], *rows].concat());
+                let found: Vec<f64> =
+                    read(&mut log, bytes.as_bytes(), Read::During).iter().map(|(value, _)| *value).collect();
+                assert_eq!(found, *expected, "look {number} of {looks:?}");
+            }
+        }
+        // With further columns, as Stable Baselines and Lightning write it.
+        let mut log = LogFile::named(Path::new("progress.csv")).unwrap();
+        read(&mut log, file(&[header, "1,0.1"]).as_bytes(), Read::Before);
+        let wider = file(&[more, "1,,0.1", "2,9,0.2"]);
+        assert_eq!(read(&mut log, wider.as_bytes(), Read::During), [(9.0, Source::Rows), (0.2, Source::Rows)]);
+        let other = file(&["epoch,lr,loss,acc", "3,,9,0.3"]);
+        assert_eq!(read(&mut log, other.as_bytes(), Read::During), [(9.0, Source::Rows), (0.3, Source::Rows)]);
+    }
+
+    #[test]
+    fn event_files_in_the_folder_of_a_data_set_are_of_it() {
+        let of = |path: &str, named: &str| {
+            let mut file = LogFile::named(Path::new(path)).unwrap();
+            let found = all(&mut file, EVENTS, Read::Last, &mut Shared::new(0.0, Some(named.to_owned())));
+            let values = found.into_iter().flat_map(|row| row.values).filter(|value| value.name == named);
+            values.map(|value| value.source).next()
+        };
+        assert_eq!(of("logs/events.out.tfevents.1.x", "accuracy/val"), Some(Source::Recorded));
+        assert_eq!(of("logs/train/events.out.tfevents.1.x", "accuracy/val"), Some(Source::OfTraining));
+        assert_eq!(of("logs/train/events.out.tfevents.1.x", "train/accuracy_val"), Some(Source::Recorded));
+        assert_eq!(of("logs/validation/events.out.tfevents.1.x", "val_accuracy/val"), Some(Source::Recorded));
     }
 
     #[test]

@@ -1,13 +1,22 @@
 //! Numbers in text for people.
 
-/// What stands around a number where a script prints an object: `tensor(0.25, grad_fn=…)`, `np.float64(0.9)`.
-const WRAPPERS: [&str; 5] = ["tensor(", "np.float64(", "np.float32(", "np.float16(", "array("];
+/// Kinds of objects that a script prints around a number: `tensor(0.25, grad_fn=…)`, `np.float64(0.9)`,
+/// `Array(0.875, dtype=float32)`. The last word of the object's name has one of these in it.
+const KINDS: [&str; 5] = ["array", "tensor", "float", "double", "decimal"];
+/// Before the number in what such an object says of itself: `<tf.Tensor: shape=(), dtype=float32, numpy=0.25>`.
+const CONTENTS: [&str; 2] = ["numpy=", "value="];
+/// So much of that is looked at, in bytes.
+const MOST_OF_SELF: usize = 200;
 /// Units that make a number a duration, a rate, a size or a count.
 const UNITS: [&str; 25] = [
     "s", "sec", "secs", "second", "seconds", "ms", "us", "ns", "min", "mins", "minute", "minutes", "h", "hr", "hrs",
     "hour", "hours", "days", "it/s", "s/it", "MB", "GB", "K", "M", "B",
 ];
 
+/// Units that multiply a number.
+const MULTIPLES: [&str; 6] = ["K", "k", "M", "G", "B", "T"];
+/// The longest unit, in bytes: `samples/second`.
+const MOST_UNIT: usize = 16;
 /// The longest element of a list that is read, in bytes.
 const LONGEST_ELEMENT: usize = 64;
 
@@ -26,10 +35,53 @@ pub(crate) fn leading(text: &str) -> Option<Number> {
     let mut text = text.trim_start();
     let mut is_wrapped = false;
     // A loop: a line may have thousands of them.
-    while let Some(inner) = WRAPPERS.iter().find_map(|wrapper| text.strip_prefix(wrapper)) {
+    while let Some(inner) = within(text) {
         (text, is_wrapped) = (inner.trim_start(), true);
+        text = text.strip_prefix(['\'', '"']).unwrap_or(text);
+    }
+    let content = || CONTENTS.iter().find_map(|mark| first(text, MOST_OF_SELF).split_once(mark)).map(|(_, rest)| rest);
+    if let Some(content) = (is_wrapped || text.starts_with("<tf.")).then(content).flatten() {
+        text = content.trim_start();
     }
     bare(text).map(|number| Number { is_whole: number.is_whole && !is_wrapped, ..number })
+}
+
+/// What is in the object that a text begins with, where that is a number for its script.
+fn within(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.')))?;
+    let inner = text[end..].strip_prefix('(')?;
+    let kind = text[..end].rsplit('.').next()?.to_ascii_lowercase();
+    let is_integer = || ["int", "uint"].contains(&kind.trim_end_matches(|c: char| c.is_ascii_digit()));
+    (KINDS.iter().any(|known| kind.contains(known)) || is_integer()).then_some(inner)
+}
+
+/// The number that a text begins with, with a unit of time or a rate behind it too: of the metric that the sweep file
+/// names. `None` where the unit may multiply it (`1.2 K`), or belongs to a part of a duration (`1m 30s`).
+pub(crate) fn measured(text: &str) -> Option<Number> {
+    leading(text).or_else(|| {
+        let (number, rest) = with_unit(text.trim_start())?;
+        with_unit(rest.trim_start()).is_none().then_some(number)
+    })
+}
+
+/// The same of the value of an object's member, which may be a number in quotes.
+pub(crate) fn of_member(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    measured(text.strip_prefix(['\'', '"']).unwrap_or(text)).map(|number| number.value)
+}
+
+/// A number and its unit, and what follows them.
+fn with_unit(text: &str) -> Option<(Number, &str)> {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '-' | '.');
+    let word = &text[..text.find(|c| !inner(c)).unwrap_or(text.len())];
+    let end = if word.parse::<f64>().is_ok() { word.len() } else { word.find(|c: char| c.is_ascii_alphabetic())? };
+    let value = word[..end].parse().ok()?;
+    let rest = text[end..].strip_prefix(' ').unwrap_or(&text[end..]);
+    let unit = &rest[..rest.find(|c: char| !(c.is_alphabetic() || c == '/')).unwrap_or(rest.len())];
+    let rest = &rest[unit.len()..];
+    let is_unit = unit.len() <= MOST_UNIT && unit.starts_with(char::is_alphabetic) && !MULTIPLES.contains(&unit);
+    let is_end = !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '=' | ':' | '+' | '-'));
+    (is_unit && is_end).then_some((Number { value, is_whole: false }, rest))
 }
 
 /// The first bytes of a text, up to so many.
@@ -48,7 +100,7 @@ fn bare(text: &str) -> Option<Number> {
     let rest = text.trim_start_matches(inner);
     let word = &text[..text.len() - rest.len()];
     let (word, rest) = with_thousands(word, rest)?;
-    let value: f64 = word.trim_end_matches('.').parse().ok()?;
+    let value: f64 = word.trim_end_matches('.').parse().ok().or_else(|| single_precision(&word))?;
     let digit_after =
         |mark: char| rest.strip_prefix(mark).filter(|after| after.starts_with(|c: char| c.is_ascii_digit()));
     if digit_after(':').is_some() || has_unit(rest) {
@@ -61,6 +113,12 @@ fn bare(text: &str) -> Option<Number> {
         return (denominator > 0.0).then_some(Number { value: value / denominator, is_whole: false });
     }
     Some(Number { value, is_whole: whole && !rest.starts_with('%') })
+}
+
+/// Julia's numbers of 32 bits: `0.25f0`.
+fn single_precision(word: &str) -> Option<f64> {
+    let (number, exponent) = word.split_once('f').filter(|(number, _)| number.contains('.'))?;
+    format!("{number}e{exponent}").parse().ok()
 }
 
 /// `1,234.5` is one number with groups of three digits; another comma before a digit makes a list.
@@ -98,8 +156,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_metric_that_is_asked_for_may_have_a_unit() {
+        for (text, expected) in [
+            ("12.5 ms, throughput: 80.1", Some(12.5)),
+            ("12.5ms", Some(12.5)),
+            ("80.1 it/s", Some(80.1)),
+            ("3.25 min", Some(3.25)),
+            ("12.5 µs/step", Some(12.5)),
+            ("120 samples/s", Some(120.0)),
+            ("0.5", Some(0.5)),
+            ("1.5e-3 s", Some(0.0015)),
+            ("1e-3ms", None),
+            ("1.2 K", None),
+            ("1.2M", None),
+            ("1m 30s", None),
+            ("5min30s", None),
+            ("00:03", None),
+            ("2024-03-04", None),
+            ("10.0.0.1", None),
+            ("0x1f", None),
+        ] {
+            assert_eq!(measured(text).map(|number| number.value), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn a_number_is_one_as_a_whole() {
-        let cases: [(&str, Option<(f64, bool)>); 29] = [
+        let cases: [(&str, Option<(f64, bool)>); 39] = [
             ("0.5", Some((0.5, false))),
             (" 3 epochs", Some((3.0, true))),
             ("97.3%", Some((97.3, false))),
@@ -129,6 +212,16 @@ mod tests {
             ("array([21.], dtype=float32)", Some((21.0, false))),
             ("[4]", None),
             ("[0.1, 0.2]", None),
+            ("Array(0.875, dtype=float32)", Some((0.875, false))),
+            ("tf.Tensor(0.25, shape=(), dtype=float32)", Some((0.25, false))),
+            ("<tf.Tensor: shape=(), dtype=float32, numpy=0.25>", Some((0.25, false))),
+            ("Tensor(shape=[], dtype=Float32, value= 0.25)", Some((0.25, false))),
+            ("jnp.float32(0.5)", Some((0.5, false))),
+            ("np.int64(3)", Some((3.0, false))),
+            ("Decimal('0.5')", Some((0.5, false))),
+            ("0.25f0", Some((0.25, false))),
+            ("max(0.5, 0.25)", None),
+            ("Dropout(0.5)", None),
         ];
         for (text, expected) in cases {
             assert_eq!(leading(text).map(|number| (number.value, number.is_whole)), expected, "{text}");

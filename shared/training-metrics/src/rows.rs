@@ -1,16 +1,22 @@
 //! Files with a row on each line, which are read piece by piece. A line that is longer than a piece is passed over.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
 
 use spotsweep_protocol::metric::Source;
 
-use crate::logged::Logged;
+use crate::logged::{Logged, Value};
 use crate::part::{Found, PIECE_BYTES, Read as When};
 
-/// So much of what is read is compared at the next look.
+/// So much of what is read is compared at each look.
 const TAIL_BYTES: u64 = 256;
+/// Lines by which a file is known that was written again.
+const MOST_KNOWN: usize = 16_384;
+/// Rows by which it is known where its columns have changed, and values of each.
+const MOST_ROWS: usize = 4;
+const MOST_VALUES: usize = 64;
 
-/// How far a file of rows is read. The rows themselves are not kept.
+/// How far a file of rows is read. Of the rows themselves, only the first few and the last one are kept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
     /// Bytes of lines that were there before the training, or are handed over.
@@ -19,47 +25,67 @@ pub(crate) struct Rows {
     lines: u64,
     /// The end of them: where it differs, the file was written again.
     tail: Vec<u8>,
+    /// The hashes of the first lines.
+    known: Vec<u64>,
+    /// The first rows with values.
+    head: Vec<Logged>,
+    /// The last row.
+    last: Option<Logged>,
     /// Whether the line at `offset` is too long, and passed over.
     within_line: bool,
+    /// Whether one was passed over.
+    has_passed_over: bool,
     /// Bytes of whole lines at the first look during the training: who appends to them is the training.
     first: Option<u64>,
     /// Whether the training has appended to the file, or lines of an attempt before are in it.
     is_own: bool,
 }
 
+/// What finds the rows in whole lines. The second argument is whether these are the first of the file.
+pub(crate) type Parse<'a> = dyn FnMut(&str, bool) -> Vec<Logged> + 'a;
+
 impl Rows {
-    /// The next rows that are new, as `parse` finds them in whole lines; the second argument is whether these are the
-    /// first of the file. What lies there at the first look may be somebody else's file: it waits until the training
-    /// appends to it, or has ended.
+    /// The next rows that are new. What lies there at the first look may be somebody else's file: it waits until the
+    /// training appends to it, or has ended.
     pub(crate) fn read(
         &mut self,
         file: &mut (impl Read + Seek),
         when: When,
-        mut parse: impl FnMut(&str, bool) -> Vec<Logged>,
+        parse: &mut Parse<'_>,
     ) -> io::Result<Found> {
         let bytes = file.seek(SeekFrom::End(0))?;
         let whole = whole_lines(file, bytes)?;
+        let mut changing = None;
         if bytes < self.offset || self.is_rewritten(file)? {
-            self.find_again(file, whole, &mut parse)?;
+            match self.find_again(file, whole, parse)? {
+                Again::Found(row) => changing = row,
+                Again::NotYet => return Ok(Found::default()),
+            }
         }
         if when == When::Before {
-            self.pass_over(file, whole, u64::MAX, &mut parse)?;
+            self.rows(file, whole, u64::MAX, parse)?;
             self.is_own = self.lines > 0;
-            return Ok(Found::default());
+            return Ok(Found { logged: Vec::new(), has_more: self.offset < whole });
         }
         self.is_own |= whole > *self.first.get_or_insert(whole);
         if !self.is_own && when == When::During {
             return Ok(Found::default());
         }
-        let is_first = self.offset == 0;
         let end = if when == When::Last { bytes } else { whole };
-        let piece = self.next(file, end, u64::MAX)?;
-        let mut logged = parse(&String::from_utf8_lossy(&piece), is_first);
+        let mut logged = self.rows(file, end, u64::MAX, parse)?;
+        if let (Some(old), Some(new)) = (changing, logged.first_mut()) {
+            new.values.retain(|value| old.step != new.step || !has(&old, value));
+        }
         logged.retain(|row| !row.values.is_empty());
         if !self.is_own {
             logged.iter_mut().flat_map(|row| &mut row.values).for_each(|value| value.source = Source::Found);
         }
         Ok(Found { logged, has_more: self.offset < end })
+    }
+
+    /// Whether a line was too long.
+    pub(crate) fn has_passed_over(&self) -> bool {
+        self.has_passed_over
     }
 
     /// Whether what was read is no longer what it was.
@@ -68,39 +94,76 @@ impl Rows {
         Ok(read_at(file, start, self.tail.len() as u64)? != self.tail)
     }
 
-    /// Goes on after as many lines as were read. Where the file has fewer, it was written from its beginning again.
-    fn find_again(
-        &mut self,
-        file: &mut (impl Read + Seek),
-        whole: u64,
-        parse: &mut impl FnMut(&str, bool) -> Vec<Logged>,
-    ) -> io::Result<()> {
+    /// Goes on in a file that was written again, after the lines that are the same. Where none is, its columns may have
+    /// changed: if its first rows have the values that they had, it goes on after as many lines as were read. All other
+    /// rows are new.
+    fn find_again(&mut self, file: &mut (impl Read + Seek), whole: u64, parse: &mut Parse<'_>) -> io::Result<Again> {
         let before = std::mem::take(self);
-        self.pass_over(file, whole, before.lines, parse)?;
-        if self.lines < before.lines {
-            *self = Self::default();
+        let (same, is_all) = before.same_lines(file, whole)?;
+        let mut is_unfinished = is_all && same < before.lines;
+        if same == before.known.len() as u64 {
+            self.pass_over(file, whole, before.lines, parse)?;
+            is_unfinished |= self.lines < before.lines;
+        } else if same > 0 {
+            self.pass_over(file, whole, same, parse)?;
         } else {
-            (self.first, self.is_own) = (before.first, before.is_own);
+            self.pass_over(file, whole, before.lines, parse)?;
+            if !before.head.iter().zip(&self.head).all(|(old, new)| has_all(new, old)) {
+                *self = Self::default();
+            } else {
+                is_unfinished |= self.lines < before.lines;
+            }
         }
-        Ok(())
+        if is_unfinished {
+            *self = before;
+            return Ok(Again::NotYet);
+        }
+        (self.first, self.is_own) = (before.first, before.is_own);
+        Ok(Again::Found(before.last.filter(|_| same + 1 == before.lines)))
     }
 
-    /// Passes over so many lines before `end`. The first of the file are parsed: they may name the columns.
+    /// How many of the first lines are what they were, and whether the file has no others.
+    fn same_lines(&self, file: &mut (impl Read + Seek), whole: u64) -> io::Result<(u64, bool)> {
+        let mut other = Self::default();
+        let same = loop {
+            let same = self.known.iter().zip(&other.known).take_while(|(one, other)| one == other).count();
+            if same < other.known.len() || same == self.known.len() || other.offset >= whole {
+                break same;
+            }
+            other.next(file, whole, u64::MAX)?;
+        };
+        Ok((same as u64, same as u64 == other.lines && other.offset >= whole))
+    }
+
+    /// Passes over so many lines before `end`. They are parsed: they may name the columns.
     fn pass_over(
         &mut self,
         file: &mut (impl Read + Seek),
         end: u64,
         lines: u64,
-        parse: &mut impl FnMut(&str, bool) -> Vec<Logged>,
+        parse: &mut Parse<'_>,
     ) -> io::Result<()> {
         while self.offset < end && self.lines < lines {
-            let is_first = self.offset == 0;
-            let piece = self.next(file, end, lines - self.lines)?;
-            if is_first {
-                parse(&String::from_utf8_lossy(&piece), true);
-            }
+            self.rows(file, end, lines - self.lines, parse)?;
         }
         Ok(())
+    }
+
+    /// The rows of the next piece before `end`, of `most` lines at most.
+    fn rows(
+        &mut self,
+        file: &mut (impl Read + Seek),
+        end: u64,
+        most: u64,
+        parse: &mut Parse<'_>,
+    ) -> io::Result<Vec<Logged>> {
+        let is_first = self.offset == 0;
+        let piece = self.next(file, end, most)?;
+        let rows = parse(&String::from_utf8_lossy(&piece), is_first);
+        let missing = MOST_ROWS.saturating_sub(self.head.len());
+        self.head.extend(rows.iter().filter(|row| !row.values.is_empty()).take(missing).map(part));
+        self.last = rows.last().map(part).or(self.last.take());
+        Ok(rows)
     }
 
     /// The next piece before `end`, of whole lines: of `most` at most.
@@ -115,6 +178,8 @@ impl Rows {
         // A line without an end, at the end of the file or longer than a piece.
         let is_open = length > 0 && piece[length - 1] != b'\n';
         piece.truncate(length);
+        let missing = MOST_KNOWN.saturating_sub(self.known.len());
+        self.known.extend(piece.split_inclusive(|byte| *byte == b'\n').take(missing).map(hash));
         self.offset += length as u64;
         self.lines += count + u64::from(is_open && is_last);
         self.tail.extend_from_slice(&piece[length.saturating_sub(TAIL_BYTES as usize)..]);
@@ -125,10 +190,42 @@ impl Rows {
             piece.drain(..rest);
         }
         if self.within_line {
+            self.has_passed_over = true;
             piece.clear();
         }
         Ok(piece)
     }
+}
+
+/// Where a file that was written again goes on.
+enum Again {
+    /// After the lines that are known. The first line after them was this row, if it was the last one.
+    Found(Option<Logged>),
+    /// It is being written: all that it has is known, and it had more.
+    NotYet,
+}
+
+fn hash(line: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    line.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The part of a row by which it is known.
+fn part(row: &Logged) -> Logged {
+    let values = row.values.iter().take(MOST_VALUES).cloned().collect();
+    Logged { values, ..*row }
+}
+
+fn has(row: &Logged, wanted: &Value) -> bool {
+    // NaN is not equal to itself.
+    let is_equal = |value: &Value| value.name == wanted.name && value.value.to_bits() == wanted.value.to_bits();
+    row.values.iter().any(is_equal)
+}
+
+/// Whether the newer reading of a row has the step and all values of the older one.
+fn has_all(new: &Logged, old: &Logged) -> bool {
+    new.step.map(f64::to_bits) == old.step.map(f64::to_bits) && old.values.iter().all(|value| has(new, value))
 }
 
 /// Bytes up to the end of the last whole line. A line that is longer than a piece counts as whole.

@@ -31,6 +31,10 @@ static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static BAR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(?:^|[^\w/])(?:epoch|step)s?:?\s*\d+%\|[^|]*\|\s*(\d+)/\d+ \[").ok());
 
+/// `Trial 41 finished with value: 0.9`, as Optuna counts them. Other numbers of trials name the training itself.
+static TRIAL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)(?:^|[^\w/])trial\s+#?(\d+)\s+(?:finish|complete|end|done)").ok());
+
 /// Whether values of this name count steps.
 pub(crate) fn is_name(name: &str) -> bool {
     NAMES.iter().any(|step| name.eq_ignore_ascii_case(step))
@@ -90,18 +94,22 @@ pub(crate) fn counted(line: &str) -> Option<f64> {
         };
         Some((order, found.get(3)?.as_str().parse::<f64>().ok()?))
     });
-    found.min_by_key(|(order, _)| *order).map(|(_, step)| step).or_else(|| of_bar(line)).or_else(|| bracketed(line))
+    let others = || [&BAR, &TRIAL].into_iter().find_map(|pattern| first_of(pattern.as_ref()?, line));
+    found.min_by_key(|(order, _)| *order).map(|(_, step)| step).or_else(others).or_else(|| at_start(line))
 }
 
-fn of_bar(line: &str) -> Option<f64> {
-    BAR.as_ref()?.captures(line)?[1].parse().ok()
+fn first_of(pattern: &Regex, line: &str) -> Option<f64> {
+    pattern.captures(line)?[1].parse().ok()
 }
 
-/// `[7]\tvalid-auc:0.9`, as XGBoost and LightGBM count their rounds, and `[3,  2000] loss: 1.302` of PyTorch's tutorial:
-/// epoch and batch.
-fn bracketed(line: &str) -> Option<f64> {
-    let (inner, rest) = line.strip_prefix('[')?.split_once(']')?;
+/// `[7]\tvalid-auc:0.9`, as XGBoost and LightGBM count their rounds, `7:\ttest: 0.9`, as CatBoost does, and
+/// `[3,  2000] loss: 1.302` of PyTorch's tutorial: epoch and batch.
+fn at_start(line: &str) -> Option<f64> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some((number, _)) = line.split_once(":\t").filter(|(number, _)| is_number(number)) {
+        return number.parse().ok();
+    }
+    let (inner, rest) = line.strip_prefix('[')?.split_once(']')?;
     let number = match inner.split_once(',') {
         Some((epoch, batch)) => Some(epoch).filter(|_| is_number(batch.trim()) && rest.starts_with(' ')),
         None => Some(inner).filter(|_| rest.starts_with('\t')),
@@ -163,6 +171,11 @@ mod tests {
             ("Epoch 3: best val_acc 0.9 at epoch 2", Some(3.0)),
             ("best 0.9 epoch 3", Some(3.0)),
             ("checkpoint saved at epoch 3", Some(3.0)),
+            ("490:\ttest: 0.99\tbest: 0.99 (490)\ttotal: 2s\tremaining: 38s", Some(490.0)),
+            ("12: started", None),
+            ("[I 2026-01-01 10:00:00,000] Trial 41 finished with value: 0.9 and parameters: ", Some(41.0)),
+            ("Trial 5 Complete [00h 00m 02s]", Some(5.0)),
+            ("trial 7: started", None),
         ] {
             assert_eq!(counted(line), expected, "{line}");
         }

@@ -8,6 +8,7 @@ use spotsweep_protocol::metric::Source;
 
 use crate::json_line;
 use crate::logged::Logged;
+use crate::names::Named;
 
 /// Its name.
 pub(crate) const NAME: &str = "trainer_state.json";
@@ -29,13 +30,13 @@ pub(crate) struct Seen(HashSet<u64>);
 impl Seen {
     /// Entries of a file that were in none before it, and whether it may have more. The file may be no JSON behind them:
     /// they were logged all the same.
-    pub(crate) fn new_in(&mut self, mut file: impl BufRead) -> io::Result<(Vec<Logged>, bool)> {
+    pub(crate) fn new_in(&mut self, mut file: impl BufRead, named: &Named) -> io::Result<(Vec<Logged>, bool)> {
         let (mut found, mut scan) = (Vec::new(), Scan::default());
         loop {
             let bytes = file.fill_buf()?;
             let count = bytes.len();
             for byte in bytes {
-                let entry = scan.take(*byte).and_then(|entry| json_line::parse(&entry, Source::Found));
+                let entry = scan.take(*byte).and_then(|entry| json_line::parse(&entry, Source::Found, named));
                 found.extend(entry.filter(|entry| self.is_new(entry)));
             }
             file.consume(count);

@@ -25,7 +25,7 @@ const LINE: usize = 64 * 1024;
 const MOST_MEMORY: u64 = 48 << 20;
 
 /// Pieces of which lines are made that were, or could be, looked at again and again.
-const PIECES: [&str; 52] = [
+const PIECES: [&str; 62] = [
     " ",
     "a",
     "=",
@@ -78,6 +78,16 @@ const PIECES: [&str; 52] = [
     "[main] ",
     "INFO ",
     "NaN",
+    "{\"a\": {",
+    "\"val_acc\": ",
+    "'x': 1, ",
+    "{'x': [",
+    "Array(0.5, ",
+    "<tf.Tensor numpy=",
+    "x=1.5 ms ",
+    "x -> 0.5 ",
+    "trial 1 finished ",
+    "x  y\t",
 ];
 /// Metrics that a sweep file may name.
 const NAMED: [Option<&str>; 6] = [None, Some("x"), Some("val_acc"), Some(" "), Some("=1"), Some("step")];
@@ -136,6 +146,24 @@ fn names_that_other_lines_repeat_are_short() {
     }
 }
 
+#[test]
+fn an_object_without_an_end_holds_and_costs_no_more_than_its_lines() {
+    for line in ["{'a': {", "\"a\": {", "'x': [1,", "{", "}", "\"x\": 1,", "x  y", "[{\"x\": 0.5,"] {
+        let mut lines = Lines::new(Some("x".to_owned()), Definitions::default());
+        let mut time = Duration::ZERO;
+        let memory = measure(|| {
+            lines.read("metrics: {");
+            let began = computed();
+            for _ in 0..50_000 {
+                lines.read(line);
+            }
+            time = computed() - began;
+        });
+        assert!(time < scaled(Duration::from_secs(2)), "{line}: {time:?}");
+        assert!(memory.bytes_max < 8 << 20, "{line}: {} bytes", memory.bytes_max);
+    }
+}
+
 fn event(content: &[u8], size: u64) -> Vec<u8> {
     let crc = Crc::<u32>::new(&CRC_32_ISCSI);
     let masked = |bytes: &[u8]| crc.checksum(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes();
@@ -181,6 +209,8 @@ fn files(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
         ("metrics.jsonl", repeated("", "{\"a\":\"\n")),
         ("metrics.csv", repeated("a,b\n", "1,2\n")),
         ("metrics.csv", repeated("", "1,")),
+        ("metrics.csv", repeated("", "val_acc,a,b\n")),
+        ("metrics.csv", repeated("a;b\n", "1;2\nb;a\n")),
         ("metrics.csv", repeated("a,b\n", "\"\n")),
         ("metrics.csv", repeated("a,b\n", "\"")),
         ("trainer_state.json", repeated("{\"log_history\":[", "{\"a\":1},")),
@@ -217,12 +247,13 @@ fn cost_of_file(name: &str, content: &[u8]) -> (Duration, u64) {
     let mut time = Duration::ZERO;
     let memory = measure(|| {
         let began = computed();
-        let mut shared = Shared::new(0.0);
-        for (when, bytes) in
-            [(Read::During, content.len() / 2), (Read::During, content.len()), (Read::Last, content.len())]
-        {
+        let other = [b"x\n", content].concat();
+        let mut shared = Shared::new(0.0, Some("val_acc".to_owned()));
+        let looks = [(Read::During, &content[..content.len() / 2]), (Read::During, content), (Read::During, &other)];
+        // The last but one is of a file that was written again.
+        for (when, bytes) in looks.into_iter().chain([(Read::Last, content)]) {
             let mut rounds = 0;
-            while file.read(Cursor::new(&content[..bytes]), when, &mut shared).unwrap().has_more {
+            while file.read(Cursor::new(bytes), when, &mut shared).unwrap().has_more {
                 rounds += 1;
                 assert!(rounds < 10_000, "{name} has no end");
             }

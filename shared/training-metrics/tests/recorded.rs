@@ -29,7 +29,7 @@ fn figures(name: &str, metric: &str, with_files: bool) -> Figures {
         let mut lines = Lines::new(Some(metric.to_owned()), Definitions::default());
         text.split(['\n', '\r']).filter(|line| !line.is_empty()).for_each(|line| take(lines.read(line)));
     }
-    let mut shared = Shared::new(0.0);
+    let mut shared = Shared::new(0.0, Some(metric.to_owned()));
     for path in files(&folder).iter().filter(|_| with_files) {
         let Some(mut file) = LogFile::named(path) else { continue };
         loop {

@@ -1,0 +1,138 @@
+//! Whether two names mean the same metric.
+
+use spotsweep_protocol::metric::Source;
+
+use crate::data_set;
+use crate::logged::Logged;
+
+/// Marks between the words of a name.
+const MARKS: [char; 6] = [' ', '_', '-', '/', '.', ':'];
+
+/// The metric that the sweep file names, as it is looked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Named {
+    name: Option<String>,
+    /// Whether it has been found as it is spelt in the file: another spelling is another metric from then on.
+    is_exact: bool,
+}
+
+impl Named {
+    pub(crate) fn new(name: Option<String>) -> Self {
+        Self { name, is_exact: false }
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Whether a name means it.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name().is_some_and(|named| is_same(name, named))
+    }
+
+    /// Values of this data set, whose names do not say so: `validation/epoch_accuracy` may be `epoch_accuracy` of it.
+    pub(crate) fn in_set(&self, set: &str, found: &mut Logged) {
+        for value in found.values.iter_mut().filter(|value| !data_set::is_in(&value.name, set)) {
+            if data_set::is_less_reliable(set) {
+                value.source = Source::OfTraining;
+            }
+            if let Some(named) = self.name().filter(|named| is_of(set, &value.name, named)) {
+                (value.name, value.source) = (named.to_owned(), Source::Recorded);
+            }
+        }
+    }
+
+    /// Gives it the file's spelling wherever it was found by another one.
+    pub(crate) fn spell(&mut self, found: &mut Logged) {
+        let Some(named) = &self.name else { return };
+        self.is_exact |= found.values.iter().any(|value| value.name == *named);
+        if self.is_exact {
+            return;
+        }
+        for value in found.values.iter_mut().filter(|value| is_same(&value.name, named)) {
+            value.name.clone_from(named);
+        }
+    }
+}
+
+/// Characters that make no difference between two names are the same.
+pub(crate) fn fold(c: char) -> char {
+    if MARKS.contains(&c) { '_' } else { c.to_ascii_lowercase() }
+}
+
+/// Whether two names have the same words. Capitals, marks, and short and long words for a data set make no difference:
+/// `val_acc`, `Val Acc`, `validation/acc`.
+pub(crate) fn is_same(name: &str, named: &str) -> bool {
+    let is_equal = |one: &str, other: &str| words(one).eq(words(other)) && words(one).next().is_some();
+    let is_of_same_set = || match (data_set::split(name), data_set::split(named)) {
+        (Some((set, rest)), Some((other, other_rest))) => set == other && is_equal(rest, other_rest),
+        (_, _) => false,
+    };
+    name == named || is_equal(name, named) || is_of_same_set()
+}
+
+/// Whether `named` is the metric `name` of this data set: `val_accuracy` is `Accuracy` after `Validation`.
+pub(crate) fn is_of(set: &str, name: &str, named: &str) -> bool {
+    data_set::split(named).is_some_and(|(short, rest)| short == set && is_same(rest, name))
+}
+
+/// The characters of a name, folded, with one mark between two words.
+fn words(name: &str) -> impl Iterator<Item = char> {
+    let mut is_after_mark = false;
+    let folded = name.trim_matches(MARKS).chars().map(fold);
+    folded.filter(move |c| {
+        let is_mark = *c == '_';
+        !(std::mem::replace(&mut is_after_mark, is_mark) && is_mark)
+    })
+}
+
+/// What is before `name`, where a text ends with exactly this name, or with the same words in capitals or with other
+/// marks between them (`Test accuracy` for `test_accuracy`), and it is not a part of a longer word.
+pub(crate) fn before_name<'a>(left: &'a str, name: &str) -> Option<&'a str> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
+    let left = left.trim_end();
+    let mut rest = left.chars();
+    let mut is_next = |wanted: char| rest.next_back().is_some_and(|found| fold(found) == fold(wanted));
+    if !name.chars().rev().all(&mut is_next) {
+        return None;
+    }
+    let before = rest.as_str();
+    (!(name.starts_with(is_part) && before.ends_with(is_part))).then_some(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_the_same_words_are_the_same() {
+        for (name, named) in [
+            ("eval_accuracy", "eval/accuracy"),
+            ("Val Acc", "val_acc"),
+            ("test_acc_avg ", "test_acc_avg"),
+            ("validation-rmse", "validation:rmse"),
+            ("validation_accuracy", "val/accuracy"),
+            ("val.acc", "val_acc"),
+            ("val - acc", "val_acc"),
+            ("정확도", "정확도"),
+        ] {
+            assert!(is_same(name, named) && is_same(named, name), "{name} {named}");
+        }
+        for (name, named) in [
+            ("valacc", "val_acc"),
+            ("train_acc", "val_acc"),
+            ("acc", "val_acc"),
+            ("eval_acc", "val_acc"),
+            ("best_val_acc", "val_acc"),
+            ("", " "),
+        ] {
+            assert!(!is_same(name, named), "{name} {named}");
+        }
+    }
+
+    #[test]
+    fn a_named_metric_is_that_of_its_data_set() {
+        assert!(is_of("val", "Accuracy", "val_accuracy") && is_of("val", "accuracy", "validation/accuracy"));
+        assert!(!is_of("test", "accuracy", "val_accuracy") && !is_of("val", "loss", "val_accuracy"));
+    }
+}

@@ -1,0 +1,223 @@
+//! The values in one line of text, as far as they stand behind their names.
+//!
+//! `name=value` follows Katib's collector (white space around `=` allowed; its default filter in kubeflow/katib
+//! `pkg/metricscollector/v1beta1/common/const.go`). Unlike Katib, nobody lists the metrics beforehand, so things that
+//! only begin like a number and command-line flags (`--lr=0.1`) are left alone.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use spotsweep_protocol::metric::Source;
+
+use crate::data_set::{self, Sets};
+use crate::logged::Logged;
+use crate::names::{Named, before_name, is_of};
+use crate::number::{Number, leading, measured, of_member};
+use crate::object::{self, Nested, Scanner};
+use crate::table::is_rule;
+use crate::{step, worded};
+
+/// Lightning's number of a version is no metric.
+const VERSION: &str = "v_num";
+/// Katib's name for a line's time.
+const TIMESTAMP: &str = "timestamp";
+/// Between a name and its value in a sentence.
+const VERBS: [&str; 6] = ["is ", "was ", "of ", "-> ", "=> ", "→ "];
+/// A line that begins with so many spaces is the rest of a progress bar that was too wide (rich, as Lightning uses it).
+const OF_A_BAR: usize = 20;
+/// The longest name in quotes, in bytes.
+const MOST_QUOTED: usize = 256;
+
+/// A line, and what is known of it as a whole.
+pub(super) struct Line<'a> {
+    whole: &'a str,
+    named: &'a Named,
+    /// Where objects are in it.
+    pub(super) objects: Vec<Range<usize>>,
+    /// The same line with blanks in place of them.
+    pub(super) outside: Cow<'a, str>,
+    sets: Sets,
+    is_bar: bool,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(whole: &'a str, named: &'a Named) -> Self {
+        let objects = objects(whole);
+        let mut outside = Cow::Borrowed(whole);
+        for object in &objects {
+            outside.to_mut().replace_range(object.clone(), &" ".repeat(object.len()));
+        }
+        let (sets, is_bar) = (Sets::of(&outside), is_progress_bar(whole));
+        Self { whole, named, objects, outside, sets, is_bar }
+    }
+
+    pub(super) fn values(&self) -> Logged {
+        let mut found = Logged::default();
+        // W&B repeats the last values for people.
+        if self.whole.starts_with("wandb: ") {
+            return found;
+        }
+        self.signed(&mut found);
+        let with_sign: HashSet<String> = found.values.iter().map(|value| value.name.clone()).collect();
+        for (before, name, value) in worded::values(&self.outside) {
+            if !with_sign.contains(name) {
+                self.add(&mut found, (before, name, value), self.source(Source::Text));
+            }
+        }
+        self.unsigned(&mut found);
+        self.members(&mut found);
+        found.values.retain(|value| value.name != VERSION && !data_set::LEVELS.contains(&value.name.as_str()));
+        found.step = step::take(&mut found.values);
+        found
+    }
+
+    fn source(&self, source: Source) -> Source {
+        if self.is_bar { Source::ProgressBar } else { source }
+    }
+
+    /// Adds the values that stand behind a sign.
+    fn signed(&self, found: &mut Logged) {
+        let line: &str = &self.outside;
+        for (at, mark) in line.match_indices(['=', ':']) {
+            let (left, right) = (&line[..at], &line[at + 1..]);
+            let named = self.named.name().and_then(|name| Some((name, before_name(left, name)?)));
+            let quoted = || quoted(left).filter(|(name, _)| self.named.is(name) || step::is_name(name));
+            let Some((name, before)) = named.or_else(quoted).or_else(|| name_before(left)) else { continue };
+            let (is_named, is_step) = (self.named.is(name), step::is_name(name));
+            if is_step && step::is_earlier(before) {
+                continue;
+            }
+            let number = if is_named { measured(unquoted(right)) } else { leading(right) };
+            let Some(Number { value, is_whole }) = number.filter(|_| !is_share(right)) else { continue };
+            // Counts, ports, and numbers of parameters or lines are whole.
+            let is_count = mark == ":" && (is_whole || !value.is_finite()) && !(is_step && quoted().is_some());
+            if !is_named && (is_count || is_whole && is_argument(before)) {
+                continue;
+            }
+            // `epoch=3/10` is the third.
+            let counted = right.split('/').next().filter(|_| is_step).and_then(leading);
+            let value = counted.map_or(value, |number| number.value);
+            let source = if mark == "=" { Source::Stated } else { Source::Text };
+            self.add(found, (before, name, value), self.source(source));
+        }
+    }
+
+    /// Adds a value that stands after `before` and its name. It may have a second name, by which the sweep file ranks.
+    fn add(&self, found: &mut Logged, (before, name, value): (&str, &str, f64), source: Source) {
+        let set = self.sets.before(before.len()).filter(|set| !data_set::is_in(name, set));
+        let is_less_reliable = set.is_some_and(data_set::is_less_reliable);
+        found.add(name, value, if is_less_reliable { Source::OfTraining } else { source });
+        let is_named = |named: &&str| set.is_some_and(|set| is_of(set, name, named));
+        if let Some(named) = self.named.name().filter(is_named) {
+            found.add(named, value, source);
+        }
+    }
+
+    /// The named metric may stand before its value without a sign: `val_acc 0.9`, `| val_acc | 0.9 |`, `accuracy is 90%`.
+    fn unsigned(&self, found: &mut Logged) {
+        let is_known = found.values.iter().any(|value| self.named.is(&value.name));
+        let Some(name) = self.named.name().filter(|_| !is_known) else { return };
+        let line: &str = &self.outside;
+        let is_gap = |c: char| c.is_whitespace() || is_rule(c);
+        let is_percent = line.trim_end().ends_with('%');
+        let ends = line.char_indices().filter(|(_, c)| is_gap(*c)).map(|(end, _)| end);
+        for (left, right) in ends.map(|end| line.split_at(end)) {
+            // Where a gap goes on, its beginning was looked at.
+            let Some(before) = (!left.ends_with(is_gap)).then(|| before_name(left, name)).flatten() else { continue };
+            let after = right.trim_start_matches(is_gap);
+            let is_cell = right[..right.len() - after.len()].contains(is_rule);
+            let after = VERBS.iter().find_map(|verb| after.strip_prefix(verb)).unwrap_or(after);
+            let number = measured(after).filter(|number| is_cell || !number.is_whole || is_percent);
+            if let Some(number) = number {
+                self.add(found, (before, name, number.value), self.source(Source::Text));
+            }
+        }
+    }
+
+    /// Adds the numbers of the line's objects, also those in quotes; not those of objects and lists in them. Where the
+    /// line has other values, an object with a name of its own is an argument (`config={'lr': 0.1}`): there, and in
+    /// objects within others, only the named metric is looked for.
+    fn members(&self, found: &mut Logged) {
+        let has_others = found.values.iter().any(|value| !step::is_name(&value.name));
+        for object in &self.objects {
+            let before = &self.whole[..object.start];
+            let is_argument = has_others && before.trim_end().ends_with(['=', ':']);
+            let (mut members, mut nested) = (Vec::new(), Nested::default());
+            Scanner::default().scan(&self.whole[object.clone()], |names, value| {
+                let value = of_member(value);
+                match (names, value) {
+                    ([name], Some(value)) if !is_argument && *name != TIMESTAMP && !name.is_empty() => {
+                        members.push(((*name).to_owned(), value));
+                    }
+                    (_, _) => nested.take(names, value, self.named),
+                }
+            });
+            for (name, value) in &members {
+                self.add(found, (before, name, *value), self.source(Source::Text));
+            }
+            let is_known = || found.values.iter().any(|value| self.named.is(&value.name));
+            if let Some(name) = self.named.name().filter(|_| !is_known()) {
+                nested.add(found, name, self.source(Source::Text));
+            }
+        }
+    }
+}
+
+/// Where objects are in a line. The last one may have no end.
+fn objects(line: &str) -> Vec<Range<usize>> {
+    let (mut found, mut end) = (Vec::new(), 0);
+    while let Some(start) = object::start(&line[end..]).map(|at| end + at) {
+        end = Scanner::default().scan(&line[start..], |_, _| ()).map_or(line.len(), |length| start + length);
+        found.push(start..end);
+    }
+    found
+}
+
+/// Whether a name is that of an argument: `Trainer(log_every_n_steps=50)`, and "`max_epochs=200` reached".
+fn is_argument(before: &str) -> bool {
+    let called = before.strip_suffix('(').is_some_and(|call| call.ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+    called || before.ends_with('`')
+}
+
+/// The word that a text ends with, and what is before it.
+fn name_before(left: &str) -> Option<(&str, &str)> {
+    let left = left.trim_end();
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
+    let before = left.trim_end_matches(inner);
+    let word = &left[before.len()..];
+    if word.starts_with('-') {
+        return None;
+    }
+    let name = word.trim_start_matches(|c: char| !c.is_ascii_alphabetic() && c != '_');
+    (!name.is_empty()).then(|| (name, &left[..left.len() - name.len()]))
+}
+
+/// The name in quotes that a text ends with, and what is before it: in a member of an object whose beginning is in
+/// another line.
+fn quoted(left: &str) -> Option<(&str, &str)> {
+    let left = left.trim_end();
+    let quote = left.chars().next_back().filter(|c| matches!(c, '"' | '\''))?;
+    let inner = &left[..left.len() - 1];
+    let first = inner.ceil_char_boundary(inner.len().saturating_sub(MOST_QUOTED));
+    let start = first + inner[first..].rfind(quote)?;
+    Some((&inner[start + 1..], &inner[..start]))
+}
+
+fn unquoted(right: &str) -> &str {
+    let right = right.trim_start();
+    right.strip_prefix(['"', '\'']).unwrap_or(right)
+}
+
+/// Whether a progress bar's own share follows its description: `Writing shards: 100%|███|`.
+fn is_share(right: &str) -> bool {
+    right.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).starts_with("%|")
+}
+
+/// tqdm, Keras, rich and Lightning.
+fn is_progress_bar(line: &str) -> bool {
+    let has_rate = ["it/s", "s/it", "s/step", "s/epoch"].iter().any(|rate| line.contains(rate));
+    let has_bar = line.contains("%|") || line.contains('━') || line.contains("[====");
+    let is_rest = line.len() - line.trim_start_matches(' ').len() >= OF_A_BAR;
+    has_rate || has_bar || is_rest
+}
