@@ -3,6 +3,7 @@
 
 mod kept;
 mod unjudged;
+mod uses;
 
 use std::collections::BTreeSet;
 use std::fs::{self, FileTimes, OpenOptions};
