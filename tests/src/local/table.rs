@@ -13,6 +13,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response};
 use serde_json::{Value, json};
+use spotsweep_protocol::ids::SweepId;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -63,6 +64,15 @@ impl Table {
     /// The next request is carried out, and answered with an error.
     pub fn lose_answer(&self) {
         lock(&self.state).loses_answer = true;
+    }
+
+    /// Copies what other decisions need of a trial: the rows of the first trials, one after the other, for each further
+    /// trial of the sweep.
+    ///
+    /// # Panics
+    /// Where the first trials have no rows.
+    pub fn repeat_peers(&self, sweep: &SweepId, written: u32, trials: u32) {
+        lock(&self.state).rows.repeat(&format!("SWEEP#{sweep}"), "PEER#", written, trials);
     }
 
     /// What has been used since this was last asked.

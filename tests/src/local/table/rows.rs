@@ -94,6 +94,18 @@ impl Rows {
         }
     }
 
+    /// Copies the first items with a prefix to the numbers that follow. For one that is not there, the next is copied.
+    pub(super) fn repeat(&mut self, pk: &str, prefix: &str, written: u32, all: u32) {
+        let key = |number: u32| (pk.to_owned(), format!("{prefix}{number:06}"));
+        for number in written..all {
+            let (pk, sk) = key(number);
+            let (_, copied) = self.items.range(key(number % written)..).next().expect("one is there");
+            let mut item = copied.clone();
+            item.insert("sk".to_owned(), json!({ "S": sk }));
+            self.items.insert((pk, sk), item);
+        }
+    }
+
     /// Puts one item, under its condition.
     pub(super) fn put(&mut self, request: &Value, units: &mut Units) -> Answer {
         let (key, item) = wanted(request)?;
