@@ -10,7 +10,7 @@ use serde_json::Value;
 use spotsweep_control_plane::decide::sweep_upload::whole_file;
 use spotsweep_control_plane::sweep::upload::{DROP_PREFIX, RUN_CAP_METADATA, Upload};
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_sweep_file::Problem;
+use spotsweep_sweep_file::{Problem, Rejected, Warning};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::signals::requested_stop;
@@ -198,8 +198,8 @@ fn name_problem(upload: &Upload) -> Option<Problem> {
     Some(whole_file(&named, upload.key_problem()?, "rename the file, for example to my-sweep.yaml"))
 }
 
-/// The problems in a rejection, as `spotsweep validate` shows them.
-pub(crate) fn problems(rejection: &Value) -> Vec<Problem> {
+/// The problems and warnings in a rejection, as `spotsweep validate` shows them.
+pub(crate) fn rejected(rejection: &Value) -> Rejected {
     let problem = |told: &Value| {
         let text = |field| told.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         let number = |field| told.get(field).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
@@ -213,5 +213,6 @@ pub(crate) fn problems(rejection: &Value) -> Vec<Problem> {
             help: text("help"),
         }
     };
-    rejection.get("problems").and_then(Value::as_array).into_iter().flatten().map(problem).collect()
+    let all = |field| rejection.get(field).and_then(Value::as_array).into_iter().flatten().map(problem);
+    Rejected { problems: all("problems").collect(), warnings: all("warnings").map(Warning).collect() }
 }

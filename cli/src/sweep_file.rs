@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, SweepFile, Warning, parse_with};
+use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Rejected, SweepFile, Warning, parse_with};
 
 use crate::out;
 use spotsweep_protocol::failure::Failure;
@@ -14,7 +14,7 @@ use spotsweep_protocol::words::counted;
 /// wrong usage.
 ///
 /// One byte more than allowed is read, so that the library itself refuses what is too large.
-pub(crate) fn read(path: &Path, version: &str) -> Result<Result<SweepFile, Vec<Problem>>, Failure> {
+pub(crate) fn read(path: &Path, version: &str) -> Result<Result<SweepFile, Rejected>, Failure> {
     read_with(path, version, None)
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn read_with(
     path: &Path,
     version: &str,
     run_cap: Option<u64>,
-) -> Result<Result<SweepFile, Vec<Problem>>, Failure> {
+) -> Result<Result<SweepFile, Rejected>, Failure> {
     let defaults = Defaults { run_cap, ..Defaults::default() };
     let unreadable = |error: io::Error| Failure::usage(format!("cannot read {}", path.display())).caused_by(error);
     let mut bytes = Vec::new();
@@ -43,8 +43,10 @@ pub(crate) fn warn(warnings: &[Warning]) {
     }
 }
 
-/// Shows the problems to a person.
-pub(crate) fn explain(problems: &[Problem]) {
+/// Shows the problems to a person, after the warnings.
+pub(crate) fn explain(rejected: &Rejected) {
+    let Rejected { problems, warnings } = rejected;
+    warn(warnings);
     for problem in problems {
         out::note(format_args!("{problem}\n"));
     }

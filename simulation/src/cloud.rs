@@ -196,10 +196,10 @@ impl Cloud {
                 self.put_object(upload.plan_key(), plan_json(&sweep, &upload, &plan).to_string().into_bytes()).await?;
                 Ok(vec![Outcome::PlanWritten(sweep)])
             }
-            Command::WriteRejection { sweep, upload, problems } => {
-                let answer = rejection_json(&sweep, &upload, &problems).to_string();
+            Command::WriteRejection { sweep, upload, rejected } => {
+                let answer = rejection_json(&sweep, &upload, &rejected).to_string();
                 self.put_object(upload.rejected_key(), answer.into_bytes()).await?;
-                Ok(vec![Outcome::RejectionWritten { sweep, problems }])
+                Ok(vec![Outcome::RejectionWritten { sweep, problems: rejected.problems }])
             }
             Command::Notify(notification) => self.announce(notification).await,
             Command::CancelWaiting { sweep, jobs, reason } => self.cancel_jobs(sweep, &jobs, &reason).await,

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::commands::explain;
 use crate::commands::local::{clear_killed, copy};
-use crate::dropped::{Answer, Dropped, problems, upload};
+use crate::dropped::{Answer, Dropped, rejected, upload};
 use crate::signals::unless_stopped;
 use crate::{out, show, sweep_file};
 use follow::{Watched, watch};
@@ -179,7 +179,7 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
     let plan = match dropped.answer().await? {
         Answer::Planned(plan) => plan,
         Answer::Rejected(rejection) => {
-            sweep_file::explain(&problems(&rejection));
+            sweep_file::explain(&rejected(&rejection));
             return Ok(None);
         }
     };

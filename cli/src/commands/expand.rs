@@ -49,8 +49,8 @@ pub(crate) enum Format {
 pub(crate) fn run(args: &Expand) -> Result<ExitCode, Failure> {
     let file = match sweep_file::read(&args.file, &args.file_version)? {
         Ok(file) => file,
-        Err(problems) => {
-            sweep_file::explain(&problems);
+        Err(rejected) => {
+            sweep_file::explain(&rejected);
             return Ok(ExitCode::from(FAILED));
         }
     };

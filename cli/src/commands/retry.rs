@@ -15,7 +15,7 @@ use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_sweep_file::{MAX_FILE_BYTES, SweepFile};
 
 use crate::download::decoded;
-use crate::dropped::{Answer, Dropped, problems, upload_to};
+use crate::dropped::{Answer, Dropped, rejected, upload_to};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
 use crate::target::Table;
@@ -81,7 +81,7 @@ pub(super) async fn run(args: Retry) -> Result<ExitCode, Failure> {
             out::note(format_args!("follow with: spotsweep watch {sweep}"));
         }
         Answer::Rejected(rejection) => {
-            sweep_file::explain(&problems(&rejection));
+            sweep_file::explain(&rejected(&rejection));
             return Ok(ExitCode::from(FAILED));
         }
     }
@@ -166,8 +166,8 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
     match spotsweep_sweep_file::parse("the new file", "", text.as_bytes()) {
         Ok(file) if is_same(&file) => Ok(text),
         Ok(_) => Err(Failure::new("the new file would not have the same trials: a defect, please report it")),
-        Err(problems) => {
-            sweep_file::explain(&problems);
+        Err(rejected) => {
+            sweep_file::explain(&rejected);
             Err(Failure::new("the new file would be rejected, see above: a defect, please report it"))
         }
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use spotsweep_sweep_file::Warning;
 
-use crate::dropped::{Answer, Dropped, problems};
+use crate::dropped::{Answer, Dropped, rejected};
 use crate::signals::unless_stopped;
 use crate::{out, sweep_file, target};
 use spotsweep_protocol::failure::{FAILED, Failure};
@@ -50,8 +50,8 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
             )));
         }
         Ok(file) => file.warnings,
-        Err(problems) => {
-            sweep_file::explain(&problems);
+        Err(rejected) => {
+            sweep_file::explain(&rejected);
             return Ok(ExitCode::from(FAILED));
         }
     };
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: Submit) -> Result<ExitCode, Failure> {
             out::note(format_args!("{trials} submitted; follow with: spotsweep watch {sweep}"));
         }
         Answer::Rejected(rejection) => {
-            sweep_file::explain(&problems(&rejection));
+            sweep_file::explain(&rejected(&rejection));
             return Ok(ExitCode::from(FAILED));
         }
     }

@@ -24,7 +24,7 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::SweepFile;
 
 use crate::commands::local::clear_killed;
-use crate::dropped::{Answer, Dropped, problems, upload};
+use crate::dropped::{Answer, Dropped, rejected, upload};
 use crate::signals::unless_stopped;
 use crate::{out, sweep_file};
 use findings::Trial;
@@ -76,8 +76,8 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     let file = match &args.sweep {
         Some(path) => match sweep_file::read(path, "")? {
             Ok(file) => Some(file),
-            Err(problems) => {
-                sweep_file::explain(&problems);
+            Err(rejected) => {
+                sweep_file::explain(&rejected);
                 return Ok(ExitCode::from(FAILED));
             }
         },
@@ -134,7 +134,7 @@ async fn tried(
     let plan = match dropped.answer().await? {
         Answer::Planned(plan) => plan,
         Answer::Rejected(rejection) => {
-            sweep_file::explain(&problems(&rejection));
+            sweep_file::explain(&rejected(&rejection));
             return Ok(None);
         }
     };

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
+use spotsweep_sweep_file::Rejected;
 
 use self::quote::Quote;
 use crate::{dropped, out, sweep_file};
@@ -52,11 +53,16 @@ pub(crate) fn run(args: &Validate) -> Result<ExitCode, Failure> {
     // As much as is known of the upload without a bucket.
     let read = match (dropped::problems_of_name(&args.file), read) {
         (named, read) if named.is_empty() || args.file == Path::new("-") => read,
-        (named, read) => Err(named.into_iter().chain(read.err().into_iter().flatten()).collect()),
+        (named, Ok(file)) => Err(Rejected { problems: named, warnings: file.warnings }),
+        (named, Err(Rejected { problems, warnings })) => {
+            Err(Rejected { problems: named.into_iter().chain(problems).collect(), warnings })
+        }
     };
     let trials = read.as_ref().map_or(0, |file| file.trial_count());
-    let problems = read.as_ref().err().map_or(&[][..], Vec::as_slice);
-    let warnings = read.as_ref().map_or(&[][..], |file| file.warnings.as_slice());
+    let (problems, warnings) = match &read {
+        Ok(file) => (&[][..], file.warnings.as_slice()),
+        Err(rejected) => (rejected.problems.as_slice(), rejected.warnings.as_slice()),
+    };
     let quote = read.as_ref().ok().filter(|_| args.quote).map(|file| Quote::of(file, args.hours));
     if args.json {
         let is_valid = problems.is_empty();
@@ -66,14 +72,14 @@ pub(crate) fn run(args: &Validate) -> Result<ExitCode, Failure> {
             verdict["kept"] = json!(quote.kept);
         }
         out::results(|to| writeln!(to, "{verdict}"))?;
-    } else if problems.is_empty() {
+    } else if let Err(rejected) = &read {
+        sweep_file::explain(rejected);
+    } else {
         sweep_file::warn(warnings);
         out::results(|to| writeln!(to, "{}: valid, {}", args.file.display(), counted(trials, "trial")))?;
         if let Some(quote) = &quote {
             quote.print()?;
         }
-    } else {
-        sweep_file::explain(problems);
     }
     let is_sound = problems.is_empty() && quote.is_none_or(|quote| !quote.is_problem());
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })

@@ -17,7 +17,7 @@ use spotsweep_control_plane::sweep::{Plan, Prepared};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_sweep_file::trials;
-use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem};
+use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Rejected};
 
 /// Reads dropped files, writes trials and answers.
 pub fn uploads(config: &SdkConfig) -> impl Service + use<> {
@@ -34,7 +34,7 @@ impl Service for Uploads {
             Command::ReadUpload { sweep, upload, defaults } => read(s3, sweep, upload, defaults).boxed(),
             Command::StoreTrials { sweep, bucket, prepared } => store_trials(s3, sweep, bucket, prepared).boxed(),
             Command::WritePlan { sweep, upload, plan } => write_plan(s3, sweep, upload, plan).boxed(),
-            Command::WriteRejection { sweep, upload, problems } => write_rejection(s3, sweep, upload, problems).boxed(),
+            Command::WriteRejection { sweep, upload, rejected } => write_rejection(s3, sweep, upload, rejected).boxed(),
             other => return Err(Box::new(other)),
         })
     }
@@ -47,13 +47,13 @@ async fn read(client: &Client, sweep: SweepId, upload: Upload, defaults: Default
         Err(error) if is_gone(&error) => {
             let message = "the file was deleted before it could be read";
             let problem = whole_file(&upload, message, "drop it again");
-            return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![problem]) }]);
+            return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![problem].into()) }]);
         }
         Err(error) => return Err(error.into()),
     };
     let size = object.content_length().and_then(|size| u64::try_from(size).ok()).unwrap_or(0);
     if size > MAX_FILE_BYTES {
-        return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![too_large(&upload, size)]) }]);
+        return Ok(vec![Outcome::UploadRead { sweep, file: Err(vec![too_large(&upload, size)].into()) }]);
     }
     let run_cap = object.metadata().and_then(|metadata| metadata.get(RUN_CAP_METADATA)).cloned();
     let bytes = bytes(object).await?;
@@ -88,9 +88,9 @@ async fn write_plan(client: &Client, sweep: SweepId, upload: Upload, plan: Plan)
     Ok(vec![Outcome::PlanWritten(sweep)])
 }
 
-async fn write_rejection(client: &Client, sweep: SweepId, upload: Upload, problems: Vec<Problem>) -> Executed {
-    put_json(client, &upload.bucket, upload.rejected_key(), &rejection_json(&sweep, &upload, &problems)).await?;
-    Ok(vec![Outcome::RejectionWritten { sweep, problems }])
+async fn write_rejection(client: &Client, sweep: SweepId, upload: Upload, rejected: Rejected) -> Executed {
+    put_json(client, &upload.bucket, upload.rejected_key(), &rejection_json(&sweep, &upload, &rejected)).await?;
+    Ok(vec![Outcome::RejectionWritten { sweep, problems: rejected.problems }])
 }
 
 async fn put_json(client: &Client, bucket: &str, key: String, value: &serde_json::Value) -> Result<(), BoxError> {

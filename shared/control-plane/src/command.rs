@@ -17,7 +17,7 @@ use spotsweep_protocol::claim::Task;
 use spotsweep_protocol::ids::{DescribedJob, JobId, JobName, SweepId};
 use spotsweep_protocol::secret::{Secret, TOKEN_VARIABLE};
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_sweep_file::{Defaults, Problem};
+use spotsweep_sweep_file::{Defaults, Rejected};
 
 /// Jobs that one TerminateJobs or CancelJobs takes
 /// (<https://docs.aws.amazon.com/batch/latest/APIReference/API_TerminateJobs.html>).
@@ -85,8 +85,8 @@ pub enum Command {
         sweep: SweepId,
         /// The upload.
         upload: Upload,
-        /// Every problem.
-        problems: Vec<Problem>,
+        /// Every problem, and the warnings.
+        rejected: Rejected,
     },
     /// EventBridge PutEvents; and SNS Publish, where the sweep file names a topic.
     Notify(Notification),

@@ -13,7 +13,7 @@ use crate::workspace::{Fact, TrialRef};
 use spotsweep_protocol::claim::{Access, ByteRange, Prefix};
 use spotsweep_protocol::ids::{DescribedJob, JobName, SweepId};
 use spotsweep_protocol::secret::Secret;
-use spotsweep_sweep_file::{Problem, Search, SweepFile};
+use spotsweep_sweep_file::{Problem, Rejected, Search, SweepFile};
 
 #[cfg(doc)]
 use crate::command::Command;
@@ -50,7 +50,7 @@ pub enum Outcome {
         /// The sweep.
         sweep: SweepId,
         /// What the file says, or everything that is wrong with it.
-        file: Result<Box<SweepFile>, Vec<Problem>>,
+        file: Result<Box<SweepFile>, Rejected>,
     },
     /// Of [`Command::CheckTarget`].
     TargetChecked {

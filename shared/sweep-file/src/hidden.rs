@@ -203,7 +203,7 @@ mod tests {
             ]
         };
         for text in WRITTEN.iter().flat_map(|written| wrong(written)) {
-            let problems = parse("f.yaml", "", text.as_bytes()).map(|_| ()).unwrap_err();
+            let problems = parse("f.yaml", "", text.as_bytes()).map(|_| ()).unwrap_err().problems;
             for problem in problems {
                 assert!(!is_told(&serde_json::to_string(&problem).unwrap()), "{text}\n{problem}");
             }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn marks_stand_under_what_is_meant_next_to_hidden_credentials() {
         let text = "- {a: 'http://ana:s3c''r3tpw@h', b: .inf}\n";
-        let problems = parse("f.yaml", "", text.as_bytes()).map(|_| ()).unwrap_err();
+        let problems = parse("f.yaml", "", text.as_bytes()).map(|_| ()).unwrap_err().problems;
         let lines: Vec<String> = problems[0].to_string().lines().map(str::to_owned).collect();
         let at = lines[4].find('^').unwrap();
         assert_eq!(&lines[3][at..at + 4], ".inf", "{}", problems[0]);
@@ -225,7 +225,7 @@ mod tests {
         let file = parse("f.yaml", "", text.as_bytes()).unwrap();
         assert!(file.hidden.shown(&text).starts_with("# The file has"));
         let broken = text + "- {url: 'ana:s3cr3tpw@h', b: .inf}\n";
-        let problems = parse("f.yaml", "", broken.as_bytes()).map(|_| ()).unwrap_err();
+        let problems = parse("f.yaml", "", broken.as_bytes()).map(|_| ()).unwrap_err().problems;
         assert!(!is_told(&serde_json::to_string(&problems).unwrap()), "{problems:?}");
     }
 }

@@ -50,7 +50,7 @@ mod values;
 
 pub use hidden::Hidden;
 pub use plan::Search;
-pub use problem::{Problem, Warning};
+pub use problem::{Problem, Rejected, Warning};
 pub use repeats::Repeats;
 pub use search_space::{MOST_STEPS, SearchSpace};
 pub use settings::{
@@ -161,7 +161,7 @@ impl Default for Defaults {
 ///
 /// # Errors
 /// As [`parse_with`].
-pub fn parse(name: &str, version: &str, bytes: &[u8]) -> Result<SweepFile, Vec<Problem>> {
+pub fn parse(name: &str, version: &str, bytes: &[u8]) -> Result<SweepFile, Rejected> {
     parse_with(name, version, bytes, &Defaults::default())
 }
 
@@ -171,8 +171,8 @@ pub fn parse(name: &str, version: &str, bytes: &[u8]) -> Result<SweepFile, Vec<P
 /// version gives the same trials. What a valid file should be looked at for is in [`SweepFile::warnings`].
 ///
 /// # Errors
-/// Everything that is wrong with the file, from top to bottom.
-pub fn parse_with(name: &str, version: &str, bytes: &[u8], defaults: &Defaults) -> Result<SweepFile, Vec<Problem>> {
+/// Everything that is wrong with the file, and its warnings.
+pub fn parse_with(name: &str, version: &str, bytes: &[u8], defaults: &Defaults) -> Result<SweepFile, Rejected> {
     let text = source::decode(name, bytes).map_err(|problem| vec![*problem])?;
     let mut report = Report::new(name, text);
     let file = document::read(text, version, defaults, &mut report);
@@ -182,7 +182,7 @@ pub fn parse_with(name: &str, version: &str, bytes: &[u8], defaults: &Defaults) 
             warnings.extend(file.long_without_checkpoints().filter(|_| !file.settings.has_workspace()));
             Ok(SweepFile { warnings, ..file })
         }
-        Some(_) | None => Err(report.into_problems()),
+        Some(_) | None => Err(report.into_rejected()),
     }
 }
 

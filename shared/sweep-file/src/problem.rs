@@ -1,6 +1,7 @@
 //! What is wrong with a sweep file, where, and how to fix it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ const MAX_PROBLEMS: usize = 100;
 
 /// Warnings kept for one file. They are stored with the sweep's plan.
 const MAX_WARNINGS: usize = 20;
+
+/// Warnings that are looked at to choose these.
+const MAX_CHOICE: usize = 500;
 
 /// Characters of a line that a problem quotes. A file may be one line of megabytes.
 const MAX_TEXT_CHARS: u32 = 160;
@@ -49,6 +53,22 @@ pub struct Problem {
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 #[serde(transparent)]
 pub struct Warning(pub Problem);
+
+/// A file that is not valid.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Rejected {
+    /// Everything that is wrong with it, from top to bottom.
+    pub problems: Vec<Problem>,
+    /// What its author should know besides: it would run all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+impl From<Vec<Problem>> for Rejected {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self { problems, warnings: Vec::new() }
+    }
+}
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,7 +130,10 @@ pub(crate) struct Report<'a> {
     lines: Vec<&'a str>,
     problems: Vec<Problem>,
     suppressed: u64,
-    warnings: Vec<Problem>,
+    /// With the number of those before it that have the same help, and so are of its kind.
+    warnings: Vec<(usize, Problem)>,
+    /// How many there are of each kind.
+    kinds: BTreeMap<String, usize>,
     suppressed_warnings: u64,
     /// Where the credentials of URLs are in the file, and what they are.
     hidden: Hidden,
@@ -125,6 +148,7 @@ impl<'a> Report<'a> {
             problems: Vec::new(),
             suppressed: 0,
             warnings: Vec::new(),
+            kinds: BTreeMap::new(),
             suppressed_warnings: 0,
             hidden: Hidden::default(),
             secrets: Secrets::default(),
@@ -167,13 +191,16 @@ impl<'a> Report<'a> {
 
     /// Something that the file's author should know, and that is no problem.
     pub(crate) fn warn(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
-        if self.warnings.len() >= MAX_WARNINGS {
+        let help = help.into();
+        let of_kind = self.kinds.get(&help).copied().unwrap_or(0);
+        if of_kind >= MAX_WARNINGS || self.warnings.len() >= MAX_CHOICE {
             self.suppressed_warnings += 1;
             return;
         }
-        let warning = self.locate(place, message, help);
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
+        let warning = self.locate(place, message, help.clone());
+        if !self.warnings.iter().any(|(_, known)| *known == warning) {
+            self.warnings.push((of_kind, warning));
+            self.kinds.insert(help, of_kind + 1);
         }
     }
 
@@ -207,7 +234,7 @@ impl<'a> Report<'a> {
     }
 
     /// All problems from top to bottom, the number left out said in a last one.
-    pub(crate) fn into_problems(mut self) -> Vec<Problem> {
+    fn into_problems(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         if self.suppressed > 0 {
             let message = format!("{} not shown", counted(self.suppressed, "more problem"));
@@ -217,18 +244,35 @@ impl<'a> Report<'a> {
         self.problems
     }
 
-    /// All warnings from top to bottom, the number left out stated in a last one.
-    pub(crate) fn into_warnings(mut self) -> Vec<Warning> {
-        self.warnings.sort_by_key(|warning| (warning.line, warning.column));
+    /// All warnings from top to bottom, the number left out stated in a last one. One kind does not hide another: what is
+    /// kept is the first of each kind, then the second, and so on.
+    fn take_warnings(&mut self) -> Vec<Warning> {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.sort_by_key(|(number, _)| *number);
+        self.suppressed_warnings += warnings.len().saturating_sub(MAX_WARNINGS) as u64;
+        warnings.truncate(MAX_WARNINGS);
+        let mut warnings: Vec<Problem> = warnings.into_iter().map(|(_, warning)| warning).collect();
+        warnings.sort_by_key(|warning| (warning.line, warning.column));
         if self.suppressed_warnings > 0 {
             let message = format!("{} not shown", counted(self.suppressed_warnings, "more warning"));
-            let last = self.locate(Place::START, message, "look at the warnings above first");
-            self.warnings.push(last);
+            warnings.push(self.locate(Place::START, message, "look at the warnings above first"));
         }
-        self.warnings.into_iter().map(Warning).collect()
+        warnings.into_iter().map(Warning).collect()
     }
 
-    fn line(&self, number: u32) -> &'a str {
+    /// The warnings of a valid file.
+    pub(crate) fn into_warnings(mut self) -> Vec<Warning> {
+        self.take_warnings()
+    }
+
+    /// What is wrong with the file, and its warnings.
+    pub(crate) fn into_rejected(mut self) -> Rejected {
+        let warnings = self.take_warnings();
+        Rejected { warnings, problems: self.into_problems() }
+    }
+
+    /// A line of the file by its number, from 1.
+    pub(crate) fn line(&self, number: u32) -> &'a str {
         self.lines.get(number as usize - 1).copied().unwrap_or("")
     }
 

@@ -36,7 +36,7 @@ fn recorded(name: &str) -> Vec<Value> {
 }
 
 fn file(config: &Value) -> Result<SweepFile, Vec<Problem>> {
-    parse("sweep.yaml", "version-1", config.to_string().as_bytes())
+    parse("sweep.yaml", "version-1", config.to_string().as_bytes()).map_err(|rejected| rejected.problems)
 }
 
 fn distribution(parameter: &Value) -> Result<Distribution, Vec<Problem>> {
@@ -45,7 +45,7 @@ fn distribution(parameter: &Value) -> Result<Distribution, Vec<Problem>> {
     let tree::Parsed::Whole(Some(root)) = tree::parse(&text, &mut report) else { unreachable!("written above") };
     let tree::Kind::Mapping(entries) = &root.kind else { unreachable!("written above") };
     let read = parameter::read(&entries[0], &mut report);
-    if report.is_empty() { Ok(read.unwrap()) } else { Err(report.into_problems()) }
+    if report.is_empty() { Ok(read.unwrap()) } else { Err(report.into_rejected().problems) }
 }
 
 /// What a recorded type and its filled-in defaults mean here.
@@ -260,7 +260,7 @@ fn what_is_not_finite_is_refused() {
             let yaml = number.replace("nan", ".nan").replace("inf", ".inf");
             written = written.replace(&json!({ "$f": number }).to_string(), &yaml);
         }
-        let problems = parse("sweep.yaml", "v", written.as_bytes()).unwrap_err();
+        let problems = parse("sweep.yaml", "v", written.as_bytes()).unwrap_err().problems;
         assert!(problems.iter().any(|problem| problem.message.contains("not a finite number")), "{problems:?}");
     }
 }

@@ -65,7 +65,7 @@ fn what_is_impossible_has_a_problem_at_its_place() {
         ("{type: interruption, strict: true}", 39, "unknown key `strict` in `interruption`"),
     ];
     for (text, column, expected) in cases {
-        let problems = parse("f", "v", file(text).as_bytes()).unwrap_err();
+        let problems = parse("f", "v", file(text).as_bytes()).unwrap_err().problems;
         let message = format!("{text}: {problems:?}");
         assert!(problems.len() == 1 && problems[0].message.contains(expected), "{message}");
         assert_eq!((problems[0].line, problems[0].column), (2, column), "{message}");
@@ -200,8 +200,8 @@ fn rungs_count_what_the_file_says() {
     let by = |own: &str| parse("f", "v", format!("{rule}{own}").as_bytes()).map(|file| file.rungs_by);
     assert_eq!(by(""), Ok(Unit::Reports));
     assert_eq!(by("spotsweep: {rungs_by: step}"), Ok(Unit::Step));
-    assert!(by("spotsweep: {rungs_by: steps}").unwrap_err()[0].help.contains("did you mean `step`"));
-    assert!(by("spotsweep: {rungs_by: epoch}").unwrap_err()[0].help.contains("or else its epoch"));
+    assert!(by("spotsweep: {rungs_by: steps}").unwrap_err().problems[0].help.contains("did you mean `step`"));
+    assert!(by("spotsweep: {rungs_by: epoch}").unwrap_err().problems[0].help.contains("or else its epoch"));
     let without = parse("f", "v", b"spotsweep: {rungs_by: step}\ntrials: [{lr: 1}]\n").unwrap();
     assert!(without.warnings[0].0.message.contains("no effect without `early_terminate`"));
 }

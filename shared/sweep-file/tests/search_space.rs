@@ -195,7 +195,8 @@ fn a_space_of_another_version_or_size_is_refused() {
     let broken = serde_json::from_str::<SearchSpace>(&broken).unwrap_err();
     assert!(broken.to_string().contains("no parameter 1"), "{broken}");
     let values: String = (0..100_000).map(|index| format!("\"value {index}\", ")).collect();
-    let problems = parse("f", "v", format!("{HEAD}parameters: {{p: {{values: [{values}]}}}}").as_bytes()).unwrap_err();
+    let problems =
+        parse("f", "v", format!("{HEAD}parameters: {{p: {{values: [{values}]}}}}").as_bytes()).unwrap_err().problems;
     assert!(problems[0].message.contains("1048576 is the most"), "{problems:?}");
 }
 

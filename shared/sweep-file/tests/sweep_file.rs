@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::command_line::expand;
 use spotsweep_protocol::words::counted;
-use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, MAX_TRIALS, Problem, SweepFile, parse, parse_with};
+use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, MAX_TRIALS, Problem, Rejected, SweepFile, parse, parse_with};
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweeps").join(folder);
@@ -120,7 +120,7 @@ fn a_line_without_its_credentials_is_no_longer_than_others() {
     let url = "https://ana:s3cr3tpw@host/";
     for filler in 0..200 {
         let text = format!("a: \"{url}\" {}\nb: 1\n", "x".repeat(filler));
-        let problem = &parse("f", "v", text.as_bytes()).unwrap_err()[0];
+        let problem = &parse("f", "v", text.as_bytes()).unwrap_err().problems[0];
         assert!(problem.text.chars().count() <= 162, "{problem}");
         let shown = problem.to_string();
         let marked: Vec<&str> = shown.lines().skip(3).take(2).collect();
@@ -136,29 +136,34 @@ fn render(problems: &[Problem]) -> String {
 #[test]
 fn bad_files_have_all_their_problems_with_place_and_mend() {
     for path in files("bad") {
-        let problems = parse(&name(&path), "version-1", &std::fs::read(&path).unwrap()).unwrap_err();
+        let rejected = parse(&name(&path), "version-1", &std::fs::read(&path).unwrap()).unwrap_err();
+        let Rejected { problems, warnings } = rejected;
         for problem in &problems {
             assert!(problem.line > 0 && problem.column > 0 && problem.width > 0, "{problem:?}");
             assert!(!problem.message.is_empty() && !problem.help.is_empty(), "{problem:?}");
             assert!(problem.text.chars().count() <= 162, "{problem:?}");
         }
-        check(&path, "problems", &render(&problems));
+        // What is wrong hides no warning.
+        let warnings: String = warnings.iter().map(|warning| format!("{warning}\n\n")).collect();
+        check(&path, "problems", &(render(&problems) + &warnings));
     }
 }
 
 #[test]
 fn sizes_are_bounded_exactly() {
     let too_large = vec![b' '; usize::try_from(MAX_FILE_BYTES).unwrap() + 1];
-    let problems = parse("big.yaml", "v", &too_large).unwrap_err();
+    let problems = parse("big.yaml", "v", &too_large).unwrap_err().problems;
     assert_eq!(problems.len(), 1);
     assert!(problems[0].message.contains("8 MiB is the most"), "{}", problems[0]);
 
     let grid = |max: u64| format!("method: grid\nparameters: {{seed: {{min: 1, max: {max}}}}}\n");
     assert_eq!(parse("f", "v", grid(MAX_TRIALS).as_bytes()).unwrap().trial_count(), MAX_TRIALS);
-    assert!(parse("f", "v", grid(MAX_TRIALS + 1).as_bytes()).unwrap_err()[0].message.contains("100001 trials"));
+    assert!(
+        parse("f", "v", grid(MAX_TRIALS + 1).as_bytes()).unwrap_err().problems[0].message.contains("100001 trials")
+    );
 
     let listed = format!("[{}]", "{},".repeat(1_000_001));
-    let problems = parse("list.yaml", "v", listed.as_bytes()).unwrap_err();
+    let problems = parse("list.yaml", "v", listed.as_bytes()).unwrap_err().problems;
     assert!(problems[0].message.contains("more than 1000000 values"), "{}", problems[0]);
 }
 
@@ -166,7 +171,7 @@ fn sizes_are_bounded_exactly() {
 #[test]
 fn problems_are_counted_beyond_the_first_hundred() {
     let text = "- x\n".repeat(5_000);
-    let problems = parse("f", "v", text.as_bytes()).unwrap_err();
+    let problems = parse("f", "v", text.as_bytes()).unwrap_err().problems;
     assert_eq!(problems.len(), 101);
     assert_eq!(problems[100].message, "4900 more problems not shown");
 }

@@ -136,7 +136,9 @@ fn hostile_files_are_answered_in_time() {
         let elapsed = computed() - started;
         println!(
             "{name}: {elapsed:?}, {}",
-            answer.as_ref().map_or_else(|p| p[0].message.clone(), |f| f.trial_count().to_string())
+            answer
+                .as_ref()
+                .map_or_else(|rejected| rejected.problems[0].message.clone(), |f| f.trial_count().to_string())
         );
         assert!(elapsed < scaled(Duration::from_secs(2)), "{name}: {elapsed:?}");
     }

@@ -21,7 +21,7 @@ use super::own::Own;
 use super::strike::{self, Kind, State, Strike};
 use super::subject::{Seen, Subject};
 use super::{remove, sweep};
-use crate::dropped::{Answer, Dropped, problems, upload_to};
+use crate::dropped::{Answer, Dropped, rejected, upload_to};
 use crate::out;
 use crate::progress::{Figures, Progress};
 use spotsweep_protocol::failure::{Context, Failure};
@@ -70,7 +70,7 @@ impl<'a> Course<'a> {
         let plan = match dropped.answer().await? {
             Answer::Planned(plan) => plan,
             Answer::Rejected(rejection) => {
-                let problems = problems(&rejection);
+                let problems = rejected(&rejection).problems;
                 return Err(Failure::new(format!("the sweep file was rejected: {problems:?}")));
             }
         };

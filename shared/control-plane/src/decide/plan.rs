@@ -9,14 +9,14 @@ use crate::sweep::{EarlyStopping, Plan, Prepared, Ranking};
 use crate::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_sweep_file::{
-    self as sweep_file, ATTEMPTS, Goal, InitializationRate, Problem, Resources, Start, SweepFile, Warning, Workspace,
+    self as sweep_file, ATTEMPTS, Goal, InitializationRate, Rejected, Resources, Start, SweepFile, Warning, Workspace,
 };
 
 /// The plan of a file.
 ///
 /// # Errors
 /// What neither the file nor the deployment names.
-pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Vec<Problem>> {
+pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Rejected> {
     let mut problems = Vec::new();
     let settings = &file.settings;
     let mut named = |what: &str, key: &str, stated: &Option<String>, otherwise: &Option<String>| {
@@ -66,7 +66,11 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Ve
         hidden: file.hidden.clone(),
         parts: Plan::cut(trials),
     };
-    if problems.is_empty() { Ok(Prepared { file: Arc::new(file), plan }) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(Prepared { file: Arc::new(file), plan })
+    } else {
+        Err(Rejected { problems, warnings: plan.warnings.into_vec() })
+    }
 }
 
 /// Those of the file, and what it cannot know: that this deployment gives trials no workspace.

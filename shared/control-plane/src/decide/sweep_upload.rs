@@ -21,7 +21,7 @@ use spotsweep_protocol::ids::Run;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_protocol::stop::StopReason;
 use spotsweep_protocol::words::counted;
-use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, SweepFile, parse_with};
+use spotsweep_sweep_file::{Defaults, MAX_FILE_BYTES, Problem, Rejected, SweepFile, parse_with};
 
 pub(super) fn uploaded(view: &View, upload: &Upload, context: Context<'_>) -> Decision {
     // An invocation by hand can name any bucket, which no role reaches.
@@ -107,22 +107,22 @@ pub fn too_large(upload: &Upload, size: u64) -> Problem {
 /// calls this, so that only its function has the parser in it.
 ///
 /// # Errors
-/// Everything that is wrong with the file.
+/// Everything that is wrong with the file, and its warnings.
 pub fn parse(
     upload: &Upload,
     bytes: &[u8],
     run_cap: Option<&str>,
     defaults: Defaults,
-) -> Result<Box<SweepFile>, Vec<Problem>> {
+) -> Result<Box<SweepFile>, Rejected> {
     let defaults = Defaults { run_cap: limit(upload, run_cap)?, ..defaults };
     parse_with(&upload.key, &upload.fingerprint, bytes, &defaults).map(Box::new)
 }
 
-pub(super) fn read(view: &View, file: &Result<Box<SweepFile>, Vec<Problem>>, context: Context<'_>) -> Decision {
+pub(super) fn read(view: &View, file: &Result<Box<SweepFile>, Rejected>, context: Context<'_>) -> Decision {
     reading(view, |sweep| match file.clone().and_then(|file| plan::plan(*file, context)) {
         Ok(prepared) => Decision::advance(format!("{}, checking where to run", counted(prepared.plan.trials, "trial")))
             .then(Command::CheckTarget { sweep: sweep.id.clone(), prepared }),
-        Err(problems) => Decision::advance(counted(problems.len(), "problem")).then(reject(sweep, problems)),
+        Err(rejected) => Decision::advance(counted(rejected.problems.len(), "problem")).then(reject(sweep, rejected)),
     })
 }
 
@@ -145,7 +145,10 @@ pub(super) fn checked(view: &View, prepared: &Prepared, target: &Target) -> Deci
             let store = Command::StoreTrials { sweep: sweep.id.clone(), bucket, prepared };
             Decision::advance("storing the trials").then(store)
         }
-        Err(problems) => Decision::advance("nowhere to run").then(reject(sweep, problems)),
+        Err(problems) => {
+            let rejected = Rejected { problems, warnings: prepared.plan.warnings.to_vec() };
+            Decision::advance("nowhere to run").then(reject(sweep, rejected))
+        }
     })
 }
 
@@ -326,6 +329,6 @@ pub(super) fn write_plan(sweep: &Sweep, plan: Plan) -> Command {
     Command::WritePlan { sweep: sweep.id.clone(), upload: sweep.upload.clone(), plan }
 }
 
-pub(super) fn reject(sweep: &Sweep, problems: Vec<Problem>) -> Command {
-    Command::WriteRejection { sweep: sweep.id.clone(), upload: sweep.upload.clone(), problems }
+pub(super) fn reject(sweep: &Sweep, rejected: impl Into<Rejected>) -> Command {
+    Command::WriteRejection { sweep: sweep.id.clone(), upload: sweep.upload.clone(), rejected: rejected.into() }
 }

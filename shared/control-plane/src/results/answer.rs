@@ -7,7 +7,7 @@ use crate::sweep::upload::Upload;
 use crate::sweep::{Part, Plan};
 use crate::workspace::{Keep, WorkspacePlan};
 use spotsweep_protocol::ids::{JobName, Run, SweepId};
-use spotsweep_sweep_file::Problem;
+use spotsweep_sweep_file::Rejected;
 use spotsweep_sweep_file::expected::Expected;
 
 /// What was submitted.
@@ -47,12 +47,13 @@ fn workspace(plan: &WorkspacePlan) -> Value {
     found
 }
 
-/// What is wrong with the file, all of it.
-pub fn rejection_json(sweep: &SweepId, upload: &Upload, problems: &[Problem]) -> Value {
+/// What is wrong with the file, all of it, and its warnings.
+pub fn rejection_json(sweep: &SweepId, upload: &Upload, rejected: &Rejected) -> Value {
     json!({
         "sweep": sweep.as_str(),
         "file": upload.key,
         "version": upload.fingerprint,
-        "problems": problems,
+        "problems": rejected.problems,
+        "warnings": rejected.warnings,
     })
 }

@@ -159,8 +159,8 @@ fn what_is_deleted_already_rejects_the_file() {
     scene.trials.get_mut(&200).unwrap().workspace.as_mut().unwrap().stage = crate::workspace::Stage::Disposing;
     scene.reconcile();
     assert_eq!(scene.submissions(), 0);
-    let Some(Command::WriteRejection { problems, .. }) = scene.commands.last() else { unreachable!() };
-    assert!(problems[0].message.contains("snap-200 is not kept any more"), "{problems:?}");
+    let Some(Command::WriteRejection { rejected, .. }) = scene.commands.last() else { unreachable!() };
+    assert!(rejected.problems[0].message.contains("snap-200 is not kept any more"), "{rejected:?}");
     // A snapshot of no trial is its owner's: it stays, and there is no one to note anything.
     let mut scene = Scene::after(10);
     scene.trials.remove(&200);
