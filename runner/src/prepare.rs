@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use spotsweep_protocol::claim::{Found, Grant, Machine, TrialLine};
+use spotsweep_protocol::claim::{Found, Grant, Machine, TrialLine, WandbPlace};
 use spotsweep_protocol::command_line::expand;
 use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::rungs::RungPlan;
@@ -124,7 +124,7 @@ async fn lay_out(
         Some(plan) => Some(series(plan, &place, newest.flatten().as_deref())?),
         None => None,
     };
-    let (command, mut variables) = words(command, (&place, &gpus), &trial, config, clients.region())?;
+    let (command, mut variables) = words(command, (&place, &gpus), (&trial, &grant.wandb), config, clients.region())?;
     let budget = rungs.as_ref().and_then(Rungs::next);
     variables.extend(budget.map(|step| (STEP_BUDGET.to_owned(), step.to_string())));
     let run = earlier_run(config, &place, &trial).await?;
@@ -237,7 +237,7 @@ fn announce_libraries(variables: &Variables, inherited: &dyn Fn(&str) -> Option<
 fn words(
     command: &[String],
     (place, gpus): (&Workplace, &Gpus),
-    trial: &TrialLine,
+    (trial, of_wandb): (&TrialLine, &WandbPlace),
     config: &Config,
     region: Option<&str>,
 ) -> Result<(Vec<String>, Variables), Failure> {
@@ -252,7 +252,8 @@ fn words(
     let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, home)| home.clone());
     let home = home.or_else(|| inherited("HOME")).map(PathBuf::from);
     let (parameters, folder) = (place.wandb_parameters(), place.output());
-    let run = wandb::Run { sweep: &config.sweep.to_string(), index: trial.index, parameters: &parameters, folder };
+    let sweep = config.sweep.to_string();
+    let run = wandb::Run { sweep: &sweep, index: trial.index, parameters: &parameters, folder, place: of_wandb };
     variables.extend(wandb::variables(run, home.as_deref(), &inherited));
     variables.extend(mlflow::tags(&config.sweep.to_string(), &name(config, trial), &inherited));
     let variable = |name: &str| {

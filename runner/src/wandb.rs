@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use spotsweep_beneath::read_regular;
+use spotsweep_protocol::claim::WandbPlace;
 
 /// It has a few lines; what is there instead may be any file.
 const MOST_NETRC_BYTES: u64 = 64 * 1024;
@@ -33,6 +34,8 @@ pub(crate) struct Run<'a> {
     pub(crate) parameters: &'a Path,
     /// Where its files go: what lies there is collected.
     pub(crate) folder: &'a Path,
+    /// Where W&B puts it.
+    pub(crate) place: &'a WandbPlace,
 }
 
 /// The variables of a run; those that the job sets itself are left as they are. Without a key, W&B would ask for one and
@@ -56,7 +59,10 @@ pub(crate) fn variables(
         // Offline, W&B warns that it resumes nothing.
         if has_key { (RESUME, "allow".to_owned()) } else { (MODE, "offline".to_owned()) },
     ];
-    let own = own.into_iter().filter(|(name, _)| !is_set(name));
+    let WandbPlace { project, entity } = run.place.clone();
+    let place = [("WANDB_PROJECT", project), ("WANDB_ENTITY", entity)];
+    let place = place.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let own = own.into_iter().chain(place).filter(|(name, _)| !is_set(name));
     let all = [(FILE, path(run.parameters))].into_iter().chain(own);
     all.map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -119,18 +125,21 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let of = |own: &[&str]| {
             let inherited = |wanted: &str| own.contains(&wanted).then(|| "x".to_owned());
-            let run = Run { sweep: "s-1", index: 7, parameters: Path::new("/p"), folder: Path::new("/storage/7") };
+            let place = WandbPlace { project: Some("p".to_owned()), entity: None };
+            let (parameters, folder) = (Path::new("/p"), Path::new("/storage/7"));
+            let run = Run { sweep: "s-1", index: 7, parameters, folder, place: &place };
             let found = variables(run, Some(home.path()), &inherited);
             found.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
         };
         let flush = "WANDB_X_TRANSACTION_LOG_FLUSH_INTERVAL=0.2";
         let always =
             ["WANDB_SWEEP_PARAM_PATH=/p", "WANDB_DIR=/storage/7", "WANDB_RUN_GROUP=s-1", "WANDB_RUN_ID=s-1-7", flush];
-        let with = |last: &[&'static str]| [always.as_slice(), last].concat();
+        let with = |last: &[&'static str]| [always.as_slice(), last, &["WANDB_PROJECT=p"]].concat();
         assert_eq!(of(&["HOME"]), with(&["WANDB_MODE=offline"]));
         assert_eq!(of(&["WANDB_API_KEY"]), with(&["WANDB_RESUME=allow"]));
         assert_eq!(of(&["WANDB_MODE"]), with(&["WANDB_RESUME=allow"]));
-        let own = ["WANDB_RUN_ID", "WANDB_DIR", "WANDB_RUN_GROUP", "WANDB_RESUME", "WANDB_API_KEY", FLUSH];
+        let own =
+            ["WANDB_RUN_ID", "WANDB_DIR", "WANDB_RUN_GROUP", "WANDB_RESUME", "WANDB_API_KEY", FLUSH, "WANDB_PROJECT"];
         assert_eq!(of(&own), always[..1]);
         std::fs::write(home.path().join(".netrc"), "machine api.wandb.ai\n  login user\n").unwrap();
         assert_eq!(of(&[]), with(&["WANDB_RESUME=allow"]));

@@ -47,7 +47,7 @@ use crate::sweep::upload::Upload;
 use crate::trial::JobStatus;
 use crate::workspace::WorkspacePlan;
 pub use ranking::Ranking;
-use spotsweep_protocol::claim::{CodeGrant, Patterns};
+use spotsweep_protocol::claim::{CodeGrant, Patterns, WandbPlace};
 use spotsweep_protocol::ids::{JobId, JobName, PART_TRIALS, Run, SweepId};
 use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::rungs::{RungPlan, Unit};
@@ -220,6 +220,9 @@ pub struct Plan {
     /// Patterns that find metrics in the trainings' output.
     #[serde(default, skip_serializing_if = "<[MetricPattern]>::is_empty")]
     pub metrics: Box<[MetricPattern]>,
+    /// Where W&B puts the trials' runs.
+    #[serde(default, skip_serializing_if = "WandbPlace::is_default")]
+    pub wandb: WandbPlace,
     /// Limits past which no further attempt starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,

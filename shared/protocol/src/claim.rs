@@ -333,6 +333,9 @@ pub struct Grant {
     /// Patterns that find metrics in the training's output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricPattern>,
+    /// Where W&B puts the trial's run.
+    #[serde(default, skip_serializing_if = "WandbPlace::is_default")]
+    pub wandb: WandbPlace,
     /// What is done about a training that hangs.
     #[serde(default)]
     pub stalls: StallRule,
@@ -345,6 +348,25 @@ pub struct Grant {
     /// UUIDs of the GPUs that ECS has assigned to the container; absent where the claim names no task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<Vec<String>>,
+}
+
+/// Where W&B puts the runs of a sweep: its own defaults where these are absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WandbPlace {
+    /// `project` of the sweep file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// `entity` of the sweep file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entity: Option<String>,
+}
+
+impl WandbPlace {
+    /// Whether W&B's own defaults hold.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// An attached volume.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use spotsweep_protocol::claim::WandbPlace;
 use spotsweep_protocol::rungs::Unit;
 
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
@@ -17,8 +18,19 @@ use super::tree::{self, Entry, Kind, Node, Parsed};
 use super::{Defaults, MAX_TRIALS, Settings, SweepFile, metric, settings};
 
 /// Top-level keys of a plain list that is wrapped in a mapping.
-pub(crate) const LIST_KEYS: [&str; 9] =
-    ["trials", "metric", "early_terminate", "metrics", "spotsweep", "program", "command", "name", "description"];
+pub(crate) const LIST_KEYS: [&str; 11] = [
+    "trials",
+    "metric",
+    "early_terminate",
+    "metrics",
+    "spotsweep",
+    "program",
+    "command",
+    "name",
+    "description",
+    "project",
+    "entity",
+];
 
 /// Settings that files of others may have at the top level, where they mean something else.
 const OTHERS_KEYS: [&str; 2] = ["tags", "seed"];
@@ -77,6 +89,7 @@ pub(crate) fn read(text: &str, version: &str, defaults: &Defaults, report: &mut 
                 rungs_by: Unit::default(),
                 metrics: Vec::new(),
                 name: None,
+                wandb: WandbPlace::default(),
                 warnings,
                 hidden: report.hidden(),
                 plan,
@@ -270,7 +283,9 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
         early_terminate::reach::check(fields, rule, plan, report);
         size::check_compared(plan.trial_count(), written.map_or(root.place, |entry| entry.key_place), report);
     }
-    let name = fields.get("name").and_then(|node| name(node, report));
+    let mut label = |key: &str| fields.get(key).and_then(|node| label(node, key, report));
+    let name = label("name");
+    let wandb = WandbPlace { project: label("project"), entity: label("entity") };
     let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());
     let early_terminate_written = written.and_then(|entry| match &entry.value.kind {
         Kind::Mapping(entries) => Some(tree::to_json_map(entries)),
@@ -284,6 +299,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
         rungs_by,
         metrics,
         name,
+        wandb,
         warnings,
         hidden: report.hidden(),
         plan,
@@ -309,9 +325,9 @@ fn program<'n>(fields: Fields<'n>, own: Option<Fields<'_>>, report: &mut Report<
     Some(program)
 }
 
-/// The sweep's name for people. It changes no trial, so any scalar will do, and one without a value is no name.
-fn name(node: &Node, report: &mut Report<'_>) -> Option<String> {
-    if node.is_blank() { None } else { written(node, "name", report) }
+/// A label for people, or of W&B's. It changes no trial, so any scalar will do, and one without a value is none.
+fn label(node: &Node, key: &str, report: &mut Report<'_>) -> Option<String> {
+    if node.is_blank() { None } else { written(node, key, report) }
 }
 
 /// Where each setting stands, for problems that are found later.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use spotsweep_protocol::claim::WandbPlace;
 use spotsweep_protocol::metric::MetricPattern;
 use spotsweep_protocol::rungs::Unit;
 use spotsweep_search::stop::Rule;
@@ -89,6 +90,8 @@ pub struct SweepFile {
     pub metrics: Vec<MetricPattern>,
     /// A name for people, from `name`.
     pub name: Option<String>,
+    /// Where W&B puts the trials' runs.
+    pub wandb: WandbPlace,
     /// What the author should know of a file that is valid, from top to bottom: at most 22.
     pub warnings: Vec<Warning>,
     /// Where the credentials of URLs are in it.

@@ -146,9 +146,9 @@ fn top_level(key: &str) -> Option<Value> {
             "description": format!("Command of a trial. Macros: {}, ${{envvar:NAME}}.", MACROS.join(" ")),
         })),
         "name" => Some(json!({"not": {"type": ["array", "object"]}, "description": "The sweep's name for people."})),
-        "description" | "project" | "entity" | "apiVersion" | "kind" => {
-            Some(json!({"description": "For W&B; has no effect here."}))
-        }
+        "project" => Some(json!({"description": "W&B's project of the trials' runs: WANDB_PROJECT."})),
+        "entity" => Some(json!({"description": "W&B's entity of the trials' runs: WANDB_ENTITY."})),
+        "description" | "apiVersion" | "kind" => Some(json!({"description": "For W&B; has no effect here."})),
         "controller" => Some(json!({"type": ["object", "null"], "properties": {"type": {"const": "cloud"}}})),
         _ => None,
     }

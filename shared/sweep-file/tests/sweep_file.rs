@@ -45,6 +45,9 @@ fn good_files_have_their_trials_and_settings() {
         if let Some(rule) = &file.early_terminate {
             writeln!(actual, "{rule:?} by {:?}", file.rungs_by).unwrap();
         }
+        if !file.wandb.is_default() {
+            writeln!(actual, "{:?}", file.wandb).unwrap();
+        }
         for trial in file.trials() {
             writeln!(actual, "{}", serde_json::to_string(&trial).unwrap()).unwrap();
         }

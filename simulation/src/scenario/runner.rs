@@ -157,6 +157,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         target: None,
         early_stopping: None,
         metrics: Default::default(),
+        wandb: Default::default(),
         budget: None,
         topic: None,
         warnings: Box::default(),

@@ -1,7 +1,7 @@
 //! A sweep file that says what another says, but for its trials.
 
 use serde_json::{Map, Value, json};
-use spotsweep_protocol::claim::TrialLine;
+use spotsweep_protocol::claim::{TrialLine, WandbPlace};
 use spotsweep_protocol::rungs::Unit;
 use spotsweep_sweep_file::{
     Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Repeats, Resources, Settings, Stalled,
@@ -44,8 +44,11 @@ impl Repeated {
 /// The file's text: a list of trials with what else the original says. It is YAML that could be JSON.
 pub(super) fn text(original: &SweepFile, trials: &[TrialLine], repeated: Option<&Repeated>, comment: &str) -> String {
     let mut text = format!("# {comment}\n");
-    if let Some(name) = &original.name {
-        text.push_str(&format!("name: {}\n", json!(name)));
+    let WandbPlace { project, entity } = &original.wandb;
+    for (key, label) in [("name", &original.name), ("project", project), ("entity", entity)] {
+        if let Some(label) = label {
+            text.push_str(&format!("{key}: {}\n", json!(label)));
+        }
     }
     if let Some(MetricGoal { name, goal, over, target }) = &original.metric {
         let goal = match goal {
@@ -228,6 +231,7 @@ spotsweep:
             settings("workspace: {snapshots: [snap-0a], keep_failed: 0}"),
             settings("workspace: {volume: my-volume}"),
             settings("rungs_by: reports"),
+            "project: p\nentity: \"1\"\ntrials: [{lr: 0.1}]\n".to_owned(),
             settings("resources: {}, outputs: {}, code: {git: a}, budget: {max_usd: 1}"),
         ];
         for text_before in files {

@@ -60,6 +60,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
             length: file.training_length(),
         }),
         metrics: file.metrics.clone().into(),
+        wandb: file.wandb.clone(),
         budget: settings.budget,
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
         warnings: warnings(&file, context),

@@ -54,6 +54,7 @@ pub(in crate::decide) fn granted(
         code: plan.code.clone(),
         metric: plan.metric.as_ref().map(|by| by.name.clone()),
         metrics: plan.metrics.to_vec(),
+        wandb: plan.wandb.clone(),
         stalls: trial.stall_rule(plan.stalls),
         rungs: plan.rungs(),
         suggested: trial.suggested.as_ref().map(Suggested::parameters),
