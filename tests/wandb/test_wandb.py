@@ -18,11 +18,20 @@ from unittest import mock
 
 import yaml
 from wandb import wandb_agent
+from wandb.apis.public import sweeps
 from wandb.sdk.launch.sweeps import utils
 from wandb.sdk.lib import config_util
 
 CASES = pathlib.Path(__file__).with_name("cases.json")
 JSON_FILE = "<parameters.json>"
+
+
+def as_sent(config):
+    """The config as W&B's client sends it to the server, which gives it to the agent."""
+    api = mock.MagicMock()
+    api._service_api.execute_graphql.return_value = {"upsertSweep": {"sweep": {}}}
+    sweeps._upsert_sweep(api, config)
+    return yaml.safe_load(api._service_api.execute_graphql.call_args.kwargs["variables"]["config"])
 
 
 def of_agent(config, environment):
@@ -31,6 +40,7 @@ def of_agent(config, environment):
     agent._sweep_command = config.get("command") or []
     agent._function, agent._in_jupyter, agent._forward_signals = None, False, False
     agent._run_processes = {}
+    config = {**config, "parameters": as_sent(config)["parameters"]}
     values = {name: {"value": entry["value"]} for name, entry in sorted(config["parameters"].items())}
     run = {"run_id": "run", "program": config.get("program"), "args": values}
     with (

@@ -157,11 +157,11 @@ pub(crate) fn list_plan(
     for (index, node) in nodes.iter().enumerate() {
         let Kind::Mapping(entries) = &node.kind else {
             let message = format!("trial {index} must be a mapping of parameters, and this is {}", node.describe());
-            report.add(
-                node.place,
-                message,
-                "write `- name: value`, further parameters below it with the same indentation",
-            );
+            let help = match node.with_space() {
+                Some(meant) => format!("write `- {meant}`, with a space after the colon"),
+                None => "write `- name: value`, further parameters below it with the same indentation".to_owned(),
+            };
+            report.add(node.place, message, help);
             continue;
         };
         for entry in entries {

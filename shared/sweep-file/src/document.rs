@@ -8,8 +8,10 @@ use spotsweep_protocol::rungs::Unit;
 use super::choice::{SAMPLING_KEYS, Sampling, WANDB_KEYS, list_plan, wandb, wrapped_list};
 use super::early_terminate;
 use super::fields::{Fields, text, written};
+use super::meant;
 use super::parameters::{self, Method};
 use super::problem::{Place, Problem, Report, near_miss};
+use super::program;
 use super::scalar::Scalar;
 use super::size;
 use super::template::{self, Context, Role};
@@ -48,6 +50,9 @@ const TRIALS: [&str; 6] = ["run", "runs", "trial", "trials", "experiment", "expe
 
 /// Keys at the top level that are unknown and looked at: whoever has more has another format.
 const MAX_UNKNOWN: usize = 100;
+
+/// So many of them have a warning each.
+const FEW_UNKNOWN: usize = 3;
 
 /// Trials whose names are known to a command's messages.
 const NAMED_TRIALS: usize = 100;
@@ -150,7 +155,7 @@ fn top_level<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<(Fields<'n>,
     unknown_keys(fields, keys, report);
     let own = fields.get("spotsweep").and_then(|node| {
         let keys: Vec<&str> = settings::KEYS.iter().chain(&SAMPLING_KEYS).copied().collect();
-        Fields::known(node, "`spotsweep`", &keys, report)
+        Fields::known_or_meant(node, "`spotsweep`", &keys, &meant::setting, report)
     });
     Some((fields, own))
 }
@@ -158,6 +163,7 @@ fn top_level<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<(Fields<'n>,
 /// W&B warns about keys of others and goes on. A slip in a key of the file's own would cost GPU hours.
 fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
     let is_unknown = |entry: &&Entry| !keys.contains(&entry.key.as_str());
+    let mut ignored = Vec::new();
     let all_keys = || WANDB_KEYS.into_iter().chain(LIST_KEYS);
     for (number, entry) in fields.entries().iter().filter(is_unknown).enumerate() {
         let (key, place) = (entry.key.as_str(), entry.key_place);
@@ -177,10 +183,29 @@ fn unknown_keys(fields: Fields<'_>, keys: &[&str], report: &mut Report<'_>) {
             report.add(place, message, help);
         } else if is_setting && !OTHERS_KEYS.contains(&key) {
             report.add(place, message, moved(entry));
-        } else {
-            let help = limit_help(fields, entry).unwrap_or_else(|| "delete the line, or put `#` before it".to_owned());
+        } else if let Some(help) = limit_help(fields, entry) {
             report.warn(place, format!("{message}: ignored, as by W&B"), help);
+        } else {
+            ignored.push(entry);
         }
+    }
+    warn_of_ignored(&ignored, report);
+}
+
+/// Of a few keys each has a warning. Many are another program's configuration, and have one together.
+fn warn_of_ignored(ignored: &[&Entry], report: &mut Report<'_>) {
+    let help = "delete the line, or put `#` before it";
+    if let [first, others @ ..] = ignored
+        && others.len() >= FEW_UNKNOWN
+    {
+        let listed: Vec<String> = ignored.iter().take(FEW_UNKNOWN).map(|entry| format!("`{}`", entry.key)).collect();
+        let (count, listed) = (ignored.len(), listed.join(", "));
+        let message = format!("{count} unknown keys: {listed}, … are ignored, as by W&B");
+        report.warn(first.key_place, message, "delete these lines, or put `#` before them");
+        return;
+    }
+    for entry in ignored {
+        report.warn(entry.key_place, format!("unknown key `{}`: ignored, as by W&B", entry.key), help);
     }
 }
 
@@ -258,10 +283,13 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
         empty(report);
         return None;
     }
+    let role = if own.is_some_and(|own| own.has("command")) { Role::Unused } else { Role::Wandb };
     let program = program(fields, own, report);
+    if let (Some(program), Some(node), Role::Wandb) = (program, fields.get("program"), role) {
+        program::check(program, before_program(fields), node.place, report);
+    }
     let context = Context { program, parameters: parameter_names(fields) };
     let mut settings = own.map(|own| settings::read(own, &context, Role::Own, report)).unwrap_or_default();
-    let role = if own.is_some_and(|own| own.has("command")) { Role::Unused } else { Role::Wandb };
     let wandb_command = fields.get("command").and_then(|node| template::read(node, &context, role, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
     let metric = fields.get("metric").and_then(|node| metric::goal(node, report));
@@ -287,7 +315,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     let name = label("name");
     let wandb = WandbPlace { project: label("project"), entity: label("entity") };
     let (plan, places, warnings) = (plan?, places(fields, own, root.place, report), Vec::new());
-    let early_terminate_written = written.and_then(|entry| match &entry.value.kind {
+    let early_terminate_written = rule.as_ref().and(written).and_then(|entry| match &entry.value.kind {
         Kind::Mapping(entries) => Some(tree::to_json_map(entries)),
         Kind::Scalar(_) | Kind::List(_) => None,
     });
@@ -323,6 +351,21 @@ fn program<'n>(fields: Fields<'n>, own: Option<Fields<'_>>, report: &mut Report<
         report.add(node.place, "`program` has a macro, which is filled in only in `command`", "write the file's name");
     }
     Some(program)
+}
+
+fn as_text(node: &Node) -> Option<&str> {
+    match &node.kind {
+        Kind::Scalar(Scalar::Text { text, .. }) => Some(text.as_str()),
+        Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => None,
+    }
+}
+
+/// The element before `${program}` in the W&B command.
+fn before_program(fields: Fields<'_>) -> Option<&str> {
+    let Some(node) = fields.get("command") else { return Some("${interpreter}") };
+    let Kind::List(nodes) = &node.kind else { return None };
+    let at = nodes.iter().position(|node| as_text(node) == Some("${program}"))?;
+    as_text(nodes.get(at.checked_sub(1)?)?)
 }
 
 /// A label for people, or of W&B's. It changes no trial, so any scalar will do, and one without a value is none.

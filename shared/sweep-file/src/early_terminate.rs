@@ -60,6 +60,10 @@ pub(crate) fn read(entry: &Entry, has_metric: bool, report: &mut Report<'_>) -> 
     match fields.text("type", report)? {
         "hyperband" => {
             unknown_keys(fields, report);
+            if let (Some(last), false) = (fields.entry("max_iter"), fields.has("s")) {
+                stops_nothing(fields, last, report);
+                return None;
+            }
             let (bands, strict) = (bands(fields, None, report), strict(fields, report));
             let (bands, eta) = bands?;
             Some(Rule::Hyperband { bands, eta, strict: strict? })
@@ -117,6 +121,22 @@ fn unknown_keys(fields: Fields<'_>, report: &mut Report<'_>) {
             }
         }
     }
+}
+
+/// `max_iter` without `s`: W&B takes the file and runs the sweep, and stops no run, because its function that decides
+/// that raises `KeyError` (`hyperband_stop_runs` in `sweeps` 0.3.0; the schema has `min_iter` or both of the others).
+fn stops_nothing(fields: Fields<'_>, last: &Entry, report: &mut Report<'_>) {
+    let length = fields.integer("max_iter", 1..=LAST, report);
+    let first = if fields.has("min_iter") { fields.integer("min_iter", 1..=LAST, report) } else { None };
+    eta(fields, "eta", ETA, report);
+    strict(fields, report);
+    let add = format!("add `s:`, the number of bands below {}", length.unwrap_or(LAST));
+    let help = match first {
+        Some(first) => format!("delete it to compare trials from `min_iter: {first}` on, or {add}"),
+        None => format!("{add}, or write `min_iter:`, the first band, in its place"),
+    };
+    let message = "`max_iter` needs `s`: without it no trial is stopped early, as by W&B";
+    report.warn(last.key_place, message, help);
 }
 
 fn only<'n>(node: &'n Node, what: &str, keys: &[&str], report: &mut Report<'_>) -> Option<Fields<'n>> {
@@ -292,7 +312,7 @@ pub(crate) fn schema() -> Value {
         schema["anyOf"] = needs;
         schema
     };
-    let bands = json!([{"required": ["min_iter"]}, {"required": ["max_iter", "s"]}]);
+    let bands = json!([{"required": ["min_iter"]}, {"required": ["max_iter"]}]);
     let any = json!([{}]);
     json!({
         "description": "When a trial is stopped before its end.",

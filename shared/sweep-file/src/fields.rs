@@ -6,6 +6,7 @@ use spotsweep_protocol::number::is_stored;
 
 use super::problem::{Place, Report, nearest};
 use super::scalar::Scalar;
+use super::slips::with_space;
 use super::tree::{Entry, Kind, Node};
 
 /// Whole numbers below it are exact as a 64-bit float: 2^53.
@@ -21,14 +22,29 @@ pub(crate) struct Fields<'n> {
 impl<'n> Fields<'n> {
     /// `what` names the mapping in messages, e.g. `the sweep file`.
     pub(crate) fn known(node: &'n Node, what: &str, keys: &[&str], report: &mut Report<'_>) -> Option<Self> {
+        Self::known_or_meant(node, what, keys, &|_, _| None, report)
+    }
+
+    /// The same. `meant` has the help for a key that is known elsewhere, with its value as it is written.
+    pub(crate) fn known_or_meant(
+        node: &'n Node,
+        what: &str,
+        keys: &[&str],
+        meant: &dyn Fn(&Entry, &str) -> Option<String>,
+        report: &mut Report<'_>,
+    ) -> Option<Self> {
         let fields = Self::any(node, what, report)?;
         for entry in fields.entries.iter().filter(|entry| !keys.contains(&entry.key.as_str())) {
             if report.is_full() {
                 break;
             }
-            let help = match nearest(&entry.key, keys.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the keys here are: {}", keys.join(", ")),
+            let without_space = with_space(&entry.key).filter(|_| entry.value.is_null());
+            let help = match (without_space, nearest(&entry.key, keys.iter().copied())) {
+                (Some(meant), _) => format!("write `{meant}`, with a space after the colon"),
+                (None, near) => meant(entry, &report.written(entry.value.place)).unwrap_or_else(|| match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("the keys here are: {}", keys.join(", ")),
+                }),
             };
             report.add(entry.key_place, format!("unknown key `{}` in {what}", entry.key), help);
         }
@@ -38,7 +54,10 @@ impl<'n> Fields<'n> {
     /// A mapping with keys of the person's own choice.
     pub(crate) fn any(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
         let Kind::Mapping(entries) = &node.kind else {
-            let help = "write `key: value` lines, indented below it";
+            let help = match node.with_space() {
+                Some(meant) => format!("write `{meant}`, with a space after the colon"),
+                None => "write `key: value` lines, indented below it".to_owned(),
+            };
             report.add(node.place, format!("{what} must be a mapping, and this is {}", node.describe()), help);
             return None;
         };

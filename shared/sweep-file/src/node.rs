@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::problem::{Place, Report};
 use super::scalar::{Scalar, wandb_bool};
+use super::slips::with_space;
 
 /// Part of the file.
 #[derive(Clone, Debug)]
@@ -56,6 +57,14 @@ impl Node {
         }
     }
 
+    /// What may be meant by a text that has a colon without a space behind it: `lr: 0.1`.
+    pub(crate) fn with_space(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Scalar(Scalar::Text { text, plain: true }) => with_space(text),
+            Kind::Scalar(_) | Kind::List(_) | Kind::Mapping(_) => None,
+        }
+    }
+
     /// The boolean that W&B and this crate read in a value's place, where YAML 1.2 reads a text: `yes`.
     pub(crate) fn wandb_bool(&self) -> Option<bool> {
         match &self.kind {
@@ -99,6 +108,23 @@ impl Node {
     }
 }
 
+/// A node as the value of a parameter in a W&B config. W&B's client sends mappings with sorted keys (`yaml.dump`).
+pub(crate) fn to_wandb_json(node: &Node) -> Value {
+    sorted(node.to_json())
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Array(values) => Value::Array(values.into_iter().map(sorted).collect()),
+        Value::Object(entries) => {
+            let mut entries: Vec<(String, Value)> = entries.into_iter().collect();
+            entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Value::Object(entries.into_iter().map(|(key, value)| (key, sorted(value))).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
 pub(crate) fn to_json_map(entries: &[Entry]) -> Map<String, Value> {
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
 }
@@ -127,5 +153,15 @@ pub(crate) fn warn_about_value(node: &Node, report: &mut Report<'_>) {
         }
         Kind::List(nodes) => nodes.iter().for_each(|node| warn_about_value(node, report)),
         Kind::Mapping(entries) => entries.iter().for_each(|entry| warn_about_value(&entry.value, report)),
+    }
+}
+
+/// A list of scalars is one value here, and often meant as several.
+pub(crate) fn warn_about_list(name: &str, node: &Node, report: &mut Report<'_>) {
+    let Kind::List(nodes) = &node.kind else { return };
+    if nodes.len() > 1 && nodes.iter().all(|node| matches!(node.kind, Kind::Scalar(_))) {
+        let message = format!("`{name}` is this whole list in every trial");
+        let help = "did you mean `values`, to try one after the other? If the list is the value, leave it as it is";
+        report.warn(node.place, message, help);
     }
 }

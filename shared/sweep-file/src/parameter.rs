@@ -6,7 +6,7 @@ use spotsweep_protocol::words::counted;
 
 use super::distribution::{Curve, Distribution, SMALLEST_PROBABILITY, Step};
 use super::fields::{Fields, mismatch};
-use super::node::warn_about_value;
+use super::node::{to_wandb_json, warn_about_list, warn_about_value};
 use super::problem::{Report, nearest};
 use super::scalar::Scalar;
 use super::tree::{Entry, Kind, Node};
@@ -128,10 +128,11 @@ pub(crate) fn read(entry: &Entry, report: &mut Report<'_>) -> Option<Distributio
 }
 
 fn not_a_mapping(entry: &Entry, report: &mut Report<'_>) {
-    let (name, node) = (&entry.key, &entry.value);
-    let help = match &node.kind {
-        Kind::List(_) => format!("to try each of these, write `{name}: {{values: [...]}}`"),
-        Kind::Scalar(_) | Kind::Mapping(_) => format!("to pass one value on, write `{name}: {{value: ...}}`"),
+    let Entry { key: name, value: node, .. } = entry;
+    let help = match (node.with_space(), &node.kind) {
+        (Some(meant), _) => format!("write `{name}: {{{meant}}}`, with a space after the colon"),
+        (None, Kind::List(_)) => format!("to try each of these, write `{name}: {{values: [...]}}`"),
+        (None, Kind::Scalar(_) | Kind::Mapping(_)) => format!("to pass one value on, write `{name}: {{value: ...}}`"),
     };
     report.add(node.place, format!("parameter `{name}` must be a mapping, and this is {}", node.describe()), help);
 }
@@ -185,13 +186,13 @@ fn build(form: &str, name: &str, fields: Fields<'_>, report: &mut Report<'_>) ->
         "constant" => {
             let node = fields.get("value")?;
             warn_about_value(node, report);
-            return Some(Distribution::Constant(node.to_json()));
+            warn_about_list(name, node, report);
+            return Some(Distribution::Constant(to_wandb_json(node)));
         }
         "categorical" => return Some(Distribution::Choice { values: values(fields, report)?, cumulated: None }),
         "categorical_w_probabilities" => return weighted(name, fields, report),
         "int_uniform" => {
-            let mut limit = |key| fields.plain_integer(key, report);
-            let (min, max) = (limit("min"), limit("max"));
+            let (min, max) = (fields.plain_integer("min", report), fields.plain_integer("max", report));
             return ordered(name, min?, max?, fields, report).map(|(min, max)| Distribution::Integers { min, max });
         }
         _ => {}
@@ -222,7 +223,7 @@ fn values(fields: Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Value>> {
     match &node.kind {
         Kind::List(nodes) if !nodes.is_empty() => {
             warn_about_value(node, report);
-            Some(nodes.iter().map(Node::to_json).collect())
+            Some(nodes.iter().map(to_wandb_json).collect())
         }
         Kind::List(_) => {
             report.add(node.place, "`values` is empty", "list at least one value");

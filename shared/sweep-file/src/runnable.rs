@@ -80,12 +80,66 @@ pub(crate) fn check(
     }
     warn_about_path(elements, nodes, program, report);
     for (index, (element, node)) in elements.iter().zip(nodes).enumerate() {
-        if is_for_a_shell(element) && !is_shell_script(elements, index) {
+        if is_shell_script(elements, index) {
+            continue;
+        }
+        if let Some(path) = windows_path(element) {
+            let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+            let is_interpreter = name.to_ascii_lowercase().starts_with("python");
+            let help = if is_interpreter { "write `${interpreter}`" } else { "write a path of the container" };
+            report.warn(node.place, format!("`{path}` is a path of Windows, and trials run on Linux"), help);
+        } else if let Some((name, variable)) = shell_variable(element) {
+            let help = format!("write `{}`", element.replacen(name, &format!("${{envvar:{variable}}}"), 1));
+            report.warn(
+                node.place,
+                format!("`{name}` is filled in by a shell only, and the command is run without one"),
+                help,
+            );
+        } else if is_for_a_shell(element) {
             let message = format!("`{element}` means something to a shell only, and the command is run without one");
             let help = "run a script, or write `bash`, `-c` and the whole command as one element";
             report.warn(node.place, message, help);
         }
     }
+}
+
+/// The path of Windows that an element is, or has behind `=`: with a drive, with the ending of a program of Windows, or
+/// with backslashes between names. One backslash may be an escape.
+pub(crate) fn windows_path(element: &str) -> Option<&str> {
+    let is_drive = |text: &str| {
+        let rest = text.strip_prefix(|c: char| c.is_ascii_alphabetic()).and_then(|rest| rest.strip_prefix(':'));
+        rest.is_some_and(|rest| rest.starts_with(['\\', '/']) && !rest.starts_with("//"))
+    };
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
+    let has_names = |text: &str| {
+        let parts: Vec<&str> = text.split(['\\', '/']).filter(|part| !part.is_empty()).collect();
+        let is_part =
+            |part: &&str| part.len() > 1 && part.chars().all(is_name) && (*part == ".." || !part.starts_with('.'));
+        text.contains('\\') && parts.len() > 1 && parts.iter().all(is_part)
+    };
+    let is_program = |text: &str| {
+        let lower = text.to_ascii_lowercase();
+        [".exe", ".bat", ".cmd", ".ps1"].iter().any(|ending| lower.ends_with(ending) && lower.len() > ending.len())
+            || lower.contains("scripts/python")
+    };
+    let value = element.split_once('=').map(|(_, value)| value);
+    [Some(element), value].into_iter().flatten().find(|text| is_drive(text) || has_names(text) || is_program(text))
+}
+
+/// The variable of a shell in an element, as it is written there and by its name: `$HOME`, `%USERPROFILE%`.
+fn shell_variable(element: &str) -> Option<(&str, &str)> {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for (at, _) in element.match_indices('$') {
+        let rest = &element[at + 1..];
+        let length = rest.find(|c| !is_inner(c)).unwrap_or(rest.len());
+        if rest.starts_with(|c: char| c.is_ascii_uppercase() || c == '_') && !element[..at].ends_with('\\') {
+            return Some((&element[at..=at + length], &rest[..length]));
+        }
+    }
+    let (start, rest) = (element.find('%')?, element.split_once('%')?.1);
+    let name = rest.split_once('%')?.0;
+    let is_name = name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    is_name.then(|| (&element[start..start + name.len() + 2], name))
 }
 
 /// What is wrong with a first element that cannot be a program.
@@ -158,11 +212,11 @@ fn warn_about_path(elements: &[String], nodes: &[Node], program: Option<&str>, r
     report.warn(node.place, message, format!("write `${{interpreter}}` or `bash` before it, or `./{named}`"));
 }
 
-fn file_name(path: &str) -> &str {
+pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn runs_others(element: &str) -> bool {
+pub(crate) fn runs_others(element: &str) -> bool {
     let name = file_name(element);
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     RUN_OTHERS.contains(&name) || RUN_OTHERS.contains(&unversioned)

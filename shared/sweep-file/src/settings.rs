@@ -157,6 +157,21 @@ pub(crate) const KEYS: [&str; 13] = [
     "tags",
 ];
 
+/// Those of the settings that are mappings.
+pub(crate) const NESTED: [(&str, &[&str]); 6] = [
+    ("resources", &["vcpus", "memory", "gpus"]),
+    ("budget", &["max_usd", "max_hours"]),
+    ("code", &["git", "ref"]),
+    ("outputs", &["include", "exclude"]),
+    ("notifications", &["topic"]),
+    ("workspace", &workspace::KEYS),
+];
+
+/// The keys of one of them.
+fn keys_of(setting: &str) -> &'static [&'static str] {
+    NESTED.iter().find(|(name, _)| *name == setting).map_or(&[], |(_, keys)| keys)
+}
+
 /// Attempts of one trial. Batch makes ten of one job (fact 18), so this is ten jobs for one trial: whoever is
 /// interrupted more often has the wrong instance types.
 const MAX_ATTEMPTS: i64 = 100;
@@ -214,7 +229,7 @@ fn timeout(node: &Node, report: &mut Report<'_>) -> Option<u32> {
 }
 
 fn resources(node: &Node, report: &mut Report<'_>) -> Option<Resources> {
-    let fields = Fields::known(node, "`resources`", &["vcpus", "memory", "gpus"], report)?;
+    let fields = Fields::known(node, "`resources`", keys_of("resources"), report)?;
     let count = |value: i64| u32::try_from(value).ok();
     Some(Resources {
         vcpus: fields.integer("vcpus", 1..=1024, report).and_then(count),
@@ -241,7 +256,7 @@ fn size(node: &Node, key: &str, range_mib: std::ops::RangeInclusive<u64>, report
 }
 
 fn code(node: &Node, report: &mut Report<'_>) -> Option<Code> {
-    let fields = Fields::known(node, "`code`", &["git", "ref"], report)?;
+    let fields = Fields::known(node, "`code`", keys_of("code"), report)?;
     let reference = fields.text("ref", report).map(str::to_owned);
     if !fields.has("git") {
         report.add(
@@ -270,7 +285,7 @@ fn code(node: &Node, report: &mut Report<'_>) -> Option<Code> {
 }
 
 fn outputs(node: &Node, report: &mut Report<'_>) -> Option<Outputs> {
-    let fields = Fields::known(node, "`outputs`", &["include", "exclude"], report)?;
+    let fields = Fields::known(node, "`outputs`", keys_of("outputs"), report)?;
     let mut of = |key| fields.get(key).map(|node| patterns(node, key, report)).unwrap_or_default();
     Some(Outputs { include: of("include"), exclude: of("exclude") })
 }
@@ -294,7 +309,7 @@ fn patterns(node: &Node, key: &str, report: &mut Report<'_>) -> Vec<String> {
 }
 
 fn notifications(node: &Node, report: &mut Report<'_>) -> Option<Notifications> {
-    let fields = Fields::known(node, "`notifications`", &["topic"], report)?;
+    let fields = Fields::known(node, "`notifications`", keys_of("notifications"), report)?;
     let Some(topic) = fields.get("topic") else {
         report.add(fields.place(), "`notifications` has no `topic`", "add the ARN of an SNS topic");
         return None;
@@ -309,7 +324,7 @@ fn notifications(node: &Node, report: &mut Report<'_>) -> Option<Notifications> 
 }
 
 fn budget(node: &Node, report: &mut Report<'_>) -> Option<Budget> {
-    let fields = Fields::known(node, "`budget`", &["max_usd", "max_hours"], report)?;
+    let fields = Fields::known(node, "`budget`", keys_of("budget"), report)?;
     let mut positive = |key| {
         let number = fields.figure(key, report)?;
         if let (false, Some(node)) = (number > 0.0, fields.get(key)) {

@@ -11,6 +11,7 @@ use super::node::weight;
 pub(crate) use super::node::{Entry, Kind, Node, to_json_map};
 use super::problem::{Place, Report};
 use super::scalar::{Scalar, is_text_to_wandb, resolve_plain, resolve_tagged, unknown_tag};
+use super::slips::{self, Slip};
 
 /// Top-level keys for people. They are texts, whatever their values look like.
 const LABELS: [&str; 6] = ["name", "description", "project", "entity", "apiVersion", "kind"];
@@ -159,6 +160,11 @@ impl Builder<'_, '_> {
         self.report.hide_unread(place.line);
         if info.contains("recursion limit") {
             self.report.add(place, too_deep(), "flatten the structure");
+            return Stop::Reported;
+        }
+        if let Some(Slip { place, message, help }) = slips::near(info, place.line, |number| self.report.line(number)) {
+            self.report.hide_unread(place.line);
+            self.report.add(place, message, format!("{help}; what stands below is looked at after that"));
             return Stop::Reported;
         }
         let help = if info.contains("tab") {

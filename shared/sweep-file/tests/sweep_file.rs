@@ -72,6 +72,15 @@ fn first_command(file: &SweepFile) -> Option<String> {
     Some(serde_json::to_string(&command).unwrap())
 }
 
+/// A map compares without the order of its keys, and arguments have one.
+#[test]
+fn mappings_have_their_keys_in_wandbs_order() {
+    let of = |text: &str| serde_json::to_string(&parse("f", "v", text.as_bytes()).unwrap().trials().next()).unwrap();
+    let expected = r#"{"b":{"a":2,"z":[{"x":1,"y":2}]}}"#;
+    assert_eq!(of("method: grid\nparameters: {b: {value: {z: [{y: 2, x: 1}], a: 2}}}\n"), expected);
+    assert_eq!(of("method: grid\nparameters: {b: {values: [{z: [{y: 2, x: 1}], a: 2}]}}\n"), expected);
+}
+
 #[test]
 fn a_random_search_without_a_number_has_the_deployments() {
     let text = b"method: random\nparameters: {lr: {min: 0.0, max: 1.0}}\n";

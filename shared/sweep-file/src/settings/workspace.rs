@@ -120,7 +120,7 @@ pub(super) struct AdoptedSchema {
     initialization_rate: Option<u32>,
 }
 
-const KEYS: [&str; 7] =
+pub(super) const KEYS: [&str; 7] =
     ["size", "snapshot", "snapshots", "volume", "initialization_rate", "keep_failed", "keep_succeeded"];
 
 /// Of these, what a volume that exists does not take.

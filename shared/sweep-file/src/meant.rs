@@ -1,0 +1,62 @@
+//! Which setting is meant by a key below `spotsweep` that is none.
+
+use super::problem::near_miss;
+use super::settings::NESTED;
+use super::tree::{Entry, Kind};
+
+/// Words of other programs, and how the same is written here.
+const OTHERS: [(&[&str], &str); 10] = [
+    (&["retries", "max_retries", "retry", "max_attempts"], "write `attempts:`, which counts all starts of a trial"),
+    (
+        &["image", "image_uri", "container", "docker", "docker_image"],
+        "the image is in a job definition: write `job_definition:` and its name",
+    ),
+    (
+        &["env", "environment", "envs", "variables", "env_vars"],
+        "variables are in a job definition: write `job_definition:` and its name; or set them in the command, as in \
+         `command: [\"${env}\", NAME=value, \"${interpreter}\", \"${program}\", \"${args}\"]`",
+    ),
+    (
+        &[
+            "instance_type",
+            "instance_types",
+            "instance",
+            "region",
+            "zone",
+            "spot",
+            "accelerators",
+            "cloud",
+            "partition",
+        ],
+        "instances belong to a queue: write `queue:` and its name",
+    ),
+    (&["cpu", "cpus", "vcpu", "cores", "num_cpus"], "write `resources: {vcpus: …}`"),
+    (&["gpu", "num_gpus", "ngpus", "gpu_count"], "write `resources: {gpus: …}`"),
+    (&["ram", "mem", "memory_mib", "memory_gb"], "write `resources: {memory: …}`, with a unit, such as 16GiB"),
+    (&["disk", "disk_size", "storage", "volume_size"], "write `workspace: {size: …}`, with a unit, such as 100GiB"),
+    (
+        &["max_cost", "cost", "max_price", "max_dollars", "usd"],
+        "write `budget: {max_usd: …}`, the US dollars of the whole sweep",
+    ),
+    (&["max_runs", "run_cap", "runs", "count", "max_trials", "num_trials", "n_trials"], "write `trials:`"),
+];
+
+/// The help for it. `written` is its value as the file has it.
+pub(crate) fn setting(entry: &Entry, written: &str) -> Option<String> {
+    let key = entry.key.to_lowercase().replace('-', "_");
+    let inner = || NESTED.iter().flat_map(|(outer, inner)| inner.iter().map(move |inner| (*outer, *inner)));
+    let is_scalar = matches!(entry.value.kind, Kind::Scalar(_)) && !entry.value.is_null();
+    let value = if is_scalar { written } else { "…" };
+    if let Some((outer, inner)) = inner().find(|(_, inner)| *inner == key) {
+        return Some(format!("write `{outer}: {{{inner}: {value}}}`"));
+    }
+    let other = OTHERS.iter().find(|(words, _)| words.contains(&key.as_str()));
+    let near = || {
+        let near = near_miss(&key, inner().map(|(_, inner)| inner))?;
+        inner().find(|(_, inner)| *inner == near)
+    };
+    other.map(|(_, help)| (*help).to_owned()).or_else(|| {
+        let (outer, inner) = near()?;
+        Some(format!("did you mean `{outer}: {{{inner}: {value}}}`?"))
+    })
+}
