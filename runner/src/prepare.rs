@@ -185,7 +185,7 @@ async fn mount(
 
 fn tell(volume: &str, found: &Found, seconds: f64) {
     for name in &found.torn {
-        say(&runner_log::torn(name, &format!("{POINT}/{OWN}/torn")));
+        say(&format!("checkpoint {name} is torn: put aside in {POINT}/{OWN}/torn"));
     }
     for name in &found.missing {
         say(&format!("checkpoint file {name} is gone, though it was sealed"));

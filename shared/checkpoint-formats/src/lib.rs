@@ -13,7 +13,6 @@
 //! Not judged: plain numbers, and formats that are not listed here.
 
 mod arrow;
-mod beginning;
 mod bzip2;
 mod first_page;
 mod gguf;
@@ -45,7 +44,6 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-pub use beginning::{BEGINNING_BYTES, Beginning};
 use serde::{Deserialize, Serialize};
 pub use source::Content;
 use source::Source;
@@ -123,7 +121,7 @@ pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> 
     if let Some((index, shard)) = tensorflow::shard::index(path) {
         return tensorflow::shard::completeness(&mut source, &index, shard, open);
     }
-    let ending = ending_of(path);
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let Some(format) = format(&mut source, &ending)? else { return Ok(Completeness::Unknown) };
     let source = &mut source;
     match format {
@@ -161,17 +159,12 @@ pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> 
 /// # Errors
 /// As [`completeness`].
 pub fn may_mix_versions(path: &Path, open: Open<'_>) -> io::Result<bool> {
-    let ending = ending_of(path);
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     // NumPy's arrays are mapped into memory (`numpy.memmap`), as raw numbers are.
     Ok(matches!(format(&mut Source::new(open(path)?)?, &ending)?, None | Some(Format::Hdf5(_) | Format::Npy)))
 }
 
-/// The ending of a file's name, in small letters.
-fn ending_of(path: &Path) -> String {
-    path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
-}
-
-/// The format of a file; `ending` is that of its name.
+/// The format of a file; `ending` is that of its name, in small letters.
 fn format(source: &mut Source, ending: &str) -> io::Result<Option<Format>> {
     let start = source.read_at(0, tar::BLOCK)?;
     if start.is_empty() {

@@ -8,7 +8,6 @@ pub const RUNNER: &str = "spotsweep-runner: ";
 pub const INTERRUPTED: &str = "interrupted: ";
 /// The training has saved nothing until the end of the grace.
 pub const GRACE_OVER: &str = "the grace is over: killing the command";
-const TORN: &str = " is torn: put aside in ";
 const MOUNTED: &str = " is mounted and verified after ";
 const NEWEST: &str = "; newest checkpoint: ";
 const NO_CHECKPOINT: &str = "none";
@@ -20,8 +19,6 @@ const ENDED: &str = "the command ended with code ";
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// An incomplete checkpoint was put aside.
-    Torn,
     /// The workspace is there, with this checkpoint as its newest one. The training starts.
     Mounted {
         /// Its path below `checkpoints/`.
@@ -58,17 +55,9 @@ impl<'a> Event<'a> {
         if (line.starts_with(SENT) && line.ends_with(TO_SAVE)) || line.starts_with(UNHANDLED) {
             return Some(Self::Stopping);
         }
-        if line.contains(TORN) {
-            return Some(Self::Torn);
-        }
         let (_, newest) = line.split_once(MOUNTED)?.1.split_once(NEWEST)?;
         Some(Self::Mounted { newest: Some(newest).filter(|newest| *newest != NO_CHECKPOINT) })
     }
-}
-
-/// The incomplete checkpoint `name` was put aside, in `folder`.
-pub fn torn(name: &str, folder: &str) -> String {
-    format!("checkpoint {name}{TORN}{folder}")
 }
 
 /// The workspace is there.
@@ -105,7 +94,6 @@ mod tests {
         let rollback = Rollback { checkpoint: "e_3.pt".to_owned(), exit_code: 1, to: None }.to_string();
         for (line, expected) in [
             (mounted("vol-1", 0.1, Some("e_2.pt")), Event::Mounted { newest: Some("e_2.pt") }),
-            (torn("e_3.pt", "torn"), Event::Torn),
             (mounted("vol-1", 0.1, None), Event::Mounted { newest: None }),
             (stopping("SIGTERM", 90.0, true), Event::Stopping),
             (stopping("SIGTERM", 90.0, false), Event::Stopping),

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use spotsweep_checkpoint_formats::Completeness;
 
 use crate::disk::Disk;
-use crate::names::is_pointer_name;
+use crate::names::{is_log, is_pointer_name};
 
 const READ_BYTES: usize = 1024 * 1024;
 /// Endings of the names of files that are never empty: they hold weights or a state, in a format that has at least a
@@ -40,7 +40,17 @@ const NEVER_EMPTY: [&str; 25] = [
     "zst",
 ];
 /// The longest pointer file: it names a checkpoint, or holds a counter.
-pub(crate) const SMALL_BYTES: u64 = 16 * 1024;
+const SMALL_BYTES: u64 = 16 * 1024;
+
+/// Whether a file holds a state, other than marks, pointers and logs. `name` is its path below the folder of checkpoints.
+pub(crate) fn has_content(disk: &dyn Disk, path: &Path, name: &str, bytes: u64) -> bool {
+    bytes > 0 && !is_log(name) && !is_small_text(disk, path, bytes)
+}
+
+/// Whether a file is a mark or a pointer: empty, or a short text. One that cannot be read is none.
+pub(crate) fn is_small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
+    small_text(disk, path, bytes).is_some()
+}
 
 /// The text of a mark or a pointer.
 pub(crate) fn small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> Option<String> {
@@ -53,21 +63,6 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, most: u64) -> io::Result<Vec<u8
     let mut content = Vec::new();
     read_pieces(disk, path, most, |piece| content.extend_from_slice(piece))?;
     Ok(content)
-}
-
-/// Reads up to `bytes` of a file from `offset` on: fewer where it ends.
-pub(crate) fn read_from(disk: &dyn Disk, path: &Path, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
-    let content = disk.open(path)?;
-    let mut read = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
-    let mut filled = 0;
-    while filled < read.len() {
-        match content.read_at(&mut read[filled..], offset + filled as u64)? {
-            0 => break,
-            count => filled += count,
-        }
-    }
-    read.truncate(filled);
-    Ok(read)
 }
 
 /// Reads two files side by side, piece by piece, up to the end of the shorter one.

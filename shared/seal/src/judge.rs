@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use crate::content::{hash, looks_lost};
+use crate::content::{has_content, hash, looks_lost};
 use crate::disk::{Disk, Stamp};
 use crate::kept::is_mixed;
 use crate::names::{checkpoint, file_name, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
 use crate::shape::shape;
-use crate::uses::{Use, Uses};
 
 /// Files are read again, newest first, up to so many bytes: a volume that was made from a
 /// snapshot fetches every block that is read for the first time from S3 (fact 25), and training
@@ -50,8 +49,6 @@ pub(crate) struct Judge<'a> {
     /// The runner's own folder.
     pub(crate) own: &'a Path,
     pub(crate) seal: Option<&'a Record>,
-    /// What files are for, as of the seal.
-    pub(crate) uses: &'a Uses,
     /// Whether inodes are those that were sealed. On the local stack a workspace that has moved is
     /// a copy, file by file; a disk's blocks take their inodes with them.
     pub(crate) same_inodes: bool,
@@ -79,8 +76,7 @@ impl Judge<'_> {
                 match self.verdict(path, stamp, read_again, &shapes)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),
                     Verdict::Later => {}
-                    // A log is not put aside: no version of it is kept, and no training goes on from it.
-                    Verdict::Torn => torn |= self.uses.of(self.disk, self.folder, path, stamp.bytes) != Use::Log,
+                    Verdict::Torn => torn = true,
                 }
                 bytes_read += if read_again { stamp.bytes } else { 0 };
             }
@@ -89,20 +85,11 @@ impl Judge<'_> {
                 continue;
             }
             found.sealed.extend(sealed);
-            let is_folder = !members.contains(name);
-            // Nothing more is asked of an older file, which may have to be read for that.
-            if !is_folder && found.newest.is_some() {
-                continue;
-            }
-            match self.use_of(&members, files) {
-                Use::State => {
-                    found.newest.get_or_insert_with(|| name.to_owned());
-                }
-                Use::Text => {
-                    found.of_text.get_or_insert_with(|| name.to_owned());
-                    without_content.extend(is_folder.then_some(name));
-                }
-                Use::Log => {}
+            let has_content = members.iter().any(|path| self.has_content(path, files[*path].bytes));
+            let newest = if has_content { &mut found.newest } else { &mut found.of_text };
+            newest.get_or_insert_with(|| name.to_owned());
+            if !has_content && !members.contains(name) {
+                without_content.push(name);
             }
         }
         // A folder with a mark and nothing else, where another one has content: the rest was not written out.
@@ -130,11 +117,8 @@ impl Judge<'_> {
         stamp.bytes == 0 && (had_content() || is_sibling())
     }
 
-    /// What a checkpoint of these files is for.
-    fn use_of(&self, members: &BTreeSet<&str>, files: &BTreeMap<String, Stamp>) -> Use {
-        let mut uses = members.iter().map(|path| self.uses.of(self.disk, self.folder, path, files[*path].bytes));
-        uses.try_fold(Use::Log, |most, found| if found == Use::State { Err(found) } else { Ok(most.max(found)) })
-            .unwrap_or_else(|state| state)
+    fn has_content(&self, path: &str, bytes: u64) -> bool {
+        has_content(self.disk, &self.folder.join(path), path, bytes)
     }
 
     /// `shapes` are those of the files with content.

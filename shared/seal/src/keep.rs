@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::io;
 
 use crate::aside::put_aside;
-use crate::content::hash;
-use crate::disk::{Disk, Stamp};
+use crate::content::{has_content, hash};
+use crate::disk::Disk;
 use crate::files::newest_group;
 use crate::kept::{Kept, begun_path, kept_path, restore, versions};
-use crate::names::{checkpoint, file_name, is_numbered};
+use crate::names::{checkpoint, file_name, is_log, is_numbered};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::sealer::Sealer;
 use crate::shape::shape;
-use crate::uses::Use;
 
 /// A checkpoint with fewer files than the one before counts as complete when nothing was written to it for so long.
 const COMPLETE_AFTER_NS: i64 = 300_000_000_000;
@@ -22,12 +21,13 @@ impl Sealer {
     /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces.
     /// What cannot be kept costs progress only after a lost instance.
     pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, now_ns: i64) {
-        let group = self.newest_group(disk, files);
+        let content =
+            files.iter().filter(|(path, file)| has_content(disk, &self.checkpoints.join(path), path, file.stamp.bytes));
+        let group = newest_group(content.map(|(path, file)| (path.as_str(), file.stamp)), files.keys());
         let is_next = self.is_next(&group, files, now_ns);
         let mut added = Vec::new();
         for (path, sealed) in files {
-            let is_wanted =
-                if is_numbered(path) { is_next && group.contains(path) } else { !self.record.uses.is_log(path) };
+            let is_wanted = if is_numbered(path) { is_next && group.contains(path) } else { !is_log(path) };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
             if is_known {
                 self.record.kept.insert(path.clone(), sealed.clone());
@@ -42,19 +42,6 @@ impl Sealer {
         if is_next {
             self.drop_replaced(disk, &group, &added);
         }
-    }
-
-    /// The newest checkpoint of `files`: of those with a state, or else of numbered texts.
-    fn newest_group(&self, disk: &dyn Disk, files: &Kept) -> BTreeSet<String> {
-        let uses = &self.record.uses;
-        let others = || files.iter().filter(|(path, _)| !uses.is_log(path));
-        let mut newest_first: Vec<_> = others().map(|(path, file)| (path.as_str(), file.stamp)).collect();
-        newest_first.sort_by_key(|(path, stamp)| std::cmp::Reverse((stamp.modified_ns, *path)));
-        let is_state =
-            |(path, stamp): &&(&str, Stamp)| uses.of(disk, &self.checkpoints, path, stamp.bytes) == Use::State;
-        let is_numbered_text = |(path, stamp): &&(&str, Stamp)| is_numbered(path) && stamp.bytes > 0;
-        let newest = newest_first.iter().find(is_state).or_else(|| newest_first.iter().find(is_numbered_text));
-        newest_group(newest.into_iter().copied(), others().map(|(path, _)| path))
     }
 
     /// Drops the checkpoints that `group` replaces, if all of `group` is kept: none if it may be incomplete. If a part of

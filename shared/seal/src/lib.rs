@@ -23,7 +23,6 @@ mod sealer;
 mod shape;
 #[cfg(test)]
 mod tests;
-mod uses;
 
 pub use at_end::AtEnd;
 pub use checkpoint_watch::CheckpointWatch;

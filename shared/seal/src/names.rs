@@ -8,6 +8,8 @@ const UNFINISHED_START: &str = "tmp-";
 /// Accelerate and Ray name them.
 const CHECKPOINT_FOLDERS: [&str; 8] =
     ["checkpoint", "ckpt", "step", "global_step", "epoch", "iter", "iteration", "model_step"];
+/// Endings of the names of logs.
+const LOGS: [&str; 4] = [".csv", ".jsonl", ".log", ".txt"];
 
 /// Names of pointer files: DeepSpeed's, MMEngine's, Megatron's and TensorFlow's.
 const POINTERS: [&str; 4] = ["latest", "last_checkpoint", "latest_checkpointed_iteration.txt", "checkpoint"];
@@ -57,6 +59,12 @@ pub(crate) fn is_numbered(path: &str) -> bool {
 /// Whether a file is called as pointer files are.
 pub(crate) fn is_pointer_name(path: &str) -> bool {
     POINTERS.contains(&file_name(path))
+}
+
+/// Whether a file is a log, to which a training appends while it runs.
+pub(crate) fn is_log(path: &str) -> bool {
+    let name = file_name(path);
+    name.contains(".tfevents.") || LOGS.iter().any(|end| name.ends_with(end))
 }
 
 /// Whether an empty file that was being written is cut off, and not a mark: marks have no ending.

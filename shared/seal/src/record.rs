@@ -11,7 +11,6 @@ use crate::Say;
 use crate::content::read;
 use crate::disk::{Disk, Stamp};
 use crate::files::newest;
-use crate::uses::Uses;
 
 const NAME: &str = "seal.json";
 /// A million files have 200 MB; what a snapshot has under this name may be anything.
@@ -42,9 +41,6 @@ pub(crate) struct Record {
     /// modified, in nanoseconds since 1970.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) failed: Vec<(String, i64)>,
-    /// What files are for.
-    #[serde(default)]
-    pub(crate) uses: Uses,
 }
 
 /// One file under the seal.
@@ -92,9 +88,7 @@ impl Record {
         (!self.files.is_empty()).then(|| Seal {
             files: self.files.len() as u64,
             bytes: self.files.values().map(|file| file.stamp.bytes).sum(),
-            newest: newest(
-                self.files.iter().filter(|(path, _)| !self.uses.is_log(path)).map(|(path, file)| (&**path, file.stamp)),
-            ),
+            newest: newest(self.files.iter().map(|(path, file)| (path.as_str(), file.stamp))),
         })
     }
 }

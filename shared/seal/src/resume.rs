@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use spotsweep_protocol::claim::Found;
 
 use crate::aside::{TORN, put_aside};
+use crate::content::has_content;
 use crate::disk::{Disk, Stamp};
 use crate::files::{unfinished_folders, walk, with_its_folder};
 use crate::judge::{Judge, Judgement};
-use crate::kept::{kept_path, restore, restore_removed, versions};
+use crate::kept::{restore, restore_removed, versions};
 use crate::names::{checkpoint, has_unfinished_part, is_numbered};
 use crate::pointers::Pointers;
-use crate::record::{Record, Sealed};
+use crate::record::Record;
 use crate::reserve::give_up;
 use crate::sealer::Sealer;
 use crate::shape::shape;
-use crate::uses::{Growth, Use};
 use crate::{CHECKPOINTS, OWN, Say};
 
 impl Sealer {
@@ -35,9 +35,7 @@ impl Sealer {
         let mut files = disk.files(&checkpoints)?;
         let unfinished = unfinished_folders(&files);
         files.retain(|path, _| !has_unfinished_part(path));
-        let uses = seal.as_ref().map(|seal| seal.uses.clone()).unwrap_or_default();
-        let judge =
-            Judge { disk, folder: &checkpoints, own: &own, seal: seal.as_ref(), uses: &uses, same_inodes: is_disk };
+        let judge = Judge { disk, folder: &checkpoints, own: &own, seal: seal.as_ref(), same_inodes: is_disk };
         let judged = judge.judge(&files, &unfinished)?;
         remove_empty(disk, &checkpoints, &files)?;
         let is_sealed = seal.is_some();
@@ -63,9 +61,7 @@ impl Sealer {
         // No longer the last word: the command may change what is sealed.
         let record = Record { attempt, last: false, files: sealed, ..seal };
         let unread = BTreeSet::new();
-        let growth = Growth::default();
-        let mut sealer =
-            Self { checkpoints, own, is_disk, say, record, first, resumed, has_reserve: false, unread, growth };
+        let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed, has_reserve: false, unread };
         if is_sealed {
             sealer.keep_found(disk, found.newest.as_deref())?;
             sealer.write_record(disk)?;
@@ -96,12 +92,7 @@ impl Workspace<'_> {
         let (newest, of_text) = self.put_torn_aside(judged)?;
         let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
         let back = restore_removed(self.disk, self.checkpoints, self.own, &self.seal.kept, last)?;
-        let is_only = newest.is_none() && back.is_none();
         let mut newest = newest.map(|(_, name)| name);
-        if let Some(name) = if is_only { self.restore_only()? } else { None } {
-            (self.say)(&format!("checkpoint {name} was removed, and there is no other one: it is back"));
-            newest = Some(name);
-        }
         if let Some(back) = back {
             (self.say)(&format!("checkpoint {} was removed before a newer one was complete: it is back", back.name));
             newest = newest.filter(|_| back.is_older).or(Some(back.name));
@@ -111,25 +102,6 @@ impl Workspace<'_> {
             Pointers { disk, checkpoints, own, kept: &seal.kept, sealed: &judged.sealed, aside }.repair(newest)?;
         }
         Ok(newest.or(of_text.map(|(_, name)| name)))
-    }
-
-    /// Puts back what is kept of files that were rewritten in place, where the training has removed them, and nothing is
-    /// left to go on from: Keras does that at the end of `fit`, before an evaluation. The newest of them.
-    fn restore_only(&self) -> io::Result<Option<String>> {
-        let kept = self.seal.kept.iter().filter(|(path, _)| !is_numbered(path));
-        let gone: Vec<_> = kept.filter(|(path, _)| self.disk.stamp(&self.checkpoints.join(path)).is_err()).collect();
-        let versions = kept_path(self.own, "");
-        let is_state = |(path, file): &&(&String, &Sealed)| {
-            self.seal.uses.of(self.disk, &versions, path, file.stamp.bytes) == Use::State
-        };
-        let newest = gone.iter().filter(is_state).max_by_key(|(_, file)| file.stamp.modified_ns);
-        let Some((name, _)) = newest else { return Ok(None) };
-        let mut is_back = false;
-        for (path, sealed) in &gone {
-            let restored = restore(self.disk, &versions.join(path), &self.checkpoints.join(path), sealed)?;
-            is_back |= restored && path == name;
-        }
-        Ok(is_back.then(|| (*name).clone()))
     }
 
     /// The newest checkpoint after that, and the newest of text.
@@ -146,8 +118,8 @@ impl Workspace<'_> {
             for (version, sealed) in versions(self.seal, self.own, name) {
                 if restore(self.disk, &version, &file, sealed)? {
                     (self.say)(&format!("checkpoint {name} is rewritten in place: its last complete version is back"));
-                    let found = self.seal.uses.of(self.disk, self.checkpoints, name, sealed.stamp.bytes);
-                    let slot = if found == Use::State { &mut newest } else { &mut of_text };
+                    let has_content = has_content(self.disk, &file, name, sealed.stamp.bytes);
+                    let slot = if has_content { &mut newest } else { &mut of_text };
                     *slot = slot.take().max(Some((Some(sealed.stamp.modified_ns), name.clone())));
                     break;
                 }

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use spotsweep_protocol::claim::Rollback;
 
 use crate::aside::{TORN, put_aside};
+use crate::content::{has_content, is_small_text};
 use crate::disk::{Disk, Stamp};
 use crate::files::{walk, with_its_folder};
 use crate::judge::newest_first;
 use crate::kept::restore_removed;
-use crate::names::{checkpoint, number};
+use crate::names::{checkpoint, is_log, number};
 use crate::pointers::Pointers;
 use crate::sealer::Sealer;
 use crate::shape::shape;
-use crate::uses::Use;
 
 /// A trial whose training fails on so many checkpoints in a row fails with the training's own reason.
 const MOST: usize = 3;
@@ -26,7 +26,7 @@ impl Sealer {
     pub fn has_new_checkpoint(&self, disk: &dyn Disk) -> io::Result<bool> {
         let files = walk(disk, &self.checkpoints)?;
         let mut changed = files.iter().filter(|(path, stamp)| self.first.get(*path) != Some(*stamp));
-        Ok(changed.any(|(path, stamp)| self.use_of(disk, path, *stamp) == Use::State))
+        Ok(changed.any(|(path, stamp)| has_content(disk, &self.checkpoints.join(path), path, stamp.bytes)))
     }
 
     /// Puts the newest checkpoint aside, as the command has ended with `exit_code` without any progress. `None` where
@@ -113,21 +113,16 @@ impl Sealer {
         self.own.join(TORN).join(format!("{}-rollback", self.record.attempt))
     }
 
-    /// Checkpoints with a state, newest first; those of text only where there are no others.
+    /// Checkpoints with content, newest first; those of small text only where there are no others.
     fn checkpoints_of<'a>(
         &self,
         disk: &dyn Disk,
         files: &'a BTreeMap<String, Stamp>,
     ) -> Vec<(&'a str, BTreeSet<&'a str>)> {
-        let mut all = newest_first(files);
-        all.retain(|(_, members)| members.iter().any(|path| self.use_of(disk, path, files[*path]) != Use::Log));
-        let is_state = |path: &&str| self.use_of(disk, path, files[*path]) == Use::State;
-        let with_state: Vec<_> = all.iter().filter(|(_, members)| members.iter().any(is_state)).cloned().collect();
-        if with_state.is_empty() { all } else { with_state }
-    }
-
-    fn use_of(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> Use {
-        self.record.uses.of(disk, &self.checkpoints, path, stamp.bytes)
+        let all = newest_first(files);
+        let is_content = |path: &&str| has_content(disk, &self.checkpoints.join(path), path, files[*path].bytes);
+        let with_content: Vec<_> = all.iter().filter(|(_, members)| members.iter().any(is_content)).cloned().collect();
+        if with_content.is_empty() { all } else { with_content }
     }
 
     /// Puts aside what was written after the checkpoint `before` the `newest` one: everything where there is none.
@@ -141,12 +136,11 @@ impl Sealer {
         let aside = self.rolled_back();
         let whole = with_its_folder(files, newest);
         for (path, stamp) in files.iter().filter(|(path, _)| !Path::new(path).starts_with(whole)) {
-            let goes = || match self.use_of(disk, path, *stamp) {
-                Use::State => true,
-                Use::Text => before.is_none(),
-                Use::Log => false,
-            };
-            if before.is_none_or(|(_, modified)| stamp.modified_ns > modified) && goes() {
+            let is_later = before.is_none_or(|(_, modified)| {
+                let is_text = is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
+                stamp.modified_ns > modified && !is_text
+            });
+            if is_later && !is_log(path) {
                 put_aside(disk, &self.checkpoints, &aside, path)?;
             }
         }

@@ -20,7 +20,6 @@ use crate::files::walk;
 use crate::kept::is_mixed;
 use crate::names::{has_lost_all, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
-use crate::uses::Growth;
 
 /// A file untouched for so long is taken to be whole while the command runs.
 pub const QUIET: Duration = Duration::from_secs(5);
@@ -51,8 +50,6 @@ pub struct Sealer {
     pub(crate) has_reserve: bool,
     /// Files of which it was said that they cannot be read.
     pub(crate) unread: BTreeSet<String>,
-    /// How files have changed.
-    pub(crate) growth: Growth,
 }
 
 impl Sealer {
@@ -100,9 +97,7 @@ impl Sealer {
         // Most rounds find nothing new, and need no look at the processes.
         let at_rest = LazyCell::new(|| AtEnd::new(open(), now_ns, false));
         let mut files = BTreeMap::new();
-        let found = walk(disk, &self.checkpoints)?;
-        let has_learnt = self.learn(disk, &found);
-        for (path, stamp) in found {
+        for (path, stamp) in walk(disk, &self.checkpoints)? {
             let is_closed = || !at_rest.was_writing(disk, &self.checkpoints.join(&path), stamp);
             let before = self.record.files.get(&path).cloned();
             let known = before.as_ref().filter(|sealed| sealed.stamp == stamp);
@@ -120,8 +115,7 @@ impl Sealer {
                 files.insert(path, sealed);
             }
         }
-        let is_new = files != self.record.files;
-        if !is_new && !has_learnt {
+        if files == self.record.files {
             return Ok(false);
         }
         self.keep(disk, &files, now_ns);
@@ -137,17 +131,7 @@ impl Sealer {
             record.write(disk, &self.own)?;
         }
         self.record = record;
-        Ok(is_new)
-    }
-
-    /// Looks what the changes of files show of their use; whether that is anything new. A log is not kept.
-    fn learn(&mut self, disk: &dyn Disk, files: &BTreeMap<String, Stamp>) -> bool {
-        let before = self.record.uses.clone();
-        self.growth.look(disk, &self.checkpoints, (&self.first, files), &mut self.record.uses);
-        let is_log = |path: &&String| self.record.uses.is_log(path);
-        let logs: Vec<String> = self.record.kept.keys().filter(is_log).cloned().collect();
-        logs.iter().for_each(|path| self.drop_kept(disk, path));
-        self.record.uses != before
+        Ok(true)
     }
 
     /// `None` for what is incomplete by its format, too.
@@ -201,9 +185,7 @@ impl Sealer {
     /// # Errors
     /// Where the workspace cannot be read or written.
     pub fn finish(&mut self, disk: &dyn Disk, at_end: &AtEnd, is_time: &dyn Fn() -> bool) -> io::Result<()> {
-        let found = walk(disk, &self.checkpoints)?;
-        self.learn(disk, &found);
-        let mut found: Vec<_> = found.into_iter().collect();
+        let mut found: Vec<_> = walk(disk, &self.checkpoints)?.into_iter().collect();
         found.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.modified_ns));
         let mut files = BTreeMap::new();
         let mut last = true;

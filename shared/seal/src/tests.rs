@@ -3,7 +3,6 @@
 
 mod kept;
 mod unjudged;
-mod uses;
 
 use std::collections::BTreeSet;
 use std::fs::{self, FileTimes, OpenOptions};

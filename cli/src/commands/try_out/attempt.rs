@@ -34,8 +34,6 @@ pub(super) struct Attempt {
 pub(super) struct Said {
     /// The newest checkpoint that it found.
     pub(super) found: Option<String>,
-    /// Whether an incomplete checkpoint was put aside before.
-    pub(super) has_torn: bool,
     /// The first and the largest step that it recorded.
     pub(super) steps: Option<(f64, f64)>,
     /// The newest value of each metric.
@@ -87,7 +85,7 @@ impl Attempt {
                 Event::Mounted { .. } => &mut self.started,
                 Event::Stopping => &mut self.stopped,
                 Event::Ended { .. } | Event::Interrupted { .. } => &mut self.ended,
-                Event::Torn | Event::GraceOver => continue,
+                Event::GraceOver => continue,
             };
             at.get_or_insert(now);
         }
@@ -137,7 +135,6 @@ impl Said {
 
     fn take_event(&mut self, event: Event<'_>) {
         match event {
-            Event::Torn => self.has_torn = true,
             Event::Mounted { newest } => self.found = newest.map(str::to_owned),
             Event::GraceOver => self.was_killed = true,
             Event::Ended { code } => self.code = Some(code),

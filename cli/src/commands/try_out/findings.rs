@@ -43,29 +43,14 @@ pub(super) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Whether a checkpoint was saved. What was written may be a log: the next attempt shows that.
     fn has_saved(&self) -> bool {
-        let finds = |place: usize| self.attempts[place].said.found.is_some();
-        let writes = |place: &usize| !self.attempts[*place].saves.is_empty();
-        let places = || 0..self.attempts.len();
-        let next = |place: usize| (place + 1..self.attempts.len()).find(|next| self.attempts[*next].started.is_some());
-        let is_no_checkpoint = |place: usize| next(place).is_some_and(|next| !finds(next) && !self.has_lost(next));
-        places().any(finds)
-            || places().any(|place| self.has_lost(place))
-            || (places().any(|place| writes(&place)) && !places().filter(writes).any(is_no_checkpoint))
+        self.attempts.iter().any(|attempt| !attempt.saves.is_empty() || attempt.said.found.is_some())
     }
 
-    /// Whether attempt `place` found no checkpoint, though there had been one.
-    fn has_lost(&self, place: usize) -> bool {
-        let Attempt { started, said, .. } = &self.attempts[place];
-        let had_one = || said.has_torn || self.attempts[..place].iter().any(|before| before.said.found.is_some());
-        started.is_some() && said.found.is_none() && had_one()
-    }
-
-    /// The largest step before attempt `place`, if there was a checkpoint.
+    /// The largest step before attempt `place`, if there was a checkpoint that it found.
     fn before(&self, place: usize) -> Option<f64> {
         let steps = self.attempts[..place].iter().filter_map(|attempt| attempt.said.steps).map(|(_, last)| last);
-        steps.reduce(f64::max).filter(|_| self.attempts[place].said.found.is_some() || self.has_lost(place))
+        steps.reduce(f64::max).filter(|_| self.attempts[place].said.found.is_some())
     }
 
     /// Steps that attempt `place` has trained again.
@@ -82,7 +67,7 @@ impl Trial<'_> {
     }
 
     fn resumes(&self) -> bool {
-        !(0..self.attempts.len()).any(|place| self.forgets(place) || self.has_lost(place))
+        !(1..self.attempts.len()).any(|place| self.forgets(place))
     }
 
     /// Whether attempts found checkpoints, and no step after the first one was ever seen. A training that goes on and one
@@ -113,7 +98,6 @@ impl Trial<'_> {
         let found = [
             self.failed(),
             self.rolled_back(),
-            self.lost(),
             self.unsaved(),
             self.went_back(),
             self.killed_at_the_notice(),
@@ -143,23 +127,13 @@ impl Trial<'_> {
         )
     }
 
-    fn lost(&self) -> Option<Problem> {
-        let place = (0..self.attempts.len()).find(|place| self.has_lost(*place))?;
-        let before = self.attempts[..place].iter().rev().find_map(|attempt| attempt.said.found.as_deref());
-        let had = before.map_or("one was incomplete".to_owned(), |name| format!("{name} had been there"));
-        problem(
-            format!("attempt {} found no checkpoint, though {had}: all of the training is lost", place + 1),
-            "write each checkpoint under another name and rename it (`os.replace`), and keep the one before it",
-        )
-    }
-
     fn unsaved(&self) -> Option<Problem> {
         if !self.has_saved() {
             let what =
                 "no checkpoint was saved below $SPOTSWEEP_CHECKPOINTS: each interruption costs the whole training";
             return problem(what.to_owned(), self.library.how_to_save());
         }
-        if (1..self.attempts.len()).any(|place| self.forgets(place)) {
+        if !self.resumes() {
             let what = "the training has checkpoints, and starts from its beginning all the same";
             return problem(what.to_owned(), self.library.how_to_resume());
         }
@@ -292,14 +266,6 @@ mod tests {
         assert!(trial.billed_hours(10.0) > 1000.0, "ten hours in one piece");
         let fine = [attempt(None, (1.0, 5.0), &[10.0])];
         assert!(problems(&fine, &["loss"])[0].contains("found were: loss"));
-        let lost = [attempt(Some("m.txt"), (1.0, 5.0), &[10.0]), attempt(None, (1.0, 1.0), &[])];
-        assert!(problems(&lost, &["acc"])[0].contains("attempt 2 found no checkpoint, though m.txt had been there"));
-        let trial = Trial { attempts: &lost, metric: None, metrics: &[], lost: &[], library: Library::None };
-        assert_eq!(trial.repeated(1), Some(5.0));
-        let mut first = [attempt(None, (1.0, 5.0), &[10.0]), attempt(None, (1.0, 1.0), &[])];
-        assert!(problems(&first, &["acc"])[0].contains("no checkpoint was saved"), "it has written logs");
-        first[1].said.has_torn = true;
-        assert!(problems(&first, &["acc"])[0].contains("attempt 2 found no checkpoint, though one was incomplete"));
         let mut failed = fine.to_vec();
         failed[0].said.code = Some(1);
         failed[0].said.error = Some("KeyError: 'epoch'".to_owned());
