@@ -272,6 +272,7 @@ impl Harness {
             | InjectedBug::BlameTrial
             | InjectedBug::KeepDead
             | InjectedBug::TrustSilence
+            | InjectedBug::TrustLink
             | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }

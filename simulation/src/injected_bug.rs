@@ -75,11 +75,13 @@ pub enum InjectedBug {
     KeepDead,
     /// A missing report counts as proof that an instance is dead.
     TrustSilence,
+    /// A runner mounts the disk to which the link of its volume leads.
+    TrustLink,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -116,6 +118,7 @@ impl InjectedBug {
         Self::BlameTrial,
         Self::KeepDead,
         Self::TrustSilence,
+        Self::TrustLink,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -162,6 +165,7 @@ impl InjectedBug {
             Self::BlameTrial => &["no trial fails because of its instance where others train"],
             Self::KeepDead => &["no dead instance is billed for long"],
             Self::TrustSilence => &["no instance is ended that works"],
+            Self::TrustLink => &["a trial trains only on its own volume"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]

@@ -19,6 +19,7 @@ mod delete;
 mod describe;
 mod file_system;
 mod leftovers;
+mod links;
 mod order;
 mod prepared;
 mod snapshot;
@@ -33,6 +34,7 @@ pub use leftovers::{LeftAttachment, LeftSnapshot, LeftVolume, Leftovers};
 pub use order::VolumeOrder;
 pub use snapshot::CreateSnapshot;
 pub use tags::Tags;
+use links::Links;
 use token::Token;
 
 const GP3: &str = "gp3";
@@ -46,6 +48,7 @@ pub(super) struct Ebs {
     pub(super) snapshots: BTreeMap<String, Snapshot>,
     tokens: BTreeMap<String, Token>,
     attachments_made: u64,
+    links: Links,
     /// Whether somebody else keeps the bytes: see [`World::with_bytes_outside`].
     outside: bool,
     orders: Vec<VolumeOrder>,
@@ -192,6 +195,8 @@ pub struct Attachment {
     pub force: bool,
     /// Tells it from earlier attachments of the same volume.
     number: u64,
+    /// N of its disk `/dev/nvme<N>n1`, while the disk is there.
+    disk: Option<u32>,
 }
 
 /// Where a snapshot is in its life.

@@ -157,6 +157,8 @@ enum Timer {
     VolumeGone { volume: String },
     /// An attachment's device is there.
     Attached { volume: String, number: u64 },
+    /// udev looks at a disk that has appeared or disappeared.
+    Linked { instance: String, disk: u32 },
     /// An attachment is over.
     Detached { volume: String, number: u64 },
     /// A snapshot's blocks are copied.
@@ -282,6 +284,7 @@ impl World {
             Timer::VolumeReady { volume } => self.volume_ready(&volume),
             Timer::VolumeGone { volume } => self.volume_gone(&volume),
             Timer::Attached { volume, number } => self.attached(&volume, number),
+            Timer::Linked { instance, disk } => self.linked(&instance, disk),
             Timer::Detached { volume, number } => self.set_detached(&volume, number),
             Timer::SnapshotDone { snapshot } => self.snapshot_done(&snapshot),
         }

@@ -43,6 +43,8 @@ pub struct Trouble {
     pub late_fis_warnings: bool,
     /// vCPUs of Spot instances that the account's quota allows; none means no limit.
     pub spot_vcpus: Option<u32>,
+    /// How long after an attachment or a detachment udev changes the links to the disks of an instance (fact 59).
+    pub links_lag_ms: u64,
     /// What was just made is not found for so long (EC2 API reference, "Eventual consistency").
     pub visible_after_ms: u64,
     /// Whether EC2's documented request buckets hold (fact 23). SubmitJob's always does.
@@ -93,6 +95,7 @@ impl Default for Trouble {
             without_fis_action: false,
             late_fis_warnings: false,
             spot_vcpus: None,
+            links_lag_ms: 0,
             visible_after_ms: 0,
             request_limits: false,
             denied: BTreeMap::new(),

@@ -98,6 +98,8 @@ pub struct Chaos {
     pub late_requests: f64,
     /// Requests of a runner beside which a training that knows the trial's job forges one.
     pub forged: f64,
+    /// How long after an attachment or a detachment the links to an instance's disks change.
+    pub late_links: Duration,
     /// Longest time by which an answer of a describe call lags behind.
     pub lag: Duration,
     /// The first so many reclaims only: what comes after must settle.
@@ -140,6 +142,7 @@ impl Chaos {
             hour_late: 0.0,
             late_requests: 0.0,
             forged: 0.0,
+            late_links: Duration::ZERO,
             lag: Duration::ZERO,
             most_reclaims: 0,
             ends_after: Duration::from_secs(86_400),
@@ -179,6 +182,7 @@ impl Chaos {
             hour_late: 0.05,
             late_requests: 0.1,
             forged: 0.1,
+            late_links: Duration::from_secs(120),
             lag: Duration::from_secs(5),
             most_reclaims: 40,
             ends_after: Duration::from_secs(14_400),
@@ -219,6 +223,7 @@ impl Chaos {
             hour_late: share(0.2),
             late_requests: 0.0,
             forged: 0.0,
+            late_links: Duration::ZERO,
             lag: Duration::from_secs(8).mul_f64(share(1.0)),
             most_reclaims: 8,
             ends_after: Duration::from_secs(3600).mul_f64(0.25 + share(1.0)),
@@ -261,6 +266,7 @@ impl Simulation {
         trouble.unusable_key = chaos.unusable_key;
         trouble.unnamed_ends = chaos.unnamed;
         trouble.unplaced_starts = chaos.unplaced;
+        trouble.links_lag_ms = ms(chaos.late_links);
         trouble.lag_ms = ms(chaos.lag);
         drop(world);
         self.harness.cloud.list_late(self.chaos.unlisted);

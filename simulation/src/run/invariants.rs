@@ -49,6 +49,7 @@ pub const INVARIANTS: &[Invariant] = &[
     always("a training goes on from what one save has written", nothing_mixed),
     always("no complete checkpoint is put aside", nothing_complete_put_aside),
     always("at most one attempt holds a workspace", one_holder),
+    always("a trial trains only on its own volume", own_volume),
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
     always("nothing is attached to an instance that is known to be under notice", nothing_attached_under_notice),
     always("an instance that cannot train takes one more attempt at most when one has left it", bad_instances_are_left),
@@ -139,6 +140,11 @@ fn trial_is_held(run: &Simulation, world: &World, trial: &Trial) -> Result<(), S
 /// Invariant 2.
 fn one_holder(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Versioned)
+}
+
+/// A model of another trial on the leaderboard, and that trial's checkpoints written over.
+fn own_volume(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Foreign)
 }
 
 /// With draining off Batch may place an attempt on the instance that is being taken (fact 9): that attempt stays there.

@@ -1,5 +1,7 @@
 //! What a seed makes of a run.
 
+use std::time::Duration;
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
@@ -95,15 +97,25 @@ impl Mixture {
         let kept = KEPT[usize::try_from(upto(3)).unwrap_or(0)];
         chaos.hangs = if upto(3) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
         (chaos.late_requests, chaos.forged) = (f64::from(upto(4)) / 10.0, f64::from(upto(4)) / 10.0);
-        let mixture = Self { chaos, keep: kept, ..mixture };
+        let mixture = Self { chaos, keep: kept, ..mixture }.adaptive(&mut upto).on_defective_instances(&mut upto);
+        let continues = upto(1) == 0;
+        let page_trials = if upto(2) == 0 { 1 } else { PAGE_TRIALS };
+        let vanishing = if upto(5) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
+        let mixture = Self { continues, page_trials, ..mixture }.on_failing_instances(&mut upto);
+        let late_links = Duration::from_secs(120 * u64::from(upto(3)));
+        Self { chaos: Chaos { vanishing, late_links, ..mixture.chaos }, ..mixture }
+    }
+
+    /// In some seeds parameters are suggested, and in some trials are stopped early.
+    fn adaptive(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
         let mixture = match upto(6) {
             0 => {
                 let suggested = Some(SPACES[usize::try_from(upto(2)).unwrap_or(0)]);
-                Self { trials: 2 + 2 * upto(2), epochs: 1 + upto(3), suggested, ..mixture }
+                Self { trials: 2 + 2 * upto(2), epochs: 1 + upto(3), suggested, ..self }
             }
-            _most => mixture,
+            _most => self,
         };
-        let mixture = match upto(4) {
+        match upto(4) {
             // Of fewer trials than three, or shorter ones, hardly any is stopped.
             0 => Self {
                 trials: mixture.suggested.map_or(3 + upto(3), |_| mixture.trials),
@@ -112,27 +124,28 @@ impl Mixture {
                 ..mixture
             },
             _most => mixture,
-        };
-        let mixture = match upto(3) {
+        }
+    }
+
+    fn on_defective_instances(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
+        match upto(3) {
             // With them no more false starts in a row than a trial survives.
-            0 => Self { defective_instances: 1 + upto(1), failing_starts: mixture.failing_starts.min(2), ..mixture },
-            _most => mixture,
-        };
-        let continues = upto(1) == 0;
-        let page_trials = if upto(2) == 0 { 1 } else { PAGE_TRIALS };
-        let vanishing = if upto(5) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
-        let chaos = Chaos { vanishing, ..mixture.chaos };
-        let mixture = Self { continues, page_trials, chaos, ..mixture };
+            0 => Self { defective_instances: 1 + upto(1), failing_starts: self.failing_starts.min(2), ..self },
+            _most => self,
+        }
+    }
+
+    fn on_failing_instances(self, upto: &mut impl FnMut(u32) -> u32) -> Self {
         match upto(5) {
             // Trials enough that some train on other instances.
             0 => Self {
                 failing_instances: 1,
-                trials: mixture.trials.max(4),
+                trials: self.trials.max(4),
                 defective_instances: 0,
-                failing_starts: mixture.failing_starts.min(1),
-                ..mixture
+                failing_starts: self.failing_starts.min(1),
+                ..self
             },
-            _most => mixture,
+            _most => self,
         }
     }
 }

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 use spotsweep_control_plane::handle::HandleError;
 use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::{Stage, TrialRef};
+use spotsweep_control_plane::workspace::{SWEEP_TAG, Stage, TRIAL_TAG, TrialRef};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_world::ebs::Volume;
 
 use self::decisions::Decided;
 use self::records::Outcome;
@@ -44,6 +45,8 @@ pub struct Resume {
 pub(super) enum Seen {
     /// Two attempts have one workspace, or one has what is elsewhere.
     Versioned,
+    /// An attempt has mounted the volume of another trial.
+    Foreign,
     /// An attempt began behind what was sealed.
     Lost,
     /// An attempt went on from bytes that no save has written together.
@@ -166,6 +169,15 @@ impl Watch {
     pub(super) fn mounted(&mut self, trial: &TrialRef, job: &str, attempt: u32) {
         if let Some(held) = self.holders.insert(trial.clone(), (job.to_owned(), attempt)) {
             self.is_wrong(Seen::Versioned, format!("{trial}: attempt {attempt} mounts what {held:?} has mounted"));
+        }
+    }
+
+    /// A trial's attempt takes a volume, which is tagged as this trial's, or was made by hand.
+    pub(super) fn takes(&mut self, trial: &TrialRef, volume: &Volume) {
+        let tag = |name: &str| volume.tags.0.get(name).map(String::as_str);
+        let is_own = tag(SWEEP_TAG) == Some(trial.sweep.as_str()) && tag(TRIAL_TAG) == Some(&trial.index.to_string());
+        if !is_own && tag("Name") != Some(BY_HAND) {
+            self.is_wrong(Seen::Foreign, format!("{trial} takes {}, which has the tags {:?}", volume.id, volume.tags));
         }
     }
 

@@ -53,6 +53,7 @@ impl World {
             attached_at: self.now,
             force: false,
             number: self.ebs.attachments_made,
+            disk: None,
         };
         if let Some(volume) = self.ebs.volumes.get_mut(id) {
             volume.state = VolumeState::InUse;
@@ -94,11 +95,17 @@ impl World {
     }
 
     pub(crate) fn attached(&mut self, volume: &str, number: u64) {
-        if let Some(attachment) = self.attachment(volume, number)
-            && attachment.state == AttachmentState::Attaching
-        {
-            attachment.state = AttachmentState::Attached;
+        let Some(attachment) = self.attachment(volume, number) else { return };
+        if attachment.state != AttachmentState::Attaching {
+            return;
         }
+        attachment.state = AttachmentState::Attached;
+        let instance = attachment.instance.clone();
+        let disk = self.free_disk(&instance);
+        if let Some(attachment) = self.attachment(volume, number) {
+            attachment.disk = Some(disk);
+        }
+        self.disk_changed(instance, disk);
     }
 
     /// Detaches a volume. While the instance has it mounted it stays `busy`, unless forced.
@@ -178,9 +185,7 @@ impl World {
 
     /// No EBS event tells of it (fact 11).
     pub(crate) fn set_detached(&mut self, volume: &str, number: u64) {
-        if self.attachment(volume, number).is_none() {
-            return;
-        }
+        let Some(Attachment { instance, disk, .. }) = self.attachment(volume, number).cloned() else { return };
         if let Some(volume) = self.ebs.volumes.get_mut(volume) {
             if volume.mounted {
                 Arc::make_mut(&mut volume.files).lose(&mut self.losses);
@@ -188,6 +193,9 @@ impl World {
             volume.attachment = None;
             volume.mounted = false;
             volume.state = VolumeState::Available;
+        }
+        if let Some(disk) = disk {
+            self.disk_changed(instance, disk);
         }
     }
 

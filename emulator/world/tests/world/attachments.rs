@@ -100,6 +100,29 @@ fn a_mounted_volume_is_busy_until_it_is_unmounted_or_forced() {
 }
 
 #[test]
+fn a_link_may_lead_to_the_disk_of_another_volume_for_a_while() {
+    let mut lab = Lab::new(4);
+    let (host, volume, other) = (lab.host(A), lab.volume(A), lab.volume(A));
+    let behind = |lab: &Lab, volume: &str| lab.world.behind_link(&host, volume).map(str::to_owned);
+    lab.attach(&volume, &host);
+    assert_eq!(behind(&lab, &volume), Some(volume.clone()), "at once, where udev does not lag");
+    lab.world.trouble_mut().links_lag_ms = 1000;
+    lab.try_detach(&volume, false).unwrap();
+    lab.pass(100);
+    assert_eq!(behind(&lab, &volume), None, "its disk is gone, and the link is still there");
+    lab.attach(&other, &host);
+    assert_eq!(behind(&lab, &volume), Some(other.clone()), "the disk's number is another volume's by now");
+    lab.try_attach(&volume, &host, "/dev/sdg").unwrap();
+    lab.pass(100);
+    assert_eq!(behind(&lab, &volume), Some(other.clone()), "even though the volume is attached again");
+    lab.pass(1000);
+    assert_eq!([&volume, &other].map(|id| behind(&lab, id)), [Some(volume.clone()), Some(other.clone())]);
+    lab.world.reclaim(&host, None, lab.now).unwrap();
+    lab.pass(2000);
+    assert_eq!([&volume, &other].map(|id| behind(&lab, id)), [None, None]);
+}
+
+#[test]
 fn a_dead_instance_lets_its_volumes_go_without_a_word() {
     let mut lab = Lab::new(100);
     let host = lab.host(A);

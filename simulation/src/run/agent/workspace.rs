@@ -44,8 +44,20 @@ impl Simulation {
         self.with_files(agent, volume, |files| work(&SimulatedDisk::new(files, now, bug)))
     }
 
+    /// The volume that the runner finds for the granted one: on the disk with its serial number. It follows no link.
+    fn found(&self, agent: &Agent, granted: String) -> String {
+        let world = self.harness.cloud.world();
+        let linked = world.behind_link(&agent.instance, &granted).map(str::to_owned);
+        let follows = self.harness.cloud.injected_bug() == Some(InjectedBug::TrustLink);
+        linked.filter(|_| follows).unwrap_or(granted)
+    }
+
     /// The attempt takes its workspace, and judges what lies on it.
-    pub(super) fn take(&mut self, agent: &mut Agent, volume: String, stalls: StallRule) -> Result<Next, String> {
+    pub(super) fn take(&mut self, agent: &mut Agent, granted: String, stalls: StallRule) -> Result<Next, String> {
+        let volume = self.found(agent, granted);
+        if let Some(found) = self.harness.cloud.world().volume(&volume) {
+            self.watch.takes(&agent.trial, found);
+        }
         let before = self.with_files(agent, &volume, |files| files.seen().clone());
         let attempt = agent.attempt;
         let resumed =
