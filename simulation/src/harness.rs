@@ -273,6 +273,7 @@ impl Harness {
             | InjectedBug::KeepDead
             | InjectedBug::TrustSilence
             | InjectedBug::TrustLink
+            | InjectedBug::TakeFirstGpus
             | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }

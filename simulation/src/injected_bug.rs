@@ -77,11 +77,13 @@ pub enum InjectedBug {
     TrustSilence,
     /// A runner mounts the disk to which the link of its volume leads.
     TrustLink,
+    /// A runner takes the first GPUs of its instance, whatever its grant says.
+    TakeFirstGpus,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -119,6 +121,7 @@ impl InjectedBug {
         Self::KeepDead,
         Self::TrustSilence,
         Self::TrustLink,
+        Self::TakeFirstGpus,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -166,6 +169,7 @@ impl InjectedBug {
             Self::KeepDead => &["no dead instance is billed for long"],
             Self::TrustSilence => &["no instance is ended that works"],
             Self::TrustLink => &["a trial trains only on its own volume"],
+            Self::TakeFirstGpus => &["no GPU is used by two trials at once"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {
                 &["a decision at a rung is made once, and stays", "a trial that has succeeded has trained to its end"]

@@ -52,6 +52,9 @@ const MOST_HAPPENINGS: usize = 2_000_000;
 /// Zones of seeds.
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-east-1c"];
 
+/// Instances with two GPUs, and the vCPUs of four of them: as many as a seed has without GPUs.
+const GPU_INSTANCES: (&str, u32) = ("g5g.16xlarge", 256);
+
 /// How long a training may hang, where some do.
 const STALLED: &str = "10m";
 
@@ -166,6 +169,7 @@ impl Simulation {
         if settings.len() > 1 {
             settings.push(format!("notifications: {{topic: \"{TOPIC}\"}}"));
         }
+        settings.extend(mixture.gpus.then(|| "resources: {gpus: 1}".to_owned()));
         settings.extend(repeats.map(|repeats| format!("repeats: {repeats}")));
         let settings = settings.join(", ");
         let has_metric = mixture.early_terminate.is_some() || mixture.suggested.is_some();
@@ -178,6 +182,10 @@ impl Simulation {
     /// The same with a sweep file of one's own.
     pub fn mixed_with(seed: u64, mixture: &Mixture, file: &str) -> Self {
         let zones = ZONES.iter().take(mixture.zones as usize);
+        let mut machines = Account::default();
+        if mixture.gpus {
+            (machines.instance_type, machines.max_vcpus) = GPU_INSTANCES;
+        }
         let account = Account {
             timings: Timings::realistic(),
             zones: zones.map(ToString::to_string).collect(),
@@ -185,7 +193,7 @@ impl Simulation {
             // Shorter pauses try the same again more often, and nothing else.
             poll: Duration::from_secs(20),
             page_trials: mixture.page_trials,
-            ..Account::default()
+            ..machines
         };
         let mut simulation = Self::new(seed, &account, mixture.chaos.clone(), file);
         simulation.epochs = mixture.epochs;

@@ -156,6 +156,11 @@ impl Instance {
         (0..count).map(|number| format!("GPU-{digits:0>8.8}-0000-4000-a000-{number:012}")).collect()
     }
 
+    /// UUIDs of all its GPUs.
+    pub fn gpu_ids(&self) -> BTreeSet<String> {
+        Self::gpus(&self.id, self.total.gpus)
+    }
+
     /// Whether Batch has placed jobs there that have not ended.
     pub fn has_jobs(&self) -> bool {
         !self.runs.is_empty()

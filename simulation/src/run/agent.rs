@@ -1,6 +1,7 @@
 //! A simulated runner: claims, mounts, trains, seals, leaves, as `spotsweep-runner` does.
 
 mod command;
+mod gpus;
 mod notices;
 mod workspace;
 
@@ -47,6 +48,10 @@ pub(super) struct Agent {
     zone: String,
     job: String,
     pub(super) attempt: u32,
+    /// ARN of its ECS task.
+    task: String,
+    /// UUIDs of the GPUs that its grant names.
+    gpus: Vec<String>,
     token: Option<Secret>,
     started: Timestamp,
     sequence: u64,
@@ -99,6 +104,8 @@ impl Agent {
             zone,
             job: start.attempt.job.clone(),
             attempt: number("SPOTSWEEP_FIRST_ATTEMPT") + start.attempt.attempt,
+            task: start.task.clone(),
+            gpus: Vec::new(),
             token: start.variable(TOKEN_VARIABLE).and_then(|token| token.parse().ok()),
             started: now,
             sequence: 0,
@@ -189,7 +196,7 @@ impl Simulation {
 
     fn claim(&mut self, agent: &mut Agent) -> Result<Next, String> {
         let machine = if agent.is_blind { Machine::default() } else { self.machine(agent) };
-        let machine = Machine { defect: self.defect_seen(agent), ..machine };
+        let machine = Machine { defect: self.defect_seen(agent), task: self.task(agent), ..machine };
         let reply = self.ask(agent, Request::Claim(machine));
         let since = reply.is_none().then(|| *agent.unanswered_since.get_or_insert(self.harness.now));
         agent.unanswered_since = since;
@@ -223,6 +230,7 @@ impl Simulation {
             Some(Reply::Granted(grant)) => {
                 let stalls = grant.stalls;
                 self.watch.granted(&agent.trial, grant.suggested.as_ref());
+                agent.gpus = grant.gpus.unwrap_or_default();
                 agent.rungs = grant.rungs.map(|plan| plan.steps).unwrap_or_default();
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
                 match self.ask(agent, Request::Access) {

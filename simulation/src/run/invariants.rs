@@ -50,6 +50,7 @@ pub const INVARIANTS: &[Invariant] = &[
     always("no complete checkpoint is put aside", nothing_complete_put_aside),
     always("at most one attempt holds a workspace", one_holder),
     always("a trial trains only on its own volume", own_volume),
+    always("no GPU is used by two trials at once", gpus_are_own),
     always("a reclaim costs a trial at most one attempt more than the one that it interrupts", reclaim_costs_one),
     always("nothing is attached to an instance that is known to be under notice", nothing_attached_under_notice),
     always("an instance that cannot train takes one more attempt at most when one has left it", bad_instances_are_left),
@@ -145,6 +146,10 @@ fn one_holder(run: &Simulation) -> Result<(), String> {
 /// A model of another trial on the leaderboard, and that trial's checkpoints written over.
 fn own_volume(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Foreign)
+}
+
+fn gpus_are_own(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Shared)
 }
 
 /// With draining off Batch may place an attempt on the instance that is being taken (fact 9): that attempt stays there.

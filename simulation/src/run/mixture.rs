@@ -59,6 +59,8 @@ pub struct Mixture {
     pub suggested: Option<(&'static str, Option<&'static str>)>,
     /// Whether a second sweep goes on from what is kept of the first trial.
     pub continues: bool,
+    /// Whether each trial asks for one GPU, on instances that have two and room for two trials.
+    pub gpus: bool,
     /// Trials of a page: of one trial, so that even a small sweep has several, or as deployed.
     pub page_trials: u32,
 }
@@ -91,6 +93,7 @@ impl Mixture {
             early_terminate: None,
             suggested: None,
             continues: false,
+            gpus: false,
             page_trials: PAGE_TRIALS,
         };
         chaos.fails = (upto(3) == 0).then(|| upto(mixture.trials - 1));
@@ -103,7 +106,8 @@ impl Mixture {
         let vanishing = if upto(5) == 0 { f64::from(1 + upto(1)) / 4.0 } else { 0.0 };
         let mixture = Self { continues, page_trials, ..mixture }.on_failing_instances(&mut upto);
         let late_links = Duration::from_secs(120 * u64::from(upto(3)));
-        Self { chaos: Chaos { vanishing, late_links, ..mixture.chaos }, ..mixture }
+        let gpus = upto(3) == 0;
+        Self { gpus, chaos: Chaos { vanishing, late_links, ..mixture.chaos }, ..mixture }
     }
 
     /// In some seeds parameters are suggested, and in some trials are stopped early.

@@ -47,6 +47,8 @@ pub(super) enum Seen {
     Versioned,
     /// An attempt has mounted the volume of another trial.
     Foreign,
+    /// Two trials use one GPU.
+    Shared,
     /// An attempt began behind what was sealed.
     Lost,
     /// An attempt went on from bytes that no save has written together.
@@ -111,6 +113,8 @@ pub struct Watch {
     verified: BTreeMap<TrialRef, BTreeSet<String>>,
     /// Who has the workspace mounted.
     holders: BTreeMap<TrialRef, (String, u32)>,
+    /// Which trial uses which GPU.
+    gpus: BTreeMap<String, TrialRef>,
     /// Instances on which a trial's attempt has begun although they were under notice.
     under_notice: BTreeSet<(TrialRef, String)>,
     /// Instances of which a trial's runner has said that they are under notice.
@@ -181,8 +185,19 @@ impl Watch {
         }
     }
 
+    /// A trial's command starts on these GPUs.
+    pub(super) fn uses(&mut self, trial: &TrialRef, gpus: &[String]) {
+        for gpu in gpus {
+            if let Some(other) = self.gpus.insert(gpu.clone(), trial.clone()).filter(|other| other != trial) {
+                self.is_wrong(Seen::Shared, format!("{trial} uses {gpu}, which {other} uses"));
+            }
+        }
+    }
+
+    /// An attempt of the trial has ended.
     pub(super) fn stopped(&mut self, trial: &TrialRef) {
         self.holders.remove(trial);
+        self.gpus.retain(|_, user| user != trial);
     }
 
     /// An attempt begins on an instance that is about to be taken.

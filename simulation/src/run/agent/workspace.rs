@@ -107,6 +107,7 @@ impl Simulation {
         seconds: f64,
     ) -> Result<Next, String> {
         let (index, habits, now) = (agent.trial.index, self.chaos.habits, self.harness.now);
+        self.use_gpus(agent);
         let begun = self.with_disk(agent, &volume, |disk| sealer.begin(disk))?;
         begun.map_err(|error| format!("not begun: {error}"))?;
         if self.fails_at_once(agent) {
