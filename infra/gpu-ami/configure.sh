@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes NVIDIA's runtime Docker's default, so that every container sees the GPUs, and records what
-# the image consists of. May be run any number of times. ROOT is for tests: it stands before every path.
+# Makes NVIDIA's runtime Docker's default, so that every container sees the GPUs, has it name a
+# container's GPUs, and records what the image consists of. May be run any number of times. ROOT is for tests: it stands before every path.
 set -euo pipefail
 root="${ROOT:-}"
 
@@ -35,6 +35,10 @@ beside = path.with_name("daemon.json.new")
 beside.write_text(json.dumps(settings, indent=4) + "\n")
 beside.rename(path)
 PYTHON
+
+# In this mode a container has the UUIDs of its GPUs in NVIDIA_VISIBLE_DEVICES. In the one that the
+# runtime chooses by itself the variable is "void", and only ECS names them (fact 57).
+nvidia-ctk config --config-file "$root/etc/nvidia-container-runtime/config.toml" --in-place --set nvidia-container-runtime.mode=legacy
 
 # The ECS agent offers GPUs only where this is said. The GPU AMI says it; an AMI of one's own may not.
 agent="$root/var/lib/ecs/ecs.config"

@@ -15,4 +15,10 @@ if ! grep -q '^GPU 0:' <<<"$gpus"; then
     echo "a container sees no GPU; nvidia-smi -L says: ${gpus:-nothing}" >&2
     exit 1
 fi
+uuid=$(sed -n '1s/.*(UUID: \(.*\))$/\1/p' <<<"$gpus")
+named=$(docker run --rm -e NVIDIA_VISIBLE_DEVICES="$uuid" -e NVIDIA_DRIVER_CAPABILITIES=utility "$image" printenv NVIDIA_VISIBLE_DEVICES)
+if [ "$named" != "$uuid" ]; then
+    echo "a container with $uuid has NVIDIA_VISIBLE_DEVICES=$named: see mode in /etc/nvidia-container-runtime/config.toml" >&2
+    exit 1
+fi
 echo "$gpus"

@@ -19,6 +19,12 @@ STAND_INS = {
     "rpm": 'shift; for name; do echo "$name-1.0"; done',
     "uname": 'echo 6.1.0',
     "nvidia-smi": "echo 580.1",
+    # Writes the file as a whole, like the real one.
+    "nvidia-ctk": r"""
+[ "$1 $2 $4 $5" = "config --config-file --in-place --set" ] || exit 64
+mkdir -p "${3%/*}"
+printf '[nvidia-container-runtime]\nmode = "%s"\n' "${6#nvidia-container-runtime.mode=}" >"$3"
+""",
     "docker": r"""
 echo "docker $*" >>"$CALLS"
 state="$DOCKER"
@@ -27,6 +33,7 @@ case "$*" in
     # More than a pipe holds follows, so that a reader that ends early ends this by SIGPIPE.
     info) printf ' Runtimes: io.containerd.runc.v2 nvidia runc\n Default Runtime: %s\n' "$(cat "$state/default")"; seq 20000 ;;
     "run --rm -e NVIDIA_VISIBLE_DEVICES=all"*"nvidia-smi -L") cat "$state/gpus" ;;
+    "run --rm -e NVIDIA_VISIBLE_DEVICES=GPU-1"*"printenv NVIDIA_VISIBLE_DEVICES") cat "$state/named" ;;
     "ps --all --quiet") cat "$state/containers" ;;
     "images --all --quiet") cat "$state/images" ;;
     "rm --force --volumes "*) : >"$state/containers" ;;
@@ -47,7 +54,7 @@ class Scratch(unittest.TestCase):
         for name, body in STAND_INS.items():
             (programs / name).write_text(f"#!/bin/bash\n{body}\n")
             (programs / name).chmod(0o755)
-        for name, content in {"default": "nvidia\n", "gpus": "GPU 0: Tesla T4 (UUID: GPU-1)\n", "containers": "c1\nc2\n", "images": "i1\n"}.items():
+        for name, content in {"default": "nvidia\n", "gpus": "GPU 0: Tesla T4 (UUID: GPU-1)\n", "named": "GPU-1\n", "containers": "c1\nc2\n", "images": "i1\n"}.items():
             (self.docker / name).write_text(content)
         self.calls = Path(folder.name, "calls")
         self.environment = os.environ | {
@@ -125,6 +132,10 @@ class Configure(Scratch):
                 self.assertEqual(self.tree(), before)
                 self.assertFalse(self.calls.exists(), "Docker was restarted")
 
+    def test_containers_are_told_which_gpus_they_have(self):
+        self.assertEqual(self.run_script("configure.sh").returncode, 0)
+        self.assertIn('mode = "legacy"', self.tree()["etc/nvidia-container-runtime/config.toml"])
+
     def test_the_agent_is_told_once_and_the_versions_are_recorded(self):
         self.write("var/lib/ecs/ecs.config", "ECS_LOGLEVEL=debug\nECS_ENABLE_GPU_SUPPORT=false\n")
         self.assertEqual(self.run_script("configure.sh").returncode, 0)
@@ -144,7 +155,7 @@ class Verify(Scratch):
         self.assertNotIn("--gpus", self.calls.read_text())
 
     def test_it_fails_and_says_why(self):
-        for name, content, message in [("default", "runc\n", "default runtime is not nvidia"), ("gpus", "No devices found.\n", "No devices found."), ("gpus", "", "nothing")]:
+        for name, content, message in [("default", "runc\n", "default runtime is not nvidia"), ("named", "void\n", "NVIDIA_VISIBLE_DEVICES=void"), ("gpus", "No devices found.\n", "No devices found."), ("gpus", "", "nothing")]:
             with self.subTest(message):
                 kept = (self.docker / name).read_text()
                 (self.docker / name).write_text(content)

@@ -6,6 +6,7 @@ mod before;
 mod concurrency;
 mod control_plane;
 pub(super) mod finding;
+mod gpu_image;
 mod launch_template;
 pub(super) mod quotas;
 pub(super) mod stack;

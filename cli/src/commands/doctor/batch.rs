@@ -5,6 +5,7 @@ use aws_sdk_batch::types::{CeState, CeStatus, ComputeEnvironmentDetail, CrType, 
 
 use super::control_plane::Variables;
 use super::finding::Finding;
+use super::gpu_image;
 use super::launch_template;
 use super::quotas::{self, Market, Need};
 use super::stack::Deployment;
@@ -63,7 +64,9 @@ async fn look_at_queue(client: &Client, name: &str, target: &Target, deployment:
         findings.push(environment_finding(environment, deployment.compute_tag(), is_local));
         // The local stack's instances boot nothing.
         if !is_local {
-            findings.extend(launch_template::look(&aws_sdk_ec2::Client::new(&target.config), environment).await);
+            let ec2 = aws_sdk_ec2::Client::new(&target.config);
+            findings.extend(launch_template::look(&ec2, environment).await);
+            findings.extend(gpu_image::look(&ec2, environment).await);
             findings.extend(quotas::look(&target.config, need(environment).as_slice()).await);
         }
     }
