@@ -46,6 +46,7 @@ With --recorded, only the events of a recording are judged, and AWS is not calle
 Examples:
   spotsweep acceptance --stack spotsweep
   spotsweep acceptance --stack spotsweep --queue my-cpu-queue --job-definition my-cpu-trial --max-usd 1
+  spotsweep acceptance --stack spotsweep --queue my-two-gpu-queue --gpus --max-usd 10
   spotsweep acceptance --recorded recording.json --output acceptance
 
 Exit codes: 0 every assumption held; of a recording, none was contradicted and one was seen. 1 one did not hold or was \
@@ -63,8 +64,12 @@ pub(crate) struct Acceptance {
     /// Job definition of the trials, with a POSIX shell and the runner in its image [default: the deployment's]
     #[arg(long, value_name = "NAME")]
     job_definition: Option<String>,
+    /// Have each trial ask for a GPU, and check that two trials on one instance have one each: for a queue whose instances
+    /// have several
+    #[arg(long)]
+    gpus: bool,
     /// Judge what `aws logs filter-log-events --output json` printed for a recording log group instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["max_usd", "queue", "job_definition"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["max_usd", "queue", "job_definition", "gpus"])]
     recorded: Option<PathBuf>,
     /// Where the page, the document and the masked events go
     #[arg(long, value_name = "DIR", default_value = "acceptance")]
@@ -82,7 +87,7 @@ pub(super) async fn run(args: Acceptance) -> Result<ExitCode, Failure> {
     match &args.recorded {
         Some(recorded) => of_recording(recorded, &args.output),
         None => {
-            let find = async { Subject::find(target::stack(args.stack).await?, args.queue, args.job_definition).await };
+            let find = async { Subject::find(target::stack(args.stack).await?, args.queue, args.job_definition, args.gpus).await };
             full::run(&unless_stopped(find).await?, args.max_usd, &args.output).await
         }
     }

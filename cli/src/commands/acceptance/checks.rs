@@ -1,5 +1,6 @@
 //! What recorded events say about each assumption on AWS. Pure: events in, verdicts out.
 
+mod gpus;
 pub(super) mod run;
 mod seen;
 

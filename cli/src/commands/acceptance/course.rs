@@ -58,7 +58,7 @@ impl<'a> Course<'a> {
         estimate: Estimate,
         max_usd: f64,
     ) -> Result<Self, Failure> {
-        let file = sweep::file(subject.pace, &subject.queue, &subject.definition, max_usd).to_string();
+        let file = sweep::file(subject.pace, &subject.queue, &subject.definition, subject.gpus, max_usd).to_string();
         let upload = upload_to(&subject.bucket, sweep::KEY.to_owned());
         let dropped = Dropped::put_body(
             spotsweep_aws::path_style_s3(&subject.target.config),

@@ -120,6 +120,7 @@ async fn measure(
         access,
         spent: results.spent,
         leftovers,
+        gpus: subject.gpus,
     };
     let instance_types = subject.instance_types.clone();
     Ok(Found { facts, recording, sweep: sweep.to_string(), instance_types, troubles })

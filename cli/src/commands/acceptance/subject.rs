@@ -36,6 +36,8 @@ pub(super) struct Subject {
     pub(super) zones: BTreeSet<String>,
     /// Of a trial, by its job definition.
     pub(super) vcpus: u32,
+    /// Whether each trial asks for a GPU.
+    pub(super) gpus: bool,
     pub(super) pace: Pace,
 }
 
@@ -53,6 +55,7 @@ impl Subject {
         target: Target,
         queue: Option<String>,
         definition: Option<String>,
+        gpus: bool,
     ) -> Result<Self, Failure> {
         let found = Deployment::find(&target).await;
         let (deployment, _) = found.map_err(|problem| {
@@ -76,7 +79,7 @@ impl Subject {
         let instance_types = instance_types.into_iter().collect();
         // An endpoint of its own is no AWS account.
         let pace = if target.config.endpoint_url().is_some() { Pace::LOCAL } else { Pace::AWS };
-        Ok(Self { target, bucket, table, claim_function, queue, definition, tag, instance_types, zones, vcpus, pace })
+        Ok(Self { target, bucket, table, claim_function, queue, definition, tag, instance_types, zones, vcpus, gpus, pace })
     }
 
     /// EC2, for describing and for terminating.

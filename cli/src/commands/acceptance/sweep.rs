@@ -83,8 +83,8 @@ impl Pace {
 }
 
 /// The sweep file. JSON is YAML, too.
-pub(super) fn file(pace: Pace, queue: &str, definition: &str, max_usd: f64) -> Value {
-    json!({
+pub(super) fn file(pace: Pace, queue: &str, definition: &str, gpus: bool, max_usd: f64) -> Value {
+    let mut file = json!({
         "method": "grid",
         "metric": { "name": METRIC, "goal": "minimize" },
         "parameters": {
@@ -101,7 +101,11 @@ pub(super) fn file(pace: Pace, queue: &str, definition: &str, max_usd: f64) -> V
             "timeout": pace.timeout.as_secs(),
             "budget": { "max_usd": max_usd, "max_hours": MAX_HOURS },
         },
-    })
+    });
+    if gpus {
+        file["spotsweep"]["resources"] = json!({ "gpus": 1 });
+    }
+    file
 }
 
 /// Number of trials.
@@ -123,13 +127,14 @@ mod tests {
 
     #[test]
     fn the_sweep_is_valid_and_fits_into_a_job() {
-        let text = file(Pace::AWS, "spotsweep-spot", "spotsweep-train", 2.0).to_string();
+        let text = file(Pace::AWS, "spotsweep-spot", "spotsweep-train", true, 2.0).to_string();
         let read = spotsweep_sweep_file::parse(KEY, "", text.as_bytes()).unwrap();
         let settings = &read.settings;
         assert_eq!((settings.attempts, settings.timeout_seconds), (Some(4), Some(1_200)));
         let trials = u64::try_from(TARGETS.len()).unwrap();
         let most = trials * u64::from(settings.attempts.unwrap()) * u64::from(settings.timeout_seconds.unwrap());
         assert_eq!(Pace::AWS.most_training(), Duration::from_secs(most), "what Batch allows bounds a run");
+        assert_eq!(settings.resources.as_ref().and_then(|resources| resources.gpus), Some(1));
         assert!(!SCRIPT.contains("${"), "macros");
         assert!(crate::dropped::upload_to("b", KEY.to_owned()).is_sweep_file());
     }

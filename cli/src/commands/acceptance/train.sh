@@ -13,6 +13,9 @@ if [ -f "$checkpoint" ]; then
     echo "resuming after $step steps"
 fi
 echo "began $step" >>"$results/story"
+set -- /dev/nvidia[0-9]*
+[ -e "$1" ] || shift
+echo "gpus $AWS_BATCH_JOB_ATTEMPT $(printenv CUDA_VISIBLE_DEVICES || true) $#" >>"$results/story"
 while [ "$step" -lt "$HP_STEPS" ]; do
     sleep "$HP_SECONDS" &
     wait "$!" || true

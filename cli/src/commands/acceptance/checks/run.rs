@@ -11,7 +11,7 @@ use super::super::estimate::Estimate;
 use super::super::recording::Recorded;
 use super::super::strike::{self, Kind, State, Strike};
 use super::super::sweep::{self, Pace};
-use super::{CUT, Check, verdict};
+use super::{CUT, Check, gpus, verdict};
 
 /// By then reconcile has asked Batch and EC2 itself.
 const LATEST_EVENT_SECONDS: f64 = 300.0;
@@ -32,6 +32,8 @@ pub(in super::super) struct Facts {
     pub(in super::super) spent: Option<Spent>,
     /// Volumes and snapshots that were there after the sweep had settled.
     pub(in super::super) leftovers: Vec<String>,
+    /// Whether each trial asks for a GPU.
+    pub(in super::super) gpus: bool,
 }
 
 /// Every check that needs more than a recording.
@@ -45,6 +47,7 @@ pub(in super::super) fn judge(facts: &Facts, recording: &[Recorded]) -> Vec<Chec
         event_delay(recording),
         nothing_left(facts),
     ]);
+    checks.extend(facts.gpus.then(|| gpus::judge(&facts.trials, &facts.stories)));
     checks
 }
 

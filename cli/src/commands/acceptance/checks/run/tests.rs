@@ -56,6 +56,7 @@ fn good() -> Facts {
         access: Some(vec![Ok("reads its own".to_owned())]),
         spent: Some(Spent { usd: 0.2, storage_usd: 0.01, control_plane_usd: 0.01, ..Spent::default() }),
         leftovers: Vec::new(),
+        gpus: false,
     }
 }
 
