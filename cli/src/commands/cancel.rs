@@ -264,7 +264,7 @@ async fn wait(mut found: Found, indices: &[u32]) -> Result<(), Failure> {
         let is_done = if indices.is_empty() {
             matches!(found.sweep.stage, Stage::Settled | Stage::Rejected)
         } else {
-            let is_gone = |trial: &&Trial| indices.contains(&trial.index) && trial.is_over() && trial.is_clean();
+            let is_gone = |trial: &&Trial| indices.contains(&trial.index) && trial.is_done();
             found.trials().await?.iter().filter(is_gone).count() == found.indices(indices)?.len()
         };
         if is_done {

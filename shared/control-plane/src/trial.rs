@@ -339,16 +339,6 @@ impl Trial {
         self.reason = Some(Reason::Stopped(reason));
     }
 
-    /// Whether it has ended for good.
-    pub fn is_over(&self) -> bool {
-        self.status.is_terminal()
-    }
-
-    /// Whether no volume or snapshot is left of it but what is kept on purpose.
-    pub fn is_clean(&self) -> bool {
-        self.workspace.as_ref().is_none_or(Workspace::is_clean)
-    }
-
     /// The attempts that have ended, oldest first. Their numbers have gaps where a round ended early.
     pub fn ended_attempts(&self) -> impl DoubleEndedIterator<Item = &Attempt> {
         self.attempts.range(..=self.ended).map(|(_, attempt)| attempt)

@@ -340,7 +340,7 @@ impl Watch {
     /// The trials that are not done, for an error.
     pub(super) fn open(&self, harness: &Harness) -> String {
         let (sweeps, trials) = harness.store.state();
-        let open = trials.iter().filter(|trial| !trial.is_over() || !trial.is_clean());
+        let open = trials.iter().filter(|trial| !trial.is_done());
         let show = |trial: &Trial| format!("{:?} after {}: {:#?}", trial.status, trial.ended, trial.workspace);
         let open: Vec<String> = open.map(show).collect();
         format!("sweep {:?}, trials {}", sweeps.iter().map(|sweep| &sweep.stage).collect::<Vec<_>>(), open.join("\n"))

@@ -75,7 +75,7 @@ fn read(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Decision {
         let what = format!("{} stored", counted(of, "page"));
         return Decision::advance(what).then(Command::ReadPages { sweep: id, bucket, pages });
     }
-    let has_ended = trials.len() == plan.page(page).len() && trials.iter().all(is_done);
+    let has_ended = trials.len() == plan.page(page).len() && trials.iter().all(Trial::is_done);
     // Who may read results needs no secret of a runner.
     let trials = trials.iter().map(|trial| Trial { secret: None, ..trial.clone() }).collect();
     Decision::advance(format!("page {page} of {of} read")).then(Command::StorePage {
@@ -89,10 +89,6 @@ fn read(sweep: &Sweep, plan: &Plan, trials: &[Trial]) -> Decision {
 
 fn gather(sweep: &Sweep, plan: &Plan, trials: Arc<[Trial]>) -> Command {
     Command::Gather { wanted: Wanted::of(sweep, plan, &trials), trials }
-}
-
-fn is_done(trial: &Trial) -> bool {
-    trial.is_over() && trial.is_clean()
 }
 
 /// A page is stored: the next one is read by another invocation.
@@ -158,7 +154,7 @@ pub(super) fn gathered(view: &View, trials: &[Trial], gathered: &dyn Gathered, c
         return Decision::ignore(format!("the sweep is {}", sweep.stage.name()));
     }
     // It may have run when this was asked for, and have begun to settle since.
-    if is_settling && (trials.len() < plan.trials as usize || !trials.iter().all(is_done)) {
+    if is_settling && (trials.len() < plan.trials as usize || !trials.iter().all(Trial::is_done)) {
         return Decision::ignore("it settles, and not every trial is done: the last of them, or reconcile, asks again");
     }
     let (results, spent) = match gathered.results(sweep, plan, trials, is_settling, context.now) {

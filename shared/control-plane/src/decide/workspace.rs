@@ -101,8 +101,8 @@ pub(super) fn changed(
     what: impl Into<String>,
     context: Context<'_>,
 ) -> Decision {
-    let is_done = trial.is_over() && trial.is_clean();
-    let was_done = before.is_some_and(|before| before.is_over() && before.is_clean());
+    let is_done = trial.is_done();
+    let was_done = before.is_some_and(Trial::is_done);
     let due = due(&trial, context);
     let decision = Decision::advance(what).trial(trial, due);
     if is_done && !was_done && sweep.stage == SweepStage::Settling {
@@ -122,7 +122,7 @@ pub(super) fn look_up(trial: &Trial, context: Context<'_>) -> Option<Followup> {
 pub(super) fn due(trial: &Trial, context: Context<'_>) -> Option<Timestamp> {
     let is_moving = trial.resubmitting || trial.workspace.as_ref().is_some_and(Workspace::is_moving);
     let kept = trial.workspace.as_ref().and_then(Workspace::kept);
-    let due = match (trial.is_over() && trial.is_clean(), is_moving) {
+    let due = match (trial.is_done(), is_moving) {
         (true, _) if kept.is_none() => None,
         (_, true) => context.lease_ends(),
         (true, false) => kept.map(|kept| kept.until),

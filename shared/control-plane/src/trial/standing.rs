@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{JobStatus, Reason, Trial};
-use crate::workspace::Keep;
+use crate::workspace::{Keep, Workspace};
 use spotsweep_protocol::stop::StopReason;
 
 /// Where a trial stands.
@@ -43,6 +43,21 @@ impl Standing {
 }
 
 impl Trial {
+    /// Whether it has ended for good.
+    pub fn is_over(&self) -> bool {
+        self.status.is_terminal()
+    }
+
+    /// Whether no volume or snapshot is left of it but what is kept on purpose.
+    pub fn is_clean(&self) -> bool {
+        self.workspace.as_ref().is_none_or(Workspace::is_clean)
+    }
+
+    /// Whether it has ended for good, and is clean: nothing of it changes any more, but what is kept is deleted in time.
+    pub fn is_done(&self) -> bool {
+        self.is_over() && self.is_clean()
+    }
+
     /// Where it stands.
     pub fn standing(&self) -> Standing {
         match self.status {

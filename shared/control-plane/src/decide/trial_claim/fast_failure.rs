@@ -51,7 +51,7 @@ fn shown<'a>(plan: &Plan, held: Option<&'a Trial>, request: &'a TrialRequest) ->
     let on_record = || held?.attempts.get(&attempt)?.instance.as_deref();
     match &request.ask {
         Ask::Claim(machine) if machine.defect.is_none() => Some((machine.instance.as_deref()?, Shown::Claimed)),
-        Ask::Report { .. } if has_failed_at_once(plan, request) => {
+        Ask::Report { .. } if failure_at_once(plan, request).is_some() => {
             Some((on_record()?, Shown::FailedAtOnce { index, attempt }))
         }
         // One that goes back a checkpoint has failed, too.
@@ -66,18 +66,22 @@ fn has_figures(plan: &Plan, metrics: &BTreeMap<String, Metric>) -> bool {
     plan.metric.as_ref().map_or(!metrics.is_empty(), |by| metrics.contains_key(&by.name))
 }
 
-fn has_failed_at_once(plan: &Plan, request: &TrialRequest) -> bool {
-    let Ask::Report { metrics, ended: Some(Ending::Finished { exit_code, seconds, .. }), .. } = &request.ask else {
-        return false;
+/// How the training has ended, where the request says that it has failed at once.
+fn failure_at_once(plan: &Plan, request: &TrialRequest) -> Option<String> {
+    let Ask::Report { metrics, ended: Some(Ending::Finished { exit_code, seconds, error, .. }), .. } = &request.ask
+    else {
+        return None;
     };
-    *exit_code != 0 && *seconds < AT_ONCE_SECONDS && !has_figures(plan, metrics)
+    let error = error.iter().map(|error| format!(", {error}")).collect::<String>();
+    let is_at_once = *exit_code != 0 && *seconds < AT_ONCE_SECONDS && !has_figures(plan, metrics);
+    is_at_once.then(|| format!("exit code {exit_code}{error}"))
 }
 
 impl Asker<'_> {
     /// The decision about an end which may not be the trial's; `None` where it is, or where the attempt goes on.
     pub(super) fn fails_at_once(&self) -> Option<Decision> {
-        if !has_failed_at_once(self.plan, self.request) || self.sweep.stopped.is_some() || self.trial.stopped.is_some()
-        {
+        let failure = failure_at_once(self.plan, self.request)?;
+        if self.sweep.stopped.is_some() || self.trial.stopped.is_some() {
             return None;
         }
         let record = self.trial.attempts.get(&self.request.attempt)?;
@@ -92,15 +96,14 @@ impl Asker<'_> {
                 let reason = format!("whether other instances than {instance} train is not known yet");
                 Some(Decision::ignore(reason.clone()).reply(waiting(reason, PAUSE)))
             }
-            Cause::Instance { drain, evidence } => Some(self.blames(instance, drain, &evidence)),
+            Cause::Instance { drain, evidence } => Some(self.blames(instance, drain, &format!("{evidence}; this one: {failure}"))),
         }
     }
 
     /// The attempt is a false start: the trial goes on elsewhere, with its workspace as it is.
-    fn blames(&self, instance: &str, drain: bool, evidence: &str) -> Decision {
+    fn blames(&self, instance: &str, drain: bool, cause: &str) -> Decision {
         let attempt = self.request.attempt;
-        let cause = format!("{evidence}; this one: {}", self.failure());
-        let reason = StopReason::UnfitInstance { cause: cause.clone() };
+        let reason = StopReason::UnfitInstance { cause: cause.to_owned() };
         let what = format!("attempt {attempt} leaves {instance}: {reason}");
         let (mut trial, context) = (self.trial.clone(), self.context);
         let record: &mut Attempt = trial.attempt(attempt);
@@ -111,17 +114,7 @@ impl Asker<'_> {
         if drain {
             decision.then(Command::DrainInstance(self.request.clone()))
         } else {
-            decision.reply(Reply::Unavailable { reason: cause })
-        }
-    }
-
-    fn failure(&self) -> String {
-        match &self.request.ask {
-            Ask::Report { ended: Some(Ending::Finished { exit_code, error, .. }), .. } => match error {
-                Some(error) => format!("exit code {exit_code}, {error}"),
-                None => format!("exit code {exit_code}"),
-            },
-            Ask::Claim(_) | Ask::Access | Ask::Mounted { .. } | Ask::Notice(_) | Ask::Report { .. } => String::new(),
+            decision.reply(Reply::Unavailable { reason: cause.to_owned() })
         }
     }
 }
