@@ -25,9 +25,9 @@ pub(crate) const CREDENTIALS: &str = "/v2/credentials/9c1b7a52-2f6e-4f43-8f0a-5a
 pub(crate) const CONTAINER: &str = "/v4/0f1e2d3c-4b5a-4978-8675-a4b3c2d1e0f9";
 const TASK_ARN: &str = "arn:aws:ecs:eu-central-1:123456789012:task/spotsweep_Batch_1/0f1e2d3c4b5a49788675a4b3c2d1e0f9";
 const TOKEN: &str = "a-token-of-IMDSv2";
-/// Key ids: of the task's role, and of what `trial-claim` lends.
+/// Key ids: of the task's role, and of what `trial-claim` issues.
 const TASK: &str = "AKIDOFTHETASK";
-const LENT: &str = "AKIDOFTHETRIAL";
+const ISSUED: &str = "AKIDOFTHETRIAL";
 const BUCKET: &str = "a-bucket";
 const OUTPUTS: &str = "results/s-1/trials/0/";
 
@@ -191,7 +191,7 @@ async fn ask_aws(
 ) -> Response<Body> {
     let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let [lambda, bucket] = hosts();
-    let (key, service) = if of("host") == lambda { (TASK, "lambda") } else { (LENT, "s3") };
+    let (key, service) = if of("host") == lambda { (TASK, "lambda") } else { (ISSUED, "s3") };
     let signature = format!("Credential={key}/");
     let scope = format!("/{REGION}/{service}/aws4_request");
     if !(of("authorization").contains(&signature) && of("authorization").contains(&scope)) {
@@ -239,7 +239,7 @@ impl Server {
                 "gpus": is_known.then_some(["GPU-own"]),
             } }),
             "access" => json!({ "access": {
-                "access_key_id": LENT, "secret_access_key": "s", "session_token": "t", "expires_at": in_an_hour(),
+                "access_key_id": ISSUED, "secret_access_key": "s", "session_token": "t", "expires_at": in_an_hour(),
             } }),
             _ => json!({ "accepted": {} }),
         };

@@ -1,4 +1,4 @@
-"""Recorded calls of functions, jobs and lent credentials."""
+"""Recorded calls of functions, jobs and issued credentials."""
 import sys
 from dataclasses import dataclass
 from pathlib import Path

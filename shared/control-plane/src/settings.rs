@@ -16,7 +16,7 @@ pub struct Settings {
     pub job_definition: Option<String>,
     /// Name of the `trial-claim` function, handed to every runner.
     pub claim_function: String,
-    /// ARN of the role whose credentials are lent to attempts, each for its own trial.
+    /// ARN of the role whose credentials are issued to attempts, each for its own trial.
     pub trial_role: String,
     /// How long one invocation may hold a record's pending command before another takes over.
     /// Longer than any function's timeout, and than ListJobs takes to show a new job.

@@ -1,4 +1,4 @@
-//! Whether the credentials that a trial borrows reach its own outputs and nothing else: `TrialRole` in
+//! Whether the credentials of a trial reach its own outputs and nothing else: `TrialRole` in
 //! `infra/control-plane.yaml` goes by the session's tags.
 
 use std::error::Error;
@@ -21,10 +21,10 @@ const OBJECT: &str = "acceptance";
 /// What was tried, and whether the role answered as it should.
 pub(super) type Tried = Vec<Result<String, String>>;
 
-/// Borrows credentials as the trial's attempt does, and tries them. None where the attempt has ended meanwhile.
+/// Asks for credentials as the trial's attempt does, and tries them. None where the attempt has ended meanwhile.
 pub(super) async fn probe(subject: &Subject, sweep: &Sweep, trial: &Trial) -> Result<Option<Tried>, Failure> {
     let Some(attempt) = trial.claimed_by else { return Ok(None) };
-    let Some(access) = borrow(subject, (sweep.claim_token.clone(), trial), attempt).await? else { return Ok(None) };
+    let Some(access) = ask(subject, (sweep.claim_token.clone(), trial), attempt).await? else { return Ok(None) };
     let credentials =
         Credentials::new(access.access_key_id, access.secret_access_key, Some(access.session_token), None, "a trial's");
     let own_endpoint = subject.target.config.endpoint_url().is_some();
@@ -52,7 +52,7 @@ pub(super) async fn probe(subject: &Subject, sweep: &Sweep, trial: &Trial) -> Re
     Ok(Some(tried))
 }
 
-async fn borrow(
+async fn ask(
     subject: &Subject,
     (token, trial): (Option<Secret>, &Trial),
     attempt: u32,
@@ -84,7 +84,7 @@ async fn borrow(
             | Reply::Stop { .. },
         )
         | Err(_) => Err(Failure::new(format!(
-            "{} lends no credentials to trial {index}; its log says why",
+            "{} issues no credentials to trial {index}; its log says why",
             subject.claim_function
         ))),
     }

@@ -160,7 +160,7 @@ impl<'a> Course<'a> {
         self.meter.enter(&instances, Timestamp::now());
         if sweep.stage != Stage::Settled {
             // A strike must not wait for what goes wrong here.
-            if let Err(failure) = self.borrow_credentials(&sweep).await {
+            if let Err(failure) = self.try_credentials(&sweep).await {
                 self.note(&failure);
             }
             self.strike(&instances).await;
@@ -209,7 +209,7 @@ impl<'a> Course<'a> {
     }
 
     /// Once, of the first trial that trains.
-    async fn borrow_credentials(&mut self, sweep: &Sweep) -> Result<(), Failure> {
+    async fn try_credentials(&mut self, sweep: &Sweep) -> Result<(), Failure> {
         let has_step = |trial: &&Trial| trial.metrics.contains_key(sweep::METRIC);
         let training = self.trials.iter().filter(|trial| trial.status == JobStatus::Running).find(has_step);
         if let Some(trial) = training.filter(|_| self.access.is_none()) {

@@ -20,7 +20,7 @@ impl About {
     /// Events that somebody has recorded.
     pub(super) fn recording() -> Self {
         let not_judged = vec![
-            "session tags: whether the credentials that trials borrow reach only their own results",
+            "session tags: whether the credentials of trials reach only their own results",
             "costs: whether `spotsweep cost` agrees with the bill",
             "whether interrupted trials go on from their checkpoints, and whether anything is left of them",
         ];

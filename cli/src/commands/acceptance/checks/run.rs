@@ -26,7 +26,7 @@ pub(in super::super) struct Facts {
     /// What each trial's script has written of its beginnings and ends, and its model, by index.
     pub(in super::super) stories: BTreeMap<u32, String>,
     pub(in super::super) models: BTreeMap<u32, String>,
-    /// Absent where no attempt was there to borrow credentials.
+    /// Absent where no attempt was there that could ask for credentials.
     pub(in super::super) access: Option<Tried>,
     /// What the control plane has added up.
     pub(in super::super) spent: Option<Spent>,
@@ -108,7 +108,7 @@ fn resume(facts: &Facts) -> Check {
 
 fn session_tags(facts: &Facts) -> Check {
     let assumption =
-        "The credentials that a trial borrows reach its own outputs and its sweep's parameters, and nothing else.";
+        "The credentials of a trial reach its own outputs and its sweep's parameters, and nothing else.";
     verdict("session-tags", assumption, facts.access.clone().unwrap_or_default())
 }
 
