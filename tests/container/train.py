@@ -80,7 +80,8 @@ while state["step"] < steps:
         time.sleep(0.02)
         continue
     if waits and state["step"] >= waits:
-        time.sleep(0.5)
+        # Without a handler it goes on by itself: on a busy machine the seal of the checkpoint before takes seconds.
+        time.sleep(6 if state["step"] == waits else 0.5)
     state = {"step": state["step"] + 1, "sum": state["sum"] + state["step"] + 1}
     print(f"step={state['step']} sum={state['sum']}")
     if state["step"] % 10 == 0:
