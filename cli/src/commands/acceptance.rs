@@ -87,7 +87,9 @@ pub(super) async fn run(args: Acceptance) -> Result<ExitCode, Failure> {
     match &args.recorded {
         Some(recorded) => of_recording(recorded, &args.output),
         None => {
-            let find = async { Subject::find(target::stack(args.stack).await?, args.queue, args.job_definition, args.gpus).await };
+            let find = async {
+                Subject::find(target::stack(args.stack).await?, args.queue, args.job_definition, args.gpus).await
+            };
             full::run(&unless_stopped(find).await?, args.max_usd, &args.output).await
         }
     }

@@ -31,10 +31,10 @@ pub use attachment::{AttachVolume, DetachVolume};
 pub use bytes::NotAttached;
 pub use file_system::{File, FileSystem, Opened, View};
 pub use leftovers::{LeftAttachment, LeftSnapshot, LeftVolume, Leftovers};
+use links::Links;
 pub use order::VolumeOrder;
 pub use snapshot::CreateSnapshot;
 pub use tags::Tags;
-use links::Links;
 use token::Token;
 
 const GP3: &str = "gp3";

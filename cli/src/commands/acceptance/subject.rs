@@ -79,7 +79,20 @@ impl Subject {
         let instance_types = instance_types.into_iter().collect();
         // An endpoint of its own is no AWS account.
         let pace = if target.config.endpoint_url().is_some() { Pace::LOCAL } else { Pace::AWS };
-        Ok(Self { target, bucket, table, claim_function, queue, definition, tag, instance_types, zones, vcpus, gpus, pace })
+        Ok(Self {
+            target,
+            bucket,
+            table,
+            claim_function,
+            queue,
+            definition,
+            tag,
+            instance_types,
+            zones,
+            vcpus,
+            gpus,
+            pace,
+        })
     }
 
     /// EC2, for describing and for terminating.

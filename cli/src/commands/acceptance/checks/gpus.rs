@@ -15,7 +15,8 @@ struct Found<'a> {
 
 /// Each trial asks for one GPU. Without two attempts at the same time on one instance nothing is proven.
 pub(super) fn judge(trials: &[Trial], stories: &BTreeMap<u32, String>) -> Check {
-    let attempts: Vec<(u32, u32, &Attempt, Found<'_>)> = trials.iter().flat_map(|trial| of_trial(trial, stories)).collect();
+    let attempts: Vec<(u32, u32, &Attempt, Found<'_>)> =
+        trials.iter().flat_map(|trial| of_trial(trial, stories)).collect();
     let mut cases = Vec::new();
     for (place, (index, number, attempt, found)) in attempts.iter().enumerate() {
         let shares = |other: &&(u32, u32, &Attempt, Found<'_>)| other.0 != *index && are_together(attempt, other.2);
@@ -51,7 +52,8 @@ fn of_trial<'a>(
 
 /// Whether both ran on one instance at the same time.
 fn are_together(one: &Attempt, other: &Attempt) -> bool {
-    let is_before = |one: &Attempt, other: &Attempt| one.stopped_at.zip(other.started_at).is_none_or(|(end, start)| end <= start);
+    let is_before =
+        |one: &Attempt, other: &Attempt| one.stopped_at.zip(other.started_at).is_none_or(|(end, start)| end <= start);
     one.instance.is_some() && one.instance == other.instance && !is_before(one, other) && !is_before(other, one)
 }
 

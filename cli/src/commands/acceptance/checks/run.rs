@@ -107,8 +107,7 @@ fn resume(facts: &Facts) -> Check {
 }
 
 fn session_tags(facts: &Facts) -> Check {
-    let assumption =
-        "The credentials of a trial reach its own outputs and its sweep's parameters, and nothing else.";
+    let assumption = "The credentials of a trial reach its own outputs and its sweep's parameters, and nothing else.";
     verdict("session-tags", assumption, facts.access.clone().unwrap_or_default())
 }
 

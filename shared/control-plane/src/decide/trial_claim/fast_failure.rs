@@ -96,7 +96,9 @@ impl Asker<'_> {
                 let reason = format!("whether other instances than {instance} train is not known yet");
                 Some(Decision::ignore(reason.clone()).reply(waiting(reason, PAUSE)))
             }
-            Cause::Instance { drain, evidence } => Some(self.blames(instance, drain, &format!("{evidence}; this one: {failure}"))),
+            Cause::Instance { drain, evidence } => {
+                Some(self.blames(instance, drain, &format!("{evidence}; this one: {failure}")))
+            }
         }
     }
 
