@@ -4,11 +4,7 @@ mod stale;
 
 use aws_config::SdkConfig;
 
-use crate::out;
 use spotsweep_protocol::failure::Failure;
-
-/// Names the local stack, as a folder (`spotsweep local --help`).
-const LOCAL_FOLDER: &str = "SPOTSWEEP_LOCAL";
 
 /// Which control plane to read.
 #[derive(Debug, Clone, clap::Args)]
@@ -84,7 +80,6 @@ async fn named_or_local(named: Option<String>, wanted: Wanted, how: &str) -> Res
         return Ok(Target { batch: config.clone(), config, name, endpoint: stale::endpoint() });
     }
     if let Some(target) = local(wanted)? {
-        note_found(&target.described());
         return Ok(target);
     }
     stale::check()?;
@@ -94,9 +89,10 @@ async fn named_or_local(named: Option<String>, wanted: Wanted, how: &str) -> Res
 }
 
 /// States which local stack is used, where nothing names it: another person may have started it.
+#[cfg(feature = "local")]
 pub(crate) fn note_found(stack: &str) {
-    if std::env::var_os(LOCAL_FOLDER).is_none() {
-        out::note(format_args!("using the local stack that runs here: {stack}"));
+    if spotsweep_local_stack::checkout::Checkout::named().is_none() {
+        crate::out::note(format_args!("using the local stack that runs here: {stack}"));
     }
 }
 
@@ -128,7 +124,9 @@ fn local(wanted: Wanted) -> Result<Option<Target>, Failure> {
             Wanted::Table => state.table,
             Wanted::Stack => STACK.to_owned(),
         };
-        Target { config, batch, name, endpoint: Some(state.endpoint) }
+        let target = Target { config, batch, name, endpoint: Some(state.endpoint) };
+        note_found(&target.described());
+        target
     }))
 }
 

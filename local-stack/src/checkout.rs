@@ -1,5 +1,6 @@
 //! Where this binary was built: the source tree, the target folder and the profile.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::failure::{Context, Failure};
@@ -47,9 +48,13 @@ impl Checkout {
     /// Everything that a local stack keeps but its Python environment: `<target>/local`, or where
     /// `SPOTSWEEP_LOCAL` says, for a second stack beside the first.
     pub fn local(&self) -> PathBuf {
-        let named = std::env::var_os("SPOTSWEEP_LOCAL").filter(|folder| !folder.is_empty());
         // Jobs run in folders of their own: a relative path would mean another place to each.
-        named.and_then(|folder| std::path::absolute(folder).ok()).unwrap_or_else(|| self.shared())
+        Self::named().and_then(|folder| std::path::absolute(folder).ok()).unwrap_or_else(|| self.shared())
+    }
+
+    /// The folder that `SPOTSWEEP_LOCAL` names, if it names one.
+    pub fn named() -> Option<OsString> {
+        std::env::var_os("SPOTSWEEP_LOCAL").filter(|folder| !folder.is_empty())
     }
 
     /// What all local stacks share.

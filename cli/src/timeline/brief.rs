@@ -80,30 +80,30 @@ fn time(trial: &Trial) -> Option<String> {
 }
 
 fn interruptions(trial: &Trial) -> Option<String> {
-    let struck: Vec<u32> = trial.interruptions().map(|(number, _)| number).collect();
-    let lost: Vec<f64> = struck.iter().filter_map(|number| lost(trial, *number)).collect();
-    let of = if lost.len() > 1 { " in all" } else { "" };
-    let lost = match lost[..] {
+    let interrupted: Vec<u32> = trial.interruptions().map(|(number, _)| number).collect();
+    let waits: Vec<f64> = interrupted.iter().filter_map(|number| until_it_ran(trial, *number)).collect();
+    let wait = match waits[..] {
         [] => String::new(),
-        ref lost => format!("; {:.1} s{of} until it ran again", lost.iter().sum::<f64>()),
+        [seconds] => format!("; {seconds:.1} s until it ran again"),
+        ref several => format!("; {:.1} s in all until it ran again", several.iter().sum::<f64>()),
     };
-    let what = counted(struck.len(), "interruption");
-    match struck[..] {
+    let what = counted(interrupted.len(), "interruption");
+    match interrupted[..] {
         [] if trial.attempts.is_empty() => None,
         [] => Some(what),
         [number] => {
             let reason = trial.why_interrupted(number).map(|reason| format!(", {reason}")).unwrap_or_default();
-            Some(format!("{what}: attempt {number}{reason}{lost}"))
+            Some(format!("{what}: attempt {number}{reason}{wait}"))
         }
         ref several => {
             let numbers: Vec<String> = several.iter().map(u32::to_string).collect();
-            Some(format!("{what}: attempts {}{lost}", numbers.join(", ")))
+            Some(format!("{what}: attempts {}{wait}", numbers.join(", ")))
         }
     }
 }
 
 /// Seconds from the end of an attempt until the next container ran; none where none has yet.
-fn lost(trial: &Trial, number: u32) -> Option<f64> {
+fn until_it_ran(trial: &Trial, number: u32) -> Option<f64> {
     let stopped = trial.attempts.get(&number)?.stopped_at?;
     let next = trial.attempts.range(number + 1..).find_map(|(_, attempt)| attempt.started_at)?;
     Some(next.duration_since(stopped).as_secs_f64().max(0.0))

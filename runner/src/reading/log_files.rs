@@ -219,16 +219,16 @@ mod tests {
         write("metrics.jsonl", &format!("{{\"a\": \"{}\"}}\n", "x".repeat(300_000)));
         let roots = vec![(folder.path().to_owned(), PathBuf::from("runs"))];
         let mut files = LogFiles::new(roots, (0.0, Some("val_acc".to_owned())), BTreeSet::new());
-        let mut told = Vec::new();
+        let mut unread = Vec::new();
         let mut tell = |answer| {
             if let Answer::Unread { what, is_other } = answer {
-                told.push((what, is_other));
+                unread.push((what, is_other));
             }
             Ok(())
         };
         files.look(Read::During, &mut tell).unwrap();
         files.look(Read::Last, &mut tell).unwrap();
-        let [(other, true), (long, false)] = &told[..] else { panic!("{told:?}") };
-        assert!(other.contains("scores.csv") && long.contains("metrics.jsonl"), "{told:?}");
+        let [(other, true), (long, false)] = &unread[..] else { panic!("{unread:?}") };
+        assert!(other.contains("scores.csv") && long.contains("metrics.jsonl"), "{unread:?}");
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Rows {
 pub(crate) type Parse<'a> = dyn FnMut(&str, bool) -> Vec<Logged> + 'a;
 
 impl Rows {
-    /// The next rows that are new. What lies there at the first look may be somebody else's file: it waits until the
+    /// The next rows that are new. What lies there at the first look may be another program's file: it waits until the
     /// training appends to it, or has ended.
     pub(crate) fn read(
         &mut self,

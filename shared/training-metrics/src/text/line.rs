@@ -1,7 +1,7 @@
 //! The values in one line of text, as far as they stand behind their names.
 //!
 //! `name=value` follows Katib's collector (white space around `=` allowed; its default filter in kubeflow/katib
-//! `pkg/metricscollector/v1beta1/common/const.go`). Unlike Katib, nobody lists the metrics beforehand, so things that
+//! `pkg/metricscollector/v1beta1/common/const.go`). Unlike in Katib, no list of the metrics is given, so things that
 //! only begin like a number and command-line flags (`--lr=0.1`) are left alone.
 
 use std::borrow::Cow;
