@@ -41,6 +41,7 @@ const TRAINING: &str = r#"
     mkdir -p "$SPOTSWEEP_STORAGE/7/model" "$SPOTSWEEP_CHECKPOINTS/e" "$SPOTSWEEP_DATASETS/d"
     head -c 20000000 /dev/urandom > "$SPOTSWEEP_OUTPUT/model/big file.bin"
     ln -s /etc/passwd "$SPOTSWEEP_OUTPUT/leak"
+    until [ -e "$SPOTSWEEP_STORAGE/reported" ]; do sleep 0.05; done
     printf 'no newline at the end'
 "#;
 
@@ -54,7 +55,11 @@ async fn a_trial_is_claimed_trained_and_collected() {
         }
     }
     let world = World::start(stumbling, well).await;
-    let outcome = world.run(&[], &["sh", "-c", TRAINING, "train", "${args}"]).await;
+    let runner = world.spawn(&[], &["sh", "-c", TRAINING, "train", "${args}"]);
+    let laid_out = world.path("storage/7/model");
+    until("a report", || laid_out.exists() && !world.invocations("report").is_empty()).await;
+    std::fs::write(world.path("storage/reported"), "").unwrap();
+    let outcome = world.outcome(runner).await;
 
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let stdout = "arguments: --lr=0.1 --name=a b\nenvironment 0.1|a b|7|7|1|no token\nepoch=1 acc=0.9 loss=nan\n\
@@ -104,7 +109,7 @@ async fn a_trial_is_claimed_trained_and_collected() {
     assert_eq!(end["outputs"], json!({"files": 4, "bytes": bytes}));
     assert!(end["seconds"].as_f64().unwrap() > 0.0);
     let sequences: Vec<_> = world.invocations("report").iter().map(|report| report["sequence"].as_u64()).collect();
-    assert!(!sequences.is_empty() && sequences.iter().all(|sequence| *sequence < end["sequence"].as_u64()));
+    assert!(sequences.iter().all(|sequence| *sequence < end["sequence"].as_u64()));
 
     assert_eq!(std::fs::read_dir(world.path("tmp")).unwrap().count(), 0, "temporary files are left");
 }
