@@ -32,6 +32,7 @@ use spotsweep_control_plane::results::inputs::{ReportInputs, Results, Wanted, la
 use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::suggestion::choose;
 use spotsweep_control_plane::sweep::Prepared;
+use spotsweep_control_plane::sweep::continuation::{Continuation, snapshot_of, snapshots_key};
 use spotsweep_control_plane::sweep::notification::Notification;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::{Access, Prefix};
@@ -183,6 +184,11 @@ impl Cloud {
             }
             Command::CheckTarget { sweep, prepared } => self.check_target(sweep, prepared).await,
             Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,
+            Command::ReadSnapshots { sweep, first, .. } => {
+                let listed = self.get_object(&snapshots_key(&sweep)).await?.ok_or("NoSuchKey")?;
+                let named: Vec<String> = serde_json::from_slice(&listed)?;
+                Ok(vec![Outcome::SnapshotsRead(Continuation::page(sweep, first, &named))])
+            }
             Command::SubmitPart(submission) => self.submit(&submission).await,
             Command::FindPart { name, queue } => {
                 let found = self.calls.call("ListJobs", || self.jobs_shown(&name, &queue)).await?;
@@ -220,6 +226,11 @@ impl Cloud {
             }
             Command::EndInstance { trial, attempt, instance } => self.end_instance(trial, attempt, instance).await,
             Command::ReadSpace { request, .. } => self.read_space(request).await,
+            Command::FindSnapshot { request, .. } => {
+                let listed = self.get_object(&snapshots_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
+                let snapshot = snapshot_of(&listed, request.index)?;
+                Ok(vec![Outcome::SnapshotFound { request, snapshot }])
+            }
             Command::FindGpus { request, task } => self.find_gpus(request, &task).await,
             Command::FindLine { request, gpus, bucket } => self.find_line(request, gpus, bucket).await,
             Command::IssueCredentials { request, .. } => {
@@ -312,6 +323,9 @@ impl Cloud {
         }
         if let Some(search) = prepared.file.search() {
             self.put_object(trials::space_key(&sweep), serde_json::to_vec(search)?).await?;
+        }
+        if !prepared.snapshots().is_empty() {
+            self.put_object(snapshots_key(&sweep), serde_json::to_vec(prepared.snapshots())?).await?;
         }
         self.put_object(trials::lines_key(&sweep), bytes).await?;
         self.put_object(trials::index_key(&sweep), index.finish()).await?;

@@ -24,7 +24,7 @@ TEMPLATES = ("operations.yaml", "slack.yaml")
 def kinds():
     """The detail types that are for people."""
     texts = dict(re.findall(r'Self::(\w+)(?:\(_\))? => "((?:Sweep|Trial) [\w ]+)"', NOTIFICATION))
-    return sorted(text for kind, text in texts.items() if kind not in ("Settling", "Running"))
+    return sorted(text for kind, text in texts.items() if kind not in ("Keeping", "Settling", "Running"))
 
 
 def announced(kind):
@@ -143,7 +143,7 @@ class Messages(unittest.TestCase):
                     self.assertEqual(chat["attachments"], [{"text": reason or ""}])
 
     def test_other_events_are_not_sent(self):
-        others = [announced("Sweep Settling"), announced("Sweep Running")]
+        others = [announced("Sweep Keeping"), announced("Sweep Settling"), announced("Sweep Running")]
         for change in ({"source": "aws.ec2"}, {"detail": BLOCKED["detail"] | {"jobName": "payroll"}}):
             others.append(BLOCKED | change)
         for event in others:

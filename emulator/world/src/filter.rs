@@ -126,6 +126,9 @@ fn matches_all<R: Resource>(one: &R, filters: &[Filter]) -> bool {
 /// EC2's filter wildcards: `*` for any run of characters, `?` for one; a backslash before either, or before
 /// another backslash, makes it a plain character (EC2 user guide, "Filter resources using the API").
 fn glob(pattern: &str, text: &str) -> bool {
+    if !pattern.contains(['*', '?', '\\']) {
+        return pattern == text;
+    }
     let text: Vec<char> = text.chars().collect();
     let mut symbols = pattern.chars();
     // matched[j]: the pattern so far matches the first j characters.

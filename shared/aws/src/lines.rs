@@ -1,4 +1,4 @@
-//! S3: where a trial's line lies in `trials.jsonl`, and what its parameters are searched in.
+//! S3: where a trial's line lies in `trials.jsonl`, what its parameters are searched in, and what its volume starts from.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::suggestion::choose;
+use spotsweep_control_plane::sweep::continuation::{snapshot_of, snapshots_key};
 use spotsweep_protocol::claim::Prefix;
 use spotsweep_sweep_file::trials;
 
@@ -29,6 +30,7 @@ impl Service for Lines {
         match *command {
             Command::FindLine { request, gpus, bucket } => Ok(find(&self.0, (request, gpus), bucket).boxed()),
             Command::ReadSpace { request, bucket } => Ok(space(&self.0, request, bucket).boxed()),
+            Command::FindSnapshot { request, bucket } => Ok(snapshot(&self.0, request, bucket).boxed()),
             other => Err(Box::new(other)),
         }
     }
@@ -39,6 +41,13 @@ async fn space(client: &Client, request: TrialRequest, bucket: String) -> Execut
     let read = bytes(client.get_object().bucket(bucket).key(key).send().await?).await?;
     let search = Arc::new(serde_json::from_slice(&read)?);
     Ok(vec![Outcome::SpaceRead { request, search, choose }])
+}
+
+async fn snapshot(client: &Client, request: TrialRequest, bucket: String) -> Executed {
+    let key = snapshots_key(&request.sweep);
+    let read = bytes(client.get_object().bucket(bucket).key(key).send().await?).await?;
+    let snapshot = snapshot_of(&read, request.index)?;
+    Ok(vec![Outcome::SnapshotFound { request, snapshot }])
 }
 
 async fn find(client: &Client, (request, gpus): (TrialRequest, Option<Vec<String>>), bucket: String) -> Executed {

@@ -55,7 +55,7 @@ impl Targets {
         let (definitions, queue, base) = tokio::try_join!(
             definitions(&self.batch, DefinitionQuery::of(&plan.definition)),
             queue(&self.batch, &plan.queue),
-            base(&self.ec2, BaseQuery::of(plan)),
+            base(&self.ec2, BaseQuery::of(&prepared)),
         )?;
         let target = Target { definitions, queue, base };
         Ok(vec![Outcome::TargetChecked { sweep, prepared, target }])

@@ -12,6 +12,7 @@ use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::sweep_upload::{parse, too_large, whole_file};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
+use spotsweep_control_plane::sweep::continuation::{Continuation, snapshots_key};
 use spotsweep_control_plane::sweep::upload::{RUN_CAP_METADATA, Upload};
 use spotsweep_control_plane::sweep::{Plan, Prepared};
 use spotsweep_protocol::ids::SweepId;
@@ -33,6 +34,7 @@ impl Service for Uploads {
         Ok(match *command {
             Command::ReadUpload { sweep, upload, defaults } => read(s3, sweep, upload, defaults).boxed(),
             Command::StoreTrials { sweep, bucket, prepared } => store_trials(s3, sweep, bucket, prepared).boxed(),
+            Command::ReadSnapshots { sweep, bucket, first } => read_snapshots(s3, sweep, bucket, first).boxed(),
             Command::WritePlan { sweep, upload, plan } => write_plan(s3, sweep, upload, plan).boxed(),
             Command::WriteRejection { sweep, upload, rejected } => write_rejection(s3, sweep, upload, rejected).boxed(),
             other => return Err(Box::new(other)),
@@ -73,6 +75,10 @@ async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared:
     if let Some(search) = prepared.file.search() {
         put(client, &bucket, trials::space_key(&sweep), serde_json::to_vec(search)?, "application/json").await?;
     }
+    if !prepared.snapshots().is_empty() {
+        let snapshots = serde_json::to_vec(prepared.snapshots())?;
+        put(client, &bucket, snapshots_key(&sweep), snapshots, "application/json").await?;
+    }
     let index = put(client, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream");
     tokio::try_join!(lines.finish(), index)?;
     Ok(vec![Outcome::TrialsStored { sweep, prepared, token: draw()? }])
@@ -81,6 +87,12 @@ async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared:
 #[expect(clippy::disallowed_methods, reason = "the outcome brings it to the decision")]
 fn draw() -> std::io::Result<Secret> {
     Secret::draw()
+}
+
+async fn read_snapshots(client: &Client, sweep: SweepId, bucket: String, first: u32) -> Executed {
+    let read = bytes(client.get_object().bucket(bucket).key(snapshots_key(&sweep)).send().await?).await?;
+    let named: Vec<String> = serde_json::from_slice(&read)?;
+    Ok(vec![Outcome::SnapshotsRead(Continuation::page(sweep, first, &named))])
 }
 
 async fn write_plan(client: &Client, sweep: SweepId, upload: Upload, plan: Plan) -> Executed {

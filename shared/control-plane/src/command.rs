@@ -43,7 +43,8 @@ pub enum Command {
         /// What is about to be submitted.
         prepared: Prepared,
     },
-    /// S3: `trials.jsonl` and `trials.idx`; and `space.json` where parameters are suggested.
+    /// S3: `trials.jsonl` and `trials.idx`; `space.json` where parameters are suggested, and `snapshots.json` where the
+    /// sweep names snapshots.
     StoreTrials {
         /// The sweep.
         sweep: SweepId,
@@ -51,6 +52,15 @@ pub enum Command {
         bucket: String,
         /// What is about to be submitted.
         prepared: Prepared,
+    },
+    /// S3 GetObject of `snapshots.json`: which snapshots does the sweep keep next?
+    ReadSnapshots {
+        /// The sweep.
+        sweep: SweepId,
+        /// Bucket name.
+        bucket: String,
+        /// The place of the first of them among all.
+        first: u32,
     },
     /// Batch SubmitJob. Not repeatable (fact 1).
     SubmitPart(Submission),
@@ -189,6 +199,13 @@ pub enum Command {
         /// Bucket name.
         bucket: String,
     },
+    /// S3 GetObject of `snapshots.json`: which snapshot does the trial's volume start from?
+    FindSnapshot {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// Bucket name.
+        bucket: String,
+    },
     /// ECS DescribeTasks: which GPUs has the container of an attempt?
     FindGpus {
         /// The trial and who asks.
@@ -256,6 +273,7 @@ impl Command {
             Self::ReadUpload { .. } => "read-upload",
             Self::CheckTarget { .. } => "check-target",
             Self::StoreTrials { .. } => "store-trials",
+            Self::ReadSnapshots { .. } => "read-snapshots",
             Self::SubmitPart(_) => "submit-part",
             Self::FindPart { .. } => "find-part",
             Self::TerminateJobs { .. } => "terminate-jobs",
@@ -274,6 +292,7 @@ impl Command {
             Self::CheckInstance { .. } => "check-instance",
             Self::EndInstance { .. } => "end-instance",
             Self::ReadSpace { .. } => "read-space",
+            Self::FindSnapshot { .. } => "find-snapshot",
             Self::FindGpus { .. } => "find-gpus",
             Self::FindLine { .. } => "find-line",
             Self::IssueCredentials { .. } => "issue-credentials",

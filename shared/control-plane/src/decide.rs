@@ -95,6 +95,7 @@ fn of_event(view: &View, event: &Event, context: Context<'_>) -> Decision {
         Event::TrialRequested(request) => trial_claim::requested(view, request, context),
         Event::InstanceNoticed { instance, kind } => spot_interruption::noticed(view, instance, *kind),
         Event::ResourceChanged { id, change } => ebs_state::told(view, id, change),
+        Event::SweepKeeping(_) => continuation::next_page(view),
         Event::SweepSettling(_, page) => sweep_settled::settling(view, *page, false),
         Event::SweepRunning(_, page) => sweep_settled::running(view, *page),
         Event::ReconcileDue => reconcile::due(view),
@@ -109,6 +110,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::UploadRead { file, .. } => sweep_upload::read(view, file, context),
         Outcome::TargetChecked { prepared, target, .. } => sweep_upload::checked(view, prepared, target),
         Outcome::TrialsStored { prepared, token, .. } => sweep_upload::stored(view, prepared, token, context),
+        Outcome::SnapshotsRead(of) => continuation::page_read(view, of),
         Outcome::PartSubmitted { name, job } => match name.run {
             Run::Part(part) => sweep_upload::submitted(view, part, job, context),
             Run::Again { round, .. } => resubmission::submitted(view, round, job, context),
@@ -134,6 +136,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::SpaceRead { request, search, choose } => {
             suggestion::space_read(view, request, (search, *choose), context)
         }
+        Outcome::SnapshotFound { request, snapshot } => trial_claim::starts_from(view, request, snapshot, context),
         Outcome::GpusFound { request, gpus } => trial_claim::assigned(view, request, gpus.as_deref()),
         Outcome::LineFound { request, line, outputs, gpus } => {
             trial_claim::granted(view, request, (line, outputs, gpus.as_deref()), context)
@@ -150,6 +153,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::ResultsPublished { summary, .. } => sweep_settled::published(view, summary.as_deref()),
         Outcome::WaitingCancelled(_) => Decision::ignore("its trials' own events follow"),
         Outcome::Notified(notification) => match &notification.kind {
+            Kind::Keeping => Decision::ignore("sweep-upload takes it from here"),
             Kind::Settling | Kind::Running => Decision::ignore("sweep-settled takes it from here"),
             Kind::Settled => sweep_settled::settled(view),
             Kind::OverBudget | Kind::TargetReached => sweep_settled::stopped(view, notification.stop.as_ref()),

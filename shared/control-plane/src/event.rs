@@ -50,6 +50,8 @@ pub enum Event {
         /// What.
         change: ResourceChange,
     },
+    /// Our own: the trials that a sweep goes on from are to note it, some at a time.
+    SweepKeeping(SweepId),
     /// Our own: every part of a sweep has ended. The page of its trials that is to be read; the next one where it
     /// names none.
     SweepSettling(SweepId, Option<u32>),

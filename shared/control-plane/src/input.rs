@@ -127,6 +127,7 @@ fn of_event(event: &Event) -> About {
         Event::TrialRequested(request) => About::request(request_name(&request.ask), request),
         Event::InstanceNoticed { instance, .. } => About::new("instance-noticed", Subject::Resource(instance.clone())),
         Event::ResourceChanged { id, .. } => About::new("resource-changed", Subject::Resource(id.clone())),
+        Event::SweepKeeping(sweep) => About::sweep("sweep-keeping", sweep),
         Event::SweepSettling(sweep, page) => About::page("sweep-settling", sweep, *page),
         Event::SweepRunning(sweep, page) => About::page("sweep-running", sweep, *page),
         Event::ReconcileDue => About::new("reconcile-due", Subject::Overdue),
@@ -143,6 +144,7 @@ fn of_outcome(outcome: &Outcome) -> About {
         Outcome::UploadRead { sweep, .. } => About::sweep("upload-read", sweep),
         Outcome::TargetChecked { sweep, .. } => About::sweep("target-checked", sweep),
         Outcome::TrialsStored { sweep, .. } => About::sweep("trials-stored", sweep),
+        Outcome::SnapshotsRead(of) => About::sweep("snapshots-read", &of.sweep),
         Outcome::PartSubmitted { name, .. } => of_job_name("part-submitted", name),
         Outcome::PartNotFound { name } => of_job_name("part-not-found", name),
         Outcome::PartRefused { name, .. } => of_job_name("part-refused", name),
@@ -172,6 +174,7 @@ fn of_outcome(outcome: &Outcome) -> About {
             attempt: Some(request.attempt),
             ..About::new("space-read", Subject::Comparison(request.sweep.clone(), request.index))
         },
+        Outcome::SnapshotFound { request, .. } => About::request("snapshot-found", request),
         Outcome::GpusFound { request, .. } => About::request("gpus-found", request),
         Outcome::LineFound { request, .. } => About::request("line-found", request),
         Outcome::CredentialsIssued { request, .. } => About::request("credentials-issued", request),

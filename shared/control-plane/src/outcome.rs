@@ -6,6 +6,7 @@ use crate::event::{Job, TrialRequest};
 use crate::results::inputs::Gathered;
 use crate::suggestion::Choose;
 use crate::sweep::Prepared;
+use crate::sweep::continuation::Continuation;
 use crate::sweep::notification::Notification;
 use crate::sweep::target::Target;
 use crate::trial::{Host, Trial};
@@ -70,6 +71,8 @@ pub enum Outcome {
         /// A new claim token: the service draws it, because nothing random is decided.
         token: Secret,
     },
+    /// Of [`Command::ReadSnapshots`].
+    SnapshotsRead(Continuation),
     /// Of [`Command::SubmitPart`], and of [`Command::FindPart`]: Batch has the job.
     PartSubmitted {
         /// Its name.
@@ -169,6 +172,13 @@ pub enum Outcome {
         search: Arc<Search>,
         /// Chooses them. Only functions that read spaces have its code.
         choose: Choose,
+    },
+    /// Of [`Command::FindSnapshot`].
+    SnapshotFound {
+        /// The trial and who asks.
+        request: TrialRequest,
+        /// `snap-…`
+        snapshot: String,
     },
     /// Of [`Command::FindGpus`].
     GpusFound {

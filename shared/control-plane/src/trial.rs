@@ -265,6 +265,9 @@ pub struct Trial {
     /// The newest attempt whose reports were missing for long; absent where it reports again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence: Option<Silence>,
+    /// The snapshot that its volume starts from, where each trial of the sweep has its own; its first claim looks it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts_from: Option<String>,
     /// The trial's volume, from the first place on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
@@ -295,6 +298,7 @@ impl Trial {
             end: None,
             stall: None,
             silence: None,
+            starts_from: None,
             workspace: None,
         }
     }

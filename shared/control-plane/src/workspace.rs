@@ -279,12 +279,11 @@ const MAX_NOTES: usize = 20;
 
 impl Workspace {
     /// A workspace that its first attempt has just asked for.
-    pub fn new(plan: &WorkspacePlan, index: u32, wanted: Place, now: Timestamp) -> Self {
-        let origin = plan.origin_of(index);
+    pub fn new(origin: Origin, wanted: Place, now: Timestamp) -> Self {
         let adopted = matches!(origin, Origin::Adopted { .. });
         let (id, zone) = match &origin {
             Origin::Adopted { volume, zone, .. } => (Some(volume.clone()), zone.clone()),
-            Origin::Blank | Origin::Snapshot { .. } | Origin::Snapshots { .. } => (None, wanted.zone.clone()),
+            Origin::Blank | Origin::Snapshot { .. } | Origin::Snapshots => (None, wanted.zone.clone()),
         };
         let volume = Volume {
             operation: u32::from(!adopted),

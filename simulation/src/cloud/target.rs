@@ -34,7 +34,7 @@ impl Cloud {
         let request = serde_json::from_value(json!({ "jobQueues": [plan.queue] }))?;
         let answer = self.batch("DescribeJobQueues", |world| world.describe_job_queues(&request)).await??;
         let queue = rows(&answer, "jobQueues").first().map(|queue| Queue { state: text(queue, "state") });
-        let base = self.base(BaseQuery::of(plan)).await?;
+        let base = self.base(BaseQuery::of(&prepared)).await?;
         let target = Target { definitions, queue, base };
         Ok(vec![Outcome::TargetChecked { sweep, prepared, target }])
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use spotsweep_control_plane::sweep::Stage as Sweeps;
-use spotsweep_control_plane::sweep::continuation::named;
+use spotsweep_control_plane::sweep::continuation::snapshots_key;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_control_plane::workspace::{OPERATION_TAG, SWEEP_TAG, Stage, TRIAL_TAG, Workspace};
 use spotsweep_world::ebs::Leftovers;
@@ -54,8 +54,9 @@ impl Simulation {
                 | Sweeps::Settled
                 | Sweeps::Rejected => false,
             };
-            let named = sweep.plan.as_ref().filter(|_| is_open).map_or(&[][..], named);
-            lost = lost.take().or(named.iter().find(|id| world.snapshot_of(id).is_none()).cloned());
+            let listed = self.harness.cloud.get(&snapshots_key(&sweep.id)).filter(|_| is_open).unwrap_or_default();
+            let named: Vec<String> = serde_json::from_slice(&listed).unwrap_or_default();
+            lost = lost.take().or(named.into_iter().find(|id| world.snapshot_of(id).is_none()));
         });
         lost.map_or(Ok(()), |snapshot| Err(format!("{snapshot} is deleted, and a sweep that is open names it")))
     }

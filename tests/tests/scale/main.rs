@@ -1,6 +1,7 @@
 //! How many trials a sweep may have: the largest one settles within the limits of the table and of Lambda.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+mod continued;
 mod table;
 
 use std::time::Duration;

@@ -38,6 +38,7 @@ fn our_own_event_files_are_what_their_names_say() {
             "s3-object-created" => "sweep-uploaded",
             "batch-job-state-change" => "trial-job-changed",
             "trial-claim" => "trial-claimed",
+            "sweep-keeping" => "sweep-keeping",
             "sweep-settling" => "sweep-settling",
             "reconcile" => "reconcile-due",
             "ec2-spot-interruption-warning" | "ec2-rebalance-recommendation" => "instance-noticed",

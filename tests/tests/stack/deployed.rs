@@ -6,6 +6,7 @@
 //! Batch, which the emulator serves; `tests/permissions.rs` holds those against the template, and cfn-lint and
 //! checkov read the rest of it.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use aws_sdk_cloudformation::types::{Capability, Parameter, TemplateStage};
@@ -22,14 +23,15 @@ use spotsweep_tests::local::{Stack, call_json, drop_file, eventually, s3};
 const STACK: &str = "spotsweep-local";
 /// A sweep file; its event is not handed on where the rule is off.
 const TRIAL: &str = "- {lr: 0.01, hidden: 16, epochs: 1}\n";
-/// Each function with a rule: its patterns' sources, and how long an event may wait for it, in seconds.
-const RULES: [(&str, &str, u32); 6] = [
-    ("sweep-upload", "aws.s3", 86_400),
-    ("batch-job-state", "aws.batch", 86_400),
-    ("spot-interruption", "aws.ec2", 120),
-    ("ebs-state", "aws.ec2", 86_400),
-    ("sweep-settled", "spotsweep", 86_400),
-    ("reconcile", "", 300),
+/// Each rule: its function, its patterns' sources, and how long an event may wait for it, in seconds.
+const RULES: [(&str, &str, &str, u32); 7] = [
+    ("sweep-upload", "sweep-upload", "aws.s3", 86_400),
+    ("sweep-keeping", "sweep-upload", "spotsweep", 86_400),
+    ("batch-job-state", "batch-job-state", "aws.batch", 86_400),
+    ("spot-interruption", "spot-interruption", "aws.ec2", 120),
+    ("ebs-state", "ebs-state", "aws.ec2", 86_400),
+    ("sweep-settled", "sweep-settled", "spotsweep", 86_400),
+    ("reconcile", "reconcile", "", 300),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,7 +46,7 @@ async fn every_resource_is_what_the_template_says() {
     let policy: Value = serde_json::from_str(undelivered["Policy"].as_str().unwrap()).unwrap();
     let allowed = policy["Statement"][0]["Condition"]["ArnEquals"]["aws:SourceArn"].as_array().unwrap().len();
     assert_eq!(allowed, RULES.len(), "{policy}");
-    for (name, source, oldest_seconds) in RULES {
+    for (name, function, source, oldest_seconds) in RULES {
         let rule = call_json(&stack.endpoint, "AWSEvents.DescribeRule", &json!({ "Name": name })).await;
         assert_eq!(rule["State"], "ENABLED", "{name}");
         match rule["EventPattern"].as_str() {
@@ -56,11 +58,12 @@ async fn every_resource_is_what_the_template_says() {
         }
         let targets = call_json(&stack.endpoint, "AWSEvents.ListTargetsByRule", &json!({ "Rule": name })).await;
         let [target] = targets["Targets"].as_array().unwrap().as_slice() else { unreachable!("{name}: {targets}") };
-        assert!(target["Arn"].as_str().unwrap().ends_with(&format!(":function:{name}")), "{target}");
+        assert!(target["Arn"].as_str().unwrap().ends_with(&format!(":function:{function}")), "{target}");
         assert_eq!(target["DeadLetterConfig"]["Arn"], undelivered["QueueArn"], "{name}");
         assert_eq!(target["RetryPolicy"]["MaximumEventAgeInSeconds"], oldest_seconds, "{name}");
     }
-    for name in RULES.map(|(name, ..)| name).into_iter().chain(["trial-claim"]) {
+    let functions: BTreeSet<_> = RULES.into_iter().map(|(_, function, ..)| function).chain(["trial-claim"]).collect();
+    for name in functions {
         read_function(&stack, name, failed["QueueArn"].as_str().unwrap()).await;
     }
     stack.stop().await;

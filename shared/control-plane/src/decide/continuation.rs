@@ -2,8 +2,9 @@
 //! as long as such a sweep is open.
 //!
 //! Before its first submission the sweep is `Keeping`: each trial of which it names a snapshot notes that in its record,
-//! one after the other. So the sweep's record says how far this is, and `reconcile` repeats what an invocation that died
-//! has left. Nothing is submitted before all is noted; where something is deleted already, the file is rejected.
+//! one after the other. An invocation of `sweep-upload` does a page of them, commits how far this is, and puts the event on
+//! the bus that starts the next one. `reconcile` puts it there again where an invocation has died. Nothing is submitted
+//! before all is noted; where something is deleted already, the file is rejected.
 //!
 //! When the time of what is kept has passed, each sweep that is noted is looked up before anything is deleted. Both are
 //! commits on the trial's unchanged record, so whichever comes first, the other one sees it.
@@ -12,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::sweep_upload::{keep, reject, whole_file};
 use super::{Answer, Context, Decision, workspace};
+use crate::command::Command;
 use crate::input::Followup;
 use crate::store::{Versioned, View};
 use crate::sweep::continuation::Continuation;
@@ -21,6 +23,26 @@ use spotsweep_protocol::ids::SweepId;
 
 /// How long what is kept outlives a look at an open sweep that names it.
 const RENEWED: SignedDuration = SignedDuration::from_hours(24);
+
+/// The page that is next is to be read. An event that comes twice reads it twice, and one of both commits what follows.
+pub(super) fn next_page(view: &View) -> Decision {
+    match view.sweep.as_ref().map(|held| (&held.record, &held.record.stage)) {
+        Some((sweep, Stage::Keeping { next })) => {
+            let (id, bucket) = (sweep.id.clone(), sweep.upload.bucket.clone());
+            let read = Command::ReadSnapshots { sweep: id, bucket, first: *next };
+            Decision::advance(format!("keeping what it goes on from, from snapshot {next} on")).then(read)
+        }
+        Some((_, stage)) => Decision::ignore(format!("already {}", stage.name())),
+        None => Decision::ignore("no such sweep here"),
+    }
+}
+
+pub(super) fn page_read(view: &View, of: &Continuation) -> Decision {
+    keeping(view, of, |_| match of.next() {
+        Some(_) => Decision::advance("a page of snapshots is read").next(Followup::Continues(of.clone())),
+        None => Decision::illegal("snapshots.json has fewer snapshots than the plan"),
+    })
+}
 
 /// The trial that a snapshot is of is to note it. A person's own snapshot is of none.
 pub(super) fn referred(view: &View, of: &Continuation) -> Decision {

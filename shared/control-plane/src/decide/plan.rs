@@ -97,7 +97,7 @@ fn workspace(wanted: Option<&Workspace>, context: Context<'_>) -> Option<Workspa
             let origin = match start {
                 Start::Blank => Origin::Blank,
                 Start::Snapshot(snapshot) => Origin::Snapshot { snapshot: snapshot.clone() },
-                Start::Snapshots(snapshots) => Origin::Snapshots { snapshots: snapshots.clone() },
+                Start::Snapshots(_) => Origin::Snapshots,
             };
             plan(*size_gib, origin, *initialization_rate, kept(*keep))
         }

@@ -6,7 +6,6 @@ use crate::command::Command;
 use crate::input::Followup;
 use crate::settings::LONGEST_BACKOFF;
 use crate::store::{Overdue, View};
-use crate::sweep::continuation::Continuation;
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::{Stage, Sweep};
 use crate::workspace::TrialRef;
@@ -47,19 +46,7 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
         return refused(view, part, &last_failure(&held.record), context);
     }
     let commands = pending(&held.record, context);
-    let page = |next| Followup::Continues(Continuation::page(&held.record, next));
-    let followup = match held.record.stage {
-        Stage::Keeping { next } => commands.is_empty().then(|| page(next)),
-        Stage::Reading
-        | Stage::Submitting { .. }
-        | Stage::Announcing
-        | Stage::Running
-        | Stage::Settling
-        | Stage::Withdrawing { .. }
-        | Stage::Settled
-        | Stage::Rejected => None,
-    };
-    if commands.is_empty() && followup.is_none() {
+    if commands.is_empty() {
         return Decision::ignore(format!("already {}", held.record.stage.name()));
     }
     let mut sweep = held.record.clone();
@@ -67,8 +54,7 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
     sweep.redriven += 1;
     let what = format!("re-driving {}, time {}", sweep.stage.name(), sweep.redriven);
     let due = context.now.checked_add(wait).ok();
-    let decision = Decision::advance(what).sweep(sweep, due).then_all(commands);
-    followup.into_iter().fold(decision, Decision::next)
+    Decision::advance(what).sweep(sweep, due).then_all(commands)
 }
 
 /// The lease, doubled with every re-drive of the same stage: no retry is unbounded.
@@ -96,8 +82,8 @@ fn pending(sweep: &Sweep, context: Context<'_>) -> Vec<Command> {
         }
         (Stage::Settling, _) => vec![announce(Kind::Settling)],
         (Stage::Withdrawing { refusal }, _) => vec![withdraw(sweep, refusal)],
-        // What follows is a followup: other trials' records change, and nothing outside of the table does.
-        (Stage::Keeping { .. } | Stage::Settled | Stage::Rejected, _)
+        (Stage::Keeping { .. }, _) => vec![announce(Kind::Keeping)],
+        (Stage::Settled | Stage::Rejected, _)
         | (Stage::Submitting { .. } | Stage::Announcing | Stage::Running, None) => Vec::new(),
     }
 }

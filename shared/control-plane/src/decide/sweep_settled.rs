@@ -247,7 +247,7 @@ mod tests {
     use crate::settings::Settings;
     use crate::store::History;
     use crate::trial::JobStatus;
-    use crate::workspace::{Place, Workspace, WorkspacePlan};
+    use crate::workspace::{Origin, Place, Workspace};
 
     /// What was asked for while the sweep ran comes when it settles: found by the simulation, which saw a volume left.
     #[test]
@@ -261,9 +261,8 @@ mod tests {
         sweep.enter(Stage::Settling);
         let mut trial = Trial::new(sweep.id.clone(), 0, JobId::from("j".to_owned()));
         trial.status = JobStatus::Succeeded;
-        let wanted: WorkspacePlan = sweep.plan.clone().unwrap().workspace.unwrap();
         let place = Place { attempt: 1, instance: "i-1".into(), zone: "a".into() };
-        let volume = Workspace::new(&wanted, 0, place, now);
+        let volume = Workspace::new(Origin::Blank, place, now);
 
         let settings = Settings::from_variables(|name| {
             ["SPOTSWEEP_BUCKET", "SPOTSWEEP_CLAIM_FUNCTION", "SPOTSWEEP_TRIAL_ROLE"].contains(&name).then(|| "x".into())

@@ -12,7 +12,7 @@ use super::{Context, Decision, plan, submission, target};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::store::{Versioned, View};
-use crate::sweep::continuation::Continuation;
+use crate::sweep::continuation;
 use crate::sweep::notification::{Kind, Notification};
 use crate::sweep::target::Target;
 use crate::sweep::upload::{RUN_CAP_METADATA, Upload};
@@ -163,13 +163,13 @@ pub(super) fn stored(view: &View, prepared: &Prepared, token: &Secret, context: 
 
 /// Has the trials that the sweep goes on from note it, from this snapshot on (`continuation.rs`), and submits once all have.
 pub(super) fn keep(mut sweep: Sweep, next: u32, context: Context<'_>) -> Decision {
-    let page = Continuation::page(&sweep, next);
-    if page.snapshots.is_empty() {
+    if next >= sweep.plan.as_ref().map_or(0, continuation::named) {
         return submit(sweep, 0, None, context);
     }
     sweep.enter(Stage::Keeping { next });
     let what = format!("keeping what it goes on from, {} so far", counted(next, "snapshot"));
-    Decision::advance(what).sweep(sweep, context.lease_ends()).next(Followup::Continues(page))
+    let announce = Command::Notify(Notification::internal(&sweep, Kind::Keeping));
+    Decision::advance(what).sweep(sweep, context.lease_ends()).then(announce)
 }
 
 /// What only a sweep in `Reading` does.

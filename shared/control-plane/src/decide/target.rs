@@ -40,7 +40,7 @@ pub fn check(prepared: &Prepared, target: &Target) -> Result<Prepared, Vec<Probl
         at("queue", refused);
     }
     if let Some(wanted) = &mut plan.workspace {
-        match workspace(wanted, &target.base) {
+        match workspace(wanted, prepared.snapshots(), &target.base) {
             Ok(found) => *wanted = found,
             Err(refused) => at("workspace", refused),
         }
@@ -73,13 +73,13 @@ fn queue(found: Option<&Queue>, named: &str) -> Result<(), Refused> {
     }
 }
 
-fn workspace(wanted: &WorkspacePlan, found: &Base) -> Result<WorkspacePlan, Refused> {
+fn workspace(wanted: &WorkspacePlan, snapshots: &[String], found: &Base) -> Result<WorkspacePlan, Refused> {
     match (&wanted.origin, found) {
         (Origin::Snapshot { snapshot }, Base::Snapshot(found)) => from_snapshot(found.as_ref(), snapshot, wanted),
         (Origin::Adopted { volume, .. }, Base::Volumes(found)) => adopt(found, volume, wanted.initialization_rate),
-        (Origin::Snapshots { snapshots }, Base::Snapshots(found)) => from_snapshots(found, snapshots, wanted),
+        (Origin::Snapshots, Base::Snapshots(found)) => from_snapshots(found, snapshots, wanted),
         (Origin::Blank, _) => Ok(wanted.clone()),
-        (Origin::Snapshots { .. }, _) => refuse("the snapshots were not looked up", "upload the file again"),
+        (Origin::Snapshots, _) => refuse("the snapshots were not looked up", "upload the file again"),
         (Origin::Snapshot { snapshot: named } | Origin::Adopted { volume: named, .. }, _) => {
             refuse(format!("{named} was not looked up"), "upload the file again")
         }
@@ -217,11 +217,11 @@ mod tests {
         let wanted = |size_gib| WorkspacePlan { size_gib, origin: origin(), keep, initialization_rate: Some(300) };
         let snapshot = |state: &str| BaseSnapshot { state: state.into(), size_gib: 50 };
         for (asked, made) in [(20, 50), (50, 50), (80, 80)] {
-            let found = workspace(&wanted(asked), &Base::Snapshot(Some(snapshot("completed"))));
+            let found = workspace(&wanted(asked), &[], &Base::Snapshot(Some(snapshot("completed"))));
             assert_eq!(found, Ok(wanted(made)));
         }
         for found in [None, Some(snapshot("pending")), Some(snapshot("error")), Some(snapshot("recoverable"))] {
-            assert!(workspace(&wanted(20), &Base::Snapshot(found.clone())).is_err(), "{found:?}");
+            assert!(workspace(&wanted(20), &[], &Base::Snapshot(found.clone())).is_err(), "{found:?}");
         }
     }
 

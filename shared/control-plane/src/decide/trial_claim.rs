@@ -17,11 +17,11 @@ use crate::store::View;
 use crate::sweep::{Plan, Sweep};
 use crate::throttle::Turn;
 use crate::trial::{Attempt, End, Trial};
-use crate::workspace::{Fact, Place, Stage};
+use crate::workspace::{Fact, Origin, Place, Stage};
 use gate::Passage;
 pub(super) use gate::check;
 use grant::find_line;
-pub(super) use grant::{assigned, granted, issued};
+pub(super) use grant::{assigned, granted, issued, starts_from};
 use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Reply, Seal};
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::rungs::Reached;
@@ -106,6 +106,12 @@ impl Asker<'_> {
             let (request, bucket) = (self.request.clone(), self.sweep.upload.bucket.clone());
             return Decision::advance("its parameters are to be suggested")
                 .then(Command::ReadSpace { request, bucket });
+        }
+        let has_own = self.plan.workspace.as_ref().is_some_and(|workspace| workspace.origin == Origin::Snapshots);
+        if has_own && self.trial.starts_from.is_none() {
+            let (request, bucket) = (self.request.clone(), self.sweep.upload.bucket.clone());
+            let find = Command::FindSnapshot { request, bucket };
+            return Decision::advance("what its workspace starts from is to be found").then(find);
         }
         let record = self.takes(machine);
         // Where the metadata service is silent, ECS may have said by Batch's event where the attempt runs.

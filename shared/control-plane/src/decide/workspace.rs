@@ -69,7 +69,8 @@ fn subject(view: &View) -> Option<(&Sweep, &Plan, &Versioned<Trial>)> {
     Some((sweep, sweep.plan.as_ref()?, view.trial.as_ref()?))
 }
 
-/// Enters a fact into a trial and gives the commands that follow. A trial gets its workspace with the first place.
+/// Enters a fact into a trial and gives the commands that follow. A trial gets its workspace with the first place:
+/// where each trial has its own snapshot, once that is known, which its first claim looks up.
 pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Context<'_>) -> Vec<Command> {
     let Some(wanted) = &plan.workspace else { return Vec::new() };
     let (is_over, ended) = (trial.is_over() || trial.is_left_for_good(), trial.ended);
@@ -77,13 +78,15 @@ pub(super) fn apply(trial: &mut Trial, plan: &Plan, fact: &Fact, context: Contex
     let keeps_until = trial.keeps_until(wanted.keep, context.now);
     let now = context.now;
     let (index, is_due) = (trial.index, matches!(fact, Fact::Due));
-    let around = Surroundings { index, plan: wanted, ended, is_over, keeps_until, is_due, now, lease_ended };
+    let own = trial.starts_from.clone();
+    let snapshot = own.as_deref();
+    let around = Surroundings { index, snapshot, plan: wanted, ended, is_over, keeps_until, is_due, now, lease_ended };
     let before = trial.workspace.clone();
-    if let (None, Fact::Wanted(place)) = (&trial.workspace, fact)
+    if let (None, Fact::Wanted(place), Some(origin)) = (&trial.workspace, fact, wanted.origin_of(snapshot))
         && !is_over
         && place.attempt > ended
     {
-        trial.workspace = Some(Workspace::new(wanted, trial.index, place.clone(), now));
+        trial.workspace = Some(Workspace::new(origin, place.clone(), now));
     }
     let (of, rank) = (trial.of(), trial.rank);
     let Some(workspace) = &mut trial.workspace else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! Our own events: collect a sweep's results, because every part of it has ended, or to see how it gets on.
+//! Our own events: collect a sweep's results, because every part of it has ended, or to see how it gets on; and keep what
+//! it goes on from.
 
 use serde::Deserialize;
 
@@ -13,10 +14,16 @@ struct Detail {
     page: Option<u32>,
 }
 
+/// The event about a sweep, and a page of its trials.
+type OfSweep = fn(SweepId, Option<u32>) -> Event;
+
 pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
-    let decision_log =
-        [Kind::Settling, Kind::Running].into_iter().find(|kind| kind.detail_type() == envelope.detail_type);
-    let Some(kind) = decision_log else {
+    let ours: [(Kind, OfSweep); 3] = [
+        (Kind::Keeping, |sweep, _page| Event::SweepKeeping(sweep)),
+        (Kind::Settling, Event::SweepSettling),
+        (Kind::Running, Event::SweepRunning),
+    ];
+    let Some((kind, event)) = ours.into_iter().find(|(kind, _)| kind.detail_type() == envelope.detail_type) else {
         return Ok(Event::Unknown { source: envelope.source, detail_type: envelope.detail_type });
     };
     let kind_name = kind.detail_type();
@@ -24,5 +31,5 @@ pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
     let Some(sweep) = SweepId::parse(&sweep) else {
         return Err(ParseError::Value { kind: kind_name, problem: format!("{sweep:?} is not a sweep id") });
     };
-    Ok(if kind == Kind::Running { Event::SweepRunning(sweep, page) } else { Event::SweepSettling(sweep, page) })
+    Ok(event(sweep, page))
 }

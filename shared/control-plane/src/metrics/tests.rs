@@ -6,7 +6,7 @@ use crate::input::Followup;
 use crate::store::{History, Versioned};
 use crate::trial::JobStatus;
 use crate::trial::{HOST_GONE, INTERRUPTED_EXIT_CODE, Observation};
-use crate::workspace::{Keep, Origin, Place, Volume, VolumeState, WorkspacePlan};
+use crate::workspace::{Origin, Place, Volume, VolumeState};
 use spotsweep_protocol::ids::{JobId, SweepId};
 
 fn at(second: i64) -> Timestamp {
@@ -91,8 +91,7 @@ fn whatever_comes_twice_late_or_not_at_all_counts_once() {
 /// A trial whose volume was copied from the zone `from` to `b`, attached to its second attempt.
 fn copied(from: &str) -> Trial {
     let place = Place { attempt: 2, instance: "i-2".into(), zone: "b".into() };
-    let plan = WorkspacePlan { size_gib: 1, origin: Origin::Blank, keep: Keep::default(), initialization_rate: None };
-    let mut workspace = Workspace::new(&plan, 0, place.clone(), at(0));
+    let mut workspace = Workspace::new(Origin::Blank, place.clone(), at(0));
     let snapshot = Origin::Snapshot { snapshot: "snap-1".into() };
     let source = Volume { id: Some("vol-1".into()), zone: from.into(), ..workspace.volume.clone() };
     workspace.volume = Volume {

@@ -1,18 +1,47 @@
 //! What a sweep goes on from: snapshots that are kept of other trials.
 
+use std::error::Error;
 use std::sync::Arc;
 
-use super::{Plan, Sweep};
+use super::{Plan, Prepared};
 use crate::workspace::Origin;
 use spotsweep_protocol::ids::SweepId;
+use spotsweep_sweep_file::{Start, Workspace};
 
-/// Snapshots that a plan names.
-pub fn named(plan: &Plan) -> &[String] {
+/// How many snapshots a plan names.
+pub fn named(plan: &Plan) -> u32 {
     match plan.workspace.as_ref().map(|workspace| &workspace.origin) {
-        Some(Origin::Snapshots { snapshots }) => snapshots,
-        Some(Origin::Snapshot { snapshot }) => std::slice::from_ref(snapshot),
-        Some(Origin::Blank | Origin::Adopted { .. }) | None => &[],
+        Some(Origin::Snapshots) => plan.trials,
+        Some(Origin::Snapshot { .. }) => 1,
+        Some(Origin::Blank | Origin::Adopted { .. }) | None => 0,
     }
+}
+
+impl Prepared {
+    /// The snapshots that it names, as its file has them.
+    pub fn snapshots(&self) -> &[String] {
+        match &self.file.settings.workspace {
+            Some(Workspace::Volume { start: Start::Snapshot(snapshot), .. }) => std::slice::from_ref(snapshot),
+            Some(Workspace::Volume { start: Start::Snapshots(snapshots), .. }) => snapshots,
+            Some(Workspace::Volume { start: Start::Blank, .. } | Workspace::Off | Workspace::Adopted { .. }) | None => &[],
+        }
+    }
+}
+
+/// Key of the snapshots that a sweep names: a JSON list of their ids. Where each trial has its own, in the order of the
+/// trials.
+pub fn snapshots_key(sweep: &SweepId) -> String {
+    format!("{}snapshots.json", sweep.results_prefix())
+}
+
+/// The trial's own of these snapshots.
+///
+/// # Errors
+/// Where the list is none, or too short.
+pub fn snapshot_of(listed: &[u8], index: u32) -> Result<String, Box<dyn Error + Send + Sync>> {
+    let mut listed: Vec<String> = serde_json::from_slice(listed)?;
+    let is_there = (index as usize) < listed.len();
+    is_there.then(|| listed.swap_remove(index as usize)).ok_or_else(|| format!("no snapshot of trial {index}").into())
 }
 
 /// Some of the snapshots that a sweep names, and how many of them are kept for it.
@@ -20,7 +49,7 @@ pub fn named(plan: &Plan) -> &[String] {
 pub struct Continuation {
     /// The sweep.
     pub sweep: SweepId,
-    /// The place of the first of them in the sweep's plan.
+    /// The place of the first of them among all.
     pub first: u32,
     /// They themselves.
     pub snapshots: Arc<[String]>,
@@ -28,16 +57,15 @@ pub struct Continuation {
     pub kept: usize,
 }
 
-/// Snapshots between two commits of the sweep: what an invocation that dies leaves is repeated from the last one. Each
-/// takes about five calls of the table, so these take some seconds.
+/// Snapshots of one invocation, which ends with a commit of the sweep. Each takes about five calls of the table, so these
+/// take some seconds.
 const PAGE: usize = 100;
 
 impl Continuation {
-    /// Those that a sweep keeps next, from the one at that place of its plan on.
-    pub fn page(sweep: &Sweep, first: u32) -> Self {
-        let named = sweep.plan.as_ref().map_or(&[][..], named);
+    /// Those of the `named` that a sweep keeps next, from the one at that place on.
+    pub fn page(sweep: SweepId, first: u32, named: &[String]) -> Self {
         let snapshots = named.iter().skip(first as usize).take(PAGE).cloned().collect();
-        Self { sweep: sweep.id.clone(), first, snapshots, kept: 0 }
+        Self { sweep, first, snapshots, kept: 0 }
     }
 
     /// The place of the snapshot after them.

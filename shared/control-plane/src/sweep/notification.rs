@@ -1,6 +1,6 @@
 //! What the control plane says on the event bus: to its own functions, and to people.
 //!
-//! EventBridge events of source `spotsweep`. The first two are for `sweep-settled`; the others are for whoever has a
+//! EventBridge events of source `spotsweep`. The first three are for our own functions; the others are for whoever has a
 //! rule for them: `infra/operations.yaml` sends them to an SNS topic, `infra/slack.yaml` to a webhook. All are said at
 //! least once: what follows is committed only after it was said.
 
@@ -25,6 +25,8 @@ const MAX_PROBLEMS: usize = 5;
 /// What has happened to a sweep, or to one of its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
+    /// The trials that it goes on from are to note it.
+    Keeping,
     /// Every part has ended: results are to be collected.
     Settling,
     /// It runs, and somebody should look how it gets on.
@@ -75,6 +77,7 @@ impl Kind {
     /// EventBridge detail type.
     pub fn detail_type(self) -> &'static str {
         match self {
+            Self::Keeping => "Sweep Keeping",
             Self::Settling => "Sweep Settling",
             Self::Running => "Sweep Running",
             Self::Settled => "Sweep Settled",
@@ -107,7 +110,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// For `sweep-settled` alone.
+    /// For our own functions alone.
     pub fn internal(sweep: &Sweep, kind: Kind) -> Self {
         let (file, message) = (sweep.upload.key.clone(), String::new());
         Self { sweep: sweep.id.clone(), file, kind, message, topic: None, page: None, stop: None }

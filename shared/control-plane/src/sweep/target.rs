@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::sweep::Plan;
+use crate::sweep::Prepared;
 use crate::workspace::Origin;
 
 /// What stands before the name in a job definition's ARN.
@@ -126,12 +126,12 @@ impl DefinitionQuery {
 }
 
 impl BaseQuery {
-    /// For what a plan names, if it names anything.
-    pub fn of(plan: &Plan) -> Option<Self> {
-        match &plan.workspace.as_ref()?.origin {
+    /// For what a sweep starts from, if it names anything.
+    pub fn of(prepared: &Prepared) -> Option<Self> {
+        match &prepared.plan.workspace.as_ref()?.origin {
             Origin::Blank => None,
             Origin::Snapshot { snapshot } => Some(Self::Snapshot(snapshot.clone())),
-            Origin::Snapshots { snapshots } => Some(Self::Snapshots(snapshots.clone())),
+            Origin::Snapshots => Some(Self::Snapshots(prepared.snapshots().to_vec())),
             Origin::Adopted { volume, .. } => {
                 let filter = if is_volume_id(volume) { "volume-id" } else { "tag:Name" };
                 Some(Self::Volumes { filter, value: literal(volume) })

@@ -251,11 +251,11 @@ impl Workspace {
     fn new_volume(&self, plan: &WorkspacePlan) -> NewVolume {
         let snapshot = match &self.volume.origin {
             Origin::Snapshot { snapshot } => Some(snapshot.clone()),
-            Origin::Blank | Origin::Snapshots { .. } | Origin::Adopted { .. } => None,
+            Origin::Blank | Origin::Snapshots | Origin::Adopted { .. } => None,
         };
         let name = match &plan.origin {
             Origin::Adopted { name, .. } => Some(name.clone()),
-            Origin::Blank | Origin::Snapshot { .. } | Origin::Snapshots { .. } => None,
+            Origin::Blank | Origin::Snapshot { .. } | Origin::Snapshots => None,
         };
         NewVolume {
             operation: self.volume.operation,

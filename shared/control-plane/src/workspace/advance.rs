@@ -13,6 +13,8 @@ const MAX_STEPS: usize = 20;
 pub(crate) struct Surroundings<'a> {
     /// The trial's index within its sweep.
     pub(crate) index: u32,
+    /// The snapshot that the trial starts from, where each trial has its own.
+    pub(crate) snapshot: Option<&'a str>,
     /// What the sweep's workspaces are made of.
     pub(crate) plan: &'a WorkspacePlan,
     /// How many of the trial's attempts Batch has reported ended.

@@ -98,9 +98,9 @@ impl Workspace {
                 if self.volume.used {
                     self.note(format!("volume {id} is lost and has no snapshot: the trial starts from the beginning"));
                 }
-                match around.plan.origin_of(around.index) {
-                    origin @ Origin::Snapshot { .. } => origin,
-                    Origin::Blank | Origin::Snapshots { .. } | Origin::Adopted { .. } => Origin::Blank,
+                match around.plan.origin_of(around.snapshot) {
+                    Some(origin @ Origin::Snapshot { .. }) => origin,
+                    Some(Origin::Blank | Origin::Snapshots | Origin::Adopted { .. }) | None => Origin::Blank,
                 }
             }
         };

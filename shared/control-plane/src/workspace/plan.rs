@@ -41,11 +41,9 @@ pub enum Origin {
         /// `snap-…`
         snapshot: String,
     },
-    /// A snapshot for each trial of the sweep, by index. Each trial's own volume starts from one [`Origin::Snapshot`].
-    Snapshots {
-        /// `snap-…`
-        snapshots: Vec<String>,
-    },
+    /// A snapshot for each trial of the sweep. They are in `snapshots.json` of the sweep's results, because a sweep's record
+    /// is read with each event of its trials. Each trial's own volume starts from one [`Origin::Snapshot`].
+    Snapshots,
     /// A volume that a person made by hand and that stays theirs.
     Adopted {
         /// `vol-…`
@@ -58,14 +56,11 @@ pub enum Origin {
 }
 
 impl WorkspacePlan {
-    /// What the volume of a trial starts from.
-    pub fn origin_of(&self, index: u32) -> Origin {
+    /// What the volume of a trial starts from; `None` while the trial's own snapshot is not known.
+    pub fn origin_of(&self, snapshot: Option<&str>) -> Option<Origin> {
         match &self.origin {
-            Origin::Snapshots { snapshots } => {
-                let own = usize::try_from(index).ok().and_then(|index| snapshots.get(index));
-                own.map_or(Origin::Blank, |snapshot| Origin::Snapshot { snapshot: snapshot.clone() })
-            }
-            other @ (Origin::Blank | Origin::Snapshot { .. } | Origin::Adopted { .. }) => other.clone(),
+            Origin::Snapshots => snapshot.map(|snapshot| Origin::Snapshot { snapshot: snapshot.to_owned() }),
+            other @ (Origin::Blank | Origin::Snapshot { .. } | Origin::Adopted { .. }) => Some(other.clone()),
         }
     }
 }

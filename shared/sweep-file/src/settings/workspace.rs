@@ -129,8 +129,8 @@ const OF_NEW: [&str; 5] = ["size", "snapshot", "snapshots", "keep_failed", "keep
 /// In seconds.
 const LONGEST_KEEP: u32 = 30 * 86_400;
 
-/// Trials that each have a snapshot of their own: the ids stay in the sweep's record, and a record is written whole.
-const MAX_SNAPSHOTS: usize = 500;
+/// Trials that each have a snapshot of their own: one invocation asks EC2 about all of them, 200 in a call.
+const MAX_SNAPSHOTS: usize = 10_000;
 
 /// A gp3 volume's largest size.
 const MAX_WORKSPACE_GIB: u64 = 65_536;

@@ -9,9 +9,12 @@ use spotsweep_protocol::secret::Secret;
 use super::*;
 use crate::command::Command;
 use crate::decide::decide;
+use crate::event::Event;
 use crate::input::{Input, Subject};
+use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{History, Record};
+use crate::sweep::notification::{Kind, Notification};
 use crate::trial::JobStatus;
 use crate::trial::Trial;
 use crate::workspace::Workspace;
@@ -68,8 +71,7 @@ impl Scene {
             trial
         };
         let trials = (0..COUNT).map(|index| (index, trial(index))).collect();
-        let snapshots: Vec<String> = (0..COUNT).map(|index| format!("snap-{index}")).collect();
-        let sweep = sweep("sweeps/new.yaml", COUNT, &json!({ "origin": "snapshots", "snapshots": snapshots }));
+        let sweep = sweep("sweeps/new.yaml", COUNT, &json!({ "origin": "snapshots" }));
         let settings = Settings::from_variables(|_| Some("0".into())).unwrap();
         let settings = Settings { lease: std::time::Duration::from_secs(120), ..settings };
         let mut scene = Self { sweep, due: None, old, trials, commands: Vec::new(), settings, now: at(60) };
@@ -86,8 +88,18 @@ impl Scene {
             Some((Record::Trial(trial), _)) => drop(self.trials.insert(trial.index, *trial)),
             None => {}
         }
-        self.commands.extend(decision.commands);
-        decision.next.into_iter().map(Input::Followup).collect()
+        let mut next: VecDeque<Input> = decision.next.into_iter().map(Input::Followup).collect();
+        for command in decision.commands {
+            if let Command::Notify(Notification { sweep, kind: Kind::Keeping, .. }) = &command {
+                next.push_back(Event::SweepKeeping(sweep.clone()).into());
+            } else if let Command::ReadSnapshots { sweep, first, .. } = &command {
+                let named: Vec<String> = (0..COUNT).map(|index| format!("snap-{index}")).collect();
+                next.push_back(Outcome::SnapshotsRead(Continuation::page(sweep.clone(), *first, &named)).into());
+            } else {
+                self.commands.push(command);
+            }
+        }
+        next
     }
 
     fn run(&mut self, next: &mut VecDeque<Input>, steps: usize) {
@@ -142,7 +154,8 @@ impl Scene {
 
 #[test]
 fn nothing_is_submitted_before_all_that_a_sweep_goes_on_from_is_kept() {
-    for dies_after in [0, 1, 2, 150, 299, 300, 301, 302, 700, 751, 752, 753] {
+    // Of each page three steps are the event, the list that is read, and the commit; each snapshot takes two.
+    for dies_after in [0, 1, 2, 3, 150, 201, 202, 203, 204, 205, 206, 402, 406, 500, 507, 508, 509, 510] {
         let mut scene = Scene::after(dies_after);
         assert!(scene.submissions() == 0 || scene.noted() == COUNT as usize, "after {dies_after} steps");
         while let Stage::Keeping { .. } = scene.sweep.stage {

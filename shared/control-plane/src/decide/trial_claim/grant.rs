@@ -1,12 +1,13 @@
 //! What an attempt gets that has its trial.
 
-use super::{refuse, standing};
+use super::{check, refuse, standing};
 use crate::command::Command;
-use crate::decide::{Context, Decision};
+use crate::decide::{Context, Decision, workspace};
 use crate::event::TrialRequest;
+use crate::input::Followup;
 use crate::store::{Versioned, View};
 use crate::sweep::Sweep;
-use crate::trial::Suggested;
+use crate::trial::{Suggested, Trial};
 use crate::workspace::{Origin, Stage, device};
 use spotsweep_protocol::claim::{Access, ByteRange, Grant, Prefix, Reply, WorkspaceGrant};
 use spotsweep_protocol::stop::StopReason;
@@ -14,6 +15,27 @@ use spotsweep_protocol::stop::StopReason;
 pub(super) fn find_line(sweep: &Sweep, request: &TrialRequest, gpus: Option<&[String]>) -> Command {
     let (request, bucket) = (request.clone(), sweep.upload.bucket.clone());
     Command::FindLine { request, gpus: gpus.map(<[String]>::to_vec), bucket }
+}
+
+/// The snapshot is found that the trial's volume starts from: it is noted, and the claim goes on.
+pub(in crate::decide) fn starts_from(
+    view: &View,
+    request: &TrialRequest,
+    snapshot: &str,
+    context: Context<'_>,
+) -> Decision {
+    let held = view.trial.as_ref().map(|held| &held.record);
+    let sweep = match check(view, request) {
+        Ok((sweep, _, _)) => sweep,
+        Err(reason) => return refuse(reason),
+    };
+    let again = Followup::Requested(Box::new(request.clone()));
+    if held.is_some_and(|trial| trial.starts_from.is_some()) {
+        return Decision::ignore("it is known what its workspace starts from").next(again);
+    }
+    let new = || Trial::new(request.sweep.clone(), request.index, request.job.clone());
+    let trial = Trial { starts_from: Some(snapshot.to_owned()), ..held.cloned().unwrap_or_else(new) };
+    workspace::changed(sweep, held, trial, format!("starts from {snapshot}"), context).next(again)
 }
 
 /// ECS has answered which GPUs the attempt's container has.

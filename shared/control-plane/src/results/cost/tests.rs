@@ -74,7 +74,7 @@ fn what_was_sealed_is_kept_in_snapshots_from_the_first_interruption_on() {
     let mut trial = trial(0, JobStatus::Succeeded, &[("i-1", "b", 0, Some(1800)), ("i-2", "b", 2400, Some(5400))]);
     trial.attempt(1).exit_code = Some(crate::trial::INTERRUPTED_EXIT_CODE);
     let place = Place { attempt: 2, zone: "b".into(), instance: "i-2".into() };
-    let mut workspace = Workspace::new(plan(Some(10)).workspace.as_ref().unwrap(), 0, place, at(0));
+    let mut workspace = Workspace::new(Origin::Blank, place, at(0));
     workspace.seal = Some(Seal { files: 1, bytes: 2 << 30, newest: None });
     trial.workspace = Some(workspace);
     let cost = costs(&plan(Some(10)), &[trial], &prices(), at(9999))[&0];
@@ -86,7 +86,7 @@ fn what_was_sealed_is_kept_in_snapshots_from_the_first_interruption_on() {
 fn what_is_kept_is_counted_for_the_whole_time_once_the_trial_has_ended() {
     let mut trial = trial(0, JobStatus::Failed, &[("i-1", "b", 0, Some(1800))]);
     let place = Place { attempt: 1, zone: "b".into(), instance: "i-1".into() };
-    let mut workspace = Workspace::new(plan(Some(10)).workspace.as_ref().unwrap(), 0, place, at(0));
+    let mut workspace = Workspace::new(Origin::Blank, place, at(0));
     workspace.seal = Some(Seal { files: 1, bytes: 2 << 30, newest: None });
     workspace.stage = Stage::Kept { since: at(1830), until: at(1800 + 72 * 3600) };
     trial.workspace = Some(workspace);
@@ -107,10 +107,11 @@ fn an_initialization_rate_costs_what_it_has_loaded_in_proportion_to_the_rate() {
     plan.workspace.as_mut().unwrap().initialization_rate = Some(150);
     let without = costs(&plan, std::slice::from_ref(&trial), &prices(), at(9999))[&0];
     let wanted = plan.workspace.as_ref().unwrap();
-    let mut workspace = Workspace::new(wanted, 0, place, at(0));
+    let mut workspace = Workspace::new(Origin::Blank, place, at(0));
     let (now, lease_ended) = (at(0), at(0));
     let around = Surroundings {
         index: 0,
+        snapshot: None,
         plan: wanted,
         ended: 0,
         is_over: false,
