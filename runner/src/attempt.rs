@@ -334,7 +334,14 @@ impl Attempt<'_> {
         let deadline = ended.stop.as_ref().filter(|stop| stop.is_pressing()).map(|stop| stop.deadline);
         let latest = recorded.latest();
         let (log, unread) = (recorded.log, recorded.unread);
-        let collecting = async { Ok(Outputs { unread, ..uploading.await?.finish(log, &place.own).await? }) };
+        let has_succeeded = ended.code == 0 && ended.stop.is_none();
+        let collecting = async {
+            let mut uploader = uploading.await?;
+            if has_succeeded {
+                uploader.add_checkpoints(&place).await?;
+            }
+            Ok(Outputs { unread, ..uploader.finish(log, &place.own).await? })
+        };
         let collected = match deadline {
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());

@@ -8,7 +8,7 @@ mod names;
 mod opened;
 mod scan;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::Read;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use std::time::{Duration, SystemTime};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::{Outputs, Prefix};
+use spotsweep_protocol::claim::{Checkpoints, Outputs, Prefix};
+use spotsweep_seal::collected;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
@@ -27,8 +28,9 @@ use crate::exit::Failure;
 use crate::log::say;
 use crate::own_files::OwnFiles;
 use crate::storage::Storage;
+use crate::workplace::Workplace;
 use opened::Opened;
-use scan::{Found, Scan, Stamp, due, scan};
+use scan::{Found, Scan, Stamp, due, saved, scan};
 
 /// Larger files go in parts.
 const MULTIPART_ABOVE_BYTES: u64 = 16 * 1024 * 1024;
@@ -43,6 +45,8 @@ const FINAL_PAUSE: Duration = Duration::from_secs(1);
 const MOST_LEFT_OUT: usize = 5;
 /// Why a file is left out that the training cannot read.
 const UNREADABLE: &str = "its permissions do not let the training's user read it";
+/// The largest newest checkpoint that is collected without being asked for: 20 GiB cost half a dollar a month in S3.
+const MOST_NEWEST_BYTES: u64 = 20 << 30;
 /// The runner's own objects; a file of the command's with such a name goes below [`OWN`].
 const LOG: &str = "train.log";
 const METRICS: &str = "metrics.jsonl";
@@ -92,6 +96,8 @@ pub(crate) struct Uploader {
     destination: Prefix,
     storage: Storage,
     filter: Filter,
+    /// The folder of checkpoints, and the files of it that are collected.
+    checkpoints: Option<(Storage, BTreeSet<String>)>,
     /// By key, as of the last upload.
     arrived: BTreeMap<String, Stamp>,
     /// Files that are not uploaded, with the reasons.
@@ -100,7 +106,15 @@ pub(crate) struct Uploader {
 
 impl Uploader {
     pub(crate) fn new(s3: Client, destination: Prefix, storage: Storage, filter: Filter) -> Self {
-        Self { s3, destination, storage, filter, arrived: BTreeMap::new(), left_out: BTreeMap::new() }
+        Self {
+            s3,
+            destination,
+            storage,
+            filter,
+            checkpoints: None,
+            arrived: BTreeMap::new(),
+            left_out: BTreeMap::new(),
+        }
     }
 
     /// Uploads in the background, a scan every `every`, until told to stop; then comes back.
@@ -121,6 +135,14 @@ impl Uploader {
         (running, stop)
     }
 
+    /// The training has succeeded: collects its checkpoints, too.
+    pub(crate) async fn add_checkpoints(&mut self, place: &Workplace) -> Result<(), UploadError> {
+        let (disk, folder, which) = (place.disk(), place.checkpoints.clone(), self.filter.checkpoints);
+        let files = tokio::task::spawn_blocking(move || collected(&disk, &folder, which)).await?;
+        self.checkpoints = Some((place.saved(), files.map_err(UploadError::List)?));
+        Ok(())
+    }
+
     /// Uploads the runner's own two objects, and then all that is left. What cannot be uploaded does not keep the rest
     /// from being so.
     pub(crate) async fn finish(mut self, log: Vec<u8>, own: &OwnFiles) -> Result<Outputs, UploadError> {
@@ -135,16 +157,24 @@ impl Uploader {
         }
         outcome.and(record).and(log)?;
         let bytes = self.arrived.values().map(|stamp| stamp.bytes).sum();
-        Ok(Outputs { files: self.arrived.len() as u64, bytes, left_out: self.left_out(), unread: Vec::new() })
+        let without_files = self.arrived.keys().all(|name| name == LOG || name == METRICS);
+        let (files, left_out) = (self.arrived.len() as u64, self.left_out());
+        Ok(Outputs { files, bytes, left_out, unread: Vec::new(), without_files })
     }
 
     /// Uploads what is due; without `quiet`, everything that differs from what has arrived.
     async fn round(&mut self, quiet: Option<Duration>) -> Result<(), UploadError> {
-        let (storage, filter) = (self.storage.clone(), self.filter.clone());
-        let Scan { mut found, mut failures, unreadable } =
-            tokio::task::spawn_blocking(move || scan(&storage, &filter)).await?;
+        let (storage, filter, checkpoints) = (self.storage.clone(), self.filter.clone(), self.checkpoints.clone());
+        let most = if filter.checkpoints == Checkpoints::Newest { MOST_NEWEST_BYTES } else { u64::MAX };
+        let look = move || (scan(&storage, &filter), checkpoints.map(|(storage, files)| saved(&storage, &files, most)));
+        let (Scan { mut found, mut failures, left_out: mut unread }, saved) = tokio::task::spawn_blocking(look).await?;
+        if let Some(saved) = saved {
+            found.extend(saved.found);
+            failures.extend(saved.failures);
+            unread.extend(saved.left_out);
+        }
         let mut left_out = left_out::take_out(&mut found, &self.destination.prefix);
-        left_out.extend(unreadable.into_iter().map(|name| (name, UNREADABLE.to_owned())));
+        left_out.extend(unread);
         for (name, why) in left_out.iter().filter(|(name, _)| !self.left_out.contains_key(*name)) {
             say(&format!("output {name:?} is left out: {why}"));
         }
@@ -155,7 +185,9 @@ impl Uploader {
         loop {
             while underway.len() < FILES_AT_ONCE {
                 let Some(file) = waiting.next() else { break };
-                underway.spawn(put(self.s3.clone(), self.destination.clone(), self.storage.clone(), file));
+                let checkpoints = self.checkpoints.as_ref().filter(|_| file.is_checkpoint);
+                let storage = checkpoints.map_or(&self.storage, |(storage, _)| storage).clone();
+                underway.spawn(put(self.s3.clone(), self.destination.clone(), storage, file));
             }
             match underway.join_next().await {
                 None => break,

@@ -148,6 +148,11 @@ impl Workplace {
         self.scratch.path().join(OF_WANDB)
     }
 
+    /// The folder of checkpoints, as what is collected.
+    pub(crate) fn saved(&self) -> Storage {
+        Storage::new(self.workspace.clone(), CHECKPOINTS.into(), &self.checkpoints, self.user.clone())
+    }
+
     /// The workspace's files, or those of the folder in its place.
     pub(crate) fn disk(&self) -> MountedDisk {
         MountedDisk::below(&self.workspace).judged_by(self.formats.clone())

@@ -4,6 +4,7 @@
 
 mod attempts;
 mod code;
+mod collected;
 mod disk;
 mod habits;
 mod harm;

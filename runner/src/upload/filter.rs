@@ -1,6 +1,6 @@
-//! The sweep file's `outputs`: which files of the storage folder are collected.
+//! The sweep file's `outputs`: which files are collected.
 
-use spotsweep_protocol::claim::Patterns;
+use spotsweep_protocol::claim::{Checkpoints, Patterns};
 use spotsweep_protocol::patterns::{Paths, Unusable, compile};
 
 /// Lets everything through unless patterns say otherwise.
@@ -9,12 +9,14 @@ pub(crate) struct Filter {
     /// `None`: everything.
     include: Option<Paths>,
     exclude: Paths,
+    /// Which checkpoints of a trial that has succeeded.
+    pub(super) checkpoints: Checkpoints,
 }
 
 impl Filter {
     pub(crate) fn new(patterns: &Patterns) -> Result<Self, Unusable> {
         let include = if patterns.include.is_empty() { None } else { Some(compile(&patterns.include)?) };
-        Ok(Self { include, exclude: compile(&patterns.exclude)? })
+        Ok(Self { include, exclude: compile(&patterns.exclude)?, checkpoints: patterns.checkpoints })
     }
 
     /// Whether the file at this path below the storage folder is collected.
@@ -38,12 +40,13 @@ mod tests {
         ];
         for (include, exclude, expected) in cases {
             let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-            let filter = Filter::new(&Patterns { include: owned(include), exclude: owned(exclude) }).unwrap();
+            let patterns = Patterns { include: owned(include), exclude: owned(exclude), ..Patterns::default() };
+            let filter = Filter::new(&patterns).unwrap();
             let admitted: Vec<_> =
                 ["a", "b/model/x.pt", "log"].into_iter().filter(|path| filter.admits(path)).collect();
             assert_eq!(admitted.join(" "), expected, "{include:?} {exclude:?}");
         }
-        let broken = Patterns { include: vec!["[a".into()], exclude: Vec::new() };
+        let broken = Patterns { include: vec!["[a".into()], ..Patterns::default() };
         assert!(Filter::new(&broken).is_err());
     }
 }

@@ -44,7 +44,7 @@ mod tests {
         let stamp = Stamp { bytes: 1, modified: SystemTime::UNIX_EPOCH, inode: 1 };
         let file = |path: &[u8]| {
             let path = PathBuf::from(OsStr::from_bytes(path));
-            Found { name: key_name(&path), path, stamp }
+            Found { name: key_name(&path), path, is_checkpoint: false, stamp }
         };
         let long = "f".repeat(MAX_KEY_BYTES - 3);
         let mut found = vec![file(b"caf\xe9"), file(b"caf%E9"), file(long.as_bytes()), file(&long.as_bytes()[1..])];

@@ -1,13 +1,15 @@
 //! What lies in the output folder, and what of it is to be uploaded now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use spotsweep_beneath::{Entry, Folder, Kind, Status};
+use spotsweep_seal::CHECKPOINTS;
 
 use super::names::key_name;
-use super::{Filter, LOG, METRICS, OWN, UploadError};
+use super::{Filter, LOG, METRICS, OWN, UNREADABLE, UploadError};
 use crate::storage::Storage;
 
 /// Tells one content of a file from another without reading it.
@@ -30,8 +32,10 @@ impl Stamp {
 pub(super) struct Found {
     /// Key below the trial's prefix.
     pub(super) name: String,
-    /// Below the storage folder.
+    /// Below the folder that it is in.
     pub(super) path: PathBuf,
+    /// Whether that is the folder of checkpoints, and not the storage folder.
+    pub(super) is_checkpoint: bool,
     pub(super) stamp: Stamp,
 }
 
@@ -48,8 +52,8 @@ pub(super) struct Scan {
     pub(super) found: Vec<Found>,
     /// What could not be looked at.
     pub(super) failures: Vec<UploadError>,
-    /// Names of files that the training cannot read.
-    pub(super) unreadable: Vec<String>,
+    /// Names of files that are not to be uploaded, with the reasons.
+    pub(super) left_out: BTreeMap<String, String>,
 }
 
 /// Finds every regular file in the storage folder that the filter lets through. A link counts as the file it leads to
@@ -70,12 +74,37 @@ pub(super) fn scan(storage: &Storage, filter: &Filter) -> Scan {
         }
         let name = own_name(&name);
         if storage.is_the_trainings(&status) {
-            scan.found.push(Found { name, path, stamp: Stamp::of(&status) });
+            scan.found.push(Found { name, path, is_checkpoint: false, stamp: Stamp::of(&status) });
         } else {
-            scan.unreadable.push(name);
+            scan.left_out.insert(name, UNREADABLE.to_owned());
         }
     }
     scan.found.sort_by(|one, other| one.name.cmp(&other.name));
+    scan
+}
+
+/// Finds these files of the folder of checkpoints, which may have `most` bytes together. One that is gone is no checkpoint
+/// any more.
+pub(super) fn saved(storage: &Storage, files: &BTreeSet<String>, most: u64) -> Scan {
+    let mut scan = Scan::default();
+    let Ok(folder) = storage.open() else { return scan };
+    for path in files {
+        let name = format!("{CHECKPOINTS}/{}", key_name(path.as_ref()));
+        match storage.open_file(&folder, path.as_ref()).and_then(|file| Status::of(&file)) {
+            Ok(status) if storage.is_the_trainings(&status) => {
+                scan.found.push(Found { name, path: path.into(), is_checkpoint: true, stamp: Stamp::of(&status) });
+            }
+            Ok(_) => drop(scan.left_out.insert(name, UNREADABLE.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => scan.failures.push(UploadError::List(error)),
+        }
+    }
+    let bytes: u64 = scan.found.iter().map(|file| file.stamp.bytes).sum();
+    if bytes > most {
+        let limit = format!("the newest checkpoint has {bytes} bytes, and {most} are collected at most");
+        let why = format!("{limit}; `outputs: {{checkpoints: all}}` in the sweep file has no limit");
+        scan.left_out.extend(scan.found.drain(..).map(|file| (file.name, why.clone())));
+    }
     scan
 }
 
@@ -135,12 +164,28 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
 
         let storage = |name: &str| Storage::new(folder.path().to_owned(), name.into(), folder.path(), None);
-        let Scan { found, failures, unreadable } = scan(&storage(""), &Filter::default());
-        assert!(failures.is_empty() && unreadable.is_empty(), "{failures:?}");
+        let Scan { found, failures, left_out } = scan(&storage(""), &Filter::default());
+        assert!(failures.is_empty() && left_out.is_empty(), "{failures:?}");
         let names: Vec<_> = found.iter().map(|file| (file.name.as_str(), file.stamp.bytes)).collect();
         assert_eq!(names, [("model/epoch-1/weights", 5), ("newest", 5), ("own/train.log", 3)]);
 
         assert_eq!(scan(&storage("removed"), &Filter::default()).found, []);
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_too_large_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("a-1")).unwrap();
+        fs::write(folder.path().join("a-1/model"), "12345").unwrap();
+        fs::write(folder.path().join("a-1/optimizer"), "12345").unwrap();
+        let storage = Storage::new(folder.path().to_owned(), "".into(), folder.path(), None);
+        let files = ["a-1/model", "a-1/optimizer", "a-1/gone"].map(str::to_owned).into();
+        let names = |scan: &Scan| scan.found.iter().map(|file| file.name.clone()).collect::<Vec<_>>();
+        let within = saved(&storage, &files, 10);
+        assert!(within.failures.is_empty() && within.left_out.is_empty(), "{within:?}");
+        assert_eq!(names(&within), ["checkpoints/a-1/model", "checkpoints/a-1/optimizer"]);
+        let beyond = saved(&storage, &files, 9);
+        assert_eq!((names(&beyond), beyond.left_out.into_keys().collect()), (Vec::new(), names(&within)));
     }
 
     #[test]
@@ -149,6 +194,7 @@ mod tests {
         let file = |name: &str, bytes, modified, inode| Found {
             name: name.to_owned(),
             path: PathBuf::from(name),
+            is_checkpoint: false,
             stamp: Stamp { bytes, modified: second(modified), inode },
         };
         let arrived = BTreeMap::from([("old".to_owned(), file("old", 1, 10, 1).stamp)]);

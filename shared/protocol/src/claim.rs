@@ -7,7 +7,9 @@ mod request;
 
 use serde::{Deserialize, Serialize};
 
-pub use reply::{Access, ByteRange, CodeGrant, Grant, Patterns, Prefix, Reply, WandbPlace, WorkspaceGrant};
+pub use reply::{
+    Access, ByteRange, Checkpoints, CodeGrant, Grant, Patterns, Prefix, Reply, WandbPlace, WorkspaceGrant,
+};
 pub use request::{ClaimRequest, Found, Machine, Market, NoticeKind, Outputs, Request, Rollback, Seal, Task};
 
 /// The variable that tells a runner how many GPUs its job asks for; not set where it asks for none. Batch itself sets none.

@@ -6,6 +6,7 @@
 mod aside;
 mod at_end;
 mod checkpoint_watch;
+mod collected;
 mod content;
 mod copies;
 pub mod disk;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use at_end::AtEnd;
 pub use checkpoint_watch::CheckpointWatch;
+pub use collected::collected;
 pub use sealer::{QUIET, Sealer};
 
 /// The folder of checkpoints on a workspace.

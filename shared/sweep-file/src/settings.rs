@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use spotsweep_protocol::patterns::{Unusable, check};
 
-use super::fields::{Fields, text, texts, written};
+use super::fields::{Fields, text, written};
 use super::problem::Report;
 use super::quantity::{mebibytes, seconds};
 use super::scalar::Scalar;
 use super::template::{self, Context, Role};
 use super::tree::{Kind, Node};
 
+mod outputs;
 mod stalled;
 mod workspace;
 
+pub use outputs::Outputs;
 pub use stalled::Stalled;
 pub use workspace::{InitializationRate, Keep, Start, Workspace, initialization_rate};
 
@@ -91,18 +92,6 @@ pub struct Code {
     pub reference: Option<String>,
 }
 
-/// Which files of a trial are collected: patterns such as `model/*.pt`, relative to the trial's storage folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Outputs {
-    /// Only these; everything if empty.
-    #[schemars(default, with = "Vec<Written>")]
-    pub include: Vec<String>,
-    /// None of these.
-    #[schemars(default, with = "Vec<Written>")]
-    pub exclude: Vec<String>,
-}
-
 /// Who hears of the sweep's end.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -162,7 +151,7 @@ pub(crate) const NESTED: [(&str, &[&str]); 6] = [
     ("resources", &["vcpus", "memory", "gpus"]),
     ("budget", &["max_usd", "max_hours"]),
     ("code", &["git", "ref"]),
-    ("outputs", &["include", "exclude"]),
+    ("outputs", &["include", "exclude", "checkpoints"]),
     ("notifications", &["topic"]),
     ("workspace", &workspace::KEYS),
 ];
@@ -189,7 +178,7 @@ pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report
         resources: fields.get("resources").and_then(|node| resources(node, report)),
         workspace: fields.get("workspace").and_then(|node| workspace::read(node, report)),
         code: fields.get("code").and_then(|node| code(node, report)),
-        outputs: fields.get("outputs").and_then(|node| outputs(node, report)),
+        outputs: fields.get("outputs").and_then(|node| outputs::read(node, report)),
         notifications: fields.get("notifications").and_then(|node| notifications(node, report)),
         budget: fields.get("budget").and_then(|node| budget(node, report)),
         tags: fields.get("tags").map(|node| tags(node, report)).unwrap_or_default(),
@@ -282,30 +271,6 @@ fn code(node: &Node, report: &mut Report<'_>) -> Option<Code> {
         report.add(node.place, "`git` has a line break or another control character", "write the URL on one line");
     }
     Some(Code { git: git.to_owned(), reference })
-}
-
-fn outputs(node: &Node, report: &mut Report<'_>) -> Option<Outputs> {
-    let fields = Fields::known(node, "`outputs`", keys_of("outputs"), report)?;
-    let mut of = |key| fields.get(key).map(|node| patterns(node, key, report)).unwrap_or_default();
-    Some(Outputs { include: of("include"), exclude: of("exclude") })
-}
-
-/// A list of patterns that the runner can compile.
-fn patterns(node: &Node, key: &str, report: &mut Report<'_>) -> Vec<String> {
-    let help =
-        "write patterns as in .gitignore, for example `model/*.pt`, and \\ before a special character that is meant";
-    let list = texts(node, key, report).unwrap_or_default();
-    let (Err(Unusable { place, reason }), Kind::List(nodes)) = (check(&list), &node.kind) else { return list };
-    if place.is_none() {
-        report.add(node.place, format!("the patterns of `{key}` are not usable: {reason}"), help);
-        return list;
-    }
-    for (pattern, node) in list.iter().zip(nodes) {
-        if let Err(Unusable { reason, .. }) = check(std::slice::from_ref(pattern)) {
-            report.add(node.place, format!("`{pattern}` is not a usable pattern: {reason}"), help);
-        }
-    }
-    list
 }
 
 fn notifications(node: &Node, report: &mut Report<'_>) -> Option<Notifications> {

@@ -131,9 +131,11 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         ),
         (
             "outputs",
-            outputs.as_ref().map(|Outputs { include, exclude }| {
+            outputs.as_ref().map(|Outputs { include, exclude, checkpoints }| {
                 let listed = |patterns: &Vec<String>| if patterns.is_empty() { Value::Null } else { json!(patterns) };
-                present([("include", listed(include)), ("exclude", listed(exclude))])
+                let of =
+                    [("include", listed(include)), ("exclude", listed(exclude)), ("checkpoints", json!(checkpoints))];
+                present(of)
             }),
         ),
         ("notifications", notifications.as_ref().map(|Notifications { topic }| json!({ "topic": topic }))),

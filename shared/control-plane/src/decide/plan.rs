@@ -9,7 +9,8 @@ use crate::sweep::{EarlyStopping, Plan, Prepared, Ranking};
 use crate::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_sweep_file::{
-    self as sweep_file, ATTEMPTS, Goal, InitializationRate, Rejected, Resources, Start, SweepFile, Warning, Workspace,
+    self as sweep_file, ATTEMPTS, Goal, InitializationRate, Outputs, Rejected, Resources, Start, SweepFile, Warning,
+    Workspace,
 };
 
 /// The plan of a file.
@@ -48,7 +49,10 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         patterns: settings
             .outputs
             .clone()
-            .map(|outputs| Patterns { include: outputs.include, exclude: outputs.exclude })
+            .map(|Outputs { include, exclude, checkpoints }| {
+                let checkpoints = checkpoints.unwrap_or_default();
+                Patterns { include, exclude, checkpoints }
+            })
             .unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
         suggests: file.search().is_some(),

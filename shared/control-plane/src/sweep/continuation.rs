@@ -23,7 +23,9 @@ impl Prepared {
         match &self.file.settings.workspace {
             Some(Workspace::Volume { start: Start::Snapshot(snapshot), .. }) => std::slice::from_ref(snapshot),
             Some(Workspace::Volume { start: Start::Snapshots(snapshots), .. }) => snapshots,
-            Some(Workspace::Volume { start: Start::Blank, .. } | Workspace::Off | Workspace::Adopted { .. }) | None => &[],
+            Some(Workspace::Volume { start: Start::Blank, .. } | Workspace::Off | Workspace::Adopted { .. }) | None => {
+                &[]
+            }
         }
     }
 }

@@ -159,7 +159,7 @@ impl fmt::Debug for CodeGrant {
     }
 }
 
-/// Glob patterns, relative to the storage folder.
+/// What is collected: glob patterns, relative to the storage folder, and which checkpoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Patterns {
@@ -167,6 +167,21 @@ pub struct Patterns {
     pub include: Vec<String>,
     /// None of these.
     pub exclude: Vec<String>,
+    /// Which checkpoints are collected with them.
+    pub checkpoints: Checkpoints,
+}
+
+/// Which checkpoints of a trial that has succeeded are collected. They are in a folder of their own among its outputs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Checkpoints {
+    /// The newest one that is complete: many scripts leave their model only there.
+    #[default]
+    Newest,
+    /// All that are complete.
+    All,
+    /// No checkpoint.
+    None,
 }
 
 /// A part of one S3 object.

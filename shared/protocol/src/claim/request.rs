@@ -235,10 +235,13 @@ pub struct Outputs {
     pub files: u64,
     /// Their size in bytes.
     pub bytes: u64,
-    /// Files whose names no key can hold, with the reasons: a sentence each.
+    /// What is not collected, with the reasons: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// What was not searched for metrics: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+    /// Whether none of them is a file of the training: there are the runner's own objects alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_files: bool,
 }

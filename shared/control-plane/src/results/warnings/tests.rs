@@ -65,6 +65,16 @@ fn what_was_not_searched_for_the_metric_is_said() {
 }
 
 #[test]
+fn a_success_without_a_model_is_noted() {
+    let mut trial = trials(&[Some(0.5)]).remove(0);
+    let outputs = Outputs { without_files: true, ..Outputs::default() };
+    trial.end = Some(End { attempt: 1, exit_code: 0, outputs, seconds: 1.0, error: None });
+    assert_eq!(trial.notes().len(), 1, "{:?}", trial.notes());
+    trial.status = JobStatus::Failed;
+    assert_eq!(trial.notes(), Vec::<String>::new(), "its failure says more");
+}
+
+#[test]
 fn what_results_cannot_be_trusted_for_is_said() {
     let log = |line: &str| BTreeMap::from([(0, vec!["Loading data".to_owned(), line.to_owned(), "done".to_owned()])]);
     /// The file's metric, the trials' values, a line of a log, parts of the warning.
