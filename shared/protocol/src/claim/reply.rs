@@ -168,6 +168,7 @@ pub struct Patterns {
     /// None of these.
     pub exclude: Vec<String>,
     /// Which checkpoints are collected with them.
+    #[serde(skip_serializing_if = "Checkpoints::is_default")]
     pub checkpoints: Checkpoints,
 }
 
@@ -182,6 +183,13 @@ pub enum Checkpoints {
     All,
     /// No checkpoint.
     None,
+}
+
+impl Checkpoints {
+    /// Whether records leave it out: a sweep's record is read with each event of its trials.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A part of one S3 object.
