@@ -51,6 +51,7 @@ mod upload;
 mod user;
 mod view;
 mod wandb;
+mod work;
 mod workplace;
 mod workspace;
 mod writeback;

@@ -11,12 +11,15 @@ use std::path::PathBuf;
 use rustix::process::Signal;
 
 use crate::kernel;
+use crate::work::Work;
 
 /// The function of the kernel in which a process sleeps that waits for the end of a child: wait4(2) and waitid(2). A
 /// `futex_do_wait` is another one.
 const WAITS: &str = "do_wait";
 /// Numbers of wait4(2) and waitid(2), for kernels that do not name the function.
 const WAIT_CALLS: [&str; 2] = if cfg!(target_arch = "aarch64") { ["260", "95"] } else { ["61", "247"] };
+/// The first argument of waitid(2) that waits for one child.
+const P_PID: i64 = 1;
 /// A shell runs a trap only when its foreground command has ended (bash(1), "Signals").
 const SHELLS: [&str; 8] = ["ash", "bash", "busybox", "dash", "fish", "ksh", "sh", "zsh"];
 /// Programs that start another one and pass signals on to it, also to one that does not handle them. timeout(1) and
@@ -50,9 +53,10 @@ const FORWARDERS: [&str; 24] = [
 ];
 
 /// Python programs and modules that start trainings. `torchrun` sends SIGTERM to the process group of each one
-/// (`torch/distributed/elastic/multiprocessing/subprocess_handler`), in which data loaders are as well. `conda run`
-/// waits for the training's output, and not for its end.
-const PYTHON_LAUNCHERS: [&str; 10] = [
+/// (`torch/distributed/elastic/multiprocessing/subprocess_handler`), in which data loaders are as well, and so does
+/// Paddle (`paddle/distributed/launch/utils/process_context.py`). `conda run` waits for the training's output, and not
+/// for its end.
+const PYTHON_LAUNCHERS: [&str; 12] = [
     "accelerate",
     "accelerate-launch",
     "accelerate.commands.launch",
@@ -60,17 +64,19 @@ const PYTHON_LAUNCHERS: [&str; 10] = [
     "deepspeed",
     "deepspeed.launcher.launch",
     "fabric",
+    "fleetrun",
+    "paddle.distributed.launch",
     "torch.distributed.launch",
     "torch.distributed.run",
     "torchrun",
 ];
 
-/// Tells a process from a later one with the same number.
+/// Tells a process from a later one with the same number. The order is that of their starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
-    pub(crate) pid: i32,
     /// Clock ticks from the kernel's start to the process's.
     started: u64,
+    pub(crate) pid: i32,
 }
 
 /// One process.
@@ -82,10 +88,18 @@ pub(crate) struct Process {
     handled: u64,
     /// Signals with a handler alone.
     caught: u64,
+    /// Signals that it ignores.
+    ignored: u64,
     /// Whether its main thread waits for the end of a child.
     pub(crate) waits: bool,
+    /// The child that it waits for, if of only one.
+    pub(crate) waits_for: Option<i32>,
     /// The program's name; for a launcher that is a Python program, the launcher's.
     program: String,
+    /// The program's file, and its arguments: a process that was only forked has those of its parent.
+    command: (PathBuf, String),
+    /// Without its children.
+    pub(crate) work: Work,
 }
 
 impl Process {
@@ -97,6 +111,30 @@ impl Process {
     /// Whether it has a handler for `signal`, so that the signal cannot end it without its doing.
     pub(crate) fn catches(&self, signal: Signal) -> bool {
         has(self.caught, signal)
+    }
+
+    /// Whether a shell may have started it in the background: it ignores the signals of the keyboard then (POSIX, 2.11
+    /// "Signals and Error Handling" of the shell). Some programs handle one of the two again.
+    pub(crate) fn is_background(&self) -> bool {
+        has(self.ignored, Signal::INT) || has(self.ignored, Signal::QUIT)
+    }
+
+    /// Whether it was started as a program of its own, where a data loader is a copy of its parent.
+    pub(crate) fn is_other_than(&self, parent: &Self) -> bool {
+        self.command != parent.command
+    }
+
+    /// Whether both run the same script, both in the foreground or both in the background: ranks of one training, or
+    /// trainings with different parameters.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let parts = |process: &Self| (process.command.0.clone(), process.script(), process.ignored);
+        parts(self) == parts(other)
+    }
+
+    /// The first argument that is no option, without numbers: a file, a module or code.
+    fn script(&self) -> String {
+        let script = self.command.1.split('\0').skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+        script.replace(|letter: char| letter.is_ascii_digit(), "")
     }
 
     /// Whether it is a shell.
@@ -151,6 +189,24 @@ pub(crate) fn written_below(root: i32, processes: &[Process]) -> BTreeSet<PathBu
     below(root, processes).into_iter().chain([root]).flat_map(written_files).collect()
 }
 
+/// Whether `reader` has open what `writer` prints to, as `tee` and `tail -f` have. Their common output does not count.
+pub(crate) fn reads(reader: &Process, writer: &Process) -> bool {
+    let output = |process: &Process| [1, 2].map(|number| opened(process.id.pid, &number.to_string()));
+    let own = output(reader);
+    let is_read = |file: &PathBuf| !own.iter().flatten().chain([&PathBuf::from("/dev/null")]).any(|own| own == file);
+    let printed: Vec<_> = output(writer).into_iter().flatten().filter(is_read).collect();
+    let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", reader.id.pid)) else {
+        return false;
+    };
+    let mut open = entries.flatten().filter_map(|entry| opened(reader.id.pid, entry.file_name().to_str()?));
+    !printed.is_empty() && open.any(|file| printed.contains(&file))
+}
+
+/// The file that a process has open under this number.
+fn opened(pid: i32, number: &str) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/fd/{number}")).ok()
+}
+
 /// The files that a process has open for writing.
 fn written_files(pid: i32) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
@@ -177,13 +233,31 @@ fn read(pid: i32) -> Option<Process> {
     let sleeps_in = file("wchan").unwrap_or_default();
     let call = file("syscall").unwrap_or_default();
     let waits = sleeps_in == WAITS || call.split(' ').next().is_some_and(|call| WAIT_CALLS.contains(&call));
-    let executable = fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let program = executable.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap_or(stat.name);
-    let program = python_launcher(&file("cmdline").unwrap_or_default()).unwrap_or(program);
+    let waits_for = waited_for(&call);
+    let executable = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let own = executable.file_name().and_then(|name| name.to_str()).map_or(stat.name, str::to_owned);
+    let command = (executable, file("cmdline").unwrap_or_default());
+    let program = python_launcher(&command.1).unwrap_or(own);
     // A signal that is blocked and ignored has no taker.
-    let caught = mask("SigCgt:");
-    let handled = caught | (mask("SigBlk:") & !mask("SigIgn:"));
-    Some(Process { id: stat.id, parent: stat.parent, handled, caught, waits, program })
+    let (caught, ignored) = (mask("SigCgt:"), mask("SigIgn:"));
+    let handled = caught | (mask("SigBlk:") & !ignored);
+    // Of the main thread: what is counted for the whole process includes children that have ended (wait_task_zombie).
+    let work = Work::parse(stat.ticks, &file(&format!("task/{pid}/io")).unwrap_or_default());
+    let (id, parent) = (stat.id, stat.parent);
+    Some(Process { id, parent, handled, caught, ignored, waits, waits_for, program, command, work })
+}
+
+/// The one child that a sleeping process waits for, by its system call and the arguments (`/proc/PID/syscall`).
+fn waited_for(call: &str) -> Option<i32> {
+    let mut words = call.split(' ');
+    let call = words.next()?;
+    let mut argument = || i64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let first = argument()?;
+    let pid = match WAIT_CALLS.iter().position(|wait| *wait == call)? {
+        0 => first,
+        _ => argument().filter(|_| first == P_PID)?,
+    };
+    i32::try_from(pid).ok().filter(|pid| *pid > 0)
 }
 
 /// The launcher that a command line starts: `python -m torch.distributed.run …`, `python /usr/bin/torchrun …`. Options
@@ -204,8 +278,11 @@ struct Stat {
     name: String,
     parent: i32,
     ended: bool,
+    ticks: u64,
 }
 
+/// The places of the CPU time among the fields that follow the name: in programs, and in the kernel for them.
+const TICKS: std::ops::Range<usize> = 11..13;
 /// The start time's place among the fields that follow the name.
 const STARTED: usize = 19;
 
@@ -219,93 +296,39 @@ impl Stat {
             name: name.to_owned(),
             parent: fields.get(1)?.parse().ok()?,
             ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+            ticks: fields.get(TICKS)?.iter().filter_map(|ticks| ticks.parse::<u64>().ok()).sum(),
         })
     }
 }
 
-/// Processes made up for tests.
+/// Processes made up for tests: of one program all have the same arguments, none.
 #[cfg(test)]
 pub(crate) fn made_up(pid: i32, parent: i32, program: &str, handled: &[Signal], waits: bool) -> Process {
     let handled = handled.iter().map(|signal| 1 << (signal.as_raw() - 1)).sum();
-    Process { id: Id { pid, started: 1 }, parent, handled, caught: handled, waits, program: program.to_owned() }
+    let (program, command) = (program.to_owned(), (PathBuf::from(program), String::new()));
+    let (ignored, waits_for, work) = (0, None, Work::default());
+    let id = Id { pid, started: 1 };
+    Process { id, parent, handled, caught: handled, ignored, waits, waits_for, program, command, work }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-
-    use super::*;
-
-    #[test]
-    fn a_process_is_read_whatever_its_name() {
-        let rest = "0 0 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
-        for (stat, expected) in [
-            (format!("12 (sh) S 7 {rest}"), Some((12, "sh", 7, false))),
-            (format!("13 (a) S 9) (b) Z 12 {rest}"), Some((13, "a) S 9) (b", 12, true))),
-            (String::new(), None),
-            ("12 (sh) S 7".to_owned(), None),
-        ] {
-            let stat = Stat::parse(&stat);
-            let seen = stat.as_ref().map(|stat| (stat.id.pid, stat.name.as_str(), stat.parent, stat.ended));
-            assert_eq!(seen, expected);
-            assert!(stat.is_none_or(|stat| stat.id.started == 777));
-        }
+impl Process {
+    /// The same in the background of a shell.
+    pub(crate) fn in_background(self) -> Self {
+        Self { ignored: 0b110, ..self }
     }
 
-    #[test]
-    fn launchers_in_python_are_known_by_their_command_line() {
-        for (line, expected) in [
-            ("python3\0-m\0torch.distributed.run\0--nproc_per_node=1\0train.py", Some("torch.distributed.run")),
-            ("/opt/venv/bin/python3.11\0-u\0/opt/venv/bin/torchrun\0train.py", Some("torchrun")),
-            ("/opt/conda/bin/python\0/opt/conda/bin/conda\0run\0python\0train.py", Some("conda")),
-            ("python\0-m\0accelerate.commands.launch\0train.py", Some("accelerate.commands.launch")),
-            ("python\0/usr/local/bin/fabric\0run\0train.py", Some("fabric")),
-            ("python\0train.py\0--launcher\0torchrun", None),
-            ("/usr/bin/tail\0torchrun", None),
-            ("", None),
-        ] {
-            assert_eq!(python_launcher(line).as_deref(), expected, "{line:?}");
-        }
+    /// The same, which waits for one child.
+    pub(crate) fn that_waits_for(self, child: i32) -> Self {
+        Self { waits: true, waits_for: Some(child), ..self }
     }
 
-    #[test]
-    fn descendants_are_found_over_generations() {
-        let pairs = [(5, 1), (6, 5), (7, 6), (8, 1), (9, 7)];
-        let processes = pairs.map(|(pid, parent)| made_up(pid, parent, "x", &[], false));
-        assert_eq!(below(5, &processes), BTreeSet::from([6, 7, 9]));
-        assert_eq!(below(9, &processes), BTreeSet::new());
-    }
-
-    #[test]
-    fn a_process_is_seen_though_its_name_is_no_text() {
-        let folder = tempfile::tempdir().unwrap();
-        // Half a letter at the end, as where the kernel cuts a name, and no letter at all.
-        for (name, argument) in [(b"abcdefghijklmn\xc3\xa9".as_slice(), b"60".as_slice()), (b"\xff\xfeevil", b"60.0")] {
-            let program = folder.path().join(OsStr::from_bytes(name));
-            std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
-            let mut child = std::process::Command::new(&program).arg(OsStr::from_bytes(argument)).spawn().unwrap();
-            let pid = child.id().cast_signed();
-            let stat = fs::read(format!("/proc/{pid}/stat")).unwrap();
-            let found = read(pid);
-            let is_below = below(std::process::id().cast_signed(), &all()).contains(&pid);
-            let has_lived = found.as_ref().is_some_and(|found| lives(found.id));
-            child.kill().unwrap();
-            child.wait().unwrap();
-            assert!(String::from_utf8(stat).is_err(), "the kernel gives the name as it is");
-            assert!(has_lived && is_below, "{found:?}");
-        }
-    }
-
-    #[test]
-    fn this_process_is_seen_with_the_file_that_it_writes() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let own = i32::try_from(std::process::id()).unwrap();
-        let found = read(own).unwrap();
-        assert!(lives(found.id), "{found:?}");
-        assert!(!found.waits && !found.is_shell() && !found.is_forwarder(), "{found:?}");
-        assert!(!lives(Id { started: 0, ..found.id }), "another process of the same number");
-        assert!(written_files(own).contains(&file.path().to_owned()));
+    /// The same with these arguments.
+    pub(crate) fn with(self, arguments: &str) -> Self {
+        let arguments = format!("\0{}", arguments.replace(' ', "\0"));
+        Self { command: (self.command.0, arguments), ..self }
     }
 }
+
+#[cfg(test)]
+mod tests;

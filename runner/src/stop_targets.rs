@@ -2,11 +2,13 @@
 //!
 //! Docker and ECS signal the first process only, so a script that a shell has started is killed without a chance to
 //! save; a signal to the whole group ends the training's own data loaders, and with them the training. The rule lies
-//! between the two: of each branch the topmost process gets the signal that handles it, and nothing below it.
+//! between the two: of each branch the topmost process gets the signal that handles it, and nothing below it. What only
+//! helps the training gets it later: a training that has lost its display or its database may not be able to save.
 
 use rustix::process::Signal;
 
-use crate::processes::{Id, Process};
+use crate::processes::{Id, Process, below};
+use crate::work::Work;
 
 /// A process that is to get the stop signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,115 +16,108 @@ pub(crate) struct Target {
     pub(crate) id: Id,
     /// Whether it is a shell, whose trap may have to wait for a command that does not handle the signal.
     pub(crate) is_shell: bool,
+    /// Whether it helps the others.
+    pub(crate) is_helper: bool,
 }
 
-/// The processes that are to get `signal`, in the tree below and including `root`; none where nothing handles it.
-pub(crate) fn targets(root: i32, processes: &[Process], signal: Signal) -> Vec<Target> {
-    branch(root, processes, signal, &mut Vec::new())
+/// A view of the processes of the machine.
+pub(crate) struct Tree<'a> {
+    pub(crate) processes: &'a [Process],
+    /// Whether the first reads what the second prints.
+    pub(crate) reads: &'a dyn Fn(&Process, &Process) -> bool,
 }
 
-fn branch(pid: i32, processes: &[Process], signal: Signal, path: &mut Vec<i32>) -> Vec<Target> {
-    let Some(process) = processes.iter().find(|process| process.id.pid == pid) else {
-        return Vec::new();
-    };
-    let (is_shell, is_forwarder) = (process.is_shell(), process.is_forwarder());
-    let handles = process.handles(signal) && !is_forwarder;
-    let itself = || vec![Target { id: process.id, is_shell }];
-    if handles && !is_shell {
-        return itself();
-    }
-    // A training without a handler is no wrapper of its data loaders, which may have one: it does not wait for them.
-    let is_wrapper = is_shell || is_forwarder || process.waits;
-    let mut found = Vec::new();
-    if is_wrapper && !path.contains(&pid) {
+/// The processes that are to get `signal`, in the tree below and including `root`. Where all of them are helpers, the
+/// training does not handle it.
+pub(crate) fn targets(root: i32, tree: &Tree, signal: Signal) -> Vec<Target> {
+    tree.branch(root, signal, &mut Vec::new())
+}
+
+/// The children of a wrapper.
+#[derive(Default)]
+struct Started<'a> {
+    /// What it is there for.
+    commands: Vec<&'a Process>,
+    /// What it has started besides.
+    helpers: Vec<&'a Process>,
+    /// Whether the helpers are known to be no trainings.
+    is_certain: bool,
+}
+
+impl<'a> Tree<'a> {
+    fn branch(&self, pid: i32, signal: Signal, path: &mut Vec<i32>) -> Vec<Target> {
+        let process = self.processes.iter().find(|process| process.id.pid == pid);
+        let Some(process) = process.filter(|_| !path.contains(&pid)) else {
+            return Vec::new();
+        };
+        let (is_shell, is_forwarder) = (process.is_shell(), process.is_forwarder());
+        let handles = process.handles(signal) && !is_forwarder;
+        let itself = Target { id: process.id, is_shell, is_helper: false };
+        if handles && !is_shell {
+            return vec![itself];
+        }
+        let Started { commands, helpers, is_certain } = self.started_by(process);
         path.push(pid);
-        let children = processes.iter().filter(|child| child.parent == pid);
-        found = children.flat_map(|child| branch(child.id.pid, processes, signal, path)).collect();
+        let mut below_all = |children: &[&Process]| -> Vec<Target> {
+            children.iter().flat_map(|child| self.branch(child.id.pid, signal, path)).collect()
+        };
+        let (mut found, beside) = (below_all(&commands), below_all(&helpers));
         path.pop();
+        let is_helper = is_certain || has_training(&found);
+        found.extend(beside.into_iter().map(|target| Target { is_helper: is_helper || target.is_helper, ..target }));
+        if handles && !has_training(&found) {
+            found.push(itself);
+        }
+        found
     }
-    if found.is_empty() && handles { itself() } else { found }
+
+    /// What a wrapper waits for, or has started last, is its command: it starts servers before the training that needs
+    /// them. With it belong what reads its output (`tee`), and further processes of the same script.
+    fn started_by(&self, process: &Process) -> Started<'a> {
+        let mut children: Vec<_> = self.processes.iter().filter(|child| child.parent == process.id.pid).collect();
+        if process.is_forwarder() {
+            return Started { commands: children, ..Started::default() };
+        }
+        if !process.is_shell() && !process.waits {
+            children.retain(|child| self.launches(process, child));
+        }
+        children.sort_by_key(|child| child.id);
+        // A shell that looks now and then whether its background still runs has a `sleep` in the foreground.
+        let is_busy = |child: &&&Process| !self.work(child).is_nothing();
+        let last = children.iter().rev().find(is_busy).or(children.last()).copied();
+        let waited = children.iter().find(|child| process.waits_for == Some(child.id.pid)).copied();
+        let Some(command) = waited.or(last) else {
+            return Started::default();
+        };
+        let is_certain = if process.is_shell() { !command.is_background() } else { waited.is_some() && waited == last };
+        let (mut commands, mut helpers) = (vec![command], Vec::new());
+        // The members of a pipeline are started in the order of their output.
+        for child in children.into_iter().rev().filter(|child| child.id != command.id) {
+            let belongs = |to: &&Process| child.is_like(to) || (self.reads)(to, child) || (self.reads)(child, to);
+            let group = if commands.iter().any(belongs) { &mut commands } else { &mut helpers };
+            group.push(child);
+        }
+        Started { commands, helpers, is_certain }
+    }
+
+    /// Whether `process`, which does not handle the signal and does not wait in the kernel, is there to launch `child`:
+    /// it polls, waits in a thread, or reads what the child prints. A data loader is a copy of its training, and a
+    /// training that has started a helper does more than that.
+    fn launches(&self, process: &Process, child: &Process) -> bool {
+        child.is_other_than(process) && !process.work.is_much_more_than(self.work(child))
+    }
+
+    /// What `process` and all below it have done.
+    fn work(&self, process: &Process) -> Work {
+        let below = below(process.id.pid, self.processes);
+        let is_counted = |other: &&Process| other.id == process.id || below.contains(&other.id.pid);
+        self.processes.iter().filter(is_counted).map(|other| other.work).sum()
+    }
+}
+
+fn has_training(targets: &[Target]) -> bool {
+    targets.iter().any(|target| !target.is_helper)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::processes::made_up;
-
-    const TERM: &[Signal] = &[Signal::TERM];
-    const NONE: &[Signal] = &[];
-    const INT: &[Signal] = &[Signal::INT];
-
-    /// `(pid, parent, program, handled signals, whether it waits for a child)` of each process; 1 is the command.
-    type Row = (i32, i32, &'static str, &'static [Signal], bool);
-
-    #[test]
-    fn the_topmost_process_with_a_handler_gets_the_signal() {
-        let trees: [(&str, &[Row], &[i32]); 20] = [
-            ("a training", &[(1, 0, "python3", TERM, false)], &[1]),
-            ("a training without a handler", &[(1, 0, "python3", INT, false)], &[]),
-            ("data loaders", &[(1, 0, "python3", TERM, false), (2, 1, "python3", TERM, false)], &[1]),
-            (
-                "data loaders of one without a handler",
-                &[(1, 0, "python3", INT, false), (2, 1, "python3", TERM, false)],
-                &[],
-            ),
-            ("a script", &[(1, 0, "dash", NONE, true), (2, 1, "python3", TERM, false)], &[2]),
-            (
-                "a pipeline with data loaders",
-                &[
-                    (1, 0, "bash", NONE, true),
-                    (2, 1, "python3", TERM, false),
-                    (3, 1, "tee", NONE, false),
-                    (4, 2, "python3", TERM, false),
-                ],
-                &[2],
-            ),
-            ("a launcher", &[(1, 0, "python3", INT, true), (2, 1, "python3", TERM, false)], &[2]),
-            ("a launcher with a handler", &[(1, 0, "python3", TERM, true), (2, 1, "python3", TERM, false)], &[1]),
-            ("a script with a trap", &[(1, 0, "bash", TERM, true), (2, 1, "python3", TERM, false)], &[2]),
-            ("a script with a trap alone", &[(1, 0, "bash", TERM, true), (2, 1, "sleep", NONE, false)], &[1]),
-            ("timeout", &[(1, 0, "timeout", TERM, true), (2, 1, "python3", TERM, false)], &[2]),
-            (
-                "timeout of one without a handler",
-                &[(1, 0, "timeout", TERM, true), (2, 1, "python3", INT, false), (3, 2, "python3", TERM, false)],
-                &[],
-            ),
-            ("uv", &[(1, 0, "uv", TERM, false), (2, 1, "python3", TERM, false)], &[2]),
-            ("uv of one without a handler", &[(1, 0, "uv", TERM, false), (2, 1, "python3", INT, false)], &[]),
-            ("micromamba", &[(1, 0, "micromamba", TERM, false), (2, 1, "python3", TERM, false)], &[2]),
-            (
-                "Open MPI",
-                &[(1, 0, "prterun", TERM, false), (2, 1, "python3", TERM, false), (3, 1, "python3", TERM, false)],
-                &[2, 3],
-            ),
-            (
-                "MPICH",
-                &[
-                    (1, 0, "mpiexec.hydra", TERM, false),
-                    (2, 1, "hydra_pmi_proxy", TERM, false),
-                    (3, 2, "python3", TERM, false),
-                ],
-                &[3],
-            ),
-            (
-                "conda, which reads what the training says",
-                &[(1, 0, "conda", INT, false), (2, 1, "bash", NONE, true), (3, 2, "python3", TERM, false)],
-                &[3],
-            ),
-            (
-                "two branches",
-                &[(1, 0, "sh", NONE, true), (2, 1, "python3", TERM, false), (3, 1, "python3", TERM, false)],
-                &[2, 3],
-            ),
-            ("a circle, of processes that end meanwhile", &[(1, 2, "sh", NONE, true), (2, 1, "sh", NONE, true)], &[]),
-        ];
-        for (what, rows, expected) in trees {
-            let processes: Vec<_> = rows
-                .iter()
-                .map(|(pid, parent, program, handled, waits)| made_up(*pid, *parent, program, handled, *waits))
-                .collect();
-            let found: Vec<_> = targets(1, &processes, Signal::TERM).into_iter().map(|target| target.id.pid).collect();
-            assert_eq!(found, expected, "{what}");
-        }
-    }
-}
+mod tests;

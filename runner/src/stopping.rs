@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::log::say;
 use crate::processes::{self, Id, Process};
 use crate::stop::Stop;
-use crate::stop_targets::targets;
+use crate::stop_targets::{Target, Tree, targets};
 use crate::writeback::{Counters, Writeback};
 
 /// How often the processes and the checkpoints are looked at.
@@ -41,6 +41,8 @@ pub(crate) struct Stopping<'a> {
     root: i32,
     started: Instant,
     signalled: BTreeSet<Id>,
+    /// Helpers of those, which get the signal later.
+    helpers: Vec<Target>,
     /// Whether only shells got the signal: their command may not handle the signal.
     only_shells: bool,
     /// Absent where there is no checkpoint to wait for.
@@ -62,6 +64,7 @@ impl<'a> Stopping<'a> {
             root,
             started: Instant::now(),
             signalled: BTreeSet::new(),
+            helpers: Vec::new(),
             only_shells: true,
             watch,
             writeback: Writeback::new(),
@@ -90,10 +93,15 @@ impl<'a> Stopping<'a> {
         if !has_ended {
             self.open = processes::written_below(self.root, &processes);
         }
-        if has_ended && self.signalled.iter().all(|id| !processes::lives(*id)) {
+        let elapsed = self.started.elapsed();
+        // A server may wait for the end of the training that it was taken for: each has half of the grace at least.
+        if self.have_ended() || elapsed >= self.stop.grace / 2 {
+            let helpers = std::mem::take(&mut self.helpers);
+            helpers.into_iter().filter(|helper| processes::lives(helper.id)).for_each(|helper| self.signal(helper.id));
+        }
+        if has_ended && self.have_ended() {
             return Step::Ended;
         }
-        let elapsed = self.started.elapsed();
         if elapsed >= self.stop.grace {
             say(GRACE_OVER);
             return Step::Kill;
@@ -130,13 +138,26 @@ impl<'a> Stopping<'a> {
     }
 
     fn signal_targets(&mut self, processes: &[Process]) {
-        for target in targets(self.root, processes, self.stop.signal) {
-            self.only_shells &= target.is_shell;
-            let pid = target.id.pid;
-            say(&format!("sending signal {} to process {pid}", self.stop.signal.as_raw()));
-            // Fails only where it has just ended.
-            let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, self.stop.signal));
-            self.signalled.insert(target.id);
+        let tree = Tree { processes, reads: &processes::reads };
+        let (helpers, trainings): (Vec<_>, Vec<_>) =
+            targets(self.root, &tree, self.stop.signal).into_iter().partition(|target| target.is_helper);
+        // A training that does not handle the signal goes on, and needs its helpers.
+        self.helpers = if trainings.iter().all(|target| target.is_shell) { Vec::new() } else { helpers };
+        for training in trainings {
+            self.only_shells &= training.is_shell;
+            self.signal(training.id);
         }
+    }
+
+    fn signal(&mut self, id: Id) {
+        say(&format!("sending signal {} to process {}", self.stop.signal.as_raw(), id.pid));
+        // Fails only where it has just ended.
+        let _ = Pid::from_raw(id.pid).map(|pid| kill_process(pid, self.stop.signal));
+        self.signalled.insert(id);
+    }
+
+    /// Whether all that got the signal have ended.
+    fn have_ended(&self) -> bool {
+        self.signalled.iter().all(|id| !processes::lives(*id))
     }
 }

@@ -11,11 +11,14 @@ use crate::world::{Outcome, until};
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/trees/scripts");
 
+/// As in a container, where the tests themselves run in the background of a shell.
+const DEFAULT: &[&str] = &["env", "--default-signal=INT,QUIT"];
+
 /// Interrupts the command once its metric `score` has this value, `notice` seconds before the instance's end, and goes on
 /// with a second attempt on the same volume.
 async fn interrupted(command: &[&str], score: f64, notice: i64) -> (Outcome, Outcome) {
     let world = trial().await;
-    let command = [&["env", "-C", SCRIPTS], command].concat();
+    let command = [DEFAULT, &["-C", SCRIPTS], command].concat();
     let runner = world.spawn(&[], &command);
     until("the training trains", || world.has_score(score)).await;
     let first = world.interrupt(runner, End::Notice(notice)).await;
@@ -36,26 +39,73 @@ async fn saves(command: &[&str], score: f64, notice: i64) {
 async fn a_training_saves_whatever_has_started_it() {
     const PIPELINE: &str = "python3 sig.py --steps=5 2>&1 | tee /dev/null";
     const TRAP: &str = "trap 'echo ended' TERM; python3 sig.py --steps=5; exit $?";
-    const COMMANDS: [&[&str]; 10] = [
+    const POLLS: &str = "python3 sig.py --steps=5 & while kill -0 $!; do sleep 0.2; done; wait $!";
+    const ITS_LOG: &str = "log=$(mktemp); python3 sig.py --steps=5 >$log & tail -f --pid=$! $log; wait $!";
+    // It is taken for the training, and does not end before it.
+    const SERVER_LAST: &str = "python3 sig.py --steps=14 & training=$!
+        python3 -c 'import signal, time; signal.signal(15, print); print(\"serves\", flush=True); time.sleep(60)' &
+        wait $training";
+    const COMMANDS: [&[&str]; 17] = [
         &["python3", "sig.py", "--steps=5"],
         &["sh", "run.sh", "--steps=5"],
         &["bash", "run.sh", "--steps=5"],
-        &["python3", "launch.py", "--steps=5"],
+        &["python3", "launch.py", "wait", "--steps=5"],
+        &["python3", "launch.py", "poll", "--steps=5"],
+        &["python3", "launch.py", "stream", "--steps=5"],
+        &["python3", "launch.py", "asyncio", "--steps=5"],
+        &["python3", "launch.py", "thread", "--steps=5"],
+        &["python3", "launch.py", "poll a shell", "--steps=5"],
         &["bash", "-c", PIPELINE],
         &["sh", "-c", "cd . && python3 sig.py --steps=5; echo done"],
         &["bash", "-c", TRAP],
+        &["sh", "-c", POLLS],
+        &["sh", "-c", ITS_LOG],
         &["timeout", "600", "nohup", "python3", "sig.py", "--steps=5"],
         &["python3", "workers.py", "--workers=0"],
         &["python3", "workers.py", "--workers=2"],
     ];
+    let mut trials: JoinSet<_> = COMMANDS.map(|command| saves(command, 1.0, 8)).into_iter().collect();
+    trials.spawn(saves(&["sh", "-c", SERVER_LAST], 1.0, 16));
+    trials.join_all().await;
+}
+
+/// Without its helper, the training cannot save.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_training_saves_before_its_helper_ends() {
+    const BOTH_IN_BACKGROUND: &str =
+        "path=$(mktemp -u); python3 helper.py $path & while [ ! -S $path ]; do sleep 0.05; done
+        python3 asks.py --steps=5 --path=$path & wait $!";
+    const COMMANDS: [&[&str]; 4] = [
+        &["sh", "served.sh", "asks.py", "--steps=5"],
+        &["bash", "served.sh", "asks.py", "--steps=5"],
+        &["python3", "served.py", "asks.py", "--steps=5"],
+        &["bash", "-c", BOTH_IN_BACKGROUND],
+    ];
     COMMANDS.map(|command| saves(command, 1.0, 8)).into_iter().collect::<JoinSet<_>>().join_all().await;
+}
+
+/// The helper handles the signal, and does not get it while the training runs: one that a shell has started, or its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_helper_changes_nothing_for_a_training_without_a_handler() {
+    let helper = format!("python3 {SCRIPTS}/helper.py $(mktemp -u) &");
+    let after_it = "; code=$?; kill $!; exit $code";
+    completes(&[&helper], after_it).await;
+    completes(&[&helper, "exec"], "").await;
+
+    let world = trial().await;
+    let script = format!("{helper} python3 {SCRIPT} '--habit=new files' --ready=2 {after_it}");
+    let holding = world.path("holding");
+    let runner = world.spawn(&[("HOLDING", holding.to_str().unwrap())], &[DEFAULT, &["sh", "-c", &script]].concat());
+    until("the training trains", || holding.exists()).await;
+    let first = world.interrupt(runner, End::Notice(40)).await;
+    assert_eq!((after(&first.stdout, "score="), first.code), (Some("5"), Some(0)), "{}", first.stderr);
 }
 
 /// The first attempt completes its next checkpoint, and the second one starts from that.
 async fn completes(launcher: &[&str], after_it: &str) {
     let world = trial().await;
     let script = format!("{} python3 {SCRIPT} --habit=zip --ready=2 --hold=3 {after_it}", launcher.join(" "));
-    let (command, holding) = (["bash", "-c", &script], world.path("holding"));
+    let (command, holding) = ([DEFAULT, &["bash", "-c", &script]].concat(), world.path("holding"));
     let runner = world.spawn(&[("HOLDING", holding.to_str().unwrap())], &command);
     until("the training trains", || holding.exists()).await;
     let started = Instant::now();
