@@ -63,6 +63,10 @@ impl<'a> Tree<'a> {
         };
         let (mut found, beside) = (below_all(&commands), below_all(&helpers));
         path.pop();
+        if handles {
+            // Between fork and exec, a command has its shell's handlers.
+            found.retain(|target| !self.is_copy(target.id, process));
+        }
         let is_helper = is_certain || has_training(&found);
         found.extend(beside.into_iter().map(|target| Target { is_helper: is_helper || target.is_helper, ..target }));
         if handles && !has_training(&found) {
@@ -105,6 +109,12 @@ impl<'a> Tree<'a> {
     /// training that has started a helper does more than that.
     fn launches(&self, process: &Process, child: &Process) -> bool {
         child.is_other_than(process) && !process.work.is_much_more_than(self.work(child))
+    }
+
+    /// Whether a child of `parent` is a copy of it.
+    fn is_copy(&self, id: Id, parent: &Process) -> bool {
+        let child = self.processes.iter().find(|process| process.id == id && process.parent == parent.id.pid);
+        child.is_some_and(|child| !child.is_other_than(parent))
     }
 
     /// What `process` and all below it have done.

@@ -11,7 +11,7 @@ type Row = (i32, i32, &'static str, &'static [Signal], bool);
 
 #[test]
 fn the_topmost_process_with_a_handler_gets_the_signal() {
-    let trees: [(&str, &[Row], &[i32]); 20] = [
+    let trees: [(&str, &[Row], &[i32]); 21] = [
         ("a training", &[(1, 0, "python3", TERM, false)], &[1]),
         ("a training without a handler", &[(1, 0, "python3", INT, false)], &[]),
         ("data loaders", &[(1, 0, "python3", TERM, false), (2, 1, "python3", TERM, false)], &[1]),
@@ -35,6 +35,7 @@ fn the_topmost_process_with_a_handler_gets_the_signal() {
         ("a launcher with a handler", &[(1, 0, "python3", TERM, true), (2, 1, "python3", TERM, false)], &[1]),
         ("a script with a trap", &[(1, 0, "bash", TERM, true), (2, 1, "python3", TERM, false)], &[2]),
         ("a script with a trap alone", &[(1, 0, "bash", TERM, true), (2, 1, "sleep", NONE, false)], &[1]),
+        ("a command between fork and exec", &[(1, 0, "bash", TERM, true), (2, 1, "bash", TERM, false)], &[1]),
         ("timeout", &[(1, 0, "timeout", TERM, true), (2, 1, "python3", TERM, false)], &[2]),
         (
             "timeout of one without a handler",
