@@ -66,7 +66,7 @@ impl AttemptLog {
         if let Some((_bar, own)) = line.split_once(RUNNER) {
             match Event::read(own) {
                 Some(Event::Mounted { .. }) => self.mounted = Some(now),
-                Some(Event::Stopping) => self.is_stopping = true,
+                Some(Event::Stopping { .. }) => self.is_stopping = true,
                 Some(_) | None => {}
             }
             return;

@@ -14,10 +14,12 @@ const NO_CHECKPOINT: &str = "none";
 const SENT: &str = "sent ";
 const TO_SAVE: &str = " s to save";
 const UNHANDLED: &str = "no process handles ";
+const KILLED_IN: &str = ": the command is killed in ";
+const AT_THE_LATEST: &str = " s at the latest";
 const ENDED: &str = "the command ended with code ";
 
 /// What a line says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event<'a> {
     /// The workspace is there, with this checkpoint as its newest one. The training starts.
     Mounted {
@@ -25,7 +27,10 @@ pub enum Event<'a> {
         newest: Option<&'a str>,
     },
     /// The stop signal was sent, or would only kill the training, which goes on until its next checkpoint.
-    Stopping,
+    Stopping {
+        /// Seconds until it is killed.
+        seconds: f64,
+    },
     /// The training was killed at the end of the grace.
     GraceOver,
     /// The training has ended by itself.
@@ -52,8 +57,9 @@ impl<'a> Event<'a> {
         if line == GRACE_OVER {
             return Some(Self::GraceOver);
         }
-        if (line.starts_with(SENT) && line.ends_with(TO_SAVE)) || line.starts_with(UNHANDLED) {
-            return Some(Self::Stopping);
+        if line.starts_with(SENT) || line.starts_with(UNHANDLED) {
+            let before = line.strip_suffix(TO_SAVE).or_else(|| line.strip_suffix(AT_THE_LATEST))?;
+            return Some(Self::Stopping { seconds: before.rsplit(' ').next()?.parse().ok()? });
         }
         let (_, newest) = line.split_once(MOUNTED)?.1.split_once(NEWEST)?;
         Some(Self::Mounted { newest: Some(newest).filter(|newest| *newest != NO_CHECKPOINT) })
@@ -71,7 +77,7 @@ pub fn stopping(signal: &str, seconds: f64, is_handled: bool) -> String {
     if is_handled {
         format!("{SENT}{signal}, {seconds:.1}{TO_SAVE}")
     } else {
-        format!("{UNHANDLED}{signal}: the command is killed in {seconds:.1} s at the latest")
+        format!("{UNHANDLED}{signal}{KILLED_IN}{seconds:.1}{AT_THE_LATEST}")
     }
 }
 
@@ -95,8 +101,8 @@ mod tests {
         for (line, expected) in [
             (mounted("vol-1", 0.1, Some("e_2.pt")), Event::Mounted { newest: Some("e_2.pt") }),
             (mounted("vol-1", 0.1, None), Event::Mounted { newest: None }),
-            (stopping("SIGTERM", 90.0, true), Event::Stopping),
-            (stopping("SIGTERM", 90.0, false), Event::Stopping),
+            (stopping("SIGTERM", 90.0, true), Event::Stopping { seconds: 90.0 }),
+            (stopping("SIGTERM", 11.2, false), Event::Stopping { seconds: 11.2 }),
             (GRACE_OVER.to_owned(), Event::GraceOver),
             (ended(-1, 2.0, 3, 4), Event::Ended { code: -1 }),
             (format!("{INTERRUPTED}{rollback}"), Event::Interrupted { reason: &rollback }),

@@ -83,7 +83,7 @@ impl Attempt {
             self.said.take_event(event);
             let at = match event {
                 Event::Mounted { .. } => &mut self.started,
-                Event::Stopping => &mut self.stopped,
+                Event::Stopping { .. } => &mut self.stopped,
                 Event::Ended { .. } | Event::Interrupted { .. } => &mut self.ended,
                 Event::GraceOver => continue,
             };
@@ -139,7 +139,7 @@ impl Said {
             Event::GraceOver => self.was_killed = true,
             Event::Ended { code } => self.code = Some(code),
             Event::Interrupted { reason } if is_rollback(reason) => self.rollback = Some(reason.to_owned()),
-            Event::Interrupted { .. } | Event::Stopping => {}
+            Event::Interrupted { .. } | Event::Stopping { .. } => {}
         }
     }
 }
