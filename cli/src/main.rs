@@ -1,4 +1,4 @@
-//! The `spotsweep` command. Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage.
+//! The `spotsweep` command. Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage, and what `try` cannot prove.
 
 mod commands;
 mod consent;

@@ -276,7 +276,7 @@ fn not_running() -> Failure {
 }
 
 /// A word as any POSIX shell reads it back.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 

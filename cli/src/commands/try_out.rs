@@ -1,18 +1,23 @@
 //! `spotsweep try`: one trial on this machine, interrupted at several moments.
 
 mod attempt;
-mod findings;
 mod library;
 mod lost;
 mod moments;
+mod more_steps;
 mod one_trial;
+mod problems;
+mod proof;
 mod report;
 mod saves;
+mod starts;
+mod trial;
+mod verdict;
 mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aws_sdk_s3::primitives::ByteStream;
 use serde_json::Value;
@@ -24,22 +29,31 @@ use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::SweepFile;
 
 use crate::commands::local::clear_killed;
-use crate::dropped::{Answer, Dropped, rejected, upload};
+use crate::dropped::{self, Dropped, rejected, upload};
 use crate::signals::unless_stopped;
 use crate::{out, sweep_file};
-use findings::Trial;
 use library::Library;
-use watch::{Outcome, Times, watch};
+use one_trial::OneTrial;
+use proof::{LIMIT, Made, NOTICES};
+use trial::Trial;
+use verdict::{Answer, verdict};
+use watch::{End, Outcome, Times, watch};
 
 /// The name of the sweep file that is dropped.
 const NAME: &str = "try.yaml";
+/// Exit code where nothing is wrong, and not all was seen that would show it.
+const NOT_PROVEN: u8 = 2;
 
 /// `spotsweep try`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Runs the first trial of FILE, or COMMAND, on the local stack. Takes its instance away in the first seconds, between two \
 checkpoints with a notice, twice in a row, while it saves, and in evaluation. Each time it goes on as on AWS: \
-in a new container, with the same volume. Exit code 1 with every problem, and how to fix it.
+in a new container, with the same volume.
+
+Exit codes: 0 where the training was seen to go on after each interruption, 1 with every problem and how to fix it, 2 with \
+what was not seen and the command that would prove it (also for wrong usage). A training that is over too soon is tried \
+once more: with more steps, if an argument for them is found, and a shorter notice.
 
 Examples:
   spotsweep try sweep.yaml
@@ -53,10 +67,10 @@ pub(crate) struct TryOut {
     #[arg(long, value_name = "DIR")]
     code: Option<PathBuf>,
     /// Seconds that EC2 leaves after its notice
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u16).range(5..=120))]
+    #[arg(long, value_name = "SECONDS", default_value_t = NOTICES.1, value_parser = clap::value_parser!(u16).range(i64::from(NOTICES.0)..=i64::from(NOTICES.1)))]
     notice: u16,
     /// Stop after so many seconds, whatever was tried by then
-    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u32).range(10..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = LIMIT, value_parser = clap::value_parser!(u32).range(10..))]
     limit: u32,
     /// Hours that the whole training takes, for its expected costs
     #[arg(long, value_name = "HOURS", default_value_t = 10.0)]
@@ -68,7 +82,7 @@ pub(crate) struct TryOut {
     command: Vec<String>,
 }
 
-/// Exit code 0 only where the training goes on from each interruption.
+/// Exit code 0 only where the training was seen to go on from each interruption.
 pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
     if args.sweep.is_none() && args.command.is_empty() {
         return Err(Failure::usage("name a sweep file, or a command after `--`".to_owned()));
@@ -84,23 +98,42 @@ pub(super) async fn run(mut args: TryOut) -> Result<ExitCode, Failure> {
         None => None,
     };
     let code = code_folder(&args)?;
-    let text = one_trial::text(file.as_ref(), &args.command);
-    let library = library(&text, &code);
+    let script = Script::new(file.as_ref(), &args.command, &code);
     args.stack.as_on_aws = true;
     let mut stack = unless_stopped(start(&args, &code)).await?;
-    let outcome = unless_stopped(tried(&mut stack, &text, &args, file.as_ref())).await;
-    let outcome = outcome.map_err(|failure| stack.check().err().unwrap_or(failure));
+    let answer = unless_stopped(tried(&mut stack, &script, &args)).await;
+    let answer = answer.map_err(|failure| stack.check().err().unwrap_or(failure));
     let logs = stack.functions_log().to_owned();
-    stack.stop(if outcome.is_ok() { Logs::Remove } else { Logs::Keep }).await;
-    let outcome = outcome.inspect_err(|_| out::note(format_args!("the functions' log: {}", logs.display())))?;
-    let Some(outcome) = outcome else { return Ok(ExitCode::from(FAILED)) };
-    let metric = file.as_ref().and_then(|file| file.metric.as_ref()).map(|metric| metric.name.as_str());
-    let metrics: Vec<String> = outcome.metrics.keys().cloned().collect();
-    let lost = outcome.lost.models();
-    let attempts: Vec<_> = outcome.attempts.values().cloned().collect();
-    let trial = Trial { attempts: &attempts, metric, metrics: &metrics, lost: &lost, library };
-    let is_sound = report::print(&trial, &outcome, (args.notice, args.hours))?;
-    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    stack.stop(if answer.is_ok() { Logs::Remove } else { Logs::Keep }).await;
+    let answer = answer.inspect_err(|_| out::note(format_args!("the functions' log: {}", logs.display())))?;
+    Ok(match answer {
+        Some(Answer::Proven) => ExitCode::SUCCESS,
+        Some(Answer::NotProven) => ExitCode::from(NOT_PROVEN),
+        Some(Answer::Problem) | None => ExitCode::from(FAILED),
+    })
+}
+
+/// What is tried.
+struct Script {
+    trial: OneTrial,
+    /// The text of its files.
+    source: String,
+    library: Library,
+    /// The metric that the sweep file names.
+    metric: Option<String>,
+}
+
+impl Script {
+    fn new(file: Option<&SweepFile>, command: &[String], code: &Path) -> Self {
+        let trial = OneTrial::new(file, command);
+        let source = trial.source(code);
+        let metric = file.and_then(|file| file.metric.as_ref()).map(|metric| metric.name.clone());
+        Self { trial, library: Library::of(&source), source, metric }
+    }
+
+    fn metric(&self) -> Option<&str> {
+        self.metric.as_deref()
+    }
 }
 
 async fn start(args: &TryOut, code: &Path) -> Result<Stack, Failure> {
@@ -116,31 +149,52 @@ fn code_folder(args: &TryOut) -> Result<PathBuf, Failure> {
     folder.canonicalize().context(|| format!("cannot find the code folder {}", folder.display()))
 }
 
-fn library(text: &str, code: &Path) -> Library {
-    let sources = one_trial::scripts(text, code).into_iter().filter_map(|path| std::fs::read_to_string(path).ok());
-    Library::of(&sources.collect::<String>())
+/// Tries it, once more where the training was over too soon to see whether it goes on, and prints the results. `None`
+/// where the file was rejected.
+async fn tried(stack: &mut Stack, script: &Script, args: &TryOut) -> Result<Option<Answer>, Failure> {
+    let began = Instant::now();
+    let (metric, source) = (script.metric(), script.source.as_str());
+    let Some(outcome) = once(stack, &script.trial, metric, (args.notice, args.limit.into())).await? else {
+        return Ok(None);
+    };
+    let seen = Trial::new(&outcome, metric, script.library);
+    let made = Made::new((args, args.notice), (&script.trial, source), (&seen, outcome.end));
+    let is_too_short = outcome.end == End::Over && !verdict(&seen.facts()).gaps.is_empty();
+    let Some((trial, notice)) = made.for_longer().filter(|_| is_too_short) else {
+        return report::print(&seen, &outcome, &made, Vec::new()).map(Some);
+    };
+    out::note(format_args!(
+        "the training was over after {:.0} s: it is tried again with {}a notice of {notice} s",
+        made.seconds(),
+        made.change()
+    ));
+    let left = f64::from(args.limit) - began.elapsed().as_secs_f64();
+    let Some(outcome) = once(stack, &trial, metric, (notice, left)).await? else { return Ok(None) };
+    let problems = seen.problems();
+    let seen = Trial::new(&outcome, metric, script.library);
+    let made = Made::new((args, notice), (&trial, source), (&seen, outcome.end));
+    report::print(&seen, &outcome, &made, problems).map(Some)
 }
 
-/// `None` where the file was rejected.
-async fn tried(
+/// One try, with a notice and at most so many seconds. `None` where the file was rejected.
+async fn once(
     stack: &mut Stack,
-    text: &str,
-    args: &TryOut,
-    file: Option<&SweepFile>,
+    trial: &OneTrial,
+    metric: Option<&str>,
+    (notice, limit): (u16, f64),
 ) -> Result<Option<Outcome>, Failure> {
     let s3 = spotsweep_aws::path_style_s3(stack.config());
     let upload = upload(BUCKET, Path::new(NAME))?;
-    let dropped = Dropped::put_body(s3, upload, ByteStream::from(text.as_bytes().to_vec()), None).await?;
+    let dropped = Dropped::put_body(s3, upload, ByteStream::from(trial.text().into_bytes()), None).await?;
     let plan = match dropped.answer().await? {
-        Answer::Planned(plan) => plan,
-        Answer::Rejected(rejection) => {
+        dropped::Answer::Planned(plan) => plan,
+        dropped::Answer::Rejected(rejection) => {
             sweep_file::explain(&rejected(&rejection));
             return Ok(None);
         }
     };
     let sweep = plan.get("sweep").and_then(Value::as_str).and_then(SweepId::parse);
     let sweep = sweep.ok_or_else(|| Failure::new(format!("the plan names no sweep: {plan}")))?;
-    let metric = file.and_then(|file| file.metric.as_ref()).map(|metric| metric.name.as_str());
-    let times = Times { notice: Duration::from_secs(args.notice.into()), limit: args.limit.into() };
+    let times = Times { notice: Duration::from_secs(notice.into()), limit };
     watch(stack, &sweep, metric, times).await.map(Some)
 }

@@ -36,17 +36,30 @@ while epoch < 200:
     open("runs/log.txt", "a").write("x")
     if way == "unsaved":
         open("model.pt", "w").write("weights")
-    print(f"Epoch {epoch}/200: val_acc: {1 - 1 / (epoch + 1):.3f}", flush=True)
+    step = "" if way == "silent" else f"Epoch {epoch}/200: "
+    print(f"{step}val_acc: {1 - 1 / (epoch + 1):.3f}", flush=True)
     save(epoch)
     time.sleep(0.8)
     if stopped:
         sys.exit(1)
 "#;
 
+/// Is over after two seconds, and does not load what it saves.
+const SHORT: &str = r#"
+import argparse, os, time
+parser = argparse.ArgumentParser()
+parser.add_argument("way")
+parser.add_argument("--epochs", type=int, default=4)
+for epoch in range(1, parser.parse_args().epochs + 1):
+    time.sleep(0.5)
+    print(f"epoch={epoch} val_acc={1 - 1 / (epoch + 1):.3f}", flush=True)
+    open(os.path.join(os.environ["SPOTSWEEP_CHECKPOINTS"], f"epoch_{epoch}.pt"), "w").write("weights")
+"#;
+
 /// The exit code and the output of a try of the script in one `way`.
 fn tried(way: &str, options: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("train.py"), SCRIPT).unwrap();
+    fs::write(folder.path().join("train.py"), if way == "short" { SHORT } else { SCRIPT }).unwrap();
     fs::write(folder.path().join("sweep.yaml"), "metric: {name: val_acc, goal: maximize}\ntrials: [{lr: 0.1}]\n")
         .unwrap();
     let output = Command::new(Binaries::build().get("spotsweep"))
@@ -69,7 +82,7 @@ fn tried(way: &str, options: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
     let results = std::thread::scope(|scope| {
-        let ways = ["sound", "forgetful", "unsaved", "broken"];
+        let ways = ["sound", "forgetful", "unsaved", "broken", "short", "silent"];
         // Without a checkpoint the moments between two of them do not come before half a minute each.
         let tries = ways
             .map(|way| scope.spawn(move || (way, tried(way, &["--limit", if way == "sound" { "300" } else { "60" }]))));
@@ -82,10 +95,15 @@ fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
         assert!(said.contains(moment), "{moment}: {said}");
     }
     assert!(said.contains("  runs/ (1 file, "), "{said}");
-    assert!(said.contains("val_acc = 0.") && !said.contains("tried:"), "{said}");
+    assert!(said.contains("val_acc = 0.") && said.contains("proven: ") && !said.contains("not proven"), "{said}");
+    let (code, said) = of("silent");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("not proven: ") && said.contains("expected on Spot: not known"), "{said}");
     for (way, words) in [
         // Where other tests slow it down, it may not come further than its first step: that is said, too.
         ("forgetful", "starts from its beginning"),
+        ("short", "starts from its beginning"),
+        ("short", "it is tried again with epochs"),
         ("unsaved", "no checkpoint was saved"),
         ("unsaved", "lost with the container: model.pt"),
         ("broken", "KeyError: 'optimizer'"),

@@ -5,10 +5,15 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
+use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::runner_log::{Event, RUNNER, is_rollback};
 use spotsweep_training_metrics::{Definitions, Lines};
 
 use super::moments::Interruption;
+use super::saves::Written;
+
+/// A value that is printed so long after its checkpoints were seen to be gone was computed without them.
+const AFTER_GONE: f64 = 0.5;
 
 /// One attempt. Times are seconds since the trial began.
 #[derive(Debug, Clone, Default)]
@@ -20,13 +25,35 @@ pub(super) struct Attempt {
     /// When the stop signal was sent, and when the command had ended.
     pub(super) stopped: Option<f64>,
     pub(super) ended: Option<f64>,
-    /// When its checkpoints were complete.
-    pub(super) saves: Vec<f64>,
+    /// Seconds that it had after the stop signal.
+    pub(super) grace: Option<f64>,
+    /// Whether anything was written to its folder of checkpoints. It may not have been complete before the end.
+    pub(super) has_written: bool,
+    /// Its checkpoints, in the order in which they were complete.
+    pub(super) saves: Vec<Save>,
+    /// Since when no checkpoint is there any more, while it runs on.
+    pub(super) gone: Option<f64>,
+    /// Whether it printed values after that: it still evaluates.
+    pub(super) evaluates_without: bool,
+    /// What the control plane had when the attempt was first seen, and the metric whose steps there are this attempt's.
+    pub(super) before: Option<BTreeMap<String, Metric>>,
+    pub(super) recorded: Option<String>,
     /// What the log says.
     pub(super) said: Said,
     /// Bytes of the log that are read. It has one line a second or many, and is looked at many times a second.
     pub(super) read: u64,
     pub(super) reader: Lines,
+}
+
+/// A checkpoint that an attempt has written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Save {
+    /// When it was complete.
+    pub(super) at: f64,
+    /// The largest step until then.
+    pub(super) step: Option<f64>,
+    /// Its files, with their bytes.
+    pub(super) files: Vec<(String, u64)>,
 }
 
 /// What the log of an attempt says.
@@ -36,8 +63,8 @@ pub(super) struct Said {
     pub(super) found: Option<String>,
     /// The first and the largest step that it recorded.
     pub(super) steps: Option<(f64, f64)>,
-    /// The newest value of each metric.
-    pub(super) metrics: BTreeMap<String, f64>,
+    /// The first and the newest value of each metric.
+    pub(super) metrics: BTreeMap<String, (f64, f64)>,
     /// Whether the command was killed at the end of the grace.
     pub(super) was_killed: bool,
     /// The exit code of a command that ended by itself.
@@ -76,14 +103,18 @@ impl Attempt {
     fn take(&mut self, text: &str, now: f64) {
         for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()) {
             let Some(own) = of_runner(line) else {
-                self.said.take(line, &mut self.reader);
+                let evaluates = self.said.take(line, &mut self.reader);
+                self.evaluates_without |= evaluates && self.gone.is_some_and(|gone| now - gone >= AFTER_GONE);
                 continue;
             };
             let Some(event) = Event::read(own) else { continue };
             self.said.take_event(event);
             let at = match event {
                 Event::Mounted { .. } => &mut self.started,
-                Event::Stopping { .. } => &mut self.stopped,
+                Event::Stopping { seconds } => {
+                    self.grace = Some(seconds);
+                    &mut self.stopped
+                }
                 Event::Ended { .. } | Event::Interrupted { .. } => &mut self.ended,
                 Event::GraceOver => continue,
             };
@@ -91,13 +122,55 @@ impl Attempt {
         }
     }
 
+    /// Something was written, and is complete. What the runner restores before the training starts is no save.
+    pub(super) fn saves(&mut self, Written { at, files }: Written) {
+        if self.started.is_some_and(|started| at > started) {
+            self.saves.push(Save { at, step: self.said.steps.map(|(_, last)| last), files });
+        }
+    }
+
+    /// Whether a checkpoint `is_there` now. Where the instance is taken, the folder goes with it.
+    pub(super) fn sees_checkpoints(&mut self, is_there: bool, now: f64) {
+        let had_one = !self.saves.is_empty() || self.said.found.is_some();
+        let is_training = self.started.is_some() && self.interrupted.is_none() && self.ended.is_none();
+        if is_training && had_one {
+            self.gone = if is_there { None } else { self.gone.or(Some(now)) };
+        }
+    }
+
+    /// What the control plane has of its metrics now: a script that prints no steps may write them to files.
+    pub(super) fn has_recorded(&mut self, metrics: &BTreeMap<String, Metric>) {
+        let before = self.before.get_or_insert_with(|| metrics.clone());
+        if self.said.steps.is_some() && self.recorded.is_none() {
+            return;
+        }
+        let is_new = |name: &str, metric: &Metric| {
+            before.get(name).is_none_or(|before| (before.step, before.last) != (metric.step, metric.last))
+        };
+        let is_chosen = |name: &str| self.recorded.as_ref().is_none_or(|chosen| chosen == name);
+        let found = metrics.iter().find_map(|(name, metric)| {
+            let step = metric.step.filter(|_| is_chosen(name) && is_new(name, metric))?;
+            Some((name.clone(), step))
+        });
+        if let Some((name, step)) = found {
+            self.recorded = Some(name);
+            self.said.reaches(step);
+        }
+    }
+
     /// Seconds from one checkpoint to the next. The first has the imports before it.
     fn gaps(&self) -> impl Iterator<Item = f64> {
-        self.saves.windows(2).map(|pair| pair[1] - pair[0])
+        self.saves.windows(2).map(|pair| pair[1].at - pair[0].at)
     }
 
     fn until_first_save(&self) -> Option<f64> {
-        Some(self.saves.first()? - self.started?)
+        Some(self.saves.first()?.at - self.started?)
+    }
+
+    /// For how many seconds it trained.
+    pub(super) fn seconds(&self) -> Option<f64> {
+        let end = self.ended.or_else(|| self.interrupted.map(|(_, at)| at))?;
+        Some(end - self.started?)
     }
 
     /// Seconds that the training took to end after the stop signal.
@@ -120,17 +193,32 @@ fn of_runner(line: &str) -> Option<&str> {
 }
 
 impl Said {
-    fn take(&mut self, line: &str, reader: &mut Lines) {
+    /// Whether the command has failed by itself.
+    pub(super) fn has_failed(&self) -> bool {
+        self.code.is_some_and(|code| code != 0) || self.rollback.is_some()
+    }
+
+    /// Takes in a line of the training; whether an evaluation shows in it.
+    fn take(&mut self, line: &str, reader: &mut Lines) -> bool {
         self.is_evaluating = is_of_evaluation(line);
         self.shows_evaluation |= self.is_evaluating;
         let logged = reader.read(line);
         if let Some(step) = logged.step {
-            self.steps = Some(self.steps.map_or((step, step), |(first, last)| (first, f64::max(last, step))));
+            self.reaches(step);
         }
-        self.metrics.extend(logged.values.into_iter().map(|value| (value.name, value.value)));
+        let has_values = !logged.values.is_empty();
+        for value in logged.values {
+            let (_, newest) = self.metrics.entry(value.name).or_insert((value.value, value.value));
+            *newest = value.value;
+        }
         if line.contains("Error") {
             self.error = Some(line.trim().to_owned());
         }
+        self.is_evaluating || has_values
+    }
+
+    fn reaches(&mut self, step: f64) {
+        self.steps = Some(self.steps.map_or((step, step), |(first, last)| (first, f64::max(last, step))));
     }
 
     fn take_event(&mut self, event: Event<'_>) {
@@ -157,6 +245,8 @@ fn is_of_evaluation(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use spotsweep_protocol::metric::Source;
+
     use super::*;
 
     #[test]
@@ -176,8 +266,11 @@ mod tests {
 
     #[test]
     fn the_interval_is_that_of_most_checkpoints() {
-        let attempt =
-            |started, saves: &[f64]| Attempt { started: Some(started), saves: saves.to_vec(), ..Attempt::default() };
+        let attempt = |started, saves: &[f64]| Attempt {
+            started: Some(started),
+            saves: saves.iter().map(|at| Save { at: *at, ..Save::default() }).collect(),
+            ..Attempt::default()
+        };
         // Twenty seconds of imports, then a checkpoint each second, once late.
         let first = attempt(1.0, &[21.0]);
         assert_eq!(interval([&first].into_iter()), Some(20.0));
@@ -199,10 +292,45 @@ mod tests {
             std::fs::write(&path, log).unwrap();
             attempt.follow(&path, now).unwrap();
         }
-        assert_eq!((attempt.started, attempt.seconds_to_stop()), (Some(5.0), Some(2.5)));
-        let metrics = [("val_acc".to_owned(), 0.75)].into();
+        assert_eq!((attempt.started, attempt.seconds_to_stop(), attempt.grace), (Some(5.0), Some(2.5), Some(90.0)));
+        let metrics = [("val_acc".to_owned(), (0.5, 0.75))].into();
         let found = Some("epoch_2.pt".to_owned());
         assert_eq!(attempt.said, Said { found, steps: Some((3.0, 4.0)), metrics, was_killed: true, ..Said::default() });
+    }
+
+    #[test]
+    fn an_evaluation_without_checkpoints_shows() {
+        let seen = |looks: &[(bool, f64)], line: &str| {
+            let mut attempt = Attempt { started: Some(1.0), ..Attempt::default() };
+            attempt.saves(Written { at: 2.0, files: Vec::new() });
+            looks.iter().for_each(|(is_there, now)| attempt.sees_checkpoints(*is_there, *now));
+            attempt.take(line, 6.0);
+            (attempt.gone, attempt.evaluates_without)
+        };
+        let gone = [(true, 3.0), (false, 4.0), (false, 5.0)];
+        assert_eq!(seen(&gone, "test loss: 0.25\n"), (Some(4.0), true));
+        assert_eq!(seen(&gone, "done\n"), (Some(4.0), false), "it has only ended");
+        assert_eq!(seen(&[(false, 5.9)], "test loss: 0.25\n"), (Some(5.9), false), "printed before it was seen");
+        assert_eq!(seen(&[(false, 4.0), (true, 5.0)], "test loss: 0.25\n"), (None, false), "the next one follows");
+    }
+
+    #[test]
+    fn steps_that_only_files_have_are_those_of_the_control_plane() {
+        let mut attempt = Attempt::new(None);
+        let record = |step, last| [("acc".to_owned(), Metric::of(last, Some(step), Source::Recorded))].into();
+        attempt.has_recorded(&record(5.0, 0.5));
+        attempt.has_recorded(&record(5.0, 0.5));
+        assert_eq!(attempt.said.steps, None, "it was there before");
+        attempt.has_recorded(&record(6.0, 0.75));
+        attempt.has_recorded(&record(8.0, 0.75));
+        assert_eq!(attempt.said.steps, Some((6.0, 8.0)));
+        let mut first = Attempt::new(None);
+        first.has_recorded(&BTreeMap::new());
+        first.has_recorded(&record(1.0, 0.5));
+        assert_eq!(first.said.steps, Some((1.0, 1.0)));
+        first.recorded = None;
+        first.has_recorded(&record(9.0, 0.75));
+        assert_eq!(first.said.steps, Some((1.0, 1.0)), "what is printed goes before it");
     }
 
     #[test]

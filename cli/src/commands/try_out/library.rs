@@ -49,6 +49,15 @@ impl Library {
         }
     }
 
+    pub(super) fn how_to_keep(self) -> &'static str {
+        match self {
+            Self::Keras => "pass `delete_checkpoint=False` to BackupAndRestore, which removes its files after `fit`",
+            Self::Lightning | Self::Transformers | Self::None => {
+                "keep the newest checkpoint until the script has ended"
+            }
+        }
+    }
+
     pub(super) fn how_to_save_at_the_signal(self) -> &'static str {
         match self {
             Self::Lightning => "add `save_on_exception=True` to ModelCheckpoint: it saves at the batch of the notice",

@@ -71,13 +71,39 @@ pub(super) struct Seen {
     pub(super) interval: Option<f64>,
 }
 
+impl Seen {
+    /// When the newest checkpoint was complete, or else when the training was started.
+    fn since(&self) -> Option<f64> {
+        self.started.map(|started| self.saves.last().copied().unwrap_or(started))
+    }
+
+    /// So many seconds after that, the training is interrupted in any case.
+    fn patience(&self) -> f64 {
+        PATIENCE.max(self.interval.unwrap_or(0.0) * 2.0)
+    }
+}
+
 impl Interruption {
+    /// What the training has to do before it is interrupted, and for how many more seconds that is waited for at most.
+    pub(super) fn waits_for(self, seen: &Seen) -> (&'static str, f64) {
+        let Some(since) = seen.since() else { return ("the training to start", f64::INFINITY) };
+        let what = match self.moment {
+            Moment::FirstSeconds => "its first seconds",
+            Moment::WhileSaving => "the moment in which it saves",
+            Moment::BetweenSaves | Moment::BeforeSave if seen.saves.is_empty() => "a checkpoint",
+            Moment::BetweenSaves => "the middle between two checkpoints",
+            Moment::InEvaluation if seen.shows_evaluation => "an evaluation",
+            Moment::InEvaluation if seen.saves.is_empty() => "an evaluation or a checkpoint",
+            Moment::InEvaluation | Moment::BeforeSave => "the time shortly before a checkpoint",
+        };
+        (what, since + seen.patience() - seen.now)
+    }
+
     /// The interruption with the moment that it is now, if this is its time.
     pub(super) fn due(self, seen: &Seen) -> Option<Self> {
-        let started = seen.started?;
-        let since = seen.saves.last().copied().unwrap_or(started);
+        let (started, since) = (seen.started?, seen.since()?);
         let passed = |share: f64| seen.interval.is_some_and(|interval| seen.now - since >= interval * share);
-        let is_overdue = seen.now - since >= PATIENCE.max(seen.interval.unwrap_or(0.0) * 2.0);
+        let is_overdue = seen.now - since >= seen.patience();
         let has_begun = seen.now - started >= FIRST_SECONDS;
         let has_saved = !seen.saves.is_empty();
         let is_frequent = seen.saves.len() >= MANY;
@@ -104,6 +130,18 @@ impl Interruption {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_waited_for_is_known() {
+        let seen = Seen { now: 15.0, started: Some(10.0), ..Seen::default() };
+        let waits = |moment, seen: &Seen| interruption(moment, true).waits_for(seen);
+        assert_eq!(waits(Moment::BetweenSaves, &Seen::default()).0, "the training to start");
+        assert_eq!(waits(Moment::BetweenSaves, &seen), ("a checkpoint", 25.0));
+        let saved = Seen { saves: vec![14.0], interval: Some(20.0), ..seen };
+        assert_eq!(waits(Moment::BetweenSaves, &saved), ("the middle between two checkpoints", 39.0));
+        assert_eq!(waits(Moment::InEvaluation, &saved).0, "the time shortly before a checkpoint");
+        assert_eq!(waits(Moment::InEvaluation, &Seen { shows_evaluation: true, ..saved }).0, "an evaluation");
+    }
 
     #[test]
     fn each_moment_has_its_time() {

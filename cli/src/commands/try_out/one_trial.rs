@@ -1,31 +1,55 @@
 //! The sweep of one trial that is tried.
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::{env, fs};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use spotsweep_sweep_file::{Goal, SweepFile};
 
-/// A sweep file with one trial: the first of `file`, or one without parameters. `command` goes before the file's own.
-pub(super) fn text(file: Option<&SweepFile>, command: &[String]) -> String {
-    let own = file.and_then(|file| file.settings.command.clone());
-    let default = || ["python", "train.py", "${args}"].map(str::to_owned).to_vec();
-    let command = if command.is_empty() { own.unwrap_or_else(default) } else { command.to_vec() };
-    let mut sweep = json!({
-        "spotsweep": {"attempts": 20, "command": in_own_environment(command, &|name| env::var(name).ok())},
-        "trials": [file.and_then(|file| file.trials().next()).unwrap_or_default()],
-    });
-    if let Some(metric) = file.and_then(|file| file.metric.as_ref()) {
-        let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };
-        sweep["metric"] = json!({"name": metric.name, "goal": goal});
+/// The trial that is tried.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OneTrial {
+    /// What the file or the caller has as its command.
+    pub(super) command: Vec<String>,
+    pub(super) parameters: Map<String, Value>,
+    /// The rest of its sweep file.
+    pub(super) rest: Value,
+}
+
+impl OneTrial {
+    /// The first trial of `file`, or one without parameters. `command` goes before the file's own.
+    pub(super) fn new(file: Option<&SweepFile>, command: &[String]) -> Self {
+        let own = file.and_then(|file| file.settings.command.clone());
+        let default = || ["python", "train.py", "${args}"].map(str::to_owned).to_vec();
+        let command = if command.is_empty() { own.unwrap_or_else(default) } else { command.to_vec() };
+        let mut rest = json!({"spotsweep": {"attempts": 20}});
+        if let Some(metric) = file.and_then(|file| file.metric.as_ref()) {
+            let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };
+            rest["metric"] = json!({"name": metric.name, "goal": goal});
+        }
+        if let Some(file) = file.filter(|file| !file.metrics.is_empty()) {
+            rest["metrics"] = json!(file.metrics);
+        }
+        if let Some(code) = file.and_then(|file| file.settings.code.as_ref()) {
+            rest["spotsweep"]["code"] = json!({"git": code.git, "ref": code.reference});
+        }
+        let parameters = file.and_then(|file| file.trials().next()).unwrap_or_default();
+        Self { command, parameters, rest }
     }
-    if let Some(file) = file.filter(|file| !file.metrics.is_empty()) {
-        sweep["metrics"] = json!(file.metrics);
+
+    /// A sweep file with this trial alone, in the caller's environment.
+    pub(super) fn text(&self) -> String {
+        let mut sweep = self.rest.clone();
+        sweep["spotsweep"]["command"] = json!(in_own_environment(self.command.clone(), &|name| env::var(name).ok()));
+        sweep["trials"] = json!([self.parameters]);
+        sweep.to_string()
     }
-    if let Some(code) = file.and_then(|file| file.settings.code.as_ref()) {
-        sweep["spotsweep"]["code"] = json!({"git": code.git, "ref": code.reference});
+
+    /// The text of the scripts that the command names, in the folder of the code.
+    pub(super) fn source(&self, folder: &Path) -> String {
+        let scripts = self.command.iter().filter(|word| word.ends_with(".py"));
+        scripts.filter_map(|word| fs::read_to_string(folder.join(word)).ok()).collect()
     }
-    sweep.to_string()
 }
 
 /// The caller's programs and packages: the local stack's own Python comes first in the PATH of its jobs.
@@ -39,14 +63,6 @@ fn in_own_environment(command: Vec<String>, variable: &dyn Fn(&str) -> Option<St
     ["/usr/bin/env".to_owned()].into_iter().chain(own).chain(command).collect()
 }
 
-/// Scripts that a command names, in the folder of the code.
-pub(super) fn scripts(text: &str, folder: &Path) -> Vec<PathBuf> {
-    let sweep: Value = serde_json::from_str(text).unwrap_or_default();
-    let words = sweep["spotsweep"]["command"].as_array().cloned().unwrap_or_default();
-    let scripts = words.iter().filter_map(Value::as_str).filter(|word| word.ends_with(".py"));
-    scripts.map(|word| folder.join(word)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -56,6 +72,7 @@ mod tests {
     fn a_sweep_has_its_first_trial_with_the_given_command() {
         let file = b"metric: {name: a b, goal: maximize}\nmetrics: [{name: x, regex: '(y)'}]\nprogram: p.py\nmethod: grid\nparameters: {lr: {values: [0.1, 0.2]}}\n";
         let file = spotsweep_sweep_file::parse("f.yaml", "", file).unwrap();
+        let text = |file, command: &[String]| OneTrial::new(file, command).text();
         let own: Value = serde_json::from_str(&text(Some(&file), &[])).unwrap();
         assert_eq!((&own["trials"], &own["metric"]["name"]), (&json!([{"lr": 0.1}]), &json!("a b")));
         assert_eq!(own["metrics"], json!([{"name": "x", "regex": "(y)"}]));

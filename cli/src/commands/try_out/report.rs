@@ -1,53 +1,76 @@
-//! The table of interruptions, and the problems.
+//! The table of interruptions, the problems, and what is not proven.
 
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::{counted, figure};
 
 use super::attempt::Attempt;
-use super::findings::{Problem, SAVE_SECONDS, Trial};
 use super::lost::Group;
 use super::moments::INTERRUPTIONS;
+use super::problems::Problem;
+use super::proof::Made;
+use super::trial::Trial;
+use super::verdict::{Answer, Verdict, verdict};
 use super::watch::Outcome;
 use crate::{out, show};
 
+/// So many billed hours for each useful one are as good as none.
+const NEVER: f64 = 1000.0;
 /// Places with lost files that are listed.
 const MOST_LOST: usize = 8;
 
-/// Prints both; whether there is no problem.
-pub(super) fn print(trial: &Trial<'_>, outcome: &Outcome, (notice, hours): (u16, f64)) -> Result<bool, Failure> {
-    let problems = trial.problems();
+/// Prints what was seen, and the problems of an `earlier` try of the same script that are not among its own. What was
+/// seen proves that the training goes on, or not.
+pub(super) fn print(
+    trial: &Trial,
+    outcome: &Outcome,
+    made: &Made<'_>,
+    earlier: Vec<Problem>,
+) -> Result<Answer, Failure> {
+    let mut problems = trial.problems();
+    let Verdict { mut answer, gaps, on_spot } = verdict(&trial.facts());
+    problems.extend(earlier.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>());
+    if !problems.is_empty() {
+        answer = Answer::Problem;
+    }
     let mut text = Vec::new();
-    show::table(&mut text, &rows(trial, notice)).context(|| "cannot lay out the table")?;
+    show::table(&mut text, &rows(trial, made.notice)).context(|| "cannot lay out the table")?;
     let mut text = String::from_utf8_lossy(&text).into_owned();
     let metrics: Vec<String> =
         outcome.metrics.iter().map(|(name, value)| format!("{name} = {}", figure(*value))).collect();
     text.push_str(&format!("\nmetrics: {}\n", if metrics.is_empty() { "none".to_owned() } else { metrics.join(", ") }));
     text.push_str(&lost(outcome));
-    let interrupted = trial.attempts.iter().filter(|attempt| attempt.interrupted.is_some()).count();
-    if interrupted < INTERRUPTIONS.len() {
-        let why = if outcome.is_over { "the training was over" } else { "the time was over" };
-        text.push_str(&format!(
-            "tried: {interrupted} of {} interruptions, because {why} before\n",
-            INTERRUPTIONS.len()
-        ));
-    }
-    let billed = trial.billed_hours(hours);
-    let expected = if billed > 1000.0 {
-        format!("a training of {hours} h would practically never finish")
-    } else {
-        format!("{billed:.2} billed hours for each useful hour of a training of {hours} h")
-    };
-    text.push_str(&format!(
-        "expected on Spot: {expected}, with as many interruptions as in the record of docs/replay.md\n"
-    ));
+    text.push_str(&expected(trial.billed_hours(on_spot, made.args.hours), made.args.hours));
     for Problem { what, fix } in &problems {
         text.push_str(&format!("problem: {}\n  → {fix}\n", show::line(what)));
     }
-    if problems.is_empty() {
-        text.push_str("no problem found\n");
+    let gaps: Vec<(String, String)> = gaps.iter().map(|gap| made.explain(gap)).collect();
+    for (place, (what, proof)) in gaps.iter().enumerate() {
+        text.push_str(&format!("not proven: {}\n", show::line(what)));
+        // One command may show several things.
+        if gaps.get(place + 1).is_none_or(|(_, next)| next != proof) {
+            text.push_str(&format!("  → {}\n", show::line(proof)));
+        }
+    }
+    if answer == Answer::Proven {
+        let times = counted(INTERRUPTIONS.len() as u64, "interruption");
+        text.push_str(&format!("proven: the training goes on from its checkpoint, after {times}\n"));
     }
     out::results(|to| write!(to, "{text}"))?;
-    Ok(problems.is_empty())
+    Ok(answer)
+}
+
+/// What an hour costs, as far as it was seen.
+fn expected(billed: Option<f64>, hours: f64) -> String {
+    let record = "with as many interruptions as in the record of docs/replay.md";
+    match billed {
+        None => "expected on Spot: not known\n".to_owned(),
+        Some(billed) if billed > NEVER => {
+            format!("expected on Spot: a training of {hours} h would practically never finish, {record}\n")
+        }
+        Some(billed) => format!(
+            "expected on Spot: {billed:.2} billed hours for each useful hour of a training of {hours} h, {record}\n"
+        ),
+    }
 }
 
 /// What is lost with the container, at most some of it.
@@ -71,13 +94,13 @@ fn lost(outcome: &Outcome) -> String {
     text
 }
 
-fn rows(trial: &Trial<'_>, notice: u16) -> Vec<Vec<String>> {
+fn rows(trial: &Trial, notice: u16) -> Vec<Vec<String>> {
     let header = ["attempt", "interrupted", "notice", "ended after", "found", "steps", "repeated", "exit"];
     let rows = trial.attempts.iter().enumerate().map(|(place, attempt)| row(trial, place, attempt, notice));
     [header.map(str::to_owned).to_vec()].into_iter().chain(rows).collect()
 }
 
-fn row(trial: &Trial<'_>, place: usize, attempt: &Attempt, notice: u16) -> Vec<String> {
+fn row(trial: &Trial, place: usize, attempt: &Attempt, notice: u16) -> Vec<String> {
     let none = || "–".to_owned();
     let (moment, notice) = match attempt.interrupted {
         Some((interruption, _)) => (
@@ -88,7 +111,10 @@ fn row(trial: &Trial<'_>, place: usize, attempt: &Attempt, notice: u16) -> Vec<S
     };
     let ended = match attempt.seconds_to_stop() {
         Some(seconds) if attempt.said.was_killed => format!("killed at {seconds:.1} s"),
-        Some(seconds) => format!("{seconds:.1} of {SAVE_SECONDS:.0} s"),
+        Some(seconds) => {
+            let limit = attempt.grace.map_or_else(String::new, |grace| format!(" of {grace:.1}"));
+            format!("{seconds:.1}{limit} s")
+        }
         None => none(),
     };
     let steps = attempt.said.steps.map_or_else(none, |(first, last)| format!("{first} to {last}"));

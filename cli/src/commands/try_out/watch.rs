@@ -20,6 +20,8 @@ use crate::out;
 
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(50);
+/// Seconds after which it is said what is waited for.
+const LONG: f64 = 5.0;
 /// Looks at the folder of checkpoints between two looks at the record.
 const LOOKS: u32 = 4;
 
@@ -41,10 +43,19 @@ pub(super) struct Outcome {
     pub(super) metrics: BTreeMap<String, f64>,
     /// Files that are lost with the containers.
     pub(super) lost: Lost,
-    /// Whether the training was over before all interruptions.
-    pub(super) is_over: bool,
-    /// Whether the time was over before.
-    pub(super) timed_out: bool,
+    pub(super) end: End,
+}
+
+/// How a try ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum End {
+    /// The training was back from the last interruption.
+    #[default]
+    Back,
+    /// The training was over.
+    Over,
+    /// The time was over.
+    OutOfTime,
 }
 
 /// Follows trial 0 until it is back from the last interruption, or over, or the time is.
@@ -56,7 +67,7 @@ pub(super) async fn watch(
 ) -> Result<Outcome, Failure> {
     let reader = Reader::new(stack.config(), stack.table().to_owned());
     let (mut outcome, began) = (Outcome::default(), Instant::now());
-    let (mut saves, mut next) = (Saves::default(), 0);
+    let (mut saves, mut next, mut waiting) = (Saves::default(), 0, Waiting::default());
     loop {
         stack.check()?;
         let trial = reader.trial(sweep, 0).await.context(|| "cannot read the trial")?;
@@ -65,11 +76,13 @@ pub(super) async fn watch(
             let now = began.elapsed().as_secs_f64();
             let look = saves.look(&checkpoint_folders(stack), now);
             is_saving |= look == Look::Writing;
-            if let (Look::Complete(at), Some(mut newest)) = (look, outcome.attempts.last_entry()) {
+            if let Some(mut newest) = outcome.attempts.last_entry() {
                 let attempt = newest.get_mut();
-                // What the runner restores before the training starts is no save.
-                let is_of_training = attempt.started.is_some_and(|started| at > started);
-                attempt.saves.extend(is_of_training.then_some(at));
+                attempt.sees_checkpoints(!saves.is_empty(), now);
+                attempt.has_written |= look != Look::Quiet && attempt.started.is_some();
+                if let Look::Complete(written) = look {
+                    attempt.saves(written);
+                }
             }
             sleep(POLL).await;
         }
@@ -77,19 +90,65 @@ pub(super) async fn watch(
         outcome.lost.look(&stack.jobs().join("attempts"));
         if let Some(trial) = &trial {
             follow(&mut outcome, trial, stack, metric, now);
-            outcome.is_over = trial.is_over();
         }
-        outcome.timed_out = now >= times.limit;
-        if outcome.is_over || outcome.timed_out || (next == INTERRUPTIONS.len() && is_back(&outcome)) {
+        let end = if trial.as_ref().is_some_and(Trial::is_over) {
+            Some(End::Over)
+        } else if next == INTERRUPTIONS.len() && is_back(&outcome) {
+            Some(End::Back)
+        } else {
+            (now >= times.limit).then_some(End::OutOfTime)
+        };
+        if let Some(end) = end {
             outcome.lost.attempt_ends();
+            outcome.end = end;
             return Ok(outcome);
         }
+        let seen = seen(&outcome, now, is_saving);
         if let Some(trial) = trial.filter(|_| next < INTERRUPTIONS.len())
-            && interrupt(&mut outcome, &trial, stack, (next, times.notice), (now, is_saving))
+            && interrupt(&mut outcome, &trial, stack, (next, times.notice), &seen)
         {
             next += 1;
             outcome.lost.attempt_ends();
         }
+        if let Some(what) = waiting.look(waits_for(&outcome, next, &seen), now) {
+            out::note(format_args!("{now:>6.1} s  waiting for {what}"));
+        }
+    }
+}
+
+/// What is waited for, and since when.
+#[derive(Debug, Default)]
+struct Waiting {
+    what: String,
+    since: f64,
+    is_said: bool,
+}
+
+impl Waiting {
+    /// What is to be said of it `now`: once, where it takes long.
+    fn look(&mut self, (what, at_most): (&str, f64), now: f64) -> Option<String> {
+        if what != self.what {
+            *self = Self { what: what.to_owned(), since: now, is_said: false };
+        }
+        if self.is_said || now - self.since < LONG {
+            return None;
+        }
+        self.is_said = true;
+        Some(if at_most.is_finite() { format!("{what}, {:.0} s at most", at_most.max(0.0)) } else { what.to_owned() })
+    }
+}
+
+/// What the newest attempt has to do before anything is done, and for how many seconds that is waited for at most.
+fn waits_for(outcome: &Outcome, next: usize, seen: &Seen) -> (&'static str, f64) {
+    let newest = outcome.attempts.last_key_value().map(|(_, attempt)| attempt);
+    match (newest, INTERRUPTIONS.get(next)) {
+        (Some(Attempt { interrupted: Some(_), ended: None, stopped, grace, .. }), _) => {
+            let end = stopped.zip(*grace).map(|(stopped, grace)| stopped + grace - seen.now);
+            ("the training to save and to end after the notice", end.unwrap_or(f64::INFINITY))
+        }
+        (Some(Attempt { ended: Some(_), .. }), _) => ("the next attempt", f64::INFINITY),
+        (_, Some(interruption)) => interruption.waits_for(seen),
+        (_, None) => ("the training to go on after the last interruption", f64::INFINITY),
     }
 }
 
@@ -101,8 +160,12 @@ fn checkpoint_folders(stack: &Stack) -> Vec<PathBuf> {
 /// Takes in what each attempt has printed.
 fn follow(outcome: &mut Outcome, trial: &Trial, stack: &Stack, metric: Option<&str>, now: f64) {
     outcome.metrics = trial.metrics.iter().map(|(name, metric)| (name.clone(), metric.last)).collect();
+    let newest = trial.attempts.keys().next_back();
     for (number, record) in &trial.attempts {
         let attempt = outcome.attempts.entry(*number).or_insert_with(|| Attempt::new(metric));
+        if Some(number) == newest {
+            attempt.has_recorded(&trial.metrics);
+        }
         if let Some(stream) = &record.log_stream {
             // Until its container is started, it has no log.
             let _ = attempt.follow(&stack.jobs_logs().join(stream), now);
@@ -118,32 +181,35 @@ fn is_back(outcome: &Outcome) -> bool {
     })
 }
 
+/// What is seen of the newest attempt.
+fn seen(outcome: &Outcome, now: f64, is_saving: bool) -> Seen {
+    let newest = outcome.attempts.last_key_value().map(|(_, attempt)| attempt);
+    Seen {
+        now,
+        started: newest.and_then(|attempt| attempt.started),
+        saves: newest.map(|attempt| attempt.saves.iter().map(|save| save.at).collect()).unwrap_or_default(),
+        is_saving,
+        is_evaluating: newest.is_some_and(|attempt| attempt.said.is_evaluating),
+        shows_evaluation: outcome.attempts.values().any(|attempt| attempt.said.shows_evaluation),
+        interval: interval(outcome.attempts.values()),
+    }
+}
+
 /// Interrupts the newest attempt where it is time for the interruption at place `next`.
 fn interrupt(
     outcome: &mut Outcome,
     trial: &Trial,
     stack: &Stack,
     (next, notice): (usize, Duration),
-    (now, is_saving): (f64, bool),
+    seen: &Seen,
 ) -> bool {
-    let interval = interval(outcome.attempts.values());
-    let shows_evaluation = outcome.attempts.values().any(|attempt| attempt.said.shows_evaluation);
     let (Some((number, attempt)), Some(interruption)) =
         (outcome.attempts.iter_mut().next_back(), INTERRUPTIONS.get(next))
     else {
         return false;
     };
-    let seen = Seen {
-        now,
-        started: attempt.started,
-        saves: attempt.saves.clone(),
-        is_saving,
-        is_evaluating: attempt.said.is_evaluating,
-        shows_evaluation,
-        interval,
-    };
     let Some(interruption) =
-        interruption.due(&seen).filter(|_| attempt.interrupted.is_none() && attempt.ended.is_none())
+        interruption.due(seen).filter(|_| attempt.interrupted.is_none() && attempt.ended.is_none())
     else {
         return false;
     };
@@ -152,8 +218,26 @@ fn interrupt(
     if stack.with_world(|world, at| world.reclaim(instance, notice, at)).is_err() {
         return false;
     }
-    attempt.interrupted = Some((interruption, now));
+    attempt.interrupted = Some((interruption, seen.now));
     let how = if interruption.with_notice { "with a notice" } else { "without a notice" };
-    out::note(format_args!("{now:>6.1} s  interrupted {}, {how}", interruption.moment));
+    out::note(format_args!("{:>6.1} s  interrupted {}, {how}", seen.now, interruption.moment));
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_said_once() {
+        let mut waiting = Waiting::default();
+        let mut said = Vec::new();
+        for now in 0..30u8 {
+            let now = f64::from(now);
+            let what = if now < 10.0 { ("a checkpoint", 30.0 - now) } else { ("the next attempt", f64::INFINITY) };
+            said.extend(waiting.look(what, now).map(|what| (now, what)));
+        }
+        let said: Vec<(f64, &str)> = said.iter().map(|(now, what)| (*now, what.as_str())).collect();
+        assert_eq!(said, [(LONG, "a checkpoint, 25 s at most"), (10.0 + LONG, "the next attempt")]);
+    }
 }

@@ -1,0 +1,109 @@
+//! What was seen of an interrupted trial.
+
+use spotsweep_sweep_file::expected::{billed_per_hour_with_checkpoints, billed_per_hour_without_checkpoints};
+
+use super::attempt::Attempt;
+use super::library::Library;
+use super::moments::{INTERRUPTIONS, Moment};
+use super::starts::{Start, starts, steps_before};
+use super::verdict::{Facts, OnSpot};
+use super::watch::Outcome;
+
+/// All attempts of the trial, and what is known of the script.
+#[derive(Debug)]
+pub(super) struct Trial {
+    pub(super) attempts: Vec<Attempt>,
+    /// How each of them began.
+    pub(super) starts: Vec<Start>,
+    /// The metric that the sweep file names.
+    pub(super) metric: Option<String>,
+    /// All metrics that reached the control plane.
+    pub(super) metrics: Vec<String>,
+    /// Models and checkpoints that are lost with the containers.
+    pub(super) lost: Vec<String>,
+    pub(super) library: Library,
+}
+
+impl Trial {
+    /// What was seen of a script that uses `library`. `metric` is what the sweep file names.
+    pub(super) fn new(outcome: &Outcome, metric: Option<&str>, library: Library) -> Self {
+        let attempts: Vec<Attempt> = outcome.attempts.values().cloned().collect();
+        Self {
+            starts: starts(&attempts, metric),
+            attempts,
+            metric: metric.map(str::to_owned),
+            metrics: outcome.metrics.keys().cloned().collect(),
+            lost: outcome.lost.models().into_iter().map(str::to_owned).collect(),
+            library,
+        }
+    }
+
+    /// What the verdict follows from.
+    pub(super) fn facts(&self) -> Facts<'_> {
+        Facts {
+            starts: &self.starts,
+            has_saved: self.has_saved(),
+            has_failed: self.attempts.iter().any(|attempt| attempt.said.has_failed()),
+            has_steps: self.attempts.iter().any(|attempt| attempt.said.steps.is_some()),
+            has_problem: !self.problems().is_empty(),
+            untried: self.untried(),
+        }
+    }
+
+    /// Whether an attempt has started after the one at `place`.
+    fn is_followed(&self, place: usize) -> bool {
+        self.attempts[place + 1..].iter().any(|attempt| attempt.started.is_some())
+    }
+
+    /// The interruptions that were not made. One counts if another attempt came after it: a training may be over before the
+    /// end of its notice.
+    fn untried(&self) -> Vec<Moment> {
+        let places = 0..self.attempts.len();
+        let tried =
+            places.filter(|place| self.attempts[*place].interrupted.is_some() && self.is_followed(*place)).count();
+        INTERRUPTIONS.iter().skip(tried).map(|interruption| interruption.moment).collect()
+    }
+
+    /// Whether a checkpoint was saved. What is written may be logs: then the next attempt finds no checkpoint.
+    pub(super) fn has_saved(&self) -> bool {
+        let first = self.attempts.iter().position(|attempt| attempt.has_written);
+        let was_found = |attempt: &Attempt| attempt.said.found.is_some() || attempt.gone.is_some();
+        self.attempts.iter().any(was_found)
+            || self.starts.contains(&Start::Lost)
+            || first.is_some_and(|first| !self.is_followed(first))
+    }
+
+    /// Steps that attempt `place` has trained again; those of a script that counts them from each start are not known.
+    pub(super) fn repeated(&self, place: usize) -> Option<f64> {
+        let (first, _) = self.attempts[place].said.steps?;
+        let (origin, _) = steps_before(&self.attempts[..place])?;
+        let steps = self.attempts[..place].iter().filter_map(|attempt| attempt.said.steps);
+        let largest = steps.map(|(_, last)| last).reduce(f64::max)?;
+        let is_known = match self.starts[place] {
+            Start::GoesOn => first > origin,
+            Start::Lost | Start::Anew | Start::FirstStep | Start::Unclear => true,
+            Start::Fresh | Start::Unseen | Start::Failed | Start::NoStep => false,
+        };
+        is_known.then(|| (largest - first + 1.0).max(0.0))
+    }
+
+    /// Seconds of training that an interruption costs, on average.
+    fn seconds_lost(&self) -> f64 {
+        let lost = self.attempts.iter().filter_map(|attempt| {
+            let ((_, at), started) = (attempt.interrupted?, attempt.started?);
+            let saved = attempt.saves.iter().rev().find(|save| save.at <= attempt.ended.unwrap_or(at));
+            Some((at - saved.map_or(started, |save| save.at)).max(0.0))
+        });
+        let lost: Vec<f64> = lost.collect();
+        lost.iter().sum::<f64>() / lost.len().max(1) as f64
+    }
+
+    /// Hours that are billed for an hour of training that counts, for a training of `hours` that does what was seen.
+    pub(super) fn billed_hours(&self, on_spot: OnSpot, hours: f64) -> Option<f64> {
+        match on_spot {
+            OnSpot::GoesOn => Some(billed_per_hour_with_checkpoints(self.seconds_lost())),
+            OnSpot::StartsAnew => Some(billed_per_hour_without_checkpoints(hours)),
+            OnSpot::Unknown => None,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What was seen proves that a training survives interruptions, or that it does not, or neither.
+
+use super::moments::Moment;
+use super::starts::Start;
+
+/// What was seen of a trial.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    /// How each attempt began.
+    pub(super) starts: &'a [Start],
+    /// Whether a checkpoint was saved, as far as is known.
+    pub(super) has_saved: bool,
+    /// Whether an attempt failed by itself.
+    pub(super) has_failed: bool,
+    /// Whether any attempt showed a step.
+    pub(super) has_steps: bool,
+    /// Whether there is a problem of any kind.
+    pub(super) has_problem: bool,
+    /// The interruptions that were not made.
+    pub(super) untried: Vec<Moment>,
+}
+
+/// What it proves.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) answer: Answer,
+    /// What was not seen. Empty where the training is proven to lose everything: nothing more is to be seen then.
+    pub(super) gaps: Vec<Gap>,
+    pub(super) on_spot: OnSpot,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The training went on from its checkpoint, after each interruption.
+    Proven,
+    /// No problem was seen, and not all that would show one.
+    NotProven,
+    Problem,
+}
+
+/// What becomes of a long training on Spot, as far as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnSpot {
+    /// An interruption costs what was trained since the last checkpoint.
+    GoesOn,
+    /// It costs the whole training.
+    StartsAnew,
+    Unknown,
+}
+
+/// What was not seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Gap {
+    /// No attempt was seen to train after it had found a checkpoint.
+    NotResumed,
+    /// The output has no steps.
+    NoStep,
+    /// No attempt came further than the first step.
+    FirstStep,
+    /// Steps and checkpoints disagree, or fit neither a training that goes on nor one that begins anew.
+    Unclear,
+    /// These interruptions were not made.
+    Untried(Vec<Moment>),
+}
+
+/// The verdict.
+pub(super) fn verdict(facts: &Facts<'_>) -> Verdict {
+    let any = |start: Start| facts.starts.contains(&start);
+    let goes_on = any(Start::GoesOn);
+    let fails_on_each = any(Start::Failed) && !goes_on;
+    // Of a script that fails before it saves, nothing is known.
+    let never_saves = !facts.has_saved && !facts.has_failed && facts.has_problem;
+    let on_spot = if any(Start::Anew) || any(Start::Lost) || fails_on_each || never_saves {
+        OnSpot::StartsAnew
+    } else if goes_on && !any(Start::Unclear) {
+        OnSpot::GoesOn
+    } else {
+        OnSpot::Unknown
+    };
+    let gaps = if on_spot == OnSpot::StartsAnew || facts.has_failed { Vec::new() } else { gaps(facts) };
+    let answer = match (facts.has_problem, gaps.is_empty()) {
+        (true, _) => Answer::Problem,
+        (false, true) => Answer::Proven,
+        (false, false) => Answer::NotProven,
+    };
+    Verdict { answer, gaps, on_spot }
+}
+
+fn gaps(facts: &Facts<'_>) -> Vec<Gap> {
+    let any = |start: Start| facts.starts.contains(&start);
+    let began_with_checkpoint = any(Start::NoStep) || any(Start::Unseen);
+    let resumed = if any(Start::Unclear) {
+        Some(Gap::Unclear)
+    } else if any(Start::GoesOn) {
+        None
+    } else if any(Start::FirstStep) {
+        Some(Gap::FirstStep)
+    } else if began_with_checkpoint && !facts.has_steps {
+        Some(Gap::NoStep)
+    } else {
+        Some(Gap::NotResumed)
+    };
+    let untried = (!facts.untried.is_empty()).then(|| Gap::Untried(facts.untried.clone()));
+    resumed.into_iter().chain(untried).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How attempts began, what else differs from a sound training, and what follows.
+    type Case = (&'static [Start], &'static str, Answer, Vec<Gap>, OnSpot);
+
+    /// Facts of attempts that began so, and what differs from a sound training with all interruptions.
+    fn facts<'a>(starts: &'a [Start], but: &str) -> Facts<'a> {
+        let untried = if but.contains("untried") { vec![Moment::WhileSaving] } else { Vec::new() };
+        Facts {
+            starts,
+            has_saved: !but.contains("unsaved"),
+            has_failed: but.contains("failure"),
+            has_steps: !but.contains("stepless"),
+            has_problem: but.contains("problem"),
+            untried,
+        }
+    }
+
+    #[test]
+    fn only_what_was_seen_is_proven() {
+        use Answer::{NotProven, Problem, Proven};
+        use Gap::{NotResumed, Untried};
+        use Start::{Anew, Failed, FirstStep, Fresh, GoesOn, Lost, NoStep, Unclear, Unseen};
+        let untried = || Untried(vec![Moment::WhileSaving]);
+        let cases: [Case; 19] = [
+            (&[Fresh, GoesOn, Unseen, GoesOn], "", Proven, vec![], OnSpot::GoesOn),
+            (&[Fresh, FirstStep, NoStep, GoesOn], "", Proven, vec![], OnSpot::GoesOn),
+            (&[Fresh, GoesOn], "problem", Problem, vec![], OnSpot::GoesOn),
+            (&[Fresh, GoesOn], "untried", NotProven, vec![untried()], OnSpot::GoesOn),
+            // Over at once.
+            (&[Fresh], "untried", NotProven, vec![NotResumed, untried()], OnSpot::Unknown),
+            (&[Fresh], "untried problem", Problem, vec![NotResumed, untried()], OnSpot::Unknown),
+            (&[], "unsaved stepless", NotProven, vec![NotResumed], OnSpot::Unknown),
+            (&[Fresh, Unseen], "", NotProven, vec![NotResumed], OnSpot::Unknown),
+            (&[Fresh, NoStep], "stepless", NotProven, vec![Gap::NoStep], OnSpot::Unknown),
+            (&[Fresh, NoStep], "", NotProven, vec![NotResumed], OnSpot::Unknown),
+            (&[Fresh, FirstStep], "", NotProven, vec![Gap::FirstStep], OnSpot::Unknown),
+            (&[Fresh, GoesOn, Unclear], "", NotProven, vec![Gap::Unclear], OnSpot::Unknown),
+            (&[Fresh, Anew], "problem untried", Problem, vec![], OnSpot::StartsAnew),
+            (&[Fresh, GoesOn, Anew], "problem", Problem, vec![], OnSpot::StartsAnew),
+            (&[Fresh, GoesOn, Lost], "problem", Problem, vec![], OnSpot::StartsAnew),
+            // It fails on each checkpoint, on one, and before it saves any.
+            (&[Fresh, Failed, Fresh, Failed], "problem failure", Problem, vec![], OnSpot::StartsAnew),
+            (&[Fresh, Failed, GoesOn], "problem failure", Problem, vec![], OnSpot::GoesOn),
+            (&[Fresh], "unsaved problem failure", Problem, vec![], OnSpot::Unknown),
+            (&[Fresh, Fresh], "unsaved problem", Problem, vec![], OnSpot::StartsAnew),
+        ];
+        for (starts, but, answer, gaps, on_spot) in cases {
+            assert_eq!(verdict(&facts(starts, but)), Verdict { answer, gaps, on_spot }, "{starts:?} {but}");
+        }
+    }
+}
