@@ -50,10 +50,13 @@ async fn check(rows: impl IntoIterator<Item = Row>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-const HABITS: [&str; 15] = [
+const HABITS: [&str; 18] = [
     "new files",
+    "logs beside",
     "zip",
     "in place",
+    "text model",
+    "text state",
     "renamed",
     "hard link",
     "symbolic link",
@@ -102,7 +105,7 @@ async fn a_training_that_saves_on_the_signal_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
     use End::{Lost, Notice};
-    let rows: [Row; 26] = [
+    let rows: [Row; 30] = [
         ("new files", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pkl"], 2),
         ("zip", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pt"], 2),
         // The grace is too short for it, with and without a handler.
@@ -110,6 +113,10 @@ async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
         ("new files", &["--hold=3", "--cut=4:0:half", "--saves-on-sigterm"], Notice(6), "3", &["epoch_4.pkl"], 2),
         ("in place", &["--cut=3:0:half"], Lost, "2", &["ckpt.pkl"], 2),
         ("in place", &["--cut=3:0:half"], Notice(3), "2", &["ckpt.pkl"], 2),
+        ("logs beside", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pkl"], 2),
+        ("text model", &["--cut=3:0:half"], Lost, "2", &["model.txt"], 2),
+        ("text model", &["--cut=3:0:half"], Notice(3), "2", &["model.txt"], 2),
+        ("text state", &["--cut=3:0:empty"], Lost, "2", &["weights.csv"], 2),
         ("renamed", &["--cut=3:0:half"], Lost, "2", &[], 2),
         ("renamed", &["--cut=3:0:half"], Notice(3), "2", &[], 2),
         ("hard link", &["--cut=3:0:half"], Lost, "2", &["tmp.pth"], 2),

@@ -18,7 +18,8 @@ use crate::content::{hash, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
 use crate::kept::is_mixed;
-use crate::names::{has_lost_all, is_numbered, is_pointer_name};
+use crate::logs::{Change, is_log};
+use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
 
 /// A file untouched for so long is taken to be whole while the command runs.
@@ -163,18 +164,36 @@ impl Sealer {
         if stamp.bytes > disk.total_bytes(&self.checkpoints)? {
             return Ok(None);
         }
-        let path = self.checkpoints.join(path);
+        let file = self.checkpoints.join(path);
         let read = || {
             if self.is_disk {
-                disk.sync(&path)?;
+                disk.sync(&file)?;
             }
-            let sha256 = hash(disk, &path, stamp.bytes)?;
-            Ok((disk.stamp(&path)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false }))
+            let sha256 = hash(disk, &file, stamp.bytes)?;
+            let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { None };
+            Ok((disk.stamp(&file)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false, change }))
         };
         read().or_else(|error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Ok(None),
             _ => Err(error),
         })
+    }
+
+    /// How a file has changed since it was sealed before. A log may be begun again by each attempt, and is no state for
+    /// that: only what this attempt has written shows anything.
+    fn change(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<Option<Change>> {
+        let Some(before) = self.record.files.get(path) else { return Ok(None) };
+        let is_older = |first: &Stamp| before.stamp.modified_ns <= first.modified_ns;
+        let is_of_another = before.stamp.bytes == 0 || self.first.get(path).is_some_and(is_older);
+        if is_of_another || before.change == Some(Change::Rewritten) {
+            return Ok(before.change);
+        }
+        let bytes = before.stamp.bytes;
+        let has_grown = stamp.bytes >= bytes && hash(disk, &self.checkpoints.join(path), bytes)? == before.sha256;
+        match has_grown && stamp.bytes == bytes {
+            true => Ok(before.change),
+            false => Ok(Some(if has_grown { Change::Appended } else { Change::Rewritten })),
+        }
     }
 
     /// The last seal, when the command has stopped and everything is written out: of all files, newest first. What is
@@ -224,7 +243,10 @@ impl Sealer {
     fn at_end(&self, disk: &dyn Disk, path: &str, stamp: Stamp, at_end: &AtEnd) -> io::Result<AtItsEnd> {
         let file = self.checkpoints.join(path);
         let doubtful = at_end.was_writing(disk, &file, stamp) && !is_whole(disk, &file)?;
-        if self.is_emptied(path, stamp.bytes) || (doubtful && self.is_cut_off(disk, path, stamp)?) {
+        let is_cut_off = || -> io::Result<bool> {
+            Ok(self.is_emptied(path, stamp.bytes) || (doubtful && self.is_cut_off(disk, path, stamp)?))
+        };
+        if !is_log(path, self.record.change(path)) && is_cut_off()? {
             return Ok(AtItsEnd::CutOff);
         }
         let known = self.record.files.get(path).filter(|sealed| sealed.stamp == stamp);
