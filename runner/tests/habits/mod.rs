@@ -12,25 +12,27 @@ pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/habi
 static PLACES: Semaphore = Semaphore::const_new(8);
 /// Nothing here looks at reports and uploads.
 const QUIET: [(&str, &str); 2] = [("SPOTSWEEP_REPORT_SECONDS", "60"), ("SPOTSWEEP_UPLOAD_SECONDS", "60")];
+/// The same, with hardly a seal.
+const SELDOM: [(&str, &str); 3] = [QUIET[0], QUIET[1], ("SPOTSWEEP_SEAL_SECONDS", "600")];
 
 /// The habit, more options, how the first attempt ends; the epoch after which the last attempt starts, what was put
 /// aside, how many attempts there are.
 type Row = (&'static str, &'static [&'static str], End, &'static str, &'static [&'static str], u32);
 
 /// Says what is not as expected.
-async fn wrong((habit, options, end, after_epoch, aside, attempts): Row) -> Option<String> {
+async fn wrong((habit, options, end, after_epoch, aside, attempts): Row, settings: &[(&str, &str)]) -> Option<String> {
     let world = trial().await;
     let command = [&["python3", SCRIPT, "--habit", habit], options].concat();
     let holding = world.path("holding");
-    let extra = [QUIET.as_slice(), &[("HOLDING", holding.to_str().unwrap())]].concat();
+    let extra = [settings, &[("HOLDING", holding.to_str().unwrap())]].concat();
     let runner = world.spawn(&extra, &command);
     until("the training trains", || holding.exists()).await;
     let first = world.interrupt(runner, end).await;
-    let mut last = world.next(3, &QUIET, &command).await;
+    let mut last = world.next(3, settings, &command).await;
     let mut ran = 2;
     while last.code == Some(75) && ran < 4 {
         ran += 1;
-        last = world.next(ran + 1, &QUIET, &command).await;
+        last = world.next(ran + 1, settings, &command).await;
     }
     let found = (after(&last.stdout, "after_epoch="), after(&last.stdout, "score="), last.code, ran);
     let is_right = found == (Some(after_epoch), Some("5"), Some(0), attempts) && world.aside() == aside;
@@ -39,11 +41,15 @@ async fn wrong((habit, options, end, after_epoch, aside, attempts): Row) -> Opti
 }
 
 async fn check(rows: impl IntoIterator<Item = Row>) {
+    check_with(rows, &QUIET).await;
+}
+
+async fn check_with(rows: impl IntoIterator<Item = Row>, settings: &'static [(&str, &str)]) {
     let mut trials = JoinSet::new();
     for row in rows {
         trials.spawn(async move {
             let _place = PLACES.acquire().await.unwrap();
-            wrong(row).await
+            wrong(row, settings).await
         });
     }
     let wrong: Vec<_> = trials.join_all().await.into_iter().flatten().collect();
@@ -80,6 +86,19 @@ async fn a_complete_checkpoint_is_the_start_after_a_lost_instance() {
 async fn without_a_handler_the_next_checkpoint_is_completed_within_the_notice() {
     let options: &[_] = &["--ready=2", "--hold=3"];
     check(HABITS.map(|habit| (habit, options, End::Notice(12), "3", &[] as &[_], 2))).await;
+}
+
+/// Long before the runner would seal for the first time.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_checkpoint_is_sealed_at_once() {
+    let rows: [Row; 4] = [
+        ("counter", &["--cut=1:1:empty"], End::Lost, "0", &["state.json"], 2),
+        ("in place", &["--cut=1:0:empty"], End::Lost, "0", &["ckpt.pkl"], 2),
+        ("text state", &["--cut=1:0:empty"], End::Lost, "0", &["weights.csv"], 2),
+        // Only the training can tell that rows are missing.
+        ("text state", &["--cut=1:0:half"], End::Lost, "0", &["weights.csv"], 3),
+    ];
+    check_with(rows, &SELDOM).await;
 }
 
 /// Its checkpoints follow each other so fast that none is known to be complete.

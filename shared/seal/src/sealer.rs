@@ -82,8 +82,9 @@ impl Sealer {
         self.record.summary()
     }
 
-    /// Seals the files that are closed, complete by their format, and unchanged for `quiet` at `now_ns`, in nanoseconds
-    /// since 1970; whether the seal has changed. `open` finds the files that are open for writing.
+    /// Seals the files that are closed, not incomplete by their format, and unchanged for `quiet` at `now_ns`, in
+    /// nanoseconds since 1970; whether the seal has changed. A file that is rewritten again and again may never rest so long: its
+    /// first version is sealed where its format shows that it is complete. `open` finds the files that are open for writing.
     ///
     /// # Errors
     /// Where the workspace cannot be read or written.
@@ -105,7 +106,10 @@ impl Sealer {
             let sealed = match known {
                 // The command has run on from it; of several with numbers, it may have been another.
                 Some(known) => Some(Sealed { doubtful: known.doubtful && is_numbered(&path), ..known.clone() }),
-                None if rests(stamp, quiet, now_ns) && is_closed() && !self.is_emptied(&path, stamp.bytes) => {
+                None if is_closed()
+                    && !self.is_emptied(&path, stamp.bytes)
+                    && (rests(stamp, quiet, now_ns) || (before.is_none() && self.is_complete(disk, &path))) =>
+                {
                     let sealed = self.seal_whole(disk, &path, stamp);
                     self.or_leave_out(&path, sealed)?
                 }
@@ -133,6 +137,11 @@ impl Sealer {
         }
         self.record = record;
         Ok(true)
+    }
+
+    /// Whether a file that is rewritten under its name is complete, as its format shows. One that cannot be read is not.
+    fn is_complete(&self, disk: &dyn Disk, path: &str) -> bool {
+        !is_numbered(path) && is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false)
     }
 
     /// `None` for what is incomplete by its format, too.
