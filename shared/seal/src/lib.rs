@@ -14,7 +14,6 @@ mod files;
 mod judge;
 mod keep;
 mod kept;
-mod logs;
 mod names;
 mod pointers;
 mod record;

@@ -136,6 +136,5 @@ fn ending(format: Format) -> &'static str {
         Format::Checked => ".gz",
         Format::Ending => ".pkl",
         Format::Raw => ".bin",
-        Format::Text => ".txt",
     }
 }
