@@ -17,15 +17,17 @@ pub(crate) fn walk(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String
 /// Checkpoint folders in which a file was being written after all others.
 pub(crate) fn unfinished_folders(all: &BTreeMap<String, Stamp>) -> BTreeSet<String> {
     let in_folders = || all.iter().filter(|(path, _)| checkpoint(path) != path.as_str());
-    let is_newest = |name: &str, modified: i64| {
-        in_folders().filter(|(path, _)| checkpoint(path) == name).all(|(_, stamp)| stamp.modified_ns <= modified)
-    };
+    let mut newest = BTreeMap::new();
+    for (path, stamp) in in_folders() {
+        let modified = newest.entry(checkpoint(path)).or_insert(i64::MIN);
+        *modified = stamp.modified_ns.max(*modified);
+    }
     // What is written anew under a name that is there is not missing.
     let is_new =
         |path: &str| !UNFINISHED.iter().any(|end| path.strip_suffix(end).is_some_and(|path| all.contains_key(path)));
     let unfinished = in_folders().filter(|(path, _)| is_unfinished(file_name(path)) && is_new(path));
-    let newest = unfinished.filter(|(path, stamp)| is_newest(checkpoint(path), stamp.modified_ns));
-    newest.map(|(path, _)| checkpoint(path).to_owned()).collect()
+    let last = unfinished.filter(|(path, stamp)| newest[checkpoint(path)] <= stamp.modified_ns);
+    last.map(|(path, _)| checkpoint(path).to_owned()).collect()
 }
 
 /// The newest checkpoint of `content`, as the paths that make it up among `all`.

@@ -11,6 +11,7 @@ use crate::kept::{Kept, begun_path, kept_path, restore, versions};
 use crate::names::{checkpoint, file_name, is_log, is_numbered};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
+use crate::room::Room;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 
@@ -25,7 +26,7 @@ impl Sealer {
             files.iter().filter(|(path, file)| has_content(disk, &self.checkpoints.join(path), path, file.stamp.bytes));
         let group = newest_group(content.map(|(path, file)| (path.as_str(), file.stamp)), files.keys());
         let is_next = self.is_next(&group, files, now_ns);
-        let mut added = Vec::new();
+        let (mut added, mut room) = (Vec::new(), Room::default());
         for (path, sealed) in files {
             let is_wanted = if is_numbered(path) { is_next && group.contains(path) } else { !is_log(path) };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
@@ -35,7 +36,12 @@ impl Sealer {
             // A file that may be incomplete does not replace one that is not.
             let is_worse =
                 || self.record.kept.contains_key(path) && (sealed.doubtful || self.names_nothing(disk, path, files));
-            if is_wanted && !is_known && !is_worse() && self.keep_one(disk, path, sealed) && is_numbered(path) {
+            if is_wanted
+                && !is_known
+                && !is_worse()
+                && self.keep_one(disk, path, sealed, &mut room)
+                && is_numbered(path)
+            {
                 added.push(path.clone());
             }
         }
@@ -100,7 +106,7 @@ impl Sealer {
     /// Keeps versions that the training is about to start from and to write over, while older ones stay kept: their
     /// format shows neither that they are complete, nor that two of them are mixed.
     fn keep_begun(&mut self, disk: &dyn Disk, begun: Kept) {
-        let before = std::mem::take(&mut self.record.begun);
+        let (before, mut room) = (std::mem::take(&mut self.record.begun), Room::default());
         for (path, sealed) in begun {
             let is_known = before.get(&path).is_some_and(|before| before.sha256 == sealed.sha256);
             // The training has run on from the one before: it has written another.
@@ -108,9 +114,11 @@ impl Sealer {
                 let put = self.put(disk, &begun_path(&self.own, &path), &kept_path(&self.own, &path));
                 if self.is_kept(&path, put) {
                     self.record.kept.insert(path.clone(), before.clone());
+                    room.put(&path, before.stamp.bytes, true);
                 }
             }
-            let kept = if is_known { Ok(true) } else { self.copy(disk, &path, &sealed, &begun_path(&self.own, &path)) };
+            let target = begun_path(&self.own, &path);
+            let kept = if is_known { Ok(true) } else { self.copy(disk, &path, &sealed, &target, &mut room) };
             if self.is_kept(&path, kept) {
                 self.record.begun.insert(path, sealed);
             }
@@ -139,12 +147,11 @@ impl Sealer {
         if is_numbered(path) {
             return false;
         }
+        let texts = text(disk, &kept_path(&self.own, path)).zip(text(disk, &self.checkpoints.join(path)));
+        let Some((before, now)) = texts else { return false };
         let names: BTreeSet<&str> = files.keys().map(|path| file_name(checkpoint(path))).collect();
         let shapes: BTreeSet<String> = names.iter().map(|name| shape(name)).collect();
-        text(disk, &kept_path(&self.own, path))
-            .is_some_and(|before| names_one(&before, &|word| shapes.contains(&shape(word))))
-            && text(disk, &self.checkpoints.join(path))
-                .is_some_and(|now| !names_one(&now, &|word| names.contains(word)))
+        names_one(&before, &|word| shapes.contains(&shape(word))) && !names_one(&now, &|word| names.contains(word))
     }
 
     /// Whether a file is empty that had content: its writer has begun, and has given up.

@@ -20,6 +20,7 @@ mod record;
 mod reserve;
 mod resume;
 mod rollback;
+mod room;
 mod sealer;
 mod shape;
 #[cfg(test)]
