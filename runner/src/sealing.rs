@@ -44,8 +44,12 @@ impl NextRound {
     }
 }
 
+/// Until the first checkpoint has been sealed for a whole round, files are looked at so often: a training may write over
+/// it in its first seconds, and nothing is kept that could take its place.
+const AT_FIRST: Duration = Duration::from_secs(1);
+
 impl Sealing {
-    /// Seals every `every`, until it is stopped.
+    /// Seals every `every`, and more often at first, until it is stopped.
     pub(crate) fn start(mut sealer: Sealer, disk: &MountedDisk, every: Duration) -> Self {
         let (disk, reading) = disk.stoppable();
         let (stop, mut stopped) = oneshot::channel();
@@ -54,22 +58,26 @@ impl Sealing {
         let wanted = Arc::new(Notify::new());
         let next = NextRound { wanted: Arc::clone(&wanted), began };
         let running = tokio::spawn(async move {
+            let (was_sealed, mut first_sealed) = (sealer.summary().is_some(), None);
             loop {
+                let is_settled = was_sealed || first_sealed.is_some_and(|at: Instant| at.elapsed() >= every);
+                let wait = if is_settled { every } else { AT_FIRST.min(every) };
                 tokio::select! {
                     _ = &mut stopped => return Ok(sealer),
-                    () = sleep(every) => {}
+                    () = sleep(wait) => {}
                     () = wanted.notified() => {}
                 }
                 let began = Instant::now();
                 let disk = disk.clone();
                 let round = tokio::task::spawn_blocking(move || {
-                    let outcome = seal_resting(&mut sealer, &disk, QUIET.min(every));
+                    let outcome = seal_resting(&mut sealer, &disk, QUIET.min(wait));
                     (sealer, outcome)
                 });
                 let outcome;
                 (sealer, outcome) = round.await?;
                 match outcome {
                     Ok(true) => {
+                        first_sealed.get_or_insert(began);
                         publisher.send_replace(sealer.summary());
                     }
                     Ok(false) => {}

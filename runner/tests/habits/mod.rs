@@ -12,25 +12,27 @@ pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/habi
 static PLACES: Semaphore = Semaphore::const_new(8);
 /// Nothing here looks at reports and uploads.
 const QUIET: [(&str, &str); 2] = [("SPOTSWEEP_REPORT_SECONDS", "60"), ("SPOTSWEEP_UPLOAD_SECONDS", "60")];
+/// The same, with hardly a seal.
+const SELDOM: [(&str, &str); 3] = [QUIET[0], QUIET[1], ("SPOTSWEEP_SEAL_SECONDS", "600")];
 
 /// The habit, more options, how the first attempt ends; the epoch after which the last attempt starts, what was put
 /// aside, how many attempts there are.
 type Row = (&'static str, &'static [&'static str], End, &'static str, &'static [&'static str], u32);
 
 /// Says what is not as expected.
-async fn wrong((habit, options, end, after_epoch, aside, attempts): Row) -> Option<String> {
+async fn wrong((habit, options, end, after_epoch, aside, attempts): Row, settings: &[(&str, &str)]) -> Option<String> {
     let world = trial().await;
     let command = [&["python3", SCRIPT, "--habit", habit], options].concat();
     let holding = world.path("holding");
-    let extra = [QUIET.as_slice(), &[("HOLDING", holding.to_str().unwrap())]].concat();
+    let extra = [settings, &[("HOLDING", holding.to_str().unwrap())]].concat();
     let runner = world.spawn(&extra, &command);
     until("the training trains", || holding.exists()).await;
     let first = world.interrupt(runner, end).await;
-    let mut last = world.next(3, &QUIET, &command).await;
+    let mut last = world.next(3, settings, &command).await;
     let mut ran = 2;
     while last.code == Some(75) && ran < 4 {
         ran += 1;
-        last = world.next(ran + 1, &QUIET, &command).await;
+        last = world.next(ran + 1, settings, &command).await;
     }
     let found = (after(&last.stdout, "after_epoch="), after(&last.stdout, "score="), last.code, ran);
     let is_right = found == (Some(after_epoch), Some("5"), Some(0), attempts) && world.aside() == aside;
@@ -39,21 +41,28 @@ async fn wrong((habit, options, end, after_epoch, aside, attempts): Row) -> Opti
 }
 
 async fn check(rows: impl IntoIterator<Item = Row>) {
+    check_with(rows, &QUIET).await;
+}
+
+async fn check_with(rows: impl IntoIterator<Item = Row>, settings: &'static [(&str, &str)]) {
     let mut trials = JoinSet::new();
     for row in rows {
         trials.spawn(async move {
             let _place = PLACES.acquire().await.unwrap();
-            wrong(row).await
+            wrong(row, settings).await
         });
     }
     let wrong: Vec<_> = trials.join_all().await.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-const HABITS: [&str; 15] = [
+const HABITS: [&str; 18] = [
     "new files",
+    "logs beside",
     "zip",
     "in place",
+    "text model",
+    "text state",
     "renamed",
     "hard link",
     "symbolic link",
@@ -79,6 +88,19 @@ async fn without_a_handler_the_next_checkpoint_is_completed_within_the_notice() 
     check(HABITS.map(|habit| (habit, options, End::Notice(12), "3", &[] as &[_], 2))).await;
 }
 
+/// Long before the runner would seal for the first time.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_checkpoint_is_sealed_at_once() {
+    let rows: [Row; 4] = [
+        ("counter", &["--cut=1:1:empty"], End::Lost, "0", &["state.json"], 2),
+        ("in place", &["--cut=1:0:empty"], End::Lost, "0", &["ckpt.pkl"], 2),
+        ("text state", &["--cut=1:0:empty"], End::Lost, "0", &["weights.csv"], 2),
+        // Only the training can tell that rows are missing.
+        ("text state", &["--cut=1:0:half"], End::Lost, "0", &["weights.csv"], 3),
+    ];
+    check_with(rows, &SELDOM).await;
+}
+
 /// Its checkpoints follow each other so fast that none is known to be complete.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_handler_a_training_may_reach_its_end_within_the_notice() {
@@ -102,7 +124,7 @@ async fn a_training_that_saves_on_the_signal_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
     use End::{Lost, Notice};
-    let rows: [Row; 26] = [
+    let rows: [Row; 30] = [
         ("new files", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pkl"], 2),
         ("zip", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pt"], 2),
         // The grace is too short for it, with and without a handler.
@@ -110,6 +132,10 @@ async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
         ("new files", &["--hold=3", "--cut=4:0:half", "--saves-on-sigterm"], Notice(6), "3", &["epoch_4.pkl"], 2),
         ("in place", &["--cut=3:0:half"], Lost, "2", &["ckpt.pkl"], 2),
         ("in place", &["--cut=3:0:half"], Notice(3), "2", &["ckpt.pkl"], 2),
+        ("logs beside", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pkl"], 2),
+        ("text model", &["--cut=3:0:half"], Lost, "2", &["model.txt"], 2),
+        ("text model", &["--cut=3:0:half"], Notice(3), "2", &["model.txt"], 2),
+        ("text state", &["--cut=3:0:empty"], Lost, "2", &["weights.csv"], 2),
         ("renamed", &["--cut=3:0:half"], Lost, "2", &[], 2),
         ("renamed", &["--cut=3:0:half"], Notice(3), "2", &[], 2),
         ("hard link", &["--cut=3:0:half"], Lost, "2", &["tmp.pth"], 2),

@@ -153,6 +153,11 @@ pub fn completeness_by(path: &Path, open: Open<'_>) -> io::Result<Completeness> 
     }
 }
 
+/// Whether a text is a model, or the beginning of one.
+pub fn is_model_text(text: &str) -> bool {
+    lightgbm::has_start(text.as_bytes())
+}
+
 /// Whether programs write over files of this format in place, without cutting them off first. A lost instance may leave
 /// a mix of two versions then, which the format does not show.
 ///

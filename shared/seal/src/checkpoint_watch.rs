@@ -4,18 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::OWN;
+use crate::content::{has_content, has_format};
 use crate::disk::{Disk, Stamp};
 use crate::files::newest;
-use crate::names::{is_log, is_unfinished};
+use crate::logs::{is_log, may_be_log};
+use crate::names::{is_log_name, is_numbered, is_unfinished};
+use crate::record::Record;
+use crate::shape::shape;
 
 /// A checkpoint is complete when none of its files is open for writing, and nothing has changed for an eighth of the
 /// time that is left, within these bounds: libraries write a checkpoint file by file, with some computing between them.
 const QUIET: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 
-/// Compares what lies in the folder of checkpoints with what lay there.
+/// Compares what lies in the folder of checkpoints with what lay there. Logs do not count: a training may write to them
+/// all the time.
 #[derive(Debug, Clone)]
 pub struct CheckpointWatch {
     folder: PathBuf,
+    /// The seal at the beginning: how files have changed before.
+    seal: Record,
     first: BTreeMap<String, Stamp>,
     last: BTreeMap<String, Stamp>,
     /// When `last` was different the last time.
@@ -25,10 +33,12 @@ pub struct CheckpointWatch {
 }
 
 impl CheckpointWatch {
-    /// A watch on the checkpoints in `folder`. All times count from one moment, which the caller chooses.
+    /// A watch on the checkpoints in `folder` of a workspace. All times count from one moment, which the caller chooses.
     pub fn new(disk: &dyn Disk, folder: PathBuf, now: Duration) -> Self {
         let first = disk.files(&folder).unwrap_or_default();
-        Self { folder, last: first.clone(), first, changed: now, wrote: false }
+        // One that cannot be read shows nothing of how files have changed.
+        let seal = Record::read(disk, &folder.with_file_name(OWN), |_| ()).ok().flatten().unwrap_or_default();
+        Self { folder, seal, last: first.clone(), first, changed: now, wrote: false }
     }
 
     /// The checkpoint that has been completed since the beginning. `open` are the files that are open for
@@ -42,18 +52,44 @@ impl CheckpointWatch {
     ) -> Option<String> {
         let files = disk.files(&self.folder).unwrap_or_default();
         let folder = disk.canonical(&self.folder).unwrap_or_else(|_| self.folder.clone());
-        let is_written = open.iter().any(|path| path.starts_with(&folder));
-        if files != self.last || is_written {
+        let mut written = open.iter().filter_map(|path| path.strip_prefix(&folder).ok());
+        let is_written = written.any(|path| !path.to_str().is_some_and(|path| self.is_log(disk, path)));
+        let differs = |path: &String| files.get(path) != self.last.get(path) && !self.is_log(disk, path);
+        let has_changed = files.keys().chain(self.last.keys()).any(differs);
+        self.last = files;
+        if has_changed || is_written {
             self.changed = now;
             self.wrote = true;
-            self.last = files;
             return None;
         }
         let quiet = (until.saturating_sub(now) / 8).clamp(QUIET.0, QUIET.1);
         let is_quiet = self.wrote && now.saturating_sub(self.changed) >= quiet;
-        let is_new = |path: &str, stamp| self.first.get(path) != Some(stamp) && !is_unfinished(path) && !is_log(path);
-        let changed = || self.last.iter().filter(|(path, stamp)| is_new(path, *stamp));
-        is_quiet.then(|| newest(changed().map(|(path, stamp)| (path.as_str(), *stamp)))).flatten()
+        is_quiet.then(|| self.completed(disk)).flatten()
+    }
+
+    /// The newest checkpoint of those that have changed. A text that is named like a log is one where nothing else is.
+    fn completed(&self, disk: &dyn Disk) -> Option<String> {
+        let is_new = |path: &str, stamp| self.first.get(path) != Some(stamp) && !is_unfinished(path);
+        let changed = self.last.iter().filter(|(path, stamp)| is_new(path, *stamp) && !self.is_log(disk, path));
+        let changed: Vec<_> = changed.map(|(path, stamp)| (path.as_str(), *stamp)).collect();
+        let has_content = |path: &str, stamp: &Stamp| has_content(disk, &self.folder.join(path), path, stamp.bytes);
+        let is_text = |(path, stamp): &(&str, Stamp)| is_log_name(path) && !has_content(path, stamp);
+        if changed.iter().all(is_text) && self.last.iter().any(|(path, stamp)| has_content(path, stamp)) {
+            return None;
+        }
+        newest(changed.into_iter())
+    }
+
+    /// Whether a file is a log as far as one can tell: it is named like one, and neither its format nor its changes show
+    /// a state, nor is it the next one of several.
+    fn is_log(&self, disk: &dyn Disk, path: &str) -> bool {
+        let change = self.seal.change(path);
+        let is_next = || {
+            let is_new = is_numbered(path) && !self.first.contains_key(path);
+            is_new && self.first.keys().any(|other| shape(other) == shape(path))
+        };
+        let is_state = || is_next() || has_format(disk, &self.folder.join(path), path);
+        is_log(path, change) || (may_be_log(path, change) && !is_state())
     }
 }
 
@@ -65,6 +101,7 @@ mod tests {
 
     use super::*;
     use crate::disk::MountedDisk;
+    use crate::{CHECKPOINTS, Sealer};
 
     #[test]
     fn a_checkpoint_is_complete_when_it_is_closed_and_quiet() {
@@ -94,5 +131,61 @@ mod tests {
         assert_eq!(look(&none, QUIET.1), None);
         assert_eq!(look(&none, QUIET.1 / 2), None, "another file may follow");
         assert_eq!(look(&none, QUIET.1 / 2), Some("new".into()));
+    }
+
+    /// A training writes to its logs all the time.
+    #[test]
+    fn a_checkpoint_is_complete_though_logs_are_being_written() {
+        const MODEL: &str = "tree\nversion=v4\n";
+        // Whether a first one is there before the watch, whether both are sealed, and the checkpoint.
+        let cases = [
+            (false, "model.txt", MODEL, true),
+            (true, "weights.csv", "0.1 0.2", true),
+            (false, "weights.csv", "0.1 0.2", false),
+            (true, "gen_2.txt", "0.1", true),
+            (false, "gen_2.txt", "0.1", false),
+            (true, "output.log", "1\n2\n3\n", false),
+        ];
+        // Where another file is a checkpoint, texts are not.
+        let cases = cases.into_iter().flat_map(|case| [(None, case), (Some("other.pt"), case)]);
+        for (other, (is_known, name, content, is_checkpoint)) in cases {
+            let is_checkpoint = is_checkpoint && (other.is_none() || content == MODEL);
+            let workspace = tempfile::tempdir().unwrap();
+            let folder = workspace.path().join(CHECKPOINTS);
+            fs::create_dir_all(&folder).unwrap();
+            fs::create_dir_all(workspace.path().join(OWN)).unwrap();
+            if let Some(other) = other {
+                fs::write(folder.join(other), [0xff, 0]).unwrap();
+            }
+            let disk = MountedDisk::below(workspace.path());
+            let (mut sealer, _) = Sealer::resume(&disk, workspace.path(), 1, true, |_| ()).unwrap();
+            let logs = ["train.txt", "time_left.tsv", "events.out.tfevents.1.host.1.0"];
+            let write_logs = |step: usize| {
+                logs.iter().for_each(|log| fs::write(folder.join(log), "1\n".repeat(step)).unwrap());
+            };
+            for version in 1..3 {
+                write_logs(version);
+                let before =
+                    if name == "output.log" { "1\n".repeat(version) } else { version.to_string().repeat(version) };
+                if is_known {
+                    fs::write(folder.join(name.replace("_2", "_1")), before).unwrap();
+                }
+                sealer.seal_resting(&disk, Duration::ZERO, i64::MAX, &BTreeSet::new).unwrap();
+            }
+            let open: BTreeSet<_> = logs.iter().map(|log| folder.join(log).canonicalize().unwrap()).collect();
+            let mut watch = CheckpointWatch::new(&disk, folder.clone(), Duration::ZERO);
+            let mut look = |step: u32| {
+                write_logs(5 + step as usize);
+                watch.look(&disk, &open, QUIET.1 * step, QUIET.1 * 99)
+            };
+            assert_eq!((look(1), look(2)), (None, None), "{name}: only logs were written");
+            fs::write(folder.join(name), content).unwrap();
+            let found = (look(3), look(4));
+            assert_eq!(
+                found,
+                (None, is_checkpoint.then(|| name.to_owned())),
+                "{name}, known: {is_known}, beside {other:?}"
+            );
+        }
     }
 }

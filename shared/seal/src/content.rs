@@ -4,10 +4,10 @@ use std::io;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use spotsweep_checkpoint_formats::Completeness;
+use spotsweep_checkpoint_formats::{Completeness, is_model_text};
 
 use crate::disk::Disk;
-use crate::names::{is_log, is_pointer_name};
+use crate::names::{file_name, is_event_file, is_log_name, is_pointer_name};
 
 const READ_BYTES: usize = 1024 * 1024;
 /// Endings of the names of files that are never empty: they hold weights or a state, in a format that has at least a
@@ -42,9 +42,16 @@ const NEVER_EMPTY: [&str; 25] = [
 /// The longest pointer file: it names a checkpoint, or holds a counter.
 const SMALL_BYTES: u64 = 16 * 1024;
 
-/// Whether a file holds a state, other than marks, pointers and logs. `name` is its path below the folder of checkpoints.
+/// Whether a file holds a state, as its format or its name shows: marks, pointers and logs do not. `name` is its path below
+/// the folder of checkpoints.
 pub(crate) fn has_content(disk: &dyn Disk, path: &Path, name: &str, bytes: u64) -> bool {
-    bytes > 0 && !is_log(name) && !is_small_text(disk, path, bytes)
+    bytes > 0 && !is_small_text(disk, path, bytes) && (!is_log_name(name) || has_format(disk, path, name))
+}
+
+/// Whether a file that is named like a log has the format of a state. Lines of JSON are that of a log.
+pub(crate) fn has_format(disk: &dyn Disk, path: &Path, name: &str) -> bool {
+    let is_known = || matches!(disk.completeness(path), Ok(Completeness::Whole | Completeness::Torn));
+    !is_event_file(name) && !file_name(name).to_ascii_lowercase().ends_with(".jsonl") && is_known()
 }
 
 /// Whether a file is a mark or a pointer: empty, or a short text. One that cannot be read is none.
@@ -52,10 +59,10 @@ pub(crate) fn is_small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
     small_text(disk, path, bytes).is_some()
 }
 
-/// The text of a mark or a pointer.
+/// The text of a mark or a pointer; `None` for a model, however small.
 pub(crate) fn small_text(disk: &dyn Disk, path: &Path, bytes: u64) -> Option<String> {
     let content = (bytes <= SMALL_BYTES).then(|| read(disk, path, SMALL_BYTES).ok())??;
-    String::from_utf8(content).ok().filter(|text| !text.contains('\0'))
+    String::from_utf8(content).ok().filter(|text| !text.contains('\0') && !is_model_text(text))
 }
 
 /// The first `most` bytes of a small file: a training may make it long meanwhile.

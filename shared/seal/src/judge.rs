@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::content::{has_content, hash, looks_lost};
 use crate::disk::{Disk, Stamp};
 use crate::kept::is_mixed;
+use crate::logs::is_log;
 use crate::names::{checkpoint, file_name, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
 use crate::shape::shape;
@@ -36,7 +37,7 @@ pub(crate) struct Judgement {
     pub(crate) missing: Vec<String>,
     /// The newest checkpoint with content that is left.
     pub(crate) newest: Option<String>,
-    /// The newest of marks, pointers and logs: the newest checkpoint of a training that has nothing else.
+    /// The newest of marks, pointers and other texts: the newest checkpoint of a training that has nothing else.
     pub(crate) of_text: Option<String>,
     /// What is left of the seal.
     pub(crate) sealed: BTreeMap<String, Sealed>,
@@ -76,7 +77,8 @@ impl Judge<'_> {
                 match self.verdict(path, stamp, read_again, &shapes)? {
                     Verdict::Sealed(file) => sealed.push((path.to_owned(), file)),
                     Verdict::Later => {}
-                    Verdict::Torn => torn = true,
+                    // A log goes on where it is: nothing is kept to take its place.
+                    Verdict::Torn => torn |= !self.is_log(path),
                 }
                 bytes_read += if read_again { stamp.bytes } else { 0 };
             }
@@ -85,6 +87,9 @@ impl Judge<'_> {
                 continue;
             }
             found.sealed.extend(sealed);
+            if members.iter().all(|path| self.is_log(path)) {
+                continue;
+            }
             let has_content = members.iter().any(|path| self.has_content(path, files[*path].bytes));
             let newest = if has_content { &mut found.newest } else { &mut found.of_text };
             newest.get_or_insert_with(|| name.to_owned());
@@ -115,6 +120,10 @@ impl Judge<'_> {
         let had_content = || self.seal.is_some_and(|seal| seal.kept.get(path).is_some_and(|kept| kept.stamp.bytes > 0));
         let is_sibling = || is_numbered(file_name(path)) && shapes.contains(&shape(path));
         stamp.bytes == 0 && (had_content() || is_sibling())
+    }
+
+    fn is_log(&self, path: &str) -> bool {
+        is_log(path, self.seal.and_then(|seal| seal.change(path)))
     }
 
     fn has_content(&self, path: &str, bytes: u64) -> bool {

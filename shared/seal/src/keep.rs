@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 
 use crate::aside::put_aside;
 use crate::content::{has_content, hash};
 use crate::disk::Disk;
 use crate::files::newest_group;
 use crate::kept::{Kept, begun_path, kept_path, restore, versions};
-use crate::names::{checkpoint, file_name, is_log, is_numbered};
+use crate::logs::is_log;
+use crate::names::{checkpoint, file_name, is_numbered};
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::room::Room;
@@ -22,13 +24,15 @@ impl Sealer {
     /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces.
     /// What cannot be kept costs progress only after a lost instance.
     pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, now_ns: i64) {
-        let content =
-            files.iter().filter(|(path, file)| has_content(disk, &self.checkpoints.join(path), path, file.stamp.bytes));
-        let group = newest_group(content.map(|(path, file)| (path.as_str(), file.stamp)), files.keys());
+        let group = self.newest_group(disk, files);
         let is_next = self.is_next(&group, files, now_ns);
         let (mut added, mut room) = (Vec::new(), Room::default());
         for (path, sealed) in files {
-            let is_wanted = if is_numbered(path) { is_next && group.contains(path) } else { !is_log(path) };
+            let is_log = is_log(path, sealed.change);
+            if is_log && !is_numbered(path) && self.record.kept.contains_key(path) {
+                self.drop_kept(disk, path);
+            }
+            let is_wanted = if is_numbered(path) { is_next && group.contains(path) } else { !is_log };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
             if is_known {
                 self.record.kept.insert(path.clone(), sealed.clone());
@@ -48,6 +52,20 @@ impl Sealer {
         if is_next {
             self.drop_replaced(disk, &group, &added);
         }
+    }
+
+    /// The newest checkpoint of `files`. Numbered texts are checkpoints where nothing else is one.
+    fn newest_group(&self, disk: &dyn Disk, files: &Kept) -> BTreeSet<String> {
+        let has_content =
+            |folder: &Path, path: &str, file: &Sealed| has_content(disk, &folder.join(path), path, file.stamp.bytes);
+        let mut found: Vec<_> =
+            files.iter().filter(|(path, file)| has_content(&self.checkpoints, path, file)).collect();
+        let kept = kept_path(&self.own, "");
+        if found.is_empty() && !self.record.kept.iter().any(|(path, file)| has_content(&kept, path, file)) {
+            let is_text = |path: &str, file: &Sealed| is_numbered(path) && !is_log(path, file.change);
+            found = files.iter().filter(|(path, file)| file.stamp.bytes > 0 && is_text(path, file)).collect();
+        }
+        newest_group(found.into_iter().map(|(path, file)| (path.as_str(), file.stamp)), files.keys())
     }
 
     /// Drops the checkpoints that `group` replaces, if all of `group` is kept: none if it may be incomplete. If a part of

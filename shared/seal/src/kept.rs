@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::content::{hash, read_pair};
 use crate::disk::{Disk, is_full};
 use crate::files::{is_same_checkpoint, walk};
+use crate::logs::may_be_log;
 use crate::names::{checkpoint, is_numbered};
 use crate::record::{Record, Sealed};
 use crate::shape::shape;
@@ -103,7 +104,7 @@ pub(crate) fn versions<'a>(record: &'a Record, own: &Path, path: &str) -> Vec<(P
 }
 
 /// Whether the file at `path` has parts of an earlier version in it, or is the beginning of it: sectors that a lost
-/// instance had not written out, or an end. A file that has only grown is not.
+/// instance had not written out, or an end. A file that has only grown is not, nor is a log that was begun again.
 pub(crate) fn is_mixed(
     disk: &dyn Disk,
     checkpoints: &Path,
@@ -112,8 +113,9 @@ pub(crate) fn is_mixed(
     record: Option<&Record>,
 ) -> io::Result<bool> {
     let file = checkpoints.join(path);
+    let change = record.and_then(|record| record.change(path));
     let versions = record.map(|record| versions(record, own, path)).unwrap_or_default();
-    if versions.is_empty() || !disk.may_mix(&file)? {
+    if versions.is_empty() || may_be_log(path, change) || !disk.may_mix(&file)? {
         return Ok(false);
     }
     for (version, sealed) in versions {

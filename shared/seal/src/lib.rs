@@ -14,6 +14,7 @@ mod files;
 mod judge;
 mod keep;
 mod kept;
+mod logs;
 mod names;
 mod pointers;
 mod record;

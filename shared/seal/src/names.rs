@@ -8,8 +8,8 @@ const UNFINISHED_START: &str = "tmp-";
 /// Accelerate and Ray name them.
 const CHECKPOINT_FOLDERS: [&str; 8] =
     ["checkpoint", "ckpt", "step", "global_step", "epoch", "iter", "iteration", "model_step"];
-/// Endings of the names of logs.
-const LOGS: [&str; 4] = [".csv", ".jsonl", ".log", ".txt"];
+/// Endings of the names of logs, under which other programs write models and states.
+const LOGS: [&str; 5] = [".csv", ".jsonl", ".log", ".tsv", ".txt"];
 
 /// Names of pointer files: DeepSpeed's, MMEngine's, Megatron's and TensorFlow's.
 const POINTERS: [&str; 4] = ["latest", "last_checkpoint", "latest_checkpointed_iteration.txt", "checkpoint"];
@@ -61,10 +61,15 @@ pub(crate) fn is_pointer_name(path: &str) -> bool {
     POINTERS.contains(&file_name(path))
 }
 
-/// Whether a file is a log, to which a training appends while it runs.
-pub(crate) fn is_log(path: &str) -> bool {
-    let name = file_name(path);
-    name.contains(".tfevents.") || LOGS.iter().any(|end| name.ends_with(end))
+/// Whether a file has one of the names that TensorBoard gives its event files, and looks for.
+pub(crate) fn is_event_file(path: &str) -> bool {
+    file_name(path).contains(".tfevents.")
+}
+
+/// Whether a file goes by a name under which logs are written. How it changes shows whether it is one.
+pub(crate) fn is_log_name(path: &str) -> bool {
+    let name = file_name(path).to_ascii_lowercase();
+    is_event_file(path) || (LOGS.iter().any(|end| name.ends_with(end)) && !is_pointer_name(path))
 }
 
 /// Whether an empty file that was being written is cut off, and not a mark: marks have no ending.

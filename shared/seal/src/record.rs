@@ -11,6 +11,7 @@ use crate::Say;
 use crate::content::read;
 use crate::disk::{Disk, Stamp};
 use crate::files::newest;
+use crate::logs::{Change, is_log};
 
 const NAME: &str = "seal.json";
 /// A million files have 200 MB; what a snapshot has under this name may be anything.
@@ -53,9 +54,17 @@ pub(crate) struct Sealed {
     /// Whether it may be incomplete: it was being written when its writer ended, and its format does not say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) doubtful: bool,
+    /// How a file that is named like a log has changed between two seals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) change: Option<Change>,
 }
 
 impl Record {
+    /// How the file at `path` has changed between two seals.
+    pub(crate) fn change(&self, path: &str) -> Option<Change> {
+        self.files.get(path).and_then(|sealed| sealed.change)
+    }
+
     /// The seal in `folder`. One that cannot be read seals nothing: every file is then judged by itself.
     pub(crate) fn read(disk: &dyn Disk, folder: &Path, say: Say) -> io::Result<Option<Self>> {
         let text = match read(disk, &folder.join(NAME), MOST_BYTES) {
@@ -85,10 +94,11 @@ impl Record {
 
     /// What the control plane keeps of it; nothing where nothing is sealed.
     pub(crate) fn summary(&self) -> Option<Seal> {
+        let others = self.files.iter().filter(|(path, file)| !is_log(path, file.change));
         (!self.files.is_empty()).then(|| Seal {
             files: self.files.len() as u64,
             bytes: self.files.values().map(|file| file.stamp.bytes).sum(),
-            newest: newest(self.files.iter().map(|(path, file)| (path.as_str(), file.stamp))),
+            newest: newest(others.map(|(path, file)| (path.as_str(), file.stamp))),
         })
     }
 }

@@ -13,7 +13,8 @@ use crate::disk::{Disk, Stamp};
 use crate::files::{walk, with_its_folder};
 use crate::judge::newest_first;
 use crate::kept::restore_removed;
-use crate::names::{checkpoint, is_log, number};
+use crate::logs::{Change, is_log, may_be_log};
+use crate::names::{checkpoint, number};
 use crate::pointers::Pointers;
 use crate::sealer::Sealer;
 use crate::shape::shape;
@@ -26,7 +27,9 @@ impl Sealer {
     pub fn has_new_checkpoint(&self, disk: &dyn Disk) -> io::Result<bool> {
         let files = walk(disk, &self.checkpoints)?;
         let mut changed = files.iter().filter(|(path, stamp)| self.first.get(*path) != Some(*stamp));
-        Ok(changed.any(|(path, stamp)| has_content(disk, &self.checkpoints.join(path), path, stamp.bytes)))
+        let is_state = |path: &str| self.record.change(path) == Some(Change::Rewritten);
+        Ok(changed
+            .any(|(path, stamp)| is_state(path) || has_content(disk, &self.checkpoints.join(path), path, stamp.bytes)))
     }
 
     /// Puts the newest checkpoint aside, as the command has ended with `exit_code` without any progress. `None` where
@@ -113,13 +116,15 @@ impl Sealer {
         self.own.join(TORN).join(format!("{}-rollback", self.record.attempt))
     }
 
-    /// Checkpoints with content, newest first; those of small text only where there are no others.
+    /// Checkpoints with content, newest first; those of text only where there are no others.
     fn checkpoints_of<'a>(
         &self,
         disk: &dyn Disk,
         files: &'a BTreeMap<String, Stamp>,
     ) -> Vec<(&'a str, BTreeSet<&'a str>)> {
-        let all = newest_first(files);
+        let is_log = |path: &&str| is_log(path, self.record.change(path));
+        let mut all = newest_first(files);
+        all.retain(|(_, members)| !members.iter().all(is_log));
         let is_content = |path: &&str| has_content(disk, &self.checkpoints.join(path), path, files[*path].bytes);
         let with_content: Vec<_> = all.iter().filter(|(_, members)| members.iter().any(is_content)).cloned().collect();
         if with_content.is_empty() { all } else { with_content }
@@ -140,7 +145,11 @@ impl Sealer {
                 let is_text = is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
                 stamp.modified_ns > modified && !is_text
             });
-            if is_later && !is_log(path) {
+            let is_log = || {
+                may_be_log(path, self.record.change(path))
+                    && !has_content(disk, &self.checkpoints.join(path), path, stamp.bytes)
+            };
+            if is_later && !is_log() {
                 put_aside(disk, &self.checkpoints, &aside, path)?;
             }
         }

@@ -18,7 +18,8 @@ use crate::content::{hash, is_whole, looks_torn};
 use crate::disk::{Disk, Stamp, is_about_all, is_full};
 use crate::files::walk;
 use crate::kept::is_mixed;
-use crate::names::{has_lost_all, is_numbered, is_pointer_name};
+use crate::logs::{Change, is_log};
+use crate::names::{has_lost_all, is_log_name, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
 
 /// A file untouched for so long is taken to be whole while the command runs.
@@ -81,8 +82,9 @@ impl Sealer {
         self.record.summary()
     }
 
-    /// Seals the files that are closed, complete by their format, and unchanged for `quiet` at `now_ns`, in nanoseconds
-    /// since 1970; whether the seal has changed. `open` finds the files that are open for writing.
+    /// Seals the files that are closed, not incomplete by their format, and unchanged for `quiet` at `now_ns`, in
+    /// nanoseconds since 1970; whether the seal has changed. A file that is rewritten again and again may never rest so long: its
+    /// first version is sealed where its format shows that it is complete. `open` finds the files that are open for writing.
     ///
     /// # Errors
     /// Where the workspace cannot be read or written.
@@ -104,7 +106,10 @@ impl Sealer {
             let sealed = match known {
                 // The command has run on from it; of several with numbers, it may have been another.
                 Some(known) => Some(Sealed { doubtful: known.doubtful && is_numbered(&path), ..known.clone() }),
-                None if rests(stamp, quiet, now_ns) && is_closed() && !self.is_emptied(&path, stamp.bytes) => {
+                None if is_closed()
+                    && !self.is_emptied(&path, stamp.bytes)
+                    && (rests(stamp, quiet, now_ns) || (before.is_none() && self.is_complete(disk, &path))) =>
+                {
                     let sealed = self.seal_whole(disk, &path, stamp);
                     self.or_leave_out(&path, sealed)?
                 }
@@ -132,6 +137,11 @@ impl Sealer {
         }
         self.record = record;
         Ok(true)
+    }
+
+    /// Whether a file that is rewritten under its name is complete, as its format shows. One that cannot be read is not.
+    fn is_complete(&self, disk: &dyn Disk, path: &str) -> bool {
+        !is_numbered(path) && is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false)
     }
 
     /// `None` for what is incomplete by its format, too.
@@ -163,18 +173,36 @@ impl Sealer {
         if stamp.bytes > disk.total_bytes(&self.checkpoints)? {
             return Ok(None);
         }
-        let path = self.checkpoints.join(path);
+        let file = self.checkpoints.join(path);
         let read = || {
             if self.is_disk {
-                disk.sync(&path)?;
+                disk.sync(&file)?;
             }
-            let sha256 = hash(disk, &path, stamp.bytes)?;
-            Ok((disk.stamp(&path)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false }))
+            let sha256 = hash(disk, &file, stamp.bytes)?;
+            let change = if is_log_name(path) { self.change(disk, path, stamp)? } else { None };
+            Ok((disk.stamp(&file)? == stamp).then_some(Sealed { stamp, sha256, doubtful: false, change }))
         };
         read().or_else(|error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Ok(None),
             _ => Err(error),
         })
+    }
+
+    /// How a file has changed since it was sealed before. A log may be begun again by each attempt, and is no state for
+    /// that: only what this attempt has written shows anything.
+    fn change(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<Option<Change>> {
+        let Some(before) = self.record.files.get(path) else { return Ok(None) };
+        let is_older = |first: &Stamp| before.stamp.modified_ns <= first.modified_ns;
+        let is_of_another = before.stamp.bytes == 0 || self.first.get(path).is_some_and(is_older);
+        if is_of_another || before.change == Some(Change::Rewritten) {
+            return Ok(before.change);
+        }
+        let bytes = before.stamp.bytes;
+        let has_grown = stamp.bytes >= bytes && hash(disk, &self.checkpoints.join(path), bytes)? == before.sha256;
+        match has_grown && stamp.bytes == bytes {
+            true => Ok(before.change),
+            false => Ok(Some(if has_grown { Change::Appended } else { Change::Rewritten })),
+        }
     }
 
     /// The last seal, when the command has stopped and everything is written out: of all files, newest first. What is
@@ -224,7 +252,10 @@ impl Sealer {
     fn at_end(&self, disk: &dyn Disk, path: &str, stamp: Stamp, at_end: &AtEnd) -> io::Result<AtItsEnd> {
         let file = self.checkpoints.join(path);
         let doubtful = at_end.was_writing(disk, &file, stamp) && !is_whole(disk, &file)?;
-        if self.is_emptied(path, stamp.bytes) || (doubtful && self.is_cut_off(disk, path, stamp)?) {
+        let is_cut_off = || -> io::Result<bool> {
+            Ok(self.is_emptied(path, stamp.bytes) || (doubtful && self.is_cut_off(disk, path, stamp)?))
+        };
+        if !is_log(path, self.record.change(path)) && is_cut_off()? {
             return Ok(AtItsEnd::CutOff);
         }
         let known = self.record.files.get(path).filter(|sealed| sealed.stamp == stamp);

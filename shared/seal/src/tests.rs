@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
 
 mod kept;
+mod logs;
 mod unjudged;
 
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use spotsweep_protocol::claim::{Reply, Request};
 use spotsweep_seal::{CHECKPOINTS, CheckpointWatch};
 
-use super::workspace::SEAL_EVERY;
+use super::workspace::{SEAL_EVERY, SEAL_FIRST};
 use super::{Agent, Doing, Next, PATIENCE, PAUSE, REFUSED, Run};
 use crate::injected_bug::InjectedBug;
 use crate::run::Simulation;
@@ -44,7 +44,11 @@ fn limit(run: &Run) -> Duration {
 impl Simulation {
     pub(super) fn train(&mut self, agent: &mut Agent, mut run: Run) -> Result<Next, String> {
         let now = self.harness.now;
+        let before = run.training.step;
         self.with_files(agent, &run.volume, |files| run.training.advance(files, now))?;
+        if run.training.step > before && run.sealer.summary().is_none() {
+            run.seal_at = run.seal_at.min(now + SEAL_FIRST);
+        }
         if let Some(code) = run.training.ended() {
             return self.ended(agent, run, code);
         }

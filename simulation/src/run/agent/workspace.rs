@@ -22,6 +22,9 @@ use crate::run::watch::Seen;
 /// How often files are sealed (`SPOTSWEEP_SEAL_SECONDS`).
 pub(super) const SEAL_EVERY: Duration = Duration::from_secs(30);
 
+/// How soon the first checkpoint is sealed. Really the runner looks for it every second.
+pub(super) const SEAL_FIRST: Duration = Duration::from_secs(1);
+
 /// Where a volume is mounted: its files have no other names in front.
 const POINT: &str = "";
 
@@ -171,8 +174,9 @@ impl Simulation {
         let open = run.training.open_files();
         let as_last = self.harness.cloud.injected_bug() == Some(InjectedBug::SealAsLast);
         let sealer = &mut run.sealer;
+        let quiet = if sealer.summary().is_none() { SEAL_FIRST } else { QUIET };
         let sealed = self.with_disk(agent, &run.volume, |disk| {
-            let is_new = sealer.seal_resting(disk, QUIET, now_ns, &|| open.clone())?;
+            let is_new = sealer.seal_resting(disk, quiet, now_ns, &|| open.clone())?;
             if as_last {
                 sealer.finish(disk, &AtEnd::new(open.clone(), now_ns, false), &|| true).map(|()| true)
             } else {

@@ -19,6 +19,12 @@ const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 /// Its kind, and its length twice.
 const STORED_BLOCK_HEADER_BYTES: usize = 5;
 
+/// The parts of a model of LightGBM, version 4, around its trees.
+const TEXT_START: &str = "tree\nversion=v4\n\n";
+const TEXT_END: &str = "\nend of trees\n\nparameters:\n\nend of parameters\n";
+/// Bytes of a state in a line.
+const LINE: usize = 32;
+
 /// What a file of a checkpoint holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) struct Loaded {
@@ -38,7 +44,23 @@ pub(super) fn encode(format: Format, trial: u32, step: u32, part: u32) -> Vec<u8
             [&PICKLE_START, &length[..], &state, &[PICKLE_STOP]].concat()
         }
         Format::Raw => state,
+        Format::Text => {
+            let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+            let mut text = TEXT_START.to_owned();
+            for line in state.chunks(LINE) {
+                text.extend(line.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+                text.push('\n');
+            }
+            (text + TEXT_END).into_bytes()
+        }
     }
+}
+
+/// The state in a text, from its beginning to where it is no text.
+fn of_text(bytes: &[u8]) -> Vec<u8> {
+    let digits = bytes.iter().filter(|byte| **byte != b'\n').map(|byte| char::from(*byte).to_digit(16));
+    let digits: Vec<u32> = digits.map_while(|digit| digit).collect();
+    digits.chunks_exact(2).filter_map(|pair| u8::try_from(pair[0] * 16 + pair[1]).ok()).collect()
 }
 
 /// One stored block (RFC 1951, 3.2.4) as a gzip file (RFC 1952): an encoder would clear 300 KiB of memory for each.
@@ -65,12 +87,17 @@ fn offset(format: Format) -> usize {
         Format::Checked => GZIP_HEADER.len() + STORED_BLOCK_HEADER_BYTES,
         Format::Ending => PICKLE_START.len() + size_of::<u32>(),
         Format::Raw => 0,
+        Format::Text => TEXT_START.len(),
     }
 }
 
 /// The step that a file says, whatever else it holds.
 pub(super) fn said_step(format: Format, bytes: &[u8]) -> Option<u32> {
     let state = bytes.get(offset(format)..)?;
+    let digits = 2 * size_of::<u32>();
+    if format == Format::Text {
+        return Some(u32::from_le_bytes(*of_text(state.get(..digits)?).first_chunk()?));
+    }
     Some(u32::from_le_bytes(*state.first_chunk()?))
 }
 
@@ -94,6 +121,10 @@ pub(in crate::run) fn decode(format: Format, bytes: &[u8], trial: u32, part: u32
             (rest.get(length) == Some(&PICKLE_STOP)).then(|| rest[..length].to_vec())?
         }
         Format::Raw => bytes.to_vec(),
+        Format::Text => {
+            let text = std::str::from_utf8(bytes).ok()?;
+            of_text(text.strip_prefix(TEXT_START)?.strip_suffix(TEXT_END)?.as_bytes())
+        }
     };
     // A script reshapes raw numbers, which takes their right count.
     if state.len() != STATE_BYTES {

@@ -43,6 +43,8 @@ pub enum Format {
     Ending,
     /// Nothing: raw numbers, of a length that the script knows.
     Raw,
+    /// Its end: LightGBM's text, in a file that is named like a log.
+    Text,
 }
 
 /// How a file is written.
@@ -93,7 +95,7 @@ impl Habits {
         use OnSignal::{ExitsZero, Finishes, Ignores, NotHandled, Saves};
         let on_signal = [Saves, ExitsZero, Ignores, Finishes, NotHandled, NotHandled][choose(6)];
         let layout = [Numbered, Single, Folder, Marked, Pointer, Link][choose(6)];
-        let format = [Format::Checked, Format::Ending, Format::Raw][choose(3)];
+        let format = [Format::Checked, Format::Ending, Format::Raw, Format::Text][choose(4)];
         let replacing = match (choose(3), layout, format) {
             (0, _, _) => Replacing::Renames,
             // Other formats and layouts are never written over in place.

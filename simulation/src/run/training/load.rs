@@ -136,5 +136,6 @@ fn ending(format: Format) -> &'static str {
         Format::Checked => ".gz",
         Format::Ending => ".pkl",
         Format::Raw => ".bin",
+        Format::Text => ".txt",
     }
 }
