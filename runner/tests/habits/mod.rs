@@ -84,8 +84,9 @@ async fn a_complete_checkpoint_is_the_start_after_a_lost_instance() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_handler_the_next_checkpoint_is_completed_within_the_notice() {
+    // So long that the runner waits for two seconds of quiet: on a busy machine a save may pause for one.
     let options: &[_] = &["--ready=2", "--hold=3"];
-    check(HABITS.map(|habit| (habit, options, End::Notice(12), "3", &[] as &[_], 2))).await;
+    check(HABITS.map(|habit| (habit, options, End::Notice(20), "3", &[] as &[_], 2))).await;
 }
 
 /// Long before the runner would seal for the first time.
