@@ -12,7 +12,7 @@ use spotsweep_simulation::calls::Call;
 use spotsweep_simulation::harness::Harness;
 use spotsweep_simulation::invocation::{InvocationFault, Invoked};
 use spotsweep_simulation::permissions::{CONTROL_PLANE, Permissions, needed};
-use spotsweep_simulation::run::{BY_HAND, Mixture, Simulation};
+use spotsweep_simulation::run::{BY_HAND, Chaos, Mixture, Simulation};
 use spotsweep_world::Trouble;
 
 use crate::{gpus, kept};
@@ -60,6 +60,7 @@ fn used() -> Used {
             look(&mut hanging(seed), &mut used);
         }
     }
+    (0..200).for_each(|seed| look(&mut unanswered(seed), &mut used));
     withdrawn(&mut used);
     worn_out_last(&mut used);
     continued(&mut used);
@@ -167,6 +168,14 @@ fn over_budget(seed: u64) -> Simulation {
 fn hanging(seed: u64) -> Simulation {
     let mut mixture = Mixture { budget: None, trials: 2, epochs: 5, ..Mixture::of_seed(seed) };
     mixture.chaos.hangs = 1.0;
+    Simulation::mixed(seed, &mixture)
+}
+
+/// A sweep whose trials end at once, and whose calls are often not answered: EBS then reports the end of a volume before
+/// the function that has deleted it does.
+fn unanswered(seed: u64) -> Simulation {
+    let mut mixture = Mixture { budget: None, trials: 2, epochs: 1, ..Mixture::of_seed(seed) };
+    mixture.chaos = Chaos { failed: 0.2, killed: 0.1, delay: Duration::from_secs(60), ..Chaos::none() };
     Simulation::mixed(seed, &mixture)
 }
 
