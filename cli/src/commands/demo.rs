@@ -175,7 +175,7 @@ fn code_folder(file: &Path, checkout: &Checkout) -> Result<PathBuf, Failure> {
 async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Result<Option<Collected>, Failure> {
     let s3 = spotsweep_aws::path_style_s3(stack.config());
     let dropped = Dropped::put(s3.clone(), BUCKET, file, None).await?;
-    out::note(format_args!("dropped {} into the bucket", file.display()));
+    out::note(format_args!("submitted {} to the bucket", file.display()));
     let plan = match dropped.answer().await? {
         Answer::Planned(plan) => plan,
         Answer::Rejected(rejection) => {

@@ -289,7 +289,7 @@ fn last_words(model: &Model, outcome: &Value) -> String {
         (paid, on_demand) => format!("\n{}", sentence(paid, on_demand)),
     };
     let figures = &model.figures;
-    format!("{}: settled after {time}, {attempts}, {interruptions}\n{figures}{cost}\n{results}", sweep.id)
+    format!("{}: finished after {time}, {attempts}, {interruptions}\n{figures}{cost}\n{results}", sweep.id)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::browser::{ARROW_DOWN, ARROW_UP, Browser, END, ESCAPE, PAGE_DOWN};
 use super::sweeps::Shape;
-use super::{SMALL, assert_quiet, count, lines, listed, shapes, texts, tooltip, write, write_page};
+use super::{SMALL, assert_quiet, count, lines, listed, shapes, texts, tooltip, write, write_page, write_text};
 
 /// More trials than the timeline shows at once.
 const LONG: Shape =
@@ -186,5 +186,26 @@ fn odd_values_and_long_names_are_drawn() {
     assert!(press(&browser, "parallel", "axis-4", ARROW_UP).starts_with("from "));
     assert!(!listed(&browser).is_empty());
     assert!(listed(&browser).iter().all(|index| index % 3 == 0), "{:?}", listed(&browser));
+    assert_quiet(&browser, &page);
+}
+
+#[test]
+fn a_page_that_is_printed_at_once_has_all_its_charts() {
+    let (synthetic, _) = write(&SMALL);
+    let text = synthetic.page();
+    let nonce = text.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+    // Charts are drawn one by one after the page's script has run: this one runs before the first of them is drawn.
+    let at_once = format!(
+        "<script nonce=\"{nonce}\">
+            dispatchEvent(new Event('beforeprint'));
+            document.documentElement.dataset.printed = document.querySelectorAll('.chart > .below').length;
+         </script></body>"
+    );
+    let page = write_text("printed", &text.replace("</body>", &at_once));
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    let charts = count(&browser.run("return document.querySelectorAll('.chart > .below').length"));
+    assert!(charts >= 5, "{charts} charts");
+    assert_eq!(browser.run("return document.documentElement.dataset.printed"), json!(charts.to_string()));
     assert_quiet(&browser, &page);
 }

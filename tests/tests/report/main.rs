@@ -41,10 +41,14 @@ fn write(shape: &Shape) -> (Synthetic, PathBuf) {
 }
 
 fn write_page(name: &str, synthetic: &Synthetic) -> PathBuf {
+    write_text(name, &synthetic.page())
+}
+
+fn write_text(name: &str, page_text: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.html"));
     // At once: another test, in a process of its own, may read the same page.
     let mut page = NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    page.write_all(synthetic.page().as_ref()).unwrap();
+    page.write_all(page_text.as_bytes()).unwrap();
     page.persist(&path).unwrap();
     path
 }

@@ -92,7 +92,7 @@ async fn a_view_of_a_demo_ends_with_the_summary() {
     let view = spotsweep(&["watch", "--plain"]).output().await.unwrap();
     let (out, notes) = (String::from_utf8_lossy(&view.stdout), String::from_utf8_lossy(&view.stderr));
     assert_eq!(view.status.code(), Some(0), "{out} {notes}");
-    assert!(out.contains(": settled after ") && out.contains("4 trials: 4 succeeded"), "{out} {notes}");
+    assert!(out.contains(": finished after ") && out.contains("4 trials: 4 succeeded"), "{out} {notes}");
     assert!(demo.wait_with_output().await.unwrap().status.success());
     rest.await.unwrap();
 }
@@ -206,7 +206,7 @@ fn assert_people((code, text, notes): &(i32, String, String), trials: &[Trial]) 
     let count = |part: &str| text.lines().filter(|line| line.contains(part)).count();
     let attempts = trials.iter().flat_map(|trial| trial.attempts.values());
     assert_eq!(count(" is interrupted in us-east-1"), attempts.filter(|attempt| attempt.was_interrupted()).count());
-    assert_eq!((count(" succeeded after "), count(": settled after ")), (4, 1), "{text}");
+    assert_eq!((count(" succeeded after "), count(": finished after ")), (4, 1), "{text}");
     // A view that looks at once may find the container before its zone is known.
     assert!(text.contains("s  trial 0 runs") && text.contains(" lost\n"), "{text}");
 }

@@ -76,7 +76,7 @@ impl<'a> Course<'a> {
         };
         let sweep = plan.get("sweep").and_then(Value::as_str).and_then(SweepId::parse);
         let sweep = sweep.ok_or_else(|| Failure::new(format!("the plan names no sweep: {plan}")))?;
-        out::note(format_args!("dropped s3://{}/{}: sweep {sweep}", subject.bucket, sweep::KEY));
+        out::note(format_args!("submitted s3://{}/{}: sweep {sweep}", subject.bucket, sweep::KEY));
         Ok(Self {
             subject,
             chaos,
@@ -123,7 +123,7 @@ impl<'a> Course<'a> {
     fn is_over(&self, begun: Instant) -> Option<String> {
         let (pace, most) = (self.subject.pace, self.estimate.most);
         if begun.elapsed() >= pace.deadline {
-            return Some(format!("the sweep had not settled after {} minutes", pace.deadline.as_secs() / 60));
+            return Some(format!("the sweep had not finished after {} minutes", pace.deadline.as_secs() / 60));
         }
         let used = self.meter.total_if_ended(Timestamp::now(), pace.idle);
         (used >= most).then(|| {

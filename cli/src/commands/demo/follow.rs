@@ -59,14 +59,14 @@ pub(super) async fn watch(
         let trials = reader.trials(&sweep).await.context(|| format!("cannot read the trials of {sweep}"))?;
         progress.show(&figures(&plan, &trials, &stack.snapshot()));
         if let Some(summary) = published {
-            // Whatever ended with the sweep is told too.
+            // The reclaims that ended with the sweep.
             if let Some(reclaims) = &mut reclaims {
                 reclaims.tick(stack, &trials, plan.trials).iter().for_each(|line| progress.say(line));
             }
             return Ok(Watched { sweep, summary, failures: failures(&trials), reclaims });
         }
         if Instant::now() >= deadline {
-            return Err(Failure::new(format!("the sweep {sweep} had not settled after {timeout_seconds} s")));
+            return Err(Failure::new(format!("the sweep {sweep} had not finished after {timeout_seconds} s")));
         }
         match &mut reclaims {
             Some(reclaims) => disturb(reclaims, stack, (&plan, &trials), &progress).await,

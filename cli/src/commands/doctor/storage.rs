@@ -24,7 +24,11 @@ pub(super) async fn bucket(target: &Target, deployment: &Deployment) -> Vec<Find
                 "`aws s3api put-bucket-notification-configuration --bucket {name} --notification-configuration \
                  '{{\"EventBridgeConfiguration\":{{}}}}'`, with whatever else is configured there"
             );
-            findings.push(Finding::problem(ABOUT, format!("{name} does not tell EventBridge of dropped files"), fix));
+            findings.push(Finding::problem(
+                ABOUT,
+                format!("{name} does not send events of uploads to EventBridge"),
+                fix,
+            ));
         }
         Err(error) => return vec![Finding::refused(ABOUT, "s3:GetBucketNotification", &error)],
     }

@@ -180,7 +180,7 @@ fn nothing_left(facts: &Facts) -> Check {
         true => vec![Ok("no volume and no snapshot with the sweep's tag".to_owned())],
         false => facts.leftovers.iter().cloned().map(Err).collect(),
     };
-    verdict("nothing-left", "When a sweep has settled, none of its volumes and snapshots is left.", cases)
+    verdict("nothing-left", "When a sweep has finished, none of its volumes and snapshots is left.", cases)
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ const chart = (id, name, height, paint) => {
 
 const drawAgain = (width) => charts.forEach(({ container, draw }) => container.firstChild && draw(width));
 
-const followThePage = () => {
+/** Draws again what has changed its width. Before the page is printed, `drawRest` draws what has not been drawn yet. */
+const followThePage = (drawRest) => {
   let waiting;
   let width = document.documentElement.clientWidth;
   addEventListener("resize", () => {
@@ -38,6 +39,7 @@ const followThePage = () => {
   });
   addEventListener("beforeprint", () => {
     document.documentElement.dataset.print = "";
+    drawRest();
     drawAgain(PRINT_WIDTH_PX);
   });
   addEventListener("afterprint", () => {

@@ -33,7 +33,7 @@ const waiting = [
 drawFailures();
 drawFile();
 drawFooter();
-followThePage();
+followThePage(() => waiting.splice(0).forEach((draw) => draw()));
 const next = () => {
   const draw = waiting.shift();
   if (draw) {
