@@ -170,7 +170,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => doctor::run(args).await,
         Command::Acceptance(args) => acceptance::run(args).await,
         Command::Redrive(args) => redrive::run(args).await,
-        Command::Validate(args) => validate::run(&args),
+        Command::Validate(args) => validate::run(args).await,
         Command::Expand(args) => expand::run(&args),
         Command::Replay(args) => replay::run(*args),
         Command::Completions(args) => completions::run(&args),

@@ -7,6 +7,7 @@ mod dropped;
 mod live;
 mod out;
 mod progress;
+mod queue;
 mod save;
 mod show;
 mod signals;

@@ -1,5 +1,6 @@
 //! `spotsweep validate`: the verdict on a sweep file.
 
+mod prices;
 mod quote;
 
 use std::path::{Path, PathBuf};
@@ -9,8 +10,9 @@ use serde_json::json;
 
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
-use spotsweep_sweep_file::Rejected;
+use spotsweep_sweep_file::{Rejected, SweepFile};
 
+use self::prices::Prices;
 use self::quote::Quote;
 use crate::{dropped, out, sweep_file};
 
@@ -18,7 +20,7 @@ use crate::{dropped, out, sweep_file};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Checks what `submit` and the bucket check of a file: its name, its size and what is in it. What a deployment has (queues, \
-snapshots) only `submit` can check.
+snapshots) only `submit` can check. Only --quote asks a deployment, for prices.
 
 Exit codes: 0 valid, 1 invalid, or with --quote a long training without checkpoints, 2 wrong usage or unreadable file.
 
@@ -33,13 +35,16 @@ pub(crate) struct Validate {
     /// Print the verdict as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the hours that the trials are expected to be billed on Spot, with checkpoints and without, and the most that
-    /// kept workspaces cost
+    /// Print what a trial and the sweep are expected to cost at today's Spot prices of the deployment's queue, the hours
+    /// billed with checkpoints and without, and the most that kept workspaces cost
     #[arg(long)]
     pub(crate) quote: bool,
     /// Hours that one trial trains [default: the file's `timeout`; without one 1, 4 and 10]
     #[arg(long, value_name = "HOURS", requires = "quote", value_parser = hours)]
     pub(crate) hours: Option<f64>,
+    /// The deployment whose queue is asked for prices; without it the local stack's, where one is running
+    #[arg(long, env = "SPOTSWEEP_STACK", value_name = "STACK")]
+    pub(crate) stack: Option<String>,
 }
 
 fn hours(text: &str) -> Result<f64, String> {
@@ -48,7 +53,7 @@ fn hours(text: &str) -> Result<f64, String> {
 }
 
 /// Exit code 0 for a valid file, 1 for an invalid one.
-pub(crate) fn run(args: &Validate) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(args: Validate) -> Result<ExitCode, Failure> {
     let read = sweep_file::read(&args.file, "")?;
     // As much as is known of the upload without a bucket.
     let read = match (dropped::problems_of_name(&args.file), read) {
@@ -63,13 +68,18 @@ pub(crate) fn run(args: &Validate) -> Result<ExitCode, Failure> {
         Ok(file) => (&[][..], file.warnings.as_slice()),
         Err(rejected) => (rejected.problems.as_slice(), rejected.warnings.as_slice()),
     };
-    let quote = read.as_ref().ok().filter(|_| args.quote).map(|file| Quote::of(file, args.hours));
+    let quote = match read.as_ref().ok().filter(|_| args.quote) {
+        Some(file) => Some(Quote::of(file, args.hours, prices(&args, file).await)),
+        None => None,
+    };
     if args.json {
         let is_valid = problems.is_empty();
         let mut verdict = json!({ "valid": is_valid, "trials": trials, "problems": problems, "warnings": warnings });
         if let Some(quote) = &quote {
             verdict["expected"] = json!(quote.rows);
             verdict["kept"] = json!(quote.kept);
+            verdict["prices"] = json!(quote.prices);
+            verdict["usd"] = json!(quote.usd());
         }
         out::results(|to| writeln!(to, "{verdict}"))?;
     } else if let Err(rejected) = &read {
@@ -83,4 +93,10 @@ pub(crate) fn run(args: &Validate) -> Result<ExitCode, Failure> {
     }
     let is_sound = problems.is_empty() && quote.is_none_or(|quote| !quote.is_problem());
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// A file is valid whether prices are known or not.
+async fn prices(args: &Validate, file: &SweepFile) -> Option<Prices> {
+    let found = Prices::find(args.stack.clone(), file.settings.queue.clone()).await;
+    found.map_err(|failure| out::note(format_args!("prices are not known: {failure}"))).ok()
 }

@@ -54,6 +54,7 @@ async fn a_number_of_trials_goes_before_the_files_own() {
 async fn quoted(stack: &Stack, short: &str, long: &str) {
     for (arguments, code, out) in [
         (&["validate", short, "--quote"][..], 0, "10.0 h "),
+        (&["validate", short, "--quote"], 0, "a trial of 4.0 h: $"),
         (&["validate", long, "--quote"], 1, "problem: "),
         (&["validate", long, "--quote", "--hours", "0.5"], 0, "no workspace"),
     ] {

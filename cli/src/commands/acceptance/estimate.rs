@@ -4,13 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use aws_sdk_ec2::primitives::DateTime;
-use aws_sdk_ec2::types::InstanceType;
-use jiff::Timestamp;
 
 use super::sweep::Pace;
-use spotsweep_control_plane::results::cost::is_in_dollars;
-use spotsweep_protocol::failure::{Context, Failure};
+use crate::queue::spot_prices;
+use spotsweep_protocol::failure::Failure;
 use spotsweep_protocol::words::dollars;
 
 /// Of all instances together: four trainings of fourteen minutes, six boots with the image's pull of six minutes each,
@@ -93,43 +90,8 @@ async fn highest(
     instance_types: &[String],
     zones: &BTreeSet<String>,
 ) -> Result<(f64, String), Failure> {
-    if zones.iter().any(|zone| !is_in_dollars(zone)) {
-        return Err(Failure::usage(
-            "prices of this region are not in US dollars, so no run can be bounded by --max-usd",
-        ));
-    }
-    if let Some(family) = instance_types.iter().find(|name| !name.contains('.')) {
-        return Err(Failure::usage(format!(
-            "the queue's instances may be any of {family:?}, so no price is known; name a queue with instance types by \
-             --queue"
-        )));
-    }
-    let types = instance_types.iter().map(|name| InstanceType::from(name.as_str())).collect();
-    let history = client
-        .describe_spot_price_history()
-        .set_instance_types(Some(types))
-        .product_descriptions("Linux/UNIX")
-        .start_time(DateTime::from_secs(Timestamp::now().as_second()));
-    let mut pages = history.into_paginator().send();
-    let mut highest: Option<(f64, String)> = None;
-    while let Some(page) = pages.next().await {
-        let page = page.context(|| "cannot read the Spot prices (ec2:DescribeSpotPriceHistory)")?;
-        let of_zones = page.spot_price_history().iter();
-        let priced = of_zones.filter_map(|price| {
-            let zone = price.availability_zone().filter(|zone| zones.contains(*zone))?;
-            let pool = format!("{} in {zone}", price.instance_type()?.as_str());
-            Some((price.spot_price()?.parse::<f64>().ok()?, pool))
-        });
-        highest = priced.chain(highest).max_by(|(one, _), (other, _)| one.total_cmp(other));
-    }
-    highest.ok_or_else(|| {
-        let zones = zones.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        Failure::new(format!(
-            "EC2 names no Spot price of {} in {zones}: the region may not have these types; deploy with other InstanceTypes, \
-             or name another queue by --queue",
-            instance_types.join(", ")
-        ))
-    })
+    let range = spot_prices(client, instance_types, zones).await?;
+    Ok((range.highest.usd, range.highest.pool))
 }
 
 #[cfg(test)]

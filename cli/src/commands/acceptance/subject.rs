@@ -10,6 +10,7 @@ use spotsweep_protocol::functions::CLAIM;
 
 use super::super::doctor::stack::Deployment;
 use super::sweep::Pace;
+use crate::queue::{instance_types, named, resources, zones};
 use crate::target::Target;
 use spotsweep_protocol::failure::{Context, Failure};
 
@@ -73,10 +74,8 @@ impl Subject {
             named(&target, &claim_function, definition, "SPOTSWEEP_JOB_DEFINITION", "--job-definition").await?;
         let resources = resources(&target, &queue).await?;
         let tag = tag(&queue, &resources)?;
-        let instance_types: BTreeSet<String> = resources.iter().flat_map(|one| one.instance_types()).cloned().collect();
-        let subnets = resources.iter().flat_map(|one| one.subnets()).cloned().collect();
-        let (zones, vcpus) = (zones(&target, subnets).await?, vcpus(&target, &definition).await?);
-        let instance_types = instance_types.into_iter().collect();
+        let instance_types = instance_types(&resources);
+        let (zones, vcpus) = (zones(&target, &resources).await?, vcpus(&target, &definition).await?);
         // An endpoint of its own is no AWS account.
         let pace = if target.config.endpoint_url().is_some() { Pace::LOCAL } else { Pace::AWS };
         Ok(Self {
@@ -123,50 +122,11 @@ impl Subject {
     }
 }
 
-/// What the option says, else what the deployment's functions take where a sweep names none.
-async fn named(
-    target: &Target,
-    function: &str,
-    given: Option<String>,
-    variable: &str,
-    option: &str,
-) -> Result<String, Failure> {
-    if let Some(given) = given {
-        return Ok(given);
-    }
-    let configuration = aws_sdk_lambda::Client::new(&target.config).get_function_configuration();
-    let found = configuration.function_name(function).send().await;
-    let found = found.context(|| format!("cannot read the configuration of the function {function}"))?;
-    let variables = found.environment().and_then(|environment| environment.variables());
-    let value = variables.and_then(|variables| variables.get(variable)).filter(|value| !value.is_empty());
-    value.cloned().ok_or_else(|| Failure::usage(format!("the deployment has no default: give {option}")))
-}
-
 fn seen(instance: &Instance) -> Option<Seen> {
     let launched = Timestamp::from_second(instance.launch_time()?.secs()).ok()?;
     let state = instance.state().and_then(|state| state.name());
     let id = instance.instance_id()?.to_owned();
     Some(Seen { id, launched, is_running: state == Some(&InstanceStateName::Running) })
-}
-
-/// Of all compute environments of the queue: Batch may use each of them.
-async fn resources(target: &Target, queue: &str) -> Result<Vec<ComputeResource>, Failure> {
-    let client = aws_sdk_batch::Client::new(&target.batch);
-    let described = client.describe_job_queues().job_queues(queue).send().await;
-    let described = described.context(|| format!("cannot describe the queue {queue} (batch:DescribeJobQueues)"))?;
-    let order = described.job_queues().first().map(|queue| queue.compute_environment_order()).unwrap_or_default();
-    let environments: Vec<String> =
-        order.iter().filter_map(|one| one.compute_environment().map(str::to_owned)).collect();
-    if environments.is_empty() {
-        return Err(Failure::new(format!("there is no queue {queue} with a compute environment")));
-    }
-    let described = client.describe_compute_environments().set_compute_environments(Some(environments)).send().await;
-    let described = described.context(|| {
-        format!("cannot describe the compute environments of queue {queue} (batch:DescribeComputeEnvironments)")
-    })?;
-    let resources = described.compute_environments().iter().map(|found| found.compute_resources().cloned());
-    let resources: Option<Vec<ComputeResource>> = resources.collect();
-    resources.ok_or_else(|| Failure::new(format!("a compute environment of queue {queue} is not a managed one")))
 }
 
 /// The one tag of all instances, which all are Spot instances.
@@ -185,14 +145,6 @@ fn tag(queue: &str, resources: &[ComputeResource]) -> Result<String, Failure> {
             "the instances of queue {queue} do not all have one tag {TAG}: docs/deploy.md, \"The control plane alone\""
         ))),
     }
-}
-
-/// The zones of subnets.
-async fn zones(target: &Target, subnets: Vec<String>) -> Result<BTreeSet<String>, Failure> {
-    let described =
-        aws_sdk_ec2::Client::new(&target.batch).describe_subnets().set_subnet_ids(Some(subnets)).send().await;
-    let described = described.context(|| "cannot describe the compute environment's subnets (ec2:DescribeSubnets)")?;
-    Ok(described.subnets().iter().filter_map(|subnet| subnet.availability_zone().map(str::to_owned)).collect())
 }
 
 /// What a job of the definition's newest revision asks for; 1 where it does not say.

@@ -9,6 +9,7 @@ use spotsweep_protocol::words::dollars;
 use spotsweep_sweep_file::expected::{Expected, INTERRUPTIONS_PER_HOUR, needs_checkpoints};
 use spotsweep_sweep_file::{Keep, SweepFile, Workspace};
 
+use super::prices::{Prices, Usd};
 use crate::{out, show};
 
 /// What is expected of one file.
@@ -16,6 +17,9 @@ pub(super) struct Quote {
     pub(super) rows: Vec<Expected>,
     /// What is kept after trials' ends: if all of them fail, and if all of them succeed.
     pub(super) kept: Vec<Kept>,
+    /// Where a deployment could be asked.
+    pub(super) prices: Option<Prices>,
+    trials: u64,
 }
 
 /// Snapshots that are kept after their trials' ends, if all trials end so.
@@ -53,14 +57,20 @@ impl Kept {
 
 impl Quote {
     /// For trials of so many hours, else of the file's own limit.
-    pub(super) fn of(file: &SweepFile, hours: Option<f64>) -> Self {
+    pub(super) fn of(file: &SweepFile, hours: Option<f64>, prices: Option<Prices>) -> Self {
         let (trials, settings) = (file.trial_count(), &file.settings);
         let (attempts, has_workspace) = (settings.attempts, settings.has_workspace());
         let rows = match hours {
             Some(hours) => vec![Expected::of(trials, hours, attempts, has_workspace)],
             None => Expected::of_limit(trials, settings.timeout_seconds, attempts, has_workspace),
         };
-        Self { rows, kept: Kept::of(file) }
+        Self { rows, kept: Kept::of(file), prices, trials }
+    }
+
+    /// Expected dollars for each length of a trial, where prices are known.
+    pub(super) fn usd(&self) -> Option<Vec<Usd>> {
+        let prices = self.prices.as_ref()?;
+        Some(self.rows.iter().map(|row| prices.usd(row, self.trials)).collect())
     }
 
     /// Whether the length of the trials is known, they have no workspace for checkpoints, and most of what is billed is
@@ -79,6 +89,9 @@ impl Quote {
         show::table(&mut text, &rows).context(|| "cannot lay out the table")?;
         let text = String::from_utf8_lossy(&text).into_owned();
         out::results(|to| {
+            if let Some(prices) = &self.prices {
+                write!(to, "{}", prices.lines(&self.rows, self.trials))?;
+            }
             writeln!(to, "expected on Spot, with {INTERRUPTIONS_PER_HOUR:.2} interruptions an hour (docs/costs.md):")?;
             write!(to, "{text}")?;
             for Kept { after, hours, size_gib, usd_at_most } in &self.kept {
@@ -122,7 +135,7 @@ mod tests {
     fn what_is_kept_is_in_the_quote() {
         let kept = |settings: &str| {
             let text = format!("spotsweep: {{{settings}}}\ntrials: [{{lr: 1}}, {{lr: 2}}]\n");
-            let quote = Quote::of(&spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap(), None);
+            let quote = Quote::of(&spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap(), None, None);
             quote.kept.iter().map(|kept| (kept.after, (kept.usd_at_most * 100.0).round())).collect::<Vec<_>>()
         };
         // Two trials, a month of 730 hours at $0.05 a GiB.
@@ -136,7 +149,7 @@ mod tests {
     fn a_long_training_without_a_workspace_is_a_problem() {
         let is_problem = |settings: &str, hours| {
             let text = format!("spotsweep: {{{settings}}}\ntrials: [{{lr: 1}}]\n");
-            Quote::of(&spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap(), hours).is_problem()
+            Quote::of(&spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap(), hours, None).is_problem()
         };
         assert!(is_problem("workspace: off", Some(6.0)));
         assert!(is_problem("workspace: off, timeout: 6h", None));
