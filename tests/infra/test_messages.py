@@ -117,7 +117,7 @@ class Messages(unittest.TestCase):
                     self.assertEqual(used, set(target["InputTransformer"]["InputPathsMap"]), name)
 
     def test_each_kind_of_announcement_is_sent_whole(self):
-        self.assertEqual(len(kinds()), 6)
+        self.assertEqual(len(kinds()), 7)
         for kind in kinds():
             for how, quoted in QUOTED.items():
                 with self.subTest(kind, how=how):

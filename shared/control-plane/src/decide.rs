@@ -8,6 +8,7 @@ mod batch_job_state;
 mod continuation;
 mod early_stop;
 mod ebs_state;
+mod fail_fast;
 mod plan;
 mod reconcile;
 mod resubmission;
@@ -156,7 +157,9 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
             Kind::Keeping => Decision::ignore("sweep-upload takes it from here"),
             Kind::Settling | Kind::Running => Decision::ignore("sweep-settled takes it from here"),
             Kind::Settled => sweep_settled::settled(view),
-            Kind::OverBudget | Kind::TargetReached => sweep_settled::stopped(view, notification.stop.as_ref()),
+            Kind::OverBudget | Kind::TargetReached | Kind::FailingFast => {
+                sweep_settled::stopped(view, notification.stop.as_ref())
+            }
             Kind::Rejected => sweep_upload::rejection_announced(view),
             Kind::Stalled(attempt) => stall::announced(view, attempt, context),
             Kind::Silent(attempt) => silence::announced(view, attempt, context),

@@ -226,6 +226,9 @@ pub struct Plan {
     /// Limits past which no further attempt starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// Whether all trials start, even where the first ones all fail at once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub starts_all: bool,
     /// ARN of the SNS topic that hears of the sweep's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,

@@ -13,6 +13,7 @@ const PREFIX: &str = "spotsweep: ";
 const BUDGET: &str = "budget reached: ";
 const CANCELLED: &str = "cancelled by ";
 const DISCARDED: &str = "cancelled, with its checkpoints, by ";
+const FAILING_FAST: &str = "failing fast: ";
 const NEVER_STARTS: (&str, &str) = ("its container could not be started ", " times in a row");
 const EARLY: &str = "stopped early at rung ";
 const STALLED: &str = "stalled: ";
@@ -69,6 +70,11 @@ pub enum StopReason {
     Budget {
         /// Which limit, and how.
         reached: String,
+    },
+    /// The sweep's first trials have all failed at once.
+    FailingFast {
+        /// How many, and how.
+        cause: String,
     },
     /// The trial was stopped early: others are better at the same rung.
     StoppedEarly {
@@ -131,6 +137,9 @@ impl StopReason {
         if let Some(reached) = reason.strip_prefix(BUDGET) {
             return Some(Self::Budget { reached: reached.to_owned() });
         }
+        if let Some(cause) = reason.strip_prefix(FAILING_FAST) {
+            return Some(Self::FailingFast { cause: cause.to_owned() });
+        }
         if let Some(rung) = reason.strip_prefix(EARLY) {
             return Some(Self::StoppedEarly { rung: rung.parse().ok()? });
         }
@@ -167,6 +176,7 @@ impl fmt::Display for StopReason {
             Self::Stalled { seconds } => write!(to, "{STALLED}{NO_SIGN} for {}", span(*seconds)),
             Self::TimedOut { seconds } => write!(to, "timed out after {}", span(*seconds)),
             Self::Budget { reached } => write!(to, "{BUDGET}{reached}"),
+            Self::FailingFast { cause } => write!(to, "{FAILING_FAST}{cause}"),
             Self::StoppedEarly { rung } => write!(to, "{EARLY}{rung}"),
             Self::Target { reached } => write!(to, "{TARGET}{reached}"),
             Self::Cancelled { by, discard } => write!(to, "{}{by}", if *discard { DISCARDED } else { CANCELLED }),
@@ -192,6 +202,7 @@ mod tests {
     fn what_batch_is_given_is_read_back() {
         let given = [
             StopReason::Budget { reached: "10 USD: 10.02 USD so far".into() },
+            StopReason::FailingFast { cause: "5 trials failed; trial 0: exit code 1, KeyError: 'lr'".into() },
             StopReason::Cancelled { by: "jo@host: again".into(), discard: false },
             StopReason::Cancelled { by: "jo".into(), discard: true },
             StopReason::NeverStarts { starts: 5 },

@@ -62,6 +62,9 @@ pub struct Settings {
     pub notifications: Option<Notifications>,
     /// Limits after which no further trial starts.
     pub budget: Option<Budget>,
+    /// Whether the sweep is stopped when its first five trials all fail within two minutes: `on`, the default, or `off`.
+    #[schemars(with = "Option<Switch>")]
+    pub fail_fast: Option<bool>,
     /// Tags for everything that the sweep creates.
     #[schemars(default, with = "BTreeMap<String, Written>")]
     pub tags: BTreeMap<String, String>,
@@ -129,8 +132,25 @@ enum Written {
     Flag(bool),
 }
 
+/// A setting that is on or off.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
+enum Switch {
+    Word(SwitchWord),
+    Flag(bool),
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes the written form to the JSON Schema; parsing goes over the spanned tree")]
+enum SwitchWord {
+    On,
+    Off,
+}
+
 /// Keys that [`Settings`] takes; those of the sampling itself are in [`super::space`].
-pub(crate) const KEYS: [&str; 13] = [
+pub(crate) const KEYS: [&str; 14] = [
     "job_definition",
     "queue",
     "attempts",
@@ -143,6 +163,7 @@ pub(crate) const KEYS: [&str; 13] = [
     "outputs",
     "notifications",
     "budget",
+    "fail_fast",
     "tags",
 ];
 
@@ -181,8 +202,23 @@ pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report
         outputs: fields.get("outputs").and_then(|node| outputs::read(node, report)),
         notifications: fields.get("notifications").and_then(|node| notifications(node, report)),
         budget: fields.get("budget").and_then(|node| budget(node, report)),
+        fail_fast: fields.get("fail_fast").and_then(|node| switch(node, "fail_fast", report)),
         tags: fields.get("tags").map(|node| tags(node, report)).unwrap_or_default(),
     }
+}
+
+/// `on` or `off`, as YAML 1.2 and PyYAML read them.
+fn switch(node: &Node, what: &str, report: &mut Report<'_>) -> Option<bool> {
+    let text = written(node, what, report)?;
+    let switch = match text.as_str() {
+        "on" | "true" => Some(true),
+        "off" | "false" => Some(false),
+        _ => None,
+    };
+    if switch.is_none() {
+        report.add(node.place, format!("`{what}` is neither on nor off: {text}"), "write `on` or `off`");
+    }
+    switch
 }
 
 /// Checks what can be said only when the trials are known.

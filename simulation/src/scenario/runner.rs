@@ -159,6 +159,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         metrics: Default::default(),
         wandb: Default::default(),
         budget: None,
+        starts_all: false,
         topic: None,
         warnings: Box::default(),
         hidden: Hidden::default(),

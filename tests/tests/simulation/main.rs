@@ -5,6 +5,7 @@ mod bad_instances;
 mod budget;
 mod defects;
 mod events;
+mod fail_fast;
 mod gpus;
 mod kept;
 mod mass_interruption;

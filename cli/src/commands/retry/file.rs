@@ -102,6 +102,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         outputs,
         notifications,
         budget,
+        fail_fast,
         tags,
     } = settings;
     let all = [
@@ -145,6 +146,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
                 present([("max_usd", json!(max_usd)), ("max_hours", json!(max_hours))])
             }),
         ),
+        ("fail_fast", fail_fast.map(|is_on| json!(if is_on { "on" } else { "off" }))),
         ("tags", (!tags.is_empty()).then(|| json!(tags))),
     ];
     all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()

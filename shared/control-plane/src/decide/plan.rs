@@ -66,6 +66,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         metrics: file.metrics.clone().into(),
         wandb: file.wandb.clone(),
         budget: settings.budget,
+        starts_all: settings.fail_fast == Some(false),
         topic: settings.notifications.as_ref().map(|notifications| notifications.topic.clone()),
         warnings: warnings(&file, context),
         hidden: file.hidden.clone(),

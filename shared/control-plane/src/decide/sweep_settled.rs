@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Context, Decision};
+use super::{Context, Decision, fail_fast};
 use crate::command::Command;
 use crate::input::Followup;
 use crate::results::inputs::{Gathered, Wanted};
@@ -123,11 +123,13 @@ pub(super) fn pages_read(view: &View, trials: &Arc<[Trial]>) -> Decision {
     }
 }
 
-/// Has `sweep-settled` look at once, where a change of a trial is the first one by which it reaches the sweep's target.
+/// Has `sweep-settled` look at once, where a change of a trial is the first one by which it reaches the sweep's target, or
+/// by which the sweep may be failing fast.
 pub(super) fn look((sweep, plan): (&Sweep, &Plan), held: Option<&Trial>, trial: &Trial) -> Option<Command> {
     let reaches = |trial: &Trial| reaches_target(plan, trial);
-    let is_new = reaches(trial) && !held.is_some_and(reaches) && sweep.stopped.is_none();
-    is_new.then(|| Command::Notify(Notification::internal(sweep, Kind::Running)))
+    let reaches_now = reaches(trial) && !held.is_some_and(reaches);
+    let is_new = reaches_now || fail_fast::may_be_due(sweep, plan, held, trial);
+    (is_new && sweep.stopped.is_none()).then(|| Command::Notify(Notification::internal(sweep, Kind::Running)))
 }
 
 /// Looks how a sweep gets on: its report is drawn again, and its cost compared with its budget.
@@ -197,7 +199,7 @@ pub(super) fn settled(view: &View) -> Decision {
     })
 }
 
-/// Why no further attempt is to start: the target or the budget is reached.
+/// Why no further attempt is to start: the target or the budget is reached, or the first trials have failed.
 fn stop_reason(
     (sweep, plan): (&Sweep, &Plan),
     trials: &[Trial],
@@ -205,10 +207,13 @@ fn stop_reason(
     context: Context<'_>,
 ) -> Option<StopReason> {
     let target = reached_target(plan, trials).map(|reached| StopReason::Target { reached });
-    target.or_else(|| sweep.over_budget(Some(spent), context.now).map(|reached| StopReason::Budget { reached }))
+    let failing = || fail_fast::reason(plan, trials);
+    target
+        .or_else(failing)
+        .or_else(|| sweep.over_budget(Some(spent), context.now).map(|reached| StopReason::Budget { reached }))
 }
 
-/// People know that the budget or the target is reached: from here on claims are refused, and what waits is cancelled.
+/// People know why the sweep is stopped: from here on claims are refused, and what waits is cancelled.
 pub(super) fn stopped(view: &View, reason: Option<&StopReason>) -> Decision {
     let Some(Versioned { record: sweep @ Sweep { stage: Stage::Running, plan: Some(plan), .. }, due, .. }) =
         &view.sweep

@@ -171,6 +171,10 @@ fn stopped(trial: &Trial) -> Option<(String, &'static str)> {
         StopReason::Budget { .. } => {
             ("stopped: the sweep's budget was reached", "raise `budget` in the sweep file and run `spotsweep retry`")
         }
+        StopReason::FailingFast { .. } => (
+            "not started: the sweep's first trials failed at once",
+            "fix what they failed of and run `spotsweep retry`, or let all trials start with `fail_fast: off`",
+        ),
         StopReason::TimedOut { .. } => ("", TOO_LONG),
         StopReason::StoppedEarly { .. } => ("", EARLY),
         StopReason::Target { .. } => ("", "raise `metric: {target: …}` to go on"),

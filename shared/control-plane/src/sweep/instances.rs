@@ -88,6 +88,11 @@ impl Instances {
         *self == Self::default()
     }
 
+    /// Whether any trial has trained.
+    pub fn has_trained(&self) -> bool {
+        !self.trained.is_empty()
+    }
+
     /// With what an attempt shows of its instance; `None` where that adds nothing.
     pub fn with(&self, instance: &str, shown: Shown, now: Timestamp) -> Option<Self> {
         let is_new = match shown {

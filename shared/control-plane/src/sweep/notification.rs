@@ -39,6 +39,8 @@ pub enum Kind {
     OverBudget,
     /// A trial has reached its target: no further attempt starts.
     TargetReached,
+    /// Its first trials have all failed at once: no further attempt starts.
+    FailingFast,
     /// The training of a trial shows no sign of life.
     Stalled(StalledAttempt),
     /// The runner of a trial does not report, and AWS Batch shows its attempt as running.
@@ -84,6 +86,7 @@ impl Kind {
             Self::Rejected => "Sweep Rejected",
             Self::OverBudget => "Sweep Over Budget",
             Self::TargetReached => "Sweep Target Reached",
+            Self::FailingFast => "Sweep Failing Fast",
             Self::Stalled(_) => "Trial Stalled",
             Self::Silent(_) => "Trial Silent",
         }
@@ -184,7 +187,11 @@ impl Notification {
 
     /// What was reached, and what follows.
     pub fn stopped(sweep: &Sweep, reason: StopReason, spent: &Spent) -> Self {
-        let kind = if matches!(reason, StopReason::Target { .. }) { Kind::TargetReached } else { Kind::OverBudget };
+        let kind = match reason {
+            StopReason::Target { .. } => Kind::TargetReached,
+            StopReason::FailingFast { .. } => Kind::FailingFast,
+            _ => Kind::OverBudget,
+        };
         let lines = [
             format!("{}: {reason}", sweep.upload.key),
             format!("{} so far; no further attempt starts, what runs is left to finish", dollars(spent.usd)),

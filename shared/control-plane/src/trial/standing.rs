@@ -113,6 +113,7 @@ impl Trial {
         match self.reason.as_ref().and_then(Reason::stopped) {
             Some(
                 StopReason::Budget { .. }
+                | StopReason::FailingFast { .. }
                 | StopReason::Target { .. }
                 | StopReason::Cancelled { .. }
                 | StopReason::NeverStarts { .. }

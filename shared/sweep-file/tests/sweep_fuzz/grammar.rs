@@ -162,6 +162,7 @@ fn own() -> Json {
         ("attempts", (1_i64..=100).prop_map(Value::from).boxed()),
         ("timeout", one_of(&["90m", "3600", "2h"])),
         ("stalled", one_of(&["30m", "3600", "off"])),
+        ("fail_fast", one_of(&["on", "off", "false"])),
         ("queue", one_of(&["gpu"])),
         ("command", one_of(&["python", "${args}"]).prop_map(|element| json!([element])).boxed()),
         ("resources", pairs("vcpus", "gpus", (1_i64..9).prop_map(Value::from).boxed())),
