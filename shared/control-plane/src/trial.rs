@@ -348,11 +348,6 @@ impl Trial {
         self.attempts.range(..=self.ended).map(|(_, attempt)| attempt)
     }
 
-    /// How many of the newest attempts were false starts, one after the other.
-    pub fn false_starts(&self) -> usize {
-        self.ended_attempts().rev().take_while(|attempt| attempt.is_false_start()).count()
-    }
-
     /// Whether Batch has given it up for reclaims or false starts alone. Reclaims are retried by Batch until the
     /// attempts of one job are used up; whether a rule matches an end without words is not documented.
     pub fn is_worn_out(&self) -> bool {

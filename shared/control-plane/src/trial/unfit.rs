@@ -1,5 +1,7 @@
 //! Attempts on instances that cannot train.
 
+use std::collections::BTreeSet;
+
 use super::{Attempt, Reason, Trial};
 use spotsweep_protocol::stop::StopReason;
 
@@ -18,5 +20,45 @@ impl Trial {
     /// nothing of the trial.
     pub fn tried(&self) -> usize {
         self.ended_attempts().filter(|attempt| attempt.unfit().is_none()).count()
+    }
+
+    /// How many of the newest attempts were false starts, one after the other. Those on one instance that cannot train count
+    /// once: the instance is to blame. Three false starts count once at least, as an instance that cannot be drained takes
+    /// the trial again and again.
+    pub fn false_starts(&self) -> usize {
+        let starts: Vec<&Attempt> = self.ended_attempts().rev().take_while(|attempt| attempt.is_false_start()).collect();
+        let unfit = |attempt: &&Attempt| attempt.unfit().and(attempt.instance.clone());
+        let instances: BTreeSet<String> = starts.iter().filter_map(unfit).collect();
+        let others = starts.iter().filter(|attempt| unfit(attempt).is_none()).count();
+        (instances.len() + others).max(starts.len() / 3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spotsweep_protocol::ids::{JobId, SweepId};
+
+    use super::*;
+
+    /// False starts on these instances; "" stands for a container that did not start.
+    fn false_starts(instances: &[&str]) -> usize {
+        let mut trial = Trial::new(SweepId::derive("b", "k", "v"), 0, JobId::from("j".to_owned()));
+        for (instance, number) in instances.iter().zip(1..) {
+            let attempt = trial.attempt(number);
+            if !instance.is_empty() {
+                attempt.instance = Some((*instance).to_owned());
+                attempt.reason = Some(StopReason::UnfitInstance { cause: "no GPU answers".to_owned() }.into());
+            }
+            trial.ended = number;
+        }
+        trial.false_starts()
+    }
+
+    #[test]
+    fn an_instance_that_cannot_train_is_counted_once() {
+        assert_eq!(false_starts(&["", "", ""]), 3);
+        assert_eq!(false_starts(&["i-1", "i-1", "i-1", "i-1", ""]), 2);
+        assert_eq!(false_starts(&["i-1", "i-2", "i-3", "i-4", "i-5"]), 5, "what all instances have is the image's");
+        assert_eq!(false_starts(&["i-1"; 15]), 5, "it is never drained");
     }
 }
