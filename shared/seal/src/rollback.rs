@@ -14,7 +14,7 @@ use crate::files::{walk, with_its_folder};
 use crate::judge::newest_first;
 use crate::kept::restore_removed;
 use crate::logs::{Change, is_log, may_be_log};
-use crate::names::{checkpoint, number};
+use crate::names::{checkpoint, is_numbered, number};
 use crate::pointers::Pointers;
 use crate::sealer::Sealer;
 use crate::shape::shape;
@@ -116,7 +116,8 @@ impl Sealer {
         self.own.join(TORN).join(format!("{}-rollback", self.record.attempt))
     }
 
-    /// Checkpoints with content, newest first; those of text only where there are no others.
+    /// Checkpoints with content, newest first; those of text only where there are no others. A file of which little was
+    /// written out may look like a text: its siblings show that it is none.
     fn checkpoints_of<'a>(
         &self,
         disk: &dyn Disk,
@@ -125,8 +126,12 @@ impl Sealer {
         let is_log = |path: &&str| is_log(path, self.record.change(path));
         let mut all = newest_first(files);
         all.retain(|(_, members)| !members.iter().all(is_log));
-        let is_content = |path: &&str| has_content(disk, &self.checkpoints.join(path), path, files[*path].bytes);
-        let with_content: Vec<_> = all.iter().filter(|(_, members)| members.iter().any(is_content)).cloned().collect();
+        let is_content = |path: &str| has_content(disk, &self.checkpoints.join(path), path, files[path].bytes);
+        let content: BTreeSet<&str> = files.keys().map(String::as_str).filter(|path| is_content(path)).collect();
+        let shapes: BTreeSet<String> =
+            content.iter().filter(|path| is_numbered(path)).map(|path| shape(path)).collect();
+        let has_content = |path: &&str| content.contains(path) || (is_numbered(path) && shapes.contains(&shape(path)));
+        let with_content: Vec<_> = all.iter().filter(|(_, members)| members.iter().any(has_content)).cloned().collect();
         if with_content.is_empty() { all } else { with_content }
     }
 

@@ -26,7 +26,8 @@ impl Trial {
     /// once: the instance is to blame. Three false starts count once at least, as an instance that cannot be drained takes
     /// the trial again and again.
     pub fn false_starts(&self) -> usize {
-        let starts: Vec<&Attempt> = self.ended_attempts().rev().take_while(|attempt| attempt.is_false_start()).collect();
+        let starts: Vec<&Attempt> =
+            self.ended_attempts().rev().take_while(|attempt| attempt.is_false_start()).collect();
         let unfit = |attempt: &&Attempt| attempt.unfit().and(attempt.instance.clone());
         let instances: BTreeSet<String> = starts.iter().filter_map(unfit).collect();
         let others = starts.iter().filter(|attempt| unfit(attempt).is_none()).count();

@@ -134,3 +134,18 @@ fn a_log_that_each_attempt_begins_again_stays_as_it_is() {
         assert_eq!(is_kept(&bench, "train.log"), change != Some(Change::Appended), "{content}");
     }
 }
+
+/// Its first bytes do not show the format yet, and it goes by the name of a log.
+#[test]
+fn a_model_of_which_little_was_written_out_is_put_aside_and_not_the_one_before() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    bench.write("model-1.txt", &lightgbm(100));
+    seal(&bench, &mut sealer);
+    bench.write("model-2.txt", &lightgbm(200)[..9]);
+    let (mut sealer, _) = bench.resume();
+    let rollback = sealer.roll_back(&bench.disk(), 1).unwrap().unwrap();
+    assert_eq!((rollback.checkpoint.as_str(), rollback.to.as_deref()), ("model-2.txt", Some("model-1.txt")));
+    assert!(bench.at("model-1.txt").exists() && !bench.at("model-2.txt").exists());
+}
