@@ -34,7 +34,7 @@ pub(super) async fn of_a_broken_stack(stack: &Stack) {
     let findings: Vec<Value> = broken.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for (about, part) in [
         ("ebs-state", "its rule ebs-state is off"),
-        ("bucket", "does not tell EventBridge"),
+        ("bucket", "does not send events of uploads"),
         ("functions", "SPOTSWEEP_TABLE differs"),
         ("failed events", "1 in the dead-letter queue"),
     ] {
