@@ -4,9 +4,24 @@ use std::io;
 use std::path::Path;
 
 use crate::disk::Disk;
+use crate::groups::Group;
+use crate::logs::is_log;
+use crate::record::Record;
 
 /// The folder of them in the runner's own folder.
 pub(crate) const TORN: &str = "torn";
+
+/// Moves all files of the checkpoint `group`, but for logs beside others.
+pub(crate) fn put_group_aside(
+    disk: &dyn Disk,
+    checkpoints: &Path,
+    aside: &Path,
+    group: &Group,
+    record: &Record,
+) -> io::Result<()> {
+    let mut places = group.places().into_iter().filter(|path| !is_log(path, record.change(path)));
+    places.try_for_each(|place| put_aside(disk, checkpoints, aside, place))
+}
 
 /// Moves the file or folder `name` of `checkpoints` to the folder `aside`.
 pub(crate) fn put_aside(disk: &dyn Disk, checkpoints: &Path, aside: &Path, name: &str) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::OWN;
 use crate::content::{has_content, has_format};
 use crate::disk::{Disk, Stamp};
-use crate::files::newest;
+use crate::groups::Groups;
 use crate::logs::{is_log, may_be_log};
 use crate::names::{is_log_name, is_numbered, is_unfinished};
 use crate::record::Record;
@@ -77,7 +77,8 @@ impl CheckpointWatch {
         if changed.iter().all(is_text) && self.last.iter().any(|(path, stamp)| has_content(path, stamp)) {
             return None;
         }
-        newest(changed.into_iter())
+        let groups = Groups::of(self.last.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
+        groups.newest(changed.into_iter()).map(str::to_owned)
     }
 
     /// Whether a file is a log as far as one can tell: it is named like one, and neither its format nor its changes show

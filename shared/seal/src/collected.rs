@@ -9,6 +9,7 @@ use spotsweep_protocol::claim::Checkpoints;
 use crate::content::{has_content, looks_torn};
 use crate::disk::{Disk, Stamp};
 use crate::files::{newest_group, walk};
+use crate::groups::Groups;
 use crate::names::number;
 
 /// The files below `folder` that are to be collected, by their paths there. They are complete, as far as their formats
@@ -55,8 +56,10 @@ fn newest_complete(
     with_folder: bool,
     is_complete: &dyn Fn(&str, Stamp) -> io::Result<bool>,
 ) -> io::Result<BTreeSet<String>> {
+    let groups = Groups::of(files.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
     loop {
-        let mut group = newest_group(candidates.iter().map(|(path, stamp)| (path.as_str(), *stamp)), files.keys());
+        let mut group =
+            newest_group(&groups, candidates.iter().map(|(path, stamp)| (path.as_str(), *stamp)), files.keys());
         let around = group.first().and_then(|path| numbered_folder(path)).filter(|_| with_folder).map(str::to_owned);
         if let Some(around) = around {
             group.extend(files.keys().filter(|path| Path::new(path).starts_with(&around)).cloned());

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Stamp};
 use crate::kept::{begun_path, kept_path, unfinished};
-use crate::names::is_numbered;
 use crate::record::Sealed;
 use crate::reserve;
 use crate::room::{Room, Sizes};
@@ -47,13 +46,13 @@ impl Sealer {
     }
 
     /// Whether the file is kept now.
-    pub(crate) fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed, room: &mut Room) -> bool {
+    pub(crate) fn keep_one(&mut self, disk: &dyn Disk, path: &str, sealed: &Sealed, room: &mut Room<'_>) -> bool {
         let before = self.record.files.get(path).filter(|before| before.sha256 != sealed.sha256);
         // What the runner itself has put in place has an inode of its own, which the record does not have.
         let is_other = |stamp: &Stamp| stamp.inode != sealed.stamp.inode;
         let is_renamed =
             before.is_some_and(|before| is_other(&before.stamp)) && self.first.get(path).is_none_or(is_other);
-        let is_linked = is_renamed || (is_numbered(path) && !self.has_room(disk, path, sealed, room));
+        let is_linked = is_renamed || (room.groups.is_numbered(path) && !self.has_room(disk, path, sealed, room));
         let target = kept_path(&self.own, path);
         let kept = if is_linked {
             self.link(disk, path, sealed, &target)
@@ -87,14 +86,20 @@ impl Sealer {
         path: &str,
         sealed: &Sealed,
         target: &Path,
-        room: &mut Room,
+        room: &mut Room<'_>,
     ) -> io::Result<bool> {
         if !room.has_dropped_removed && !self.has_room(disk, path, sealed, room) {
             let is_gone = |path: &&String| disk.stamp(&self.checkpoints.join(path)).is_err();
-            let gone: Vec<String> =
-                self.record.kept.keys().filter(|path| !is_numbered(path)).filter(is_gone).cloned().collect();
+            let gone: Vec<String> = self
+                .record
+                .kept
+                .keys()
+                .filter(|path| !room.groups.is_numbered(path))
+                .filter(is_gone)
+                .cloned()
+                .collect();
             gone.iter().for_each(|path| self.drop_kept(disk, path));
-            *room = Room { has_dropped_removed: true, ..Room::default() };
+            *room = Room { has_dropped_removed: true, ..Room::of(room.groups) };
         }
         if !self.has_room(disk, path, sealed, room) {
             return Ok(false);
@@ -110,24 +115,25 @@ impl Sealer {
     }
 
     /// Whether a copy of `path` may be made in addition to all others, but those of the checkpoint that it replaces.
-    fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed, room: &mut Room) -> bool {
+    fn has_room(&self, disk: &dyn Disk, path: &str, sealed: &Sealed, room: &mut Room<'_>) -> bool {
         // What the runner keeps must not be what the training lacks for its next checkpoint.
         let wanted = sealed.stamp.bytes.saturating_mul(2).saturating_add(reserve::BYTES);
         if disk.free_bytes(&self.checkpoints).is_ok_and(|free| free < wanted) {
             return false;
         }
         let begun: u64 = self.record.begun.values().map(|begun| begun.stamp.bytes).sum();
-        let replaces = is_numbered(path) && !sealed.doubtful;
+        let groups = room.groups;
+        let replaces = groups.is_numbered(path) && !sealed.doubtful;
         let fits = |kept: &Sizes| {
-            let others = if replaces { kept.staying(path) } else { kept.others(path) };
+            let others = if replaces { kept.staying(groups, path) } else { kept.others(path) };
             others + begun + sealed.stamp.bytes <= MAX_BYTES
         };
         let kept = || self.record.kept.iter().map(|(path, kept)| (path.as_str(), kept.stamp.bytes));
         // Only what is a copy counts. To look at each takes time, where there are hundreds of files.
         let inode = |path: PathBuf| disk.stamp(&path).ok().map(|stamp| stamp.inode);
         let is_copy = |path: &str| inode(kept_path(&self.own, path)) != inode(self.checkpoints.join(path));
-        fits(room.every.get_or_insert_with(|| Sizes::of(kept())))
-            || fits(room.copies.get_or_insert_with(|| Sizes::of(kept().filter(|(path, _)| is_copy(path)))))
+        fits(room.every.get_or_insert_with(|| Sizes::of(groups, kept())))
+            || fits(room.copies.get_or_insert_with(|| Sizes::of(groups, kept().filter(|(path, _)| is_copy(path)))))
     }
 
     pub(crate) fn put(&self, disk: &dyn Disk, unfinished: &Path, target: &Path) -> io::Result<bool> {

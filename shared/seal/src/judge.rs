@@ -6,9 +6,10 @@ use std::path::Path;
 
 use crate::content::{has_content, hash, looks_lost};
 use crate::disk::{Disk, Stamp};
+use crate::groups::{Group, Groups};
 use crate::kept::is_mixed;
 use crate::logs::is_log;
-use crate::names::{checkpoint, file_name, is_numbered, is_pointer_name};
+use crate::names::{file_name, is_numbered, is_pointer_name};
 use crate::record::{Record, Sealed};
 use crate::shape::shape;
 
@@ -31,7 +32,7 @@ enum Verdict {
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
-    /// Checkpoints (files or folders) that are to be put aside.
+    /// The names of checkpoints that are to be put aside.
     pub(crate) torn: Vec<String>,
     /// Sealed files that are gone.
     pub(crate) missing: Vec<String>,
@@ -50,13 +51,15 @@ pub(crate) struct Judge<'a> {
     /// The runner's own folder.
     pub(crate) own: &'a Path,
     pub(crate) seal: Option<&'a Record>,
+    /// Of the files, and of what is kept.
+    pub(crate) groups: &'a Groups,
     /// Whether inodes are those that were sealed. On the local stack a workspace that has moved is
     /// a copy, file by file; a disk's blocks take their inodes with them.
     pub(crate) same_inodes: bool,
 }
 
 impl Judge<'_> {
-    /// `unfinished` are checkpoint folders in which a file was being written at last: the newest is not complete.
+    /// `unfinished` are checkpoints of which a file was being written at last: the newest is not complete.
     pub(crate) fn judge(
         &self,
         files: &BTreeMap<String, Stamp>,
@@ -64,11 +67,12 @@ impl Judge<'_> {
     ) -> io::Result<Judgement> {
         let mut found = Judgement::default();
         let mut bytes_read = 0;
-        let mut without_content = Vec::new();
+        let (mut without_content, mut newest_content) = (Vec::new(), None::<&Group>);
         let kept = self.seal.iter().flat_map(|seal| &seal.kept).map(|(path, file)| (path, file.stamp));
         let known = files.iter().map(|(path, stamp)| (path, *stamp)).chain(kept);
         let shapes = known.filter(|(_, stamp)| stamp.bytes > 0).map(|(path, _)| shape(path)).collect();
-        for (name, members) in newest_first(files) {
+        for (group, members) in self.groups.newest_first(files.iter().map(|(path, stamp)| (path.as_str(), *stamp))) {
+            let name = &group.name;
             let read_again = found.newest.is_none() || bytes_read < READ_AGAIN_BYTES;
             let mut sealed = Vec::new();
             let mut torn = found.newest.is_none() && unfinished.contains(name);
@@ -83,7 +87,7 @@ impl Judge<'_> {
                 bytes_read += if read_again { stamp.bytes } else { 0 };
             }
             if torn {
-                found.torn.push(name.to_owned());
+                found.torn.push(name.clone());
                 continue;
             }
             found.sealed.extend(sealed);
@@ -92,17 +96,19 @@ impl Judge<'_> {
             }
             let has_content = members.iter().any(|path| self.has_content(path, files[*path].bytes));
             let newest = if has_content { &mut found.newest } else { &mut found.of_text };
-            newest.get_or_insert_with(|| name.to_owned());
-            if !has_content && !members.contains(name) {
+            newest.get_or_insert_with(|| name.clone());
+            newest_content = newest_content.or_else(|| has_content.then_some(group));
+            if !has_content && group.is_folder {
                 without_content.push(name);
             }
         }
         // A folder with a mark and nothing else, where another one has content: the rest was not written out.
-        let kept = self.seal.and_then(|seal| seal.kept.keys().find(|path| checkpoint(path) != path.as_str()));
-        let other = found.newest.clone().or_else(|| kept.map(|path| checkpoint(path).to_owned()));
-        if let Some(other) = other.filter(|name| !files.contains_key(name)) {
-            let siblings = without_content.iter().filter(|name| Path::new(name).parent() == Path::new(&other).parent());
-            found.torn.extend(siblings.map(|name| (*name).to_owned()));
+        let mut kept = self.seal.iter().flat_map(|seal| seal.kept.keys()).filter_map(|path| self.groups.group(path));
+        if let Some(other) =
+            newest_content.or_else(|| kept.find(|group| group.is_folder)).filter(|group| group.is_folder)
+        {
+            let parent = |name: &str| Path::new(name).parent().map(Path::to_owned);
+            found.torn.extend(without_content.into_iter().filter(|name| parent(name) == parent(&other.name)).cloned());
         }
         if let Some(seal) = self.seal {
             // While the command runs it removes old checkpoints, which is no loss as long as there are others.
@@ -161,18 +167,4 @@ impl Judge<'_> {
         // The command went on after the seal: what differs from it is newer, not worse.
         if now.bytes == 0 && then.bytes > 0 { Ok(Verdict::Torn) } else { by_itself() }
     }
-}
-
-/// Checkpoints with their files, the most recently modified first.
-pub(crate) fn newest_first(files: &BTreeMap<String, Stamp>) -> Vec<(&str, BTreeSet<&str>)> {
-    let mut checkpoints = BTreeMap::<&str, (i64, BTreeSet<&str>)>::new();
-    for (path, stamp) in files {
-        let (modified, members) = checkpoints.entry(checkpoint(path)).or_insert((i64::MIN, BTreeSet::new()));
-        *modified = stamp.modified_ns.max(*modified);
-        members.insert(path);
-    }
-    let mut ordered: Vec<_> =
-        checkpoints.into_iter().map(|(name, (modified, members))| (modified, name, members)).collect();
-    ordered.sort_by(|one, other| (other.0, other.1).cmp(&(one.0, one.1)));
-    ordered.into_iter().map(|(_, name, members)| (name, members)).collect()
 }

@@ -7,10 +7,11 @@ use std::path::Path;
 use crate::aside::put_aside;
 use crate::content::{has_content, hash};
 use crate::disk::Disk;
-use crate::files::newest_group;
+use crate::files::{has_all, newest_group};
+use crate::groups::{Group, Groups};
 use crate::kept::{Kept, begun_path, kept_path, restore, versions};
 use crate::logs::is_log;
-use crate::names::{checkpoint, file_name, is_numbered};
+use crate::names::file_name;
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
 use crate::room::Room;
@@ -23,58 +24,63 @@ const COMPLETE_AFTER_NS: i64 = 300_000_000_000;
 impl Sealer {
     /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces.
     /// What cannot be kept costs progress only after a lost instance.
-    pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, now_ns: i64) {
-        let group = self.newest_group(disk, files);
-        let is_next = self.is_next(&group, files, now_ns);
-        let (mut added, mut room) = (Vec::new(), Room::default());
+    pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, groups: &Groups, now_ns: i64) {
+        let group = self.newest_group(disk, files, groups);
+        let is_next = self.is_next(&group, files, groups, now_ns);
+        let (mut added, mut room) = (Vec::new(), Room::of(groups));
         for (path, sealed) in files {
             let is_log = is_log(path, sealed.change);
-            if is_log && !is_numbered(path) && self.record.kept.contains_key(path) {
+            let is_numbered = groups.is_numbered(path);
+            if is_log && !is_numbered && self.record.kept.contains_key(path) {
                 self.drop_kept(disk, path);
             }
-            let is_wanted = if is_numbered(path) { is_next && group.contains(path) } else { !is_log };
+            let is_wanted = if is_numbered { is_next && group.contains(path) } else { !is_log };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
             if is_known {
                 self.record.kept.insert(path.clone(), sealed.clone());
             }
             // A file that may be incomplete does not replace one that is not.
-            let is_worse =
-                || self.record.kept.contains_key(path) && (sealed.doubtful || self.names_nothing(disk, path, files));
-            if is_wanted
-                && !is_known
-                && !is_worse()
-                && self.keep_one(disk, path, sealed, &mut room)
-                && is_numbered(path)
-            {
+            let is_worse = || {
+                let names_nothing = || self.names_nothing(disk, path, files, groups);
+                self.record.kept.contains_key(path) && (sealed.doubtful || names_nothing())
+            };
+            if is_wanted && !is_known && !is_worse() && self.keep_one(disk, path, sealed, &mut room) && is_numbered {
                 added.push(path.clone());
             }
         }
         if is_next {
-            self.drop_replaced(disk, &group, &added);
+            self.drop_replaced(disk, &group, groups, &added);
         }
     }
 
+    /// The checkpoints of `files`, of what was sealed before, and of what is kept: a training may have removed the others,
+    /// which show what the newest one consists of.
+    pub(crate) fn groups(&self, files: &Kept) -> Groups {
+        let files = files.iter().chain(&self.record.files).map(|(path, sealed)| (path.as_str(), sealed.stamp));
+        Groups::to_keep(files.chain(self.record.kept_files()))
+    }
+
     /// The newest checkpoint of `files`. Numbered texts are checkpoints where nothing else is one.
-    fn newest_group(&self, disk: &dyn Disk, files: &Kept) -> BTreeSet<String> {
+    fn newest_group(&self, disk: &dyn Disk, files: &Kept, groups: &Groups) -> BTreeSet<String> {
         let has_content =
             |folder: &Path, path: &str, file: &Sealed| has_content(disk, &folder.join(path), path, file.stamp.bytes);
         let mut found: Vec<_> =
             files.iter().filter(|(path, file)| has_content(&self.checkpoints, path, file)).collect();
         let kept = kept_path(&self.own, "");
         if found.is_empty() && !self.record.kept.iter().any(|(path, file)| has_content(&kept, path, file)) {
-            let is_text = |path: &str, file: &Sealed| is_numbered(path) && !is_log(path, file.change);
+            let is_text = |path: &str, file: &Sealed| groups.is_numbered(path) && !is_log(path, file.change);
             found = files.iter().filter(|(path, file)| file.stamp.bytes > 0 && is_text(path, file)).collect();
         }
-        newest_group(found.into_iter().map(|(path, file)| (path.as_str(), file.stamp)), files.keys())
+        newest_group(groups, found.into_iter().map(|(path, file)| (path.as_str(), file.stamp)), files.keys())
     }
 
     /// Drops the checkpoints that `group` replaces, if all of `group` is kept: none if it may be incomplete. If a part of
     /// it is not kept, as the training is writing to it again, drops what was `added` of it.
-    fn drop_replaced(&mut self, disk: &dyn Disk, group: &BTreeSet<String>, added: &[String]) {
+    fn drop_replaced(&mut self, disk: &dyn Disk, group: &BTreeSet<String>, groups: &Groups, added: &[String]) {
         let is_whole = group.iter().all(|path| self.record.kept.contains_key(path));
         // A part of a checkpoint that the training has removed is still one of it.
-        let names: BTreeSet<&str> = group.iter().map(|path| checkpoint(path)).collect();
-        let is_old = |path: &&String| is_numbered(path) && !names.contains(checkpoint(path));
+        let names: BTreeSet<&str> = group.iter().map(|path| groups.name(path)).collect();
+        let is_old = |path: &&String| groups.is_numbered(path) && !names.contains(groups.name(path));
         let old: Vec<String> = self.record.kept.keys().filter(is_old).cloned().collect();
         let is_doubtful = group.iter().filter_map(|path| self.record.kept.get(path)).any(|kept| kept.doubtful);
         let dropped = match (is_whole || old.is_empty(), is_doubtful) {
@@ -88,10 +94,11 @@ impl Sealer {
     /// Keeps what was found sealed, and what is newer where nothing is kept in its place: whether it is complete shows
     /// only when the command loads it. So too for texts that name a checkpoint: an instance may be lost before the first
     /// seal, and in the middle of the next text.
-    pub(crate) fn keep_found(&mut self, disk: &dyn Disk, newest: Option<&str>) -> io::Result<()> {
+    pub(crate) fn keep_found(&mut self, disk: &dyn Disk, groups: &Groups, newest: Option<&str>) -> io::Result<()> {
         let (mut files, mut begun) = (self.record.files.clone(), Kept::new());
+        let is_numbered = |path: &str| groups.is_numbered(path);
         let has_group = self.record.kept.keys().any(|path| is_numbered(path));
-        let names: BTreeSet<String> = self.first.keys().map(|path| file_name(checkpoint(path)).to_owned()).collect();
+        let names: BTreeSet<&str> = self.first.keys().map(|path| file_name(groups.place(path))).collect();
         let is_pointer = |path: &str| {
             let text = || text(disk, &self.checkpoints.join(path));
             !is_numbered(path) && text().is_some_and(|text| names_one(&text, &|word| names.contains(word)))
@@ -105,7 +112,7 @@ impl Sealer {
                 continue;
             }
             let is_pointer = is_pointer(path);
-            let is_newest = newest == Some(checkpoint(path));
+            let is_newest = newest == Some(groups.name(path));
             let is_kept = if is_numbered(path) { has_group } else { self.record.kept.contains_key(path) };
             if is_pointer || (is_newest && !is_kept) {
                 let sealed = self.seal_one(disk, path, *stamp)?;
@@ -114,8 +121,9 @@ impl Sealer {
                 begun.extend(self.seal_one(disk, path, *stamp)?.map(|sealed| (path.clone(), sealed)));
             }
         }
-        self.keep(disk, &files, i64::MIN);
-        self.keep_begun(disk, begun);
+        let to_keep = self.groups(&files);
+        self.keep(disk, &files, &to_keep, i64::MIN);
+        self.keep_begun(disk, begun, groups);
         self.forget_unknown(disk)?;
         self.record.files = files;
         Ok(())
@@ -123,8 +131,8 @@ impl Sealer {
 
     /// Keeps versions that the training is about to start from and to write over, while older ones stay kept: their
     /// format shows neither that they are complete, nor that two of them are mixed.
-    fn keep_begun(&mut self, disk: &dyn Disk, begun: Kept) {
-        let (before, mut room) = (std::mem::take(&mut self.record.begun), Room::default());
+    fn keep_begun(&mut self, disk: &dyn Disk, begun: Kept, groups: &Groups) {
+        let (before, mut room) = (std::mem::take(&mut self.record.begun), Room::of(groups));
         for (path, sealed) in begun {
             let is_known = before.get(&path).is_some_and(|before| before.sha256 == sealed.sha256);
             // The training has run on from the one before: it has written another.
@@ -145,15 +153,14 @@ impl Sealer {
 
     /// Whether the checkpoint `group` of `files` is to be kept after the one that is: it is newer, and complete as far as
     /// one can tell. It has all files that the kept one has, or nothing was written to it for some time.
-    fn is_next(&self, group: &BTreeSet<String>, files: &Kept, now_ns: i64) -> bool {
-        let numbered = || self.record.kept.iter().filter(|(path, _)| is_numbered(path));
+    fn is_next(&self, group: &BTreeSet<String>, files: &Kept, groups: &Groups, now_ns: i64) -> bool {
+        let numbered = || self.record.kept.iter().filter(|(path, _)| groups.is_numbered(path));
         let has_sound = numbered().any(|(_, file)| !file.doubtful);
         let sound = numbered().filter(|(_, file)| !(has_sound && file.doubtful));
-        let kept = newest_group(sound.map(|(path, file)| (path.as_str(), file.stamp)), self.record.kept.keys());
+        let kept = newest_group(groups, sound.map(|(path, file)| (path.as_str(), file.stamp)), self.record.kept.keys());
         let modified = group.iter().filter_map(|path| files.get(path)).map(|file| file.stamp.modified_ns).max();
         let kept_at = numbered().map(|(_, file)| file.stamp.modified_ns);
-        let shapes: BTreeSet<String> = group.iter().map(|path| shape(path)).collect();
-        let has_all = group.len() >= kept.len() && kept.iter().all(|path| shapes.contains(&shape(path)));
+        let has_all = has_all(group.iter(), kept.iter());
         let is_new = group.iter().any(|path| self.first.get(path) != files.get(path).map(|file| &file.stamp));
         let is_quiet = modified.is_some_and(|modified| now_ns.saturating_sub(modified) > COMPLETE_AFTER_NS) && is_new;
         modified >= kept_at.max() && (has_all || is_quiet)
@@ -161,13 +168,13 @@ impl Sealer {
 
     /// Whether the text at `path` names no checkpoint, though its kept version does: its writer has given it up, and it
     /// is closed. A pointer is written after its checkpoint.
-    fn names_nothing(&self, disk: &dyn Disk, path: &str, files: &Kept) -> bool {
-        if is_numbered(path) {
+    fn names_nothing(&self, disk: &dyn Disk, path: &str, files: &Kept, groups: &Groups) -> bool {
+        if groups.is_numbered(path) {
             return false;
         }
         let texts = text(disk, &kept_path(&self.own, path)).zip(text(disk, &self.checkpoints.join(path)));
         let Some((before, now)) = texts else { return false };
-        let names: BTreeSet<&str> = files.keys().map(|path| file_name(checkpoint(path))).collect();
+        let names: BTreeSet<&str> = files.keys().map(|path| file_name(groups.place(path))).collect();
         let shapes: BTreeSet<String> = names.iter().map(|name| shape(name)).collect();
         names_one(&before, &|word| shapes.contains(&shape(word))) && !names_one(&now, &|word| names.contains(word))
     }
@@ -178,18 +185,26 @@ impl Sealer {
         bytes == 0 && (had_content(&self.record.files) || had_content(&self.record.kept))
     }
 
-    /// Puts the newest version of `path` that the runner has, and that differs, in the place of the file, which goes aside.
-    /// False where there is none.
-    pub(crate) fn replace_with_kept(&self, disk: &dyn Disk, path: &str) -> io::Result<bool> {
-        let (file, versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
-        if versions.is_empty() {
-            return Ok(false);
+    /// Puts the newest versions of the files of `group` that the runner has, and that differ, in their places; those files
+    /// go aside. When the last of them was written; `None` where there are none.
+    pub(crate) fn replace_with_kept(&self, disk: &dyn Disk, group: &Group) -> io::Result<Option<i64>> {
+        let mut back = None;
+        for path in &group.members {
+            let (file, versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
+            let now = match disk.stamp(&file) {
+                Ok(_) if versions.is_empty() => continue,
+                Ok(stamp) => Some(hash(disk, &file, stamp.bytes)?),
+                Err(_) => None,
+            };
+            let Some((version, sealed)) = versions.into_iter().find(|(_, sealed)| Some(&sealed.sha256) != now.as_ref())
+            else {
+                continue;
+            };
+            put_aside(disk, &self.checkpoints, &self.rolled_back(), path)?;
+            if restore(disk, &version, &file, sealed)? {
+                back = back.max(Some(disk.stamp(&file)?.modified_ns));
+            }
         }
-        let now = hash(disk, &file, disk.stamp(&file)?.bytes)?;
-        let Some((version, sealed)) = versions.into_iter().find(|(_, sealed)| sealed.sha256 != now) else {
-            return Ok(false);
-        };
-        put_aside(disk, &self.checkpoints, &self.rolled_back(), path)?;
-        restore(disk, &version, &file, sealed)
+        Ok(back)
     }
 }

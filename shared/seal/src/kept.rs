@@ -4,17 +4,16 @@
 //! the newest sealed checkpoint is copied, up to a bound. Beyond it, files with a number stay under a second name
 //! (link(2)), which takes up no space.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::content::{hash, read_pair};
 use crate::disk::{Disk, is_full};
-use crate::files::{is_same_checkpoint, walk};
+use crate::files::{has_all, walk};
+use crate::groups::Groups;
 use crate::logs::may_be_log;
-use crate::names::{checkpoint, is_numbered};
 use crate::record::{Record, Sealed};
-use crate::shape::shape;
 
 /// The folder of what is kept.
 const KEPT: &str = "kept";
@@ -38,27 +37,30 @@ pub(crate) struct Back {
 }
 
 /// Puts back the kept checkpoints with numbers, where the training has removed them or a part of them. Not where a newer
-/// one than they are is left with files of all their kinds: `newest`, modified at that time. The newest that is back.
+/// one than they are is left with files of all their kinds: `newest`, modified at that time. Where none is left, all that
+/// is kept goes back. The newest that is back.
+/// `groups` are those of all files that lay there, and of what is kept.
 pub(crate) fn restore_removed(
     disk: &dyn Disk,
     checkpoints: &Path,
     own: &Path,
     kept: &Kept,
+    groups: &Groups,
     newest: Option<(&str, i64)>,
 ) -> io::Result<Option<Back>> {
-    let group: Vec<_> = kept.iter().filter(|(path, _)| is_numbered(path)).collect();
+    let group: Vec<_> = kept.iter().filter(|(path, _)| newest.is_none() || groups.is_numbered(path)).collect();
     let is_older = |name: &str, modified: i64| newest.is_some_and(|(newest, at)| newest != name && at > modified);
     let Some(last) = group.iter().max_by_key(|(_, file)| file.stamp.modified_ns) else { return Ok(None) };
     let at = last.1.stamp.modified_ns;
-    if is_older(checkpoint(last.0), at) && newer_has_all(disk, checkpoints, &group, at)? {
+    if is_older(groups.name(last.0), at) && newer_has_all(disk, checkpoints, groups, &group, at)? {
         return Ok(None);
     }
     let mut back = None;
     for (path, sealed) in &group {
         let is_there = disk.stamp(&checkpoints.join(path)).is_ok();
         if !is_there && restore(disk, &kept_path(own, path), &checkpoints.join(path), sealed)? {
-            let members = group.iter().filter(|(other, _)| is_same_checkpoint(other, path));
-            let written = members.map(|(path, file)| (file.stamp.modified_ns, checkpoint(path)));
+            let members = group.iter().filter(|(other, _)| groups.is_same(other, path));
+            let written = members.map(|(path, file)| (file.stamp.modified_ns, groups.name(path)));
             back = back.max(written.max());
         }
     }
@@ -72,11 +74,16 @@ pub(crate) fn restore_removed(
 /// Whether there are files of all kinds of the kept `group` that are newer. A lost instance may have written out the
 /// removal of a checkpoint, and not all files of the next one. A script that looks for a missing one of them, such as a
 /// mark, takes no notice of the rest.
-fn newer_has_all(disk: &dyn Disk, checkpoints: &Path, group: &[(&String, &Sealed)], modified: i64) -> io::Result<bool> {
+fn newer_has_all(
+    disk: &dyn Disk,
+    checkpoints: &Path,
+    groups: &Groups,
+    group: &[(&String, &Sealed)],
+    modified: i64,
+) -> io::Result<bool> {
     let files = walk(disk, checkpoints)?;
-    let newer = files.iter().filter(|(path, stamp)| stamp.modified_ns > modified && is_numbered(path));
-    let newer: BTreeSet<String> = newer.map(|(path, _)| shape(path)).collect();
-    Ok(group.iter().all(|(path, _)| newer.contains(&shape(path))))
+    let newer = files.iter().filter(|(path, stamp)| stamp.modified_ns > modified && groups.is_numbered(path));
+    Ok(has_all(newer.map(|(path, _)| path), group.iter().map(|(path, _)| *path)))
 }
 
 /// Copies `source` to `target`, if it is what `sealed` proves. Where there is no room for a copy, the target is a second

@@ -11,6 +11,7 @@ mod content;
 mod copies;
 pub mod disk;
 mod files;
+mod groups;
 mod judge;
 mod keep;
 mod kept;

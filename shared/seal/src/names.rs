@@ -1,11 +1,13 @@
 //! What the names of files say.
 
+use std::ops::Range;
+
 /// Endings of names under which programs write what they later rename.
 pub(crate) const UNFINISHED: [&str; 5] = [".part", ".partial", ".tmp", ".temp", "~"];
 /// Hugging Face's trainer writes a checkpoint folder under such a name.
 const UNFINISHED_START: &str = "tmp-";
 /// With a number after them: folders that are one checkpoint, as Hugging Face, DeepSpeed, Megatron,
-/// Accelerate and Ray name them.
+/// Accelerate, Lightning and Ray name them.
 const CHECKPOINT_FOLDERS: [&str; 8] =
     ["checkpoint", "ckpt", "step", "global_step", "epoch", "iter", "iteration", "model_step"];
 /// Endings of the names of logs, under which other programs write models and states.
@@ -30,30 +32,60 @@ pub(crate) fn is_unfinished(path: &str) -> bool {
     name.starts_with(UNFINISHED_START) || UNFINISHED.iter().any(|end| name.ends_with(end))
 }
 
-/// The checkpoint that a file belongs to: the outermost folder that is one as a whole, or else
-/// the file itself.
+/// The checkpoint that a file belongs to by its name: the outermost folder that is called as those of checkpoints are, or
+/// else the file itself.
 pub(crate) fn checkpoint(path: &str) -> &str {
     let mut folders = path.match_indices('/').map(|(end, _)| &path[..end]);
-    let is_checkpoint = |folder: &&str| {
-        let name = file_name(folder).to_ascii_lowercase();
-        let word = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let numbered = word.len() < name.len();
-        numbered && CHECKPOINT_FOLDERS.contains(&word.trim_end_matches(['-', '_', '=', '.']))
-    };
-    folders.find(is_checkpoint).unwrap_or(path)
+    folders.find(|folder| is_checkpoint_folder(file_name(folder))).unwrap_or(path)
 }
 
-/// The number in a file's name, such as 5 in `ckpt-5.data-00000-of-00001`.
+/// Whether a name has pairs of a word and a number only, such as `epoch=4-step=40.ckpt`.
+fn is_checkpoint_folder(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let (pairs, ending) = name.split_at(digit_runs(&name).last().map_or(0, |run| run.end));
+    let mut words = pairs.split(|c: char| c.is_ascii_digit()).filter(|word| !word.is_empty()).peekable();
+    let is_word = |word: &str| CHECKPOINT_FOLDERS.contains(&word.trim_matches(['-', '_', '=', '.']));
+    let is_ending = ending.is_empty() || ending.starts_with('.');
+    is_ending && words.peek().is_some_and(|first| pairs.starts_with(first)) && words.all(is_word)
+}
+
+/// Where the numbers of a name are: digits in a row.
+pub(crate) fn digit_runs(name: &str) -> impl Iterator<Item = Range<usize>> {
+    let (bytes, mut at) = (name.as_bytes(), 0);
+    std::iter::from_fn(move || {
+        let start = at + bytes[at..].iter().position(u8::is_ascii_digit)?;
+        at = start + bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        Some(start..at)
+    })
+}
+
+/// The same of its integers: the parts of a decimal number such as 0.25 are none.
+fn integer_runs(name: &str) -> impl Iterator<Item = Range<usize>> {
+    let starts = |text: &str| text.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let ends = |text: &str| text.strip_suffix('.').is_some_and(|rest| rest.ends_with(|c: char| c.is_ascii_digit()));
+    digit_runs(name).filter(move |run| !starts(&name[run.end..]) && !ends(&name[..run.start]))
+}
+
+/// The integers of a name.
+pub(crate) fn integers(name: &str) -> impl Iterator<Item = &str> {
+    integer_runs(name).map(|run| &name[run])
+}
+
+/// A file's name up to its first dot.
+pub(crate) fn stem(path: &str) -> &str {
+    let name = file_name(path).trim_start_matches('.');
+    name.split('.').next().unwrap_or(name)
+}
+
+/// The last integer in the stem of a file's name, such as 5 in `ckpt-5.data-00000-of-00001`.
 pub(crate) fn number(path: &str) -> Option<&str> {
-    let stem = file_name(path).trim_start_matches('.').split('.').next()?;
-    let end = stem.rfind(|c: char| c.is_ascii_digit())? + 1;
-    let start = stem[..end].rfind(|c: char| !c.is_ascii_digit()).map_or(0, |last| last + 1);
-    Some(&stem[start..end])
+    let (name, stem) = (file_name(path).trim_start_matches('.'), stem(path));
+    integer_runs(name).filter(|run| run.end <= stem.len()).last().map(|run| &name[run])
 }
 
 /// Whether a file belongs to one checkpoint of several, so that it is not rewritten by the next.
 pub(crate) fn is_numbered(path: &str) -> bool {
-    checkpoint(path) != path || number(path).is_some()
+    checkpoint(path) != path || digit_runs(stem(path)).next().is_some()
 }
 
 /// Whether a file is called as pointer files are.
@@ -82,6 +114,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_number_is_no_part_of_a_decimal_number() {
+        let cases = [
+            ("ckpt-5.data-00000-of-00001", Some("5")),
+            ("epoch=3-val_loss=0.31.ckpt", Some("3")),
+            ("a_4/model-0.31.pt", None),
+            ("epoch_2_rank_7.pt", Some("7")),
+            (".state_3", Some("3")),
+            ("model.5.pt", None),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(number(path), expected, "{path}");
+        }
+    }
+
+    #[test]
     fn folders_that_are_checkpoints_go_as_one() {
         let cases = [
             ("model.pt", "model.pt"),
@@ -90,6 +137,10 @@ mod tests {
             ("a/checkpoint-1/step3/x", "a/checkpoint-1"),
             ("iter_0000500/x", "iter_0000500"),
             ("Epoch=3/x", "Epoch=3"),
+            ("epoch_0_step_4/model-00005-of-00008.bin", "epoch_0_step_4"),
+            ("epoch=4-step=40.ckpt/checkpoint/rank_0.pt", "epoch=4-step=40.ckpt"),
+            ("epoch=4-val_loss=0.25/x", "epoch=4-val_loss=0.25/x"),
+            ("2026-01-01_00-00-04/x", "2026-01-01_00-00-04/x"),
             // Parameters in a folder's name, and checkpoints below it.
             ("lr_0.1-seed_7/epoch-000001.checkpoint", "lr_0.1-seed_7/epoch-000001.checkpoint"),
             ("7/model.pt", "7/model.pt"),

@@ -9,8 +9,9 @@ use std::path::Path;
 use crate::aside::put_aside;
 use crate::content::small_text;
 use crate::disk::Disk;
+use crate::groups::Groups;
 use crate::kept::{Kept, kept_path, restore, unfinished};
-use crate::names::{checkpoint, file_name, is_numbered, is_pointer_name, number as number_of};
+use crate::names::{file_name, is_pointer_name, number as number_of};
 use crate::shape::{shape, words};
 
 /// What pointers are made to name, and where they are.
@@ -19,6 +20,7 @@ pub(crate) struct Pointers<'a> {
     pub(crate) checkpoints: &'a Path,
     pub(crate) own: &'a Path,
     pub(crate) kept: &'a Kept,
+    pub(crate) groups: &'a Groups,
     /// Files that are as they were sealed.
     pub(crate) sealed: &'a Kept,
     /// Where a pointer goes that names nothing.
@@ -30,7 +32,9 @@ impl Pointers<'_> {
     /// or else the `newest`.
     pub(crate) fn repair(&self, newest: &str) -> io::Result<()> {
         let files = self.disk.files(self.checkpoints)?;
-        let present: BTreeSet<&str> = files.keys().map(|path| file_name(checkpoint(path))).collect();
+        // A pointer to one of several files names the first.
+        let newest = self.groups.named(newest).and_then(|group| group.places().first().copied()).unwrap_or(newest);
+        let present: BTreeSet<&str> = files.keys().map(|path| file_name(self.groups.place(path))).collect();
         let is_gone = |name: &str| !present.contains(name) && shape(name) == shape(file_name(newest));
         for (link, target) in self.disk.symbolic_links(self.checkpoints)? {
             if target.file_name().and_then(|name| name.to_str()).is_some_and(is_gone) {
@@ -38,7 +42,7 @@ impl Pointers<'_> {
             }
         }
         for (path, stamp) in &files {
-            if is_numbered(path) {
+            if self.groups.is_numbered(path) {
                 continue;
             }
             if let Some(text) = small_text(self.disk, &self.checkpoints.join(path), stamp.bytes) {

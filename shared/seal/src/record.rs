@@ -10,7 +10,7 @@ use spotsweep_protocol::claim::Seal;
 use crate::Say;
 use crate::content::read;
 use crate::disk::{Disk, Stamp};
-use crate::files::newest;
+use crate::groups::Groups;
 use crate::logs::{Change, is_log};
 
 const NAME: &str = "seal.json";
@@ -65,6 +65,11 @@ impl Record {
         self.files.get(path).and_then(|sealed| sealed.change)
     }
 
+    /// What is kept, as the files were.
+    pub(crate) fn kept_files(&self) -> impl Iterator<Item = (&str, Stamp)> {
+        self.kept.iter().map(|(path, kept)| (path.as_str(), kept.stamp))
+    }
+
     /// The seal in `folder`. One that cannot be read seals nothing: every file is then judged by itself.
     pub(crate) fn read(disk: &dyn Disk, folder: &Path, say: Say) -> io::Result<Option<Self>> {
         let text = match read(disk, &folder.join(NAME), MOST_BYTES) {
@@ -94,11 +99,13 @@ impl Record {
 
     /// What the control plane keeps of it; nothing where nothing is sealed.
     pub(crate) fn summary(&self) -> Option<Seal> {
-        let others = self.files.iter().filter(|(path, file)| !is_log(path, file.change));
+        let files = || self.files.iter().map(|(path, file)| (path.as_str(), file.stamp));
+        let groups = Groups::of(files().chain(self.kept_files()));
+        let others = files().filter(|(path, _)| !is_log(path, self.change(path)));
         (!self.files.is_empty()).then(|| Seal {
             files: self.files.len() as u64,
             bytes: self.files.values().map(|file| file.stamp.bytes).sum(),
-            newest: newest(others.map(|(path, file)| (path.as_str(), file.stamp))),
+            newest: groups.newest(others).map(str::to_owned),
         })
     }
 }

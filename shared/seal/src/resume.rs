@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::claim::Found;
 
-use crate::aside::{TORN, put_aside};
+use crate::aside::{TORN, put_group_aside};
 use crate::content::has_content;
 use crate::disk::{Disk, Stamp};
-use crate::files::{unfinished_folders, walk, with_its_folder};
+use crate::files::{expected, unfinished, walk};
+use crate::groups::Groups;
 use crate::judge::{Judge, Judgement};
 use crate::kept::{restore, restore_removed, versions};
-use crate::names::{checkpoint, has_unfinished_part, is_numbered};
+use crate::names::{has_unfinished_part, is_numbered};
 use crate::pointers::Pointers;
 use crate::record::Record;
 use crate::reserve::give_up;
@@ -33,9 +34,12 @@ impl Sealer {
         give_up(disk, &own);
         let seal = Record::read(disk, &own, say)?;
         let mut files = disk.files(&checkpoints)?;
-        let unfinished = unfinished_folders(&files);
+        let kept = seal.iter().flat_map(Record::kept_files);
+        let groups = Groups::of(expected(&files).chain(kept));
+        let unfinished = unfinished(&files, &groups);
         files.retain(|path, _| !has_unfinished_part(path));
-        let judge = Judge { disk, folder: &checkpoints, own: &own, seal: seal.as_ref(), same_inodes: is_disk };
+        let judge =
+            Judge { disk, folder: &checkpoints, own: &own, seal: seal.as_ref(), groups: &groups, same_inodes: is_disk };
         let judged = judge.judge(&files, &unfinished)?;
         remove_empty(disk, &checkpoints, &files)?;
         let is_sealed = seal.is_some();
@@ -44,8 +48,16 @@ impl Sealer {
         }
         let seal = seal.unwrap_or_default();
         let aside = own.join(TORN).join(attempt.to_string());
-        let workspace =
-            Workspace { disk, checkpoints: &checkpoints, own: &own, seal: &seal, files: &files, aside, say };
+        let workspace = Workspace {
+            disk,
+            checkpoints: &checkpoints,
+            own: &own,
+            seal: &seal,
+            files: &files,
+            groups: &groups,
+            aside,
+            say,
+        };
         let newest = workspace.put_right(&judged, is_sealed)?;
         if is_disk {
             disk.sync_all(point)?;
@@ -63,7 +75,7 @@ impl Sealer {
         let unread = BTreeSet::new();
         let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed, has_reserve: false, unread };
         if is_sealed {
-            sealer.keep_found(disk, found.newest.as_deref())?;
+            sealer.keep_found(disk, &groups, found.newest.as_deref())?;
             sealer.write_record(disk)?;
         }
         Ok((sealer, found))
@@ -78,6 +90,8 @@ struct Workspace<'a> {
     seal: &'a Record,
     /// What lay there when it was judged.
     files: &'a BTreeMap<String, Stamp>,
+    /// Of those files, and of what is kept.
+    groups: &'a Groups,
     /// Where torn checkpoints go.
     aside: PathBuf,
     say: Say,
@@ -91,15 +105,16 @@ impl Workspace<'_> {
     fn put_right(&self, judged: &Judgement, is_sealed: bool) -> io::Result<Option<String>> {
         let (newest, of_text) = self.put_torn_aside(judged)?;
         let last = newest.as_ref().map(|(modified, name)| (name.as_str(), modified.unwrap_or(i64::MIN)));
-        let back = restore_removed(self.disk, self.checkpoints, self.own, &self.seal.kept, last)?;
+        let back = restore_removed(self.disk, self.checkpoints, self.own, &self.seal.kept, self.groups, last)?;
         let mut newest = newest.map(|(_, name)| name);
         if let Some(back) = back {
             (self.say)(&format!("checkpoint {} was removed before a newer one was complete: it is back", back.name));
             newest = newest.filter(|_| back.is_older).or(Some(back.name));
         }
         if let Some(newest) = newest.as_ref().filter(|_| is_sealed) {
-            let Self { disk, checkpoints, own, seal, ref aside, .. } = *self;
-            Pointers { disk, checkpoints, own, kept: &seal.kept, sealed: &judged.sealed, aside }.repair(newest)?;
+            let Self { disk, checkpoints, own, seal, groups, ref aside, .. } = *self;
+            Pointers { disk, checkpoints, own, kept: &seal.kept, groups, sealed: &judged.sealed, aside }
+                .repair(newest)?;
         }
         Ok(newest.or(of_text.map(|(_, name)| name)))
     }
@@ -107,22 +122,29 @@ impl Workspace<'_> {
     /// The newest checkpoint after that, and the newest of text.
     fn put_torn_aside(&self, judged: &Judgement) -> io::Result<(Option<Written>, Option<Written>)> {
         let modified = |name: &String| {
-            let members = self.files.iter().filter(|(path, _)| checkpoint(path) == name);
+            let members = self.files.iter().filter(|(path, _)| self.groups.name(path) == name);
             members.map(|(_, stamp)| stamp.modified_ns).max()
         };
         let at = |name: &String| (modified(name), name.clone());
         let (mut newest, mut of_text) = (judged.newest.as_ref().map(at), judged.of_text.as_ref().map(at));
-        for name in &judged.torn {
-            put_aside(self.disk, self.checkpoints, &self.aside, with_its_folder(self.files, name))?;
-            let file = self.checkpoints.join(name);
-            for (version, sealed) in versions(self.seal, self.own, name) {
-                if restore(self.disk, &version, &file, sealed)? {
-                    (self.say)(&format!("checkpoint {name} is rewritten in place: its last complete version is back"));
-                    let has_content = has_content(self.disk, &file, name, sealed.stamp.bytes);
-                    let slot = if has_content { &mut newest } else { &mut of_text };
-                    *slot = slot.take().max(Some((Some(sealed.stamp.modified_ns), name.clone())));
-                    break;
+        for group in judged.torn.iter().filter_map(|name| self.groups.named(name)) {
+            put_group_aside(self.disk, self.checkpoints, &self.aside, group, self.seal)?;
+            let mut back = Vec::new();
+            for path in &group.members {
+                let file = self.checkpoints.join(path);
+                for (version, sealed) in versions(self.seal, self.own, path) {
+                    if restore(self.disk, &version, &file, sealed)? {
+                        back.push((sealed.stamp, has_content(self.disk, &file, path, sealed.stamp.bytes)));
+                        break;
+                    }
                 }
+            }
+            if let Some(modified) = back.iter().map(|(stamp, _)| stamp.modified_ns).max() {
+                let name = &group.name;
+                (self.say)(&format!("checkpoint {name} is rewritten in place: its last complete version is back"));
+                let has_content = back.iter().any(|(_, has_content)| *has_content);
+                let slot = if has_content { &mut newest } else { &mut of_text };
+                *slot = slot.take().max(Some((Some(modified), name.clone())));
             }
         }
         Ok((newest, of_text))

@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use spotsweep_protocol::claim::Rollback;
 
-use crate::aside::{TORN, put_aside};
+use crate::aside::{TORN, put_aside, put_group_aside};
 use crate::content::{has_content, is_small_text};
 use crate::disk::{Disk, Stamp};
-use crate::files::{walk, with_its_folder};
-use crate::judge::newest_first;
+use crate::files::walk;
+use crate::groups::{Group, Groups};
 use crate::kept::restore_removed;
 use crate::logs::{Change, is_log, may_be_log};
-use crate::names::{checkpoint, is_numbered, number};
+use crate::names::is_numbered;
 use crate::pointers::Pointers;
 use crate::sealer::Sealer;
 use crate::shape::shape;
@@ -40,11 +40,13 @@ impl Sealer {
             return Ok(None);
         }
         let files = walk(disk, &self.checkpoints)?;
-        let checkpoints = self.checkpoints_of(disk, &files);
+        let stamps = files.iter().map(|(path, stamp)| (path.as_str(), *stamp));
+        let groups = Groups::of(stamps.chain(self.record.kept_files()));
+        let checkpoints = self.checkpoints_of(disk, &files, &groups);
         let Some(place) = self.blamed(&files, &checkpoints) else { return Ok(None) };
         let (newest, members) = &checkpoints[place];
         let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
-        let mut failed = ((*newest).to_owned(), modified(members).unwrap_or(i64::MIN));
+        let mut failed = (newest.name.clone(), modified(members).unwrap_or(i64::MIN));
         // It was written since: the training has got past the ones before.
         if self.record.failed.iter().all(|(_, at)| failed.1 > *at) {
             self.record.failed.clear();
@@ -52,19 +54,20 @@ impl Sealer {
         if self.record.failed.len() >= MOST || self.record.failed.contains(&failed) {
             return Ok(None);
         }
-        let to = if self.replace_with_kept(disk, newest)? {
+        let to = if let Some(modified) = self.replace_with_kept(disk, newest)? {
             // It counts as the same checkpoint, unless there is still another one to go back to.
-            if checkpoints.len() == 1 && !self.record.kept.get(*newest).is_some_and(|kept| kept.doubtful) {
-                failed.1 = disk.stamp(&self.checkpoints.join(newest))?.modified_ns;
+            let mut kept = newest.members.iter().filter_map(|path| self.record.kept.get(path));
+            if checkpoints.len() == 1 && !kept.any(|kept| kept.doubtful) {
+                failed.1 = modified;
             }
             Some("its last sealed version".to_owned())
         } else {
-            let others = checkpoints.iter().filter(|(name, _)| name != newest);
+            let others = checkpoints.iter().filter(|(group, _)| group.name != newest.name);
             let before = others.clone().find(|(_, others)| place > 0 || modified(others) < modified(members));
-            let before = before.map(|(name, members)| (*name, modified(members).unwrap_or(i64::MIN)));
-            self.go_back(disk, &files, newest, before)?
+            let before = before.map(|(group, members)| (&*group.name, modified(members).unwrap_or(i64::MIN)));
+            self.go_back(disk, &files, &groups, newest, before)?
         };
-        let rollback = Rollback { checkpoint: (*newest).to_owned(), exit_code, to };
+        let rollback = Rollback { checkpoint: newest.name.clone(), exit_code, to };
         self.record.failed.push(failed);
         self.write_record(disk)?;
         Ok(Some(rollback))
@@ -72,17 +75,16 @@ impl Sealer {
 
     /// The place in `checkpoints` of the one that the training loaded: the newest, or one with a larger number where the
     /// newest is as it was sealed and the other is not. Of a file whose time was not written out, the number is right.
-    fn blamed(&self, files: &BTreeMap<String, Stamp>, checkpoints: &[(&str, BTreeSet<&str>)]) -> Option<usize> {
+    fn blamed(&self, files: &BTreeMap<String, Stamp>, checkpoints: &[(&Group, BTreeSet<&str>)]) -> Option<usize> {
         let is_sealed = |members: &BTreeSet<&str>| {
             let is_known = |path: &&str| {
                 self.record.files.get(*path).is_some_and(|sealed| sealed.stamp == files[*path] && !sealed.doubtful)
             };
             members.iter().all(is_known)
         };
-        let value = |name: &str| number(name).and_then(|number| number.parse::<u64>().ok());
         let (newest, members) = checkpoints.first()?;
-        let is_later = |name: &str| shape(name) == shape(newest) && value(name) > value(newest);
-        let other = || checkpoints.iter().position(|(name, members)| is_later(name) && !is_sealed(members));
+        let is_later = |group: &Group| shape(&group.name) == shape(&newest.name) && group.numbers > newest.numbers;
+        let other = || checkpoints.iter().position(|(group, members)| is_later(group) && !is_sealed(members));
         Some(if is_sealed(members) { other().unwrap_or(0) } else { 0 })
     }
 
@@ -91,14 +93,14 @@ impl Sealer {
         &mut self,
         disk: &dyn Disk,
         files: &BTreeMap<String, Stamp>,
-        newest: &str,
+        groups: &Groups,
+        newest: &Group,
         before: Option<(&str, i64)>,
     ) -> io::Result<Option<String>> {
-        let dropped: Vec<String> = self.record.kept.keys().filter(|path| checkpoint(path) == newest).cloned().collect();
-        dropped.iter().for_each(|path| self.drop_kept(disk, path));
-        put_aside(disk, &self.checkpoints, &self.rolled_back(), with_its_folder(files, newest))?;
+        newest.members.iter().for_each(|path| self.drop_kept(disk, path));
+        put_group_aside(disk, &self.checkpoints, &self.rolled_back(), newest, &self.record)?;
         let kept = &self.record.kept;
-        let back = restore_removed(disk, &self.checkpoints, &self.own, kept, before)?;
+        let back = restore_removed(disk, &self.checkpoints, &self.own, kept, groups, before)?;
         let back = back.filter(|back| !back.is_older).map(|back| (back.name, back.modified_ns));
         let to = back.or_else(|| before.map(|(name, modified)| (name.to_owned(), modified)));
         self.put_newer_aside(disk, files, newest, to.as_ref().map(|(name, modified)| (name.as_str(), *modified)))?;
@@ -106,7 +108,7 @@ impl Sealer {
         if let Some(to) = &to {
             let aside = self.rolled_back();
             let (checkpoints, own) = (&*self.checkpoints, &*self.own);
-            Pointers { disk, checkpoints, own, kept, sealed: &self.record.files, aside: &aside }.repair(to)?;
+            Pointers { disk, checkpoints, own, kept, groups, sealed: &self.record.files, aside: &aside }.repair(to)?;
         }
         Ok(to)
     }
@@ -122,9 +124,10 @@ impl Sealer {
         &self,
         disk: &dyn Disk,
         files: &'a BTreeMap<String, Stamp>,
-    ) -> Vec<(&'a str, BTreeSet<&'a str>)> {
+        groups: &'a Groups,
+    ) -> Vec<(&'a Group, BTreeSet<&'a str>)> {
         let is_log = |path: &&str| is_log(path, self.record.change(path));
-        let mut all = newest_first(files);
+        let mut all = groups.newest_first(files.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
         all.retain(|(_, members)| !members.iter().all(is_log));
         let is_content = |path: &str| has_content(disk, &self.checkpoints.join(path), path, files[path].bytes);
         let content: BTreeSet<&str> = files.keys().map(String::as_str).filter(|path| is_content(path)).collect();
@@ -140,12 +143,11 @@ impl Sealer {
         &self,
         disk: &dyn Disk,
         files: &BTreeMap<String, Stamp>,
-        newest: &str,
+        newest: &Group,
         before: Option<(&str, i64)>,
     ) -> io::Result<()> {
         let aside = self.rolled_back();
-        let whole = with_its_folder(files, newest);
-        for (path, stamp) in files.iter().filter(|(path, _)| !Path::new(path).starts_with(whole)) {
+        for (path, stamp) in files.iter().filter(|(path, _)| !newest.members.contains(*path)) {
             let is_later = before.is_none_or(|(_, modified)| {
                 let is_text = is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
                 stamp.modified_ns > modified && !is_text
@@ -162,7 +164,7 @@ impl Sealer {
         let is_file = |path: &str| files.contains_key(path) || self.record.kept.contains_key(path);
         let Some((before, _)) = before.filter(|(before, _)| is_file(before)) else { return Ok(()) };
         let alias = |(path, stamp): &(&String, &Stamp)| {
-            files.get(newest).is_some_and(|file| file.inode == stamp.inode) && path.as_str() != newest
+            files.get(&newest.name).is_some_and(|file| file.inode == stamp.inode) && **path != newest.name
         };
         for (path, _) in files.iter().filter(alias) {
             disk.hard_link(&self.checkpoints.join(before), &self.checkpoints.join(path))?;

@@ -123,7 +123,8 @@ impl Sealer {
         if files == self.record.files {
             return Ok(false);
         }
-        self.keep(disk, &files, now_ns);
+        let groups = self.groups(&files);
+        self.keep(disk, &files, &groups, now_ns);
         let mut record = Record { files, ..self.record.clone() };
         if !record.failed.is_empty() && self.has_new_checkpoint(disk)? {
             record.failed.clear();

@@ -1,0 +1,326 @@
+//! Which files make up one checkpoint.
+//!
+//! A training writes all files of a checkpoint at once, and trains for longer before the next one. So the times of files
+//! show which of the numbers in their paths are those of checkpoints, and which are those of parts: ranks, shards. Runs
+//! and the folds of a cross-validation are no checkpoints: between two of their files lies as much time as between two
+//! of them. Of a first checkpoint there is no such evidence, so its names decide.
+
+mod bursts;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::disk::Stamp;
+use crate::groups::bursts::{Evidence, Key, Way, Written, confirmed, is_next};
+use crate::names::{checkpoint, digit_runs, file_name, integers, is_numbered, number, stem};
+use crate::shape::shape;
+
+/// One checkpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// A path, or a pattern of several: `checkpoint_4-shard*.pt`.
+    pub(crate) name: String,
+    /// Whether it is all that lies below the folder of its name.
+    pub(crate) is_folder: bool,
+    /// The paths of its files.
+    pub(crate) members: BTreeSet<String>,
+    /// What tells it from others of its kind.
+    pub(crate) numbers: Vec<u64>,
+}
+
+impl Group {
+    /// The folder or the files that it is.
+    pub(crate) fn places(&self) -> Vec<&str> {
+        if self.is_folder { vec![&self.name] } else { self.members.iter().map(String::as_str).collect() }
+    }
+
+    /// Whether it is one file.
+    pub(crate) fn is_file(&self) -> bool {
+        !self.is_folder && self.members.len() == 1
+    }
+}
+
+/// Files, divided into checkpoints.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    all: Vec<Group>,
+    /// The place of each file's checkpoint in `all`, by path.
+    by_path: BTreeMap<String, usize>,
+    /// The same of the folders that are one as a whole.
+    by_folder: BTreeMap<String, usize>,
+}
+
+/// What files of one checkpoint have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Common {
+    /// All that is below a folder.
+    Folder(String),
+    /// The numbers in the last part of their paths up to some depth, and the path of its folder or the shape of that.
+    Numbers(usize, String, Vec<u64>),
+    /// What they have in common but for some number, and the file that was written first.
+    Written(String, String),
+    /// It is one file.
+    File(String),
+}
+
+/// For each checkpoint the names that it may have, and its files.
+type Divided<'a> = BTreeMap<Common, (BTreeSet<String>, BTreeSet<&'a str>)>;
+
+impl Groups {
+    /// Divides `files`: what lies in the folder of checkpoints, and what is kept. Of a path that comes again, the first
+    /// one counts.
+    pub(crate) fn of<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Self {
+        Self::by(files, &[Evidence::Bursts])
+    }
+
+    /// The same for what is to be kept, of which too much does less harm than too little: files that may be one checkpoint
+    /// are one. So the first one of a training is kept as a whole, too.
+    pub(crate) fn to_keep<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Self {
+        Self::by(files, &[Evidence::Bursts, Evidence::Order])
+    }
+
+    fn by<'a>(files: impl Iterator<Item = (&'a str, Stamp)>, evidence: &[Evidence]) -> Self {
+        let mut left = BTreeMap::<&str, Written>::new();
+        for (path, Stamp { bytes, modified_ns: at, .. }) in files {
+            left.entry(path).or_insert(Written { at, bytes, path });
+        }
+        let mut groups = Divided::new();
+        let mut add = |common: Common, label: String, files: &[&'a str]| {
+            let (labels, members) = groups.entry(common).or_default();
+            labels.insert(label);
+            members.extend(files);
+        };
+        for evidence in evidence {
+            for (way, values) in confirmed(&left.values().copied().collect::<Vec<_>>(), *evidence) {
+                for files in values.into_values() {
+                    let paths: Vec<&str> = files.iter().map(|file| file.path).collect();
+                    for path in &paths {
+                        left.remove(path);
+                    }
+                    add(common(&way, &paths), pattern(&paths, way.depth), &paths);
+                }
+            }
+        }
+        let mut named = by_name(&left);
+        if evidence.contains(&Evidence::Order) {
+            together_at_once(&mut named, &left);
+        }
+        for (common, path) in named {
+            let label = if let Common::Folder(folder) = &common { folder.clone() } else { path.to_owned() };
+            add(common, label, &[path]);
+        }
+        Self::with_names(groups)
+    }
+
+    fn with_names(groups: Divided) -> Self {
+        let mut found = Self::default();
+        let mut names = BTreeSet::new();
+        for (common, (labels, members)) in groups {
+            let members: BTreeSet<String> = members.into_iter().map(str::to_owned).collect();
+            let place = found.all.len();
+            found.by_path.extend(members.iter().map(|path| (path.clone(), place)));
+            let mut name = together(&labels);
+            let (is_folder, numbers) = match common {
+                Common::Folder(folder) => {
+                    found.by_folder.insert(folder.clone(), place);
+                    name = folder;
+                    (true, values(&name))
+                }
+                Common::Numbers(_, _, numbers) => (false, numbers),
+                Common::Written(_, path) | Common::File(path) => (false, values(&path)),
+            };
+            if let Some(first) = members.first().filter(|_| !names.insert(name.clone())) {
+                name.clone_from(first);
+            }
+            found.all.push(Group { name, is_folder, members, numbers });
+        }
+        found
+    }
+
+    /// The checkpoint of a file, also of one in a folder that is one.
+    pub(crate) fn group(&self, path: &str) -> Option<&Group> {
+        let in_folder = || path.match_indices('/').find_map(|(end, _)| self.by_folder.get(&path[..end]));
+        self.by_path.get(path).or_else(in_folder).map(|place| &self.all[*place])
+    }
+
+    /// The checkpoint of a name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Group> {
+        self.all.iter().find(|group| group.name == name)
+    }
+
+    /// The name of the checkpoint of a file.
+    pub(crate) fn name<'a>(&'a self, path: &'a str) -> &'a str {
+        self.group(path).map_or_else(|| checkpoint(path), |group| &group.name)
+    }
+
+    /// The folder that is the checkpoint of a file, or else the file.
+    pub(crate) fn place<'a>(&'a self, path: &'a str) -> &'a str {
+        self.group(path).map_or_else(|| checkpoint(path), |group| if group.is_folder { &group.name } else { path })
+    }
+
+    /// Whether a file belongs to one checkpoint of several, so that it is not rewritten by the next.
+    pub(crate) fn is_numbered(&self, path: &str) -> bool {
+        is_numbered(path) || self.group(path).is_some_and(|group| !group.is_file())
+    }
+
+    /// Whether two files make up one checkpoint.
+    pub(crate) fn is_same(&self, one: &str, other: &str) -> bool {
+        one == other || self.group(one).zip(self.group(other)).is_some_and(|(one, other)| std::ptr::eq(one, other))
+    }
+
+    /// The checkpoints of `files` with those of their members, the most recently modified first; of several at one
+    /// moment, the last by name.
+    pub(crate) fn newest_first<'a>(
+        &'a self,
+        files: impl Iterator<Item = (&'a str, Stamp)>,
+    ) -> Vec<(&'a Group, BTreeSet<&'a str>)> {
+        let mut found = BTreeMap::<usize, (i64, BTreeSet<&str>)>::new();
+        for (path, stamp) in files {
+            let Some(place) = self.by_path.get(path) else { continue };
+            let (modified, members) = found.entry(*place).or_insert((i64::MIN, BTreeSet::new()));
+            *modified = stamp.modified_ns.max(*modified);
+            members.insert(path);
+        }
+        let mut ordered: Vec<_> = found.into_iter().map(|(place, found)| (&self.all[place], found)).collect();
+        ordered.sort_by_key(|(group, (modified, _))| std::cmp::Reverse((*modified, &group.name)));
+        ordered.into_iter().map(|(group, (_, members))| (group, members)).collect()
+    }
+
+    /// The name of the most recently modified checkpoint of `files`.
+    pub(crate) fn newest<'a>(&'a self, files: impl Iterator<Item = (&'a str, Stamp)>) -> Option<&'a str> {
+        self.newest_first(files).first().map(|(group, _)| &*group.name)
+    }
+}
+
+/// What the files at `paths` have in common, which have one value of the key of `way`.
+fn common<'a>(way: &Way, paths: &[&'a str]) -> Common {
+    let first = prefix(paths[0], way.depth);
+    let numbers = values(file_name(first));
+    let numbers = match way.key {
+        Key::Folder => return Common::Folder(first.to_owned()),
+        Key::Number(place) => numbers[place..=place].to_vec(),
+        Key::First(count) => numbers[..count].to_vec(),
+    };
+    let folder = |path: &'a str| &path[..path.len() - file_name(path).len()];
+    let is_one = paths.iter().all(|path| folder(prefix(path, way.depth)) == folder(first));
+    let folder = if is_one { folder(first).to_owned() } else { shape(folder(first)) };
+    let depth = if first.len() == paths[0].len() { usize::MAX } else { way.depth };
+    Common::Numbers(depth, folder, numbers)
+}
+
+/// What names show of files of which times show nothing. A folder that is called as those of checkpoints are is one. Files
+/// beside each other with the same number are one, such as `model-4.pt` and `optimizer-4.pt`, unless only some of the
+/// older ones have all of them, such as `best-4.pt`.
+fn by_name<'a>(files: &BTreeMap<&'a str, Written<'a>>) -> Vec<(Common, &'a str)> {
+    let mut found = Vec::new();
+    let mut folders = BTreeMap::<&str, BTreeMap<u64, Vec<&str>>>::new();
+    for path in files.keys() {
+        let folder = checkpoint(path);
+        match number(path).and_then(|number| number.parse().ok()) {
+            _ if folder != *path => found.push((Common::Folder(folder.to_owned()), *path)),
+            Some(number) => {
+                let folder = &path[..path.len() - file_name(path).len()];
+                folders.entry(folder).or_default().entry(number).or_default().push(path);
+            }
+            None => found.push((Common::File((*path).to_owned()), *path)),
+        }
+    }
+    for (folder, numbers) in folders {
+        let mut by_time: Vec<_> = numbers.iter().collect();
+        by_time.sort_by_key(|(_, paths)| paths.iter().map(|path| files[path].at).max());
+        let is_one = are_checkpoints(by_time.into_iter().map(|(_, paths)| &**paths));
+        for (number, path) in numbers.iter().flat_map(|(number, paths)| paths.iter().map(|path| (*number, *path))) {
+            let numbers = || Common::Numbers(usize::MAX, folder.to_owned(), vec![number]);
+            found.push((if is_one { numbers() } else { Common::File(path.to_owned()) }, path));
+        }
+    }
+    found
+}
+
+/// Has files with numbers that may be parts of one checkpoint be one: those of a folder with a number, and those beside each
+/// other with several numbers, which were written right after each other.
+fn together_at_once<'a>(named: &mut [(Common, &'a str)], files: &BTreeMap<&'a str, Written<'a>>) {
+    let mut counts = BTreeMap::<Common, usize>::new();
+    named.iter().for_each(|(common, _)| *counts.entry(common.clone()).or_default() += 1);
+    let has_number = |folder: &&str| integers(file_name(folder)).next().is_some();
+    let kind = |common: &Common, path: &str| {
+        let folder = path.match_indices('/').map(|(end, _)| &path[..end]).find(has_number);
+        let beside = || (counts[common] == 1 && integers(file_name(path)).count() > 1).then_some(path);
+        folder.or_else(beside).map(shape)
+    };
+    let mut kinds = BTreeMap::<String, Vec<(Written, &mut Common)>>::new();
+    for (common, path) in named {
+        if is_numbered(path)
+            && !matches!(common, Common::Folder(_))
+            && let Some(kind) = kind(common, path)
+        {
+            kinds.entry(kind).or_default().push((files[path], common));
+        }
+    }
+    for (kind, mut parts) in kinds {
+        parts.sort_by_key(|(file, _)| *file);
+        let mut first: Option<Written> = None;
+        let mut before: Option<Written> = None;
+        for (file, common) in parts {
+            first = first.filter(|_| before.is_some_and(|before| is_next(&before, &file))).or(Some(file));
+            before = Some(file);
+            *common = Common::Written(kind.clone(), first.map_or(file.path, |first| first.path).to_owned());
+        }
+    }
+}
+
+/// Whether files by their numbers, oldest first, are checkpoints: each with files of the same names but for the number. The
+/// newest may lack some.
+fn are_checkpoints<'a>(by_time: impl Iterator<Item = &'a [&'a str]>) -> bool {
+    let kinds = |paths: &[&str]| {
+        let stems: BTreeSet<&str> = paths.iter().map(|path| stem(path)).collect();
+        let shapes: BTreeSet<String> = stems.iter().map(|stem| shape(stem)).collect();
+        // Names of one shape differ in another number.
+        (stems.len() == shapes.len()).then_some(shapes)
+    };
+    let Some(mut kinds) = by_time.map(kinds).collect::<Option<Vec<_>>>() else { return false };
+    let newest = kinds.pop().unwrap_or_default();
+    let first = kinds.first().unwrap_or(&newest);
+    kinds.iter().all(|kinds| kinds == first) && newest.is_subset(first)
+}
+
+/// The first parts of a path: one more than `depth`.
+fn prefix(path: &str, depth: usize) -> &str {
+    path.match_indices('/').nth(depth).map_or(path, |(end, _)| &path[..end])
+}
+
+/// The numbers of a name.
+fn values(name: &str) -> Vec<u64> {
+    integers(file_name(name)).map(|number| number.parse().unwrap_or(u64::MAX)).collect()
+}
+
+/// The paths up to some depth as one, with `*` in the place of each number that differs.
+fn pattern(paths: &[&str], depth: usize) -> String {
+    let prefixes: Vec<&str> = paths.iter().map(|path| prefix(path, depth)).collect();
+    let runs = |path: &str| digit_runs(path).map(|run| path[run].to_owned()).collect::<Vec<_>>();
+    let all: Vec<_> = prefixes.iter().map(|path| runs(path)).collect();
+    let (mut pattern, mut end) = (String::new(), 0);
+    for (place, run) in digit_runs(prefixes[0]).enumerate() {
+        pattern.push_str(&prefixes[0][end..run.start]);
+        end = run.end;
+        let differs = all.iter().any(|runs| runs.get(place) != all[0].get(place));
+        pattern.push_str(if differs { "*" } else { &prefixes[0][run] });
+    }
+    pattern + &prefixes[0][end..]
+}
+
+/// Several names as one: what they begin and end with, and `*` between.
+fn together(labels: &BTreeSet<String>) -> String {
+    let (Some(first), Some(last)) = (labels.first(), labels.last()) else { return String::new() };
+    if labels.len() == 1 {
+        return first.clone();
+    }
+    let start = first.bytes().zip(last.bytes()).take_while(|(one, other)| one == other).count();
+    let ending = |label: &String| {
+        let most = first.len().min(label.len()) - start;
+        first.bytes().rev().zip(label.bytes().rev()).take(most).take_while(|(one, other)| one == other).count()
+    };
+    let end = first.len() - labels.iter().map(ending).min().unwrap_or(0);
+    format!("{}*{}", &first[..first.floor_char_boundary(start)], &first[first.ceil_char_boundary(end)..])
+}

@@ -1,0 +1,168 @@
+//! Which numbers in the names of files tell one checkpoint from another, as the times of the files show.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::names::{digit_runs, file_name, integers};
+use crate::shape::shape;
+
+/// The time between two checkpoints is so many times as long as that between two files of one, at least.
+const TIMES_LONGER: i64 = 3;
+/// The longest computing between two files of one checkpoint.
+const MOST_PAUSE_NS: i64 = 5_000_000_000;
+/// What a file takes is what a slow volume takes to write it: 8 MB in a second.
+const NS_PER_BYTE: i64 = 125;
+
+/// One file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Written<'a> {
+    /// When it was written, in nanoseconds since 1970.
+    pub(super) at: i64,
+    pub(super) bytes: u64,
+    pub(super) path: &'a str,
+}
+
+/// What tells checkpoints apart whose files have names of one shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// The folder.
+    Folder,
+    /// The number at this place of the last part of the path; the other numbers are those of parts of a checkpoint.
+    Number(usize),
+    /// The first so many numbers of it.
+    First(usize),
+}
+
+/// A way to divide files into checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Way {
+    /// Folders before the part of the path that has the numbers.
+    pub(super) depth: usize,
+    /// Of the path up to that part.
+    shape: String,
+    pub(super) key: Key,
+}
+
+/// Files by the values of a key.
+pub(super) type Values<'a> = BTreeMap<String, Vec<Written<'a>>>;
+
+/// What times must show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// The time between two checkpoints is much longer than that between two files of one.
+    Bursts,
+    /// Each checkpoint was written at once, before the next one.
+    Order,
+}
+
+/// The ways to divide `files` into checkpoints that their times confirm. Where there are several for a file, only the one
+/// with the most checkpoints; with the fewest, where times show the order only.
+pub(super) fn confirmed<'a>(files: &[Written<'a>], evidence: Evidence) -> Vec<(Way, Values<'a>)> {
+    let mut ways = BTreeMap::<Way, Values<'a>>::new();
+    for file in files {
+        for (way, value) in ways_of(file.path) {
+            ways.entry(way).or_default().entry(value).or_default().push(*file);
+        }
+    }
+    let mut confirmed: Vec<_> = ways.into_iter().filter(|(_, values)| is_confirmed(values, evidence)).collect();
+    confirmed.sort_by_key(|(_, values)| values.len());
+    if evidence == Evidence::Bursts {
+        confirmed.sort_by_key(|(_, values)| std::cmp::Reverse(values.len()));
+    }
+    let mut taken = BTreeSet::new();
+    confirmed.retain(|(_, values)| {
+        let paths = || values.values().flatten().map(|file| file.path);
+        let is_free = paths().all(|path| !taken.contains(path));
+        if is_free {
+            taken.extend(paths());
+        }
+        is_free
+    });
+    confirmed
+}
+
+/// Whether a file may have been written right after the one before.
+pub(super) fn is_next(before: &Written, file: &Written) -> bool {
+    let bytes = i64::try_from(file.bytes).unwrap_or(i64::MAX);
+    file.at - before.at <= MOST_PAUSE_NS.saturating_add(bytes.saturating_mul(NS_PER_BYTE))
+}
+
+/// Each way in which the file at `path` may belong to one of several checkpoints, and its value.
+fn ways_of(path: &str) -> Vec<(Way, String)> {
+    let mut ways = Vec::new();
+    let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+    for (depth, prefix) in ends.map(|end| &path[..end]).enumerate() {
+        let numbers: Vec<&str> = integers(file_name(prefix)).map(|number| number.trim_start_matches('0')).collect();
+        // One number of all in a file's path tells it from every other file.
+        let is_own = prefix.len() == path.len() && digit_runs(path).count() < 2;
+        if is_own || digit_runs(file_name(prefix)).next().is_none() {
+            continue;
+        }
+        let shape = shape(prefix);
+        let mut add = |key, value: String| ways.push((Way { depth, shape: shape.clone(), key }, value));
+        if prefix.len() < path.len() {
+            add(Key::Folder, prefix.to_owned());
+        }
+        for (place, number) in numbers.iter().enumerate() {
+            add(Key::Number(place), (*number).to_owned());
+            if place > 0 {
+                add(Key::First(place + 1), numbers[..=place].join(" "));
+            }
+        }
+    }
+    ways
+}
+
+/// Whether the files of each value were written at once, and all of them before those of the next value. The newest may
+/// be incomplete, or its instance was slow, so it shows nothing of that.
+fn is_confirmed<'a>(values: &Values<'a>, evidence: Evidence) -> bool {
+    let mut seen = BTreeMap::<i64, usize>::new();
+    for at in values.values().flat_map(|files| files.iter().map(|file| file.at).collect::<BTreeSet<_>>()) {
+        *seen.entry(at).or_default() += 1;
+    }
+    // A file that is copied with its time has that of no checkpoint.
+    let own = |files: &Vec<Written<'a>>| -> Vec<Written<'a>> {
+        files.iter().filter(|file| seen[&file.at] == 1).copied().collect()
+    };
+    let mut bursts: Vec<_> = values.values().map(own).collect();
+    bursts.iter_mut().for_each(|burst| burst.sort_unstable());
+    bursts.sort_unstable();
+    if bursts.iter().any(Vec::is_empty) {
+        return false;
+    }
+    let mut between: Vec<i64> = bursts.windows(2).map(|pair| pair[1][0].at - pair[0][pair[0].len() - 1].at).collect();
+    // A save at a signal may follow another one at once.
+    between.sort_unstable();
+    let Some(&usual) = between.get(between.len().saturating_sub(1) / 3).filter(|_| between[0] > 0) else {
+        return false;
+    };
+    let is_burst = |burst: &&&Vec<Written>| {
+        burst.windows(2).all(|pair| {
+            let is_short = (pair[1].at - pair[0].at).saturating_mul(TIMES_LONGER) <= usual;
+            is_next(&pair[0], &pair[1]) && (is_short || evidence == Evidence::Order)
+        })
+    };
+    let several: Vec<_> = bursts[..bursts.len() - 1].iter().filter(|burst| burst.len() > 1).collect();
+    several.iter().filter(is_burst).count() * 2 > several.len() && !has_series(values)
+}
+
+/// Whether the files are checkpoints of their own: in a number of their names they are one series over all values, as
+/// the epochs in `version_0/epoch=1.ckpt`, `version_0/epoch=2.ckpt`, `version_1/epoch=3.ckpt` are.
+fn has_series(values: &Values) -> bool {
+    let mut kinds = BTreeMap::<String, Vec<(i64, usize, &str)>>::new();
+    for (value, files) in values.values().enumerate() {
+        for file in files {
+            kinds.entry(shape(file.path)).or_default().push((file.at, value, file.path));
+        }
+    }
+    kinds.into_values().any(|mut files| {
+        let of: BTreeSet<usize> = files.iter().map(|(_, value, _)| *value).collect();
+        if of.len() < 2 || of.len() == files.len() {
+            return false;
+        }
+        files.sort_unstable();
+        let number =
+            |path: &str, place| integers(file_name(path)).nth(place).and_then(|number| number.parse::<u64>().ok());
+        let places = integers(file_name(files[0].2)).count();
+        (0..places).any(|place| files.windows(2).all(|pair| number(pair[0].2, place) < number(pair[1].2, place)))
+    })
+}
