@@ -28,6 +28,10 @@ pub enum Layout {
     Folder,
     /// The same, with an empty file as a mark that the checkpoint is complete.
     Marked,
+    /// A folder for each checkpoint, whose name has another number, too.
+    TwoNumbers,
+    /// Several files beside each other, with the numbers of their checkpoint and of their part.
+    Shards,
     /// Numbered files, and a text file that names the newest.
     Pointer,
     /// Numbered files, and a symbolic link to the newest.
@@ -77,6 +81,13 @@ pub struct Habits {
     pub abandons_save: bool,
 }
 
+impl Layout {
+    /// Whether a checkpoint has several files.
+    pub(super) fn has_parts(self) -> bool {
+        matches!(self, Self::Folder | Self::Marked | Self::TwoNumbers | Self::Shards)
+    }
+}
+
 impl Habits {
     /// The habits of the example scripts: they save on the signal, and write numbered files.
     pub const PLAIN: Self = Self {
@@ -91,10 +102,10 @@ impl Habits {
 
     /// Habits that the dice decide: `choose` answers one of so many, from 0.
     pub(in crate::run) fn mixed(mut choose: impl FnMut(usize) -> usize) -> Self {
-        use Layout::{Folder, Link, Marked, Numbered, Pointer, Single};
+        use Layout::{Folder, Link, Marked, Numbered, Pointer, Shards, Single, TwoNumbers};
         use OnSignal::{ExitsZero, Finishes, Ignores, NotHandled, Saves};
         let on_signal = [Saves, ExitsZero, Ignores, Finishes, NotHandled, NotHandled][choose(6)];
-        let layout = [Numbered, Single, Folder, Marked, Pointer, Link][choose(6)];
+        let layout = [Numbered, Single, Folder, Marked, TwoNumbers, Shards, Pointer, Link][choose(8)];
         let format = [Format::Checked, Format::Ending, Format::Raw, Format::Text][choose(4)];
         let replacing = match (choose(3), layout, format) {
             (0, _, _) => Replacing::Renames,
@@ -104,6 +115,8 @@ impl Habits {
         };
         let keeps = [Some(1), Some(2), Some(2), None][choose(4)];
         let save = [0, 4, 15, 150][choose(4)];
+        // Only times show which of their numbers are those of checkpoints, and only where saves are fast.
+        let save = if matches!(layout, TwoNumbers | Shards) { save.min(4) } else { save };
         Self {
             on_signal,
             layout,

@@ -47,7 +47,9 @@ pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
             None => Start::Fresh,
             Some(target) => from(read(target, 0)),
         },
-        Layout::Folder => newest().map_or(Start::Fresh, |step| from(folder(habits, trial, view, step))),
+        Layout::Folder | Layout::TwoNumbers | Layout::Shards => {
+            newest().map_or(Start::Fresh, |step| from(folder(habits, trial, view, step)))
+        }
         Layout::Marked => {
             let marked = |path: &&String| path.ends_with(MARK);
             let newest = view.files.keys().filter(marked).filter_map(|path| step_of(path)).max();
@@ -65,7 +67,7 @@ pub(in crate::run) fn is_pointer_cut(habits: &Habits, view: &View) -> bool {
 /// A checkpoint of several files, all of one step.
 fn folder(habits: &Habits, trial: u32, view: &View, step: u32) -> Option<Loaded> {
     let parts = (0..PARTS).map(|number| {
-        let file = view.files.get(&part(step, number, habits.format))?;
+        let file = view.files.get(&part(habits, step, number))?;
         decode(habits.format, &file.bytes, trial, number)
     });
     let parts: Vec<Loaded> = parts.collect::<Option<_>>()?;
@@ -83,11 +85,10 @@ pub(in crate::run) fn content_of(habits: &Habits, trial: u32, path: &str, file: 
 pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, within: &str) -> Option<u32> {
     let intact = |(path, file): (&String, &File)| {
         let loaded = content_of(habits, trial, path, file).filter(|loaded| loaded.is_intact)?;
-        let is_folder = matches!(habits.layout, Layout::Folder | Layout::Marked);
         let is_marked = || view.files.contains_key(&mark(loaded.step));
         let has_mark = || habits.layout != Layout::Marked || is_marked();
         let whole = || has_mark() && folder(habits, trial, view, loaded.step).is_some_and(|loaded| loaded.is_intact);
-        let is_whole = !is_folder || !path.starts_with(CHECKPOINTS) || whole();
+        let is_whole = !habits.layout.has_parts() || !path.starts_with(CHECKPOINTS) || whole();
         is_whole.then_some(loaded.step)
     };
     let counts = |(path, _): &(&String, &File)| path.starts_with(within) && !path.ends_with(".tmp");
@@ -119,8 +120,15 @@ pub(super) fn single(format: Format) -> String {
     format!("{CHECKPOINTS}model{}", ending(format))
 }
 
-pub(super) fn part(step: u32, number: u32, format: Format) -> String {
-    format!("{CHECKPOINTS}{}/{}", stem(step), part_name(number, format))
+pub(super) fn part(habits: &Habits, step: u32, number: u32) -> String {
+    let (stem, name) = (stem(step), part_name(number, habits.format));
+    match habits.layout {
+        Layout::TwoNumbers => format!("{CHECKPOINTS}{stem}-run-1/{name}"),
+        Layout::Shards => format!("{CHECKPOINTS}{stem}-{name}"),
+        Layout::Numbered | Layout::Single | Layout::Folder | Layout::Marked | Layout::Pointer | Layout::Link => {
+            format!("{CHECKPOINTS}{stem}/{name}")
+        }
+    }
 }
 
 pub(super) fn mark(step: u32) -> String {

@@ -30,15 +30,15 @@ pub(super) fn writes(habits: &Habits, trial: u32, step: u32, files: &FileSystem)
     match habits.layout {
         Layout::Single => file(single(habits.format), 0),
         Layout::Numbered | Layout::Pointer | Layout::Link => file(load::file(step, habits.format), 0),
-        Layout::Folder | Layout::Marked => {
-            (0..PARTS).for_each(|number| file(part(step, number, habits.format), number));
+        Layout::Folder | Layout::Marked | Layout::TwoNumbers | Layout::Shards => {
+            (0..PARTS).for_each(|number| file(part(habits, step, number), number));
         }
     }
     match habits.layout {
         Layout::Marked => writes.extend([Write::Open(mark(step), Opened::Truncated), Write::Close]),
         Layout::Pointer => put(Replacing::Truncates, LATEST, load::file(step, habits.format).as_bytes(), &mut writes),
         Layout::Link => writes.push(Write::Link(LINK.to_owned(), load::file(step, habits.format))),
-        Layout::Numbered | Layout::Single | Layout::Folder => {}
+        Layout::Numbered | Layout::Single | Layout::Folder | Layout::TwoNumbers | Layout::Shards => {}
     }
     writes.extend(removals(habits, step, files));
     writes
