@@ -56,7 +56,10 @@ async fn check_with(rows: impl IntoIterator<Item = Row>, settings: &'static [(&s
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-const HABITS: [&str; 18] = [
+/// Of epoch 3.
+const SHARDS: [&str; 2] = ["checkpoint_3-model_part-0-shard0.pt", "checkpoint_3-model_part-0-shard1.pt"];
+
+const HABITS: [&str; 22] = [
     "new files",
     "logs beside",
     "zip",
@@ -73,6 +76,10 @@ const HABITS: [&str; 18] = [
     "mark",
     "folders",
     "number folders",
+    "two numbers",
+    "dates",
+    "shards",
+    "ranks",
     "swapped folder",
     "sqlite",
 ];
@@ -125,7 +132,7 @@ async fn a_training_that_saves_on_the_signal_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
     use End::{Lost, Notice};
-    let rows: [Row; 30] = [
+    let rows: [Row; 38] = [
         ("new files", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pkl"], 2),
         ("zip", &["--cut=3:0:half"], Lost, "2", &["epoch_3.pt"], 2),
         // The grace is too short for it, with and without a handler.
@@ -156,6 +163,14 @@ async fn a_checkpoint_that_is_cut_off_leaves_the_one_before() {
         // A whole file of an incomplete folder: only the training can tell.
         ("folders", &["--cut=3:1:before"], Lost, "2", &["checkpoint-3"], 3),
         ("number folders", &["--cut=3:1:before"], Notice(3), "2", &["3"], 3),
+        ("two numbers", &["--cut=3:1:half"], Lost, "2", &["epoch_0_step_3"], 2),
+        ("two numbers", &["--cut=3:1:before"], Lost, "2", &["epoch_0_step_3"], 3),
+        ("dates", &["--cut=3:1:half"], Lost, "2", &["2026-01-01_00-00-03"], 2),
+        ("dates", &["--cut=3:1:before"], Lost, "2", &["2026-01-01_00-00-03"], 3),
+        ("shards", &["--cut=3:1:half"], Lost, "2", &[SHARDS[0], SHARDS[1]], 2),
+        ("shards", &["--cut=3:2:before"], Lost, "2", &[SHARDS[0], SHARDS[1]], 3),
+        ("ranks", &["--cut=3:1:half"], Lost, "2", &["rank0", "rank1"], 2),
+        ("ranks", &["--cut=3:2:before"], Lost, "2", &["rank0", "rank1"], 3),
         ("swapped folder", &["--cut=3:0:half"], Lost, "2", &["new"], 2),
         ("sqlite", &["--cut=3:0:half"], Lost, "2", &[], 2),
         // Half of it is of epoch 2, as the sealed version shows.

@@ -244,6 +244,55 @@ class Folders(Way):
         writer.write(folder / "trainer_state.json", b'{"log_history": []}')
 
 
+class Parts(Way):
+    """Several files, whose names have the number of their checkpoint beside others."""
+    parts = 3
+
+    def path(self, epoch, part):
+        raise NotImplementedError
+
+    def load(self):
+        epochs = [epoch for epoch in range(9) if any(self.path(epoch, part).exists() for part in range(self.parts))]
+        if not epochs:
+            return -1
+        found = {epoch_of(self.path(max(epochs), part)) for part in range(self.parts)}
+        assert found == {max(epochs)}, found
+        return max(epochs)
+
+    def save(self, epoch, writer):
+        time.sleep(1)  # A training takes longer than a save.
+        for part in range(self.parts):
+            writer.write(self.path(epoch, part), state(epoch))
+
+
+class TwoNumbers(Parts):
+    """NeMo: a folder with the epoch and the step in its name."""
+
+    def path(self, epoch, part):
+        return self.folder / f"epoch_0_step_{epoch}" / f"model-{part + 1:05}-of-{self.parts:05}.bin"
+
+
+class Dates(Parts):
+    """A folder with a date as its name."""
+
+    def path(self, epoch, part):
+        return self.folder / f"2026-01-01_00-00-0{epoch}" / ("model.pt", "optim.pt", "rng.pt")[part]
+
+
+class Shards(Parts):
+    """metaseq: shards beside each other."""
+
+    def path(self, epoch, part):
+        return self.folder / f"checkpoint_{epoch}-model_part-0-shard{part}.pt"
+
+
+class Ranks(Parts):
+    """A folder for each rank, with a file per epoch."""
+
+    def path(self, epoch, part):
+        return self.folder / f"rank{part}" / f"epoch_{epoch}.pt"
+
+
 class NumberFolders(Folders):
     """Folders whose names are only numbers."""
     start = ""
@@ -296,6 +345,10 @@ WAYS = {
     "mark": Mark,
     "folders": Folders,
     "number folders": NumberFolders,
+    "two numbers": TwoNumbers,
+    "dates": Dates,
+    "shards": Shards,
+    "ranks": Ranks,
     "swapped folder": SwappedFolder,
     "sqlite": Sqlite,
 }
