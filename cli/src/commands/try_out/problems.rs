@@ -240,8 +240,8 @@ mod tests {
         assert_eq!((trial.repeated(0), trial.repeated(1)), (None, Some(0.0)));
         let verdict = verdict(&trial.facts());
         assert_eq!(verdict.answer, Answer::NotProven, "one of five interruptions");
-        // 10 and 20 s are lost, and 180 s until it trains again.
-        let expected = 1.0 + 1.0314 * 195.0 / 3600.0;
+        // 10 and 20 s are lost, and 223 s until it trains again.
+        let expected = 1.0 + 1.0372 * 238.0 / 3600.0;
         assert!((trial.billed_hours(verdict.on_spot, 10.0).unwrap_or_default() - expected).abs() < 1e-9);
         assert_eq!(trial.billed_hours(OnSpot::Unknown, 10.0), None);
         assert!(trial.billed_hours(OnSpot::StartsAnew, 10.0) > Some(1000.0), "ten hours in one piece");
