@@ -50,9 +50,9 @@ impl Estimate {
         max_usd: f64,
         pace: Pace,
     ) -> Result<Self, Failure> {
-        let (hourly_usd, pool) = highest(client, instance_types, zones).await?;
-        let estimate = Self::at(hourly_usd, max_usd, pace);
-        match estimate.beyond(max_usd, &pool) {
+        let highest = spot_prices(client, instance_types, zones).await?.highest;
+        let estimate = Self::at(highest.usd, max_usd, pace);
+        match estimate.beyond(max_usd, &highest.pool) {
             Some(too_much) => Err(Failure::usage(too_much)),
             None => Ok(estimate),
         }
@@ -82,16 +82,6 @@ impl Estimate {
              {hours:.1} instance-hours, {most}"
         )
     }
-}
-
-/// The highest Spot price an hour of these types in these zones, and whose it is.
-async fn highest(
-    client: &Client,
-    instance_types: &[String],
-    zones: &BTreeSet<String>,
-) -> Result<(f64, String), Failure> {
-    let range = spot_prices(client, instance_types, zones).await?;
-    Ok((range.highest.usd, range.highest.pool))
 }
 
 #[cfg(test)]

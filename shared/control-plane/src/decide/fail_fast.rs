@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::sweep::instances::AT_ONCE_SECONDS;
+use crate::sweep::instances;
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{JobStatus, Trial};
 use spotsweep_protocol::stop::StopReason;
@@ -14,10 +14,14 @@ const FIRST: usize = 5;
 /// Characters of a failure that are quoted.
 const MOST_QUOTED: usize = 300;
 
-/// Whether a trial has failed soon after its start, without any metric.
+/// How a trial has ended that has failed soon after its start, without any metric.
+fn failure_at_once(trial: &Trial) -> Option<String> {
+    let end = trial.end.as_ref().filter(|_| trial.status == JobStatus::Failed && trial.metrics.is_empty())?;
+    instances::failure_at_once(end.exit_code, end.seconds, end.error.as_deref())
+}
+
 fn has_failed_at_once(trial: &Trial) -> bool {
-    let is_at_once = trial.end.as_ref().is_some_and(|end| end.exit_code != 0 && end.seconds < AT_ONCE_SECONDS);
-    trial.status == JobStatus::Failed && is_at_once && trial.metrics.is_empty()
+    failure_at_once(trial).is_some()
 }
 
 /// Whether a change of a trial may be the one by which the sweep is to be stopped.
@@ -49,10 +53,8 @@ pub(super) fn reason(plan: &Plan, trials: &[Trial]) -> Option<StopReason> {
         return None;
     }
     let (_, first) = failed.first()?;
-    let end = first.end.as_ref()?;
-    let error = end.error.iter().map(|error| format!(", {error}")).collect::<String>();
-    let cause =
-        format!("the first {FIRST} trials failed at once; trial {}: exit code {}{error}", first.index, end.exit_code);
+    let failure = failure_at_once(first)?;
+    let cause = format!("the first {FIRST} trials failed at once; trial {}: {failure}", first.index);
     Some(StopReason::FailingFast { cause: cause.chars().take(MOST_QUOTED).collect() })
 }
 

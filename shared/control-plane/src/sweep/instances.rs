@@ -11,7 +11,13 @@ use serde::{Deserialize, Serialize};
 use spotsweep_protocol::words::counted;
 
 /// A training that ends sooner, without a figure, has failed at once. Libraries take up to a minute to be loaded.
-pub const AT_ONCE_SECONDS: f64 = 120.0;
+const AT_ONCE_SECONDS: f64 = 120.0;
+
+/// How a training has ended that has failed so soon after its start. The caller checks that it had no figure.
+pub fn failure_at_once(exit_code: i32, seconds: f64, error: Option<&str>) -> Option<String> {
+    let error = error.map(|error| format!(", {error}")).unwrap_or_default();
+    (exit_code != 0 && seconds < AT_ONCE_SECONDS).then(|| format!("exit code {exit_code}{error}"))
+}
 
 /// Failures at once after which an instance is drained, where other instances train.
 const MANY: usize = 3;

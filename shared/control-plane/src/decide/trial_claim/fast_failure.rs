@@ -9,7 +9,7 @@ use crate::decide::{Context, Decision};
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
 use crate::store::View;
-use crate::sweep::instances::{AT_ONCE_SECONDS, Cause, Shown};
+use crate::sweep::instances::{self, Cause, Shown};
 use crate::sweep::{Plan, Sweep};
 use crate::trial::{Attempt, Trial};
 use crate::workspace::Fact;
@@ -72,9 +72,7 @@ fn failure_at_once(plan: &Plan, request: &TrialRequest) -> Option<String> {
     else {
         return None;
     };
-    let error = error.iter().map(|error| format!(", {error}")).collect::<String>();
-    let is_at_once = *exit_code != 0 && *seconds < AT_ONCE_SECONDS && !has_figures(plan, metrics);
-    is_at_once.then(|| format!("exit code {exit_code}{error}"))
+    instances::failure_at_once(*exit_code, *seconds, error.as_deref()).filter(|_| !has_figures(plan, metrics))
 }
 
 impl Asker<'_> {
