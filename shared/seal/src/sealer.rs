@@ -25,6 +25,10 @@ use crate::record::{Record, Sealed};
 /// A file untouched for so long is taken to be whole while the command runs.
 pub const QUIET: Duration = Duration::from_secs(5);
 
+/// A file that was modified so shortly ago may change again and look as it did: times are no finer than the kernel's tick
+/// (a hundredth of a second at most: <https://man7.org/linux/man-pages/man7/time.7.html>).
+const TICK: Duration = Duration::from_millis(20);
+
 /// A file when the command has ended.
 enum AtItsEnd {
     /// It is incomplete.
@@ -108,7 +112,8 @@ impl Sealer {
                 Some(known) => Some(Sealed { doubtful: known.doubtful && is_numbered(&path), ..known.clone() }),
                 None if is_closed()
                     && !self.is_emptied(&path, stamp.bytes)
-                    && (rests(stamp, quiet, now_ns) || (before.is_none() && self.is_complete(disk, &path))) =>
+                    && (rests(stamp, quiet, now_ns)
+                        || (before.is_none() && rests(stamp, TICK, now_ns) && self.is_complete(disk, &path))) =>
                 {
                     let sealed = self.seal_whole(disk, &path, stamp);
                     self.or_leave_out(&path, sealed)?

@@ -116,6 +116,20 @@ fn what_was_being_written_at_the_end_is_judged_by_its_format() {
     // Content, whether it is sealed, whether it is doubtful.
     let cases: [(&[u8], bool, bool); 3] =
         [(&zip[..100], false, false), (&zip, true, false), (b"a pickle?", true, true)];
+/// A second version may have the same size, and the same time.
+#[test]
+fn a_file_of_this_moment_is_sealed_a_moment_later() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    bench.write("model.pt", &zip_of(b"1"));
+    let modified_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000;
+    for (age_ms, is_sealed) in [(0, false), (10, false), (50, true)] {
+        let now_ns = modified_ns + age_ms * 1_000_000;
+        let sealed = sealer.seal_resting(&bench.disk(), QUIET, now_ns, &BTreeSet::new).unwrap();
+        assert_eq!(sealed, is_sealed, "after {age_ms} ms");
+    }
+}
+
     for (content, is_sealed, is_doubtful) in cases {
         let mut bench = Bench::new(true);
         let (mut sealer, _) = bench.resume();
