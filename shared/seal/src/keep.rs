@@ -25,8 +25,7 @@ impl Sealer {
     /// Keeps the newest checkpoint of `files`, which are about to be sealed at `now_ns`, and drops what it replaces.
     /// What cannot be kept costs progress only after a lost instance.
     pub(crate) fn keep(&mut self, disk: &dyn Disk, files: &Kept, groups: &Groups, now_ns: i64) {
-        let group = self.newest_group(disk, files, groups);
-        let is_next = self.is_next(&group, files, groups, now_ns);
+        let next = self.next_group(disk, files, groups, now_ns);
         let (mut added, mut room) = (Vec::new(), Room::of(groups));
         for (path, sealed) in files {
             let is_log = is_log(path, sealed.change);
@@ -34,7 +33,8 @@ impl Sealer {
             if is_log && !is_numbered && self.record.kept.contains_key(path) {
                 self.drop_kept(disk, path);
             }
-            let is_wanted = if is_numbered { is_next && group.contains(path) } else { !is_log };
+            let is_next = || next.as_ref().is_some_and(|group| group.contains(path));
+            let is_wanted = if is_numbered { is_next() } else { !is_log };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
             if is_known {
                 self.record.kept.insert(path.clone(), sealed.clone());
@@ -48,7 +48,7 @@ impl Sealer {
                 added.push(path.clone());
             }
         }
-        if is_next {
+        if let Some(group) = next {
             self.drop_replaced(disk, &group, groups, &added);
         }
     }
@@ -60,8 +60,9 @@ impl Sealer {
         Groups::to_keep(files.chain(self.record.kept_files()))
     }
 
-    /// The newest checkpoint of `files`. Numbered texts are checkpoints where nothing else is one.
-    fn newest_group(&self, disk: &dyn Disk, files: &Kept, groups: &Groups) -> BTreeSet<String> {
+    /// The newest checkpoint of `files` that is to be kept after the one that is: the training may be writing a newer one.
+    /// Numbered texts are checkpoints where nothing else is one.
+    fn next_group(&self, disk: &dyn Disk, files: &Kept, groups: &Groups, now_ns: i64) -> Option<BTreeSet<String>> {
         let has_content =
             |folder: &Path, path: &str, file: &Sealed| has_content(disk, &folder.join(path), path, file.stamp.bytes);
         let mut found: Vec<_> =
@@ -71,7 +72,10 @@ impl Sealer {
             let is_text = |path: &str, file: &Sealed| groups.is_numbered(path) && !is_log(path, file.change);
             found = files.iter().filter(|(path, file)| file.stamp.bytes > 0 && is_text(path, file)).collect();
         }
-        newest_group(groups, found.into_iter().map(|(path, file)| (path.as_str(), file.stamp)), files.keys())
+        let ordered = groups.newest_first(found.into_iter().map(|(path, file)| (path.as_str(), file.stamp)));
+        let paths = |group: &Group| group.members.iter().filter(|path| files.contains_key(*path)).cloned().collect();
+        let mut candidates = ordered.into_iter().map(|(group, _)| paths(group));
+        candidates.find(|group| self.is_next(group, files, groups, now_ns))
     }
 
     /// Drops the checkpoints that `group` replaces, if all of `group` is kept: none if it may be incomplete. If a part of

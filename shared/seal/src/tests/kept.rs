@@ -228,3 +228,25 @@ fn a_removed_checkpoint_is_back_where_the_newer_one_lacks_files() {
     bench.resume();
     assert!(!bench.at("step-10").exists(), "the newer one is complete");
 }
+
+/// A lost instance has written out the removal of a checkpoint, and not all of the next one.
+#[test]
+fn the_newest_complete_checkpoint_is_kept_while_the_next_one_is_being_written() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    for (number, parts) in [(1, 2), (2, 2), (3, 1)] {
+        for part in 0..parts {
+            bench.write(&format!("checkpoint-{number}/part-{part}.pt"), &zip_of(&[number; 100]));
+        }
+        bench.clock += 60;
+        // The second and the third are found at once.
+        let now_ns = i64::try_from(bench.clock).unwrap() * 1_000_000_000;
+        if number != 2 {
+            assert!(sealer.seal_resting(&bench.disk(), QUIET, now_ns, &BTreeSet::new).unwrap());
+        }
+    }
+    fs::remove_dir_all(bench.at("checkpoint-2")).unwrap();
+    fs::remove_dir_all(bench.at("checkpoint-1")).unwrap();
+    bench.resume();
+    assert!(fs::read(bench.at("checkpoint-2/part-1.pt")).unwrap() == zip_of(&[2; 100]));
+}
