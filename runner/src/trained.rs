@@ -4,11 +4,12 @@ use std::io;
 use std::time::SystemTime;
 
 use spotsweep_protocol::claim::Rollback;
-use spotsweep_seal::{AtEnd, Sealer};
+use spotsweep_seal::{AtEnd, BadEnd, Sealer};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::child::Ended;
+use crate::error_line::error_in;
 use crate::record::Recorded;
 use crate::upload::Uploader;
 use crate::workplace::Workplace;
@@ -43,6 +44,7 @@ impl Trained {
         if has_new_step || sealer.has_new_checkpoint(&disk)? {
             return Ok(None);
         }
-        sealer.roll_back(&disk, self.ended.code)
+        let end = BadEnd { exit_code: self.ended.code, error: error_in(&self.recorded.log) };
+        sealer.roll_back(&disk, &end)
     }
 }

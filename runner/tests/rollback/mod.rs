@@ -70,7 +70,7 @@ async fn a_checkpoint_that_cannot_be_loaded_is_put_aside_once() {
     let message = "epoch_3 could not be loaded (exit code 1); went back to epoch_2";
     assert!(second.stderr.contains(message), "{}", second.stderr);
     assert_eq!(rollbacks(&world), [json!({"checkpoint": "epoch_3", "exit_code": 1, "to": "epoch_2"})]);
-    assert_eq!(files(&world.path("volume/.spotsweep/torn/2-rollback")), ["epoch_3"], "it is kept");
+    assert_eq!(files(&world.path("volume/.spotsweep/torn/2-rollback")), ["epoch_3", "last", "latest"], "they are kept");
 
     let third = attempt(&world, "3", "none", "5", "0").await;
     assert_eq!((start(&third), third.code), ("START after 2, epoch_2", Some(0)), "{}", third.stderr);
@@ -89,6 +89,24 @@ async fn a_training_that_fails_on_every_checkpoint_starts_from_its_beginning() {
     assert_eq!(codes[..3], expected);
     assert_eq!(codes[3].1, Some(0), "nothing is left that it could fail on");
     assert_eq!(rollbacks(&world).len(), 3);
+}
+
+/// It refuses whatever it finds: the checkpoints are as good as they were.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_that_does_not_help_is_taken_back_and_the_trial_fails() {
+    let world = interrupted().await;
+    let refuses = ["sh", "-c", "echo 'FileExistsError: run exists'; exit 3"];
+    let mut codes = Vec::new();
+    for attempt in ["2", "3"] {
+        let root = world.path(&format!("root-{attempt}"));
+        let extra = [("SPOTSWEEP_ROOT", root.to_str().unwrap()), ("AWS_BATCH_JOB_ATTEMPT", attempt)];
+        codes.push(world.run(&extra, &refuses).await.code);
+    }
+    assert_eq!(codes, [Some(75), Some(3)]);
+    let folder = world.path("volume/checkpoints");
+    assert_eq!(files(&folder), ["epoch_1", "epoch_2", "epoch_3", "last", "latest"]);
+    assert_eq!(std::fs::read_to_string(folder.join("latest")).unwrap(), "epoch_3\n");
+    assert_eq!(std::fs::read_link(folder.join("last")).unwrap(), Path::new("epoch_3"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

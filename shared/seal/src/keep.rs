@@ -190,11 +190,19 @@ impl Sealer {
     }
 
     /// Puts the newest versions of the files of `group` that the runner has, and that differ, in their places; those files
-    /// go aside. When the last of them was written; `None` where there are none.
-    pub(crate) fn replace_with_kept(&self, disk: &dyn Disk, group: &Group) -> io::Result<Option<i64>> {
+    /// go aside. Where `only_sealed`, not those of which it is not known that they are complete. When the last of them was
+    /// written; `None` where there are none.
+    pub(crate) fn replace_with_kept(
+        &self,
+        disk: &dyn Disk,
+        group: &Group,
+        only_sealed: bool,
+    ) -> io::Result<Option<i64>> {
         let mut back = None;
         for path in &group.members {
-            let (file, versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
+            let (file, mut versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
+            let is_sealed = |version: &Sealed| self.record.kept.get(path) == Some(version) && !version.doubtful;
+            versions.retain(|(_, version)| !only_sealed || is_sealed(version));
             let now = match disk.stamp(&file) {
                 Ok(_) if versions.is_empty() => continue,
                 Ok(stamp) => Some(hash(disk, &file, stamp.bytes)?),
@@ -204,7 +212,7 @@ impl Sealer {
             else {
                 continue;
             };
-            put_aside(disk, &self.checkpoints, &self.rolled_back(), path)?;
+            put_aside(disk, &self.checkpoints, &self.rolled_back(self.record.attempt), path)?;
             if restore(disk, &version, &file, sealed)? {
                 back = back.max(Some(disk.stamp(&file)?.modified_ns));
             }

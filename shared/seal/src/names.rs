@@ -93,6 +93,11 @@ pub(crate) fn is_pointer_name(path: &str) -> bool {
     POINTERS.contains(&file_name(path))
 }
 
+/// Whether a link or a file is called as those are that name the checkpoint which a script starts from.
+pub(crate) fn is_latest_name(path: &str) -> bool {
+    is_pointer_name(path) || ["last", "latest"].contains(&stem(path))
+}
+
 /// Whether a file has one of the names that TensorBoard gives its event files, and looks for.
 pub(crate) fn is_event_file(path: &str) -> bool {
     file_name(path).contains(".tfevents.")

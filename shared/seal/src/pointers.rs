@@ -2,16 +2,16 @@
 //!
 //! A script starts from the checkpoint that they name. Where that one is gone, many scripts start from their beginning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
 use crate::aside::put_aside;
 use crate::content::small_text;
-use crate::disk::Disk;
+use crate::disk::{Disk, Stamp};
 use crate::groups::Groups;
 use crate::kept::{Kept, kept_path, restore, unfinished};
-use crate::names::{file_name, is_pointer_name, number as number_of};
+use crate::names::{file_name, is_latest_name, is_pointer_name, number as number_of};
 use crate::shape::{shape, words};
 
 /// What pointers are made to name, and where they are.
@@ -25,6 +25,8 @@ pub(crate) struct Pointers<'a> {
     pub(crate) sealed: &'a Kept,
     /// Where a pointer goes that names nothing.
     pub(crate) aside: &'a Path,
+    /// Where pointers are kept as they were, if that may be taken back.
+    pub(crate) replaced: Option<&'a Path>,
 }
 
 impl Pointers<'_> {
@@ -38,6 +40,9 @@ impl Pointers<'_> {
         let is_gone = |name: &str| !present.contains(name) && shape(name) == shape(file_name(newest));
         for (link, target) in self.disk.symbolic_links(self.checkpoints)? {
             if target.file_name().and_then(|name| name.to_str()).is_some_and(is_gone) {
+                if let Some((replaced, name)) = self.replaced.zip(link.file_name()) {
+                    self.disk.symbolic_link(&replaced.join(name), &target)?;
+                }
                 self.disk.symbolic_link(&link, &target.with_file_name(file_name(newest)))?;
             }
         }
@@ -66,20 +71,21 @@ impl Pointers<'_> {
             return Ok(());
         }
         let sealed = self.kept.get(path).and_then(|_| text(self.disk, &kept_path(self.own, path))).unwrap_or_default();
-        if let Some(kept) = self.kept.get(path).filter(|_| names_present(&sealed))
-            && restore(self.disk, &kept_path(self.own, path), &file, kept)?
-        {
-            return Ok(());
+        if let Some(kept) = self.kept.get(path).filter(|_| names_present(&sealed)) {
+            self.keep_replaced(path)?;
+            if restore(self.disk, &kept_path(self.own, path), &file, kept)? {
+                return Ok(());
+            }
         }
         let gone = |text: &str| named(text, is_gone).map(str::to_owned);
         // The end of the text was not written out.
         let cut = words(now).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
         let named = [now, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
         if let Some(whole) = self.begun_path(path, now, newest).filter(|_| named.is_none()) {
-            return self.replace(&file, &whole);
+            return self.replace(path, &whole);
         }
         match named.or_else(|| Some((now, cut?.to_owned()))) {
-            Some((text, name)) => self.replace(&file, &text.replace(&name, file_name(newest))),
+            Some((text, name)) => self.replace(path, &text.replace(&name, file_name(newest))),
             // A script that finds no pointer starts from its beginning, and fails on one that names nothing.
             None if self.names_nothing(path, now, present) => put_aside(self.disk, self.checkpoints, self.aside, path),
             None => Ok(()),
@@ -98,9 +104,15 @@ impl Pointers<'_> {
             .map(str::to_owned)
     }
 
-    /// Puts a new text in the place of `file`, whose owner it keeps. A file that is written over may end up as neither
-    /// the old nor the new one, and may look as it did: times are no finer than the kernel's tick.
-    fn replace(&self, file: &Path, text: &str) -> io::Result<()> {
+    fn keep_replaced(&self, path: &str) -> io::Result<()> {
+        self.replaced.map_or(Ok(()), |replaced| self.disk.copy(&self.checkpoints.join(path), &replaced.join(path)))
+    }
+
+    /// Puts a new text in the place of the file at `path`, whose owner it keeps. A file that is written over may end up as
+    /// neither the old nor the new one, and may look as it did: times are no finer than the kernel's tick.
+    fn replace(&self, path: &str, text: &str) -> io::Result<()> {
+        self.keep_replaced(path)?;
+        let file = &self.checkpoints.join(path);
         let unfinished = unfinished(file);
         self.disk.copy(file, &unfinished)?;
         self.disk.write(&unfinished, text.as_bytes())?;
@@ -115,6 +127,21 @@ impl Pointers<'_> {
         let names_one = words(text).any(|word| number(word).is_some_and(|number| numbers.contains(&number)));
         is_pointer_name(path) && !self.sealed.contains_key(path) && !names_one
     }
+}
+
+/// The names of what pointers to the latest checkpoint lead to: a script starts from one of those.
+pub(crate) fn names_of_latest(
+    disk: &dyn Disk,
+    checkpoints: &Path,
+    files: &BTreeMap<String, Stamp>,
+) -> io::Result<BTreeSet<String>> {
+    let is_latest = |path: &Path| path.to_str().is_some_and(is_latest_name);
+    let links = disk.symbolic_links(checkpoints)?.into_iter().filter(|(link, _)| is_latest(link));
+    let targets = links.filter_map(|(_, target)| Some(target.file_name()?.to_str()?.to_owned()));
+    let texts = files.keys().filter(|path| is_latest_name(path));
+    let texts = texts.filter_map(|path| text(disk, &checkpoints.join(path)));
+    let named = texts.flat_map(|text| words(&text).map(str::to_owned).collect::<Vec<_>>());
+    Ok(targets.chain(named).collect())
 }
 
 /// A small text; `None` for all else.

@@ -274,10 +274,11 @@ impl Sealer {
     }
 
     /// Whether a numbered file, which is not sealed, is as it was when this attempt began, and its format does not show
-    /// that it is complete: its writer was lost, and the command may have started from an older one.
+    /// that it is complete: its writer was lost, and the command may have started from an older one. Where the command has
+    /// failed on a checkpoint, that of this file may lack other files, whatever its format shows.
     fn is_left_over(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
         let is_old = is_numbered(path) && self.first.get(path) == Some(&stamp);
-        Ok(is_old && !is_whole(disk, &self.checkpoints.join(path))?)
+        Ok(is_old && (!self.record.failed.is_empty() || !is_whole(disk, &self.checkpoints.join(path))?))
     }
 
     fn is_cut_off(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {

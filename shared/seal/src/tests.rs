@@ -4,6 +4,7 @@
 mod groups;
 mod kept;
 mod logs;
+mod rollback;
 mod unjudged;
 
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ use zip::write::SimpleFileOptions;
 use crate::aside::TORN;
 use crate::disk::MountedDisk;
 use crate::record::Sealed;
-use crate::{AtEnd, CHECKPOINTS, OWN, QUIET, Sealer};
+use crate::{AtEnd, BadEnd, CHECKPOINTS, OWN, QUIET, Sealer};
 
 /// Of a seal for which there is time.
 const IN_TIME: fn() -> bool = || true;
@@ -95,6 +96,11 @@ fn at_rest() -> AtEnd {
     AtEnd::new(BTreeSet::new(), NOW, false)
 }
 
+/// The command has failed.
+fn failure(error: &str) -> BadEnd {
+    BadEnd { exit_code: 1, error: Some(error.to_owned()) }
+}
+
 #[test]
 fn a_round_that_is_stopped_leaves_the_seal_as_it_was() {
     let mut bench = Bench::new(true);
@@ -110,12 +116,6 @@ fn a_round_that_is_stopped_leaves_the_seal_as_it_was() {
     assert_eq!(sealer.record.files.len(), 2);
 }
 
-#[test]
-fn what_was_being_written_at_the_end_is_judged_by_its_format() {
-    let zip = zip_of(&[7; 1000]);
-    // Content, whether it is sealed, whether it is doubtful.
-    let cases: [(&[u8], bool, bool); 3] =
-        [(&zip[..100], false, false), (&zip, true, false), (b"a pickle?", true, true)];
 /// A second version may have the same size, and the same time.
 #[test]
 fn a_file_of_this_moment_is_sealed_a_moment_later() {
@@ -130,6 +130,12 @@ fn a_file_of_this_moment_is_sealed_a_moment_later() {
     }
 }
 
+#[test]
+fn what_was_being_written_at_the_end_is_judged_by_its_format() {
+    let zip = zip_of(&[7; 1000]);
+    // Content, whether it is sealed, whether it is doubtful.
+    let cases: [(&[u8], bool, bool); 3] =
+        [(&zip[..100], false, false), (&zip, true, false), (b"a pickle?", true, true)];
     for (content, is_sealed, is_doubtful) in cases {
         let mut bench = Bench::new(true);
         let (mut sealer, _) = bench.resume();

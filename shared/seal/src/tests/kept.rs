@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 use spotsweep_protocol::claim::Found;
 
-use super::{Bench, IN_TIME, NOW, at_rest, zip_of};
+use super::{Bench, IN_TIME, NOW, at_rest, failure, zip_of};
 use crate::{AtEnd, OWN, QUIET};
 
 #[test]
@@ -39,10 +39,14 @@ fn a_file_that_is_rewritten_in_place_goes_back_to_its_last_sealed_version() {
     bench.resume().0.begin(&bench.disk()).unwrap();
     bench.write("ckpt.pt", &three);
     let (mut sealer, _) = bench.resume();
-    let rollback = sealer.roll_back(&bench.disk(), 1).unwrap().unwrap();
+    let rollback = sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap().unwrap();
     assert_eq!(rollback.to_string(), "ckpt.pt could not be loaded (exit code 1); went back to its last sealed version");
     assert!(fs::read(bench.at("ckpt.pt")).unwrap() == four);
-    assert_eq!(sealer.roll_back(&bench.disk(), 1).unwrap(), None, "once for a checkpoint");
+    assert_eq!(
+        sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap(),
+        None,
+        "once for a checkpoint"
+    );
 }
 
 #[test]
@@ -97,7 +101,7 @@ fn a_version_that_the_training_has_run_on_from_is_kept_though_it_was_never_seale
     assert_eq!(found.torn, [""; 0]);
     sealer.begin(&bench.disk()).unwrap();
     let (mut sealer, _) = bench.resume();
-    assert!(sealer.roll_back(&bench.disk(), 1).unwrap().is_some());
+    assert!(sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap().is_some());
     assert!(fs::read(bench.at("model.bin")).unwrap() == versions[1]);
 }
 

@@ -145,7 +145,7 @@ fn a_model_of_which_little_was_written_out_is_put_aside_and_not_the_one_before()
     seal(&bench, &mut sealer);
     bench.write("model-2.txt", &lightgbm(200)[..9]);
     let (mut sealer, _) = bench.resume();
-    let rollback = sealer.roll_back(&bench.disk(), 1).unwrap().unwrap();
+    let rollback = sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap().unwrap();
     assert_eq!((rollback.checkpoint.as_str(), rollback.to.as_deref()), ("model-2.txt", Some("model-1.txt")));
     assert!(bench.at("model-1.txt").exists() && !bench.at("model-2.txt").exists());
 }

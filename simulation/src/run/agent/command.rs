@@ -102,7 +102,7 @@ impl Simulation {
     fn ended(&mut self, agent: &mut Agent, run: Run, exit_code: i32) -> Result<Next, String> {
         let exit_code = if self.chaos.fails == Some(agent.trial.index) { exit_code.max(1) } else { exit_code };
         if exit_code != 0 {
-            return self.failed(agent, &run.volume, run.sealer, exit_code);
+            return self.failed(agent, &run.volume, run.sealer, (exit_code, "the training fails at its end"));
         }
         self.harness.cloud.world().set_mounted(&run.volume, false);
         self.watch.finished(&agent.trial, run.training.step);

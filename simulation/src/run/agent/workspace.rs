@@ -7,7 +7,7 @@ use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
 use spotsweep_protocol::claim::{Found, Reply, Request, Rollback};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::disk::Disk;
-use spotsweep_seal::{AtEnd, QUIET, Sealer};
+use spotsweep_seal::{AtEnd, BadEnd, QUIET, Sealer};
 use spotsweep_world::ebs::{FileSystem, View};
 
 use super::{Agent, Doing, Next, PAUSE, REFUSED, Run};
@@ -114,7 +114,7 @@ impl Simulation {
         let begun = self.with_disk(agent, &volume, |disk| sealer.begin(disk))?;
         begun.map_err(|error| format!("not begun: {error}"))?;
         if self.fails_at_once(agent) {
-            return self.failed(agent, &volume, sealer, 1);
+            return self.failed(agent, &volume, sealer, (1, "the training fails at once"));
         }
         let start = self.with_files(agent, &volume, |files| load::start(&habits, index, files.seen()))?;
         self.note(agent, |_| format!("starts: {start:?}"));
@@ -124,7 +124,7 @@ impl Simulation {
                 self.watch.loaded(&agent.trial, loaded);
                 loaded.step
             }
-            Start::Fails => return self.failed(agent, &volume, sealer, 1),
+            Start::Fails(error) => return self.failed(agent, &volume, sealer, (1, &error)),
         };
         self.watch.trains(&agent.trial, agent.attempt);
         self.watch.resumed(&agent.trial, agent.attempt, &agent.zone, step, seconds);
@@ -143,13 +143,14 @@ impl Simulation {
         agent: &mut Agent,
         volume: &str,
         mut sealer: Sealer,
-        exit_code: i32,
+        (exit_code, error): (i32, &str),
     ) -> Result<Next, String> {
         let ignores = self.harness.cloud.injected_bug() == Some(InjectedBug::NeverRollBack);
         let before = self.with_files(agent, volume, |files| files.seen().clone())?;
         let rollback = self.with_disk(agent, volume, |disk| {
             let has_progress = ignores || sealer.has_new_checkpoint(disk)?;
-            if has_progress { Ok(None) } else { sealer.roll_back(disk, exit_code) }
+            let end = BadEnd { exit_code, error: Some(error.to_owned()) };
+            if has_progress { Ok(None) } else { sealer.roll_back(disk, &end) }
         })?;
         let rollback = rollback.map_err(|error: std::io::Error| error.to_string())?;
         self.note(agent, |_| format!("fails: {rollback:?}"));

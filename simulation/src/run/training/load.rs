@@ -14,38 +14,35 @@ pub(super) const LINK: &str = "checkpoints/last";
 pub(super) const PARTS: u32 = 2;
 
 /// What loading the newest checkpoint comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) enum Start {
     /// There is none.
     Fresh,
     /// It starts from a checkpoint.
     From(Loaded),
-    /// It ends with an error.
-    Fails,
+    /// It ends with this error. That names a file which is missing, and none which cannot be decoded.
+    Fails(String),
 }
 
 /// What the script does with the checkpoints of `view`.
 pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
     let newest = || view.files.keys().filter(|path| !path.ends_with(".tmp")).filter_map(|path| step_of(path)).max();
-    let read = |path: &str, part| {
-        let file = view.files.get(path)?;
-        decode(habits.format, &file.bytes, trial, part)
-    };
-    let from = |loaded: Option<Loaded>| loaded.map_or(Start::Fails, Start::From);
+    let read = |path: &str| load(habits, trial, view, path, 0);
+    let from = |loaded: Result<Loaded, String>| loaded.map_or_else(Start::Fails, Start::From);
     match habits.layout {
         Layout::Single => match view.files.get(&single(habits.format)) {
             None => Start::Fresh,
-            Some(_) => from(read(&single(habits.format), 0)),
+            Some(_) => from(read(&single(habits.format))),
         },
-        Layout::Numbered => newest().map_or(Start::Fresh, |step| from(read(&file(step, habits.format), 0))),
+        Layout::Numbered => newest().map_or(Start::Fresh, |step| from(read(&file(step, habits.format)))),
         Layout::Pointer => match view.files.get(LATEST) {
             None => Start::Fresh,
-            Some(text) => from(std::str::from_utf8(&text.bytes).ok().and_then(|path| read(path, 0))),
+            Some(text) => from(read(&String::from_utf8_lossy(&text.bytes))),
         },
         // `os.path.exists` says of a link to nothing that it is not there.
         Layout::Link => match view.links.get(LINK).filter(|target| view.files.contains_key(*target)) {
             None => Start::Fresh,
-            Some(target) => from(read(target, 0)),
+            Some(target) => from(read(target)),
         },
         Layout::Folder | Layout::TwoNumbers | Layout::Shards => {
             newest().map_or(Start::Fresh, |step| from(folder(habits, trial, view, step)))
@@ -64,15 +61,18 @@ pub(in crate::run) fn is_pointer_cut(habits: &Habits, view: &View) -> bool {
     habits.layout == Layout::Pointer && view.files.get(LATEST).is_some_and(|text| text.bytes.len() < length)
 }
 
+/// One file of a checkpoint.
+fn load(habits: &Habits, trial: u32, view: &View, path: &str, part: u32) -> Result<Loaded, String> {
+    let file = view.files.get(path).ok_or_else(|| format!("no such file: {path}"))?;
+    decode(habits.format, &file.bytes, trial, part).ok_or_else(|| "the file cannot be decoded".to_owned())
+}
+
 /// A checkpoint of several files, all of one step.
-fn folder(habits: &Habits, trial: u32, view: &View, step: u32) -> Option<Loaded> {
-    let parts = (0..PARTS).map(|number| {
-        let file = view.files.get(&part(habits, step, number))?;
-        decode(habits.format, &file.bytes, trial, number)
-    });
-    let parts: Vec<Loaded> = parts.collect::<Option<_>>()?;
+fn folder(habits: &Habits, trial: u32, view: &View, step: u32) -> Result<Loaded, String> {
+    let parts = (0..PARTS).map(|number| load(habits, trial, view, &part(habits, step, number), number));
+    let parts: Vec<Loaded> = parts.collect::<Result<_, _>>()?;
     let is_intact = parts.iter().all(|part| part.is_intact && part.step == step);
-    Some(Loaded { step, is_intact })
+    Ok(Loaded { step, is_intact })
 }
 
 /// What a file of this name holds, wherever it lies.
@@ -87,7 +87,7 @@ pub(in crate::run) fn newest_whole(habits: &Habits, trial: u32, view: &View, wit
         let loaded = content_of(habits, trial, path, file).filter(|loaded| loaded.is_intact)?;
         let is_marked = || view.files.contains_key(&mark(loaded.step));
         let has_mark = || habits.layout != Layout::Marked || is_marked();
-        let whole = || has_mark() && folder(habits, trial, view, loaded.step).is_some_and(|loaded| loaded.is_intact);
+        let whole = || has_mark() && folder(habits, trial, view, loaded.step).is_ok_and(|loaded| loaded.is_intact);
         let is_whole = !habits.layout.has_parts() || !path.starts_with(CHECKPOINTS) || whole();
         is_whole.then_some(loaded.step)
     };

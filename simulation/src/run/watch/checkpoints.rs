@@ -14,7 +14,7 @@ impl Watch {
     pub(in crate::run) fn sealed_running(&mut self, habits: &Habits, trial: &TrialRef, written: &View, sees: &View) {
         let step = |view| match start(habits, trial.index, view) {
             Start::From(loaded) if loaded.is_intact => loaded.step,
-            Start::From(_) | Start::Fails | Start::Fresh => 0,
+            Start::From(_) | Start::Fails(_) | Start::Fresh => 0,
         };
         self.at_least(trial, step(written).min(step(sees)));
     }
@@ -24,10 +24,10 @@ impl Watch {
         let step = match start(habits, trial.index, left) {
             Start::From(loaded) if loaded.is_intact => Some(loaded.step),
             // Without the pointer that belongs to it a checkpoint is not complete.
-            Start::From(_) | Start::Fails if !is_pointer_cut(habits, left) => {
+            Start::From(_) | Start::Fails(_) if !is_pointer_cut(habits, left) => {
                 newest_whole(habits, trial.index, left, CHECKPOINTS)
             }
-            Start::From(_) | Start::Fails | Start::Fresh => None,
+            Start::From(_) | Start::Fails(_) | Start::Fresh => None,
         };
         self.at_least(trial, step.unwrap_or(0));
     }

@@ -1,0 +1,125 @@
+//! Rollbacks: which checkpoint goes, where the training goes back to, and what is taken back.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+/// Of no known format.
+fn content(name: &str) -> Vec<u8> {
+    [&[0xff], name.as_bytes()].concat()
+}
+
+/// A trial that was interrupted with these checkpoints, all of them sealed but for the last `unsealed` ones.
+fn trained(names: &[&str], unsealed: usize) -> Bench {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    for (place, name) in names.iter().enumerate() {
+        bench.write(name, &content(name));
+        if place + unsealed < names.len() {
+            sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+        }
+    }
+    bench
+}
+
+/// Each attempt fails with that error, and makes no progress. How many do, until the trial ends.
+fn fail_until_the_end(bench: &mut Bench, error: &dyn Fn(u32) -> String) -> u32 {
+    for attempts in 1..10 {
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        let rollback = sealer.roll_back(&bench.disk(), &failure(&error(attempts))).unwrap();
+        sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+        if rollback.is_none() {
+            return attempts;
+        }
+    }
+    unreachable!("at most three rollbacks")
+}
+
+const NAMES: [&str; 4] = ["checkpoint-1/model", "checkpoint-2/model", "checkpoint-3/model", "checkpoint-4/model"];
+
+#[test]
+fn a_rollback_that_does_not_help_is_taken_back() {
+    for count in 1..=NAMES.len() {
+        let mut bench = trained(&NAMES[..count], 0);
+        bench.write("latest", format!("checkpoint-{count}").as_bytes());
+        symlink(NAMES[count - 1], bench.at("last")).unwrap();
+        symlink(format!("checkpoint-{count}"), bench.at("link")).unwrap();
+        assert_eq!(fail_until_the_end(&mut bench, &|_| "FileExistsError: run".to_owned()), 2, "{count}");
+        for name in &NAMES[..count] {
+            assert_eq!(fs::read(bench.at(name)).unwrap(), content(name), "of {count}");
+        }
+        assert_eq!(fs::read_to_string(bench.at("latest")).unwrap(), format!("checkpoint-{count}"));
+        assert_eq!(fs::read_link(bench.at("last")).unwrap().to_str(), Some(NAMES[count - 1]));
+        assert_eq!(fs::read_link(bench.at("link")).unwrap().to_str(), Some(&*format!("checkpoint-{count}")));
+        let newest = format!("checkpoint-{count}");
+        assert_eq!(bench.resume().1, Found { newest: Some(newest), ..Found::default() }, "a retry goes on from there");
+    }
+}
+
+#[test]
+fn a_rollback_to_the_last_sealed_version_is_taken_back() {
+    let mut bench = Bench::new(true);
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    bench.write("model.pt", &zip_of(b"1"));
+    sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+    bench.write("model.pt", &zip_of(b"2"));
+    assert_eq!(fail_until_the_end(&mut bench, &|_| "KeyError: 'lr'".to_owned()), 2);
+    assert!(fs::read(bench.at("model.pt")).unwrap() == zip_of(b"2"));
+}
+
+/// Where errors differ, or where one of two checkpoints may be incomplete, each may be to blame.
+#[test]
+fn three_checkpoints_may_be_bad() {
+    let same = Some("EOFError: Ran out of input");
+    for (unsealed, error, attempts) in [(0, None, 4), (3, same, 4), (2, same, 4), (1, same, 3)] {
+        let mut bench = trained(&NAMES, unsealed);
+        let error = |attempt| error.map_or_else(|| format!("cannot load {attempt}"), str::to_owned);
+        assert_eq!(fail_until_the_end(&mut bench, &error), attempts, "{unsealed} unsealed");
+    }
+}
+
+/// The first is sealed or not; each of the others, which are not, may lack files.
+#[test]
+fn the_last_rollback_goes_to_a_sealed_checkpoint_or_to_the_beginning() {
+    let names: Vec<String> = (1..6).map(|number| format!("checkpoint-{number}/model.zip")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (first, expected) in [(1, Some("checkpoint-1".to_owned())), (0, None)] {
+        let mut bench = trained(&names, names.len() - first);
+        names[first..].iter().for_each(|name| bench.write(name, &zip_of(name.as_bytes())));
+        let mut to = Vec::new();
+        for attempt in 0..3 {
+            let (mut sealer, found) = bench.resume();
+            assert_eq!(found.torn, [""; 0]);
+            sealer.begin(&bench.disk()).unwrap();
+            let rollback = sealer.roll_back(&bench.disk(), &failure(&format!("no part {attempt}"))).unwrap().unwrap();
+            sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+            to.push(rollback.to);
+        }
+        assert_eq!(to, [Some("checkpoint-4".to_owned()), Some("checkpoint-3".to_owned()), expected.clone()]);
+        assert_eq!(bench.resume().1, Found { newest: expected, ..Found::default() });
+    }
+}
+
+/// The newest checkpoint is none that the training has loaded.
+#[test]
+fn the_checkpoint_that_a_pointer_names_is_to_blame() {
+    for is_link in [true, false] {
+        let mut bench = trained(&["model_3.bin", "model_4.bin", "model_5.bin"], 0);
+        if is_link {
+            symlink("model_4.bin", bench.at("last.bin")).unwrap();
+        } else {
+            bench.write("latest", b"model_4.bin");
+        }
+        let (mut sealer, _) = bench.resume();
+        let rollback = sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap().unwrap();
+        assert_eq!((rollback.checkpoint.as_str(), rollback.to.as_deref()), ("model_4.bin", Some("model_5.bin")));
+        let named = match is_link {
+            true => fs::read_link(bench.at("last.bin")).unwrap().into_os_string().into_string().unwrap(),
+            false => fs::read_to_string(bench.at("latest")).unwrap(),
+        };
+        assert_eq!(named, "model_5.bin");
+    }
+}
