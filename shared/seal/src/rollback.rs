@@ -22,7 +22,9 @@ use crate::sealer::Sealer;
 use crate::shape::shape;
 
 /// A trial whose training fails on so many checkpoints in a row fails with the training's own reason.
-const MOST: usize = 3;
+const MOST: usize = 4;
+/// From this rollback on, a sealed checkpoint is taken before a newer one that may be incomplete.
+const TO_SEALED: usize = 3;
 
 impl Sealer {
     /// Whether the command has written a checkpoint since this attempt began.
@@ -36,7 +38,7 @@ impl Sealer {
 
     /// Puts the newest checkpoint aside, as the command has ended without any progress. `None` where the checkpoint is not
     /// to blame: the trial was not interrupted before, there is no checkpoint, the training has ended in the same way on a
-    /// complete one, has failed on this one before, or on three others since it last made progress.
+    /// complete one, has failed on this one before, or on four others since it last made progress.
     ///
     /// # Errors
     /// Where the workspace cannot be read or written.
@@ -64,12 +66,12 @@ impl Sealer {
         if self.record.failed.len() >= MOST || self.record.failed.iter().any(is_known) {
             return Ok(None);
         }
-        let is_last = self.record.failed.len() + 1 == MOST;
+        let count = self.record.failed.len() + 1;
+        let is_last = count == MOST;
         let others: Vec<_> = checkpoints.iter().filter(|(group, _)| group.name != newest.name).collect();
-        let before = others.iter().find(|other| match is_last {
-            true => is_proven(other),
-            false => place > 0 || modified(&other.1) < modified(members),
-        });
+        let is_sealed = |other: &&&(&Group, BTreeSet<&str>)| count >= TO_SEALED && is_proven(other);
+        let is_older = |other: &&&(&Group, _)| !is_last && (place > 0 || modified(&other.1) < modified(members));
+        let before = others.iter().find(is_sealed).or_else(|| others.iter().find(is_older));
         let before = before.map(|(group, members)| (&*group.name, modified(members).unwrap_or(i64::MIN)));
         if is_last {
             self.drop_doubtful(disk);
