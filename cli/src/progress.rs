@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use spotsweep_control_plane::results::ranking::best;
+use spotsweep_control_plane::results::ranking::{self, best, leader};
 use spotsweep_control_plane::results::sets::Mean;
 use spotsweep_control_plane::sweep::Plan;
 use spotsweep_control_plane::trial::{Standing, Trial};
@@ -40,6 +40,8 @@ pub(crate) struct Figures {
     pub(crate) instances: BTreeMap<String, BTreeMap<String, u64>>,
     /// The best of the trials that have succeeded.
     pub(crate) best: Option<Best>,
+    /// The trial that still trains and is better so far.
+    pub(crate) leader: Option<Best>,
 }
 
 /// The best trial.
@@ -67,6 +69,11 @@ impl Best {
         mean.map_or_else(|| format!("{metric} {}", rounded(*value, 4)), |mean| format!("{metric} {mean}"))
     }
 
+    /// Of a trial that still trains.
+    pub(crate) fn so_far(&self) -> String {
+        format!("trial {} leads so far: {}", self.trial, self.figure())
+    }
+
     /// For machines; `key` is the name of the trial's index.
     pub(crate) fn json(&self, key: &str) -> Value {
         let mut json = json!({ key: self.trial, "metric": self.metric, "value": self.value });
@@ -80,13 +87,15 @@ impl Best {
 impl Figures {
     /// Counts trials, and names the best one.
     pub(crate) fn of(plan: Option<&Plan>, trials: &[Trial]) -> Self {
-        let best = plan.and_then(|plan| best(plan, trials)).map(|best| Best {
+        let shown = |best: ranking::Best<'_>| Best {
             metric: best.by.name,
             value: best.value,
             trial: best.trial.index,
             mean: best.set.map(|(_, mean)| mean),
-        });
-        Self { best, ..Self::counts(plan.map_or(0, |plan| plan.trials.into()), trials) }
+        };
+        let best = plan.and_then(|plan| best(plan, trials)).map(shown);
+        let leader = plan.and_then(|plan| leader(plan, trials)).map(shown);
+        Self { best, leader, ..Self::counts(plan.map_or(0, |plan| plan.trials.into()), trials) }
     }
 
     /// Counts trials; those without a record have had no event yet, so they wait.
@@ -106,6 +115,7 @@ impl Figures {
             stopped,
             instances: BTreeMap::new(),
             best: None,
+            leader: None,
         }
     }
 }
@@ -139,6 +149,9 @@ impl Figures {
         }
         if let Some(best) = &self.best {
             sentences.push(format!("best {} (trial {})", best.figure(), best.trial));
+        }
+        if let Some(leader) = &self.leader {
+            sentences.push(leader.so_far());
         }
         sentences
     }

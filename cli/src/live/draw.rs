@@ -132,7 +132,7 @@ pub(crate) fn draw(model: &Model, view: &View, area: Rect, buffer: &mut Buffer) 
         HELP.iter().for_each(|line| pen.line(&[(line, Tone::Plain)]));
     } else {
         let warnings = warning_rows(model, pen.area.width);
-        let best = usize::from(model.figures.best.is_some());
+        let best = usize::from(model.figures.best.is_some()) + usize::from(model.figures.leader.is_some());
         let below = zone_rows(model).len() + best + wait_rows(model) + with_title(&warnings) + 3;
         grid(&mut pen, model, below + LEAST_HAPPENINGS);
         zones(&mut pen, model, view);
@@ -239,6 +239,9 @@ fn zones(pen: &mut Pen<'_>, model: &Model, view: &View) {
         let (from, to) = (model.look.sweep.upload.uploaded_at, model.ended_at().unwrap_or(view.at));
         let spark = spark::line(&model.best, from, to, SPARK_COLUMNS);
         pen.line(&[(&text, Tone::Plain), (&spark, Tone::Of(Standing::Succeeded))]);
+    }
+    if let Some(leader) = &model.figures.leader {
+        pen.line(&[(&leader.so_far(), Tone::Plain)]);
     }
 }
 

@@ -173,8 +173,10 @@ impl Model {
 
     /// One frame, for machines.
     pub(crate) fn json(&self) -> Value {
-        let Figures { trials, waiting, starting, running, succeeded, failed, cancelled, best, .. } = &self.figures;
+        let Figures { trials, waiting, starting, running, succeeded, failed, cancelled, best, leader, .. } =
+            &self.figures;
         let best = best.as_ref().map(|best| best.json("trial"));
+        let leader = leader.as_ref().map(|leader| leader.json("trial"));
         let zone = |(name, zone): (&String, &Zone)| {
             let Zone { running, starting, instances } = zone;
             (name.clone(), json!({ "running": running, "starting": starting, "instances": instances }))
@@ -197,6 +199,7 @@ impl Model {
             "stopped_early": self.figures.stopped,
             "zones": self.zones.iter().map(zone).collect::<serde_json::Map<_, _>>(),
             "best": best,
+            "leader": leader,
             "attempts": attempts,
             "interruptions": interruptions,
             "zone_moves": zone_moves,

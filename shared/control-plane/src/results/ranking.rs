@@ -86,6 +86,15 @@ pub fn best<'a>(plan: &Plan, trials: &'a [Trial]) -> Option<Best<'a>> {
     Some(Best { by, trial, value, set })
 }
 
+/// The trial that still trains and has a better value so far than each other one, also those that have succeeded. `None`
+/// where the sweep has repeats: its sets have the ranks.
+pub fn leader<'a>(plan: &Plan, trials: &'a [Trial]) -> Option<Best<'a>> {
+    let by = ranking(plan, trials).filter(|_| plan.repeats.is_none())?;
+    let values = trials.iter().filter_map(|trial| Some((trial, value_so_far(&by, trial)?)));
+    let (trial, value) = values.min_by(|(_, one), (_, other)| by.cost(*one).total_cmp(&by.cost(*other)))?;
+    (trial.standing() != Standing::Succeeded).then_some(Best { by, trial, value, set: None })
+}
+
 /// Which trial has reached the sweep's target, and with what; `None` where none has, or the sweep has no target. Where
 /// the sweep has repeats, the mean of a set has to reach it, over a value of each of its trials.
 ///

@@ -96,6 +96,30 @@ fn a_target_is_reached_by_a_trial_that_trains_and_by_no_odd_figure() {
 }
 
 #[test]
+fn a_trial_that_trains_leads_so_far_where_it_is_the_best() {
+    use JobStatus::{Failed, Running, Succeeded};
+    let by = Ranking { name: "loss".to_owned(), maximize: false, over: Over::Last };
+    let loss = |value: f64| Some((value, value, value));
+    for (rows, expected) in [
+        (vec![(Running, loss(0.3)), (Running, loss(0.2)), (Succeeded, loss(0.4)), (Failed, loss(0.1))], Some((1, 0.2))),
+        (vec![(Running, loss(0.3)), (Running, loss(f64::NAN))], Some((0, 0.3))),
+        (vec![(Running, loss(0.5)), (Succeeded, loss(0.4))], None),
+        (vec![(Running, None)], None),
+    ] {
+        let mut trials = trials(&rows);
+        for trial in &mut trials {
+            trial.claimed_by = Some(1);
+            trial.attempt(1).started_at = Some(jiff::Timestamp::UNIX_EPOCH);
+        }
+        let found = leader(&plan(by.clone()), &trials).map(|leader| (leader.trial.index, leader.value));
+        assert_eq!(found, expected, "{rows:?}");
+        let repeats = serde_json::json!({ "parameter": "seed", "values": [1, 2], "sets": 2 });
+        let repeated = Plan { repeats: Some(serde_json::from_value(repeats).unwrap()), ..plan(by.clone()) };
+        assert_eq!(leader(&repeated, &trials), None, "sets have the ranks");
+    }
+}
+
+#[test]
 fn without_a_trial_that_has_a_rank_none_is_the_best() {
     let by = Ranking { name: "loss".to_owned(), maximize: false, over: Over::Last };
     let trials = trials(&[

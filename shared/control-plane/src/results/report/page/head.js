@@ -54,6 +54,16 @@ const trialsTile = () => {
   );
 };
 
+/** The trial that still trains and has a better value so far than the best. */
+const leaderText = (winner) => {
+  const { ranking, sets } = report;
+  const row = sets ? undefined : report.rows.find(({ status, metrics }) => status === "running" && metrics[0] !== null);
+  if (!row) return undefined;
+  const cost = (value) => (ranking.maximize ? -value : value);
+  const leads = !winner || cost(row.metrics[0]) < cost(winner.value);
+  return leads ? `trial ${row.index} leads so far: ${number(row.metrics[0])}` : undefined;
+};
+
 const bestTile = (winner) => {
   const { ranking, sets } = report;
   const goal = ranking && `${ranking.maximize ? "largest" : "smallest"} ${sets ? "mean " : ""}${ranking.metric}`;
@@ -65,10 +75,10 @@ const bestTile = (winner) => {
       `${uncertaintyText(set.mean.standard_error)}, trials ${set.trials.join(", ")}`.trim(),
       `the best of them: trial ${winner.row.index}, ${number(winner.value)}`,
     );
-  if (winner) return tile(`Best: ${goal}`, number(winner.value), `trial ${winner.row.index}`);
+  if (winner) return tile(`Best: ${goal}`, number(winner.value), `trial ${winner.row.index}`, leaderText(winner));
   if (!ranking) return tile("Best", "none yet", "no metric was named or reported");
   const why = sets ? "no parameter set has, of each repeat," : "no trial has succeeded with";
-  return tile("Best", "none yet", `${why} a finite ${ranking.metric}`);
+  return tile("Best", "none yet", `${why} a finite ${ranking.metric}`, leaderText());
 };
 
 /** Where trials are compared, and in which unit. */
