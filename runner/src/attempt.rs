@@ -17,7 +17,6 @@ use crate::claim::{Claims, End, Handover, Latest};
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
-use crate::error_line::error_in;
 use crate::exit::{Failure, TIMED_OUT, of_command};
 use crate::leave::{close, release};
 use crate::log::say;
@@ -330,7 +329,7 @@ impl Attempt<'_> {
         // Fails only where the background upload is gone, which the line after tells.
         let _ = stop_uploading.send(());
         let stopped = ended.stop.as_ref().and_then(Stop::reason).map(|reason| reason.to_string());
-        let error = stopped.or_else(|| (ended.code != 0).then(|| error_in(&recorded.log)).flatten());
+        let error = stopped.or_else(|| (ended.code != 0).then(|| recorded.error()).flatten());
         let deadline = ended.stop.as_ref().filter(|stop| stop.is_pressing()).map(|stop| stop.deadline);
         let latest = recorded.latest();
         let (log, unread) = (recorded.log, recorded.unread);

@@ -5,20 +5,36 @@ use spotsweep_protocol::visible::stripped;
 
 const MAX_BYTES: usize = 300;
 
-/// The last line that begins with an exception's name, as Python's tracebacks end, else the last line with text.
+/// What launchers raise when the training has failed: torchrun and Accelerate.
+const OF_LAUNCHERS: [&str; 2] = ["ChildFailedError", "CalledProcessError"];
+
+/// The last line that begins with an exception's name, as Python's tracebacks end, else the last line with text. What a
+/// launcher says counts only where there is nothing else.
 pub(crate) fn error_in(log: &[u8]) -> Option<String> {
     let log = String::from_utf8_lossy(log);
     let log = strip_str(&log).to_string();
     let lines = || log.lines().rev().map(str::trim_end).filter(|line| !line.trim().is_empty());
-    let found = lines().find(|line| names_exception(line)).or_else(|| lines().next())?.trim();
+    let exceptions = || lines().map(without_rank).filter(|line| names_exception(line));
+    let is_of_launcher = |line: &&str| OF_LAUNCHERS.iter().any(|name| name_of(line).ends_with(name));
+    let of_training = exceptions().find(|line| !is_of_launcher(line));
+    let found = of_training.or_else(|| exceptions().next()).or_else(|| lines().next())?.trim();
     let text = stripped(found);
     let end = text.floor_char_boundary(MAX_BYTES);
     Some(if end < text.len() { format!("{}…", &text[..end]) } else { text })
 }
 
+/// The line without the `[rank0]: ` that torch puts before the tracebacks of distributed trainings.
+fn without_rank(line: &str) -> &str {
+    line.strip_prefix("[rank").and_then(|rest| rest.split_once("]: ")).map_or(line, |(_, rest)| rest)
+}
+
+fn name_of(line: &str) -> &str {
+    line.split(':').next().unwrap_or_default()
+}
+
 /// `ValueError: …`, `torch.OutOfMemoryError: …`, `KeyboardInterrupt`: without indentation.
 fn names_exception(line: &str) -> bool {
-    let name = line.split(':').next().unwrap_or_default();
+    let name = name_of(line);
     let is_path = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
     is_path && ["Error", "Exception", "Interrupt", "Exit"].iter().any(|end| name.ends_with(end))
 }
@@ -41,6 +57,12 @@ mod tests {
                 format!("{traceback}torch.OutOfMemoryError: CUDA out of memory.\n"),
                 Some("torch.OutOfMemoryError: CUDA out of memory."),
             ),
+            (
+                "[rank1]: KeyError: 'lr'\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+                    .to_owned(),
+                Some("KeyError: 'lr'"),
+            ),
+            ("ChildFailedError: \n=====\n".to_owned(), Some("ChildFailedError:")),
             ("sh: 1: pyhton: not found\n".to_owned(), Some("sh: 1: pyhton: not found")),
             ("\u{1b}[31mValueError: bad\u{1b}[0m\n".to_owned(), Some("ValueError: bad")),
             ("ValueError: \u{202e}bad\u{9b}\n".to_owned(), Some("ValueError: bad")),

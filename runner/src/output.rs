@@ -17,30 +17,40 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// The last [`TAIL_BYTES`] of everything that was pushed.
 #[derive(Default)]
-pub(crate) struct Tail(Vec<u8>);
+pub(crate) struct Tail {
+    bytes: Vec<u8>,
+    /// How many bytes were pushed.
+    pushed: usize,
+}
 
 impl Tail {
     /// Goes on after `bytes`.
     pub(crate) fn after(bytes: Vec<u8>) -> Self {
-        Self(bytes)
+        Self { bytes, pushed: 0 }
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
+        self.pushed = self.pushed.saturating_add(bytes.len());
         // Twice the size before trimming, so that each byte moves at most once.
-        if self.0.len() > 2 * TAIL_BYTES {
-            self.0.drain(..self.0.len() - TAIL_BYTES);
+        if self.bytes.len() > 2 * TAIL_BYTES {
+            self.bytes.drain(..self.bytes.len() - TAIL_BYTES);
         }
     }
 
     /// The tail, from the start of a line on where something was cut off.
     pub(crate) fn bytes(&self) -> &[u8] {
-        let Some(cut) = self.0.len().checked_sub(TAIL_BYTES).filter(|cut| *cut > 0) else {
-            return &self.0;
+        let Some(cut) = self.bytes.len().checked_sub(TAIL_BYTES).filter(|cut| *cut > 0) else {
+            return &self.bytes;
         };
-        let tail = &self.0[cut..];
+        let tail = &self.bytes[cut..];
         let line = tail.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         &tail[line..]
+    }
+
+    /// How many bytes of the tail were pushed: the others were there before.
+    pub(crate) fn pushed(&self) -> usize {
+        self.pushed.min(self.bytes().len())
     }
 }
 

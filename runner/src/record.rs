@@ -19,6 +19,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::claim::Latest;
+use crate::error_line::error_in;
 use crate::exit::Failure;
 use crate::log::say;
 use crate::metrics_file::MetricsFile;
@@ -62,8 +63,10 @@ pub(crate) struct Recording {
 
 /// What is left of the output when the command has ended.
 pub(crate) struct Recorded {
-    /// The end of stdout and stderr together.
+    /// The end of stdout and stderr together, after those of earlier attempts.
     pub(crate) log: Vec<u8>,
+    /// How many bytes of it are of this attempt.
+    own_bytes: usize,
     /// The final figures.
     pub(crate) figures: Figures,
     /// All rungs that the trial has reached.
@@ -73,6 +76,16 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
+    /// What this attempt has written: an error of an earlier one is none of it.
+    pub(crate) fn own_log(&self) -> &[u8] {
+        &self.log[self.log.len().saturating_sub(self.own_bytes)..]
+    }
+
+    /// The line that says why the command has failed.
+    pub(crate) fn error(&self) -> Option<String> {
+        error_in(self.own_log())
+    }
+
     /// As the last report has it.
     pub(crate) fn latest(&self) -> Latest {
         Latest { metrics: self.figures.metrics(), rungs: self.rungs.clone() }
@@ -166,10 +179,13 @@ impl Recording {
             }
         }
         let _ = timeout(limit, self.recorder).await;
-        let log = self.tail.lock().unwrap_or_else(PoisonError::into_inner).bytes().to_vec();
+        let (log, own_bytes) = {
+            let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+            (tail.bytes().to_vec(), tail.pushed())
+        };
         let (figures, rungs) = (self.figures.borrow().clone(), self.rungs.borrow().clone());
         let unread = self.unread.all(figures.has_named());
-        Recorded { log, figures, rungs, unread }
+        Recorded { log, own_bytes, figures, rungs, unread }
     }
 }
 

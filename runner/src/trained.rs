@@ -9,7 +9,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::child::Ended;
-use crate::error_line::error_in;
 use crate::record::Recorded;
 use crate::upload::Uploader;
 use crate::workplace::Workplace;
@@ -31,7 +30,7 @@ pub(crate) struct Trained {
 impl Trained {
     /// Whether it has failed because MLflow did not go on with the run. The checkpoint is as good as it was then.
     pub(crate) fn is_without_its_run(&self) -> bool {
-        self.ended.code != 0 && self.goes_on_with_run && mlflow::has_refused(&self.recorded.log)
+        self.ended.code != 0 && self.goes_on_with_run && mlflow::has_refused(self.recorded.own_log())
     }
 
     /// Puts the newest checkpoint aside, where the command has failed on it: without a new step, without a new
@@ -44,7 +43,7 @@ impl Trained {
         if has_new_step || sealer.has_new_checkpoint(&disk)? {
             return Ok(None);
         }
-        let end = BadEnd { exit_code: self.ended.code, error: error_in(&self.recorded.log) };
+        let end = BadEnd { exit_code: self.ended.code, error: self.recorded.error() };
         sealer.roll_back(&disk, &end)
     }
 }
