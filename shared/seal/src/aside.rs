@@ -19,20 +19,25 @@ pub(crate) fn put_group_aside(
     group: &Group,
     record: &Record,
 ) -> io::Result<()> {
-    let mut places = group.places().into_iter().filter(|path| !is_log(path, record.change(path)));
-    places.try_for_each(|place| put_aside(disk, checkpoints, aside, place))
+    let mut places = places(group, record);
+    places.try_for_each(|place| put_aside(disk, checkpoints, aside, place).map(|_is_moved| ()))
 }
 
-/// Moves the file or folder `name` of `checkpoints` to the folder `aside`.
-pub(crate) fn put_aside(disk: &dyn Disk, checkpoints: &Path, aside: &Path, name: &str) -> io::Result<()> {
+/// What of the checkpoint `group` is moved.
+pub(crate) fn places<'a>(group: &'a Group, record: &'a Record) -> impl Iterator<Item = &'a str> {
+    group.places().into_iter().filter(|path| !is_log(path, record.change(path)))
+}
+
+/// Moves the file or folder `name` of `checkpoints` to the folder `aside`; false where it is gone.
+pub(crate) fn put_aside(disk: &dyn Disk, checkpoints: &Path, aside: &Path, name: &str) -> io::Result<bool> {
     let source = checkpoints.join(name);
     match disk.rename(&source, &aside.join(name)) {
         // It has gone with its folder.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         renamed => renamed?,
     }
     // An empty folder may look like a checkpoint. One that is not empty stays.
     let folders = source.ancestors().skip(1).take_while(|folder| *folder != checkpoints);
     let _first_that_stays = folders.map(|folder| disk.remove_folder(folder)).find(Result::is_err);
-    Ok(())
+    Ok(true)
 }

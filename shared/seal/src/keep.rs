@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use crate::aside::put_aside;
 use crate::content::{has_content, hash};
 use crate::disk::Disk;
 use crate::files::{has_all, newest_group};
@@ -14,6 +13,7 @@ use crate::logs::is_log;
 use crate::names::file_name;
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
+use crate::rollback::Failed;
 use crate::room::Room;
 use crate::sealer::Sealer;
 use crate::shape::shape;
@@ -37,7 +37,9 @@ impl Sealer {
             let is_wanted = if is_numbered { is_next() } else { !is_log };
             let is_known = self.record.kept.get(path).is_some_and(|kept| kept.sha256 == sealed.sha256);
             if is_known {
-                self.record.kept.insert(path.clone(), sealed.clone());
+                let was_sound = self.record.kept.get(path).is_some_and(|kept| !kept.doubtful);
+                let sealed = Sealed { doubtful: sealed.doubtful && !was_sound, ..sealed.clone() };
+                self.record.kept.insert(path.clone(), sealed);
             }
             // A file that may be incomplete does not replace one that is not.
             let is_worse = || {
@@ -60,7 +62,7 @@ impl Sealer {
         Groups::to_keep(files.chain(self.record.kept_files()))
     }
 
-    /// The newest checkpoint of `files` that is to be kept after the one that is: the training may be writing a newer one.
+    /// The newest checkpoint of `files` that is to replace the kept one. The training may be writing a newer one.
     /// Numbered texts are checkpoints where nothing else is one.
     fn next_group(&self, disk: &dyn Disk, files: &Kept, groups: &Groups, now_ns: i64) -> Option<BTreeSet<String>> {
         let has_content =
@@ -74,8 +76,11 @@ impl Sealer {
         }
         let ordered = groups.newest_first(found.into_iter().map(|(path, file)| (path.as_str(), file.stamp)));
         let paths = |group: &Group| group.members.iter().filter(|path| files.contains_key(*path)).cloned().collect();
-        let mut candidates = ordered.into_iter().map(|(group, _)| paths(group));
-        candidates.find(|group| self.is_next(group, files, groups, now_ns))
+        let kept_at = self.record.kept.iter().filter(|(path, _)| groups.is_numbered(path));
+        let kept_at = kept_at.map(|(_, file)| file.stamp.modified_ns).max();
+        let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].stamp.modified_ns).max();
+        let newer = ordered.into_iter().take_while(|(_, members)| modified(members) >= kept_at);
+        newer.map(|(group, _)| paths(group)).find(|group| self.is_next(group, files, groups, now_ns))
     }
 
     /// Drops the checkpoints that `group` replaces, if all of `group` is kept: none if it may be incomplete. If a part of
@@ -197,6 +202,7 @@ impl Sealer {
         disk: &dyn Disk,
         group: &Group,
         only_sealed: bool,
+        failed: &mut Failed,
     ) -> io::Result<Option<i64>> {
         let mut back = None;
         for path in &group.members {
@@ -212,7 +218,7 @@ impl Sealer {
             else {
                 continue;
             };
-            put_aside(disk, &self.checkpoints, &self.rolled_back(self.record.attempt), path)?;
+            self.move_aside(disk, failed, path)?;
             if restore(disk, &version, &file, sealed)? {
                 back = back.max(Some(disk.stamp(&file)?.modified_ns));
             }

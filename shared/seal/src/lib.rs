@@ -31,7 +31,7 @@ mod tests;
 pub use at_end::AtEnd;
 pub use checkpoint_watch::CheckpointWatch;
 pub use collected::collected;
-pub use record::BadEnd;
+pub use rollback::BadEnd;
 pub use sealer::{QUIET, Sealer};
 
 /// The folder of checkpoints on a workspace.

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use crate::aside::put_aside;
 use crate::content::small_text;
@@ -25,14 +27,27 @@ pub(crate) struct Pointers<'a> {
     pub(crate) sealed: &'a Kept,
     /// Where a pointer goes that names nothing.
     pub(crate) aside: &'a Path,
-    /// Where pointers are kept as they were, if that may be taken back.
-    pub(crate) replaced: Option<&'a Path>,
+}
+
+/// A pointer as it was, by its path below `checkpoints/`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Replaced {
+    /// A symbolic link, and its target.
+    #[serde(rename = "link")]
+    Link(String, PathBuf),
+    /// A text.
+    #[serde(rename = "text")]
+    Text(String, String),
+    /// A text that was put aside.
+    #[serde(rename = "moved")]
+    Moved(String),
 }
 
 impl Pointers<'_> {
     /// Makes each pointer that names a checkpoint that is gone name another one: the one that its sealed version names,
-    /// or else the `newest`.
-    pub(crate) fn repair(&self, newest: &str) -> io::Result<()> {
+    /// or else the `newest`. The pointers that are replaced, as they were.
+    pub(crate) fn repair(&self, newest: &str) -> io::Result<Vec<Replaced>> {
+        let mut replaced = Vec::new();
         let files = self.disk.files(self.checkpoints)?;
         // A pointer to one of several files names the first.
         let newest = self.groups.named(newest).and_then(|group| group.places().first().copied()).unwrap_or(newest);
@@ -40,10 +55,9 @@ impl Pointers<'_> {
         let is_gone = |name: &str| !present.contains(name) && shape(name) == shape(file_name(newest));
         for (link, target) in self.disk.symbolic_links(self.checkpoints)? {
             if target.file_name().and_then(|name| name.to_str()).is_some_and(is_gone) {
-                if let Some((replaced, name)) = self.replaced.zip(link.file_name()) {
-                    self.disk.symbolic_link(&replaced.join(name), &target)?;
-                }
                 self.disk.symbolic_link(&link, &target.with_file_name(file_name(newest)))?;
+                let name = link.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+                replaced.extend(name.map(|name| Replaced::Link(name, target)));
             }
         }
         for (path, stamp) in &files {
@@ -51,10 +65,10 @@ impl Pointers<'_> {
                 continue;
             }
             if let Some(text) = small_text(self.disk, &self.checkpoints.join(path), stamp.bytes) {
-                self.repair_text(path, &text, newest, &present, &is_gone)?;
+                replaced.extend(self.repair_text(path, &text, newest, &present, &is_gone)?);
             }
         }
-        Ok(())
+        Ok(replaced)
     }
 
     fn repair_text(
@@ -64,31 +78,34 @@ impl Pointers<'_> {
         newest: &str,
         present: &BTreeSet<&str>,
         is_gone: &dyn Fn(&str) -> bool,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<Replaced>> {
+        let was = || Some(Replaced::Text(path.to_owned(), now.to_owned()));
         let file = self.checkpoints.join(path);
         let names_present = |text: &str| names_one(text, &|word| present.contains(word));
         if names_present(now) {
-            return Ok(());
+            return Ok(None);
         }
         let sealed = self.kept.get(path).and_then(|_| text(self.disk, &kept_path(self.own, path))).unwrap_or_default();
-        if let Some(kept) = self.kept.get(path).filter(|_| names_present(&sealed)) {
-            self.keep_replaced(path)?;
-            if restore(self.disk, &kept_path(self.own, path), &file, kept)? {
-                return Ok(());
-            }
+        if let Some(kept) = self.kept.get(path).filter(|_| names_present(&sealed))
+            && restore(self.disk, &kept_path(self.own, path), &file, kept)?
+        {
+            return Ok(was());
         }
         let gone = |text: &str| named(text, is_gone).map(str::to_owned);
         // The end of the text was not written out.
         let cut = words(now).last().filter(|word| word.len() > 2 && file_name(newest).starts_with(word));
         let named = [now, &sealed].into_iter().find_map(|text| Some((text, gone(text)?)));
         if let Some(whole) = self.begun_path(path, now, newest).filter(|_| named.is_none()) {
-            return self.replace(path, &whole);
+            return replace(self.disk, &file, &whole).map(|()| was());
         }
         match named.or_else(|| Some((now, cut?.to_owned()))) {
-            Some((text, name)) => self.replace(path, &text.replace(&name, file_name(newest))),
+            Some((text, name)) => replace(self.disk, &file, &text.replace(&name, file_name(newest))).map(|()| was()),
             // A script that finds no pointer starts from its beginning, and fails on one that names nothing.
-            None if self.names_nothing(path, now, present) => put_aside(self.disk, self.checkpoints, self.aside, path),
-            None => Ok(()),
+            None if self.names_nothing(path, now, present) => {
+                put_aside(self.disk, self.checkpoints, self.aside, path)?;
+                Ok(Some(Replaced::Moved(path.to_owned())))
+            }
+            None => Ok(None),
         }
     }
 
@@ -104,22 +121,6 @@ impl Pointers<'_> {
             .map(str::to_owned)
     }
 
-    fn keep_replaced(&self, path: &str) -> io::Result<()> {
-        self.replaced.map_or(Ok(()), |replaced| self.disk.copy(&self.checkpoints.join(path), &replaced.join(path)))
-    }
-
-    /// Puts a new text in the place of the file at `path`, whose owner it keeps. A file that is written over may end up as
-    /// neither the old nor the new one, and may look as it did: times are no finer than the kernel's tick.
-    fn replace(&self, path: &str, text: &str) -> io::Result<()> {
-        self.keep_replaced(path)?;
-        let file = &self.checkpoints.join(path);
-        let unfinished = unfinished(file);
-        self.disk.copy(file, &unfinished)?;
-        self.disk.write(&unfinished, text.as_bytes())?;
-        self.disk.sync(&unfinished)?;
-        self.disk.rename(&unfinished, file)
-    }
-
     /// Whether a file with the name of a pointer names no checkpoint that is there, and is not as it was sealed.
     fn names_nothing(&self, path: &str, text: &str, present: &BTreeSet<&str>) -> bool {
         let number = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().ok();
@@ -127,6 +128,16 @@ impl Pointers<'_> {
         let names_one = words(text).any(|word| number(word).is_some_and(|number| numbers.contains(&number)));
         is_pointer_name(path) && !self.sealed.contains_key(path) && !names_one
     }
+}
+
+/// Puts a new text in the place of `file`, whose owner it keeps. A file that is written over may end up as neither the
+/// old nor the new one, and may look as it did: times are no finer than the kernel's tick.
+pub(crate) fn replace(disk: &dyn Disk, file: &Path, text: &str) -> io::Result<()> {
+    let unfinished = unfinished(file);
+    disk.copy(file, &unfinished)?;
+    disk.write(&unfinished, text.as_bytes())?;
+    disk.sync(&unfinished)?;
+    disk.rename(&unfinished, file)
 }
 
 /// The names of what pointers to the latest checkpoint lead to: a script starts from one of those.

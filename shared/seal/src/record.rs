@@ -12,6 +12,7 @@ use crate::content::read;
 use crate::disk::{Disk, Stamp};
 use crate::groups::Groups;
 use crate::logs::{Change, is_log};
+use crate::rollback::Failed;
 
 const NAME: &str = "seal.json";
 /// A million files have 200 MB; what a snapshot has under this name may be anything.
@@ -38,9 +39,10 @@ pub(crate) struct Record {
     /// The same in `.spotsweep/begun/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) begun: BTreeMap<String, Sealed>,
-    /// The checkpoints that the training failed on since it last made progress.
+    /// The checkpoints that the training failed on since it last made progress. An older runner wrote `failed`, of another
+    /// form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) failed: Vec<Failed>,
+    pub(crate) failures: Vec<Failed>,
 }
 
 /// One file under the seal.
@@ -56,28 +58,6 @@ pub(crate) struct Sealed {
     /// How a file that is named like a log has changed between two seals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) change: Option<Change>,
-}
-
-/// How a training has failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BadEnd {
-    /// Its exit code.
-    pub exit_code: i32,
-    /// The line of its output that says why; none where there is no line.
-    pub error: Option<String>,
-}
-
-/// A checkpoint that a training failed on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Failed {
-    pub(crate) name: String,
-    /// When it was modified, in nanoseconds since 1970.
-    pub(crate) modified_ns: i64,
-    /// The attempt that put it aside.
-    pub(crate) attempt: u32,
-    pub(crate) end: BadEnd,
-    /// Whether it was sealed as a whole.
-    pub(crate) is_proven: bool,
 }
 
 impl Record {

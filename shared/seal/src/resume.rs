@@ -113,17 +113,8 @@ impl Workspace<'_> {
         }
         if let Some(newest) = newest.as_ref().filter(|_| is_sealed) {
             let Self { disk, checkpoints, own, seal, groups, ref aside, .. } = *self;
-            Pointers {
-                disk,
-                checkpoints,
-                own,
-                kept: &seal.kept,
-                groups,
-                sealed: &judged.sealed,
-                aside,
-                replaced: None,
-            }
-            .repair(newest)?;
+            Pointers { disk, checkpoints, own, kept: &seal.kept, groups, sealed: &judged.sealed, aside }
+                .repair(newest)?;
         }
         Ok(newest.or(of_text.map(|(_, name)| name)))
     }

@@ -2,29 +2,40 @@
 //! says. Its newest checkpoint is put aside then, and the next attempt starts from the one before. If that one ends in the
 //! same way, the checkpoint was not to blame: it is put back.
 
+mod undo;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
 
 use spotsweep_protocol::claim::Rollback;
 
-use crate::aside::{TORN, put_aside, put_group_aside};
+pub use self::undo::BadEnd;
+pub(crate) use self::undo::Failed;
 use crate::content::{has_content, is_small_text, is_whole};
 use crate::disk::{Disk, Stamp};
-use crate::files::{has_all, walk};
+use crate::files::walk;
 use crate::groups::{Group, Groups};
 use crate::kept::restore_removed;
 use crate::logs::{Change, is_log, may_be_log};
 use crate::names::{file_name, is_numbered};
 use crate::pointers::{Pointers, names_of_latest};
-use crate::record::{BadEnd, Failed};
 use crate::sealer::Sealer;
 use crate::shape::shape;
 
 /// A trial whose training fails on so many checkpoints in a row fails with the training's own reason.
 const MOST: usize = 4;
-/// From this rollback on, a sealed checkpoint is taken before a newer one that may be incomplete.
-const TO_SEALED: usize = 3;
+/// From this rollback on, a complete checkpoint is taken before a newer one that may not be.
+const TO_COMPLETE: usize = 3;
+
+/// What lies in the folder of checkpoints when the command has failed.
+struct Scene<'a> {
+    disk: &'a dyn Disk,
+    files: &'a BTreeMap<String, Stamp>,
+    /// Of those files, and of what is kept.
+    groups: &'a Groups,
+    /// Newest first, with those of their members that are there.
+    checkpoints: &'a [(&'a Group, BTreeSet<&'a str>)],
+}
 
 impl Sealer {
     /// Whether the command has written a checkpoint since this attempt began.
@@ -46,165 +57,169 @@ impl Sealer {
         let files = walk(disk, &self.checkpoints)?;
         let stamps = files.iter().map(|(path, stamp)| (path.as_str(), *stamp));
         let groups = Groups::of(stamps.chain(self.record.kept_files()));
-        let checkpoints = self.checkpoints_of(disk, &files, &groups);
-        let place = self.blamed(disk, &files, &checkpoints)?;
+        let mut checkpoints = self.checkpoints_of(disk, &files, &groups);
+        // What the command itself has written is no checkpoint that it failed on: settings, as text.
+        let was_found = |path: &&str| self.first.get(*path) == files.get(*path);
+        checkpoints.retain(|(_, members)| members.iter().any(was_found));
         let modified = |members: &BTreeSet<&str>| members.iter().map(|path| files[*path].modified_ns).max();
-        let modified_ns = place.and_then(|place| modified(&checkpoints[place].1)).unwrap_or(i64::MIN);
+        let newest_ns = checkpoints.iter().filter_map(|(_, members)| modified(members)).max().unwrap_or(i64::MIN);
         // It was written since: the training has got past the ones before.
-        if self.record.failed.iter().all(|failed| modified_ns > failed.modified_ns) {
-            self.record.failed.clear();
+        if self.record.failures.iter().all(|failed| newest_ns > failed.newest_ns) {
+            self.record.failures.clear();
         }
-        let is_proven = |checkpoint: &(&Group, BTreeSet<&str>)| self.is_proven(disk, &files, checkpoint, &checkpoints);
-        let proven = place.is_some_and(|place| is_proven(&checkpoints[place]));
-        if self.has_not_helped(end, place.is_none(), proven) {
-            self.take_back(disk, end)?;
+        let place = self.blamed(disk, &files, &checkpoints)?;
+        let complete = self.complete(disk, &files, &checkpoints);
+        let is_proven = place.is_some_and(|place| complete[place]);
+        if self.has_not_helped(end, place.is_none(), is_proven) {
+            self.take_back(disk, end, place.is_none())?;
             return Ok(None);
         }
         let Some(place) = place.filter(|_| self.resumed) else { return Ok(None) };
         let (newest, members) = &checkpoints[place];
+        let modified_ns = modified(members).unwrap_or(i64::MIN);
         let is_known = |failed: &Failed| failed.name == newest.name && failed.modified_ns == modified_ns;
-        if self.record.failed.len() >= MOST || self.record.failed.iter().any(is_known) {
+        if self.record.failures.len() >= MOST || self.record.failures.iter().any(is_known) {
             return Ok(None);
         }
-        let count = self.record.failed.len() + 1;
+        let count = self.record.failures.len() + 1;
         let is_last = count == MOST;
-        let others: Vec<_> = checkpoints.iter().filter(|(group, _)| group.name != newest.name).collect();
-        let is_sealed = |other: &&&(&Group, BTreeSet<&str>)| count >= TO_SEALED && is_proven(other);
-        let is_older = |other: &&&(&Group, _)| !is_last && (place > 0 || modified(&other.1) < modified(members));
-        let before = others.iter().find(is_sealed).or_else(|| others.iter().find(is_older));
+        let others = || (0..checkpoints.len()).filter(|other| *other != place);
+        let is_older = |other: &usize| place > 0 || modified(&checkpoints[*other].1) < Some(modified_ns);
+        let sealed = || others().find(|other| self.is_sealed(&files, &checkpoints[*other]));
+        let before = others().find(|other| count >= TO_COMPLETE && complete[*other]);
+        let before = before.or_else(|| if is_last { sealed() } else { others().find(is_older) });
+        let before = before.map(|place| &checkpoints[place]);
         let before = before.map(|(group, members)| (&*group.name, modified(members).unwrap_or(i64::MIN)));
         if is_last {
-            self.drop_doubtful(disk);
+            self.drop_doubtful(disk, &groups);
         }
-        let attempt = self.record.attempt;
-        let mut failed =
-            Failed { name: newest.name.clone(), modified_ns, attempt, end: end.clone(), is_proven: proven };
-        let to = if let Some(modified) = self.replace_with_kept(disk, newest, is_last)? {
+        let mut failed = Failed {
+            name: newest.name.clone(),
+            modified_ns,
+            newest_ns,
+            end: end.clone(),
+            is_proven,
+            ..self.nothing_moved(disk)?
+        };
+        let to = if let Some(modified) = self.replace_with_kept(disk, newest, is_last, &mut failed)? {
             // It counts as the same checkpoint, unless there is still another one to go back to.
             let mut kept = newest.members.iter().filter_map(|path| self.record.kept.get(path));
-            if others.is_empty() && !kept.any(|kept| kept.doubtful) {
+            if checkpoints.len() == 1 && !kept.any(|kept| kept.doubtful) {
                 failed.modified_ns = modified;
             }
             Some("its last sealed version".to_owned())
         } else {
-            self.go_back(disk, &files, &groups, newest, before)?
+            let scene = Scene { disk, files: &files, groups: &groups, checkpoints: &checkpoints };
+            self.go_back(&scene, newest, before, &mut failed)?
         };
         let rollback = Rollback { checkpoint: newest.name.clone(), exit_code: end.exit_code, to };
-        self.record.failed.push(failed);
+        self.record.failures.push(failed);
         self.write_record(disk)?;
         Ok(Some(rollback))
     }
 
-    /// Whether the training has ended as it did before the last rollback, though it began at its beginning, or both
-    /// checkpoints are proven: of two that lack files each may be to blame.
-    fn has_not_helped(&self, end: &BadEnd, is_beginning: bool, is_proven: bool) -> bool {
-        let is_alike = |failed: &&Failed| failed.end == *end && (is_beginning || (is_proven && failed.is_proven));
-        end.error.is_some() && self.record.failed.last().is_some_and(|failed| is_alike(&failed))
-    }
-
-    /// Takes the rollbacks back that were for such an end. The trial ends with that, and may be continued from its newest
-    /// checkpoint.
-    fn take_back(&mut self, disk: &dyn Disk, end: &BadEnd) -> io::Result<()> {
-        while let Some(failed) = self.record.failed.pop_if(|failed| failed.end == *end) {
-            let aside = self.rolled_back(failed.attempt);
-            for path in disk.files(&aside)?.into_keys() {
-                disk.rename(&aside.join(&path), &self.checkpoints.join(&path))?;
-            }
-            for (link, target) in disk.symbolic_links(&aside)? {
-                let name = link.strip_prefix(&aside).map_err(io::Error::other)?;
-                disk.symbolic_link(&self.checkpoints.join(name), &target)?;
-            }
-            (self.say)(&format!("the command ended in the same way without {}: the checkpoint is back", failed.name));
-        }
-        self.write_record(disk)
-    }
-
-    /// Drops the kept versions of which it is not known that they are complete. Nothing may go back to them.
-    fn drop_doubtful(&mut self, disk: &dyn Disk) {
-        let doubtful: Vec<String> =
-            self.record.kept.iter().filter(|(_, kept)| kept.doubtful).map(|(path, _)| path.clone()).collect();
+    /// Drops the kept versions of checkpoints of which it is not known that they are complete. Nothing may go back to them.
+    fn drop_doubtful(&mut self, disk: &dyn Disk, groups: &Groups) {
+        let is_doubtful = |path: &&String| {
+            let mut kept = self.record.kept.iter().filter(|(other, _)| groups.is_same(path, other));
+            kept.any(|(_, kept)| kept.doubtful)
+        };
+        let doubtful: Vec<String> = self.record.kept.keys().filter(is_doubtful).cloned().collect();
         doubtful.iter().for_each(|path| self.drop_kept(disk, path));
     }
 
-    /// Whether each of these files is as it was sealed, and known to be complete.
-    fn is_sealed(&self, files: &BTreeMap<String, Stamp>, members: &BTreeSet<&str>) -> bool {
-        members.iter().all(|path| {
-            self.record.files.get(*path).is_some_and(|sealed| sealed.stamp == files[*path] && !sealed.doubtful)
-        })
+    /// Whether all files of a checkpoint are as they were sealed, and known to be complete.
+    fn is_sealed(&self, files: &BTreeMap<String, Stamp>, (group, members): &(&Group, BTreeSet<&str>)) -> bool {
+        let is_sealed = |path: &str| {
+            self.record.files.get(path).is_some_and(|sealed| sealed.stamp == files[path] && !sealed.doubtful)
+        };
+        group.members.iter().all(|path| members.contains(path.as_str()) && is_sealed(path))
     }
 
-    /// Whether a checkpoint is sealed as a whole, with all kinds of files that the others like it have, or is one file that
-    /// is rewritten, whose format shows that it is complete.
-    fn is_proven(
+    /// Of each checkpoint, whether it is sealed, and has all kinds of files that those like it have, or just those of one.
+    /// Of one file that is rewritten, its format may show that it is complete.
+    fn complete(
         &self,
         disk: &dyn Disk,
         files: &BTreeMap<String, Stamp>,
-        (group, members): &(&Group, BTreeSet<&str>),
         checkpoints: &[(&Group, BTreeSet<&str>)],
-    ) -> bool {
-        let shapes: BTreeSet<String> = members.iter().map(|path| shape(path)).collect();
-        let is_like = |other: &&Group| other.members.iter().any(|path| shapes.contains(&shape(path)));
+    ) -> Vec<bool> {
+        let kinds = |(group, _): &(&Group, BTreeSet<&str>)| {
+            let mut kinds = BTreeMap::<String, usize>::new();
+            group.members.iter().for_each(|path| *kinds.entry(shape(path)).or_default() += 1);
+            kinds
+        };
+        let all: Vec<_> = checkpoints.iter().map(kinds).collect();
+        let distinct: BTreeSet<&BTreeMap<String, usize>> = all.iter().collect();
+        let has_all = |own: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| {
+            other.iter().all(|(kind, count)| own.get(kind).is_some_and(|own| own >= count))
+        };
+        let is_like = |own: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| {
+            other.keys().any(|kind| own.contains_key(kind))
+        };
+        let has_kinds = |place: usize| {
+            let own = &all[place];
+            let mut likes = distinct.iter().filter(|other| is_like(own, other));
+            all.iter().filter(|other| *other == own).count() > 1 || likes.all(|other| has_all(own, other))
+        };
         let is_whole =
-            |path: &&str| !is_numbered(path) && is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false);
-        (self.is_sealed(files, members) || (group.is_file() && members.iter().all(is_whole)))
-            && group.members.iter().all(|path| members.contains(path.as_str()))
-            && checkpoints
-                .iter()
-                .map(|(other, _)| *other)
-                .filter(is_like)
-                .all(|other| has_all(group.members.iter(), other.members.iter()))
+            |path: &String| !is_numbered(path) && is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false);
+        let is_whole_file = |group: &Group| group.is_file() && group.members.iter().all(is_whole);
+        let is_complete = |place: usize| {
+            let checkpoint = &checkpoints[place];
+            (self.is_sealed(files, checkpoint) || is_whole_file(checkpoint.0)) && has_kinds(place)
+        };
+        (0..checkpoints.len()).map(is_complete).collect()
     }
 
     /// The place in `checkpoints` of the one that the training loaded: the one that a pointer to the latest names, or else
     /// the newest, or one with a larger number where the newest is as it was sealed and the other is not. Of a file whose
-    /// time was not written out, the number is right.
+    /// time was not written out, the number is right. A pointer to a sealed one may be older than a newer one that is not:
+    /// its writer was lost between the two.
     fn blamed(
         &self,
         disk: &dyn Disk,
         files: &BTreeMap<String, Stamp>,
         checkpoints: &[(&Group, BTreeSet<&str>)],
     ) -> io::Result<Option<usize>> {
+        let is_sealed = |checkpoint: &(&Group, BTreeSet<&str>)| self.is_sealed(files, checkpoint);
         let latest = names_of_latest(disk, &self.checkpoints, files)?;
         let is_latest = |(group, _): &(&Group, _)| group.places().iter().any(|place| latest.contains(file_name(place)));
-        if let Some(place) = checkpoints.iter().position(is_latest) {
+        let is_sure = |place: &usize| !is_sealed(&checkpoints[*place]) || checkpoints[..*place].iter().all(is_sealed);
+        if let Some(place) = checkpoints.iter().position(is_latest).filter(is_sure) {
             return Ok(Some(place));
         }
-        let Some((newest, members)) = checkpoints.first() else { return Ok(None) };
-        let is_later = |group: &Group| shape(&group.name) == shape(&newest.name) && group.numbers > newest.numbers;
-        let is_other = |(group, members): &(&Group, BTreeSet<&str>)| is_later(group) && !self.is_sealed(files, members);
+        let Some(newest) = checkpoints.first() else { return Ok(None) };
+        let (name, numbers) = (&newest.0.name, &newest.0.numbers);
+        let is_later = |group: &Group| shape(&group.name) == shape(name) && group.numbers > *numbers;
+        let is_other = |other: &(&Group, BTreeSet<&str>)| is_later(other.0) && !is_sealed(other);
         let other = || checkpoints.iter().position(is_other);
-        Ok(Some(if self.is_sealed(files, members) { other().unwrap_or(0) } else { 0 }))
+        Ok(Some(if is_sealed(newest) { other().unwrap_or(0) } else { 0 }))
     }
 
     /// Puts `newest` aside, in favour of the one `before` it or of a kept one that is newer than that. Its name.
     fn go_back(
         &mut self,
-        disk: &dyn Disk,
-        files: &BTreeMap<String, Stamp>,
-        groups: &Groups,
+        scene: &Scene<'_>,
         newest: &Group,
         before: Option<(&str, i64)>,
+        failed: &mut Failed,
     ) -> io::Result<Option<String>> {
+        let Scene { disk, groups, .. } = *scene;
         newest.members.iter().for_each(|path| self.drop_kept(disk, path));
-        let aside = self.rolled_back(self.record.attempt);
-        put_group_aside(disk, &self.checkpoints, &aside, newest, &self.record)?;
-        let kept = &self.record.kept;
-        let back = restore_removed(disk, &self.checkpoints, &self.own, kept, groups, before)?;
+        self.move_group_aside(disk, failed, newest)?;
+        let back = restore_removed(disk, &self.checkpoints, &self.own, &self.record.kept, groups, before)?;
         let back = back.filter(|back| !back.is_older).map(|back| (back.name, back.modified_ns));
         let to = back.or_else(|| before.map(|(name, modified)| (name.to_owned(), modified)));
-        self.put_newer_aside(disk, files, newest, to.as_ref().map(|(name, modified)| (name.as_str(), *modified)))?;
+        let to_at = to.as_ref().map(|(name, modified)| (name.as_str(), *modified));
+        self.put_newer_aside(scene, newest, to_at, failed)?;
         let to = to.map(|(name, _)| name);
         if let Some(to) = &to {
             let (checkpoints, own, sealed) = (&*self.checkpoints, &*self.own, &self.record.files);
-            let replaced = Some(&*aside);
-            Pointers { disk, checkpoints, own, kept, groups, sealed, aside: &aside, replaced }.repair(to)?;
+            let (kept, aside) = (&self.record.kept, &self.aside(failed));
+            failed.replaced = Pointers { disk, checkpoints, own, kept, groups, sealed, aside }.repair(to)?;
         }
         Ok(to)
-    }
-
-    /// Where the checkpoint goes that the training failed on in an attempt, with all that is replaced for that.
-    pub(crate) fn rolled_back(&self, attempt: u32) -> PathBuf {
-        self.own.join(TORN).join(format!("{attempt}-rollback"))
     }
 
     /// Checkpoints with content, newest first; those of text only where there are no others. A file of which little was
@@ -230,25 +245,31 @@ impl Sealer {
     /// Puts aside what was written after the checkpoint `before` the `newest` one: everything where there is none.
     fn put_newer_aside(
         &self,
-        disk: &dyn Disk,
-        files: &BTreeMap<String, Stamp>,
+        scene: &Scene<'_>,
         newest: &Group,
         before: Option<(&str, i64)>,
+        failed: &mut Failed,
     ) -> io::Result<()> {
-        let aside = self.rolled_back(self.record.attempt);
+        let Scene { disk, files, checkpoints, .. } = *scene;
+        let is_newer = |modified_ns: i64| before.is_none_or(|(_, modified)| modified_ns > modified);
+        for (group, members) in checkpoints.iter().filter(|(group, _)| group.name != newest.name) {
+            if members.iter().any(|path| is_newer(files[*path].modified_ns))
+                && before.map(|(name, _)| name) != Some(&group.name)
+            {
+                self.move_group_aside(disk, failed, group)?;
+            }
+        }
         let shapes: BTreeSet<String> = newest.members.iter().map(|path| shape(path)).collect();
         for (path, stamp) in files.iter().filter(|(path, _)| !newest.members.contains(*path)) {
-            let is_later = before.is_none_or(|(_, modified)| {
-                let is_text = is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
-                stamp.modified_ns > modified && !is_text
-            });
+            let is_text = || is_small_text(disk, &self.checkpoints.join(path), stamp.bytes);
+            let is_later = is_newer(stamp.modified_ns) && (before.is_none() || !is_text());
             let is_log = || {
                 may_be_log(path, self.record.change(path))
                     && !(is_numbered(path) && shapes.contains(&shape(path)))
                     && !has_content(disk, &self.checkpoints.join(path), path, stamp.bytes)
             };
             if is_later && !is_log() {
-                put_aside(disk, &self.checkpoints, &aside, path)?;
+                self.move_aside(disk, failed, path)?;
             }
         }
         // The other names of the checkpoint's one file.
@@ -258,7 +279,7 @@ impl Sealer {
             files.get(&newest.name).is_some_and(|file| file.inode == stamp.inode) && **path != newest.name
         };
         for (path, _) in files.iter().filter(alias) {
-            put_aside(disk, &self.checkpoints, &aside, path)?;
+            self.move_aside(disk, failed, path)?;
             disk.hard_link(&self.checkpoints.join(before), &self.checkpoints.join(path))?;
         }
         Ok(())

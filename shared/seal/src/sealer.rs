@@ -112,7 +112,7 @@ impl Sealer {
                 Some(known) => Some(Sealed { doubtful: known.doubtful && is_numbered(&path), ..known.clone() }),
                 None if is_closed()
                     && !self.is_emptied(&path, stamp.bytes)
-                    && (rests(stamp, quiet, now_ns)
+                    && (rests(stamp, quiet.max(TICK), now_ns)
                         || (before.is_none() && rests(stamp, TICK, now_ns) && self.is_complete(disk, &path))) =>
                 {
                     let sealed = self.seal_whole(disk, &path, stamp);
@@ -131,8 +131,8 @@ impl Sealer {
         let groups = self.groups(&files);
         self.keep(disk, &files, &groups, now_ns);
         let mut record = Record { files, ..self.record.clone() };
-        if !record.failed.is_empty() && self.has_new_checkpoint(disk)? {
-            record.failed.clear();
+        if !record.failures.is_empty() && self.has_new_checkpoint(disk)? {
+            record.failures.clear();
         }
         if let Err(error) = record.write(disk, &self.own) {
             if !is_full(&error) {
@@ -275,10 +275,10 @@ impl Sealer {
 
     /// Whether a numbered file, which is not sealed, is as it was when this attempt began, and its format does not show
     /// that it is complete: its writer was lost, and the command may have started from an older one. Where the command has
-    /// failed on a checkpoint, that of this file may lack other files, whatever its format shows.
+    /// failed on a checkpoint, this one may lack files, whatever the format of each shows.
     fn is_left_over(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {
         let is_old = is_numbered(path) && self.first.get(path) == Some(&stamp);
-        Ok(is_old && (!self.record.failed.is_empty() || !is_whole(disk, &self.checkpoints.join(path))?))
+        Ok(is_old && (!self.record.failures.is_empty() || !is_whole(disk, &self.checkpoints.join(path))?))
     }
 
     fn is_cut_off(&self, disk: &dyn Disk, path: &str, stamp: Stamp) -> io::Result<bool> {

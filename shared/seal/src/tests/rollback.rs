@@ -81,6 +81,55 @@ fn several_checkpoints_may_be_bad() {
     }
 }
 
+/// A retry counts its attempts anew, on a workspace of a trial that was rolled back before.
+#[test]
+fn what_an_earlier_trial_has_put_aside_does_not_come_back() {
+    let mut bench = trained(&NAMES[..2], 0);
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    assert!(sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap().is_some());
+    bench.write(NAMES[2], &content(NAMES[2]));
+    sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+    bench.attempt = 1;
+    bench.write(NAMES[1], &content("another"));
+    sealer.seal_resting(&bench.disk(), QUIET, NOW, &BTreeSet::new).unwrap();
+    assert_eq!(fail_until_the_end(&mut bench, &|_| "FileExistsError: run".to_owned()), 2);
+    assert_eq!(fs::read(bench.at(NAMES[1])).unwrap(), content("another"));
+}
+
+/// It writes its settings before it fails, which are no checkpoint.
+#[test]
+fn a_beginning_that_fails_in_the_same_way_takes_a_rollback_back() {
+    for unsealed in [0, 1] {
+        let mut bench = trained(&NAMES[..1], unsealed);
+        for attempt in 1..3 {
+            let (mut sealer, _) = bench.resume();
+            sealer.begin(&bench.disk()).unwrap();
+            bench.write("args.json", b"{\"lr\": 0.1}");
+            let rollback = sealer.roll_back(&bench.disk(), &failure("KeyError: 'lr'")).unwrap();
+            sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+            assert_eq!(rollback.is_some(), attempt == 1);
+        }
+        assert_eq!(fs::read(bench.at(NAMES[0])).unwrap(), content(NAMES[0]), "{unsealed} unsealed");
+        let (sealer, found) = bench.resume();
+        assert_eq!(found.newest.as_deref(), Some("checkpoint-1"));
+        assert_eq!(sealer.record.files[NAMES[0]].doubtful, unsealed == 1, "it is not known whether it is complete");
+    }
+}
+
+/// The one that an older runner has written: the new one has another form.
+#[test]
+fn failures_that_an_older_runner_has_recorded_do_not_break_the_seal() {
+    let mut bench = trained(&NAMES[..2], 0);
+    let file = bench.folder.path().join(OWN).join("seal.json");
+    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    record["failed"] = serde_json::json!([["checkpoint-2", 123]]);
+    fs::write(&file, record.to_string()).unwrap();
+    let (mut sealer, _) = bench.resume();
+    assert_eq!(sealer.record.files.len(), 2);
+    assert!(sealer.roll_back(&bench.disk(), &failure("it cannot be loaded")).unwrap().is_some());
+}
+
 /// The first is sealed or not; each of the others, which are not, may lack files.
 #[test]
 fn the_last_rollback_goes_to_a_sealed_checkpoint_or_to_the_beginning() {

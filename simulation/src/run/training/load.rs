@@ -55,6 +55,17 @@ pub(in crate::run) fn start(habits: &Habits, trial: u32, view: &View) -> Start {
     }
 }
 
+/// The step that the script's pointer names, which is the one that it loads.
+pub(in crate::run) fn named_step(habits: &Habits, view: &View) -> Option<u32> {
+    match habits.layout {
+        Layout::Pointer => view.files.get(LATEST).and_then(|text| step_of(std::str::from_utf8(&text.bytes).ok()?)),
+        Layout::Link => view.links.get(LINK).and_then(|target| step_of(target)),
+        Layout::Numbered | Layout::Single | Layout::Folder | Layout::Marked | Layout::TwoNumbers | Layout::Shards => {
+            None
+        }
+    }
+}
+
 /// Whether the script's pointer names nothing that a checkpoint could be: its writer was killed in the middle.
 pub(in crate::run) fn is_pointer_cut(habits: &Habits, view: &View) -> bool {
     let length = file(0, habits.format).len();

@@ -6,7 +6,7 @@ use spotsweep_world::ebs::View;
 use super::{Seen, Watch};
 use crate::run::Habits;
 use crate::run::training::content::Loaded;
-use crate::run::training::load::{CHECKPOINTS, Start, is_pointer_cut, newest_whole, start};
+use crate::run::training::load::{CHECKPOINTS, Start, is_pointer_cut, named_step, newest_whole, start};
 
 impl Watch {
     /// The runner has sealed while the command runs: what is `written` out then survives the instance. What the script
@@ -41,7 +41,9 @@ impl Watch {
     /// The runner has put checkpoints aside, or has changed them in another way.
     pub(in crate::run) fn put_aside(&mut self, habits: &Habits, trial: &TrialRef, before: &View, after: &View) {
         let newest = |view| newest_whole(habits, trial.index, view, CHECKPOINTS);
-        if newest(before) > newest(after) {
+        // A script that loads what its pointer names would not have started from a newer one.
+        let is_named = named_step(habits, before).is_none_or(|named| newest(before) <= Some(named));
+        if newest(before) > newest(after) && is_named {
             let what = format!("{trial}: {:?} was complete, {:?} is left", newest(before), newest(after));
             self.is_wrong(Seen::PutAside, what);
         }

@@ -1,0 +1,134 @@
+//! A rollback that does not help is taken back: what it has put aside and replaced.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::aside::{TORN, places, put_aside};
+use crate::disk::Disk;
+use crate::groups::Group;
+use crate::pointers::{Replaced, replace};
+use crate::record::Sealed;
+use crate::sealer::Sealer;
+
+/// How a training has failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadEnd {
+    /// Its exit code.
+    pub exit_code: i32,
+    /// The line of its output that says why; none where there is no line.
+    pub error: Option<String>,
+}
+
+/// A checkpoint that a training failed on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failed {
+    pub(crate) name: String,
+    /// When it was modified, in nanoseconds since 1970.
+    pub(crate) modified_ns: i64,
+    /// The same of the newest checkpoint that was there.
+    pub(crate) newest_ns: i64,
+    pub(crate) end: BadEnd,
+    /// Whether it was complete.
+    pub(crate) is_proven: bool,
+    /// The folder in `.spotsweep/torn/` of what was put aside for it.
+    pub(crate) folder: String,
+    /// The files and folders there, as paths below `checkpoints/`.
+    pub(crate) moved: Vec<String>,
+    /// The pointers that were replaced, as they were.
+    pub(crate) replaced: Vec<Replaced>,
+}
+
+impl Sealer {
+    /// A rollback that has moved nothing yet, to a folder of its own: a retry counts its attempts anew.
+    pub(crate) fn nothing_moved(&self, disk: &dyn Disk) -> io::Result<Failed> {
+        let attempt = self.record.attempt;
+        let mut folder = format!("{attempt}-rollback");
+        let mut count = 1;
+        while !disk.files(&self.own.join(TORN).join(&folder))?.is_empty() {
+            count += 1;
+            folder = format!("{attempt}-rollback-{count}");
+        }
+        Ok(Failed { folder, ..Failed::default() })
+    }
+
+    /// Where a rollback puts what it moves.
+    pub(crate) fn aside(&self, failed: &Failed) -> PathBuf {
+        self.own.join(TORN).join(&failed.folder)
+    }
+
+    /// Moves a file or a folder, if it is there.
+    pub(crate) fn move_aside(&self, disk: &dyn Disk, failed: &mut Failed, place: &str) -> io::Result<()> {
+        if put_aside(disk, &self.checkpoints, &self.aside(failed), place)? {
+            failed.moved.push(place.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Moves all files of a checkpoint, but for logs among them.
+    pub(crate) fn move_group_aside(&self, disk: &dyn Disk, failed: &mut Failed, group: &Group) -> io::Result<()> {
+        places(group, &self.record).try_for_each(|place| self.move_aside(disk, failed, place))
+    }
+
+    /// Whether the training has ended as it did before the last rollback, though it began at its beginning, or both
+    /// checkpoints are complete: of two that lack files each may be to blame.
+    pub(crate) fn has_not_helped(&self, end: &BadEnd, is_beginning: bool, is_complete: bool) -> bool {
+        let is_alike = |failed: &Failed| failed.end == *end && (is_beginning || (is_complete && failed.is_proven));
+        end.error.is_some() && self.record.failures.last().is_some_and(is_alike)
+    }
+
+    /// Takes the rollbacks back that were for such an end. The trial ends with that, and may be continued from its newest
+    /// checkpoint.
+    pub(crate) fn take_back(&mut self, disk: &dyn Disk, end: &BadEnd, is_beginning: bool) -> io::Result<()> {
+        let mut may_lack_files = is_beginning;
+        while let Some(failed) = self.record.failures.last().cloned() {
+            if failed.end != *end || !(failed.is_proven || may_lack_files) {
+                break;
+            }
+            self.put_back(disk, &failed)?;
+            self.record.failures.pop();
+            may_lack_files = false;
+            (self.say)(&format!("the command ended in the same way without {}: the checkpoint is back", failed.name));
+        }
+        self.write_record(disk)
+    }
+
+    /// Puts back what was moved and replaced. What lies there now goes aside.
+    fn put_back(&mut self, disk: &dyn Disk, failed: &Failed) -> io::Result<()> {
+        let aside = self.aside(failed);
+        let replaced = aside.with_file_name(format!("{}-replaced", failed.folder));
+        let pointers = failed.replaced.iter().filter_map(|pointer| match pointer {
+            Replaced::Moved(path) => Some(path),
+            Replaced::Link(..) | Replaced::Text(..) => None,
+        });
+        for place in failed.moved.iter().chain(pointers) {
+            put_aside(disk, &self.checkpoints, &replaced, place)?;
+            match disk.rename(&aside.join(place), &self.checkpoints.join(place)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                renamed => renamed?,
+            }
+        }
+        for pointer in &failed.replaced {
+            match pointer {
+                Replaced::Link(path, target) => disk.symbolic_link(&self.checkpoints.join(path), target)?,
+                Replaced::Text(path, text) => replace(disk, &self.checkpoints.join(path), text)?,
+                Replaced::Moved(_) => {}
+            }
+        }
+        if failed.is_proven { Ok(()) } else { self.doubt(disk, &failed.moved) }
+    }
+
+    /// Seals what lies at these places as what may be incomplete.
+    fn doubt(&mut self, disk: &dyn Disk, places: &[String]) -> io::Result<()> {
+        let files = disk.files(&self.checkpoints)?;
+        let is_below = |path: &str, place: &String| {
+            path.strip_prefix(place.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        for (path, stamp) in files.iter().filter(|(path, _)| places.iter().any(|place| is_below(path, place))) {
+            let sealed = self.seal_one(disk, path, *stamp)?;
+            self.record.files.extend(sealed.map(|sealed| (path.clone(), Sealed { doubtful: true, ..sealed })));
+        }
+        Ok(())
+    }
+}
