@@ -109,6 +109,19 @@ async fn a_rollback_that_does_not_help_is_taken_back_and_the_trial_fails() {
     assert_eq!(std::fs::read_link(folder.join("last")).unwrap(), Path::new("epoch_3"));
 }
 
+/// The log goes on from attempt to attempt. The reason of a failure does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_reason_of_a_failure_is_in_the_attempts_own_output() {
+    let world = interrupted().await;
+    let root = world.path("root-2");
+    let extra = [("SPOTSWEEP_ROOT", root.to_str().unwrap()), ("AWS_BATCH_JOB_ATTEMPT", "2")];
+    let second = world.run(&extra, &["sh", "-c", "echo 'ValueError: bad'; exit 1"]).await;
+    assert_eq!(second.code, Some(75), "{}", second.stderr);
+    let third = attempt(&world, "3", "none", "5", "6").await;
+    assert_eq!(third.code, Some(6), "{}", third.stderr);
+    assert_eq!(world.invocations("end").last().unwrap()["error"], "step=5 score=5");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_after_progress_is_the_trainings_own() {
     let world = interrupted().await;
