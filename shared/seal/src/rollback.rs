@@ -68,8 +68,10 @@ impl Sealer {
             self.record.failures.clear();
         }
         let place = self.blamed(disk, &files, &checkpoints)?;
-        let complete = self.complete(disk, &files, &checkpoints);
-        let is_proven = place.is_some_and(|place| complete[place]);
+        let has_kinds = has_kinds(&checkpoints);
+        let is_complete = |place: &usize| has_kinds[*place] && self.is_sealed(&files, &checkpoints[*place]);
+        let is_proven = place
+            .is_some_and(|place| is_complete(&place) || (has_kinds[place] && self.is_whole(disk, &checkpoints[place])));
         if self.has_not_helped(end, place.is_none(), is_proven) {
             self.take_back(disk, end, place.is_none())?;
             return Ok(None);
@@ -86,7 +88,7 @@ impl Sealer {
         let others = || (0..checkpoints.len()).filter(|other| *other != place);
         let is_older = |other: &usize| place > 0 || modified(&checkpoints[*other].1) < Some(modified_ns);
         let sealed = || others().find(|other| self.is_sealed(&files, &checkpoints[*other]));
-        let before = others().find(|other| count >= TO_COMPLETE && complete[*other]);
+        let before = others().find(|other| count >= TO_COMPLETE && is_complete(other));
         let before = before.or_else(|| if is_last { sealed() } else { others().find(is_older) });
         let before = before.map(|place| &checkpoints[place]);
         let before = before.map(|(group, members)| (&*group.name, modified(members).unwrap_or(i64::MIN)));
@@ -136,40 +138,10 @@ impl Sealer {
         group.members.iter().all(|path| members.contains(path.as_str()) && is_sealed(path))
     }
 
-    /// Of each checkpoint, whether it is sealed, and has all kinds of files that those like it have, or just those of one.
-    /// Of one file that is rewritten, its format may show that it is complete.
-    fn complete(
-        &self,
-        disk: &dyn Disk,
-        files: &BTreeMap<String, Stamp>,
-        checkpoints: &[(&Group, BTreeSet<&str>)],
-    ) -> Vec<bool> {
-        let kinds = |(group, _): &(&Group, BTreeSet<&str>)| {
-            let mut kinds = BTreeMap::<String, usize>::new();
-            group.members.iter().for_each(|path| *kinds.entry(shape(path)).or_default() += 1);
-            kinds
-        };
-        let all: Vec<_> = checkpoints.iter().map(kinds).collect();
-        let distinct: BTreeSet<&BTreeMap<String, usize>> = all.iter().collect();
-        let has_all = |own: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| {
-            other.iter().all(|(kind, count)| own.get(kind).is_some_and(|own| own >= count))
-        };
-        let is_like = |own: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| {
-            other.keys().any(|kind| own.contains_key(kind))
-        };
-        let has_kinds = |place: usize| {
-            let own = &all[place];
-            let mut likes = distinct.iter().filter(|other| is_like(own, other));
-            all.iter().filter(|other| *other == own).count() > 1 || likes.all(|other| has_all(own, other))
-        };
-        let is_whole =
-            |path: &String| !is_numbered(path) && is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false);
-        let is_whole_file = |group: &Group| group.is_file() && group.members.iter().all(is_whole);
-        let is_complete = |place: usize| {
-            let checkpoint = &checkpoints[place];
-            (self.is_sealed(files, checkpoint) || is_whole_file(checkpoint.0)) && has_kinds(place)
-        };
-        (0..checkpoints.len()).map(is_complete).collect()
+    /// Whether the formats of all files of a checkpoint show that they are complete.
+    fn is_whole(&self, disk: &dyn Disk, (group, members): &(&Group, BTreeSet<&str>)) -> bool {
+        let is_whole = |path: &str| is_whole(disk, &self.checkpoints.join(path)).unwrap_or(false);
+        group.members.iter().all(|path| members.contains(path.as_str()) && is_whole(path))
     }
 
     /// The place in `checkpoints` of the one that the training loaded: the one that a pointer to the latest names, or else
@@ -284,4 +256,23 @@ impl Sealer {
         }
         Ok(())
     }
+}
+
+/// Of each checkpoint, whether it has all kinds of files that those like it have, or just the kinds that another one has.
+fn has_kinds(checkpoints: &[(&Group, BTreeSet<&str>)]) -> Vec<bool> {
+    type Kinds = BTreeMap<String, usize>;
+    let kinds = |(group, _): &(&Group, BTreeSet<&str>)| {
+        let mut kinds = Kinds::new();
+        group.members.iter().for_each(|path| *kinds.entry(shape(path)).or_default() += 1);
+        kinds
+    };
+    let all: Vec<Kinds> = checkpoints.iter().map(kinds).collect();
+    let mut counts = BTreeMap::<&Kinds, usize>::new();
+    all.iter().for_each(|kinds| *counts.entry(kinds).or_default() += 1);
+    let has_all =
+        |own: &Kinds, other: &Kinds| other.iter().all(|(kind, count)| own.get(kind).is_some_and(|own| own >= count));
+    let is_like = |own: &Kinds, other: &Kinds| other.keys().any(|kind| own.contains_key(kind));
+    let has_kinds =
+        |own: &Kinds| counts[own] > 1 || counts.keys().all(|other| !is_like(own, other) || has_all(own, other));
+    all.iter().map(has_kinds).collect()
 }

@@ -70,6 +70,15 @@ fn a_rollback_to_the_last_sealed_version_is_taken_back() {
     assert!(fs::read(bench.at("model.pt")).unwrap() == zip_of(b"2"));
 }
 
+/// Its instance was lost before the newest checkpoint was sealed. The format shows that it is complete.
+#[test]
+fn a_checkpoint_whose_format_shows_that_it_is_complete_is_taken_back() {
+    let mut bench = trained(&NAMES[..3], 0);
+    bench.write(NAMES[3], &zip_of(b"4"));
+    assert_eq!(fail_until_the_end(&mut bench, &|_| "FileExistsError: run".to_owned()), 2);
+    assert!(fs::read(bench.at(NAMES[3])).unwrap() == zip_of(b"4"));
+}
+
 /// Where errors differ, or where one of two checkpoints may be incomplete, each may be to blame.
 #[test]
 fn several_checkpoints_may_be_bad() {
