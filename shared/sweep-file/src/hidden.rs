@@ -38,21 +38,23 @@ impl Hidden {
 
     /// A line without what is hidden of it, and how many characters are left before the one at `before`.
     pub(crate) fn line(&self, number: u32, line: &str, before: u32) -> (String, u32) {
-        if self.is_full() && line.contains('@') {
+        if self.is_full() && (line.contains('@') || line.contains("://")) {
             return (HIDDEN.to_owned(), 0);
         }
-        let (mut clean, mut kept, mut from) = (String::new(), before, 0);
+        let (mut clean, mut kept, mut at, mut rest) = (String::new(), before, 0, line.chars());
         let mut of_line: Vec<_> = self.0.iter().filter(|[of, ..]| *of == number).collect();
         of_line.sort();
         for [_, first, last] in of_line {
-            clean.extend(part(line, from, (*first).max(from)));
+            clean.extend(rest.by_ref().take(first.saturating_sub(at) as usize));
             clean.push_str(HIDDEN);
             if before > *first {
                 kept = (kept + HIDDEN.len() as u32).saturating_sub(before.min(*last) - first);
             }
-            from = *last;
+            at = at.max(*first);
+            rest.by_ref().take(last.saturating_sub(at) as usize).for_each(drop);
+            at = at.max(*last);
         }
-        clean.extend(part(line, from, u32::MAX));
+        clean.extend(rest);
         (without_scp(&clean), kept)
     }
 
@@ -74,7 +76,7 @@ impl Hidden {
             let written: String = part(line, first, last).collect();
             let places: Option<Vec<_>> = secrets.iter().map(|secret| places(&written, &text[secret.clone()])).collect();
             if let Some(places) = places {
-                let places = places.into_iter().flatten();
+                let places = places.into_iter().flatten().take(MOST);
                 self.0.extend(places.map(|[from, until]| [first_line, first + from, first + until]));
                 return true;
             }
@@ -105,10 +107,15 @@ pub(crate) fn chars(text: &str) -> u32 {
     u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
 }
 
-/// Where a text is repeated, in characters; `None` where it is not.
+/// Where a text is repeated, in characters, so many times at most; `None` where it is not. One letter may be a secret.
 fn places(written: &str, secret: &str) -> Option<Vec<[u32; 2]>> {
-    let place = |(at, _)| [chars(&written[..at]), chars(&written[..at]) + chars(secret)];
-    let found: Vec<_> = written.match_indices(secret).map(place).collect();
+    let (length, mut before, mut end) = (chars(secret), 0, 0);
+    let place = |(at, _)| {
+        before += chars(&written[end..at]);
+        end = at;
+        [before, before + length]
+    };
+    let found: Vec<_> = written.match_indices(secret).take(MOST).map(place).collect();
     (!found.is_empty()).then_some(found)
 }
 
@@ -217,6 +224,19 @@ mod tests {
         let lines: Vec<String> = problems[0].to_string().lines().map(str::to_owned).collect();
         let at = lines[4].find('^').unwrap();
         assert_eq!(&lines[3][at..at + 4], ".inf", "{}", problems[0]);
+    }
+
+    /// It took minutes to show the line below each of a hundred problems.
+    #[test]
+    fn a_secret_that_is_everywhere_is_noted_so_many_times_at_most() {
+        let values = ".inf, ".repeat(200);
+        let text = format!("- {{url: 'http://s@h/{}', b: [{values}]}}\n", "s".repeat(20_000));
+        let problems = parse("f.yaml", "", text.as_bytes()).map(|_| ()).unwrap_err().problems;
+        assert!(problems.iter().all(|problem| !problem.to_string().contains("s@h")), "{:?}", problems.len());
+        let file = text.replace(".inf", "1.5");
+        let hidden = parse("f.yaml", "", file.as_bytes()).unwrap().hidden;
+        assert!(hidden.is_full() && hidden.0.len() <= 2 * super::MOST, "{}", hidden.0.len());
+        assert!(hidden.shown(&file).starts_with("# The file has"));
     }
 
     #[test]
