@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::content::{has_content, hash};
 use crate::disk::Disk;
+use crate::failed::Failed;
 use crate::files::{has_all, newest_group};
 use crate::groups::{Group, Groups};
 use crate::kept::{Kept, begun_path, kept_path, restore, versions};
@@ -13,7 +14,6 @@ use crate::logs::is_log;
 use crate::names::file_name;
 use crate::pointers::{names_one, text};
 use crate::record::Sealed;
-use crate::rollback::Failed;
 use crate::room::Room;
 use crate::sealer::Sealer;
 use crate::shape::shape;

@@ -10,6 +10,7 @@ mod collected;
 mod content;
 mod copies;
 pub mod disk;
+mod failed;
 mod files;
 mod groups;
 mod judge;
@@ -31,7 +32,7 @@ mod tests;
 pub use at_end::AtEnd;
 pub use checkpoint_watch::CheckpointWatch;
 pub use collected::collected;
-pub use rollback::BadEnd;
+pub use failed::BadEnd;
 pub use sealer::{QUIET, Sealer};
 
 /// The folder of checkpoints on a workspace.

@@ -4,13 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
-
-use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 use crate::aside::put_aside;
 use crate::content::small_text;
 use crate::disk::{Disk, Stamp};
+use crate::failed::Replaced;
 use crate::groups::Groups;
 use crate::kept::{Kept, kept_path, restore, unfinished};
 use crate::names::{file_name, is_latest_name, is_pointer_name, number as number_of};
@@ -27,20 +26,6 @@ pub(crate) struct Pointers<'a> {
     pub(crate) sealed: &'a Kept,
     /// Where a pointer goes that names nothing.
     pub(crate) aside: &'a Path,
-}
-
-/// A pointer as it was, by its path below `checkpoints/`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Replaced {
-    /// A symbolic link, and its target.
-    #[serde(rename = "link")]
-    Link(String, PathBuf),
-    /// A text.
-    #[serde(rename = "text")]
-    Text(String, String),
-    /// A text that was put aside.
-    #[serde(rename = "moved")]
-    Moved(String),
 }
 
 impl Pointers<'_> {

@@ -10,9 +10,9 @@ use spotsweep_protocol::claim::Seal;
 use crate::Say;
 use crate::content::read;
 use crate::disk::{Disk, Stamp};
+use crate::failed::Failed;
 use crate::groups::Groups;
 use crate::logs::{Change, is_log};
-use crate::rollback::Failed;
 
 const NAME: &str = "seal.json";
 /// A million files have 200 MB; what a snapshot has under this name may be anything.

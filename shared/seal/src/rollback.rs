@@ -9,10 +9,9 @@ use std::io;
 
 use spotsweep_protocol::claim::Rollback;
 
-pub use self::undo::BadEnd;
-pub(crate) use self::undo::Failed;
 use crate::content::{has_content, is_small_text, is_whole};
 use crate::disk::{Disk, Stamp};
+use crate::failed::{BadEnd, Failed};
 use crate::files::walk;
 use crate::groups::{Group, Groups};
 use crate::kept::restore_removed;
