@@ -11,6 +11,21 @@ use crate::record::Record;
 /// The folder of them in the runner's own folder.
 pub(crate) const TORN: &str = "torn";
 
+/// What the name of a folder there ends with that has what lay in the place of something that went back.
+pub(crate) const REPLACED: &str = "-replaced";
+
+/// The name of a folder there in which nothing lies: `name`, or one that begins with it. A retry counts its attempts
+/// anew, on a workspace on which those of the trial before it have left theirs.
+pub(crate) fn unused(disk: &dyn Disk, own: &Path, name: &str) -> io::Result<String> {
+    let is_empty = |name: &str| disk.files(&own.join(TORN).join(name)).map(|files| files.is_empty());
+    let (mut found, mut count) = (name.to_owned(), 1);
+    while !is_empty(&found)? || !is_empty(&format!("{found}{REPLACED}"))? {
+        count += 1;
+        found = format!("{name}-{count}");
+    }
+    Ok(found)
+}
+
 /// Moves all files of the checkpoint `group`, but for logs beside others.
 pub(crate) fn put_group_aside(
     disk: &dyn Disk,

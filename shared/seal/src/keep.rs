@@ -9,7 +9,7 @@ use crate::disk::Disk;
 use crate::failed::Failed;
 use crate::files::{has_all, newest_group};
 use crate::groups::{Group, Groups};
-use crate::kept::{Kept, begun_path, kept_path, restore, versions};
+use crate::kept::{Kept, begun_path, is_intact, kept_path, restore, versions};
 use crate::logs::is_log;
 use crate::names::file_name;
 use crate::pointers::{names_one, text};
@@ -198,13 +198,13 @@ impl Sealer {
     /// go aside. Where `only_sealed`, not those of which it is not known that they are complete. When the last of them was
     /// written; `None` where there are none.
     pub(crate) fn replace_with_kept(
-        &self,
+        &mut self,
         disk: &dyn Disk,
         group: &Group,
         only_sealed: bool,
         failed: &mut Failed,
     ) -> io::Result<Option<i64>> {
-        let mut back = None;
+        let (mut back, mut restored) = (None, Kept::new());
         for path in &group.members {
             let (file, mut versions) = (self.checkpoints.join(path), versions(&self.record, &self.own, path));
             let is_sealed = |version: &Sealed| self.record.kept.get(path) == Some(version) && !version.doubtful;
@@ -214,15 +214,18 @@ impl Sealer {
                 Ok(stamp) => Some(hash(disk, &file, stamp.bytes)?),
                 Err(_) => None,
             };
-            let Some((version, sealed)) = versions.into_iter().find(|(_, sealed)| Some(&sealed.sha256) != now.as_ref())
-            else {
-                continue;
-            };
+            versions.retain(|(version, sealed)| {
+                Some(&sealed.sha256) != now.as_ref() && is_intact(disk, version, sealed).unwrap_or(false)
+            });
+            let Some((version, sealed)) = versions.first() else { continue };
             self.move_aside(disk, failed, path)?;
-            if restore(disk, &version, &file, sealed)? {
-                back = back.max(Some(disk.stamp(&file)?.modified_ns));
+            if restore(disk, version, &file, sealed)? {
+                let stamp = disk.stamp(&file)?;
+                back = back.max(Some(stamp.modified_ns));
+                restored.insert(path.clone(), Sealed { stamp, ..(*sealed).clone() });
             }
         }
+        self.record.files.extend(restored);
         Ok(back)
     }
 }

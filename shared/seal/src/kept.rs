@@ -99,7 +99,8 @@ pub(crate) fn restore(disk: &dyn Disk, source: &Path, target: &Path, sealed: &Se
     Ok(true)
 }
 
-fn is_intact(disk: &dyn Disk, file: &Path, sealed: &Sealed) -> io::Result<bool> {
+/// Whether a file is what `sealed` proves.
+pub(crate) fn is_intact(disk: &dyn Disk, file: &Path, sealed: &Sealed) -> io::Result<bool> {
     Ok(disk.stamp(file).is_ok() && hash(disk, file, sealed.stamp.bytes)? == sealed.sha256)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::claim::Found;
 
-use crate::aside::{TORN, put_group_aside};
+use crate::aside::{TORN, put_group_aside, unused};
 use crate::content::has_content;
 use crate::disk::{Disk, Stamp};
 use crate::files::{expected, unfinished, walk};
@@ -47,7 +47,7 @@ impl Sealer {
             say("an earlier attempt ended without a last seal: what it had not yet written to the volume is lost");
         }
         let seal = seal.unwrap_or_default();
-        let aside = own.join(TORN).join(attempt.to_string());
+        let aside = own.join(TORN).join(unused(disk, &own, &attempt.to_string())?);
         let workspace = Workspace {
             disk,
             checkpoints: &checkpoints,
@@ -73,7 +73,18 @@ impl Sealer {
         // No longer the last word: the command may change what is sealed.
         let record = Record { attempt, last: false, files: sealed, ..seal };
         let unread = BTreeSet::new();
-        let mut sealer = Self { checkpoints, own, is_disk, say, record, first, resumed, has_reserve: false, unread };
+        let mut sealer = Self {
+            checkpoints,
+            own,
+            is_disk,
+            say,
+            record,
+            first,
+            resumed,
+            has_reserve: false,
+            unread,
+            took_back: false,
+        };
         if is_sealed {
             sealer.keep_found(disk, &groups, found.newest.as_deref())?;
             sealer.write_record(disk)?;

@@ -18,6 +18,7 @@ use crate::kept::restore_removed;
 use crate::logs::{Change, is_log, may_be_log};
 use crate::names::{file_name, is_numbered};
 use crate::pointers::{Pointers, names_of_latest};
+use crate::record::Sealed;
 use crate::sealer::Sealer;
 use crate::shape::shape;
 
@@ -67,10 +68,10 @@ impl Sealer {
             self.record.failures.clear();
         }
         let place = self.blamed(disk, &files, &checkpoints)?;
-        let has_kinds = has_kinds(&checkpoints);
-        let is_complete = |place: &usize| has_kinds[*place] && self.is_sealed(&files, &checkpoints[*place]);
-        let is_proven = place
-            .is_some_and(|place| is_complete(&place) || (has_kinds[place] && self.is_whole(disk, &checkpoints[place])));
+        let kinds = kinds_of(&checkpoints);
+        let is_complete = |place: &usize| kinds[*place] != Kinds::Fewer && self.is_sealed(&files, &checkpoints[*place]);
+        let is_whole = |place: usize| kinds[place] == Kinds::All && self.is_whole(disk, &checkpoints[place]);
+        let is_proven = place.is_some_and(|place| is_complete(&place) || is_whole(place));
         if self.has_not_helped(end, place.is_none(), is_proven) {
             self.take_back(disk, end, place.is_none())?;
             return Ok(None);
@@ -84,7 +85,10 @@ impl Sealer {
         }
         let count = self.record.failures.len() + 1;
         let is_last = count == MOST;
-        let others = || (0..checkpoints.len()).filter(|other| *other != place);
+        // Another name of its file is no other checkpoint.
+        let inodes: BTreeSet<u64> = members.iter().map(|path| files[*path].inode).collect();
+        let is_alias = |other: usize| checkpoints[other].1.iter().any(|path| inodes.contains(&files[*path].inode));
+        let others = || (0..checkpoints.len()).filter(|other| *other != place && !is_alias(*other));
         let is_older = |other: &usize| place > 0 || modified(&checkpoints[*other].1) < Some(modified_ns);
         let sealed = || others().find(|other| self.is_sealed(&files, &checkpoints[*other]));
         let before = others().find(|other| count >= TO_COMPLETE && is_complete(other));
@@ -102,21 +106,35 @@ impl Sealer {
             is_proven,
             ..self.nothing_moved(disk)?
         };
-        let to = if let Some(modified) = self.replace_with_kept(disk, newest, is_last, &mut failed)? {
-            // It counts as the same checkpoint, unless there is still another one to go back to.
-            let mut kept = newest.members.iter().filter_map(|path| self.record.kept.get(path));
-            if checkpoints.len() == 1 && !kept.any(|kept| kept.doubtful) {
-                failed.modified_ns = modified;
-            }
-            Some("its last sealed version".to_owned())
-        } else {
-            let scene = Scene { disk, files: &files, groups: &groups, checkpoints: &checkpoints };
-            self.go_back(&scene, newest, before, &mut failed)?
-        };
+        let scene = Scene { disk, files: &files, groups: &groups, checkpoints: &checkpoints };
+        let went_back = self.replace_or_go_back(&scene, newest, before, is_last, &mut failed);
+        // What is out of sight without a record of it is lost to a retry.
+        let to = went_back.or_else(|error| self.put_back(disk, &failed).and(Err(error)))?;
         let rollback = Rollback { checkpoint: newest.name.clone(), exit_code: end.exit_code, to };
         self.record.failures.push(failed);
         self.write_record(disk)?;
         Ok(Some(rollback))
+    }
+
+    /// Puts the last sealed version in the place of `newest`, or goes back to the one `before` it. What the next attempt
+    /// starts from.
+    fn replace_or_go_back(
+        &mut self,
+        scene: &Scene<'_>,
+        newest: &Group,
+        before: Option<(&str, i64)>,
+        is_last: bool,
+        failed: &mut Failed,
+    ) -> io::Result<Option<String>> {
+        let Some(modified) = self.replace_with_kept(scene.disk, newest, is_last, failed)? else {
+            return self.go_back(scene, newest, before, failed);
+        };
+        // It counts as the same checkpoint, unless there is still another one to go back to.
+        let mut kept = newest.members.iter().filter_map(|path| self.record.kept.get(path));
+        if scene.checkpoints.len() == 1 && !kept.any(|kept| kept.doubtful) {
+            failed.modified_ns = modified;
+        }
+        Ok(Some("its last sealed version".to_owned()))
     }
 
     /// Drops the kept versions of checkpoints of which it is not known that they are complete. Nothing may go back to them.
@@ -158,14 +176,15 @@ impl Sealer {
         let is_latest = |(group, _): &(&Group, _)| group.places().iter().any(|place| latest.contains(file_name(place)));
         let is_sure = |place: &usize| !is_sealed(&checkpoints[*place]) || checkpoints[..*place].iter().all(is_sealed);
         if let Some(place) = checkpoints.iter().position(is_latest).filter(is_sure) {
-            return Ok(Some(place));
+            return Ok(Some(numbered(files, checkpoints, place)));
         }
         let Some(newest) = checkpoints.first() else { return Ok(None) };
         let (name, numbers) = (&newest.0.name, &newest.0.numbers);
         let is_later = |group: &Group| shape(&group.name) == shape(name) && group.numbers > *numbers;
         let is_other = |other: &(&Group, BTreeSet<&str>)| is_later(other.0) && !is_sealed(other);
         let other = || checkpoints.iter().position(is_other);
-        Ok(Some(if is_sealed(newest) { other().unwrap_or(0) } else { 0 }))
+        let place = if is_sealed(newest) { other().unwrap_or(0) } else { 0 };
+        Ok(Some(numbered(files, checkpoints, place)))
     }
 
     /// Puts `newest` aside, in favour of the one `before` it or of a kept one that is newer than that. Its name.
@@ -180,6 +199,7 @@ impl Sealer {
         newest.members.iter().for_each(|path| self.drop_kept(disk, path));
         self.move_group_aside(disk, failed, newest)?;
         let back = restore_removed(disk, &self.checkpoints, &self.own, &self.record.kept, groups, before)?;
+        self.note_restored(scene)?;
         let back = back.filter(|back| !back.is_older).map(|back| (back.name, back.modified_ns));
         let to = back.or_else(|| before.map(|(name, modified)| (name.to_owned(), modified)));
         let to_at = to.as_ref().map(|(name, modified)| (name.as_str(), *modified));
@@ -210,7 +230,30 @@ impl Sealer {
             content.iter().filter(|path| is_numbered(path)).map(|path| shape(path)).collect();
         let has_content = |path: &&str| content.contains(path) || (is_numbered(path) && shapes.contains(&shape(path)));
         let with_content: Vec<_> = all.iter().filter(|(_, members)| members.iter().any(has_content)).cloned().collect();
-        if with_content.is_empty() { all } else { with_content }
+        if !with_content.is_empty() {
+            return with_content;
+        }
+        // Of texts, those with numbers are checkpoints, and others are pointers or counters next to them.
+        let has_number =
+            |(group, _): &(&Group, BTreeSet<&str>)| group.members.iter().any(|path| groups.is_numbered(path));
+        if all.iter().any(has_number) {
+            all.retain(has_number);
+        }
+        all
+    }
+
+    /// Seals kept versions that are back in their places as what they were.
+    fn note_restored(&mut self, scene: &Scene<'_>) -> io::Result<()> {
+        for (path, kept) in &self.record.kept {
+            match scene.disk.stamp(&self.checkpoints.join(path)) {
+                Ok(stamp) if scene.files.get(path) != Some(&stamp) => {
+                    self.record.files.insert(path.clone(), Sealed { stamp, ..kept.clone() });
+                }
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Puts aside what was written after the checkpoint `before` the `newest` one: everything where there is none.
@@ -251,27 +294,51 @@ impl Sealer {
         };
         for (path, _) in files.iter().filter(alias) {
             self.move_aside(disk, failed, path)?;
-            disk.hard_link(&self.checkpoints.join(before), &self.checkpoints.join(path))?;
+            if !is_numbered(path) {
+                disk.hard_link(&self.checkpoints.join(before), &self.checkpoints.join(path))?;
+            }
         }
         Ok(())
     }
 }
 
-/// Of each checkpoint, whether it has all kinds of files that those like it have, or just the kinds that another one has.
-fn has_kinds(checkpoints: &[(&Group, BTreeSet<&str>)]) -> Vec<bool> {
-    type Kinds = BTreeMap<String, usize>;
-    let kinds = |(group, _): &(&Group, BTreeSet<&str>)| {
-        let mut kinds = Kinds::new();
-        group.members.iter().for_each(|path| *kinds.entry(shape(path)).or_default() += 1);
-        kinds
+/// The place of a name with a number of the same file, where the one at `place` has none: `epoch_4.pt` for `last.pt`.
+fn numbered(files: &BTreeMap<String, Stamp>, checkpoints: &[(&Group, BTreeSet<&str>)], place: usize) -> usize {
+    let inodes = |place: usize| checkpoints[place].1.iter().map(|path| files[*path].inode).collect::<BTreeSet<_>>();
+    let has_number = |place: usize| checkpoints[place].1.iter().all(|path| is_numbered(path));
+    let is_other_name = |other: &usize| has_number(*other) && inodes(*other) == inodes(place);
+    if has_number(place) { place } else { (0..checkpoints.len()).find(is_other_name).unwrap_or(place) }
+}
+
+/// The kinds of files that a checkpoint has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kinds {
+    /// All that those like it have.
+    All,
+    /// Just those that another one has.
+    Shared,
+    /// Fewer.
+    Fewer,
+}
+
+/// The kinds of files of each checkpoint.
+fn kinds_of(checkpoints: &[(&Group, BTreeSet<&str>)]) -> Vec<Kinds> {
+    type Counts = BTreeMap<String, usize>;
+    let counts = |(group, _): &(&Group, BTreeSet<&str>)| {
+        let mut counts = Counts::new();
+        group.members.iter().for_each(|path| *counts.entry(shape(path)).or_default() += 1);
+        counts
     };
-    let all: Vec<Kinds> = checkpoints.iter().map(kinds).collect();
-    let mut counts = BTreeMap::<&Kinds, usize>::new();
-    all.iter().for_each(|kinds| *counts.entry(kinds).or_default() += 1);
+    let all: Vec<Counts> = checkpoints.iter().map(counts).collect();
+    let mut times = BTreeMap::<&Counts, usize>::new();
+    all.iter().for_each(|counts| *times.entry(counts).or_default() += 1);
     let has_all =
-        |own: &Kinds, other: &Kinds| other.iter().all(|(kind, count)| own.get(kind).is_some_and(|own| own >= count));
-    let is_like = |own: &Kinds, other: &Kinds| other.keys().any(|kind| own.contains_key(kind));
-    let has_kinds =
-        |own: &Kinds| counts[own] > 1 || counts.keys().all(|other| !is_like(own, other) || has_all(own, other));
-    all.iter().map(has_kinds).collect()
+        |own: &Counts, other: &Counts| other.iter().all(|(kind, count)| own.get(kind).is_some_and(|own| own >= count));
+    let is_like = |own: &Counts, other: &Counts| other.keys().any(|kind| own.contains_key(kind));
+    let kinds = |own: &Counts| match times[own] {
+        _ if times.keys().all(|other| !is_like(own, other) || has_all(own, other)) => Kinds::All,
+        2.. => Kinds::Shared,
+        _ => Kinds::Fewer,
+    };
+    all.iter().map(kinds).collect()
 }

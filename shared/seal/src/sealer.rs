@@ -53,6 +53,8 @@ pub struct Sealer {
     pub(crate) resumed: bool,
     /// Whether room is set aside for the runner.
     pub(crate) has_reserve: bool,
+    /// Whether a rollback was taken back.
+    pub(crate) took_back: bool,
     /// Files of which it was said that they cannot be read.
     pub(crate) unread: BTreeSet<String>,
 }
@@ -267,7 +269,7 @@ impl Sealer {
         let known = self.record.files.get(path).filter(|sealed| sealed.stamp == stamp);
         let doubtful = doubtful
             || match known {
-                Some(known) => known.doubtful && is_numbered(path),
+                Some(known) => known.doubtful && (is_numbered(path) || self.took_back),
                 None => self.is_left_over(disk, path, stamp)?,
             };
         Ok(AtItsEnd::Written { doubtful })

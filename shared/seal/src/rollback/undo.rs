@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::aside::{TORN, places, put_aside};
+use crate::aside::{REPLACED, TORN, places, put_aside, unused};
 use crate::disk::Disk;
 use crate::failed::{BadEnd, Failed, Replaced};
 use crate::groups::Group;
@@ -14,13 +14,7 @@ use crate::sealer::Sealer;
 impl Sealer {
     /// A rollback that has moved nothing yet, to a folder of its own: a retry counts its attempts anew.
     pub(crate) fn nothing_moved(&self, disk: &dyn Disk) -> io::Result<Failed> {
-        let attempt = self.record.attempt;
-        let mut folder = format!("{attempt}-rollback");
-        let mut count = 1;
-        while !disk.files(&self.own.join(TORN).join(&folder))?.is_empty() {
-            count += 1;
-            folder = format!("{attempt}-rollback-{count}");
-        }
+        let folder = unused(disk, &self.own, &format!("{}-rollback", self.record.attempt))?;
         Ok(Failed { folder, ..Failed::default() })
     }
 
@@ -57,6 +51,7 @@ impl Sealer {
             if failed.end != *end || !(failed.is_proven || may_lack_files) {
                 break;
             }
+            self.took_back = true;
             self.put_back(disk, &failed)?;
             self.record.failures.pop();
             may_lack_files = false;
@@ -66,26 +61,28 @@ impl Sealer {
     }
 
     /// Puts back what was moved and replaced. What lies there now goes aside.
-    fn put_back(&mut self, disk: &dyn Disk, failed: &Failed) -> io::Result<()> {
+    pub(crate) fn put_back(&mut self, disk: &dyn Disk, failed: &Failed) -> io::Result<()> {
         let aside = self.aside(failed);
-        let replaced = aside.with_file_name(format!("{}-replaced", failed.folder));
+        let replaced = aside.with_file_name(format!("{}{REPLACED}", failed.folder));
+        let there = disk.files(&aside)?;
+        // What is back already stays: an instance may be lost in the middle.
+        let is_there = |place: &&String| there.keys().any(|path| is_below(path, place));
         let pointers = failed.replaced.iter().filter_map(|pointer| match pointer {
             Replaced::Moved(path) => Some(path),
             Replaced::Link(..) | Replaced::Text(..) => None,
         });
-        for place in failed.moved.iter().chain(pointers) {
+        for place in failed.moved.iter().chain(pointers).filter(is_there) {
             put_aside(disk, &self.checkpoints, &replaced, place)?;
-            match disk.rename(&aside.join(place), &self.checkpoints.join(place)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                renamed => renamed?,
-            }
+            disk.rename(&aside.join(place), &self.checkpoints.join(place))?;
         }
         for pointer in &failed.replaced {
-            match pointer {
-                Replaced::Link(path, target) => disk.symbolic_link(&self.checkpoints.join(path), target)?,
-                Replaced::Text(path, text) => replace(disk, &self.checkpoints.join(path), text)?,
-                Replaced::Moved(_) => {}
-            }
+            let put = match pointer {
+                Replaced::Link(path, target) => disk.symbolic_link(&self.checkpoints.join(path), target),
+                Replaced::Text(path, text) => replace(disk, &self.checkpoints.join(path), text),
+                Replaced::Moved(_) => Ok(()),
+            };
+            // Without it, what is back is still there.
+            put.unwrap_or_else(|error| (self.say)(&format!("{pointer:?} is not back: {error}")));
         }
         if failed.is_proven { Ok(()) } else { self.doubt(disk, &failed.moved) }
     }
@@ -93,13 +90,15 @@ impl Sealer {
     /// Seals what lies at these places as what may be incomplete.
     fn doubt(&mut self, disk: &dyn Disk, places: &[String]) -> io::Result<()> {
         let files = disk.files(&self.checkpoints)?;
-        let is_below = |path: &str, place: &String| {
-            path.strip_prefix(place.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         for (path, stamp) in files.iter().filter(|(path, _)| places.iter().any(|place| is_below(path, place))) {
             let sealed = self.seal_one(disk, path, *stamp)?;
             self.record.files.extend(sealed.map(|sealed| (path.clone(), Sealed { doubtful: true, ..sealed })));
         }
         Ok(())
     }
+}
+
+/// Whether a path is that of `place`, or lies in it.
+fn is_below(path: &str, place: &str) -> bool {
+    path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -79,6 +79,37 @@ fn a_checkpoint_whose_format_shows_that_it_is_complete_is_taken_back() {
     assert!(fs::read(bench.at(NAMES[3])).unwrap() == zip_of(b"4"));
 }
 
+/// Its instance was lost in the middle of that.
+#[test]
+fn what_is_back_already_stays() {
+    let mut bench = trained(&NAMES[..2], 0);
+    let (mut sealer, _) = bench.resume();
+    sealer.begin(&bench.disk()).unwrap();
+    sealer.roll_back(&bench.disk(), &failure("FileExistsError: run")).unwrap().unwrap();
+    let failed = sealer.record.failures[0].clone();
+    for _ in 0..2 {
+        sealer.put_back(&bench.disk(), &failed).unwrap();
+        assert_eq!(fs::read(bench.at(NAMES[1])).unwrap(), content(NAMES[1]));
+    }
+}
+
+/// `last.pt` is another name of the newest file.
+#[test]
+fn another_name_of_a_file_is_no_other_checkpoint() {
+    let mut bench = trained(&["epoch_1.pt", "epoch_2.pt", "epoch_3.pt", "epoch_4.pt"], 0);
+    fs::hard_link(bench.at("epoch_4.pt"), bench.at("last.pt")).unwrap();
+    for (attempt, number) in (1..4).rev().enumerate() {
+        let (mut sealer, _) = bench.resume();
+        sealer.begin(&bench.disk()).unwrap();
+        let rollback = sealer.roll_back(&bench.disk(), &failure(&format!("no part {attempt}"))).unwrap().unwrap();
+        sealer.finish(&bench.disk(), &at_rest(), &IN_TIME).unwrap();
+        let name = format!("epoch_{number}.pt");
+        assert_eq!((&rollback.to, rollback.checkpoint), (&Some(name.clone()), format!("epoch_{}.pt", number + 1)));
+        assert_eq!(fs::read(bench.at("last.pt")).unwrap(), content(&name));
+        assert!(!bench.at(&format!("epoch_{}.pt", number + 1)).exists());
+    }
+}
+
 /// Where errors differ, or where one of two checkpoints may be incomplete, each may be to blame.
 #[test]
 fn several_checkpoints_may_be_bad() {
