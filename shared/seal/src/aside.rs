@@ -15,7 +15,7 @@ pub(crate) const TORN: &str = "torn";
 pub(crate) const REPLACED: &str = "-replaced";
 
 /// The name of a folder there in which nothing lies: `name`, or one that begins with it. A retry counts its attempts
-/// anew, on a workspace on which those of the trial before it have left theirs.
+/// from 1, in a workspace that has the folders of an earlier trial.
 pub(crate) fn unused(disk: &dyn Disk, own: &Path, name: &str) -> io::Result<String> {
     let is_empty = |name: &str| disk.files(&own.join(TORN).join(name)).map(|files| files.is_empty());
     let (mut found, mut count) = (name.to_owned(), 1);

@@ -12,7 +12,7 @@ use crate::record::Sealed;
 use crate::sealer::Sealer;
 
 impl Sealer {
-    /// A rollback that has moved nothing yet, to a folder of its own: a retry counts its attempts anew.
+    /// A rollback that has moved nothing yet, to a folder of its own: a retry counts its attempts from 1.
     pub(crate) fn nothing_moved(&self, disk: &dyn Disk) -> io::Result<Failed> {
         let folder = unused(disk, &self.own, &format!("{}-rollback", self.record.attempt))?;
         Ok(Failed { folder, ..Failed::default() })

@@ -121,7 +121,7 @@ fn several_checkpoints_may_be_bad() {
     }
 }
 
-/// A retry counts its attempts anew, on a workspace of a trial that was rolled back before.
+/// A retry counts its attempts from 1, in the workspace of a trial that was rolled back before.
 #[test]
 fn what_an_earlier_trial_has_put_aside_does_not_come_back() {
     let mut bench = trained(&NAMES[..2], 0);
