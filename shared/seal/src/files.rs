@@ -55,14 +55,19 @@ pub(crate) fn newest_group<'a>(
     all.filter(|path| groups.is_same(path, newest)).cloned().collect()
 }
 
+/// How many files of each kind a checkpoint has, by the shape of their paths.
+pub(crate) type Kinds = BTreeMap<String, usize>;
+
+/// The kinds of the files at `paths`.
+pub(crate) fn kinds<'a>(paths: impl Iterator<Item = &'a String>) -> Kinds {
+    let mut kinds = Kinds::new();
+    paths.for_each(|path| *kinds.entry(shape(path)).or_default() += 1);
+    kinds
+}
+
 /// Whether files of all kinds of the `older` ones are among the `newer`, and as many.
-pub(crate) fn has_all<'a>(newer: impl Iterator<Item = &'a String>, older: impl Iterator<Item = &'a String>) -> bool {
-    let mut counts = BTreeMap::<String, usize>::new();
-    newer.for_each(|path| *counts.entry(shape(path)).or_default() += 1);
-    older.map(|path| shape(path)).all(|shape| {
-        let left = counts.get(&shape).and_then(|count| count.checked_sub(1));
-        left.map(|left| counts.insert(shape, left)).is_some()
-    })
+pub(crate) fn has_all(newer: &Kinds, older: &Kinds) -> bool {
+    older.iter().all(|(kind, count)| newer.get(kind).is_some_and(|newer| newer >= count))
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use std::path::Path;
 use crate::content::{has_content, hash};
 use crate::disk::Disk;
 use crate::failed::Failed;
-use crate::files::{has_all, newest_group};
+use crate::files::{has_all, kinds, newest_group};
 use crate::groups::{Group, Groups};
-use crate::kept::{Kept, begun_path, is_intact, kept_path, restore, versions};
+use crate::kept::{Kept, begun_path, is_intact, kept_path, put_in_place, versions};
 use crate::logs::is_log;
 use crate::names::file_name;
 use crate::pointers::{names_one, text};
@@ -169,7 +169,7 @@ impl Sealer {
         let kept = newest_group(groups, sound.map(|(path, file)| (path.as_str(), file.stamp)), self.record.kept.keys());
         let modified = group.iter().filter_map(|path| files.get(path)).map(|file| file.stamp.modified_ns).max();
         let kept_at = numbered().map(|(_, file)| file.stamp.modified_ns);
-        let has_all = has_all(group.iter(), kept.iter());
+        let has_all = has_all(&kinds(group.iter()), &kinds(kept.iter()));
         let is_new = group.iter().any(|path| self.first.get(path) != files.get(path).map(|file| &file.stamp));
         let is_quiet = modified.is_some_and(|modified| now_ns.saturating_sub(modified) > COMPLETE_AFTER_NS) && is_new;
         modified >= kept_at.max() && (has_all || is_quiet)
@@ -219,11 +219,10 @@ impl Sealer {
             });
             let Some((version, sealed)) = versions.first() else { continue };
             self.move_aside(disk, failed, path)?;
-            if restore(disk, version, &file, sealed)? {
-                let stamp = disk.stamp(&file)?;
-                back = back.max(Some(stamp.modified_ns));
-                restored.insert(path.clone(), Sealed { stamp, ..(*sealed).clone() });
-            }
+            put_in_place(disk, version, &file)?;
+            let stamp = disk.stamp(&file)?;
+            back = back.max(Some(stamp.modified_ns));
+            restored.insert(path.clone(), Sealed { stamp, ..(*sealed).clone() });
         }
         self.record.files.extend(restored);
         Ok(back)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::content::{hash, read_pair};
 use crate::disk::{Disk, is_full};
-use crate::files::{has_all, walk};
+use crate::files::{has_all, kinds, walk};
 use crate::groups::Groups;
 use crate::logs::may_be_log;
 use crate::record::{Record, Sealed};
@@ -83,20 +83,24 @@ fn newer_has_all(
 ) -> io::Result<bool> {
     let files = walk(disk, checkpoints)?;
     let newer = files.iter().filter(|(path, stamp)| stamp.modified_ns > modified && groups.is_numbered(path));
-    Ok(has_all(newer.map(|(path, _)| path), group.iter().map(|(path, _)| *path)))
+    Ok(has_all(&kinds(newer.map(|(path, _)| path)), &kinds(group.iter().map(|(path, _)| *path))))
 }
 
-/// Copies `source` to `target`, if it is what `sealed` proves. Where there is no room for a copy, the target is a second
-/// name of it.
+/// Puts `source` in the place of `target`, if it is what `sealed` proves.
 pub(crate) fn restore(disk: &dyn Disk, source: &Path, target: &Path, sealed: &Sealed) -> io::Result<bool> {
-    if !is_intact(disk, source, sealed)? {
-        return Ok(false);
+    let is_intact = is_intact(disk, source, sealed)?;
+    if is_intact {
+        put_in_place(disk, source, target)?;
     }
+    Ok(is_intact)
+}
+
+/// Copies `source` to `target`. Where there is no room for a copy, the target is a second name of it.
+pub(crate) fn put_in_place(disk: &dyn Disk, source: &Path, target: &Path) -> io::Result<()> {
     match disk.copy(source, target) {
-        Err(error) if is_full(&error) => disk.hard_link(source, target)?,
-        copied => copied?,
+        Err(error) if is_full(&error) => disk.hard_link(source, target),
+        copied => copied,
     }
-    Ok(true)
 }
 
 /// Whether a file is what `sealed` proves.

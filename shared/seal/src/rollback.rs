@@ -12,7 +12,7 @@ use spotsweep_protocol::claim::Rollback;
 use crate::content::{has_content, is_small_text, is_whole};
 use crate::disk::{Disk, Stamp};
 use crate::failed::{BadEnd, Failed};
-use crate::files::walk;
+use crate::files::{Kinds, has_all, kinds, walk};
 use crate::groups::{Group, Groups};
 use crate::kept::restore_removed;
 use crate::logs::{Change, is_log, may_be_log};
@@ -68,9 +68,10 @@ impl Sealer {
             self.record.failures.clear();
         }
         let place = self.blamed(disk, &files, &checkpoints)?;
-        let kinds = kinds_of(&checkpoints);
-        let is_complete = |place: &usize| kinds[*place] != Kinds::Fewer && self.is_sealed(&files, &checkpoints[*place]);
-        let is_whole = |place: usize| kinds[place] == Kinds::All && self.is_whole(disk, &checkpoints[place]);
+        let extents = extents(&checkpoints);
+        let is_complete =
+            |place: &usize| extents[*place] != Extent::Fewer && self.is_sealed(&files, &checkpoints[*place]);
+        let is_whole = |place: usize| extents[place] == Extent::All && self.is_whole(disk, &checkpoints[place]);
         let is_proven = place.is_some_and(|place| is_complete(&place) || is_whole(place));
         if self.has_not_helped(end, place.is_none(), is_proven) {
             self.take_back(disk, end, place.is_none())?;
@@ -310,35 +311,27 @@ fn numbered(files: &BTreeMap<String, Stamp>, checkpoints: &[(&Group, BTreeSet<&s
     if has_number(place) { place } else { (0..checkpoints.len()).find(is_other_name).unwrap_or(place) }
 }
 
-/// The kinds of files that a checkpoint has.
+/// How the files of a checkpoint compare with those of others like it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kinds {
-    /// All that those like it have.
+enum Extent {
+    /// All kinds that those have.
     All,
-    /// Just those that another one has.
+    /// Just the kinds that another one has.
     Shared,
     /// Fewer.
     Fewer,
 }
 
-/// The kinds of files of each checkpoint.
-fn kinds_of(checkpoints: &[(&Group, BTreeSet<&str>)]) -> Vec<Kinds> {
-    type Counts = BTreeMap<String, usize>;
-    let counts = |(group, _): &(&Group, BTreeSet<&str>)| {
-        let mut counts = Counts::new();
-        group.members.iter().for_each(|path| *counts.entry(shape(path)).or_default() += 1);
-        counts
+/// The extent of each checkpoint.
+fn extents(checkpoints: &[(&Group, BTreeSet<&str>)]) -> Vec<Extent> {
+    let all: Vec<Kinds> = checkpoints.iter().map(|(group, _)| kinds(group.members.iter())).collect();
+    let mut times = BTreeMap::<&Kinds, usize>::new();
+    all.iter().for_each(|kinds| *times.entry(kinds).or_default() += 1);
+    let is_like = |own: &Kinds, other: &Kinds| other.keys().any(|kind| own.contains_key(kind));
+    let extent = |own: &Kinds| match times[own] {
+        _ if times.keys().all(|other| !is_like(own, other) || has_all(own, other)) => Extent::All,
+        2.. => Extent::Shared,
+        _ => Extent::Fewer,
     };
-    let all: Vec<Counts> = checkpoints.iter().map(counts).collect();
-    let mut times = BTreeMap::<&Counts, usize>::new();
-    all.iter().for_each(|counts| *times.entry(counts).or_default() += 1);
-    let has_all =
-        |own: &Counts, other: &Counts| other.iter().all(|(kind, count)| own.get(kind).is_some_and(|own| own >= count));
-    let is_like = |own: &Counts, other: &Counts| other.keys().any(|kind| own.contains_key(kind));
-    let kinds = |own: &Counts| match times[own] {
-        _ if times.keys().all(|other| !is_like(own, other) || has_all(own, other)) => Kinds::All,
-        2.. => Kinds::Shared,
-        _ => Kinds::Fewer,
-    };
-    all.iter().map(kinds).collect()
+    all.iter().map(extent).collect()
 }
