@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use spotsweep_attempt::{Cause, Conclusion, conclusion};
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::{Outputs, Rollback};
 use spotsweep_protocol::runner_log;
-use spotsweep_protocol::stop::StopReason;
 use spotsweep_seal::AtEnd;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -17,7 +17,7 @@ use crate::claim::{Claims, End, Handover, Latest};
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::descendants;
-use crate::exit::{Failure, TIMED_OUT, of_command};
+use crate::exit::{Failure, of_command};
 use crate::leave::{close, release};
 use crate::log::say;
 use crate::notices::Notices;
@@ -28,7 +28,7 @@ use crate::reports::{self, News};
 use crate::sealing::{Sealing, now_ns};
 use crate::signals::Signals;
 use crate::stalling::Stalling;
-use crate::stop::{Cause, Stop, closing, interruption};
+use crate::stop::{Stop, closing, interruption};
 use crate::trained::Trained;
 use crate::upload::{UploadError, Uploader};
 use crate::workspace::Workspace;
@@ -85,18 +85,7 @@ impl Attempt<'_> {
             prepared = prepare(config, command, clients, claims, workspace) => {
                 prepared.map_err(|failure| (failure, Instant::now() + UNHURRIED))
             }
-            stop = interruption(signals, Some(notices), config) => match stop.cause {
-                Cause::Interrupted(reason) => Err((Failure::Interrupted(reason), stop.deadline)),
-                Cause::Fenced(reason) => Err((Failure::Refused(reason), stop.deadline)),
-                // Only a report is answered so.
-                Cause::StoppedEarly(why) => Err((Failure::Interrupted(why), stop.deadline)),
-                // Nothing was trained: the job's own end says why.
-                Cause::TimedOut { seconds } => {
-                    Err((Failure::Interrupted(StopReason::TimedOut { seconds }.to_string()), stop.deadline))
-                }
-                // Only a command stalls.
-                Cause::Stalled { seconds, .. } => Err((Failure::stalled(seconds), stop.deadline)),
-            }
+            stop = interruption(signals, Some(notices), config) => Err((stop.cause.into(), stop.deadline)),
         }
     }
 
@@ -200,46 +189,36 @@ impl Attempt<'_> {
     /// Ends the attempt as its command has ended.
     async fn conclude(&mut self, trained: Trained) -> Result<u8, Failure> {
         let workspace = self.workspace.take();
-        let is_finished = trained.ended.code == 0 && trained.place.is_finished();
-        match trained.ended.stop.clone() {
-            Some(Stop { cause: Cause::Fenced(reason), deadline, .. }) => {
+        let stop = trained.ended.stop.clone();
+        let deadline = stop.as_ref().map_or_else(|| Instant::now() + UNHURRIED, |stop| stop.deadline);
+        let cause = stop.map(|stop| stop.cause);
+        match (conclusion(trained.ended.code, trained.place.is_finished(), cause.as_ref()), cause) {
+            (Conclusion::Refuse, Some(cause)) => {
                 // The folder in S3 is the newer attempt's now: nothing more goes there. It waits for
                 // the workspace though, with what this one has saved.
                 abort(trained.uploading.0).await;
                 if let Some(workspace) = workspace {
                     close(workspace, trained.sealer, deadline).await;
                 }
-                Err(Failure::Refused(reason))
+                Err(cause.into())
             }
-            // Its own code proves nothing: what is collected is of a training that was not to go on.
-            Some(Stop { cause: Cause::StoppedEarly(why), .. }) => {
-                say(&why);
-                let ended = Ended { code: 0, ..trained.ended };
-                self.collect(Trained { ended, ..trained }, workspace).await
+            (Conclusion::Leave, Some(cause)) => {
+                self.leave_to_the_next(trained, workspace, deadline, cause.into()).await
             }
-            // Batch starts no further attempt, and ends the trial as failed.
-            Some(Stop { cause: Cause::TimedOut { .. }, .. }) => {
-                let ended = Ended { code: TIMED_OUT.into(), ..trained.ended };
-                self.collect(Trained { ended, ..trained }, workspace).await
-            }
-            // An exit code proves nothing after a stop signal: a script that saves its half-trained model and exits
-            // with 0 is not at its end (fact 37). One that is, resumes in the next attempt and ends at once.
-            Some(Stop { cause: Cause::Interrupted(reason), deadline, .. }) if !is_finished => {
-                self.leave_to_the_next(trained, workspace, deadline, Failure::Interrupted(reason)).await
-            }
-            Some(Stop { cause: Cause::Stalled { seconds, is_last }, deadline, .. }) if !is_finished => {
-                if is_last {
-                    // Its own code proves nothing, and must not be the one that starts another attempt.
-                    let ended = Ended { code: TIMED_OUT.into(), ..trained.ended };
-                    return self.collect(Trained { ended, ..trained }, workspace).await;
+            (Conclusion::End(code), cause) => {
+                if let Some(Cause::StoppedEarly(why)) = cause {
+                    say(&why);
                 }
-                self.leave_to_the_next(trained, workspace, deadline, Failure::stalled(seconds)).await
+                let ended = Ended { code: code.into(), ..trained.ended };
+                self.collect(Trained { ended, ..trained }, workspace).await
             }
-            Some(Stop { cause: Cause::Interrupted(_) | Cause::Stalled { .. }, .. }) => {
+            (Conclusion::Succeed, _) => {
                 let ended = Ended { stop: None, ..trained.ended };
                 self.collect(Trained { ended, ..trained }, workspace).await
             }
-            None => self.conclude_by_itself(trained, workspace).await,
+            (Conclusion::ByItself | Conclusion::Refuse | Conclusion::Leave, _) => {
+                self.conclude_by_itself(trained, workspace).await
+            }
         }
     }
 

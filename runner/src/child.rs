@@ -136,7 +136,7 @@ impl Child {
                 }
             }
         }
-        let finished = !dumps && !stopping.has_signalled() && self.code == Some(0);
+        let finished = !dumps && self.code.is_some_and(|code| stopping.has_finished_by_itself(code));
         let open = stopping.into_open_files();
         let code = self.wait().await?;
         Ok((code, (!finished).then_some(stop), open))

@@ -8,6 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use spotsweep_attempt::below;
 use tokio::time::sleep;
 
 use crate::processes;
@@ -29,7 +30,7 @@ pub(crate) async fn kill() -> bool {
         // Ended ones stay in the list until somebody asks for their exit code.
         while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
         let all = processes::all();
-        let mut living = processes::below(getpid().as_raw_nonzero().get(), &all);
+        let mut living = below(getpid().as_raw_nonzero().get(), &all);
         living.retain(|pid| !all.iter().any(|process| process.id.pid == *pid && is_reader(process.id)));
         if living.is_empty() {
             return true;

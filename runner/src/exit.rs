@@ -28,8 +28,6 @@ const UNAVAILABLE: u8 = 76;
 const REFUSED: u8 = 77;
 /// The environment or the command is wrong (`EX_CONFIG`).
 const CONFIGURATION: u8 = 78;
-/// The training was ended because it showed no sign of life or took too long, and the trial with it. As timeout(1) has it.
-pub(crate) const TIMED_OUT: u8 = 124;
 /// As shells say it: the command exists and cannot be executed.
 const NOT_EXECUTABLE: u8 = 126;
 /// As shells say it: no such command.

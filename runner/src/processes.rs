@@ -8,10 +8,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use rustix::process::Signal;
+use spotsweep_attempt::{Id, Process, Work, below, python_launcher};
 
 use crate::kernel;
-use crate::work::Work;
 
 /// The function of the kernel in which a process sleeps that waits for the end of a child: wait4(2) and waitid(2). A
 /// `futex_do_wait` is another one.
@@ -20,139 +19,6 @@ const WAITS: &str = "do_wait";
 const WAIT_CALLS: [&str; 2] = if cfg!(target_arch = "aarch64") { ["260", "95"] } else { ["61", "247"] };
 /// The first argument of waitid(2) that waits for one child.
 const P_PID: i64 = 1;
-/// A shell runs a trap only when its foreground command has ended (bash(1), "Signals").
-const SHELLS: [&str; 8] = ["ash", "bash", "busybox", "dash", "fish", "ksh", "sh", "zsh"];
-/// Programs that start another one and pass signals on to it, also to one that does not handle them. timeout(1) and
-/// dumb-init send them to a whole process group, in which they end a training's data loaders as well. Open MPI's
-/// `mpirun` (`prterun`, `orterun`) ends its processes at once, and micromamba after three seconds.
-const FORWARDERS: [&str; 24] = [
-    "catatonit",
-    "dumb-init",
-    "env",
-    "hydra_pmi_proxy",
-    "make",
-    "mamba",
-    "micromamba",
-    "mpiexec",
-    "mpiexec.gforker",
-    "mpiexec.hydra",
-    "mpirun",
-    "nice",
-    "nohup",
-    "orterun",
-    "prted",
-    "prterun",
-    "script",
-    "setsid",
-    "stdbuf",
-    "sudo",
-    "timeout",
-    "tini",
-    "uv",
-    "xargs",
-];
-
-/// Python programs and modules that start trainings. `torchrun` sends SIGTERM to the process group of each one
-/// (`torch/distributed/elastic/multiprocessing/subprocess_handler`), in which data loaders are as well, and so does
-/// Paddle (`paddle/distributed/launch/utils/process_context.py`). `conda run` waits for the training's output, and not
-/// for its end.
-const PYTHON_LAUNCHERS: [&str; 12] = [
-    "accelerate",
-    "accelerate-launch",
-    "accelerate.commands.launch",
-    "conda",
-    "deepspeed",
-    "deepspeed.launcher.launch",
-    "fabric",
-    "fleetrun",
-    "paddle.distributed.launch",
-    "torch.distributed.launch",
-    "torch.distributed.run",
-    "torchrun",
-];
-
-/// Tells a process from a later one with the same number. The order is that of their starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Id {
-    /// Clock ticks from the kernel's start to the process's.
-    started: u64,
-    pub(crate) pid: i32,
-}
-
-/// One process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Process {
-    pub(crate) id: Id,
-    pub(crate) parent: i32,
-    /// Signals with a handler, and those that a thread takes by sigwait(3): bit 0 is signal 1.
-    handled: u64,
-    /// Signals with a handler alone.
-    caught: u64,
-    /// Signals that it ignores.
-    ignored: u64,
-    /// Whether its main thread waits for the end of a child.
-    pub(crate) waits: bool,
-    /// The child that it waits for, if of only one.
-    pub(crate) waits_for: Option<i32>,
-    /// The program's name; for a launcher that is a Python program, the launcher's.
-    program: String,
-    /// The program's file, and its arguments: a process that was only forked has those of its parent.
-    command: (PathBuf, String),
-    /// Without its children.
-    pub(crate) work: Work,
-}
-
-impl Process {
-    /// Whether it reacts to `signal` in a way of its own.
-    pub(crate) fn handles(&self, signal: Signal) -> bool {
-        has(self.handled, signal)
-    }
-
-    /// Whether it has a handler for `signal`, so that the signal cannot end it without its doing.
-    pub(crate) fn catches(&self, signal: Signal) -> bool {
-        has(self.caught, signal)
-    }
-
-    /// Whether a shell may have started it in the background: it ignores the signals of the keyboard then (POSIX, 2.11
-    /// "Signals and Error Handling" of the shell). Some programs handle one of the two again.
-    pub(crate) fn is_background(&self) -> bool {
-        has(self.ignored, Signal::INT) || has(self.ignored, Signal::QUIT)
-    }
-
-    /// Whether it was started as a program of its own, where a data loader is a copy of its parent.
-    pub(crate) fn is_other_than(&self, parent: &Self) -> bool {
-        self.command != parent.command
-    }
-
-    /// Whether both run the same script, both in the foreground or both in the background: ranks of one training, or
-    /// trainings with different parameters.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let parts = |process: &Self| (process.command.0.clone(), process.script(), process.ignored);
-        parts(self) == parts(other)
-    }
-
-    /// The first argument that is no option, without numbers: a file, a module or code.
-    fn script(&self) -> String {
-        let script = self.command.1.split('\0').skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
-        script.replace(|letter: char| letter.is_ascii_digit(), "")
-    }
-
-    /// Whether it is a shell.
-    pub(crate) fn is_shell(&self) -> bool {
-        SHELLS.contains(&self.program.as_str())
-    }
-
-    /// Whether its program does nothing but start another one and pass signals on.
-    pub(crate) fn is_forwarder(&self) -> bool {
-        FORWARDERS.contains(&self.program.as_str()) || PYTHON_LAUNCHERS.contains(&self.program.as_str())
-    }
-}
-
-/// Whether a mask has the signal: bit 0 is signal 1.
-fn has(mask: u64, signal: Signal) -> bool {
-    let bit = u32::try_from(signal.as_raw() - 1).unwrap_or(u32::MAX);
-    mask.checked_shr(bit).unwrap_or(0) & 1 == 1
-}
 
 /// Every living process of the machine or the container.
 pub(crate) fn all() -> Vec<Process> {
@@ -165,23 +31,6 @@ pub(crate) fn all() -> Vec<Process> {
 /// Which process has this number now.
 pub(crate) fn id(pid: i32) -> Option<Id> {
     Stat::parse(&kernel::text(format!("/proc/{pid}/stat")).ok()?).map(|stat| stat.id)
-}
-
-/// Whether the process lives. One that has ended and was not waited for does not.
-pub(crate) fn lives(id: Id) -> bool {
-    let stat = kernel::text(format!("/proc/{}/stat", id.pid));
-    stat.ok().and_then(|stat| Stat::parse(&stat)).is_some_and(|stat| stat.id == id && !stat.ended)
-}
-
-/// The ids of all below `ancestor`.
-pub(crate) fn below(ancestor: i32, processes: &[Process]) -> BTreeSet<i32> {
-    let mut found = BTreeSet::new();
-    let mut generation = vec![ancestor];
-    while let Some(parent) = generation.pop() {
-        let children = processes.iter().filter(|process| process.parent == parent);
-        generation.extend(children.map(|process| process.id.pid).filter(|pid| found.insert(*pid)));
-    }
-    found
 }
 
 /// The files that the process `root` and all below it have open for writing.
@@ -260,18 +109,6 @@ fn waited_for(call: &str) -> Option<i32> {
     i32::try_from(pid).ok().filter(|pid| *pid > 0)
 }
 
-/// The launcher that a command line starts: `python -m torch.distributed.run …`, `python /usr/bin/torchrun …`. Options
-/// of Python itself may come before it; what follows it are the training's own words.
-fn python_launcher(command_line: &str) -> Option<String> {
-    let mut words = command_line.split('\0');
-    if !words.next()?.rsplit('/').next()?.starts_with("python") {
-        return None;
-    }
-    let program = words.find(|word| !word.starts_with('-'))?;
-    let name = program.rsplit('/').next()?;
-    PYTHON_LAUNCHERS.contains(&name).then(|| name.to_owned())
-}
-
 /// `pid (name) state parent …`; the name may hold anything, parentheses too.
 struct Stat {
     id: Id,
@@ -298,35 +135,6 @@ impl Stat {
             ended: matches!(*fields.first()?, "Z" | "X" | "x"),
             ticks: fields.get(TICKS)?.iter().filter_map(|ticks| ticks.parse::<u64>().ok()).sum(),
         })
-    }
-}
-
-/// Processes made up for tests: of one program all have the same arguments, none.
-#[cfg(test)]
-pub(crate) fn made_up(pid: i32, parent: i32, program: &str, handled: &[Signal], waits: bool) -> Process {
-    let handled = handled.iter().map(|signal| 1 << (signal.as_raw() - 1)).sum();
-    let (program, command) = (program.to_owned(), (PathBuf::from(program), String::new()));
-    let (ignored, waits_for, work) = (0, None, Work::default());
-    let id = Id { pid, started: 1 };
-    Process { id, parent, handled, caught: handled, ignored, waits, waits_for, program, command, work }
-}
-
-#[cfg(test)]
-impl Process {
-    /// The same in the background of a shell.
-    pub(crate) fn in_background(self) -> Self {
-        Self { ignored: 0b110, ..self }
-    }
-
-    /// The same, which waits for one child.
-    pub(crate) fn that_waits_for(self, child: i32) -> Self {
-        Self { waits: true, waits_for: Some(child), ..self }
-    }
-
-    /// The same with these arguments.
-    pub(crate) fn with(self, arguments: &str) -> Self {
-        let arguments = format!("\0{}", arguments.replace(' ', "\0"));
-        Self { command: (self.command.0, arguments), ..self }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use spotsweep_attempt::Cause;
 use spotsweep_protocol::cause::chain;
 use spotsweep_protocol::claim::Seal;
 use spotsweep_protocol::rungs::Reached;
@@ -12,7 +13,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::claim::{Answer, Claims, Latest};
 use crate::log::say;
-use crate::stop::Cause;
 
 /// What changes while the command runs.
 #[derive(Clone)]

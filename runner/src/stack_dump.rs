@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use spotsweep_attempt::{Process, below};
 
 use crate::log::say;
-use crate::processes::{self, Process};
+use crate::processes;
 
 /// What such handlers are registered for.
 pub(crate) const SIGNAL: Signal = Signal::USR1;
@@ -27,7 +28,7 @@ pub(crate) fn take(root: i32) -> bool {
 }
 
 fn dumping(root: i32, processes: &[Process]) -> Vec<i32> {
-    let own = processes::below(root, processes);
+    let own = below(root, processes);
     let is_own = |process: &&Process| process.id.pid == root || own.contains(&process.id.pid);
     processes.iter().filter(is_own).filter(|process| process.catches(SIGNAL)).map(|process| process.id.pid).collect()
 }
@@ -35,7 +36,6 @@ fn dumping(root: i32, processes: &[Process]) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processes::made_up;
 
     #[test]
     fn only_processes_of_the_command_that_handle_the_signal_get_it() {
@@ -46,8 +46,10 @@ mod tests {
             (8, 6, &[Signal::USR2]),
             (9, 1, &[Signal::USR1]),
         ];
-        let processes: Vec<_> =
-            rows.iter().map(|(pid, parent, handled)| made_up(*pid, *parent, "python3", handled, false)).collect();
+        let processes: Vec<_> = rows
+            .iter()
+            .map(|(pid, parent, handled)| Process::new(*pid, *parent, "python3").handling(handled))
+            .collect();
         assert_eq!(dumping(5, &processes), [6, 7]);
         assert_eq!(dumping(6, &processes), [6, 7]);
         assert_eq!(dumping(8, &processes), [0; 0]);

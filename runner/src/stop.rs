@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::process::Signal;
+use spotsweep_attempt::Cause;
 use spotsweep_protocol::stop::StopReason;
 use tokio::time::Instant;
 
 use crate::config::Config;
+use crate::exit::Failure;
 use crate::log::say;
 use crate::notices::{Interruption, Notices};
 use crate::signals::Signals;
@@ -28,29 +30,6 @@ const CLOSING: Duration = Duration::from_secs(12);
 
 /// How much longer the end of an attempt may take where nothing presses.
 const UNHURRIED: Duration = Duration::from_secs(60);
-
-/// Why the command is stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// The container or the instance is about to end.
-    Interrupted(String),
-    /// `trial-claim` refused a report: the trial is another attempt's.
-    Fenced(StopReason),
-    /// `trial-claim` has stopped the trial early: why.
-    StoppedEarly(String),
-    /// Batch lets the attempt run no longer.
-    TimedOut {
-        /// How long it may take.
-        seconds: u64,
-    },
-    /// It has shown no sign of life for too long.
-    Stalled {
-        /// Seconds since the last sign.
-        seconds: u64,
-        /// Whether the trial ends with the attempt.
-        is_last: bool,
-    },
-}
 
 /// A request to stop the command.
 #[derive(Debug, Clone)]
@@ -104,12 +83,6 @@ impl Stop {
         matches!(self.cause, Cause::TimedOut { .. })
     }
 
-    /// Whether it takes all that is left of the grace, after `elapsed` of it, to write out what the kernel still holds.
-    /// Not in the first half of the grace: what the kernel holds may be another program's, and it may become faster.
-    pub(crate) fn is_last_moment(&self, elapsed: Duration, writing: Duration) -> bool {
-        elapsed >= self.grace / 2 && writing >= self.grace.saturating_sub(elapsed)
-    }
-
     /// Nothing presses: the configured grace, and as much as usual after it.
     fn by_itself(cause: Cause, config: &Config) -> Self {
         let grace = config.grace.unwrap_or(GRACE_BY_ITSELF);
@@ -152,6 +125,18 @@ impl Stop {
     }
 }
 
+impl From<Cause> for Failure {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Interrupted(reason) | Cause::StoppedEarly(reason) => Self::Interrupted(reason),
+            Cause::Fenced(reason) => Self::Refused(reason),
+            // The job's own end says why.
+            Cause::TimedOut { seconds } => Self::Interrupted(StopReason::TimedOut { seconds }.to_string()),
+            Cause::Stalled { seconds, .. } => Self::stalled(seconds),
+        }
+    }
+}
+
 /// The end of the time that is left, for sealing, unmounting and the release: a quarter, or a second where that is more.
 pub(crate) fn closing(left: Duration) -> Duration {
     CLOSING.min((left / 4).max(LEAST.min(left / 2)))
@@ -180,20 +165,6 @@ mod tests {
     fn a_short_notice_leaves_a_second_to_close_the_workspace() {
         for (left, expected) in [(120.0, 12.0), (40.0, 10.0), (10.0, 2.5), (2.0, 1.0), (1.0, 0.5)] {
             assert_eq!(closing(Duration::from_secs_f64(left)), Duration::from_secs_f64(expected), "{left}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_written_ends_the_grace_early_but_not_before_its_half() {
-        let cause = Cause::Interrupted("a notice".to_owned());
-        let grace = Duration::from_secs(100);
-        let deadline = Instant::now() + grace;
-        let stop = Stop { cause, signal: Signal::TERM, grace, deadline, sealing_first: None };
-        for (elapsed, writing, expected) in
-            [(99, 0, false), (60, 39, false), (60, 40, true), (49, 500, false), (50, 50, true)]
-        {
-            let found = stop.is_last_moment(Duration::from_secs(elapsed), Duration::from_secs(writing));
-            assert_eq!(found, expected, "{elapsed} {writing}");
         }
     }
 }

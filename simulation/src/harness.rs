@@ -274,6 +274,8 @@ impl Harness {
             | InjectedBug::TrustSilence
             | InjectedBug::TrustLink
             | InjectedBug::TakeFirstGpus
+            | InjectedBug::SignalFirst
+            | InjectedBug::SignalAll
             | InjectedBug::TrainOn
             | InjectedBug::AskAgainAndAgain => self.cloud.plant(injected_bug),
         }

@@ -79,11 +79,15 @@ pub enum InjectedBug {
     TrustLink,
     /// A runner takes the first GPUs of its instance, whatever its grant says.
     TakeFirstGpus,
+    /// The stop signal goes to the first process only, as Docker and ECS send it.
+    SignalFirst,
+    /// The stop signal goes to every process of the command.
+    SignalAll,
 }
 
 impl InjectedBug {
     /// All of them.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 40] = [
         Self::DeleteSourceEarly,
         Self::CopyOldSnapshot,
         Self::MountUnasked,
@@ -122,6 +126,8 @@ impl InjectedBug {
         Self::TrustSilence,
         Self::TrustLink,
         Self::TakeFirstGpus,
+        Self::SignalFirst,
+        Self::SignalAll,
     ];
 
     /// Names of the invariants of which it breaks one first.
@@ -170,6 +176,7 @@ impl InjectedBug {
             Self::KeepDead => &["no dead instance is billed for long"],
             Self::TrustSilence => &["no instance is ended that works"],
             Self::TrustLink => &["a trial trains only on its own volume"],
+            Self::SignalFirst | Self::SignalAll => &["a training saves at the stop signal"],
             Self::TakeFirstGpus => &["no GPU is used by two trials at once"],
             Self::TrainOn => &["a trial that is stopped early trains no further"],
             Self::ForgetStops => {

@@ -37,7 +37,7 @@ pub use mixture::Mixture;
 use rng::Rng;
 pub(crate) use strangers::STRANGER;
 use strangers::Stray;
-pub use training::habits::{Format, Habits, Layout, OnSignal, Replacing};
+pub use training::habits::{Format, Habits, Layout, OnSignal, Replacing, StartedBy};
 pub use watch::{BY_HAND, Resume, Watch};
 
 /// How often the schedule fires.

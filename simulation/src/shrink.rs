@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use spotsweep_protocol::ids::SweepId;
 
 use crate::injected_bug::InjectedBug;
-use crate::run::{Habits, Mixture, OnSignal, Simulation};
+use crate::run::{Habits, Mixture, OnSignal, Simulation, StartedBy};
 use crate::scenario::{Timeline, trim};
 
 /// Runs that shrinking may take: a bound, not a tuning.
@@ -73,7 +73,7 @@ impl Search {
 
     /// Leaves out whole kinds of trouble, and makes the sweep smaller.
     fn simplify(&mut self) {
-        let simpler: [fn(&mut Mixture); 27] = [
+        let simpler: [fn(&mut Mixture); 29] = [
             |mixture| mixture.trials = 1,
             |mixture| mixture.epochs = 2,
             |mixture| mixture.failing_volumes = 0,
@@ -98,6 +98,8 @@ impl Search {
             |mixture| mixture.chaos.slow_seals = 0.0,
             |mixture| mixture.chaos.hangs = 0.0,
             |mixture| mixture.chaos.habits.on_signal = OnSignal::Saves,
+            |mixture| mixture.chaos.habits.started_by = StartedBy::Itself,
+            |mixture| mixture.chaos.habits.has_loaders = false,
             |mixture| mixture.chaos.habits = Habits::PLAIN,
             |mixture| mixture.chaos.hour_late = 0.0,
             |mixture| mixture.chaos.lag = std::time::Duration::ZERO,

@@ -22,23 +22,6 @@ fn a_process_is_read_whatever_its_name() {
 }
 
 #[test]
-fn launchers_in_python_are_known_by_their_command_line() {
-    for (line, expected) in [
-        ("python3\0-m\0torch.distributed.run\0--nproc_per_node=1\0train.py", Some("torch.distributed.run")),
-        ("/opt/venv/bin/python3.11\0-u\0/opt/venv/bin/torchrun\0train.py", Some("torchrun")),
-        ("/opt/conda/bin/python\0/opt/conda/bin/conda\0run\0python\0train.py", Some("conda")),
-        ("python\0-m\0accelerate.commands.launch\0train.py", Some("accelerate.commands.launch")),
-        ("python\0-m\0paddle.distributed.launch\0--devices=0\0train.py", Some("paddle.distributed.launch")),
-        ("python\0/usr/local/bin/fabric\0run\0train.py", Some("fabric")),
-        ("python\0train.py\0--launcher\0torchrun", None),
-        ("/usr/bin/tail\0torchrun", None),
-        ("", None),
-    ] {
-        assert_eq!(python_launcher(line).as_deref(), expected, "{line:?}");
-    }
-}
-
-#[test]
 fn the_child_that_is_waited_for_is_read() {
     let [wait4, waitid] = WAIT_CALLS;
     for (call, expected) in [
@@ -56,25 +39,6 @@ fn the_child_that_is_waited_for_is_read() {
 }
 
 #[test]
-fn ranks_of_one_script_are_alike() {
-    let python = |arguments: &str| made_up(1, 0, "python3", &[], false).with(arguments);
-    let spawned = |handle: u32| python(&format!("-c from_multiprocessing.spawn_import_main;main({handle})"));
-    assert!(python("-u train.py --rank=0").is_like(&python("-u train.py --rank=1")));
-    assert!(python("worker1.py").is_like(&python("worker2.py")));
-    assert!(spawned(7).is_like(&spawned(9)));
-    assert!(!python("-m pkg.serve").is_like(&python("-m pkg.train")));
-    assert!(!python("main.py --serve").in_background().is_like(&python("main.py --train")));
-}
-
-#[test]
-fn descendants_are_found_over_generations() {
-    let pairs = [(5, 1), (6, 5), (7, 6), (8, 1), (9, 7)];
-    let processes = pairs.map(|(pid, parent)| made_up(pid, parent, "x", &[], false));
-    assert_eq!(below(5, &processes), BTreeSet::from([6, 7, 9]));
-    assert_eq!(below(9, &processes), BTreeSet::new());
-}
-
-#[test]
 fn a_process_is_seen_though_its_name_is_no_text() {
     let folder = tempfile::tempdir().unwrap();
     // Half a letter at the end, as where the kernel cuts a name, and no letter at all.
@@ -86,11 +50,10 @@ fn a_process_is_seen_though_its_name_is_no_text() {
         let stat = fs::read(format!("/proc/{pid}/stat")).unwrap();
         let found = read(pid);
         let is_below = below(std::process::id().cast_signed(), &all()).contains(&pid);
-        let has_lived = found.as_ref().is_some_and(|found| lives(found.id));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(String::from_utf8(stat).is_err(), "the kernel gives the name as it is");
-        assert!(has_lived && is_below, "{found:?}");
+        assert!(found.is_some() && is_below, "{found:?}");
     }
 }
 
@@ -99,8 +62,6 @@ fn this_process_is_seen_with_the_file_that_it_writes() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let own = i32::try_from(std::process::id()).unwrap();
     let found = read(own).unwrap();
-    assert!(lives(found.id), "{found:?}");
     assert!(!found.waits && !found.is_shell() && !found.is_forwarder(), "{found:?}");
-    assert!(!lives(Id { started: 0, ..found.id }), "another process of the same number");
     assert!(written_files(own).contains(&file.path().to_owned()));
 }

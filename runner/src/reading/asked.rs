@@ -10,9 +10,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use spotsweep_attempt::Id;
+
 use super::serve::READ;
 use super::{Answer, Request, Task};
-use crate::processes::{self, Id};
+use crate::processes;
 use crate::user::User;
 
 /// How often it is looked whether an answer is still wanted.

@@ -46,6 +46,7 @@ const fn finally(name: &'static str, holds: fn(&Simulation) -> Result<(), String
 pub const INVARIANTS: &[Invariant] = &[
     always("what was sealed is held", sealed_is_held),
     always("progress is not lost", progress_stays),
+    always("a training saves at the stop signal, where its script does and the grace suffices", saves_at_signal),
     always("a training goes on from what one save has written", nothing_mixed),
     always("no complete checkpoint is put aside", nothing_complete_put_aside),
     always("at most one attempt holds a workspace", one_holder),
@@ -109,6 +110,11 @@ fn sealed_is_held(run: &Simulation) -> Result<(), String> {
 /// Invariant 1 again, as the next attempt sees it.
 fn progress_stays(run: &Simulation) -> Result<(), String> {
     run.watch.seen(Seen::Lost)
+}
+
+/// Whatever has started it, and whatever helps it or loads its data.
+fn saves_at_signal(run: &Simulation) -> Result<(), String> {
+    run.watch.seen(Seen::Unsaved)
 }
 
 /// Bytes of two saves, or zeros in the place of bytes, load in formats without checksums, and make a wrong model.

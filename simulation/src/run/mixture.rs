@@ -107,7 +107,9 @@ impl Mixture {
         let mixture = Self { continues, page_trials, ..mixture }.on_failing_instances(&mut upto);
         let late_links = Duration::from_secs(120 * u64::from(upto(3)));
         let gpus = upto(3) == 0;
-        Self { gpus, chaos: Chaos { vanishing, late_links, ..mixture.chaos }, ..mixture }
+        let choose = |most: usize| usize::try_from(upto(u32::try_from(most).unwrap_or(1) - 1)).unwrap_or(0);
+        let habits = mixture.chaos.habits.with_processes(choose);
+        Self { gpus, chaos: Chaos { vanishing, late_links, habits, ..mixture.chaos }, ..mixture }
     }
 
     /// In some seeds parameters are suggested, and in some trials are stopped early.

@@ -3,6 +3,7 @@
 pub(super) mod content;
 pub(super) mod habits;
 pub(super) mod load;
+pub(super) mod processes;
 mod save;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -39,6 +40,7 @@ pub(super) struct Training {
     ends_with: Option<i32>,
     /// Whether it hangs after its next save, unless that is its last.
     hangs: bool,
+    helper_has_ended: bool,
 }
 
 /// What a training is at.
@@ -77,6 +79,7 @@ impl Training {
             open: None,
             ends_with: None,
             hangs: false,
+            helper_has_ended: false,
         }
     }
 
@@ -159,27 +162,16 @@ impl Training {
         };
     }
 
-    /// Whether the stop signal reaches a handler of its own.
-    pub(super) fn handles_signal(&self) -> bool {
-        self.habits.on_signal != OnSignal::NotHandled
-    }
-
-    /// The stop signal arrives.
-    pub(super) fn signal(&mut self, files: &FileSystem, now: Timestamp) {
-        let code = match self.habits.on_signal {
-            OnSignal::NotHandled | OnSignal::Ignores => return,
-            OnSignal::Saves | OnSignal::Finishes => SIGTERM_CODE,
-            OnSignal::ExitsZero => 0,
-        };
-        self.ends_with = Some(code);
+    /// What it saves if the stop signal arrives now: the step, and when it is saved. `None` where it saves nothing for that.
+    pub(super) fn saves_at_signal(&self, now: Timestamp) -> Option<(u32, Timestamp)> {
+        self.code_at_signal()?;
         match self.phase {
-            Phase::Ended { .. } | Phase::Hanging { .. } => {}
+            Phase::Ended { .. } | Phase::Hanging { .. } => None,
             Phase::Saving { step, .. } if self.habits.abandons_save => {
-                (self.writes, self.open) = (VecDeque::new(), None);
-                self.begin_save(files, (step + 1).min(self.total - 1).max(step), now);
+                Some(((step + 1).min(self.total - 1).max(step), now + self.habits.save))
             }
             // It looks at the signal when the save is done.
-            Phase::Saving { .. } => {}
+            Phase::Saving { step, .. } => Some((step, self.writes.back().map_or(now, |(at, _)| *at))),
             Phase::Computing { since } => {
                 let share = Duration::try_from(now.duration_since(since)).unwrap_or_default().as_secs_f64()
                     / self.until_next_epoch().as_secs_f64();
@@ -188,8 +180,35 @@ impl Training {
                 let done = (f64::from(left) * share) as u32;
                 let finishes = self.habits.on_signal == OnSignal::Finishes && self.step + left >= self.total;
                 let step = if finishes { self.total } else { self.step + done.clamp(1, left.max(2) - 1) };
-                self.begin_save(files, step, now);
+                Some((step, now + self.habits.save))
             }
+        }
+    }
+
+    /// The exit code after the save at a signal.
+    fn code_at_signal(&self) -> Option<i32> {
+        match self.habits.on_signal {
+            OnSignal::NotHandled | OnSignal::Ignores => None,
+            OnSignal::Saves | OnSignal::Finishes => Some(SIGTERM_CODE),
+            OnSignal::ExitsZero => Some(0),
+        }
+    }
+
+    /// The stop signal arrives at the training itself.
+    fn signal(&mut self, files: &FileSystem, now: Timestamp) {
+        let saves = self.saves_at_signal(now);
+        self.ends_with = self.code_at_signal();
+        let begins = match self.phase {
+            Phase::Computing { .. } => true,
+            Phase::Saving { .. } => self.habits.abandons_save,
+            Phase::Ended { .. } | Phase::Hanging { .. } => false,
+        };
+        if self.habits.on_signal == OnSignal::Finishes && saves.is_some_and(|(step, _)| step >= self.total) {
+            self.ends_with = Some(0);
+        }
+        if let Some((step, _)) = saves.filter(|_| begins) {
+            (self.writes, self.open) = (VecDeque::new(), None);
+            self.begin_save(files, step, now);
         }
     }
 

@@ -53,6 +53,8 @@ pub(super) enum Seen {
     Lost,
     /// An attempt went on from bytes that no save has written together.
     Mixed,
+    /// A training did not get to save at the stop signal.
+    Unsaved,
     /// A complete checkpoint was put aside.
     PutAside,
     /// A decision was illegal, or took no end.

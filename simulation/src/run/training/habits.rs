@@ -62,6 +62,27 @@ pub enum Replacing {
     Renames,
 }
 
+/// What has started a training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartedBy {
+    /// Nothing: it is the container's first process.
+    Itself,
+    /// `sh -c` or a script.
+    Shell,
+    /// A script with a trap for the signal.
+    ShellWithTrap,
+    /// `timeout`, which passes the signal on to its group.
+    Forwarder,
+    /// A launcher that waits for it in the kernel.
+    Launcher,
+    /// A launcher that polls it, or reads what it prints.
+    PollingLauncher,
+    /// A script that has started a server before it.
+    ShellWithHelper,
+    /// A launcher that has started a server before it.
+    LauncherWithHelper,
+}
+
 /// How one sweep's training script is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Habits {
@@ -79,6 +100,10 @@ pub struct Habits {
     pub save: Duration,
     /// Whether its handler starts another save in the middle of one, which is never finished.
     pub abandons_save: bool,
+    /// What starts it.
+    pub started_by: StartedBy,
+    /// Whether processes load its data, which are copies of it.
+    pub has_loaders: bool,
 }
 
 impl Layout {
@@ -98,6 +123,8 @@ impl Habits {
         keeps: Some(2),
         save: Duration::from_secs(4),
         abandons_save: false,
+        started_by: StartedBy::Itself,
+        has_loaders: false,
     };
 
     /// Habits that the dice decide: `choose` answers one of so many, from 0.
@@ -125,6 +152,17 @@ impl Habits {
             keeps,
             save: Duration::from_secs(save),
             abandons_save: choose(2) == 0,
+            ..Self::PLAIN
         }
+    }
+
+    /// The same with processes that the dice decide.
+    pub(in crate::run) fn with_processes(self, mut choose: impl FnMut(usize) -> usize) -> Self {
+        use StartedBy::{
+            Forwarder, Itself, Launcher, LauncherWithHelper, PollingLauncher, Shell, ShellWithHelper, ShellWithTrap,
+        };
+        let all =
+            [Itself, Shell, ShellWithTrap, Forwarder, Launcher, PollingLauncher, ShellWithHelper, LauncherWithHelper];
+        Self { started_by: all[choose(all.len())], has_loaders: choose(2) == 0, ..self }
     }
 }

@@ -49,6 +49,12 @@ impl Watch {
         }
     }
 
+    /// A training has ended after a stop signal without the save for which there was time.
+    pub(in crate::run) fn unsaved(&mut self, trial: &TrialRef, attempt: u32, (step, saves): (u32, u32)) {
+        let what = format!("{trial}: attempt {attempt} ends after step {step}, and saves step {saves} at the signal");
+        self.is_wrong(Seen::Unsaved, what);
+    }
+
     /// A good checkpoint was put aside because the script fails whatever it starts from: the trial may start before it.
     pub(in crate::run) fn made_look_bad(&mut self, trial: &TrialRef) {
         self.sealed.remove(trial);

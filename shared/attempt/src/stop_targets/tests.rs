@@ -1,6 +1,5 @@
 //! Trees of processes, made up.
 use super::*;
-use crate::processes::made_up;
 
 const TERM: &[Signal] = &[Signal::TERM];
 const NONE: &[Signal] = &[];
@@ -74,7 +73,7 @@ fn the_topmost_process_with_a_handler_gets_the_signal() {
     for (what, rows, expected) in trees {
         let processes: Vec<_> = rows
             .iter()
-            .map(|(pid, parent, program, handled, waits)| made_up(*pid, *parent, program, handled, *waits))
+            .map(|(pid, parent, program, handled, waits)| process(*pid, *parent, program, handled, *waits))
             .collect();
         assert_eq!(found(&processes), (expected.to_vec(), vec![]), "{what}");
     }
@@ -84,7 +83,7 @@ fn the_topmost_process_with_a_handler_gets_the_signal() {
 fn found(processes: &[Process]) -> (Vec<i32>, Vec<i32>) {
     // `tee` and `tail` read what the process before them prints.
     let reads = |reader: &Process, writer: &Process| {
-        let is_reader = |program| !reader.is_other_than(&made_up(0, 0, program, NONE, false));
+        let is_reader = |program| !reader.is_other_than(&Process::new(0, 0, program));
         ["tee", "tail"].into_iter().any(is_reader) && reader.id.pid == writer.id.pid + 1
     };
     let mut targets = targets(1, &Tree { processes, reads: &reads }, Signal::TERM);
@@ -94,23 +93,26 @@ fn found(processes: &[Process]) -> (Vec<i32>, Vec<i32>) {
     (pids(trainings), pids(helpers))
 }
 
+fn process(pid: i32, parent: i32, program: &str, handled: &[Signal], waits: bool) -> Process {
+    Process { waits, ..Process::new(pid, parent, program).handling(handled) }
+}
+
 fn sh(handled: &[Signal]) -> Process {
-    made_up(1, 0, "sh", handled, true)
+    process(1, 0, "sh", handled, true)
 }
 
 fn python(pid: i32, parent: i32, arguments: &str, handled: &[Signal]) -> Process {
-    made_up(pid, parent, "python3", handled, false).with(arguments)
+    Process::new(pid, parent, "python3").handling(handled).with_arguments(arguments)
 }
 
 /// A server in the background.
 fn server(pid: i32) -> Process {
-    made_up(pid, 1, "redis-server", TERM, false).in_background()
+    process(pid, 1, "redis-server", TERM, false).in_background()
 }
 
 /// A process that has done so much: ticks, writes and bytes.
-fn worked(mut process: Process, ticks: u64, writes: u64, bytes: u64) -> Process {
-    process.work = Work { ticks, writes, bytes };
-    process
+fn worked(process: Process, ticks: u64, writes: u64, bytes: u64) -> Process {
+    process.that_did(Work { ticks, writes, bytes })
 }
 
 /// The launcher polls, reads what the training prints, or waits in a thread.
@@ -121,7 +123,7 @@ fn a_launcher_that_does_not_wait_is_passed_over() {
     let cases: [(&str, Vec<Process>, &[i32]); 9] = [
         ("a launcher", vec![launcher(), training()], &[2]),
         ("it prints what the training prints", vec![worked(launcher(), 900, 40, 2000), training()], &[2]),
-        ("by way of a shell", vec![launcher(), made_up(2, 1, "sh", NONE, true), python(3, 2, "train.py", TERM)], &[3]),
+        ("by way of a shell", vec![launcher(), process(2, 1, "sh", NONE, true), python(3, 2, "train.py", TERM)], &[3]),
         (
             "ranks",
             vec![launcher(), python(2, 1, "train.py --rank=0", TERM), python(3, 1, "train.py --rank=1", TERM)],
@@ -148,23 +150,23 @@ fn helpers_get_the_signal_later() {
         ("in the background", vec![sh(NONE), server(2), training(3, TERM)], &[3], &[2]),
         ("of a training without a handler", vec![sh(NONE), server(2), training(3, NONE)], &[], &[2]),
         ("of a shell with a trap", vec![sh(TERM), server(2), training(3, NONE)], &[1], &[2]),
-        ("of a pipeline", vec![sh(NONE), server(2), training(3, TERM), made_up(4, 1, "tee", NONE, false)], &[3], &[2]),
+        ("of a pipeline", vec![sh(NONE), server(2), training(3, TERM), process(4, 1, "tee", NONE, false)], &[3], &[2]),
         (
             "with a program that resets its signals",
-            vec![sh(NONE), made_up(2, 1, "Xvfb", TERM, false), training(3, TERM)],
+            vec![sh(NONE), process(2, 1, "Xvfb", TERM, false), training(3, TERM)],
             &[3],
             &[2],
         ),
         ("all in the background", vec![sh(NONE), server(2), training(3, TERM).in_background()], &[3], &[2]),
         (
             "a training in the background, and its log",
-            vec![sh(NONE), training(2, TERM).in_background(), worked(made_up(3, 1, "tail", NONE, false), 0, 40, 600)],
+            vec![sh(NONE), training(2, TERM).in_background(), worked(process(3, 1, "tail", NONE, false), 0, 40, 600)],
             &[2],
             &[],
         ),
         (
             "a shell that polls",
-            vec![sh(NONE), server(2), training(3, TERM).in_background(), made_up(4, 1, "sleep", NONE, false)],
+            vec![sh(NONE), server(2), training(3, TERM).in_background(), process(4, 1, "sleep", NONE, false)],
             &[3],
             &[2],
         ),
@@ -188,7 +190,7 @@ fn helpers_get_the_signal_later() {
             "a launcher waits for the training",
             vec![
                 sh(NONE),
-                python(2, 1, "run.py", NONE).that_waits_for(4),
+                python(2, 1, "run.py", NONE).waiting_for(4),
                 python(3, 2, "server.py", TERM),
                 python(4, 2, "train.py", TERM),
             ],
@@ -197,13 +199,13 @@ fn helpers_get_the_signal_later() {
         ),
         (
             "a launcher waits for a training without a handler",
-            vec![python(1, 0, "run.py", NONE).that_waits_for(3), python(2, 1, "server.py", TERM), training(3, NONE)],
+            vec![python(1, 0, "run.py", NONE).waiting_for(3), python(2, 1, "server.py", TERM), training(3, NONE)],
             &[],
             &[2],
         ),
         (
             "a launcher waits for a monitor first",
-            vec![python(1, 0, "run.py", NONE).that_waits_for(2), python(2, 1, "m.py", NONE), training(3, TERM)],
+            vec![python(1, 0, "run.py", NONE).waiting_for(2), python(2, 1, "m.py", NONE), training(3, TERM)],
             &[3],
             &[],
         ),

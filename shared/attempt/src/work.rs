@@ -9,29 +9,30 @@ const OWN_LINES: u64 = 5;
 
 /// What a process has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Work {
+pub struct Work {
     /// Clock ticks of CPU time: 100 a second.
-    pub(crate) ticks: u64,
-    /// Calls of write(2) and its kind, and the bytes that were written.
-    pub(crate) writes: u64,
-    pub(crate) bytes: u64,
+    pub ticks: u64,
+    /// Calls of write(2) and its kind.
+    pub writes: u64,
+    /// The bytes of those.
+    pub bytes: u64,
 }
 
 impl Work {
     /// By `/proc/PID/io`, which needs the rights of a debugger: without them, nothing is known of what is written.
-    pub(crate) fn parse(ticks: u64, io: &str) -> Self {
+    pub fn parse(ticks: u64, io: &str) -> Self {
         let figure = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
         Self { ticks, writes: figure("syscw:"), bytes: figure("wchar:") }
     }
 
     /// Whether there is no sign of any: `sleep` and `wait` do nothing.
-    pub(crate) fn is_nothing(self) -> bool {
+    pub fn is_nothing(self) -> bool {
         self.ticks <= 1 && self.writes == 0
     }
 
     /// Whether it is so much that what `other` did can only have been of help. A launcher that prints what its training
     /// prints has as many calls, or as many bytes where the training prints in blocks, and may put a time before each line.
-    pub(crate) fn is_much_more_than(self, other: Self) -> bool {
+    pub fn is_much_more_than(self, other: Self) -> bool {
         let is_more =
             |own: u64, others: u64, times: u64, free: u64| own > others.saturating_mul(times).saturating_add(free);
         is_more(self.ticks, other.ticks, 2, STARTING)

@@ -7,7 +7,7 @@
 
 use rustix::process::Signal;
 
-use crate::processes::{Id, Process, below};
+use crate::process::{Id, Process, below};
 use crate::work::Work;
 
 /// A process that is to get the stop signal.

@@ -1,0 +1,182 @@
+//! From the request to stop until nothing of the command runs that is worth waiting for.
+//!
+//! A process that handles the stop signal gets it, and has the whole grace, with all that it waits for. Where nothing
+//! handles it, an early end would save nothing: the training runs on, its next checkpoint is completed, and then it is
+//! killed. See "When the instance is taken" in docs/training.md.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::process::{Id, Process};
+use crate::stop_targets::{Target, Tree, targets};
+
+/// A stop that is under way.
+#[derive(Debug, Clone)]
+pub struct Stopping {
+    /// The command.
+    root: i32,
+    signal: Signal,
+    /// Between the signal and SIGKILL.
+    grace: Duration,
+    signalled: BTreeSet<Id>,
+    /// Helpers of those, which get the signal later.
+    helpers: Vec<Target>,
+    /// Whether only shells got the signal: their command may not handle the signal.
+    only_shells: bool,
+}
+
+/// What the runner sees at one moment.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    /// Every living process.
+    pub processes: &'a [Process],
+    /// Whether the first reads what the second prints.
+    pub reads: &'a dyn Fn(&Process, &Process) -> bool,
+    /// Whether the command has ended.
+    pub has_ended: bool,
+    /// Since the request to stop.
+    pub elapsed: Duration,
+    /// How long it takes to write out what the kernel holds; zero where nothing of it matters.
+    pub writing: Duration,
+    /// Whether the next attempt gets the checkpoints of this one.
+    pub has_workspace: bool,
+}
+
+/// What is to be done now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Processes that get the stop signal.
+    pub signals: Vec<Id>,
+    /// What comes after that.
+    pub then: Then,
+}
+
+/// What is to be done about the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// It is still worth waiting for.
+    Wait,
+    /// It does not handle the signal: it is killed once a checkpoint is complete.
+    KillAtCheckpoint,
+    /// It is killed: nothing that it may still write reaches the next attempt.
+    Kill,
+    /// It is killed: the grace is over.
+    KillAfterGrace,
+    /// It is killed: what is not written out takes all of the grace that is left.
+    KillToWriteOut,
+    /// It has ended, and so have all that got the signal.
+    Ended,
+}
+
+impl Stopping {
+    /// Starts to stop the command `root` by `signal`, with so much time until it is killed.
+    pub fn new(root: i32, signal: Signal, grace: Duration) -> Self {
+        Self { root, signal, grace, signalled: BTreeSet::new(), helpers: Vec::new(), only_shells: true }
+    }
+
+    /// Whether any process got the signal.
+    pub fn has_signalled(&self) -> bool {
+        !self.signalled.is_empty()
+    }
+
+    /// Whether a command has trained to its end meanwhile that has ended with `code`: no process got the signal.
+    pub fn has_finished_by_itself(&self, code: i32) -> bool {
+        code == 0 && !self.has_signalled()
+    }
+
+    /// To be repeated until the command has ended or is killed.
+    pub fn decide(&mut self, look: &Look<'_>) -> Decision {
+        // A training may start other processes as it ends: those get no signal. One that was still being imported
+        // may get its handler only now.
+        let is_first = self.signalled.is_empty() && !look.has_ended;
+        let mut signals = if is_first { self.trainings(look) } else { Vec::new() };
+        self.signalled.extend(&signals);
+        // A server may wait for the end of the training that it was taken for: each has half of the grace at least.
+        if self.have_ended(look) || look.elapsed >= self.grace / 2 {
+            let helpers = std::mem::take(&mut self.helpers).into_iter().map(|helper| helper.id);
+            signals.extend(helpers.filter(|helper| look.lives(*helper)));
+        }
+        self.signalled.extend(&signals);
+        Decision { signals, then: self.then(look) }
+    }
+
+    fn then(&self, look: &Look<'_>) -> Then {
+        match () {
+            () if look.has_ended && self.have_ended(look) => Then::Ended,
+            () if look.elapsed >= self.grace => Then::KillAfterGrace,
+            () if self.is_last_moment(look) => Then::KillToWriteOut,
+            () if !self.signalled.is_empty() && !self.only_shells => Then::Wait,
+            () if look.has_workspace => Then::KillAtCheckpoint,
+            () if self.signalled.is_empty() => Then::Kill,
+            () => Then::Wait,
+        }
+    }
+
+    /// The trainings that get the signal at once.
+    fn trainings(&mut self, look: &Look<'_>) -> Vec<Id> {
+        let tree = Tree { processes: look.processes, reads: look.reads };
+        let all = targets(self.root, &tree, self.signal);
+        let (helpers, trainings): (Vec<_>, Vec<_>) = all.into_iter().partition(|target| target.is_helper);
+        self.only_shells = trainings.iter().all(|target| target.is_shell);
+        // A training that does not handle the signal goes on, and needs its helpers.
+        self.helpers = if self.only_shells { Vec::new() } else { helpers };
+        trainings.into_iter().map(|target| target.id).collect()
+    }
+
+    /// Whether it takes all that is left of the grace to write out what the kernel still holds. Not in the first half of
+    /// the grace: what the kernel holds may be another program's, and it may become faster.
+    fn is_last_moment(&self, look: &Look<'_>) -> bool {
+        look.elapsed >= self.grace / 2 && look.writing >= self.grace.saturating_sub(look.elapsed)
+    }
+
+    /// Whether all that got the signal have ended.
+    fn have_ended(&self, look: &Look<'_>) -> bool {
+        self.signalled.iter().all(|id| !look.lives(*id))
+    }
+}
+
+impl Look<'_> {
+    fn lives(&self, id: Id) -> bool {
+        self.processes.iter().any(|process| process.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_written_ends_the_grace_early_but_not_before_its_half() {
+        let training = [Process::new(1, 0, "python3").handling(&[Signal::TERM])];
+        for (elapsed, writing, expected) in [
+            (99, 0, Then::Wait),
+            (60, 39, Then::Wait),
+            (60, 40, Then::KillToWriteOut),
+            (49, 500, Then::Wait),
+            (50, 50, Then::KillToWriteOut),
+            (100, 0, Then::KillAfterGrace),
+        ] {
+            let mut stopping = Stopping::new(1, Signal::TERM, Duration::from_secs(100));
+            let (elapsed, writing) = (Duration::from_secs(elapsed), Duration::from_secs(writing));
+            let decision = stopping.decide(&Look { elapsed, writing, ..look(&training) });
+            assert_eq!(decision, Decision { signals: vec![training[0].id], then: expected }, "{elapsed:?} {writing:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_handler_the_command_is_killed_at_a_checkpoint_or_at_once() {
+        let training = [Process::new(1, 0, "python3")];
+        for (has_workspace, expected) in [(true, Then::KillAtCheckpoint), (false, Then::Kill)] {
+            let mut stopping = Stopping::new(1, Signal::TERM, Duration::from_secs(100));
+            let decision = stopping.decide(&Look { has_workspace, ..look(&training) });
+            assert_eq!(decision, Decision { signals: vec![], then: expected });
+        }
+    }
+
+    fn look(processes: &[Process]) -> Look<'_> {
+        let (elapsed, writing) = (Duration::ZERO, Duration::ZERO);
+        Look { processes, reads: &|_, _| false, has_ended: false, elapsed, writing, has_workspace: true }
+    }
+}
