@@ -172,7 +172,7 @@ impl Attempt<'_> {
             ended = child.supervise(stop, checkpoints.as_ref()) => ended?,
             never = reporting => never,
         };
-        let at_end = AtEnd::new(ended.open.clone(), now_ns(), ended.was_killed());
+        let at_end = AtEnd::new(ended.open.clone(), now_ns(), ended.may_be_cut_off());
         let seconds = started.elapsed().as_secs_f64();
         let recorded = recording.finish(ended.stop.as_ref().map(|stop| stop.deadline)).await;
         let sealer = match sealing {

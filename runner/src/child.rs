@@ -46,9 +46,9 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Whether a signal has ended it.
-    pub(crate) fn was_killed(&self) -> bool {
-        self.code > 128
+    /// Whether it may have ended in the middle of a write: by a signal, or with an error while it was to stop.
+    pub(crate) fn may_be_cut_off(&self) -> bool {
+        self.code > 128 || (self.stop.is_some() && self.code != 0)
     }
 
     /// Seconds without a sign of life, where it was ended for that.

@@ -15,19 +15,19 @@ pub struct AtEnd {
     open: BTreeSet<PathBuf>,
     /// Nanoseconds since 1970.
     time: i64,
-    /// Whether the command was killed, so that it may have been cut off in the middle of a write.
-    was_killed: bool,
+    /// Whether the command may have been cut off in the middle of a write.
+    is_cut_off: bool,
 }
 
 impl AtEnd {
     /// The end at `now_ns`, in nanoseconds since 1970, with the files that were `open` for writing.
-    pub fn new(open: BTreeSet<PathBuf>, now_ns: i64, was_killed: bool) -> Self {
-        Self { open, time: now_ns, was_killed }
+    pub fn new(open: BTreeSet<PathBuf>, now_ns: i64, is_cut_off: bool) -> Self {
+        Self { open, time: now_ns, is_cut_off }
     }
 
     /// Whether the file at `path` may be cut off.
     pub(crate) fn was_writing(&self, disk: &dyn Disk, path: &Path, stamp: Stamp) -> bool {
-        let is_young = self.was_killed && stamp.modified_ns >= self.time.saturating_sub(SHORTLY_NS);
+        let is_young = self.is_cut_off && stamp.modified_ns >= self.time.saturating_sub(SHORTLY_NS);
         is_young || self.open.contains(path) || disk.canonical(path).is_ok_and(|path| self.open.contains(&path))
     }
 }

@@ -236,7 +236,7 @@ impl Simulation {
                 Ok(Next::After(Duration::from_secs(1)))
             }
             Conclusion::Leave | Conclusion::Refuse => {
-                self.close(agent, &run.volume, run.sealer, open, code > 128, None, run.training.step)
+                self.close(agent, &run.volume, run.sealer, open, code != 0, None, run.training.step)
             }
         }
     }

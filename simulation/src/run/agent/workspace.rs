@@ -212,11 +212,11 @@ impl Simulation {
         volume: &str,
         mut sealer: Sealer,
         open: &[std::path::PathBuf],
-        was_killed: bool,
+        is_cut_off: bool,
         rollback: Option<Rollback>,
         step: u32,
     ) -> Result<Next, String> {
-        let at_end = AtEnd::new(open.iter().cloned().collect(), nanoseconds(self.harness.now), was_killed);
+        let at_end = AtEnd::new(open.iter().cloned().collect(), nanoseconds(self.harness.now), is_cut_off);
         let has_time = !self.rng.strikes(self.chaos.slow_seals);
         let left = self.with_files(agent, volume, |files| files.seen().clone())?;
         let sealed = self.with_disk(agent, volume, |disk| {
@@ -225,7 +225,7 @@ impl Simulation {
         })?;
         sealed.map_err(|error: std::io::Error| format!("not sealed: {error}"))?;
         self.harness.cloud.world().set_mounted(volume, false);
-        self.note(agent, |_| format!("ends, killed {was_killed}, {open:?} open, and seals {:?}", sealer.summary()));
+        self.note(agent, |_| format!("ends, cut off {is_cut_off}, {open:?} open, and seals {:?}", sealer.summary()));
         if has_time {
             self.watch.sealed_at_end(&self.chaos.habits, &agent.trial, &left);
         }
