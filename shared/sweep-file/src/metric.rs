@@ -3,7 +3,7 @@
 use spotsweep_protocol::metric::{MAX_METRIC_NAME, MOST_METRIC_PATTERNS, MetricPattern, is_metric_name};
 
 use super::fields::Fields;
-use super::problem::{Report, nearest};
+use super::problem::{Place, Report, nearest};
 use super::tree::{Kind, Node};
 use super::{Goal, MetricGoal, Over};
 
@@ -48,7 +48,33 @@ pub(crate) fn goal(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
     let name = fields.text("name", report)?;
     check_name(name, fields.get("name"), report);
     let target = fields.figure("target", report);
+    let place = fields.get("name").map_or(node.place, |node| node.place);
+    let summary = if fields.has("over") { None } else { summary(name, goal, place, report) };
+    let (name, over) = summary.unwrap_or((name, over));
     Some(MetricGoal { name: name.to_owned(), goal, over, target })
+}
+
+/// The metric, and which of its values counts, where a name is that of W&B's summary of a metric: after
+/// `define_metric("val_acc", summary="max")` that is `val_acc.max`
+/// (<https://docs.wandb.ai/models/track/log/log-summary>). With `over` the name is the script's own.
+fn summary<'n>(name: &'n str, goal: Goal, place: Place, report: &mut Report<'_>) -> Option<(&'n str, Over)> {
+    let (metric, kind) = name.rsplit_once('.').filter(|(metric, _)| !metric.is_empty())?;
+    let over = match (kind, goal) {
+        ("last", _) => Over::Last,
+        ("best", _) | ("max", Goal::Maximize) | ("min", Goal::Minimize) => Over::Best,
+        ("max" | "min" | "mean", _) => {
+            let message = format!("only a value that the script itself logs as `{name}` counts, and no summary of W&B");
+            let help = format!("to rank by `{metric}`, write `name: {metric}`, and `over: best` for its best value");
+            report.warn(place, message, help);
+            return None;
+        }
+        (_, _) => return None,
+    };
+    let (which, value) = if over == Over::Best { ("best", "best value") } else { ("last", "newest value") };
+    let message = format!("`{name}` counts as the {value} of `{metric}`, as in W&B's summary");
+    let help = format!("write `name: {metric}, over: {which}`; if the script itself logs `{name}`, add `over: last`");
+    report.warn(place, message, help);
+    Some((metric, over))
 }
 
 /// SageMaker's metric definitions. W&B's `metrics`, which has goals instead of patterns, is refused.
