@@ -116,7 +116,7 @@ impl AttemptLog {
 
 /// The step of a line with metrics, or of a line that announces it, as Keras's `Epoch 3/10`.
 fn step_of(line: &str) -> Option<u32> {
-    let found = Lines::default().read(line);
+    let found = Lines::default().read(line).into_iter().next()?;
     let announces = line.trim_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case("epoch"));
     let step = found.step.filter(|step| (!found.values.is_empty() || announces) && *step >= 0.0)?;
     Some(step as u32)

@@ -67,8 +67,9 @@ pub(super) fn tell(to: &mut impl Write, answer: &Answer) -> io::Result<()> {
 
 /// What reads, for each task.
 enum Reader {
-    Lines(Lines, Vec<Lines>),
-    Logs(LogFiles),
+    /// What a new stream starts from, and the streams.
+    Lines(Box<Lines>, Vec<Lines>),
+    Logs(Box<LogFiles>),
     Formats,
 }
 
@@ -77,9 +78,11 @@ impl Reader {
         Ok(match task {
             Task::Lines { named, patterns } => {
                 let definitions = Definitions::new(&patterns).map_err(io::Error::other)?;
-                Self::Lines(Lines::new(named, definitions), Vec::new())
+                Self::Lines(Box::new(Lines::new(named, definitions)), Vec::new())
             }
-            Task::Logs { roots, since, named, skipped } => Self::Logs(LogFiles::new(roots, (since, named), skipped)),
+            Task::Logs { roots, since, named, skipped } => {
+                Self::Logs(Box::new(LogFiles::new(roots, (since, named), skipped)))
+            }
             Task::Formats => Self::Formats,
         })
     }
@@ -88,10 +91,11 @@ impl Reader {
         match (self, request) {
             (Self::Lines(new, streams), Request::Lines(stream, lines)) => {
                 if streams.len() <= stream {
-                    streams.resize(stream + 1, new.clone());
+                    streams.resize(stream + 1, Lines::clone(new));
                 }
-                let logged = lines.iter().map(|line| Logged { origin: stream as u64, ..streams[stream].read(line) });
-                logged.filter(|logged| !logged.values.is_empty()).try_for_each(|found| tell(to, &Answer::Logged(found)))
+                let logged = lines.iter().flat_map(|line| streams[stream].read(line));
+                let (origin, mut logged) = (stream as u64, logged.filter(|logged| !logged.values.is_empty()));
+                logged.try_for_each(|found| tell(to, &Answer::Logged(Logged { origin, ..found })))
             }
             (Self::Logs(files), Request::Look(when)) => files.look(when, &mut |answer| tell(to, &answer)),
             (Self::Formats, Request::Completeness(root, file)) => {

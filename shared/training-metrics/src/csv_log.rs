@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use csv::{ReaderBuilder, StringRecord, Trim};
 use spotsweep_protocol::metric::Source;
 
+use crate::data_set;
 use crate::logged::Logged;
 use crate::names::Named;
 use crate::step;
@@ -52,7 +53,7 @@ impl Columns {
             } else if self.has_half_a_header(&record, named) {
                 self.names.clear();
             } else if record.len() == self.names.len() {
-                rows.push(self.row(&record));
+                rows.push(self.row(&record, named));
             }
         }
         rows
@@ -84,7 +85,7 @@ impl Columns {
         !is_number(cell) && (self.names.iter().any(|name| name == cell) || step::is_name(cell) || named.is(cell))
     }
 
-    fn row(&self, record: &StringRecord) -> Logged {
+    fn row(&self, record: &StringRecord, named: &Named) -> Logged {
         let mut row = Logged::default();
         let is_usable = |name: &str| !name.is_empty() && name.len() <= MOST_NAME_BYTES;
         for (name, cell) in self.names.iter().zip(record).filter(|(name, _)| is_usable(name)) {
@@ -92,6 +93,8 @@ impl Columns {
                 row.add(name, value, Source::Rows);
             }
         }
+        let set = self.names.iter().zip(record).find_map(|(name, cell)| data_set::of_member(name, cell));
+        set.into_iter().for_each(|set| named.in_set(set, &mut row));
         row.step = step::take(&mut row.values);
         row
     }
@@ -126,6 +129,9 @@ mod tests {
             (&["epoch;loss;val_acc", "1;9;0.25"], &[one]),
             (&["epoch\tloss\tval_acc", "1\t9\t0.25"], &[one]),
             (&["epoch,Val Acc,note", "1,0.25,", "2,0.5,early"], &[one, two]),
+            // Ultralytics pads its columns; a column may name the data set of a row.
+            (&["     epoch,     val_acc", "         1,        0.25"], &[one]),
+            (&["epoch,phase,acc", "1,val,0.25", "1,train,9"], &[one]),
             // Other columns without a name that is known, half a header, rows without numbers.
             (&["epoch,val_acc", "1,0.25", "test_loss,test_f1", "3,0.5"], &[one]),
             (&["epoch,loss,val_acc", "1,9,0.25", "2,0epoch,val_acc,loss", "2,0.5,8"], &[one]),

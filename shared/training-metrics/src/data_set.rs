@@ -21,6 +21,9 @@ const MARKS: [char; 5] = [' ', '_', '-', '/', '.'];
 /// Levels of log lines. A name of a logger stands after one.
 pub(crate) const LEVELS: [&str; 5] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
+/// Members of an object, and columns, whose text says which data its other values are of: `"mode": "val"` of MMCV.
+const MEMBERS: [&str; 7] = ["mode", "split", "phase", "stage", "subset", "dataset", "set"];
+
 /// The words for data sets in a line. It is read once, however many values it has.
 pub(crate) struct Sets(Vec<Word>);
 
@@ -98,6 +101,11 @@ impl Word {
 /// The short name of a word for a data set.
 pub(crate) fn short(word: &str) -> Option<&'static str> {
     SETS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, short)| *short)
+}
+
+/// The data set that a member of this name gives with this text.
+pub(crate) fn of_member(name: &str, text: &str) -> Option<&'static str> {
+    MEMBERS.iter().any(|known| name.eq_ignore_ascii_case(known)).then(|| short(text)).flatten()
 }
 
 fn is_mark(c: char) -> bool {
@@ -181,5 +189,7 @@ mod tests {
             is_in("val_acc", "train") && is_in("train-auc", "val") && is_in("Val", "train") && !is_in("acc", "val")
         );
         assert!(is_in("training", "val") && !is_in("val_acc", "best"));
+        assert_eq!((of_member("Mode", "validation"), of_member("mode", "max")), (Some("val"), None));
+        assert_eq!((of_member("split", "train"), of_member("model", "train")), (Some("train"), None));
     }
 }

@@ -101,7 +101,7 @@ impl Figures {
 }
 
 /// Whether two readings cannot be one value, of which each may be rounded, or in per cent.
-fn differ(one: f64, other: f64) -> bool {
+pub(crate) fn differ(one: f64, other: f64) -> bool {
     if !(one.is_finite() && other.is_finite()) {
         return one != other && !(one.is_nan() && other.is_nan());
     }

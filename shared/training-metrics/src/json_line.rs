@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json};
 use spotsweep_protocol::metric::Source;
 
+use crate::data_set;
 use crate::logged::Logged;
 use crate::names::Named;
 use crate::number::of_member;
@@ -18,8 +19,11 @@ pub(crate) fn parse(line: &str, source: Source, named: &Named) -> Option<Logged>
     if !line.trim_start().starts_with('{') {
         return None;
     }
-    let object = serde_json::from_str(line).or_else(|_| serde_json::from_str(&with_quoted_numbers(line))).ok()?;
+    let object: Map<String, Json> =
+        serde_json::from_str(line).or_else(|_| serde_json::from_str(&with_quoted_numbers(line))).ok()?;
     let mut found = of_object(&object, source);
+    let set = object.iter().find_map(|(name, value)| data_set::of_member(name, value.as_str()?));
+    set.into_iter().for_each(|set| named.in_set(set, &mut found));
     if let Some(name) = named.name().filter(|_| !found.values.iter().any(|value| named.is(&value.name))) {
         let mut nested = Nested::default();
         Scanner::default().scan(line, |names, value| nested.take(names, of_member(value), named));

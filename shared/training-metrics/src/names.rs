@@ -33,11 +33,10 @@ impl Named {
     /// Values of this data set, whose names do not say so: `validation/epoch_accuracy` may be `epoch_accuracy` of it.
     pub(crate) fn in_set(&self, set: &str, found: &mut Logged) {
         for value in found.values.iter_mut().filter(|value| !data_set::is_in(&value.name, set)) {
-            if data_set::is_less_reliable(set) {
-                value.source = Source::OfTraining;
-            }
             if let Some(named) = self.name().filter(|named| is_of(set, &value.name, named)) {
-                (value.name, value.source) = (named.to_owned(), Source::Recorded);
+                named.clone_into(&mut value.name);
+            } else if data_set::is_less_reliable(set) {
+                value.source = Source::OfTraining;
             }
         }
     }

@@ -92,15 +92,20 @@ fn first(text: &str, bytes: usize) -> &str {
 /// The same of a text without wrappers.
 fn bare(text: &str) -> Option<Number> {
     if let Some((element, _)) = text.strip_prefix('[').and_then(|inner| first(inner, LONGEST_ELEMENT).split_once(']')) {
-        // An array of one element, as NumPy shows it: `[21.]`.
-        let value = element.trim().parse().ok().filter(|_| element.contains('.'))?;
+        // An array of one element, as NumPy shows it: `[21.]`, or a list: `[np.float32(0.5)]`.
+        let element = element.trim();
+        let number = || within(element).and_then(|inner| inner.strip_suffix(')')).unwrap_or(element).parse().ok();
+        let value = number().filter(|_| element.contains('.'))?;
         return Some(Number { value, is_whole: false });
     }
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '-' | '.');
     let rest = text.trim_start_matches(inner);
     let word = &text[..text.len() - rest.len()];
     let (word, rest) = with_thousands(word, rest)?;
-    let value: f64 = word.trim_end_matches('.').parse().ok().or_else(|| single_precision(&word))?;
+    // `0.75+-0.02` and `0.75+/-0.02` have a deviation behind the number.
+    let word = word.split_once("+-").map_or(word.as_str(), |(value, _)| value);
+    let (word, rest) = word.strip_suffix('+').zip(rest.strip_prefix("/-")).unwrap_or((word, rest));
+    let value: f64 = word.trim_end_matches('.').parse().ok().or_else(|| single_precision(word))?;
     let digit_after =
         |mark: char| rest.strip_prefix(mark).filter(|after| after.starts_with(|c: char| c.is_ascii_digit()));
     if digit_after(':').is_some() || has_unit(rest) {
@@ -182,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_number_is_one_as_a_whole() {
-        let cases: [(&str, Option<(f64, bool)>); 39] = [
+        let cases: [(&str, Option<(f64, bool)>); 45] = [
             ("0.5", Some((0.5, false))),
             (" 3 epochs", Some((3.0, true))),
             ("97.3%", Some((97.3, false))),
@@ -220,6 +225,12 @@ mod tests {
             ("np.int64(3)", Some((3.0, false))),
             ("Decimal('0.5')", Some((0.5, false))),
             ("0.25f0", Some((0.25, false))),
+            ("[np.float32(0.5)]", Some((0.5, false))),
+            ("[np.float32(0.5), np.float32(0.25)]", None),
+            ("0.75+-0.02", Some((0.75, false))),
+            ("0.75+/-0.02", Some((0.75, false))),
+            ("0.75 (+/- 0.02)", Some((0.75, false))),
+            ("0.75±0.02", Some((0.75, false))),
             ("max(0.5, 0.25)", None),
             ("Dropout(0.5)", None),
         ];

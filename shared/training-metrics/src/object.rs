@@ -1,6 +1,8 @@
 //! Objects in lines: JSON behind a prefix, and dictionaries as Python prints them, such as the lines of Hugging Face's
 //! Trainer: `{'loss': 0.69, 'epoch': 1.0}`.
 
+use std::ops::Range;
+
 use spotsweep_protocol::metric::Source;
 
 use crate::data_set;
@@ -97,10 +99,26 @@ fn quoted_length(text: &str, quote: u8) -> Option<usize> {
     })
 }
 
+/// The letters that a member's value begins with, in quotes or not.
+pub(crate) fn word(value: &str) -> &str {
+    let value = value.trim_start().trim_start_matches(['"', '\'']);
+    &value[..value.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(value.len())]
+}
+
 /// Where the first object begins in a text: a brace, with the quote of a name behind it.
 pub(crate) fn start(text: &str) -> Option<usize> {
     let is_start = |at: &usize| text[at + 1..].trim_start_matches(' ').starts_with(['"', '\'']);
     text.match_indices('{').map(|(at, _)| at).find(is_start)
+}
+
+/// Where objects are in a text. The last one may have no end.
+pub(crate) fn all(text: &str) -> Vec<Range<usize>> {
+    let (mut found, mut end) = (Vec::new(), 0);
+    while let Some(start) = start(&text[end..]).map(|at| end + at) {
+        end = Scanner::default().scan(&text[start..], |_, _| ()).map_or(text.len(), |length| start + length);
+        found.push(start..end);
+    }
+    found
 }
 
 /// How the metric that the sweep file names is found in an object: the fewer objects are around it, the better.

@@ -78,7 +78,8 @@ impl Rows {
         }
         logged.retain(|row| !row.values.is_empty());
         if !self.is_own {
-            logged.iter_mut().flat_map(|row| &mut row.values).for_each(|value| value.source = Source::Found);
+            let values = logged.iter_mut().flat_map(|row| &mut row.values);
+            values.for_each(|value| value.source = value.source.min(Source::Found));
         }
         Ok(Found { logged, has_more: self.offset < end })
     }

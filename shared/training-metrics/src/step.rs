@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::logged::Value;
 
 /// Names that count steps, the first that a line has; never metrics themselves.
-const NAMES: [&str; 3] = ["step", "global_step", "epoch"];
+const NAMES: [&str; 5] = ["step", "global_step", "epoch", "iteration", "iter"];
 
 /// Words for what was trained before this line: `resumed from epoch 3`, `Restoring weights from the best epoch: 3`.
 const EARLIER: [&str; 4] = ["resum", "restor", "reload", "continu"];

@@ -1,18 +1,21 @@
 //! Metrics in lines of text.
 
 mod line;
+mod phrase;
 
 use anstream::adapter::strip_str;
 use spotsweep_protocol::metric::Source;
 
 use crate::definitions::Definitions;
+use crate::history;
 use crate::json_line;
 use crate::logged::{Logged, Value};
 use crate::names::Named;
 use crate::number::of_member;
 use crate::object::{self, Nested, Scanner};
+use crate::said::{Repeats, Said};
 use crate::step;
-use crate::table::Table;
+use crate::table::{Row, Table};
 use line::Line;
 
 /// The longest object that is read over several lines, in bytes, and the longest line that may begin it.
@@ -27,6 +30,7 @@ pub struct Lines {
     named: Named,
     /// The step that a line has last said, for lines that say none.
     step: Option<f64>,
+    said: Said,
     table: Table,
     held: Option<Held>,
 }
@@ -36,7 +40,7 @@ pub struct Lines {
 #[derive(Debug, Clone, Default)]
 struct Held {
     scanner: Scanner,
-    bytes: usize,
+    text: String,
     found: Nested,
     steps: Logged,
 }
@@ -47,39 +51,69 @@ impl Lines {
         Self { definitions, named: Named::new(named), ..Self::default() }
     }
 
-    /// What one line says; no values for most lines.
-    pub fn read(&mut self, line: &str) -> Logged {
+    /// What one line says: one row, without values for most lines, and more only for a whole history.
+    pub fn read(&mut self, line: &str) -> Vec<Logged> {
         let line = strip_str(line).to_string();
         let defined = self.definitions.find(&line);
         let mut found = match json_line::parse(&line, Source::Stated, &self.named) {
-            Some(found) => found,
+            Some(found) => {
+                let mut found = vec![found];
+                found.extend(self.history(&line, Source::Stated));
+                found
+            }
             None => {
-                let mut found = self.go_on(&line).unwrap_or_else(|| self.text(&line));
-                self.step = found.step.or(self.step);
-                found.step = self.step;
+                let mut found = self.go_on(&line).unwrap_or_else(|| self.line(&line));
+                self.step = found.first().and_then(|first| first.step).or(self.step);
+                found.iter_mut().for_each(|row| row.step = row.step.or(self.step));
                 found
             }
         };
-        self.named.spell(&mut found);
-        // What the sweep file's own patterns find goes before everything else of that name.
-        found.values.retain(|value| defined.iter().all(|defined| defined.name != value.name));
-        found.values.extend(defined);
+        for row in &mut found {
+            self.named.spell(row);
+            // What the sweep file's own patterns find goes before everything else of that name.
+            row.values.retain(|value| defined.iter().all(|defined| defined.name != value.name));
+        }
+        found.iter_mut().take(1).for_each(|first| first.values.extend_from_slice(&defined));
+        found.iter().for_each(|row| self.said.take(row, &self.named));
         found
+    }
+
+    fn line(&mut self, text: &str) -> Vec<Logged> {
+        let found = self.text(text);
+        let is_found = found.values.iter().any(|value| self.named.is(&value.name));
+        let history = if is_found { Vec::new() } else { self.history(text, Source::Text) };
+        let mut all = vec![found];
+        all.extend(history);
+        all
+    }
+
+    /// The history in a text, without what was said before.
+    fn history(&self, text: &str, source: Source) -> Vec<Logged> {
+        let mut rows = history::rows(text, &self.named, self.step, source);
+        rows.iter_mut().for_each(|row| self.said.leave_out(Repeats::Near, row, &self.named));
+        rows
     }
 
     fn text(&mut self, text: &str) -> Logged {
         let line = Line::new(text, &self.named);
-        let table = line.objects.is_empty().then(|| self.table.read(text, &self.named)).flatten();
-        let mut found = table.unwrap_or_else(|| line.values());
+        let row = line.objects.is_empty().then(|| self.table.read(text, &self.named)).flatten();
+        let mut found = match row {
+            Some(Row { mut found, is_counted }) => {
+                let repeats = if is_counted && found.step.is_some() { Repeats::Near } else { Repeats::Same };
+                self.said.leave_out(repeats, &mut found, &self.named);
+                found
+            }
+            None => line.values(),
+        };
         found.step = found.step.or_else(|| step::counted(&line.outside));
         found
     }
 
     /// What an object has that goes on or begins in this line, and has not ended in it; nothing before its end. `None`
     /// where the line is no part of one.
-    fn go_on(&mut self, line: &str) -> Option<Logged> {
+    fn go_on(&mut self, line: &str) -> Option<Vec<Logged>> {
         let text = match &self.held {
-            Some(held) if held.scanner.may_go_on(line) && held.bytes + line.len() <= MOST_HELD => line,
+            Some(held) if held.scanner.may_go_on(line) && held.text.len() + line.len() < MOST_HELD => line,
             _ => {
                 let start = begins(line)?;
                 self.held = Some(Held::default());
@@ -87,7 +121,8 @@ impl Lines {
             }
         };
         let held = self.held.as_mut()?;
-        held.bytes += line.len();
+        held.text.push_str(text);
+        held.text.push('\n');
         let (named, found, steps) = (&self.named, &mut held.found, &mut held.steps);
         let end = held.scanner.scan(text, |names, value| {
             let value = of_member(value);
@@ -99,13 +134,12 @@ impl Lines {
             }
         });
         let mut logged = Logged::default();
-        if end.is_some()
-            && let Some(mut held) = self.held.take()
-        {
-            logged.step = step::take(&mut held.steps.values);
-            held.found.add(&mut logged, self.named.name().unwrap_or_default(), Source::Text);
-        }
-        Some(logged)
+        let Some(mut held) = self.held.take_if(|_| end.is_some()) else { return Some(vec![logged]) };
+        logged.step = step::take(&mut held.steps.values);
+        held.found.add(&mut logged, self.named.name().unwrap_or_default(), Source::Text);
+        let mut found = vec![logged];
+        found.extend(self.history(&held.text, Source::Text));
+        Some(found)
     }
 }
 

@@ -27,7 +27,7 @@ fn figures(name: &str, metric: &str, with_files: bool) -> Figures {
     for stream in ["out.txt", "err.txt"] {
         let text = String::from_utf8_lossy(&fs::read(folder.join(stream)).unwrap()).into_owned();
         let mut lines = Lines::new(Some(metric.to_owned()), Definitions::default());
-        text.split(['\n', '\r']).filter(|line| !line.is_empty()).for_each(|line| take(lines.read(line)));
+        text.split(['\n', '\r']).filter(|line| !line.is_empty()).flat_map(|line| lines.read(line)).for_each(&mut take);
     }
     let mut shared = Shared::new(0.0, Some(metric.to_owned()));
     for path in files(&folder).iter().filter(|_| with_files) {

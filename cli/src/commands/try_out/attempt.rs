@@ -7,7 +7,7 @@ use std::path::Path;
 
 use spotsweep_protocol::metric::Metric;
 use spotsweep_protocol::runner_log::{Event, RUNNER, is_rollback};
-use spotsweep_training_metrics::{Definitions, Lines};
+use spotsweep_training_metrics::{Definitions, Lines, Value};
 
 use super::moments::Interruption;
 use super::saves::Written;
@@ -203,11 +203,12 @@ impl Said {
         self.is_evaluating = is_of_evaluation(line);
         self.shows_evaluation |= self.is_evaluating;
         let logged = reader.read(line);
-        if let Some(step) = logged.step {
+        if let Some(step) = logged.first().and_then(|first| first.step) {
             self.reaches(step);
         }
-        let has_values = !logged.values.is_empty();
-        for value in logged.values {
+        let values: Vec<Value> = logged.into_iter().flat_map(|row| row.values).collect();
+        let has_values = !values.is_empty();
+        for value in values {
             let (_, newest) = self.metrics.entry(value.name).or_insert((value.value, value.value));
             *newest = value.value;
         }

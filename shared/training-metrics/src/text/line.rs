@@ -7,10 +7,14 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use spotsweep_protocol::metric::Source;
 
+use super::phrase;
 use crate::data_set::{self, Sets};
+use crate::figures::differ;
 use crate::logged::Logged;
 use crate::names::{Named, before_name, is_of};
 use crate::number::{Number, leading, measured, of_member};
@@ -26,6 +30,36 @@ const TIMESTAMP: &str = "timestamp";
 const VERBS: [&str; 6] = ["is ", "was ", "of ", "-> ", "=> ", "→ "];
 /// A line that begins with so many spaces is the rest of a progress bar that was too wide (rich, as Lightning uses it).
 const OF_A_BAR: usize = 20;
+/// A word before a name that makes another metric of it: `EMA pseudo Dice`, `target accuracy`.
+const OTHERS: [&str; 14] = [
+    "target",
+    "goal",
+    "baseline",
+    "threshold",
+    "required",
+    "initial",
+    "previous",
+    "prev",
+    "min",
+    "max",
+    "minimum",
+    "maximum",
+    "highest",
+    "lowest",
+];
+/// A smoothed metric. So many words may stand between this word and the name.
+const SMOOTHED: &str = "ema";
+const MOST_BETWEEN: usize = 2;
+/// So much of the text before a name is looked at, in bytes.
+const LOOKED_AT: usize = 64;
+/// `Time  0.512 ( 0.843)`: a line of meters, whose values each have their mean in brackets behind them, as PyTorch's
+/// ImageNet example prints them, and timm.
+static METERS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)(?:^|[^a-z])(?:time|data):?\s+\d+\.\d+\s*\(\s*\d+\.\d+\)").ok());
+/// Other lines of them begin or are known by these: of torchvision's references, and of what is built on them.
+const OF_METERS: [&str; 2] = ["eta: ", "Averaged stats: "];
+/// The longest mean, in bytes.
+const MOST_MEAN: usize = 32;
 /// The longest name in quotes, in bytes.
 const MOST_QUOTED: usize = 256;
 
@@ -39,17 +73,19 @@ pub(super) struct Line<'a> {
     pub(super) outside: Cow<'a, str>,
     sets: Sets,
     is_bar: bool,
+    has_meters: bool,
 }
 
 impl<'a> Line<'a> {
     pub(super) fn new(whole: &'a str, named: &'a Named) -> Self {
-        let objects = objects(whole);
+        let objects = object::all(whole);
         let mut outside = Cow::Borrowed(whole);
         for object in &objects {
             outside.to_mut().replace_range(object.clone(), &" ".repeat(object.len()));
         }
         let (sets, is_bar) = (Sets::of(&outside), is_progress_bar(whole));
-        Self { whole, named, objects, outside, sets, is_bar }
+        let has_meters = has_meters(&outside);
+        Self { whole, named, objects, outside, sets, is_bar, has_meters }
     }
 
     pub(super) fn values(&self) -> Logged {
@@ -66,6 +102,7 @@ impl<'a> Line<'a> {
             }
         }
         self.unsigned(&mut found);
+        self.phrased(&mut found);
         self.members(&mut found);
         found.values.retain(|value| value.name != VERSION && !data_set::LEVELS.contains(&value.name.as_str()));
         found.step = step::take(&mut found.values);
@@ -99,19 +136,30 @@ impl<'a> Line<'a> {
             let counted = right.split('/').next().filter(|_| is_step).and_then(leading);
             let value = counted.map_or(value, |number| number.value);
             let source = if mark == "=" { Source::Stated } else { Source::Text };
-            self.add(found, (before, name, value), self.source(source));
+            let (value, source) = self.mean(right).unwrap_or((value, self.source(source)));
+            self.add(found, (before, name, value), source);
         }
     }
 
     /// Adds a value that stands after `before` and its name. It may have a second name, by which the sweep file ranks.
     fn add(&self, found: &mut Logged, (before, name, value): (&str, &str, f64), source: Source) {
         let set = self.sets.before(before.len()).filter(|set| !data_set::is_in(name, set));
+        let source = if is_of_another(before) { Source::OfTraining } else { source };
         let is_less_reliable = set.is_some_and(data_set::is_less_reliable);
         found.add(name, value, if is_less_reliable { Source::OfTraining } else { source });
         let is_named = |named: &&str| set.is_some_and(|set| is_of(set, name, named));
         if let Some(named) = self.named.name().filter(is_named) {
             found.add(named, value, source);
         }
+    }
+
+    /// The mean that stands behind the value of a meter. It is of a part of an epoch, as that of a progress bar.
+    fn mean(&self, right: &str) -> Option<(f64, Source)> {
+        let right = Some(right.trim_start()).filter(|_| self.has_meters)?;
+        let rest = right.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | '+' | '-'));
+        let inner = rest.trim_start().strip_prefix('(').filter(|_| rest.len() < right.len())?;
+        let (inner, _) = inner[..inner.floor_char_boundary(MOST_MEAN)].split_once(')')?;
+        Some((inner.trim().parse().ok()?, Source::ProgressBar))
     }
 
     /// The named metric may stand before its value without a sign: `val_acc 0.9`, `| val_acc | 0.9 |`, `accuracy is 90%`.
@@ -129,9 +177,30 @@ impl<'a> Line<'a> {
             let is_cell = right[..right.len() - after.len()].contains(is_rule);
             let after = VERBS.iter().find_map(|verb| after.strip_prefix(verb)).unwrap_or(after);
             let number = measured(after).filter(|number| is_cell || !number.is_whole || is_percent);
-            if let Some(number) = number {
-                self.add(found, (before, name, number.value), self.source(Source::Text));
+            let Some(number) = number else { continue };
+            // In a row of several values it is not known which one is meant: of two both are kept, of more none.
+            let is_row = !before.contains(char::is_alphanumeric);
+            let cells = is_row.then(|| after.split(is_gap).filter(|cell| !cell.is_empty()).skip(1));
+            let others: Vec<f64> = cells.into_iter().flatten().map_while(decimal).collect();
+            if others.len() > 1 && others.iter().any(|other| differ(*other, number.value)) {
+                continue;
             }
+            for other in others {
+                self.add(found, (before, name, other), self.source(Source::Text));
+            }
+            let (value, source) = self.mean(after).unwrap_or((number.value, self.source(Source::Text)));
+            self.add(found, (before, name, value), source);
+        }
+    }
+
+    /// The named metric may have its data set behind it, where nothing else in the line is it.
+    fn phrased(&self, found: &mut Logged) {
+        let is_known = found.values.iter().any(|value| self.named.is(&value.name));
+        let Some(name) = self.named.name().filter(|_| !is_known) else { return };
+        if let Some((before, value, set)) = phrase::value(&self.outside, self.named) {
+            let is_of_training = data_set::is_less_reliable(set) && !data_set::is_in(name, set);
+            let is_less_reliable = is_of_training || is_of_another(before);
+            found.add(name, value, if is_less_reliable { Source::OfTraining } else { self.source(Source::Text) });
         }
     }
 
@@ -143,8 +212,11 @@ impl<'a> Line<'a> {
         for object in &self.objects {
             let before = &self.whole[..object.start];
             let is_argument = has_others && before.trim_end().ends_with(['=', ':']);
-            let (mut members, mut nested) = (Vec::new(), Nested::default());
+            let (mut members, mut nested, mut set) = (Vec::new(), Nested::default(), None);
             Scanner::default().scan(&self.whole[object.clone()], |names, value| {
+                if let [name] = names {
+                    set = set.or_else(|| data_set::of_member(name, object::word(value)));
+                }
                 let value = of_member(value);
                 match (names, value) {
                     ([name], Some(value)) if !is_argument && *name != TIMESTAMP && !name.is_empty() => {
@@ -153,9 +225,12 @@ impl<'a> Line<'a> {
                     (_, _) => nested.take(names, value, self.named),
                 }
             });
+            let mut own = Logged::default();
             for (name, value) in &members {
-                self.add(found, (before, name, *value), self.source(Source::Text));
+                self.add(&mut own, (before, name, *value), self.source(Source::Text));
             }
+            set.into_iter().for_each(|set| self.named.in_set(set, &mut own));
+            found.values.append(&mut own.values);
             let is_known = || found.values.iter().any(|value| self.named.is(&value.name));
             if let Some(name) = self.named.name().filter(|_| !is_known()) {
                 nested.add(found, name, self.source(Source::Text));
@@ -164,14 +239,25 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Where objects are in a line. The last one may have no end.
-fn objects(line: &str) -> Vec<Range<usize>> {
-    let (mut found, mut end) = (Vec::new(), 0);
-    while let Some(start) = object::start(&line[end..]).map(|at| end + at) {
-        end = Scanner::default().scan(&line[start..], |_, _| ()).map_or(line.len(), |length| start + length);
-        found.push(start..end);
-    }
-    found
+/// A cell that is a number with a point.
+fn decimal(cell: &str) -> Option<f64> {
+    cell.parse().ok().filter(|_| cell.contains('.'))
+}
+
+fn has_meters(line: &str) -> bool {
+    let is_match = || METERS.as_ref().is_some_and(|meters| meters.is_match(line));
+    line.contains('(') && (OF_METERS.iter().any(|mark| line.contains(mark)) || is_match())
+}
+
+/// Whether the words before a name make another metric of it.
+fn is_of_another(before: &str) -> bool {
+    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(LOOKED_AT))..];
+    let clause = before.rsplit([',', ';', '|', ':', '=']).next().unwrap_or_default();
+    let mut words = clause.rsplit(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
+    let is_set = words.peek().is_some_and(|word| data_set::short(word).is_some());
+    let last = words.clone().nth(usize::from(is_set));
+    let is_other = last.is_some_and(|last| OTHERS.iter().any(|other| last.eq_ignore_ascii_case(other)));
+    is_other || words.take(MOST_BETWEEN + 1).any(|word| word.eq_ignore_ascii_case(SMOOTHED))
 }
 
 /// Whether a name is that of an argument: `Trainer(log_every_n_steps=50)`, and "`max_epochs=200` reached".

@@ -79,10 +79,17 @@ fn values(found: &Logged) -> Vec<(&str, f64)> {
     found.values.iter().map(|value| (value.name.as_str(), value.value)).collect()
 }
 
+/// What a line says that is no history.
+fn one(lines: &mut Lines, line: &str) -> Logged {
+    let mut found = lines.read(line);
+    assert_eq!(found.len(), 1, "{line}: {found:?}");
+    found.pop().unwrap_or_default()
+}
+
 #[test]
 fn lines_say_so_much_and_no_more() {
     for (line, step, expected) in CASES {
-        let found = Lines::default().read(line);
+        let found = one(&mut Lines::default(), line);
         // NaN is not equal to itself.
         assert_eq!(format!("{:?}", (found.step, values(&found))), format!("{:?}", (step, expected)), "{line}");
     }
@@ -117,7 +124,7 @@ fn the_name_that_the_file_declares_is_looked_for_as_it_is() {
         ("val_loss", "wandb: val_loss 0.5", &[]),
     ];
     for (named, line, expected) in cases {
-        let found = Lines::new(Some(named.to_owned()), Definitions::default()).read(line);
+        let found = one(&mut Lines::new(Some(named.to_owned()), Definitions::default()), line);
         assert_eq!(format!("{:?}", values(&found)), format!("{expected:?}"), "{named}: {line}");
     }
 }
@@ -141,7 +148,7 @@ fn a_value_has_its_source() {
         ("26/26 ━━━━ 1s 5ms/step - acc: 0.5", Source::ProgressBar),
         ("                                     acc: 0.500", Source::ProgressBar),
     ] {
-        let found = Lines::new(Some("acc".to_owned()), Definitions::default()).read(line);
+        let found = one(&mut Lines::new(Some("acc".to_owned()), Definitions::default()), line);
         let value = found.values.iter().rfind(|value| value.name == "acc").map(|value| (value.value, value.source));
         assert_eq!(value, Some((0.5, source)), "{line}");
     }
@@ -155,7 +162,7 @@ fn a_name_with_its_data_set_has_the_source_of_that() {
         ("val_acc", "Best val_acc: 0.5 at epoch 2", Source::OfTraining),
         ("best_val_acc", "Best val acc: 0.5", Source::Text),
     ] {
-        let found = Lines::new(Some(name.to_owned()), Definitions::default()).read(line);
+        let found = one(&mut Lines::new(Some(name.to_owned()), Definitions::default()), line);
         let value = found.values.iter().rfind(|value| value.name == name).map(|value| (value.value, value.source));
         assert_eq!(value, Some((0.5, source)), "{line}");
     }
@@ -164,8 +171,8 @@ fn a_name_with_its_data_set_has_the_source_of_that() {
 #[test]
 fn a_line_without_a_step_has_the_one_before() {
     let mut lines = Lines::default();
-    let steps =
-        ["Epoch 3/10", "loss=0.5", r#"{"loss": 1}"#, "step=7 acc=1", "loss=0.4"].map(|line| lines.read(line).step);
+    let steps = ["Epoch 3/10", "loss=0.5", r#"{"loss": 1}"#, "step=7 acc=1", "loss=0.4"];
+    let steps = steps.map(|line| one(&mut lines, line).step);
     assert_eq!(steps, [Some(3.0), Some(3.0), None, Some(7.0), Some(7.0)]);
 }
 
@@ -175,8 +182,8 @@ fn a_definition_finds_its_group() {
     let compiled =
         Definitions::new(&[definition("ganloss", "ganloss=(.*?);"), definition("acc", r"Accuracy \((\S+)\)")]);
     let mut lines = Lines::new(None, compiled.ok().unwrap_or_default());
-    assert_eq!(values(&lines.read("epoch=2 ganloss=0.25; loss=3")), [("loss", 3.0), ("ganloss", 0.25)]);
-    assert_eq!(values(&lines.read("Accuracy (0.5)")), [("acc", 0.5)]);
+    assert_eq!(values(&one(&mut lines, "epoch=2 ganloss=0.25; loss=3")), [("loss", 3.0), ("ganloss", 0.25)]);
+    assert_eq!(values(&one(&mut lines, "Accuracy (0.5)")), [("acc", 0.5)]);
     for regex in ["loss=.*", "loss=(", r"(?=x)(y)"] {
         assert!(Definitions::new(&[definition("b", regex)]).is_err(), "{regex}");
     }
@@ -255,7 +262,7 @@ fn the_named_metric_is_looked_for_harder() {
         let mut stream = Lines::new(Some(named.to_owned()), Definitions::default());
         let all = lines
             .iter()
-            .map(|line| stream.read(line))
+            .flat_map(|line| stream.read(line))
             .flat_map(|found| found.values.into_iter().map(move |value| (value, found.step)));
         let newest = all.filter(|(found, _)| found.name == named).last();
         let newest = newest.map(|(found, step)| (found.value, step, found.source));
@@ -266,7 +273,7 @@ fn the_named_metric_is_looked_for_harder() {
 #[test]
 fn another_spelling_is_another_metric_where_both_are_there() {
     let mut lines = Lines::new(Some("val_acc".to_owned()), Definitions::default());
-    assert_eq!(values(&lines.read("{\"val/acc\": 0.5}")), [("val_acc", 0.5)]);
-    assert_eq!(values(&lines.read("{\"val_acc\": 0.25}")), [("val_acc", 0.25)]);
-    assert_eq!(values(&lines.read("{\"val/acc\": 0.5}")), [("val/acc", 0.5)]);
+    assert_eq!(values(&one(&mut lines, "{\"val/acc\": 0.5}")), [("val_acc", 0.5)]);
+    assert_eq!(values(&one(&mut lines, "{\"val_acc\": 0.25}")), [("val_acc", 0.25)]);
+    assert_eq!(values(&one(&mut lines, "{\"val/acc\": 0.5}")), [("val/acc", 0.5)]);
 }

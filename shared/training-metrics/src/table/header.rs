@@ -1,0 +1,302 @@
+//! The names of a table, and what a row below them says.
+
+use spotsweep_protocol::metric::Source;
+
+use super::cells::{Gap, words};
+use super::label::{self, Label};
+use super::{MOST_NAME_BYTES, is_in, is_name};
+use crate::data_set;
+use crate::logged::{Logged, Value};
+use crate::names::{Named, is_same};
+use crate::number::leading;
+
+/// Columns that count steps, in any capitals: the best first.
+const STEPS: [&str; 9] = ["global_step", "step", "iteration", "iter", "#", "epoch", "ep", "e", "round"];
+/// Those that make a table by themselves, as the first column.
+const FIRST: [&str; 5] = ["epoch", "step", "iter", "iteration", "global_step"];
+/// Columns that are no metrics.
+const NO_METRICS: [&str; 3] = ["time", "eta", "elapsed"];
+/// First columns that say of what a row is.
+const LABELS: [&str; 10] =
+    ["class", "label", "category", "scope", "split", "set", "dataset", "subset", "phase", "data"];
+/// First columns with the names of metrics, where the other columns are data sets.
+const METRICS: [&str; 4] = ["metric", "metrics", "measure", "name"];
+/// First columns whose whole numbers tell rows apart that are not one after the other in a training.
+const PARTS: [&str; 8] = ["fold", "split", "run", "seed", "repeat", "rank", "model", "trial"];
+/// The columns of scikit-learn's report.
+const REPORT: [&str; 4] = ["precision", "recall", "f1-score", "support"];
+
+/// What may stand before the values of a row, without a name in the header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Index {
+    Nothing,
+    /// One cell.
+    Cell,
+    /// Words of any number, where the values below end as far right as their names: so pandas prints them. In characters.
+    Aligned(Vec<usize>),
+}
+
+/// The names of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Header {
+    names: Vec<String>,
+    gap: Gap,
+    index: Index,
+    /// Whether the index counts steps, where no column does.
+    counts: bool,
+    /// Whether the columns are data sets, and the rows metrics.
+    is_of_sets: bool,
+    is_report: bool,
+    /// Whether more columns follow below the rows: pandas folds what is too wide.
+    is_folded: bool,
+    /// Whether an index stood before the newest row.
+    is_counted: bool,
+    /// Whether the rows follow one another in a training. Otherwise they are readings of the same metric.
+    is_series: bool,
+    /// The named metric in the row before.
+    previous: Option<f64>,
+}
+
+impl Header {
+    /// A line that is a header whatever follows it. `before` is the header before it.
+    pub(super) fn certain(line: &str, gap: Gap, cells: &[&str], named: &Named, before: Option<&Self>) -> Option<Self> {
+        let is_name = |cell: &&str| is_name(cell) || matches!(*cell, "..." | "\\");
+        if let Some(before) = before.filter(|before| before.is_folded)
+            && line.starts_with(' ')
+            && cells.iter().all(is_name)
+        {
+            // The steps of its rows stand in a part above.
+            return Some(Self { is_series: before.is_series, counts: false, ..Self::new(line, gap, cells) });
+        }
+        let first = cells.iter().find(|cell| !cell.is_empty())?;
+        // Most lines are none, and cost no more than that.
+        let is_known = [&FIRST[..], &LABELS, &METRICS, &REPORT].iter().any(|words| is_in(words, first));
+        if !is_known && data_set::short(first).is_none() {
+            return None;
+        }
+        let header = Self::new(line, gap, cells);
+        let (first, others) = header.names.split_first()?;
+        let is_first = is_first(first) && !others.is_empty() && others.iter().all(|name| is_name(&name.as_str()));
+        let is_labelled =
+            || is_in(&LABELS, first) && others.iter().any(|name| may_be(name, named)) && header.is_plain();
+        let is_of_sets = header.is_of_sets && header.index != Index::Nothing;
+        (is_first || is_of_sets || header.is_report || is_labelled()).then_some(header)
+    }
+
+    /// A line that has the named metric among its names: a header if a row follows. The names may have spaces where gaps
+    /// between columns are wider.
+    pub(super) fn named(line: &str, gap: Gap, cells: &[&str], named: &Named) -> Option<Self> {
+        let is_header = |header: &Self| {
+            let is_alone = header.names.len() == 1 && matches!(header.index, Index::Nothing);
+            !is_alone && header.names.iter().any(|name| may_be(name, named)) && header.is_plain()
+        };
+        let wide = || words(line, 2).into_iter().map(|(word, _)| word).collect::<Vec<_>>();
+        let wide = (gap == Gap::Spaces).then(wide).unwrap_or_default();
+        if !wide.iter().chain(cells).any(|cell| may_be(in_brackets(cell), named)) {
+            return None;
+        }
+        let narrow = || Some(Self::new(line, gap, cells)).filter(is_header);
+        let wide = Some(wide).filter(|wide| !wide.is_empty()).map(|wide| Self::new(line, gap, &wide));
+        wide.filter(is_header).or_else(narrow)
+    }
+
+    fn new(line: &str, gap: Gap, cells: &[&str]) -> Self {
+        let is_folded = cells.last() == Some(&"\\");
+        let cells = &cells[..cells.len() - usize::from(is_folded)];
+        let is_set = |cells: &[&str]| cells.len() >= 2 && cells.iter().all(|cell| data_set::short(cell).is_some());
+        let (cells, index) = match cells {
+            ["", rest @ ..] if gap != Gap::Spaces => (rest, Index::Cell),
+            [first, rest @ ..] if is_in(&METRICS, first) && is_set(rest) => (rest, Index::Cell),
+            cells if gap == Gap::Rules && is_set(cells) => (cells, Index::Cell),
+            cells if gap == Gap::Spaces && line.starts_with(' ') => {
+                let ends = |spaces| words(line, spaces).into_iter().map(|(_, end)| end).take(cells.len()).collect();
+                let is_wide = line.split_whitespace().nth(cells.len() + usize::from(is_folded)).is_some();
+                (cells, Index::Aligned(ends(if is_wide { 2 } else { 1 })))
+            }
+            cells => (cells, Index::Nothing),
+        };
+        let names: Vec<String> = cells.iter().map(|cell| in_brackets(cell).to_owned()).collect();
+        let has_steps = names.iter().any(|name| is_in(&STEPS, name));
+        let has_loss = || names.iter().any(|name| name.to_ascii_lowercase().ends_with("loss"));
+        let has_parts = || names.first().is_some_and(|first| is_in(&PARTS, first));
+        let is_series = has_steps || has_loss() && !has_parts();
+        Self {
+            is_of_sets: is_set(cells),
+            is_report: cells.len() >= 3 && cells.iter().all(|cell| is_in(&REPORT, cell)),
+            is_series,
+            counts: is_series,
+            names,
+            gap,
+            index,
+            is_folded,
+            is_counted: false,
+            previous: None,
+        }
+    }
+
+    /// Whether a number without a name of its own stood before the newest row.
+    pub(super) fn is_counted(&self) -> bool {
+        self.is_counted
+    }
+
+    /// Whether its names are names, and no values.
+    fn is_plain(&self) -> bool {
+        let is_name = |name: &String| {
+            (1..=MOST_NAME_BYTES).contains(&name.len()) && !name.contains(['=', ':']) && leading(name).is_none()
+        };
+        !self.names.is_empty() && self.names.iter().all(is_name)
+    }
+
+    /// Takes the name of the index in, which pandas prints below the others. Whether the line is that.
+    pub(super) fn take_index(&mut self, cells: &[&str]) -> bool {
+        let is_index = matches!((&self.index, cells), (Index::Aligned(_), [name]) if is_in(&STEPS, name));
+        self.counts |= is_index;
+        self.is_series |= is_index;
+        is_index
+    }
+
+    /// What the first row says, if the line is one: all its values are such.
+    pub(super) fn first_row(&mut self, line: &str, gap: Gap, cells: &[&str], named: &Named) -> Option<Logged> {
+        let (_, values) = self.split(line, gap, cells)?;
+        let is_value = |(name, cell): (&String, &&str)| {
+            let is_left_out = *cell == "-" || *cell == "..." && name == "...";
+            leading(cell).is_some() || cell.contains(':') || is_left_out || data_set::of_member(name, cell).is_some()
+        };
+        let names = &self.names[self.names.len() - values.len()..];
+        names.iter().zip(values).all(is_value).then(|| self.row(line, gap, cells, named))?
+    }
+
+    /// The label of a row, and its values, which are those of the last columns.
+    fn split<'a, 'b>(&self, line: &str, gap: Gap, cells: &'b [&'a str]) -> Option<(Option<String>, &'b [&'a str])> {
+        let extra = cells.len().checked_sub(self.names.len()).filter(|_| gap == self.gap && !self.names.is_empty())?;
+        let (label, values) = cells.split_at(extra);
+        match (&self.index, label) {
+            (_, []) => {
+                let first = values[0];
+                let is_label = is_in(&LABELS, &self.names[0]) && leading(first).is_none();
+                Some(if is_label { (Some(first.to_owned()), &values[1..]) } else { (None, values) })
+            }
+            (Index::Cell, [label]) => Some((Some((*label).to_owned()), values)),
+            (Index::Aligned(ends), label) => {
+                let words = words(line, 1);
+                let are_aligned = words[words.len() - values.len()..].iter().map(|(_, end)| end).eq(ends);
+                are_aligned.then(|| (Some(label.join(" ")), values))
+            }
+            (_, _) => None,
+        }
+    }
+
+    /// What a row says.
+    pub(super) fn row(&mut self, line: &str, gap: Gap, cells: &[&str], named: &Named) -> Option<Logged> {
+        let (label, values) = self.split(line, gap, cells)?;
+        if self.is_report {
+            return self.mean(&label?, values, named);
+        }
+        if self.is_of_sets {
+            return self.of_sets(&label?, values, named);
+        }
+        let names = &self.names[self.names.len() - values.len()..];
+        let columns = || names.iter().map(String::as_str).zip(values.iter().copied());
+        let label = label.map(|label| Label::of(&label));
+        // Without a column for it, a word before a row is that of a statistic: the mean, the deviation.
+        let is_labelled = values.len() < self.names.len();
+        if label == Some(Label::Other) || label == Some(Label::Whole) && !is_labelled {
+            return None;
+        }
+        let is_counted = matches!(label, Some(Label::Index(_)));
+        let (step_name, step) = self.step(label, columns)?;
+        let mut found = Logged { step, ..Logged::default() };
+        let is_metric = |name: &str| [&STEPS[..], &NO_METRICS, &PARTS].iter().all(|words| !is_in(words, name));
+        for (name, cell) in columns().filter(|(name, _)| is_metric(name)) {
+            if let Some(number) = leading(cell).filter(|_| Some(name) != step_name) {
+                found.add(name, number.value, Source::Text);
+            }
+        }
+        let of_row = match label {
+            Some(Label::Set(set)) => Some(set),
+            _ => columns().find_map(|(name, cell)| data_set::of_member(name, cell)),
+        };
+        of_row.into_iter().for_each(|set| named.in_set(set, &mut found));
+        self.is_counted = is_counted;
+        if step.is_none() && (!self.is_series || matches!(label, Some(Label::Set(_)))) {
+            self.compare(&mut found, named);
+        }
+        (!found.values.is_empty()).then_some(found)
+    }
+
+    /// The step of a row, and the column that has it; `None` where the column of steps has none.
+    fn step<'a, C: Iterator<Item = (&'a str, &'a str)>>(
+        &self,
+        label: Option<Label>,
+        columns: impl Fn() -> C,
+    ) -> Option<(Option<&'a str>, Option<f64>)> {
+        // `3/10` is the third.
+        let number = |cell: &str| leading(cell.split('/').next()?);
+        if let Some((name, cell)) =
+            STEPS.iter().find_map(|step| columns().find(|(name, _)| name.eq_ignore_ascii_case(step)))
+        {
+            return Some((Some(name), Some(number(cell)?.value)));
+        }
+        let index = match label {
+            Some(Label::Index(index)) if self.counts => Some(index),
+            _ => None,
+        };
+        let first = columns().next().filter(|(name, _)| label.is_none() && !is_in(&PARTS, name));
+        let counted = first.and_then(|(name, cell)| Some((name, number(cell).filter(|number| number.is_whole)?.value)));
+        Some(counted.map_or((None, index), |(name, step)| (Some(name), Some(step))))
+    }
+
+    /// Rows that do not follow one another are readings of the same metric: one that differs from the row before stands
+    /// with it.
+    fn compare(&mut self, found: &mut Logged, named: &Named) {
+        let is_reading = |value: &&Value| named.is(&value.name) && value.source > Source::OfTraining;
+        if let Some(reading) = found.values.iter().find(is_reading).cloned()
+            && let Some(previous) = self.previous.replace(reading.value)
+        {
+            found.values.insert(0, Value { value: previous, ..reading });
+        }
+    }
+
+    /// The row of a metric, with a value for each data set.
+    fn of_sets(&self, label: &str, values: &[&str], named: &Named) -> Option<Logged> {
+        let mut all = Logged::default();
+        for (name, cell) in self.names.iter().zip(values).filter(|_| is_name(label)) {
+            if let (Some(set), Some(number)) = (data_set::short(name), leading(cell)) {
+                let mut found = Logged::default();
+                found.add(label, number.value, Source::Text);
+                named.in_set(set, &mut found);
+                all.values.append(&mut found.values);
+            }
+        }
+        (!all.values.is_empty()).then_some(all)
+    }
+
+    /// The named mean over classes, if the row of scikit-learn's report has it.
+    fn mean(&self, label: &str, values: &[&str], named: &Named) -> Option<Logged> {
+        let (_, column) = label::mean_of(named).filter(|(mean, _)| label::is_mean(label, mean))?;
+        let at = self.names.iter().position(|name| is_same(name, column))?;
+        let mut found = Logged::default();
+        found.add(named.name()?, leading(values[at])?.value, Source::Text);
+        Some(found)
+    }
+}
+
+/// Whether a cell is the first of a table by its name.
+pub(super) fn is_first(cell: &str) -> bool {
+    is_in(&FIRST, cell)
+}
+
+/// Whether a column is the named metric, or that of a data set which a row may name.
+fn may_be(name: &str, named: &Named) -> bool {
+    let rest = || named.name().and_then(data_set::split).map(|(_, rest)| rest);
+    named.is(name) || rest().is_some_and(|rest| is_same(rest, name))
+}
+
+/// A name without half a pair of brackets: `Box(P`, `mAP50-95)`.
+fn in_brackets(name: &str) -> &str {
+    match (name.split_once('('), name.strip_suffix(')')) {
+        (Some((_, inner)), None) => inner,
+        (None, Some(inner)) => inner,
+        (_, _) => name,
+    }
+}
