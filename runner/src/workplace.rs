@@ -29,9 +29,10 @@ const FINISHED: &str = "finished";
 const HOME: &str = "home";
 /// Where Hugging Face's Trainer writes event files (transformers 5.24, `integration_utils.py`): they are collected there.
 const TENSORBOARD: &str = "TENSORBOARD_LOGGING_DIR";
-/// Where libraries log by default, in the working folder: PyTorch's SummaryWriter, Lightning, Hydra,
+/// Where libraries log by default, in the working folder: PyTorch's SummaryWriter, Lightning, Hydra, Detectron2, MMEngine,
 /// and what quick starts choose. The whole folder may have datasets.
-const LOGS_OF_LIBRARIES: [&str; 7] = ["runs", "lightning_logs", "tb_logs", "logs", "output", "outputs", "results"];
+const LOGS_OF_LIBRARIES: [&str; 8] =
+    ["runs", "lightning_logs", "tb_logs", "logs", "output", "outputs", "results", "work_dirs"];
 const PARAMETERS: &str = "parameters.json";
 const OF_WANDB: &str = "wandb-parameters.yaml";
 /// The storage folder, in the runner's own folder on the workspace.

@@ -83,6 +83,8 @@ impl LogFiles {
             }
             for (log, path) in found.into_iter().take(MOST_FILES) {
                 self.read_file((log, &path), &folder, &place, when, &mut held, tell)?;
+                let followed = self.files.get(&place.join(&path));
+                others.extend(followed.is_some_and(|followed| followed.log.is_of_other_form()).then_some(path));
             }
             if when == Read::Last {
                 self.tell_others(&folder, &others, tell)?;
@@ -107,7 +109,7 @@ impl LogFiles {
             let is_new = Status::of(&file).is_ok_and(|status| status.modified_ns as f64 / 1e9 >= self.since);
             let mut beginning = Vec::new();
             if is_new && file.take(MENTION_BYTES).read_to_end(&mut beginning).is_ok() && mentions(&beginning, named) {
-                let what = format!("{} has `{named}`, and files of this name are not read", path.display());
+                let what = format!("{} has `{named}`, and a file of this name or form is not read", path.display());
                 tell(unread(what, true))?;
             }
         }
@@ -217,6 +219,7 @@ mod tests {
         write("scores.csv", "epoch,Val Acc\n1,0.5\n");
         write("other.csv", "epoch,f1\n1,0.5\n");
         write("metrics.jsonl", &format!("{{\"a\": \"{}\"}}\n", "x".repeat(300_000)));
+        write("metrics.json", "[{\"fold\": 1, \"val_acc\": 0.5},\n{\"fold\": 2, \"val_acc\": 0.75}]");
         let roots = vec![(folder.path().to_owned(), PathBuf::from("runs"))];
         let mut files = LogFiles::new(roots, (0.0, Some("val_acc".to_owned())), BTreeSet::new());
         let mut unread = Vec::new();
@@ -228,7 +231,8 @@ mod tests {
         };
         files.look(Read::During, &mut tell).unwrap();
         files.look(Read::Last, &mut tell).unwrap();
-        let [(other, true), (long, false)] = &unread[..] else { panic!("{unread:?}") };
-        assert!(other.contains("scores.csv") && long.contains("metrics.jsonl"), "{unread:?}");
+        let [(other, true), (form, true), (long, false)] = &unread[..] else { panic!("{unread:?}") };
+        assert!(other.contains("scores.csv") && form.contains("metrics.json "), "{unread:?}");
+        assert!(long.contains("metrics.jsonl"), "{unread:?}");
     }
 }

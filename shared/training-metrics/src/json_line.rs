@@ -52,7 +52,7 @@ pub(crate) fn of_object(object: &Map<String, Json>, source: Source) -> Logged {
 }
 
 /// The numbers that JSON does not have become texts: Python's json module writes NaN and Infinity, and 1e309 is none.
-fn with_quoted_numbers(line: &str) -> String {
+pub(crate) fn with_quoted_numbers(line: &str) -> String {
     let mut quoted = String::with_capacity(line.len() + 16);
     let mut rest = line;
     while let Some(first) = rest.chars().next() {

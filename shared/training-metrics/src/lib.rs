@@ -6,6 +6,7 @@
 mod csv_log;
 mod data_set;
 mod definitions;
+mod document;
 mod event_file;
 mod figures;
 mod history;
@@ -19,6 +20,7 @@ mod object;
 mod part;
 mod rows;
 mod said;
+mod same_rows;
 mod step;
 mod table;
 mod text;

@@ -7,15 +7,17 @@ use std::path::Path;
 use spotsweep_protocol::metric::Source;
 
 use crate::csv_log::{self, Columns};
+use crate::document::{Document, is_time};
 use crate::names::Named;
 use crate::part::{Found, Part, Read};
 use crate::rows::Rows;
+use crate::same_rows::SameRows;
 use crate::trainer_state::{self, Seen};
 use crate::{data_set, event_file, json_line, wandb_run};
 
 /// The longest file that is read from its beginning each time.
 const MOST_BYTES: u64 = 16 << 20;
-/// Words of the names of `.jsonl` files that hold metrics; others hold samples and predictions.
+/// Words of the names of `.jsonl` and `.json` files that hold metrics; others hold samples and predictions.
 const OF_METRICS: [&str; 7] = ["metric", "metrics", "log", "logs", "history", "progress", "scalars"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,8 @@ enum Format {
     WandbRun,
     Csv,
     JsonLines,
+    /// JSON lines, as Detectron2 and MMEngine write them, or one document.
+    Json,
     TrainerState,
 }
 
@@ -38,6 +42,7 @@ pub struct LogFile {
     rows: Rows,
     /// Those of a table.
     columns: Columns,
+    document: Document,
     /// The data set that its folder is named after, as Keras does for its event files.
     set: Option<&'static str>,
 }
@@ -46,6 +51,7 @@ pub struct LogFile {
 #[derive(Debug)]
 pub struct Shared {
     seen: Seen,
+    same: SameRows,
     named: Named,
     /// Seconds since 1970: what was logged before is recorded already, or somebody else's.
     since: f64,
@@ -54,7 +60,7 @@ pub struct Shared {
 impl Shared {
     /// For what is logged after `since`, in seconds since 1970. `named` is the metric that the sweep file names.
     pub fn new(since: f64, named: Option<String>) -> Self {
-        Self { seen: Seen::default(), named: Named::new(named), since }
+        Self { seen: Seen::default(), same: SameRows::default(), named: Named::new(named), since }
     }
 }
 
@@ -69,11 +75,13 @@ impl LogFile {
             _ if csv_log::NAMES.contains(&name) => Format::Csv,
             trainer_state::NAME => Format::TrainerState,
             _ if is_json_lines() => Format::JsonLines,
+            _ if is_text(path) && (is_time(path) || is_of_metrics(path) && !has_number(path)) => Format::Json,
             _ => return None,
         };
         let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
         let set = folder.and_then(data_set::short).filter(|_| format == Format::EventFile);
-        Some(Self { format, offset: 0, is_broken: false, rows: Rows::default(), columns: Columns::default(), set })
+        let (rows, columns, document) = (Rows::default(), Columns::default(), Document::named(path));
+        Some(Self { format, offset: 0, is_broken: false, rows, columns, document, set })
     }
 
     /// The next part of what is new in it.
@@ -110,6 +118,16 @@ impl LogFile {
                 let rows = lines.lines().map(|line| json_line::parse(line, Source::Rows, named).unwrap_or_default());
                 rows.collect()
             })?,
+            Format::Json => {
+                let document = &mut self.document;
+                let mut found =
+                    self.rows.read(&mut file, when, &mut |lines, first| document.lines(lines, first, named))?;
+                if !found.has_more {
+                    found.logged.extend(document.read(&mut file, when, named)?);
+                }
+                shared.same.leave_out(document.place(), &mut found.logged);
+                found
+            }
         };
         for logged in &mut found.logged {
             self.set.into_iter().for_each(|set| shared.named.in_set(set, logged));
@@ -131,11 +149,26 @@ impl LogFile {
         }
     }
 
+    /// Whether it is JSON, and nothing in it has a form that is read.
+    pub fn is_of_other_form(&self) -> bool {
+        self.format == Format::Json && !self.document.has_found()
+    }
+
     fn part(&mut self, read: impl FnOnce(u64) -> io::Result<Part>) -> io::Result<Found> {
         let part = read(self.offset)?;
         (self.offset, self.is_broken) = (part.offset, part.is_broken);
         Ok(Found { logged: part.found, has_more: part.has_more })
     }
+}
+
+/// Whether a file may have JSON lines though it is named as a text: DETR, and what is built on it, writes `log.txt`.
+fn is_text(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ["json", "txt", "log"].iter().any(|known| ending == *known))
+}
+
+/// Whether others of its kind may be beside a file, such as those of other epochs: which of them counts is not known.
+fn has_number(path: &Path) -> bool {
+    path.file_stem().is_some_and(|stem| stem.as_encoded_bytes().iter().any(u8::is_ascii_digit))
 }
 
 fn is_of_metrics(path: &Path) -> bool {
@@ -308,10 +341,18 @@ mod tests {
         for path in ["runs/a/events.out.tfevents.1.x.0", "wandb/offline-run-1/run-a.wandb", "metrics.csv"] {
             assert!(is_log(path), "{path}");
         }
-        for path in ["checkpoint-5/trainer_state.json", "train_log.jsonl", "metrics.jsonl", "a/progress.csv"] {
+        for path in ["checkpoint-5/trainer_state.json", "train_log.jsonl", "metrics.jsonl", "metrics.json"] {
             assert!(is_log(path), "{path}");
         }
-        for path in ["predictions.jsonl", "submission.csv", "state.json", "model.pt", "catalog.jsonl"] {
+        for path in ["a/progress.csv", "vis_data/scalars.json", "output/log.txt", "vis_data/20261128_130501.json"] {
+            assert!(is_log(path), "{path}");
+        }
+        for path in
+            ["predictions.jsonl", "submission.csv", "state.json", "model.pt", "catalog.jsonl", "1_2.json", "notes.txt"]
+        {
+            assert!(!is_log(path), "{path}");
+        }
+        for path in ["metrics_epoch_9.json", "log_0.txt", "20261128_1305.json"] {
             assert!(!is_log(path), "{path}");
         }
     }

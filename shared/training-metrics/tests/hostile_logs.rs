@@ -216,6 +216,7 @@ fn files(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
     let scalar = b"\x09\0\0\0\0\0\0\xf0A\x2a\x08\x0a\x06\x0a\x01a\x15\0\0\0?".as_slice();
     let values = [b"\x09\0\0\0\0\0\0\xf0A\x2a\xff\xff\x03".as_slice(), &b"\x0a\0".repeat(32_000)].concat();
     let records = |content: &[u8]| event(content, content.len() as u64).repeat(bytes / (content.len() + 16) + 1);
+    let closed = format!("[{}{{}}]", "{\"epoch\":1,\"val_acc\":1},".repeat(bytes.min(250_000) / 25));
     let item = b"\x12\x12\x0a\x10\x0a\x01a\x82\x01\x030.5\x12\0\x12\0\x12\0".to_vec();
     vec![
         ("metrics.jsonl", repeated("", "{\"a\":1}\n")),
@@ -223,6 +224,12 @@ fn files(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
         ("metrics.jsonl", repeated("", "{\"a\":1,")),
         ("metrics.jsonl", repeated("", "[")),
         ("metrics.jsonl", repeated("", "{\"a\":\"\n")),
+        ("metrics.json", repeated("", "{\"a\":1}\n")),
+        ("metrics.json", repeated("[", "{\"a\":1},")),
+        ("metrics.json", repeated("", "[")),
+        ("metrics.json", closed.into_bytes()),
+        ("metrics.json", repeated("{\"loss\":[1],", "\"val_acc\":[1],")),
+        ("scalars.json", repeated("", "{\n\"val_acc\":[1,\n")),
         ("metrics.csv", repeated("a,b\n", "1,2\n")),
         ("metrics.csv", repeated("", "1,")),
         ("metrics.csv", repeated("", "val_acc,a,b\n")),

@@ -1,0 +1,284 @@
+//! Files that may be JSON: a document on each line, as Detectron2 and MMEngine write them, or one document that a script
+//! writes at its end.
+//!
+//! In a document that is a whole file, only the metric that the sweep file names is looked for: as a member, as a list of
+//! a history, or in a list of rows that have steps. Others may be settings or predictions.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use serde::de::IgnoredAny;
+use spotsweep_protocol::metric::Source;
+
+use crate::logged::Logged;
+use crate::names::Named;
+use crate::object::{self, Nested, Scanner};
+use crate::part::{PIECE_BYTES, Read as When};
+use crate::{data_set, history, json_line, number, step};
+
+/// A file, as far as it is known which form it has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Document {
+    /// Its folder and its path, as hashes.
+    place: (u64, u64),
+    /// Whether its name says that it is JSON.
+    is_json: bool,
+    /// The data set that its name gives.
+    set: Option<&'static str>,
+    /// Whether each line is a document of its own: the first one shows it.
+    has_lines: bool,
+    has_found: bool,
+    /// What it was before the training, as a hash.
+    before: Option<u64>,
+}
+
+impl Document {
+    /// A file that is not read yet.
+    pub(crate) fn named(path: &Path) -> Self {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        Self {
+            place: (hash(&path.parent()), hash(&path)),
+            is_json: path.extension().is_some_and(|ending| ending == "json"),
+            set: stem.split(|c: char| !c.is_ascii_alphabetic()).find_map(data_set::short),
+            ..Self::default()
+        }
+    }
+
+    /// Its folder and its path, as hashes.
+    pub(crate) fn place(&self) -> (u64, u64) {
+        self.place
+    }
+
+    /// Whether it had values in a form that is read.
+    pub(crate) fn has_found(&self) -> bool {
+        self.has_found
+    }
+
+    /// The rows of lines that are documents of their own. `first` is whether the file begins with them.
+    pub(crate) fn lines(&mut self, lines: &str, first: bool, named: &Named) -> Vec<Logged> {
+        let mut rows = lines.lines().map(|line| json_line::parse(line, Source::Rows, named)).peekable();
+        if first {
+            self.has_lines = rows.peek().is_some_and(Option::is_some);
+        }
+        let has_lines = self.has_lines;
+        let mut rows: Vec<Logged> = rows.map(|row| row.filter(|_| has_lines).unwrap_or_default()).collect();
+        for row in &mut rows {
+            self.set.into_iter().for_each(|set| named.in_set(set, row));
+            row.values.retain(|value| self.is_of_named_set(named) || !named.is(&value.name));
+        }
+        self.has_found |= rows.iter().any(|row| !row.values.is_empty());
+        rows
+    }
+
+    /// The named metric of a file that is one document and is new, after the end of the training: a script may write it
+    /// again and again until then.
+    pub(crate) fn read(&mut self, file: &mut (impl Read + Seek), when: When, named: &Named) -> io::Result<Vec<Logged>> {
+        if when == When::During || self.has_found() || !self.is_json {
+            return Ok(Vec::new());
+        }
+        file.seek(SeekFrom::Start(0))?;
+        let mut bytes = Vec::new();
+        file.take(PIECE_BYTES + 1).read_to_end(&mut bytes)?;
+        if when == When::Before {
+            self.before = Some(hash(&bytes));
+            return Ok(Vec::new());
+        }
+        let is_new = bytes.len() as u64 <= PIECE_BYTES && self.before != Some(hash(&bytes));
+        let Some(text) = Some(bytes).filter(|_| is_new).and_then(|bytes| String::from_utf8(bytes).ok()) else {
+            return Ok(Vec::new());
+        };
+        let found = if self.is_of_named_set(named) { parse(&text, named) } else { Vec::new() };
+        self.has_found = !found.is_empty();
+        Ok(found)
+    }
+
+    /// Whether the data set of its name, if it has one, may be that of the metric. The values of a test are others than
+    /// those by which trials are compared.
+    fn is_of_named_set(&self, named: &Named) -> bool {
+        let (Some(set), Some(named)) = (self.set, named.name()) else { return true };
+        let own = data_set::split(named).map(|(own, _)| own);
+        own.map_or(!matches!(set, "train" | "test" | "best"), |own| own == set)
+    }
+}
+
+/// The named metric in a document.
+fn parse(text: &str, named: &Named) -> Vec<Logged> {
+    let Some(name) = named.name().filter(|_| is_json(text)) else { return Vec::new() };
+    let text = text.trim();
+    let mut rows = if text.starts_with('[') { records(text, named) } else { object(text, name, named) };
+    for row in &mut rows {
+        row.values.retain(|value| named.is(&value.name));
+    }
+    rows.retain(|row| !row.values.is_empty());
+    rows
+}
+
+fn object(text: &str, name: &str, named: &Named) -> Vec<Logged> {
+    let (mut nested, mut steps) = (Nested::default(), Logged::default());
+    Scanner::default().scan(text, |names, value| {
+        let value = number::of_member(value);
+        nested.take(names, value, named);
+        if let ([name], Some(value)) = (names, value)
+            && step::is_name(name)
+        {
+            steps.add(name, value, Source::Found);
+        }
+    });
+    let mut found = Logged { step: step::take(&mut steps.values), ..Logged::default() };
+    nested.add(&mut found, name, Source::Found);
+    let mut rows = vec![found];
+    rows.extend(history::rows(text, named, None, Source::Found));
+    rows
+}
+
+/// The objects of a list, where each has a later step than the one before. Others may be of classes, folds or samples.
+fn records(text: &str, named: &Named) -> Vec<Logged> {
+    let objects = object::all(text).into_iter();
+    let rows = objects.map(|range| json_line::parse(&text[range], Source::Found, named).unwrap_or_default());
+    let rows: Vec<Logged> = rows.collect();
+    let are_counted = rows.windows(2).all(|pair| pair[0].step < pair[1].step);
+    if are_counted && rows.iter().all(|row| row.step.is_some()) { rows } else { Vec::new() }
+}
+
+/// Whether a text is JSON, with the numbers that Python's module writes besides.
+fn is_json(text: &str) -> bool {
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    is_json(text) || is_json(&json_line::with_quoted_numbers(text))
+}
+
+/// Whether a file is named after the time at which a training began: `20261128_130501.json` of MMEngine,
+/// `20261128_130501.log.json` of MMCV.
+pub(crate) fn is_time(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_number = |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    let stem = name.split('.').next().and_then(|stem| stem.split_once('_'));
+    stem.is_some_and(|(day, time)| is_number(day, 8) && is_number(time, 6))
+}
+
+fn hash(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::{LogFile, Shared};
+
+    fn look(file: &mut LogFile, content: &str, when: When, shared: &mut Shared) -> Vec<Logged> {
+        file.read(Cursor::new(content.as_bytes()), when, shared).unwrap().logged
+    }
+
+    fn values(rows: Vec<Logged>, metric: &str) -> Vec<(Option<f64>, f64, Source)> {
+        let of_row = |row: Logged| row.values.into_iter().map(move |value| (row.step, value));
+        let all = rows.into_iter().flat_map(of_row).filter(|(_, value)| value.name == metric);
+        all.map(|(step, value)| (step, value.value, value.source)).collect()
+    }
+
+    #[test]
+    fn json_files_have_the_named_metric() {
+        type Found = &'static [(Option<f64>, f64, Source)];
+        const VISUAL: &str = "work_dirs/a/20261128_130501/vis_data/20261128_130501.json";
+        const DETECTED: &str = "{\"bbox/AP\": 40.5, \"iteration\": 19}\n{\"iteration\": 29, \"loss\": 0.5}\n\
+                                {\"bbox/AP\": 41.25, \"iteration\": 39}\n";
+        const OF_MODES: &str = "{\"env_info\": \"x\", \"seed\": 0}\n{\"mode\": \"train\", \"epoch\": 1, \"iter\": 50, \
+                                \"acc\": 0.9}\n{\"mode\": \"val\", \"epoch\": 1, \"iter\": 500, \"acc\": 0.75}\n";
+        const FOUND: Source = Source::Found;
+        let cases: [(&str, &str, &str, Found); 21] = [
+            // Detectron2, MMEngine, MMCV.
+            ("output/metrics.json", DETECTED, "bbox/AP", &[(Some(19.0), 40.5, FOUND), (Some(39.0), 41.25, FOUND)]),
+            (
+                VISUAL,
+                "{\"loss\": 0.5, \"iter\": 50, \"step\": 50}\n{\"mAP\": 0.25, \"step\": 1}\n",
+                "mAP",
+                &[(Some(1.0), 0.25, FOUND)],
+            ),
+            (
+                "20210601_123456.log.json",
+                OF_MODES,
+                "acc",
+                &[(Some(1.0), 0.9, Source::OfTraining), (Some(1.0), 0.75, FOUND)],
+            ),
+            ("20210601_123456.log.json", OF_MODES, "val_acc", &[(Some(1.0), 0.75, FOUND)]),
+            // DETR's is named as a text, and others of that name are texts.
+            (
+                "output/log.txt",
+                "{\"train_loss\": 0.5, \"acc1\": 80.5, \"epoch\": 0}\n",
+                "acc1",
+                &[(Some(0.0), 80.5, FOUND)],
+            ),
+            ("output/log.txt", "started\n{\"acc1\": 80.5}\n", "acc1", &[]),
+            // One document.
+            ("metrics.json", "{\n  \"epoch\": 3,\n  \"val_acc\": 0.75\n}", "val_acc", &[(Some(3.0), 0.75, FOUND)]),
+            ("metrics.json", "{\n  \"val\": {\n    \"acc\": 0.75\n  }\n}", "val_acc", &[(None, 0.75, FOUND)]),
+            ("metrics.json", "{\"val_acc\": 0.75}", "val_acc", &[(None, 0.75, FOUND)]),
+            (
+                "history.json",
+                "{\"loss\": [1, 0.5], \"val_loss\": [0.75, 0.5]}",
+                "val_loss",
+                &[(None, 0.75, FOUND), (None, 0.5, FOUND)],
+            ),
+            (
+                "log.json",
+                "[{\"epoch\": 1, \"acc\": 0.5},\n{\"epoch\": 2, \"acc\": 0.75}]",
+                "acc",
+                &[(Some(1.0), 0.5, FOUND), (Some(2.0), 0.75, FOUND)],
+            ),
+            ("train_metrics.json", "{\"acc\": 0.9}", "acc", &[]),
+            ("val_metrics.json", "{\"acc\": 0.75}", "val_acc", &[(None, 0.75, FOUND)]),
+            ("test_metrics.json", "{\"acc\": 0.75}", "test_acc", &[(None, 0.75, FOUND)]),
+            // Of other data, one of many rows, settings, not complete.
+            ("test_metrics.json", "{\"acc\": 0.75}", "acc", &[]),
+            ("metrics.json", "[{\"fold\": 1, \"acc\": 0.5},\n{\"fold\": 2, \"acc\": 0.75}]", "acc", &[]),
+            ("metrics.json", "{\n\"folds\": [\n{\"acc\": 0.5},\n{\"acc\": 0.75}\n]\n}", "acc", &[]),
+            ("metrics.json", "{\n  \"acc\": [0.5, 0.75]\n}", "acc", &[]),
+            ("metrics.json", "{\n  \"acc\": \"higher is better\"\n}", "acc", &[]),
+            ("metrics.json", "{\n  \"acc\": 0.75,\n", "acc", &[]),
+            ("metrics.json", "", "acc", &[]),
+        ];
+        for (path, content, metric, expected) in cases {
+            let mut file = LogFile::named(Path::new(path)).unwrap();
+            let mut shared = Shared::new(0.0, Some(metric.to_owned()));
+            assert_eq!(look(&mut file, content, When::During, &mut shared), [], "{path}: {content}");
+            let rows = look(&mut file, content, When::Last, &mut shared);
+            let has_found = rows.iter().any(|row| !row.values.is_empty());
+            assert_eq!(file.is_of_other_form(), !has_found, "{path}: {content}");
+            assert_eq!(values(rows, metric), expected, "{path}: {content}");
+        }
+    }
+
+    #[test]
+    fn rows_that_two_files_of_a_folder_have_count_once() {
+        let mut shared = Shared::new(0.0, Some("mAP".to_owned()));
+        let (one, two) = ("{\"mAP\": 0.25, \"step\": 1}\n", "{\"mAP\": 0.5, \"step\": 2}\n");
+        let mut found = Vec::new();
+        for folder in ["20261128_130501", "20261128_140501"] {
+            let path = |name: &str| format!("work_dirs/a/{folder}/vis_data/{name}.json");
+            let mut files = [path(folder), path("scalars")].map(|path| LogFile::named(Path::new(&path)).unwrap());
+            for content in ["", one, &[one, two].concat()] {
+                for file in &mut files {
+                    found.extend(values(look(file, content, When::During, &mut shared), "mAP"));
+                }
+            }
+        }
+        let rows = [(Some(1.0), 0.25, Source::Rows), (Some(2.0), 0.5, Source::Rows)];
+        assert_eq!(found, rows.repeat(2));
+    }
+
+    #[test]
+    fn a_document_of_before_is_not_of_this_training() {
+        let (old, new) = ("{\n  \"acc\": 0.5\n}", "{\n  \"acc\": 0.75\n}");
+        for (after, expected) in [(old, None), (new, Some(0.75))] {
+            let mut shared = Shared::new(0.0, Some("acc".to_owned()));
+            let mut file = LogFile::named(Path::new("metrics.json")).unwrap();
+            assert_eq!(look(&mut file, old, When::Before, &mut shared), []);
+            let found = values(look(&mut file, after, When::Last, &mut shared), "acc");
+            assert_eq!(found.first().map(|(_, value, _)| *value), expected, "{after}");
+        }
+    }
+}
