@@ -11,6 +11,8 @@ pub(crate) mod model;
 mod queued;
 pub(crate) mod screen;
 mod spark;
+mod toll;
+mod zone;
 
 pub(crate) use happening::Happening;
 

@@ -6,8 +6,10 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 use super::grid::{Standing, cells};
-use super::model::{Model, Toll, Zone};
+use super::model::Model;
 use super::spark;
+use super::toll::Toll;
+use super::zone::Zone;
 use crate::show::duration;
 use spotsweep_control_plane::sweep::spent::sentence;
 use spotsweep_protocol::words::counted;

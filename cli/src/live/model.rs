@@ -1,17 +1,19 @@
 //! What is shown of a sweep, worked out from one look after the other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::results::ranking::{ranked_value, ranking};
 use spotsweep_control_plane::results::warnings::{About, Warned, current, texts};
 use spotsweep_control_plane::sweep::Ranking;
-use spotsweep_control_plane::trial::{JobStatus, Trial};
+use spotsweep_control_plane::trial::Trial;
 
 use super::grid::{Standing, standings};
-use super::happening::{Happening, What, between, lost, ran_before};
+use super::happening::{Happening, What, between};
 use super::look::Look;
+use super::toll::Toll;
+use super::zone::{Zone, zones};
 use super::{blockers, eta};
 use crate::progress::{Best, Figures};
 
@@ -45,30 +47,6 @@ pub(crate) struct Model {
     pub(crate) cost: Option<(f64, f64)>,
     /// The best value of those that have succeeded.
     leading: Option<f64>,
-}
-
-/// What runs in a zone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Zone {
-    /// Containers.
-    pub(crate) running: u64,
-    /// Attempts whose container does not run yet.
-    pub(crate) starting: u64,
-    /// EC2 instances that have them.
-    pub(crate) instances: BTreeSet<String>,
-}
-
-/// What a sweep took.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Toll {
-    /// Containers that were started.
-    pub(crate) attempts: usize,
-    /// Attempts that ended with their instance.
-    pub(crate) interruptions: usize,
-    /// Attempts in another zone than the one before.
-    pub(crate) zone_moves: usize,
-    /// Between the end of one attempt and the start of the next one, those included that have yet to start.
-    pub(crate) seconds_lost: f64,
 }
 
 impl Model {
@@ -146,7 +124,7 @@ impl Model {
         if newest.is_some() && newest != self.best.last().map(|(_, value)| *value) {
             self.best.extend(newest.map(|value| (self.ended_at().unwrap_or(*at), value)));
         }
-        self.toll = toll(trials, *at);
+        self.toll = Toll::of(trials, *at);
         self.blockers = blockers::blockers(&self.look);
         self.warnings = texts(sweep, trials, *at);
         self.seconds_left = if self.look.is_over() { None } else { eta::seconds_left(total, trials, *at) };
@@ -243,49 +221,10 @@ fn is_better(by: &Ranking, value: f64, than: f64) -> bool {
     if by.maximize { value > than } else { value < than }
 }
 
-/// Attempts under way, by the zones that they have told.
-fn zones(trials: &[Trial]) -> BTreeMap<String, Zone> {
-    let mut zones: BTreeMap<String, Zone> = BTreeMap::new();
-    for trial in trials {
-        let is_running = match trial.status {
-            JobStatus::Running => true,
-            JobStatus::Starting => false,
-            JobStatus::Submitted
-            | JobStatus::Pending
-            | JobStatus::Runnable
-            | JobStatus::Succeeded
-            | JobStatus::Failed => continue,
-        };
-        let Some(attempt) = trial.attempts.get(&(trial.ended + 1)) else { continue };
-        let Some(name) = &attempt.zone else { continue };
-        let zone = zones.entry(name.clone()).or_default();
-        *(if is_running { &mut zone.running } else { &mut zone.starting }) += 1;
-        zone.instances.extend(attempt.instance.clone());
-    }
-    zones
-}
-
-fn toll(trials: &[Trial], now: Timestamp) -> Toll {
-    let mut toll = Toll::default();
-    for trial in trials {
-        toll.interruptions += trial.interruptions().count();
-        for (number, attempt) in &trial.attempts {
-            let Some(started) = attempt.started_at else { continue };
-            toll.attempts += 1;
-            let Some(before) = ran_before(trial, *number) else { continue };
-            toll.seconds_lost += lost(before, started);
-            let zones = before.zone.as_ref().zip(attempt.zone.as_ref());
-            toll.zone_moves += usize::from(zones.is_some_and(|(from, to)| from != to));
-        }
-        let last = ran_before(trial, u32::MAX).filter(|_| !trial.is_over());
-        toll.seconds_lost += last.map_or(0.0, |last| lost(last, now));
-    }
-    toll
-}
-
 #[cfg(test)]
 mod tests {
     use spotsweep_control_plane::sweep::Stage;
+    use spotsweep_control_plane::trial::JobStatus;
 
     use super::*;
     use crate::live::samples::{at, interrupted, look, running, succeeded, trial};
