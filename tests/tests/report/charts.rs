@@ -10,6 +10,24 @@ use super::{SMALL, assert_quiet, count, lines, listed, shapes, texts, tooltip, w
 const LONG: Shape =
     Shape { name: "long", trials: 60, parameters: 6, points: 5, running_from: 60, is_priced: true, text: "" };
 
+/// Texts of charts that overlap, or leave their chart, and horizontal axes with fewer than three labels. What stands at a
+/// slant is left out: its box is larger than itself.
+const ILLEGIBLE: &str = "return [...document.querySelectorAll('.chart')].flatMap((chart) => {
+    const frame = chart.getBoundingClientRect();
+    const labels = [...chart.querySelectorAll('text:not([transform])')].map((text) => {
+        const { left, right, top, bottom } = text.getBoundingClientRect();
+        return { said: text.lastChild.data, left, right, top: top + 2, bottom: bottom - 2 };
+    });
+    const cut = labels.filter(({ left, right }) => left < frame.left - 1 || right > frame.right + 1);
+    const overlaps = (one, other) =>
+        Math.min(one.right, other.right) - Math.max(one.left, other.left) > 0.5 &&
+        Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 0.5;
+    const twice = labels.filter((one, at) => labels.some((other, place) => place > at && overlaps(one, other)));
+    const counts = [...chart.querySelectorAll('.axis')].map((axis) => axis.querySelectorAll('.middle:not(.muted, .name)').length);
+    const [found, least] = [[...cut, ...twice], Math.min(...counts.filter((count) => count > 0))];
+    return [...found.map(({ said }) => `${chart.id}: ${said}`), ...(least < 3 ? [`${chart.id}: ${least} labels`] : [])];
+})";
+
 /// How many lines of the curves have stepped back.
 fn faint(browser: &Browser) -> usize {
     count(&browser.run(
@@ -187,6 +205,26 @@ fn odd_values_and_long_names_are_drawn() {
     assert!(!listed(&browser).is_empty());
     assert!(listed(&browser).iter().all(|index| index % 3 == 0), "{:?}", listed(&browser));
     assert_quiet(&browser, &page);
+}
+
+#[test]
+fn labels_can_be_read_on_a_phone_too() {
+    let two_hours = [6_600.0, 6_000.0, 3_000.0, 600.0, 66.0, 6.0, 6_500.0, 6_550.0];
+    let pages = [
+        write_page("legible", &SMALL.roll().searched()),
+        write_page("two-hours", &SMALL.roll().lasting(&two_hours)),
+        write_page("seconds", &SMALL.roll().lasting(&two_hours.map(|seconds| seconds / 500.0))),
+    ];
+    let Some(browser) = Browser::start() else { return };
+    for width in [375, 1280] {
+        let metrics = json!({ "width": width, "height": 812, "deviceScaleFactor": 2, "mobile": width == 375 });
+        browser.devtools("Emulation.setDeviceMetricsOverride", &metrics);
+        for page in &pages {
+            browser.open(page);
+            assert_eq!(browser.run(ILLEGIBLE), json!([]), "{width} px: {}", page.display());
+            assert_eq!(browser.run("return document.documentElement.scrollWidth"), width, "{}", page.display());
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde_json::{Map, Value, json};
@@ -275,6 +275,19 @@ impl Synthetic {
             let basis = if trial.index < 4 { json!("Initial") } else { model };
             let basis = if u64::from(trial.index) < sets { basis } else { Value::Null };
             trial.suggested = serde_json::from_value(json!({ "parameters": "{}", "basis": basis })).unwrap();
+        }
+        self
+    }
+
+    /// As if it had only so many trials, of one attempt each that took so many seconds, from five minutes past an hour on.
+    pub(crate) fn lasting(mut self, seconds: &[f64]) -> Self {
+        self.plan.trials = u32::try_from(seconds.len()).unwrap();
+        self.trials.truncate(seconds.len());
+        for (trial, seconds) in self.trials.iter_mut().zip(seconds) {
+            let (started_at, zone) = (at(300), Some(ZONES[0].to_owned()));
+            let stopped_at = Some(started_at + SignedDuration::from_secs_f64(*seconds));
+            let attempt = Attempt { started_at: Some(started_at), stopped_at, zone, ..Attempt::default() };
+            (trial.attempts, trial.ended) = ([(1, attempt)].into(), 1);
         }
         self
     }

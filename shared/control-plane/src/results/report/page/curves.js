@@ -23,7 +23,8 @@ const curvesChart = (state, winner, good) => {
     const vertical = fittedScale(values, state.log ?? isWide(values, 1000), 8);
     const left = 20 + labelsWidth(vertical.ticks, 120);
     const area = plotArea(size, { left, right: 24, top: 34, bottom: 50 });
-    const horizontal = fittedEven(extentOfAll(visible, 0), Math.max(2, Math.floor(area.width / 150)));
+    const steps = extentOfAll(visible, 0);
+    const horizontal = scaleAlong(area, (most) => fittedEven(steps, most));
     layers.below.append(
       horizontalAxis(area, horizontal, { title: "step" }),
       verticalAxis(area, vertical, { title: report.metrics[state.metric] }),

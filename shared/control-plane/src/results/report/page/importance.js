@@ -1,5 +1,7 @@
 // Which parameters matter, as far as one at a time tells.
 const MAX_BARS = 20;
+// Where notes beside the bars would leave less of the chart's width for these, they stand below them.
+const LEAST_PLOT = 0.4;
 
 const direction = ({ name, rho }) => {
   if (rho === null) return "–";
@@ -23,13 +25,14 @@ const importanceChart = (bars, metric) => {
   // The most important on top.
   const names = bandScale(bars.map((_, at) => bars.length - 1 - at));
   names.ticks = names.ticks.map(({ value }) => ({ value, text: bars[value].name }));
-  const notes = Math.max(...bars.map((weight) => textWidth(importanceNote(weight))));
+  const notes = 8 + Math.max(...bars.map((weight) => textWidth(importanceNote(weight))));
   const paint = (layers, size) => {
     const most = Math.min(240, size.width / 4);
     const left = 16 + labelsWidth(names.ticks, most);
-    const area = plotArea(size, { left, right: Math.max(24, notes), top: 6, bottom: 50 });
-    const shares = fittedEven([0, 1], 5);
-    const height = Math.min(18, names.size * area.height * 0.7);
+    const isBeside = size.width - left - notes >= LEAST_PLOT * size.width;
+    const area = plotArea(size, { left, right: isBeside ? Math.max(24, notes) : 24, top: 6, bottom: 50 });
+    const shares = scaleAlong(area, (marks) => fittedEven([0, 1], Math.min(marks, 5)));
+    const height = Math.min(isBeside ? 18 : 8, names.size * area.height * 0.7);
     layers.below.append(
       horizontalAxis(area, shares, { title: `share of the rank variance of ${metric}` }),
       verticalAxis(area, names, { grid: false, marks: false, most }),
@@ -39,10 +42,12 @@ const importanceChart = (bars, metric) => {
       return svg(
         "g",
         { "data-at": at },
-        box(area.left, y - height / 2, end - area.left, height, {
+        box(area.left, isBeside ? y - height / 2 : y - height - 4, end - area.left, height, {
           class: weight.is_clear ? "bar clear" : "bar chance",
         }),
-        label(importanceNote(weight), { class: "note", x: tenth(end + 6), y: tenth(y), dy: ".35em" }),
+        isBeside
+          ? label(importanceNote(weight), { class: "note", x: tenth(end + 6), y: tenth(y), dy: ".35em" })
+          : label(importanceNote(weight), { class: "note", x: tenth(area.left + 4), y: tenth(y + 8) }, size.width - area.left - 8),
       );
     });
     layers.above.append(...shapes);

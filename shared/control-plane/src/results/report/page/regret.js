@@ -16,13 +16,13 @@ const regretTip = (one) =>
 const regretAxis = (state, area) => {
   const { best, ended } = report.search;
   if (state.by === "ended") {
-    const scale = fittedEven([0, Math.max(1, ended)], Math.max(2, Math.floor(area.width / 90)));
+    const scale = scaleAlong(area, (most) => fittedEven([0, Math.max(1, ended)], most));
     return { scale, title: "trials ended", place: (one) => one.ended, last: ended };
   }
   const last = report.partial ? report.generated_ms : Math.max(report.ended_ms, best[best.length - 1].at_ms);
   const span = [report.uploaded_ms, Math.max(last, report.uploaded_ms + 1000)];
-  const title = `UTC, from ${time(span[0]).slice(0, 16)}`;
-  return { scale: timeScale(span, Math.max(2, Math.floor(area.width / 90))), title, place: (one) => one.at_ms, last };
+  const scale = scaleAlong(area, (most) => timeScale(span, most));
+  return { scale, title: `from ${time(span[0])}`, place: (one) => one.at_ms, last };
 };
 
 /** `state` says what is drawn, and against what. */

@@ -30,9 +30,9 @@ const timelineChart = (rows, views, zones, changed) => {
     const left = 20 + Math.max(labelsWidth(names.ticks, 120), textWidth("trial"));
     const area = plotArea(size, { left, right: isLong ? 56 : 24, top: 24, bottom: 68 });
     const span = views.time.shown;
-    const scale = timeScale(span, Math.max(2, Math.floor(area.width / 90)));
+    const scale = scaleAlong(area, (most) => timeScale(span, most));
     layers.below.append(
-      horizontalAxis(area, scale, { title: `UTC, from ${time(span[0]).slice(0, 16)}` }),
+      horizontalAxis(area, scale, { title: `from ${time(span[0])}` }),
       verticalAxis(area, names, { grid: false, marks: false }),
       label("trial", { class: "end muted", x: tenth(area.left - LABEL_GAP_PX), y: area.top - 8 }),
     );
