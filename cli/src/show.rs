@@ -41,17 +41,6 @@ pub(crate) fn bytes(bytes: u64) -> String {
     if unit == "bytes" { format!("{bytes} bytes") } else { format!("{size:.1} {unit}") }
 }
 
-/// Seconds as a person says them.
-pub(crate) fn duration(seconds: f64) -> String {
-    let whole = seconds.max(0.0).round() as u64;
-    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min {seconds:02} s"),
-        (hours, minutes) => format!("{hours} h {minutes:02} min"),
-    }
-}
-
 /// Columns that a text takes up, near enough: one per character.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
@@ -113,13 +102,6 @@ pub(crate) fn whole_table(to: &mut dyn Write, rows: &[Vec<String>]) -> io::Resul
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_read_well() {
-        for (seconds, text) in [(0.4, "0 s"), (59.4, "59 s"), (61.0, "1 min 01 s"), (7_260.0, "2 h 01 min")] {
-            assert_eq!(duration(seconds), text);
-        }
-    }
 
     #[test]
     fn bytes_have_a_readable_unit() {

@@ -10,7 +10,7 @@ use spotsweep_control_plane::store::Audit;
 use spotsweep_control_plane::trial::{Attempt, Trial};
 
 use crate::show;
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, duration};
 
 /// What the control plane knows of a trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,15 +89,15 @@ impl History {
         zones.dedup();
         let zones = if zones.is_empty() { String::new() } else { format!(", {}", zones.join(" → ")) };
         let (count, state) = (counted(attempts.len(), "attempt"), self.trial.standing().name());
-        let seconds = self.trial.run_seconds();
-        format!("trial {index} of {sweep}: {state}, {count}{zones}, {seconds:.1} s in containers\n\n")
+        let time = duration(self.trial.run_seconds());
+        format!("trial {index} of {sweep}: {state}, {count}{zones}, {time} in containers\n\n")
     }
 
     fn attempts(&self) -> Vec<Vec<String>> {
         let header = ["ATTEMPT", "ZONE", "INSTANCE", "RAN", "ENDED"].map(String::from);
         let row = |(number, attempt): (&u32, &Attempt)| {
             let ran = attempt.started_at.zip(attempt.stopped_at);
-            let ran = ran.map(|(from, to)| format!("{:.1} s", to.duration_since(from).as_secs_f64()));
+            let ran = ran.map(|(from, to)| duration(to.duration_since(from).as_secs_f64()));
             vec![
                 number.to_string(),
                 attempt.zone.clone().unwrap_or_default(),
@@ -240,7 +240,7 @@ trial 7 of SWEEP: succeeded, 2 attempts, us-east-1a → us-east-1c, 6.5 s in con
 
 ATTEMPT  ZONE        INSTANCE  RAN    ENDED
 1        us-east-1a            1.5 s  Host EC2 (instance i-1) terminated.
-2        us-east-1c            5.0 s  exit code 0
+2        us-east-1c            5 s    exit code 0
 
     0.00 s  +0.00  trial-claimed    attempt 1 claims → create-volume
     0.50 s  +0.50  batch            the container of attempt 1 runs

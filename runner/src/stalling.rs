@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::stall::{NO_SIGN, StallRule, span};
+use spotsweep_protocol::stall::{NO_SIGN, StallRule};
+use spotsweep_protocol::words::duration;
 use spotsweep_seal::disk::{Disk, MountedDisk};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -64,7 +65,7 @@ impl<'a> Stalling<'a> {
                 Step::Nothing => {}
                 Step::Warn => {
                     let silent = stall.silent();
-                    say(&format!("stalled: {NO_SIGN} for {}", span(silent.as_secs())));
+                    say(&format!("stalled: {NO_SIGN} for {}", duration(silent.as_secs_f64())));
                     if gpu == Gpu::Unknown {
                         say("the GPUs give no figure: without one, the attempt is not ended");
                     }

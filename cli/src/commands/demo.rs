@@ -25,7 +25,7 @@ use spotsweep_local_stack::reclaims::{Reclaims, Wish, turns};
 use spotsweep_local_stack::stack::{Logs, NOTICE, Ready, Stack, StackOptions};
 use spotsweep_local_stack::state::{Desk, Hosting, State};
 use spotsweep_protocol::failure::{Context, FAILED, Failure};
-use spotsweep_protocol::words::{counted, rounded};
+use spotsweep_protocol::words::{counted, duration, rounded};
 use spotsweep_sweep_file::SweepFile;
 
 /// `spotsweep demo`
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: Demo) -> Result<ExitCode, Failure> {
         let started = Instant::now();
         let stack = Stack::start(&ready, &code, &args.stack).await?;
         stack.with_world(|world, _| world.trouble_mut().without_draining = args.no_draining);
-        out::note(format_args!("local stack started in {:.1} s", started.elapsed().as_secs_f64()));
+        out::note(format_args!("local stack started in {}", duration(started.elapsed().as_secs_f64())));
         Ok(stack)
     })
     .await?;
@@ -186,8 +186,8 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
     let sweep = plan.get("sweep").and_then(Value::as_str).unwrap_or_default();
     out::note(format_args!("watch it in another terminal: spotsweep watch {sweep}"));
     if !wish.is_empty() {
-        let seconds = NOTICE.as_secs_f64();
-        out::note(format_args!("an interruption notice is {seconds:.1} s here, instead of two minutes"));
+        let time = duration(NOTICE.as_secs_f64());
+        out::note(format_args!("an interruption notice is {time} here, instead of two minutes"));
     }
     let Watched { sweep, mut summary, failures, reclaims } = watch(stack, &plan, args.timeout, wish).await?;
     let folder = results_folder(&args.results)?.join(sweep.as_str());
@@ -257,13 +257,13 @@ fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
     show::table(&mut text, &leaderboard(&folder.join("leaderboard.csv"))?)
         .context(|| "cannot lay out the leaderboard")?;
     let mut text = String::from_utf8_lossy(&text).into_owned();
-    let seconds = summary.get("wall_seconds").and_then(Value::as_f64).unwrap_or(0.0);
+    let time = duration(summary.get("wall_seconds").and_then(Value::as_f64).unwrap_or(0.0));
     let (trials, succeeded) = (counted(count(summary, "trials"), "trial"), count(summary, "succeeded"));
     let stopped = match count(summary, "stopped_early") {
         0 => String::new(),
         stopped => format!(", {stopped} stopped early,"),
     };
-    text.push_str(&format!("\n{succeeded} of {trials} succeeded{stopped} in {seconds:.1} s\n"));
+    text.push_str(&format!("\n{succeeded} of {trials} succeeded{stopped} in {time}\n"));
     for warning in summary.get("warnings").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
         text.push_str(&format!("warning: {}\n", show::line(warning)));
     }
@@ -294,12 +294,12 @@ fn report(collected: &Collected, json: bool) -> Result<(), Failure> {
 fn losses(reclaims: &[Value]) -> String {
     let mut seconds: Vec<f64> = reclaims.iter().filter_map(|reclaim| reclaim.get("seconds_lost")?.as_f64()).collect();
     seconds.sort_by(f64::total_cmp);
-    let median = seconds.get(seconds.len() / 2).copied().unwrap_or(0.0);
-    let worst = seconds.last().copied().unwrap_or(0.0);
+    let median = duration(seconds.get(seconds.len() / 2).copied().unwrap_or(0.0));
+    let worst = duration(seconds.last().copied().unwrap_or(0.0));
     let epochs: u64 = reclaims.iter().map(|reclaim| count(reclaim, "epochs_repeated")).sum();
     let (times, epochs) = (reclaims.len(), counted(epochs, "epoch"));
     format!(
-        "instances lost under a trial: {times}; until it ran again: median {median:.1} s, at worst {worst:.1} s; \
+        "instances lost under a trial: {times}; until it ran again: median {median}, at worst {worst}; \
          {epochs} repeated\n"
     )
 }

@@ -11,12 +11,11 @@ use tokio::time::{Instant, sleep_until};
 use crate::live::look::{Batch, Look};
 use crate::live::model::Model;
 use crate::live::screen::{Key, Screen, is_there};
-use crate::show::duration;
 use crate::signals::unless_stopped;
 use crate::target::Table;
 use crate::{out, show, target};
 use spotsweep_protocol::failure::{Context, Failure};
-use spotsweep_protocol::words::dollars;
+use spotsweep_protocol::words::{dollars, duration};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_secs(5);

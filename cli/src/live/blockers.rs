@@ -9,8 +9,7 @@ use spotsweep_control_plane::trial::{JobStatus, Trial};
 use super::happening::is_mounted;
 use super::look::{Batch, Look};
 use super::queued::{USUAL_WAIT, longest};
-use crate::show::duration;
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, duration};
 
 /// A sentence each; none where nothing is waited for but the end of what runs.
 pub(super) fn blockers(look: &Look) -> Vec<String> {
@@ -153,7 +152,7 @@ mod tests {
         look.batch.reasons.insert(short.to_owned());
         look.batch.queue = Some("the queue spot is DISABLED".to_owned());
         let told = blockers(&look);
-        assert_eq!(told[0], "no instance comes: 2 of 2 trials RUNNABLE, the first for 10 min 00 s");
+        assert_eq!(told[0], "no instance comes: 2 of 2 trials RUNNABLE, the first for 10 min");
         assert_eq!(told[1], "the queue is blocked: the queue spot is DISABLED");
         assert_eq!(
             told[2],

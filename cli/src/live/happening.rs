@@ -9,7 +9,7 @@ use serde::Serialize;
 use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::trial::{Attempt, Stall, Standing, Trial};
 use spotsweep_control_plane::workspace::{Stage, Workspace};
-use spotsweep_protocol::words::{counted, rounded};
+use spotsweep_protocol::words::{counted, duration, rounded};
 
 /// Something that has happened. As JSON, it is a line of `watch --json` (docs/watch.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -91,7 +91,7 @@ impl What {
             Self::Warned { warning } => format!("warning: {warning}"),
             Self::Started { zone, instance, .. } => format!("runs{}{}", within(zone), on(instance)),
             Self::Resumed { attempt, zone, from_zone, instance, seconds_lost } => {
-                let lost = seconds_lost.map(|seconds| format!(", {seconds:.1} s lost")).unwrap_or_default();
+                let lost = seconds_lost.map(|seconds| format!(", {} lost", duration(seconds))).unwrap_or_default();
                 let from = from_zone.as_ref().map(|zone| format!(", before in {zone}")).unwrap_or_default();
                 format!("runs again{}{}: attempt {attempt}{from}{lost}", within(zone), on(instance))
             }
@@ -116,7 +116,8 @@ impl What {
                     metric.as_ref().zip(*value).map(|(name, value)| format!(", {name} {}", rounded(value, 4)));
                 let best = if *best { ", the best so far" } else { "" };
                 let attempts = if *attempts > 1 { format!(" in {attempts} attempts") } else { String::new() };
-                format!("succeeded after {run_seconds:.1} s{attempts}{}{best}", measured.unwrap_or_default())
+                let time = duration(*run_seconds);
+                format!("succeeded after {time}{attempts}{}{best}", measured.unwrap_or_default())
             }
             Self::Failed { attempts, reason } => format!("failed after {}: {reason}", counted(*attempts, "attempt")),
             Self::StoppedEarly { attempts, reason } => format!("{reason}, after {}", counted(*attempts, "attempt")),
@@ -319,9 +320,9 @@ mod tests {
                 "10 trial 7 runs in us-east-1a on i-us-east-1a",
                 "20 trial 7 is interrupted in us-east-1a: attempt 1: Host EC2 (instance i-us-east-1a) terminated.",
                 "99 trial 7 moves its workspace from us-east-1a to us-east-1c",
-                "27 trial 7 runs again in us-east-1c on i-us-east-1c: attempt 2, before in us-east-1a, 7.0 s lost",
+                "27 trial 7 runs again in us-east-1c on i-us-east-1c: attempt 2, before in us-east-1a, 7 s lost",
                 "99 trial 7 has its workspace in us-east-1c, verified; it was in us-east-1a",
-                "40 trial 7 succeeded after 23.0 s in 2 attempts",
+                "40 trial 7 succeeded after 23 s in 2 attempts",
             ]
         );
         let last = &steps[steps.len() - 1];
@@ -338,7 +339,7 @@ mod tests {
         let running = trial(3, JobStatus::Running);
         let stalled = Trial { stall: Some(Stall { attempt: 1, since: at(60) }), ..running.clone() };
         let begins = ["99 trial 3 is stalled: attempt 1: no output, metric, checkpoint or GPU activity since \
-            1970-01-01 00:01 UTC"];
+            1970-01-01 00:01:00 UTC"];
         assert_eq!(told(Some(&running), &stalled), begins);
         assert_eq!(told(Some(&stalled), &running), ["99 trial 3 goes on: attempt 1 is not stalled any more"]);
         let mut ended = running;

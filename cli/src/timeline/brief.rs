@@ -6,7 +6,7 @@ use spotsweep_control_plane::results::diagnosis::why;
 use spotsweep_control_plane::results::warnings::lacks;
 use spotsweep_control_plane::trial::{Attempt, Standing, Trial};
 use spotsweep_protocol::metric::Metric;
-use spotsweep_protocol::words::{counted, figure};
+use spotsweep_protocol::words::{counted, duration, figure};
 
 use super::History;
 use crate::show;
@@ -75,8 +75,8 @@ fn time(trial: &Trial) -> Option<String> {
         *zones.entry(attempt.zone.as_deref().unwrap_or("zone unknown")).or_default() +=
             to.duration_since(from).as_secs_f64();
     }
-    let zones: Vec<String> = zones.iter().map(|(zone, seconds)| format!("{seconds:.1} s in {zone}")).collect();
-    (!zones.is_empty()).then(|| format!("trained for {:.1} s: {}", trial.run_seconds(), zones.join(", ")))
+    let zones: Vec<String> = zones.iter().map(|(zone, seconds)| format!("{} in {zone}", duration(*seconds))).collect();
+    (!zones.is_empty()).then(|| format!("trained for {}: {}", duration(trial.run_seconds()), zones.join(", ")))
 }
 
 fn interruptions(trial: &Trial) -> Option<String> {
@@ -84,8 +84,8 @@ fn interruptions(trial: &Trial) -> Option<String> {
     let waits: Vec<f64> = interrupted.iter().filter_map(|number| until_it_ran(trial, *number)).collect();
     let wait = match waits[..] {
         [] => String::new(),
-        [seconds] => format!("; {seconds:.1} s until it ran again"),
-        ref several => format!("; {:.1} s in all until it ran again", several.iter().sum::<f64>()),
+        [seconds] => format!("; {} until it ran again", duration(seconds)),
+        ref several => format!("; {} in all until it ran again", duration(several.iter().sum::<f64>())),
     };
     let what = counted(interrupted.len(), "interruption");
     match interrupted[..] {
@@ -176,8 +176,8 @@ mod tests {
             brief(struck),
             [
                 "trial 7 of SWEEP: succeeded after 2 attempts",
-                "trained for 75.0 s: 60.0 s in us-east-1a, 15.0 s in us-east-1c",
-                "1 interruption: attempt 1, Host EC2 (instance i-us-east-1c) terminated.; 10.0 s until it ran again",
+                "trained for 1 min 15 s: 1 min in us-east-1a, 15 s in us-east-1c",
+                "1 interruption: attempt 1, Host EC2 (instance i-us-east-1c) terminated.; 10 s until it ran again",
                 "workspace: moved us-east-1c → us-east-1a",
                 "last metrics: accuracy=0.5",
                 "`spotsweep logs SWEEP 7` shows its output, --verbose every event",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::plan::Kind;
 use super::run_state::{Run, RunState};
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, duration};
 
 /// One reclaim of one trial: an instance that carries two trials makes two.
 #[derive(Debug, Clone, PartialEq)]
@@ -185,12 +185,12 @@ fn line(reclaim: &Reclaim, outcome: &Outcome) -> String {
     let what = match (&outcome.to_zone, outcome.again) {
         (None, _) => "it was done".to_owned(),
         (Some(to), again) => {
-            let (seconds, epochs) = (outcome.seconds_lost, counted(outcome.epochs_repeated, "epoch"));
+            let (time, epochs) = (duration(outcome.seconds_lost), counted(outcome.epochs_repeated, "epoch"));
             let what = match again {
                 true => format!("reclaimed again in {to} before it resumed,"),
                 false => format!("resumed in {to}"),
             };
-            format!("{what} after {seconds:.1} s, {epochs} repeated")
+            format!("{what} after {time}, {epochs} repeated")
         }
     };
     format!("reclaimed {instance} in {zone} ({how}): trial {trial} attempt {} → {what}", run + 1)
@@ -262,7 +262,7 @@ mod tests {
                 Some((seconds, epochs)) => {
                     assert_eq!(told, (json!("b"), json!(seconds), json!(epochs)), "{before} {after}");
                     assert!(
-                        lines[0].contains(&format!("resumed in b after {seconds:.1} s, {epochs} epoch")),
+                        lines[0].contains(&format!("resumed in b after {}, {epochs} epoch", duration(seconds))),
                         "{lines:?}"
                     );
                 }
@@ -285,11 +285,8 @@ mod tests {
         let resumed = elsewhere(moving, &[("i-3", "c", 0, "")]);
         let resumed = told(resumed, 0, "resuming after 1 epochs and 0 batches\nepoch=2 x=1\n", 7.0);
         let lines = ledger.settle(&resumed, &BTreeSet::new());
-        assert!(
-            lines[0].ends_with("reclaimed again in b before it resumed, after 2.0 s, 1 epoch repeated"),
-            "{lines:?}"
-        );
-        assert!(lines[1].ends_with("resumed in c after 3.0 s, 0 epochs repeated"), "{lines:?}");
+        assert!(lines[0].ends_with("reclaimed again in b before it resumed, after 2 s, 1 epoch repeated"), "{lines:?}");
+        assert!(lines[1].ends_with("resumed in c after 3 s, 0 epochs repeated"), "{lines:?}");
         assert_eq!(ledger.most_interrupted(), Some(0));
     }
 

@@ -1,4 +1,4 @@
-//! A training that shows no sign of life: what is done about it, and how that is said.
+//! A training that shows no sign of life: what is done about it.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,15 +29,6 @@ impl Default for StallRule {
     /// A report after an hour, and no end.
     fn default() -> Self {
         Self { warn_seconds: Some(Self::WARN_SECONDS), ..Self::OFF }
-    }
-}
-
-/// A time in words: `45 s`, `30 min`, `1 h 02 min`.
-pub fn span(seconds: u64) -> String {
-    match (seconds / 3600, seconds / 60 % 60) {
-        (0, 0) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min"),
-        (hours, minutes) => format!("{hours} h {minutes:02} min"),
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::stall::{NO_SIGN, span};
-use crate::words::counted;
+use crate::stall::NO_SIGN;
+use crate::words::{counted, duration};
 
 /// Before each reason that Batch is given: its `statusReason` has no type.
 const PREFIX: &str = "spotsweep: ";
@@ -173,8 +173,8 @@ impl fmt::Display for StopReason {
             Self::Unproven => to.write_str("the request does not show that it is of a runner of the trial's job"),
             Self::TrialEnded => to.write_str("the trial has ended"),
             Self::NotFound { what } => write!(to, "there is no {what}"),
-            Self::Stalled { seconds } => write!(to, "{STALLED}{NO_SIGN} for {}", span(*seconds)),
-            Self::TimedOut { seconds } => write!(to, "timed out after {}", span(*seconds)),
+            Self::Stalled { seconds } => write!(to, "{STALLED}{NO_SIGN} for {}", duration(*seconds as f64)),
+            Self::TimedOut { seconds } => write!(to, "timed out after {}", duration(*seconds as f64)),
             Self::Budget { reached } => write!(to, "{BUDGET}{reached}"),
             Self::FailingFast { cause } => write!(to, "{FAILING_FAST}{cause}"),
             Self::StoppedEarly { rung } => write!(to, "{EARLY}{rung}"),
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_stall_says_what_was_missing_and_for_how_long() {
-        for (seconds, time) in [(59, "59 s"), (1800, "30 min"), (3725, "1 h 02 min"), (90_000, "25 h 00 min")] {
+        for (seconds, time) in [(59, "59 s"), (90, "1 min 30 s"), (1800, "30 min"), (3725, "1 h 02 min")] {
             let expected = format!("stalled: no output, metric, checkpoint or GPU activity for {time}");
             assert_eq!(StopReason::Stalled { seconds }.to_string(), expected);
         }

@@ -1,4 +1,4 @@
-//! Counts and amounts of money as people read them.
+//! Counts, times and amounts of money as people read them.
 
 use std::fmt::Display;
 
@@ -25,6 +25,28 @@ pub fn noun_for<N: Copy + PartialEq + From<u8>>(count: N, noun: &str) -> String 
         Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
         Some(_) | None if ends_in(&["s", "x"]) => format!("{noun}es"),
         Some(_) | None => format!("{noun}s"),
+    }
+}
+
+/// A time in its two largest units, of which the smaller one is left out where it is zero: `0.4 s`, `12 s`, `3 min 05 s`,
+/// `2 h`, `1 d 03 h`. Below ten seconds it has tenths. The report page has the same in `page/dom.js`.
+pub fn duration(seconds: f64) -> String {
+    // Neither a clock that is set back nor a negative zero is a time.
+    let seconds = if seconds > 0.0 { seconds } else { 0.0 };
+    let tenths = (seconds * 10.0).round() / 10.0;
+    if tenths < 10.0 {
+        return format!("{tenths} s");
+    }
+    let whole = seconds.round() as u64;
+    let (large, small) = match whole {
+        0..60 => return format!("{whole} s"),
+        60..3600 => ((whole / 60, "min"), (whole % 60, "s")),
+        3600..86_400 => ((whole / 3600, "h"), (whole / 60 % 60, "min")),
+        86_400.. => ((whole / 86_400, "d"), (whole / 3600 % 24, "h")),
+    };
+    match (large, small) {
+        ((count, unit), (0, _)) => format!("{count} {unit}"),
+        ((count, unit), (rest, smaller)) => format!("{count} {unit} {rest:02} {smaller}"),
     }
 }
 
@@ -83,6 +105,29 @@ mod tests {
         for (noun, expected) in forms {
             assert_eq!(noun_for(2_u64, noun), expected);
             assert_eq!(noun_for(1_u64, noun), noun);
+        }
+    }
+
+    #[test]
+    fn a_time_is_given_to_the_second_where_it_is_short() {
+        let cases = [
+            (0.0, "0 s"),
+            (-0.0, "0 s"),
+            (-3.0, "0 s"),
+            (f64::NAN, "0 s"),
+            (0.4, "0.4 s"),
+            (9.96, "10 s"),
+            (12.3, "12 s"),
+            (59.6, "1 min"),
+            (90.0, "1 min 30 s"),
+            (185.2, "3 min 05 s"),
+            (1_800.0, "30 min"),
+            (3_599.6, "1 h"),
+            (3_725.0, "1 h 02 min"),
+            (97_200.0, "1 d 03 h"),
+        ];
+        for (seconds, expected) in cases {
+            assert_eq!(duration(seconds), expected, "{seconds}");
         }
     }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use browser::{Browser, ENTER};
 use page::{assert_quiet, colours, count, heading, lines, listed, shapes, sorted, texts, tooltip};
 use serde_json::{Value, json};
-use spotsweep_protocol::words::dollars;
+use spotsweep_protocol::words::{dollars, duration};
 use spotsweep_tests::local::Demo;
 use sweeps::{Shape, Synthetic};
 use tempfile::NamedTempFile;
@@ -190,6 +190,21 @@ fn small_amounts_are_shown() {
     let cells = texts(&browser, "#cost td.number");
     assert!(cells.len() > 3 && cells.iter().all(|cell| cell != "$0.0000"), "{cells:?}");
     assert!(cells.contains(&dollars(paid)), "no {}: {cells:?}", dollars(paid));
+    assert_quiet(&browser, &page);
+}
+
+/// The page's times are those of the command line.
+#[test]
+fn short_times_are_given_to_the_second() {
+    let seconds = [0.4, 9.96, 12.3, 59.6, 185.0, 1_800.0, 7_265.0, 97_200.0];
+    let page = write_page("times", &SMALL.roll().lasting(&seconds));
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&page);
+    let cells = texts(&browser, &heading(&browser, "time").replace("thead th", "tbody tr > *"));
+    let expected: Vec<String> =
+        listed(&browser).iter().map(|index| duration(seconds[usize::try_from(*index).unwrap()])).collect();
+    assert_eq!(cells, expected);
+    assert!(texts(&browser, "#timeline text.muted").contains(&"from 2026-11-20 22:05:00 UTC".to_owned()));
     assert_quiet(&browser, &page);
 }
 

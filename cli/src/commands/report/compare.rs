@@ -13,7 +13,7 @@ use crate::progress::Best;
 use crate::sweeps::Found;
 use crate::{out, show};
 use spotsweep_protocol::failure::{Context, Failure};
-use spotsweep_protocol::words::{dollars, rounded};
+use spotsweep_protocol::words::{dollars, duration, rounded};
 
 /// One of the two.
 struct Side {
@@ -87,9 +87,9 @@ fn rows(sides: &[Side; 2]) -> Vec<Vec<String>> {
         row("attempts", &figure(|model| model.toll.attempts.to_string())),
         row("interruptions", &figure(|model| model.toll.interruptions.to_string())),
         row("zone moves", &figure(|model| model.toll.zone_moves.to_string())),
-        row("lost between attempts", &figure(|model| show::duration(model.toll.seconds_lost))),
-        row("time in containers", &figure(|model| show::duration(run_seconds(model)))),
-        row("time", &figure(|model| show::duration(model.elapsed(model.look.at)))),
+        row("lost between attempts", &figure(|model| duration(model.toll.seconds_lost))),
+        row("time in containers", &figure(|model| duration(run_seconds(model)))),
+        row("time", &figure(|model| duration(model.elapsed(model.look.at)))),
         row("cost", &figure(|model| model.cost.map_or_else(String::new, |(usd, _)| dollars(usd)))),
         row("on demand", &figure(|model| model.cost.map_or_else(String::new, |(_, usd)| dollars(usd)))),
     ]);

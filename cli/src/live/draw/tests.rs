@@ -52,7 +52,7 @@ best accuracy 0.5000 (trial 0)                      ▅▅▅▅▅▅▅▅▅�
     1:30  trial 2 failed after 0 attempts: no reason was given
     1:10  trial 3 is interrupted in us-east-1c: attempt 1: Host EC2 (instance i-
     1:06  trial 1 runs in us-east-1a on i-us-east-1a
-    1:05  trial 0 succeeded after 60.0 s, accuracy 0.5000, the best so far
+    1:05  trial 0 succeeded after 1 min, accuracy 0.5000, the best so far
     0:05  trial 3 runs in us-east-1c on i-us-east-1c
     0:05  trial 0 runs in us-east-1a on i-us-east-1a
 

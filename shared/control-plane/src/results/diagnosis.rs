@@ -5,9 +5,8 @@
 //! and the end of the trial's log are held against the table below; the first line that fits counts.
 
 use crate::trial::{JobStatus, MAX_FALSE_STARTS, Reason, Trial};
-use spotsweep_protocol::stall::span;
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, duration};
 
 /// Why a trial failed, as far as its end tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -154,9 +153,8 @@ fn timed_out(trial: &Trial) -> Option<(String, &'static str)> {
     if let Some(error) = by_runner.and_then(|end| end.error.clone()) {
         return Some((error, TOO_LONG));
     }
-    let time = last.started_at.zip(last.stopped_at).map(|(from, to)| to.duration_since(from).as_secs());
-    let time = time.and_then(|seconds| u64::try_from(seconds).ok());
-    let cause = time.map_or_else(|| "timed out".to_owned(), |seconds| format!("timed out after {}", span(seconds)));
+    let time = last.started_at.zip(last.stopped_at).map(|(from, to)| to.duration_since(from).as_secs_f64());
+    let cause = time.map_or_else(|| "timed out".to_owned(), |seconds| format!("timed out after {}", duration(seconds)));
     Some((cause, TOO_LONG))
 }
 

@@ -11,9 +11,9 @@ use crate::sweep::Sweep;
 use crate::sweep::spent::Spent;
 use crate::trial::{AgentState, Host, InstanceStatus, is_dead};
 use spotsweep_protocol::ids::SweepId;
-use spotsweep_protocol::stall::{NO_SIGN, StallRule, span};
+use spotsweep_protocol::stall::{NO_SIGN, StallRule};
 use spotsweep_protocol::stop::StopReason;
-use spotsweep_protocol::words::{counted, dollars, rounded};
+use spotsweep_protocol::words::{counted, dollars, duration, rounded};
 use spotsweep_sweep_file::Problem;
 
 /// EventBridge source of this product's own events.
@@ -204,7 +204,7 @@ impl Notification {
     pub fn stalled(sweep: &Sweep, of: StalledAttempt, seconds: u64, rule: StallRule) -> Self {
         let StalledAttempt { index, attempt, .. } = of;
         let lines = [
-            format!("{}: trial {index} is stalled: {NO_SIGN} for {}", sweep.upload.key, span(seconds)),
+            format!("{}: trial {index} is stalled: {NO_SIGN} for {}", sweep.upload.key, duration(seconds as f64)),
             what_follows(attempt, rule),
             format!("spotsweep logs {} {index}", sweep.id),
         ];
@@ -214,7 +214,8 @@ impl Notification {
     /// For how long the runner of a trial has not reported, in seconds, and what follows by what is known of its instance.
     pub fn silent(sweep: &Sweep, of: SilentAttempt, host: &Host, seconds: i64) -> Self {
         let SilentAttempt { index, attempt, agent, status, .. } = of;
-        let time = span(seconds.unsigned_abs());
+        // The record notes reports by the minute.
+        let time = duration((seconds / 60 * 60) as f64);
         let file = &sweep.upload.key;
         let lines = [
             format!(
@@ -265,7 +266,7 @@ fn what_follows_silence(host: &Host) -> String {
 }
 
 fn what_follows(attempt: u32, rule: StallRule) -> String {
-    match rule.end_seconds.map(|seconds| span(seconds.into())) {
+    match rule.end_seconds.map(|seconds| duration(seconds.into())) {
         None => "it goes on running; `stalled: 2h` in a sweep file ends such an attempt after that time".to_owned(),
         Some(limit) if rule.is_last => {
             format!("the trial fails after {limit} without a sign: earlier attempts have ended in the same way")

@@ -23,7 +23,7 @@ pub struct Stall {
 
 impl fmt::Display for Stall {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "attempt {}: {NO_SIGN} since {}", self.attempt, self.since.strftime("%F %H:%M UTC"))
+        write!(to, "attempt {}: {NO_SIGN} since {}", self.attempt, self.since.strftime("%F %H:%M:%S UTC"))
     }
 }
 

@@ -24,7 +24,7 @@ fn people_are_notified_before_the_record_has_the_stall_and_once() {
     assert_eq!((&notification.detail()["trial"], notification.kind.detail_type()), (&json!(0), "Trial Stalled"));
     assert_eq!(scene.trial().stall, None, "not before people are notified");
     scene.take(Outcome::Notified(notification.clone()));
-    let note = "attempt 1: no output, metric, checkpoint or GPU activity since 1969-12-31 23:30 UTC";
+    let note = "attempt 1: no output, metric, checkpoint or GPU activity since 1969-12-31 23:30:00 UTC";
     assert_eq!(scene.trial().notes(), [note]);
     assert_eq!(scene.reports(Some(1900), None), None, "once for a stall");
 

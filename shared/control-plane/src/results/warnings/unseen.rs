@@ -7,8 +7,7 @@ use crate::sweep::{Plan, Ranking};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::metric::{Metric, Source};
 use spotsweep_protocol::rungs::{LEAST_SOURCE, Unit};
-use spotsweep_protocol::stall::span;
-use spotsweep_protocol::words::counted;
+use spotsweep_protocol::words::{counted, duration};
 
 /// Reports of a trial after which a metric that is not in them is missed.
 pub(super) const REPORTS: u64 = 2;
@@ -43,7 +42,7 @@ pub(super) fn unseen(plan: &Plan, trials: &[Trial], now: Timestamp) -> Option<St
         format!(
             "no trial has reported a metric yet, and trial {index} has trained for {}: {}; if it is not still to come, \
              print it as `{name}=…`",
-            span(seconds as u64),
+            duration(seconds),
             without(plan)
         )
     })

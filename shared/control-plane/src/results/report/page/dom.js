@@ -41,15 +41,21 @@ const usd = (value) => {
 };
 const percent = (share) => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
 const time = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+/** As the command line's: two units, the smaller one only where it is not zero; below ten seconds with tenths. */
 const duration = (seconds) => {
-  if (seconds < 60) return `${number(Math.round(seconds * 10) / 10)} s`;
-  const [days, hours, minutes] = [
-    Math.floor(seconds / 86400),
-    Math.floor(seconds / 3600) % 24,
-    Math.floor(seconds / 60) % 60,
+  const tenths = Math.round(seconds * 10) / 10;
+  if (tenths < 10) return `${tenths} s`;
+  const whole = Math.round(seconds);
+  const units = [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
   ];
-  if (days > 0) return `${days} d ${hours} h`;
-  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${Math.floor(seconds % 60)} s`;
+  const at = units.findIndex(([, size]) => whole >= size);
+  const [[unit, size], [smaller, part]] = [units[at], units[at + 1] ?? []];
+  const rest = part ? Math.floor((whole % size) / part) : 0;
+  return `${Math.floor(whole / size)} ${unit}${rest > 0 ? ` ${String(rest).padStart(2, "0")} ${smaller}` : ""}`;
 };
 
 const main = document.querySelector("main");
