@@ -208,6 +208,19 @@ fn short_times_are_given_to_the_second() {
     assert_quiet(&browser, &page);
 }
 
+/// Which trial leads is decided where it is for `status` and `watch`: an attempt without a claim does not count.
+#[test]
+fn the_trial_that_leads_so_far_is_named() {
+    let Some(browser) = Browser::start() else { return };
+    for (is_claimed, leads) in [(true, true), (false, false)] {
+        let page = write_page("led", &RUNNING.roll().led_by(8, is_claimed));
+        browser.open(&page);
+        let tile = &texts(&browser, ".tile")[0];
+        assert_eq!(tile.contains("trial 8 leads so far: -1"), leads, "{tile}");
+        assert!(leads || !tile.contains("leads so far"), "{tile}");
+    }
+}
+
 #[test]
 fn nothing_that_a_person_wrote_becomes_markup() {
     let (_, page) = write(&HOSTILE_NAMES);

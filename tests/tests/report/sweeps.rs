@@ -292,6 +292,15 @@ impl Synthetic {
         self
     }
 
+    /// As if a trial had reported a smaller loss than all others: in an attempt that has claimed it, or before one has.
+    pub(crate) fn led_by(mut self, index: u32, is_claimed: bool) -> Self {
+        let name = &self.plan.metric.as_ref().unwrap().name;
+        let trial = &mut self.trials[index as usize];
+        trial.metrics.insert(name.clone(), Metric::of(-1.0, None, Source::Stated));
+        trial.claimed_by = is_claimed.then_some(trial.ended + 1);
+        self
+    }
+
     /// As if the instances of all trials together had cost so many USD.
     pub(crate) fn costing(mut self, usd: f64) -> Self {
         let each = usd / self.costs.len() as f64;

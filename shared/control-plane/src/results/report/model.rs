@@ -23,6 +23,8 @@ pub struct Report {
     pub(super) counts: Counts,
     pub(super) totals: Totals,
     pub(super) ranking: Option<RankedBy>,
+    /// The trial that still trains and is better so far than all others.
+    pub(super) leader: Option<Leader>,
     /// What a person should know before trusting the results.
     pub(super) warnings: Vec<String>,
     /// Parameters that differ between trials, in the file's order.
@@ -86,6 +88,13 @@ pub(super) struct RankedBy {
     pub(super) maximize: bool,
     /// Whether the sweep file names it.
     pub(super) stated: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Leader {
+    pub(super) index: u32,
+    /// Of the metric that ranks.
+    pub(super) value: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::columns::{Parameters, cell, columns, flat, observed};
 use super::importance::{Importance, weigh};
-use super::model::{Column, Counts, CurveLine, Ending, RankedBy, Report, Row, Rungs, Totals};
+use super::model::{Column, Counts, CurveLine, Ending, Leader, RankedBy, Report, Row, Rungs, Totals};
 use super::render::{cut, rounded};
 use super::search::searched;
 use super::sets::of_sets;
@@ -14,7 +14,7 @@ use super::{
     MAX_CHARTED_METRICS, MAX_COLUMNS, MAX_FAILURES, MAX_FILE_BYTES, MAX_POINTS, MAX_ROWS, MAX_SAMPLE, Sources,
 };
 use super::{attempts, cost, curves, failures};
-use crate::results::ranking::{Ranked, Score, ranked, ranked_value, ranking, score};
+use crate::results::ranking::{Ranked, Score, leader, ranked, ranked_value, ranking, score};
 use crate::results::sets::{Set, sets};
 use crate::sweep::{EarlyStopping, Plan, Ranking, Stage, Sweep};
 use crate::trial::{Standing, Trial};
@@ -79,6 +79,7 @@ impl Report {
             source: sources.file.map(|text| cut(&plan.hidden.shown(text), MAX_FILE_BYTES)),
             warnings: sources.warnings.to_vec(),
             omitted: omitted(sources, &counts, &all_columns, &metrics),
+            leader: leader(plan, trials).map(|best| Leader { index: best.trial.index, value: best.value }),
             ranking: by.map(|by| RankedBy { metric: by.name, maximize: by.maximize, stated: plan.metric.is_some() }),
             version: env!("CARGO_PKG_VERSION"),
             metrics: metrics.into_iter().take(MAX_METRICS).collect(),

@@ -186,6 +186,21 @@ fn a_trial_that_diverged_has_no_rank_and_says_so() {
     assert_eq!(data["warnings"], json!(warnings));
 }
 
+/// As `ranking::leader` says, so that the page decides nothing by itself.
+#[test]
+fn the_page_names_the_trial_that_leads_so_far() {
+    let leader = |trials: &[Trial]| bare_page(&plan(5), trials, "").1["leader"].clone();
+    let mut trials = trials();
+    assert_eq!(leader(&trials), Value::Null, "no attempt has claimed trial 2");
+    trials[2].claimed_by = Some(2);
+    let of_two = json!({ "index": 2, "value": 0.125 });
+    assert_eq!(leader(&trials), of_two);
+    (trials[2].status, trials[2].ended) = (JobStatus::Runnable, 2);
+    assert_eq!(leader(&trials), of_two, "it was interrupted, and goes on");
+    trials[2].status = JobStatus::Failed;
+    assert_eq!(leader(&trials), Value::Null);
+}
+
 #[test]
 fn the_page_has_the_words_of_the_field() {
     let (sweep, plan, trials, parameters) = (sweep(), plan(5), trials(), lines());

@@ -54,15 +54,8 @@ const trialsTile = () => {
   );
 };
 
-/** The trial that still trains and has a better value so far than the best. */
-const leaderText = (winner) => {
-  const { ranking, sets } = report;
-  const row = sets ? undefined : report.rows.find(({ status, metrics }) => status === "running" && metrics[0] !== null);
-  if (!row) return undefined;
-  const cost = (value) => (ranking.maximize ? -value : value);
-  const leads = !winner || cost(row.metrics[0]) < cost(winner.value);
-  return leads ? `trial ${row.index} leads so far: ${number(row.metrics[0])}` : undefined;
-};
+const leaderText = () =>
+  report.leader ? `trial ${report.leader.index} leads so far: ${number(report.leader.value)}` : undefined;
 
 const bestTile = (winner) => {
   const { ranking, sets } = report;
@@ -75,7 +68,7 @@ const bestTile = (winner) => {
       `${uncertaintyText(set.mean.standard_error)}, trials ${set.trials.join(", ")}`.trim(),
       `the best of them: trial ${winner.row.index}, ${number(winner.value)}`,
     );
-  if (winner) return tile(`Best: ${goal}`, number(winner.value), `trial ${winner.row.index}`, leaderText(winner));
+  if (winner) return tile(`Best: ${goal}`, number(winner.value), `trial ${winner.row.index}`, leaderText());
   if (!ranking) return tile("Best", "none yet", "no metric was named or reported");
   const why = sets ? "no parameter set has, of each repeat," : "no trial has succeeded with";
   return tile("Best", "none yet", `${why} a finite ${ranking.metric}`, leaderText());
