@@ -33,7 +33,7 @@ const HELP: [&str; 14] = [
     "look: failed before cancelled, interrupted, running, starting, waiting and done.",
     "",
     "lost: the time between interrupted attempts and the next ones.",
-    "left: an estimate, from the trials that have succeeded and from what runs now.",
+    "left: an estimate, from the trials that have succeeded and from what ran lately.",
     "best: the value that leads now, and those that have led before it.",
     "",
     "spotsweep explain SWEEP INDEX tells one trial's story.",

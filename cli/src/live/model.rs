@@ -250,7 +250,7 @@ mod tests {
         );
         let zone = &model.zones["us-east-1c"];
         assert_eq!((zone.running, zone.instances.len(), model.zones.len()), (1, 1, 1));
-        assert_eq!(model.seconds_left, Some(40.0), "two more on the one instance");
+        assert_eq!(model.seconds_left, Some(25.0), "two more, with 1.6 at once");
 
         let mut struck = running(1, "us-east-1c", 10);
         *struck.attempt(1) = interrupted("us-east-1c", 10, 40);

@@ -36,7 +36,7 @@ fn a_small_terminal_shows_everything() {
     let (text, buffer) = frame(&model, 80, 24, &live(false));
     let id = model.look.sweep.id.as_str();
     let expected = format!(
-        "{id}  running                 1 min 35 s · about 10 min 48 s left
+        "{id}  running                 1 min 35 s · about 11 min 45 s left
 sweeps/digits.yaml · 24 trials · 3 attempts
 1 interruption · 0 zone moves · 20 s lost
 ── trials ──────────────────────────────────────────────────────────────────────
