@@ -68,6 +68,9 @@ pub(crate) struct Demo {
     /// Do not drain instances on a notice, as AWS's default is: Batch may start a trial again on the one that is taken
     #[arg(long)]
     pub(crate) no_draining: bool,
+    /// Also show every event of the trial that was interrupted most often
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) stack: StackOptions,
 }
@@ -200,7 +203,7 @@ async fn sweep(stack: &mut Stack, file: &Path, args: &Demo, wish: Wish) -> Resul
         fields.insert("leftovers".to_owned(), leftovers.json());
     }
     if let Some(reclaims) = &reclaims {
-        tell(reclaims, stack, &sweep).await?;
+        tell(reclaims, stack, &sweep, args.verbose).await?;
     }
     Ok(Some(Collected { summary, folder, failures, leftovers }))
 }
@@ -220,15 +223,15 @@ async fn cleaned_up(stack: &Stack, sweep: &SweepId) -> Result<Leftovers, Failure
     }
 }
 
-/// The story of the trial that had most to go through.
-async fn tell(reclaims: &Reclaims, stack: &Stack, sweep: &SweepId) -> Result<(), Failure> {
+/// Which reclaims were missed; where it is asked for, also the story of the trial that had most to go through.
+async fn tell(reclaims: &Reclaims, stack: &Stack, sweep: &SweepId, verbose: bool) -> Result<(), Failure> {
     let (missed, planned) = reclaims.missed();
     if missed > 0 {
         let planned = counted(planned, "reclaim");
         out::note(format_args!("{missed} of {planned} found no trial in training: the sweep was over before"));
     }
     let reader = Reader::new(stack.config(), stack.table().to_owned());
-    let Some(trial) = reclaims.most_interrupted() else { return Ok(()) };
+    let Some(trial) = reclaims.most_interrupted().filter(|_| verbose) else { return Ok(()) };
     if let Some(history) = explain::read(&reader, sweep, trial).await? {
         out::note(format_args!("\n$ spotsweep explain {sweep} {trial}\n{}", history.text()));
     }

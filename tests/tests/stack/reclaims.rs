@@ -45,6 +45,9 @@ parameters:
   epochs: {value: 40}
 ";
 
+/// What only a trial's whole story has.
+const STORY: &str = "has mounted and verified vol-";
+
 /// All trials have succeeded, every reclaim was survived at its price, nothing is left, and each model is the very
 /// one that undisturbed training gives.
 fn assert_undone(demo: &Demo, trials: u64, strikes: usize) {
@@ -56,6 +59,8 @@ fn assert_undone(demo: &Demo, trials: u64, strikes: usize) {
     }
     let reclaims = summary["reclaims"].as_array().unwrap();
     assert!(reclaims.len() >= strikes, "{} of {strikes}: {}", reclaims.len(), demo.messages());
+    let told = demo.messages().lines().filter(|line| line.contains("  reclaimed i-")).count();
+    assert_eq!(told, reclaims.len(), "a line for each loss: {}", demo.messages());
     assert_prices(reclaims);
     assert!(reclaims.iter().any(moved), "no trial has changed its zone: {reclaims:?}");
     let attempts: usize =
@@ -115,6 +120,7 @@ fn twelve_reclaims_change_nothing_but_the_time() {
     let folder = tempfile::tempdir().unwrap();
     let demo = Demo::run(folder.path(), "reclaims.yaml", TRIALS_24, &["--reclaims", "12", "--seed", "4"]);
     assert_undone(&demo, 24, 12);
+    assert!(!demo.messages().contains(STORY), "only where it is asked for: {}", demo.messages());
     let summary = demo.summary();
     let kinds: BTreeSet<&str> =
         summary["reclaims"].as_array().unwrap().iter().map(|reclaim| reclaim["kind"].as_str().unwrap()).collect();
@@ -125,9 +131,9 @@ fn twelve_reclaims_change_nothing_but_the_time() {
     let (sweep, trial) = (summary["sweep"].as_str().unwrap(), struck["trial"].to_string());
     let brief = demo.command(&["explain", sweep, &trial, "--kept", "keep"]);
     assert!(brief.contains(struck["from_zone"].as_str().unwrap()) && brief.contains("succeeded after"), "{brief}");
-    assert!((4..=8).contains(&brief.lines().count()) && !brief.contains("mounted and verified"), "{brief}");
+    assert!((4..=8).contains(&brief.lines().count()) && !brief.contains(STORY), "{brief}");
     let story = demo.command(&["explain", "latest", &trial, "--kept", "keep", "--verbose"]);
-    assert!(story.contains("has mounted and verified vol-"), "{story}");
+    assert!(story.contains(STORY), "{story}");
 }
 
 /// It takes a minute: twelve trainings with reclaims, and all once more undisturbed.
@@ -135,9 +141,10 @@ fn twelve_reclaims_change_nothing_but_the_time() {
 fn an_exit_with_zero_is_no_end_and_instances_that_do_not_drain_cost_no_progress() {
     let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["--reclaims", "12", "--seed", "1", "--no-draining"];
+    let arguments = ["--reclaims", "12", "--seed", "1", "--no-draining", "--verbose"];
     let demo = Demo::run(folder.path(), "exit-zero.yaml", TRIALS_12, &arguments);
     assert_undone(&demo, 12, 12);
+    assert!(demo.messages().contains(STORY), "{}", demo.messages());
 }
 
 /// It takes half a minute: six trainings on volumes that are formatted, copied and checked.
