@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::visible::escaped;
-use spotsweep_protocol::words::rounded;
+use spotsweep_protocol::words::{duration, rounded};
 
 /// Between two columns.
 const GAP: &str = "  ";
@@ -39,6 +39,11 @@ pub(crate) fn bytes(bytes: u64) -> String {
         (size, unit) = (size / 1024.0, larger);
     }
     if unit == "bytes" { format!("{bytes} bytes") } else { format!("{size:.1} {unit}") }
+}
+
+/// Hours of trainings, as a person says them: less than one in minutes and seconds.
+pub(crate) fn hours(hours: f64) -> String {
+    if hours < 0.95 { duration(hours * 3600.0) } else { format!("{hours:.1} h") }
 }
 
 /// Columns that a text takes up, near enough: one per character.
@@ -102,6 +107,13 @@ pub(crate) fn whole_table(to: &mut dyn Write, rows: &[Vec<String>]) -> io::Resul
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hours_read_well() {
+        for (given, text) in [(0.002, "7.2 s"), (0.5, "30 min"), (0.96, "1.0 h"), (48.31, "48.3 h")] {
+            assert_eq!(hours(given), text);
+        }
+    }
 
     #[test]
     fn bytes_have_a_readable_unit() {

@@ -1,7 +1,6 @@
 //! Outputs on their way to S3: what has changed and come to rest while the command runs,
 //! everything at its end.
 
-mod filter;
 mod left_out;
 mod multipart;
 mod names;
@@ -17,13 +16,13 @@ use std::time::{Duration, SystemTime};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::{Checkpoints, Outputs, Prefix};
+use spotsweep_protocol::claim::{Outputs, Prefix};
+use spotsweep_protocol::patterns::Filter;
 use spotsweep_seal::collected;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-pub(crate) use self::filter::Filter;
 use crate::exit::Failure;
 use crate::log::say;
 use crate::own_files::OwnFiles;
@@ -45,8 +44,6 @@ const FINAL_PAUSE: Duration = Duration::from_secs(1);
 const MOST_LEFT_OUT: usize = 5;
 /// Why a file is left out that the training cannot read.
 const UNREADABLE: &str = "its permissions do not let the training's user read it";
-/// The largest newest checkpoint that is collected without being asked for: 20 GiB cost half a dollar a month in S3.
-const MOST_NEWEST_BYTES: u64 = 20 << 30;
 /// The runner's own objects; a file of the command's with such a name goes below [`OWN`].
 const LOG: &str = "train.log";
 const METRICS: &str = "metrics.jsonl";
@@ -165,7 +162,7 @@ impl Uploader {
     /// Uploads what is due; without `quiet`, everything that differs from what has arrived.
     async fn round(&mut self, quiet: Option<Duration>) -> Result<(), UploadError> {
         let (storage, filter, checkpoints) = (self.storage.clone(), self.filter.clone(), self.checkpoints.clone());
-        let most = if filter.checkpoints == Checkpoints::Newest { MOST_NEWEST_BYTES } else { u64::MAX };
+        let most = filter.checkpoints.most_bytes().unwrap_or(u64::MAX);
         let look = move || (scan(&storage, &filter), checkpoints.map(|(storage, files)| saved(&storage, &files, most)));
         let (Scan { mut found, mut failures, left_out: mut unread }, saved) = tokio::task::spawn_blocking(look).await?;
         if let Some(saved) = saved {

@@ -9,7 +9,7 @@ use spotsweep_beneath::{Folder, Kind, Owner, give_file, is_odd, is_protected};
 use spotsweep_protocol::claim::TrialLine;
 use spotsweep_protocol::command_line::hp_variables;
 use spotsweep_seal::disk::MountedDisk;
-use spotsweep_seal::{CHECKPOINTS, OWN};
+use spotsweep_seal::{CHECKPOINTS, OWN, STORAGE};
 use tempfile::TempDir;
 
 use crate::code;
@@ -35,8 +35,6 @@ const LOGS_OF_LIBRARIES: [&str; 8] =
     ["runs", "lightning_logs", "tb_logs", "logs", "output", "outputs", "results", "work_dirs"];
 const PARAMETERS: &str = "parameters.json";
 const OF_WANDB: &str = "wandb-parameters.yaml";
-/// The storage folder, in the runner's own folder on the workspace.
-const STORAGE: &str = "storage";
 const DATASETS: &str = "datasets";
 /// Of the temporary folder: the training reads its parameters there.
 const READABLE: u32 = 0o755;

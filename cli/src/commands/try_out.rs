@@ -1,6 +1,7 @@
 //! `spotsweep try`: one trial on this machine, interrupted at several moments.
 
 mod attempt;
+mod bucket;
 mod library;
 mod lost;
 mod moments;
@@ -32,6 +33,7 @@ use crate::commands::local::clear_killed;
 use crate::dropped::{self, Dropped, rejected, upload};
 use crate::signals::unless_stopped;
 use crate::{out, sweep_file};
+use bucket::Bucket;
 use library::Library;
 use one_trial::OneTrial;
 use proof::{LIMIT, Made, NOTICES};
@@ -196,5 +198,7 @@ async fn once(
     let sweep = plan.get("sweep").and_then(Value::as_str).and_then(SweepId::parse);
     let sweep = sweep.ok_or_else(|| Failure::new(format!("the plan names no sweep: {plan}")))?;
     let times = Times { notice: Duration::from_secs(notice.into()), limit };
-    watch(stack, &sweep, metric, times).await.map(Some)
+    let mut outcome = watch(stack, &sweep, metric, times).await?;
+    outcome.bucket = Bucket::of(stack, &sweep, &trial.outputs, outcome.end == End::Over).await?;
+    Ok(Some(outcome))
 }

@@ -1,5 +1,8 @@
 //! `spotsweep validate`: the verdict on a sweep file.
 
+mod asked;
+mod collected;
+mod last_sweep;
 mod prices;
 mod quote;
 
@@ -10,9 +13,9 @@ use serde_json::json;
 
 use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
-use spotsweep_sweep_file::{Rejected, SweepFile};
+use spotsweep_sweep_file::Rejected;
 
-use self::prices::Prices;
+use self::asked::Asked;
 use self::quote::Quote;
 use crate::{dropped, out, sweep_file};
 
@@ -20,7 +23,8 @@ use crate::{dropped, out, sweep_file};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Checks what `submit` and the bucket check of a file: its name, its size and what is in it. What a deployment has (queues, \
-snapshots) only `submit` can check. Only --quote asks a deployment, for prices.
+snapshots) only `submit` can check. Only --quote asks a deployment: for prices, \
+and for the last sweep of the same command, code and job definition.
 
 Exit codes: 0 valid, 1 invalid, or with --quote a long training without checkpoints, 2 wrong usage or unreadable file.
 
@@ -36,13 +40,14 @@ pub(crate) struct Validate {
     #[arg(long)]
     pub(crate) json: bool,
     /// Print what a trial and the sweep are expected to cost at today's Spot prices of the deployment's queue, the hours
-    /// billed with checkpoints and without, and the most that kept workspaces cost
+    /// billed with checkpoints and without, the most that kept workspaces cost, and what collected files cost
     #[arg(long)]
     pub(crate) quote: bool,
-    /// Hours that one trial trains [default: the file's `timeout`; without one 1, 4 and 10]
+    /// Hours that one trial trains [default: the file's `timeout`; without one, what the trials of the last sweep of this
+    /// code took; else 1, 4 and 10]
     #[arg(long, value_name = "HOURS", requires = "quote", value_parser = hours)]
     pub(crate) hours: Option<f64>,
-    /// The deployment whose queue is asked for prices; without it the local stack's, where one is running
+    /// The deployment that is asked for prices and earlier sweeps; without it the local stack's, where one is running
     #[arg(long, env = "SPOTSWEEP_STACK", value_name = "STACK")]
     pub(crate) stack: Option<String>,
 }
@@ -69,7 +74,7 @@ pub(crate) async fn run(args: Validate) -> Result<ExitCode, Failure> {
         Err(rejected) => (rejected.problems.as_slice(), rejected.warnings.as_slice()),
     };
     let quote = match read.as_ref().ok().filter(|_| args.quote) {
-        Some(file) => Some(Quote::of(file, args.hours, prices(&args, file).await)),
+        Some(file) => Some(Quote::of(file, args.hours, Asked::of(args.stack, file).await)),
         None => None,
     };
     if args.json {
@@ -77,7 +82,9 @@ pub(crate) async fn run(args: Validate) -> Result<ExitCode, Failure> {
         let mut verdict = json!({ "valid": is_valid, "trials": trials, "problems": problems, "warnings": warnings });
         if let Some(quote) = &quote {
             verdict["expected"] = json!(quote.rows);
+            verdict["hours"] = json!(quote.hours);
             verdict["kept"] = json!(quote.kept);
+            verdict["collected"] = json!(quote.collected);
             verdict["prices"] = json!(quote.prices);
             verdict["usd"] = json!(quote.usd());
         }
@@ -93,10 +100,4 @@ pub(crate) async fn run(args: Validate) -> Result<ExitCode, Failure> {
     }
     let is_sound = problems.is_empty() && quote.is_none_or(|quote| !quote.is_problem());
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
-}
-
-/// A file is valid whether prices are known or not.
-async fn prices(args: &Validate, file: &SweepFile) -> Option<Prices> {
-    let found = Prices::find(args.stack.clone(), file.settings.queue.clone()).await;
-    found.map_err(|failure| out::note(format_args!("prices are not known: {failure}"))).ok()
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use spotsweep_beneath::{Entry, Folder, Kind, Status};
+use spotsweep_protocol::patterns::Filter;
 use spotsweep_seal::CHECKPOINTS;
 
 use super::names::key_name;
-use super::{Filter, LOG, METRICS, OWN, UNREADABLE, UploadError};
+use super::{LOG, METRICS, OWN, UNREADABLE, UploadError};
 use crate::storage::Storage;
 
 /// Tells one content of a file from another without reading it.

@@ -98,7 +98,7 @@ impl DynamoStore {
     }
 
     /// Those trials of a page that have a record.
-    async fn page(&self, sweep: &SweepId, indexes: Range<u32>) -> Result<Vec<Trial>, BoxError> {
+    pub(super) async fn page(&self, sweep: &SweepId, indexes: Range<u32>) -> Result<Vec<Trial>, BoxError> {
         if indexes.is_empty() {
             return Ok(Vec::new());
         }

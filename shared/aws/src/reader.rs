@@ -1,5 +1,7 @@
 //! Reads stored state for people: `ls`, `status`, the live view.
 
+use std::ops::Range;
+
 use aws_config::SdkConfig;
 
 use super::dynamodb::{CLOSED, DynamoStore, INDEX, META, SHARDS, field, text, trial_key};
@@ -41,6 +43,14 @@ impl Reader {
     /// The table can't be read.
     pub async fn trials(&self, id: &SweepId) -> Result<Vec<Trial>, ReadError> {
         self.0.trials(id).await.map_err(failed("the trials"))
+    }
+
+    /// Those trials of a range of indexes that have a row.
+    ///
+    /// # Errors
+    /// The table can't be read.
+    pub async fn trials_among(&self, id: &SweepId, indexes: Range<u32>) -> Result<Vec<Trial>, ReadError> {
+        self.0.page(id, indexes).await.map_err(failed("some trials"))
     }
 
     /// One trial by its index; none where it has never started.

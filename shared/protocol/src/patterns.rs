@@ -1,12 +1,15 @@
 //! The sweep file's `outputs`: which paths a list of patterns fits. The sweep file's validation checks patterns here, and
 //! the runner compiles them.
 
+mod filter;
+
 use std::fmt;
 
 use globset::{ErrorKind, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use regex_automata::util::syntax;
 
 use crate::expression;
+pub use filter::Filter;
 
 /// Patterns in a list.
 pub const MOST_PATTERNS: usize = 100;

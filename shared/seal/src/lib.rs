@@ -41,5 +41,8 @@ pub const CHECKPOINTS: &str = "checkpoints";
 /// The runner's own folder on a workspace.
 pub const OWN: &str = ".spotsweep";
 
+/// In that folder, what the training leaves in its storage folder (`$SPOTSWEEP_OUTPUT`).
+pub const STORAGE: &str = "storage";
+
 /// Writes a line to the job's log.
 pub type Say = fn(&str);

@@ -44,7 +44,9 @@ impl Expected {
     pub fn of(trials: u64, hours: f64, attempts: Option<u8>, has_workspace: bool) -> Self {
         let trial = OneTrial { hours, attempts: attempts.unwrap_or(ATTEMPTS) };
         let count = trials as f64;
-        let rounded = |value: f64| (value * 100.0).round() / 100.0;
+        // Trials of seconds are no trials of nothing.
+        let digits = if hours * count < 1.0 { 1e6 } else { 100.0 };
+        let rounded = |value: f64| (value * digits).round() / digits;
         Self {
             trial_hours: hours,
             useful_hours: rounded(count * hours),

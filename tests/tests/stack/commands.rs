@@ -55,6 +55,7 @@ async fn commands_do_what_they_say() {
     assert_eq!((&status["succeeded"], &status["failed"]), (&json!(2), &json!(1)), "{status}");
     let unreached = "none of the 2 trials that have finished reached the first rung, 3: ";
     assert!(status["warnings"][0].as_str().unwrap().starts_with(unreached), "{}", status["warnings"]);
+    quote(&stack, &sweep).await;
     logs(&stack, &sweep).await;
     pull(&stack, &sweep).await;
     export(&stack, &sweep).await;
@@ -97,6 +98,31 @@ async fn follow(stack: &Stack, sweep: &str) {
     let ended = status(stack, sweep).await;
     let trial = ended["each"].as_array().unwrap().iter().find(|trial| trial["index"] == 1).unwrap();
     assert_eq!(trial["status"], "succeeded", "following ends with the trial, not before");
+}
+
+/// A file without a length of its trials has that of the last sweep of the same command.
+async fn quote(stack: &Stack, sweep: &str) {
+    let file = |name: &str, text: &str| {
+        let path = stack.subfolder("files").join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let same = file("same.yaml", &WORK.replace("  timeout: 1h\n", ""));
+    let found = run(stack, &["validate", &same, "--quote"]).await.said(0, "");
+    for part in [
+        format!(
+            " s, the mean of 2 succeeded trials of sweep {sweep}, which has the same command, code and job definition ("
+        ),
+        format!(" a trial in sweep {sweep}, so "),
+    ] {
+        assert!(found.out.contains(&part), "no {part:?}: {} {}", found.out, found.notes);
+    }
+    let found = run(stack, &["validate", &same, "--quote", "--json"]).await.said(0, "").json();
+    assert_eq!((&found["hours"]["sweep"], &found["hours"]["succeeded"]), (&json!(sweep), &json!(2)), "{found}");
+    let other = file("other.yaml", &WORK.replace("  timeout: 1h\n", "").replace("to stderr", "of another command"));
+    let found = run(stack, &["validate", &other, "--quote"]).await.said(0, "").out;
+    assert!(found.contains("not known, as none of the newest 20 sweeps has this command"), "{found}");
+    assert!(found.contains("$0.023 a month in S3 for each GiB, so $1.38 at most for 3 trials"), "{found}");
 }
 
 async fn logs(stack: &Stack, sweep: &str) {

@@ -28,6 +28,7 @@ if os.path.exists(path) and way != "forgetful":
     if way == "broken":
         raise KeyError("optimizer")
 os.makedirs("runs", exist_ok=True)
+open(os.path.join(os.environ["SPOTSWEEP_OUTPUT"], "notes.txt"), "w").write("12345")
 while epoch < 200:
     time.sleep(0.8)
     epoch += 1
@@ -60,8 +61,9 @@ for epoch in range(1, parser.parse_args().epochs + 1):
 fn tried(way: &str, options: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("train.py"), if way == "short" { SHORT } else { SCRIPT }).unwrap();
-    fs::write(folder.path().join("sweep.yaml"), "metric: {name: val_acc, goal: maximize}\ntrials: [{lr: 0.1}]\n")
-        .unwrap();
+    let settings = if way == "short" { "spotsweep: {outputs: {checkpoints: none}}\n" } else { "" };
+    let sweep = format!("{settings}metric: {{name: val_acc, goal: maximize}}\ntrials: [{{lr: 0.1}}]\n");
+    fs::write(folder.path().join("sweep.yaml"), sweep).unwrap();
     let output = Command::new(Binaries::build().get("spotsweep"))
         .args(["try", "sweep.yaml", "--notice", "20", "--binaries"])
         .arg(Binaries::build().folder())
@@ -95,6 +97,9 @@ fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
         assert!(said.contains(moment), "{moment}: {said}");
     }
     assert!(said.contains("  runs/ (1 file, "), "{said}");
+    let collected = "if the training ended now: 1 file of $SPOTSWEEP_OUTPUT (5 bytes), and the newest complete checkpoint, \
+                     state.pkl (";
+    assert!(said.contains(collected), "{said}");
     assert!(said.contains("val_acc = 0.") && said.contains("proven: ") && !said.contains("not proven"), "{said}");
     let (code, said) = of("silent");
     assert_eq!(code, Some(2), "{said}");
@@ -104,6 +109,8 @@ fn a_training_that_goes_on_has_no_problem_and_others_have_theirs() {
         ("forgetful", "starts from its beginning"),
         ("short", "starts from its beginning"),
         ("short", "it is tried again with epochs"),
+        ("short", "the bucket has no model: it got no file of $SPOTSWEEP_OUTPUT, and no checkpoint"),
+        ("short", "or delete `checkpoints: none`"),
         ("unsaved", "no checkpoint was saved"),
         ("unsaved", "lost with the container: model.pt"),
         ("broken", "KeyError: 'optimizer'"),

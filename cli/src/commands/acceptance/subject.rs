@@ -58,16 +58,8 @@ impl Subject {
         definition: Option<String>,
         gpus: bool,
     ) -> Result<Self, Failure> {
-        let found = Deployment::find(&target).await;
-        let (deployment, _) = found.map_err(|problem| {
-            let fix = problem.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
-            Failure::new(format!("stack {}: {}{fix}", target.name, problem.said))
-        })?;
-        let output = |name: &str| {
-            let missing = || Failure::new(format!("stack {} has no output {name}", target.name));
-            deployment.output(name).map(str::to_owned).ok_or_else(missing)
-        };
-        let (bucket, table) = (output("Bucket")?, output("Table")?);
+        let deployment = Deployment::open(&target).await?;
+        let (bucket, table) = (deployment.required("Bucket")?, deployment.required("Table")?);
         let claim_function = format!("{}{CLAIM}", deployment.prefix());
         let queue = named(&target, &claim_function, queue, "SPOTSWEEP_QUEUE", "--queue").await?;
         let definition =

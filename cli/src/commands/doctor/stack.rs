@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use aws_sdk_cloudformation::types::StackStatus;
 
+use spotsweep_protocol::failure::Failure;
+
 use super::finding::Finding;
 use crate::target::Target;
 
@@ -59,6 +61,21 @@ impl Deployment {
             return Err(Box::new(Finding::problem(ABOUT, format!("it has no output {}", missing.join(", ")), fix)));
         }
         Ok((deployment, vec![finding]))
+    }
+
+    /// The same for a command that needs it: what is wrong with the stack is its error.
+    pub(in crate::commands) async fn open(target: &Target) -> Result<Self, Failure> {
+        let found = Self::find(target).await.map_err(|problem| {
+            let fix = problem.fix.map(|fix| format!("; {fix}")).unwrap_or_default();
+            Failure::new(format!("stack {}: {}{fix}", target.name, problem.said))
+        })?;
+        Ok(found.0)
+    }
+
+    /// An output that a command needs.
+    pub(in crate::commands) fn required(&self, name: &str) -> Result<String, Failure> {
+        let missing = || Failure::new(format!("the stack has no output {name}"));
+        self.output(name).map(str::to_owned).ok_or_else(missing)
     }
 
     /// An output.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use serde_json::{Map, Value, json};
+use spotsweep_protocol::claim::Patterns;
 use spotsweep_sweep_file::{Goal, SweepFile};
 
 /// The trial that is tried.
@@ -12,6 +13,8 @@ pub(super) struct OneTrial {
     /// What the file or the caller has as its command.
     pub(super) command: Vec<String>,
     pub(super) parameters: Map<String, Value>,
+    /// Which of its files are collected.
+    pub(super) outputs: Patterns,
     /// The rest of its sweep file.
     pub(super) rest: Value,
 }
@@ -33,8 +36,10 @@ impl OneTrial {
         if let Some(code) = file.and_then(|file| file.settings.code.as_ref()) {
             rest["spotsweep"]["code"] = json!({"git": code.git, "ref": code.reference});
         }
+        let outputs = file.and_then(|file| file.settings.outputs.clone()).map(Patterns::from).unwrap_or_default();
+        rest["spotsweep"]["outputs"] = json!(outputs);
         let parameters = file.and_then(|file| file.trials().next()).unwrap_or_default();
-        Self { command, parameters, rest }
+        Self { command, parameters, outputs, rest }
     }
 
     /// A sweep file with this trial alone, in the caller's environment.
@@ -70,12 +75,13 @@ mod tests {
 
     #[test]
     fn a_sweep_has_its_first_trial_with_the_given_command() {
-        let file = b"metric: {name: a b, goal: maximize}\nmetrics: [{name: x, regex: '(y)'}]\nprogram: p.py\nmethod: grid\nparameters: {lr: {values: [0.1, 0.2]}}\n";
+        let file = b"metric: {name: a b, goal: maximize}\nmetrics: [{name: x, regex: '(y)'}]\nprogram: p.py\nmethod: grid\nparameters: {lr: {values: [0.1, 0.2]}}\nspotsweep: {outputs: {exclude: [a], checkpoints: all}}\n";
         let file = spotsweep_sweep_file::parse("f.yaml", "", file).unwrap();
         let text = |file, command: &[String]| OneTrial::new(file, command).text();
         let own: Value = serde_json::from_str(&text(Some(&file), &[])).unwrap();
         assert_eq!((&own["trials"], &own["metric"]["name"]), (&json!([{"lr": 0.1}]), &json!("a b")));
         assert_eq!(own["metrics"], json!([{"name": "x", "regex": "(y)"}]));
+        assert_eq!(own["spotsweep"]["outputs"], json!({"include": [], "exclude": ["a"], "checkpoints": "all"}));
         let given = text(Some(&file), &["./run.sh".to_owned()]);
         assert!(given.contains("\"./run.sh\"]"), "{given}");
         assert!(spotsweep_sweep_file::parse("f.yaml", "", given.as_bytes()).is_ok());

@@ -1,8 +1,12 @@
 //! What is wrong with an interrupted training, with how to fix it.
 
+use spotsweep_protocol::claim::Checkpoints;
+
 use super::attempt::Attempt;
+use super::bucket::Lack;
 use super::starts::{Start, numbered};
 use super::trial::Trial;
+use crate::show;
 
 /// A training that runs on for so many seconds after its checkpoints are gone has not only cleaned up at its end.
 const LONG_WITHOUT: f64 = 2.0;
@@ -49,6 +53,7 @@ impl Trial {
             self.went_back(),
             self.killed_at_the_notice(),
             self.lost_models(),
+            self.uncollected(),
             self.without_metric(),
         ];
         found.into_iter().flatten().collect()
@@ -179,6 +184,39 @@ impl Trial {
             "write checkpoints below $SPOTSWEEP_CHECKPOINTS, and the model that you want below /storage/<index>, or \
              $SPOTSWEEP_OUTPUT (docs/training.md)",
         )
+    }
+
+    /// What the bucket lacks. A model that is lost with the container is a problem of its own.
+    fn uncollected(&self) -> Option<Problem> {
+        let (what, fix) = match self.bucket.as_ref()?.lack()? {
+            Lack::NoModel(_) if !self.lost.is_empty() => return None,
+            Lack::NoModel(which) => (
+                "the bucket has no model: it got no file of $SPOTSWEEP_OUTPUT, and no checkpoint".to_owned(),
+                match which {
+                    Checkpoints::None => {
+                        "save the model below $SPOTSWEEP_OUTPUT, or delete `checkpoints: none` in the sweep file"
+                    }
+                    Checkpoints::Newest | Checkpoints::All => {
+                        "save the model below $SPOTSWEEP_OUTPUT, or checkpoints below $SPOTSWEEP_CHECKPOINTS \
+                         (docs/training.md)"
+                    }
+                },
+            ),
+            Lack::TooLarge { name, bytes, most } => (
+                format!(
+                    "the newest checkpoint, {name}, has {}, and {} are collected at most: the bucket gets nothing of it",
+                    show::bytes(bytes),
+                    show::bytes(most)
+                ),
+                "save the model itself below $SPOTSWEEP_OUTPUT, or write `outputs: {checkpoints: all}` in the sweep file, \
+                 which has no limit",
+            ),
+            Lack::LeftOut(why) => (
+                format!("not collected: {why}"),
+                "do what it says, or save the file under another name below $SPOTSWEEP_OUTPUT (docs/sweep-file.md)",
+            ),
+        };
+        problem(what, fix)
     }
 
     fn without_metric(&self) -> Option<Problem> {

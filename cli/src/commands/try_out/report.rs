@@ -10,7 +10,7 @@ use super::problems::Problem;
 use super::proof::Made;
 use super::trial::Trial;
 use super::verdict::{Answer, Verdict, verdict};
-use super::watch::Outcome;
+use super::watch::{End, Outcome};
 use crate::{out, show};
 
 /// So many billed hours for each useful one are as good as none.
@@ -39,6 +39,7 @@ pub(super) fn print(
         outcome.metrics.iter().map(|(name, value)| format!("{name} = {}", figure(*value))).collect();
     text.push_str(&format!("\nmetrics: {}\n", if metrics.is_empty() { "none".to_owned() } else { metrics.join(", ") }));
     text.push_str(&lost(outcome));
+    text.push_str(&collected(outcome));
     text.push_str(&expected(trial.billed_hours(on_spot, made.args.hours), made.args.hours));
     for Problem { what, fix } in &problems {
         text.push_str(&format!("problem: {}\n  → {fix}\n", show::line(what)));
@@ -92,6 +93,16 @@ fn lost(outcome: &Outcome) -> String {
         text.push_str(&format!("  and {} more\n", groups.len() - MOST_LOST));
     }
     text
+}
+
+/// What the bucket gets.
+fn collected(outcome: &Outcome) -> String {
+    let what = match (&outcome.bucket, outcome.end) {
+        (Some(bucket), _) => bucket.described(),
+        (None, End::Over) => ": no checkpoint, because the training did not succeed".to_owned(),
+        (None, End::Back | End::OutOfTime) => ": not known, as no attempt had its volume at the end".to_owned(),
+    };
+    format!("collected in the bucket{what}\n")
 }
 
 fn rows(trial: &Trial, notice: u16) -> Vec<Vec<String>> {

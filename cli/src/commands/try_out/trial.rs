@@ -3,6 +3,7 @@
 use spotsweep_sweep_file::expected::{billed_per_hour_with_checkpoints, billed_per_hour_without_checkpoints};
 
 use super::attempt::Attempt;
+use super::bucket::Bucket;
 use super::library::Library;
 use super::moments::{INTERRUPTIONS, Moment};
 use super::starts::{Start, starts, steps_before};
@@ -21,6 +22,8 @@ pub(super) struct Trial {
     pub(super) metrics: Vec<String>,
     /// Models and checkpoints that are lost with the containers.
     pub(super) lost: Vec<String>,
+    /// What the bucket gets of the trial, where that is known.
+    pub(super) bucket: Option<Bucket>,
     pub(super) library: Library,
 }
 
@@ -34,6 +37,7 @@ impl Trial {
             metric: metric.map(str::to_owned),
             metrics: outcome.metrics.keys().cloned().collect(),
             lost: outcome.lost.models().into_iter().map(str::to_owned).collect(),
+            bucket: outcome.bucket.clone(),
             library,
         }
     }

@@ -13,6 +13,7 @@ use spotsweep_protocol::ids::SweepId;
 use tokio::time::sleep;
 
 use super::attempt::{Attempt, interval};
+use super::bucket::Bucket;
 use super::lost::Lost;
 use super::moments::{INTERRUPTIONS, Seen};
 use super::saves::{Look, Saves};
@@ -43,6 +44,8 @@ pub(super) struct Outcome {
     pub(super) metrics: BTreeMap<String, f64>,
     /// Files that are lost with the containers.
     pub(super) lost: Lost,
+    /// What the bucket gets of it, where that is known.
+    pub(super) bucket: Option<Bucket>,
     pub(super) end: End,
 }
 

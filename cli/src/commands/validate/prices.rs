@@ -9,7 +9,8 @@ use spotsweep_sweep_file::expected::Expected;
 
 use super::super::doctor::stack::Deployment;
 use crate::queue::{self, Range};
-use crate::target;
+use crate::show;
+use crate::target::Target;
 
 /// Today's Spot prices in the queue that a sweep would use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,19 +30,15 @@ pub(super) struct Usd {
 
 impl Prices {
     /// Of the queue that the sweep file names, else of the deployment's own.
-    pub(super) async fn find(stack: Option<String>, queue: Option<String>) -> Result<Self, Failure> {
-        let target = target::stack(stack).await?;
-        let found = Deployment::find(&target).await;
-        let (deployment, _) =
-            found.map_err(|problem| Failure::new(format!("stack {}: {}", target.name, problem.said)))?;
+    pub(super) async fn find(target: &Target, deployment: &Deployment, queue: Option<String>) -> Result<Self, Failure> {
         let function = format!("{}{CLAIM}", deployment.prefix());
-        let queue = queue::named(&target, &function, queue, "SPOTSWEEP_QUEUE", "`queue` in the sweep file").await?;
-        let mut resources = queue::resources(&target, &queue).await?;
+        let queue = queue::named(target, &function, queue, "SPOTSWEEP_QUEUE", "`queue` in the sweep file").await?;
+        let mut resources = queue::resources(target, &queue).await?;
         resources.retain(|one| one.r#type() == Some(&CrType::Spot));
         if resources.is_empty() {
             return Err(Failure::new(format!("queue {queue} has no Spot instances")));
         }
-        let zones = queue::zones(&target, &resources).await?;
+        let zones = queue::zones(target, &resources).await?;
         let ec2 = aws_sdk_ec2::Client::new(&target.batch);
         let range = queue::spot_prices(&ec2, &queue::instance_types(&resources), &zones).await?;
         Ok(Self { queue, range })
@@ -67,7 +64,7 @@ impl Prices {
         for row in rows {
             let usd = self.usd(row, trials);
             let (trial, sweep) = (range(usd.trial), range(usd.sweep));
-            text += &format!("  a trial of {:.1} h: {trial}; {trials} of them: {sweep}\n", row.trial_hours);
+            text += &format!("  a trial of {}: {trial}; {trials} of them: {sweep}\n", show::hours(row.trial_hours));
         }
         text
     }

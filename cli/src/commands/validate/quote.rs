@@ -9,17 +9,58 @@ use spotsweep_protocol::words::dollars;
 use spotsweep_sweep_file::expected::{Expected, INTERRUPTIONS_PER_HOUR, needs_checkpoints};
 use spotsweep_sweep_file::{Keep, SweepFile, Workspace};
 
+use super::asked::{Asked, Last};
+use super::collected::Collected;
+use super::last_sweep::{LastSweep, MOST_SWEEPS};
 use super::prices::{Prices, Usd};
 use crate::{out, show};
 
 /// What is expected of one file.
 pub(super) struct Quote {
     pub(super) rows: Vec<Expected>,
+    /// Where their lengths are from.
+    pub(super) hours: Hours,
     /// What is kept after trials' ends: if all of them fail, and if all of them succeed.
     pub(super) kept: Vec<Kept>,
+    /// What the files that are collected cost, as far as anything is known of it.
+    pub(super) collected: Option<Collected>,
     /// Where a deployment could be asked.
     pub(super) prices: Option<Prices>,
     trials: u64,
+}
+
+/// Where the length of a trial is from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub(super) enum Hours {
+    /// The option.
+    Option,
+    /// The file's own limit, which an attempt may reach or not.
+    Timeout,
+    /// What succeeded trials of the same code took.
+    LastSweep(LastSweep),
+    /// Nothing tells it, so usual lengths are shown.
+    Unknown {
+        /// Whether earlier sweeps could be looked at.
+        looked: bool,
+    },
+}
+
+impl Hours {
+    /// For people.
+    fn line(&self) -> String {
+        let from = match self {
+            Self::Option => "as --hours says".to_owned(),
+            Self::Timeout => "the file's `timeout`, the most that an attempt may take".to_owned(),
+            Self::LastSweep(last) => last.described(),
+            Self::Unknown { looked: true } => format!(
+                "not known, as none of the newest {MOST_SWEEPS} sweeps has this command, code and job definition, and a \
+                 succeeded trial: give --hours"
+            ),
+            Self::Unknown { looked: false } => "not known: give --hours".to_owned(),
+        };
+        format!("hours of a trial: {from}\n")
+    }
 }
 
 /// Snapshots that are kept after their trials' ends, if all trials end so.
@@ -56,15 +97,22 @@ impl Kept {
 }
 
 impl Quote {
-    /// For trials of so many hours, else of the file's own limit.
-    pub(super) fn of(file: &SweepFile, hours: Option<f64>, prices: Option<Prices>) -> Self {
+    /// For trials of so many hours, else of the file's own limit, else as long as those of the last sweep of this code.
+    pub(super) fn of(file: &SweepFile, hours: Option<f64>, asked: Asked) -> Self {
         let (trials, settings) = (file.trial_count(), &file.settings);
         let (attempts, has_workspace) = (settings.attempts, settings.has_workspace());
-        let rows = match hours {
-            Some(hours) => vec![Expected::of(trials, hours, attempts, has_workspace)],
-            None => Expected::of_limit(trials, settings.timeout_seconds, attempts, has_workspace),
+        let of = |hours| vec![Expected::of(trials, hours, attempts, has_workspace)];
+        let of_limit = |limit| Expected::of_limit(trials, limit, attempts, has_workspace);
+        let last = if let Last::Known(last) = &asked.last { Some(last) } else { None };
+        let collected = Collected::of(file, last);
+        let (rows, hours) = match (hours, settings.timeout_seconds, asked.last) {
+            (Some(hours), _, _) => (of(hours), Hours::Option),
+            (None, Some(limit), _) => (of_limit(Some(limit)), Hours::Timeout),
+            (None, None, Last::Known(last)) => (of(last.mean_hours), Hours::LastSweep(last)),
+            (None, None, Last::None) => (of_limit(None), Hours::Unknown { looked: true }),
+            (None, None, Last::Unknown) => (of_limit(None), Hours::Unknown { looked: false }),
         };
-        Self { rows, kept: Kept::of(file), prices, trials }
+        Self { rows, hours, kept: Kept::of(file), collected, prices: asked.prices, trials }
     }
 
     /// Expected dollars for each length of a trial, where prices are known.
@@ -89,6 +137,7 @@ impl Quote {
         show::table(&mut text, &rows).context(|| "cannot lay out the table")?;
         let text = String::from_utf8_lossy(&text).into_owned();
         out::results(|to| {
+            write!(to, "{}", self.hours.line())?;
             if let Some(prices) = &self.prices {
                 write!(to, "{}", prices.lines(&self.rows, self.trials))?;
             }
@@ -100,6 +149,9 @@ impl Quote {
                     to,
                     "workspaces of {size_gib} GiB are kept for {hours:.0} h after a {after}: at most {usd} if all trials end so"
                 )?;
+            }
+            if let Some(collected) = &self.collected {
+                write!(to, "{}", collected.line())?;
             }
             if self.is_problem() {
                 writeln!(
@@ -116,12 +168,11 @@ impl Quote {
 }
 
 fn row(expected: &Expected) -> Vec<String> {
-    let hours = |hours: f64| format!("{hours:.1} h");
     vec![
-        hours(expected.trial_hours),
-        hours(expected.useful_hours),
-        expected.billed_hours_with_checkpoints.map_or_else(|| "no workspace".to_owned(), hours),
-        hours(expected.billed_hours_without_checkpoints),
+        show::hours(expected.trial_hours),
+        show::hours(expected.useful_hours),
+        expected.billed_hours_with_checkpoints.map_or_else(|| "no workspace".to_owned(), show::hours),
+        show::hours(expected.billed_hours_without_checkpoints),
         format!("{:.1} %", expected.finished_without_checkpoints * 100.0),
     ]
 }
@@ -129,13 +180,16 @@ fn row(expected: &Expected) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use spotsweep_protocol::ids::SweepId;
+
     use super::*;
 
     #[test]
     fn what_is_kept_is_in_the_quote() {
         let kept = |settings: &str| {
             let text = format!("spotsweep: {{{settings}}}\ntrials: [{{lr: 1}}, {{lr: 2}}]\n");
-            let quote = Quote::of(&spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap(), None, None);
+            let file = spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap();
+            let quote = Quote::of(&file, None, Asked::default());
             quote.kept.iter().map(|kept| (kept.after, (kept.usd_at_most * 100.0).round())).collect::<Vec<_>>()
         };
         // Two trials, a month of 730 hours at $0.05 a GiB.
@@ -149,12 +203,31 @@ mod tests {
     fn a_long_training_without_a_workspace_is_a_problem() {
         let is_problem = |settings: &str, hours| {
             let text = format!("spotsweep: {{{settings}}}\ntrials: [{{lr: 1}}]\n");
-            Quote::of(&spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap(), hours, None).is_problem()
+            let file = spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap();
+            Quote::of(&file, hours, Asked::default()).is_problem()
         };
         assert!(is_problem("workspace: off", Some(6.0)));
         assert!(is_problem("workspace: off, timeout: 6h", None));
         assert!(!is_problem("workspace: off", Some(0.5)));
         assert!(!is_problem("workspace: off", None), "its length is not known");
         assert!(!is_problem("timeout: 6h", None));
+    }
+
+    #[test]
+    fn hours_come_from_the_option_the_file_or_the_last_sweep() {
+        let last = || Last::Known(LastSweep::with_bytes(SweepId::derive("b", "k", "v"), 1e9));
+        for (settings, hours, last, expected, words) in [
+            ("timeout: 6h", Some(2.0), last(), vec![2.0], "as --hours says"),
+            ("timeout: 6h", None, last(), vec![6.0], "the file's `timeout`, the most"),
+            ("attempts: 3", None, last(), vec![1.0], "1.0 h, the mean of 1 succeeded trial of sweep k-"),
+            ("attempts: 3", None, Last::None, vec![1.0, 4.0, 10.0], "none of the newest 20 sweeps"),
+            ("attempts: 3", None, Last::Unknown, vec![1.0, 4.0, 10.0], "not known: give --hours"),
+        ] {
+            let text = format!("spotsweep: {{{settings}}}\ntrials: [{{lr: 1}}]\n");
+            let file = spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap();
+            let quote = Quote::of(&file, hours, Asked { prices: None, last });
+            assert_eq!(quote.rows.iter().map(|row| row.trial_hours).collect::<Vec<_>>(), expected, "{words}");
+            assert!(quote.hours.line().contains(words), "{words}: {}", quote.hours.line());
+        }
     }
 }

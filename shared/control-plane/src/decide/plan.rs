@@ -9,8 +9,7 @@ use crate::sweep::{EarlyStopping, Plan, Prepared, Ranking};
 use crate::workspace::{Keep, Origin, WorkspacePlan};
 use spotsweep_protocol::claim::{CodeGrant, Patterns};
 use spotsweep_sweep_file::{
-    self as sweep_file, ATTEMPTS, Goal, InitializationRate, Outputs, Rejected, Resources, Start, SweepFile, Warning,
-    Workspace,
+    self as sweep_file, ATTEMPTS, Goal, InitializationRate, Rejected, Resources, Start, SweepFile, Warning, Workspace,
 };
 
 /// The plan of a file.
@@ -46,14 +45,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         tags: settings.tags.clone(),
         workspace: workspace(settings.workspace.as_ref(), context),
         code: settings.code.clone().map(|code| CodeGrant { git: code.git, reference: code.reference }),
-        patterns: settings
-            .outputs
-            .clone()
-            .map(|Outputs { include, exclude, checkpoints }| {
-                let checkpoints = checkpoints.unwrap_or_default();
-                Patterns { include, exclude, checkpoints }
-            })
-            .unwrap_or_default(),
+        patterns: settings.outputs.clone().map(Patterns::from).unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),
         suggests: file.search().is_some(),
         repeats: file.repeats().cloned(),

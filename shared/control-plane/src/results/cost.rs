@@ -23,6 +23,8 @@ use spotsweep_protocol::claim::Market;
 const GP3_USD: f64 = 0.08;
 const SNAPSHOT_USD: f64 = 0.05;
 const HOURS_A_MONTH: f64 = 730.0;
+/// S3 Standard, USD per GiB and month (fact 31).
+pub const S3_USD: f64 = 0.023;
 /// A volume initialization rate of 300 MiB/s, USD per GiB of snapshot data. Lower rates cost proportionally less (fact 66).
 const INITIALIZATION_USD: f64 = 0.0036;
 const FASTEST_RATE: f64 = 300.0;

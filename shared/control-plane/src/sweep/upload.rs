@@ -10,7 +10,8 @@ pub const DROP_PREFIX: &str = "sweeps/";
 /// The object's own metadata with the number of trials in place of the file's `run_cap`
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html>: `x-amz-meta-…`).
 pub const RUN_CAP_METADATA: &str = "spotsweep-run-cap";
-const PLAN: &str = ".plan.json";
+/// How the key of the answer to a sweep file that was taken ends.
+pub const PLAN: &str = ".plan.json";
 const REJECTED: &str = ".rejected.json";
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
 const MAX_KEY_BYTES: usize = 1024;

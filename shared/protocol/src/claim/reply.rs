@@ -190,6 +190,15 @@ impl Checkpoints {
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Bytes that are collected of a trial at most; without a limit where the sweep file asks for it. 20 GiB cost half a
+    /// dollar a month in S3, which nobody is to pay for each trial without having asked for it.
+    pub fn most_bytes(self) -> Option<u64> {
+        match self {
+            Self::Newest => Some(20 << 30),
+            Self::All | Self::None => None,
+        }
+    }
 }
 
 /// A part of one S3 object.

@@ -1,7 +1,7 @@
 //! Which files of a trial are collected.
 
 use schemars::JsonSchema;
-use spotsweep_protocol::claim::Checkpoints;
+use spotsweep_protocol::claim::{Checkpoints, Patterns};
 use spotsweep_protocol::patterns::{Unusable, check};
 
 use super::{Written, keys_of};
@@ -22,6 +22,13 @@ pub struct Outputs {
     /// Which checkpoints of a trial that has succeeded are collected with them.
     #[schemars(with = "Option<CheckpointsSchema>")]
     pub checkpoints: Option<Checkpoints>,
+}
+
+impl From<Outputs> for Patterns {
+    /// With the default where the file does not say.
+    fn from(Outputs { include, exclude, checkpoints }: Outputs) -> Self {
+        Self { include, exclude, checkpoints: checkpoints.unwrap_or_default() }
+    }
 }
 
 #[derive(JsonSchema)]

@@ -1,26 +1,30 @@
 //! The sweep file's `outputs`: which files are collected.
 
-use spotsweep_protocol::claim::{Checkpoints, Patterns};
-use spotsweep_protocol::patterns::{Paths, Unusable, compile};
+use super::{Paths, Unusable, compile};
+use crate::claim::{Checkpoints, Patterns};
 
 /// Lets everything through unless patterns say otherwise.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Filter {
+pub struct Filter {
     /// `None`: everything.
     include: Option<Paths>,
     exclude: Paths,
     /// Which checkpoints of a trial that has succeeded.
-    pub(super) checkpoints: Checkpoints,
+    pub checkpoints: Checkpoints,
 }
 
 impl Filter {
-    pub(crate) fn new(patterns: &Patterns) -> Result<Self, Unusable> {
+    /// Of a sweep's patterns.
+    ///
+    /// # Errors
+    /// The first pattern that cannot be compiled, or more patterns than a list may have.
+    pub fn new(patterns: &Patterns) -> Result<Self, Unusable> {
         let include = if patterns.include.is_empty() { None } else { Some(compile(&patterns.include)?) };
         Ok(Self { include, exclude: compile(&patterns.exclude)?, checkpoints: patterns.checkpoints })
     }
 
     /// Whether the file at this path below the storage folder is collected.
-    pub(super) fn admits(&self, path: &str) -> bool {
+    pub fn admits(&self, path: &str) -> bool {
         self.include.as_ref().is_none_or(|include| include.have(path)) && !self.exclude.have(path)
     }
 }

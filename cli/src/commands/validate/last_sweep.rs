@@ -1,0 +1,283 @@
+//! The last sweep of the same code: how long its trials took, and what they left in the bucket.
+//!
+//! Nothing names a sweep's code as such. Two sweeps count as of the same code if they run the same command with the same
+//! `code`, on the same job definition; a branch or a tag of an image may have moved between them.
+
+use std::cmp::Reverse;
+use std::iter;
+use std::ops::Range;
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::primitives::DateTime;
+use aws_sdk_s3::types::EncodingType;
+use serde::Serialize;
+use serde_json::Value;
+use spotsweep_aws::Reader;
+use spotsweep_control_plane::sweep::Plan;
+use spotsweep_control_plane::sweep::upload::{DROP_PREFIX, PLAN};
+use spotsweep_control_plane::trial::{Standing, Trial};
+use spotsweep_protocol::claim::Patterns;
+use spotsweep_protocol::failure::{Context, Failure};
+use spotsweep_protocol::functions::CLAIM;
+use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::redact;
+use spotsweep_protocol::words::counted;
+use spotsweep_sweep_file::SweepFile;
+
+use super::super::doctor::stack::Deployment;
+use crate::download::decoded;
+use crate::target::Target;
+use crate::{queue, show};
+
+/// Sweeps that are looked at, the newest first. Each costs two reads, and the one that is found a few more.
+pub(super) const MOST_SWEEPS: usize = 20;
+/// Calls that list the answers to sweep files, with a thousand names each.
+const MOST_PAGES: usize = 20;
+/// Trials that are read of it. Of a larger sweep these are stretches, evenly apart: neighbours differ in the parameter
+/// that changes first, and stretches in the others.
+const MOST_TRIALS: u32 = 1_000;
+const STRETCHES: u32 = 10;
+
+/// What the trials of it that have succeeded took.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct LastSweep {
+    pub(super) sweep: SweepId,
+    /// Trials that have succeeded, among those that were read.
+    pub(super) succeeded: usize,
+    /// Those of them that were interrupted: what they repeated is in their hours.
+    interrupted: usize,
+    /// In containers.
+    pub(super) mean_hours: f64,
+    shortest_hours: f64,
+    longest_hours: f64,
+    /// Bytes that such a trial left in the bucket, where the same files are collected now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mean_bytes: Option<f64>,
+}
+
+impl LastSweep {
+    /// The newest one with a trial that has succeeded, among the newest sweeps of the deployment.
+    pub(super) async fn find(
+        target: &Target,
+        deployment: &Deployment,
+        file: &SweepFile,
+    ) -> Result<Option<Self>, Failure> {
+        let function = format!("{}{CLAIM}", deployment.prefix());
+        let (wanted, option) = (file.settings.job_definition.clone(), "`job_definition` in the sweep file");
+        let definition = queue::named(target, &function, wanted, "SPOTSWEEP_JOB_DEFINITION", option).await?;
+        let (bucket, table) = (deployment.required("Bucket")?, deployment.required("Table")?);
+        let s3 = spotsweep_aws::path_style_s3(&target.config);
+        let reader = Reader::new(&target.config, table.clone());
+        let cannot_read = || format!("cannot read the table {table}");
+        for key in newest_plans(&s3, &bucket).await? {
+            let Some(id) = sweep_of(&s3, &bucket, &key).await? else { continue };
+            let Some(sweep) = reader.sweep(&id).await.context(cannot_read)? else { continue };
+            let Some(plan) = sweep.plan.filter(|plan| is_same_code(plan, file, &definition)) else { continue };
+            let mut trials = Vec::new();
+            for indexes in stretches(plan.trials) {
+                trials.extend(reader.trials_among(&id, indexes).await.context(cannot_read)?);
+            }
+            let patterns = file.settings.outputs.clone().map(Patterns::from).unwrap_or_default();
+            if let Some(found) = Self::of(&id, &trials, plan.patterns == patterns) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Of the trials that have succeeded; none where there are none.
+    fn of(sweep: &SweepId, trials: &[Trial], collects_the_same: bool) -> Option<Self> {
+        let succeeded: Vec<&Trial> = trials.iter().filter(|trial| trial.standing() == Standing::Succeeded).collect();
+        let hours: Vec<f64> = succeeded.iter().map(|trial| trial.run_seconds() / 3600.0).collect();
+        let (shortest_hours, longest_hours) =
+            (hours.iter().copied().reduce(f64::min)?, hours.iter().copied().reduce(f64::max)?);
+        let bytes: Vec<f64> =
+            succeeded.iter().filter_map(|trial| Some(trial.end.as_ref()?.outputs.bytes as f64)).collect();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        // Trials whose ends Batch has not told have no length.
+        (longest_hours > 0.0).then(|| Self {
+            sweep: sweep.clone(),
+            succeeded: succeeded.len(),
+            interrupted: succeeded.iter().filter(|trial| trial.interruptions().next().is_some()).count(),
+            mean_hours: mean(&hours),
+            shortest_hours,
+            longest_hours,
+            mean_bytes: (collects_the_same && !bytes.is_empty()).then(|| mean(&bytes)),
+        })
+    }
+
+    /// One trial of an hour, that left so many bytes.
+    #[cfg(test)]
+    pub(super) fn with_bytes(sweep: SweepId, bytes: f64) -> Self {
+        let hour = 1.0;
+        Self {
+            sweep,
+            succeeded: 1,
+            interrupted: 0,
+            mean_hours: hour,
+            shortest_hours: hour,
+            longest_hours: hour,
+            mean_bytes: Some(bytes),
+        }
+    }
+
+    /// For people.
+    pub(super) fn described(&self) -> String {
+        let Self { sweep, succeeded, interrupted, mean_hours, shortest_hours, longest_hours, .. } = self;
+        let [mean, shortest, longest] = [mean_hours, shortest_hours, longest_hours].map(|hours| show::hours(*hours));
+        let repeated = match interrupted {
+            0 => String::new(),
+            1 => "; 1 of them was interrupted, and repeated a part".to_owned(),
+            count => format!("; {count} of them were interrupted, and repeated a part"),
+        };
+        format!(
+            "{mean}, the mean of {} of sweep {sweep}, which has the same command, code and job definition ({shortest} to \
+             {longest}{repeated})",
+            counted(*succeeded as u64, "succeeded trial"),
+        )
+    }
+}
+
+/// The keys of the answers to sweep files, the newest first. An answer lies under the name of its file, so that of an
+/// earlier file of that name is gone.
+async fn newest_plans(s3: &Client, bucket: &str) -> Result<Vec<String>, Failure> {
+    let request = s3.list_objects_v2().bucket(bucket).prefix(DROP_PREFIX).encoding_type(EncodingType::Url);
+    let mut pages = request.into_paginator().send();
+    let mut plans: Vec<(i64, String)> = Vec::new();
+    let mut listed = 0;
+    while let Some(page) = pages.next().await {
+        let page = page.context(|| format!("cannot list s3://{bucket}/{DROP_PREFIX}"))?;
+        listed += 1;
+        if listed > MOST_PAGES {
+            return Err(Failure::new(format!("s3://{bucket}/{DROP_PREFIX} has too many files to look for the newest")));
+        }
+        plans.extend(page.contents().iter().filter_map(|object| {
+            let key = decoded(object.key()?);
+            key.ends_with(PLAN).then(|| (object.last_modified().map_or(0, DateTime::secs), key))
+        }));
+    }
+    plans.sort_by_key(|(put_at, _)| Reverse(*put_at));
+    Ok(plans.into_iter().take(MOST_SWEEPS).map(|(_, key)| key).collect())
+}
+
+/// The sweep that an answer is about; none where it is gone, or not one of this product's.
+async fn sweep_of(s3: &Client, bucket: &str, key: &str) -> Result<Option<SweepId>, Failure> {
+    let cannot_read = || format!("cannot read s3://{bucket}/{key}");
+    let got = match s3.get_object().bucket(bucket).key(key).send().await {
+        Err(error) if spotsweep_aws::is_gone(&error) => return Ok(None),
+        got => got.context(cannot_read)?,
+    };
+    let answer = got.body.collect().await.context(cannot_read)?.to_vec();
+    let answer: Option<Value> = serde_json::from_slice(&answer).ok();
+    Ok(answer.and_then(|answer| SweepId::parse(answer.get("sweep")?.as_str()?)))
+}
+
+/// Whether a sweep ran what the file would run on a job definition. Credentials in the URL of its code do not count.
+fn is_same_code(plan: &Plan, file: &SweepFile, definition: &str) -> bool {
+    let settings = &file.settings;
+    let code = |git: &str, reference: &Option<String>| (redact::shown(git), reference.clone());
+    let ran = plan.code.as_ref().map(|ran| code(&ran.git, &ran.reference));
+    let runs = settings.code.as_ref().map(|runs| code(&runs.git, &runs.reference));
+    plan.command == settings.command && ran == runs && is_of(&plan.definition, definition)
+}
+
+/// Whether a definition that was pinned to a revision is the wanted one, which may name none.
+fn is_of(pinned: &str, wanted: &str) -> bool {
+    // An ARN has the name and its revision after the last slash.
+    let [pinned, wanted] = [pinned, wanted].map(|text| text.rsplit('/').next().unwrap_or(text));
+    pinned == wanted || pinned.rsplit_once(':').is_some_and(|(name, _revision)| name == wanted)
+}
+
+/// The trials that are read of so many.
+fn stretches(trials: u32) -> Vec<Range<u32>> {
+    if trials <= MOST_TRIALS {
+        return iter::once(0..trials).collect();
+    }
+    let length = MOST_TRIALS / STRETCHES;
+    let start = |place: u32| u64::from(trials - length) * u64::from(place) / u64::from(STRETCHES - 1);
+    let starts = (0..STRETCHES).map(|place| u32::try_from(start(place)).unwrap_or(trials));
+    starts.map(|start| start..start.saturating_add(length).min(trials)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+    use spotsweep_control_plane::trial::{End, JobStatus};
+    use spotsweep_protocol::claim::Outputs;
+    use spotsweep_protocol::ids::JobId;
+
+    use super::*;
+
+    #[test]
+    fn the_same_code_is_the_same_command_code_and_job_definition() {
+        let file = |settings: &str| {
+            let text = format!("spotsweep: {{{settings}}}\ntrials: [{{lr: 1}}]\n");
+            spotsweep_sweep_file::parse("f.yaml", "", text.as_bytes()).unwrap()
+        };
+        let plan = json!({
+            "trials": 1, "queue": "q", "definition": "train:7", "attempts": 9, "parts": [],
+            "command": ["python", "a.py"], "code": { "git": "https://old@host/a.git", "ref": "v1" },
+        });
+        let plan: Plan = serde_json::from_value(plan).unwrap();
+        let same = "command: [python, a.py], code: {git: 'https://new@host/a.git', ref: v1}";
+        for (settings, definition, expected) in [
+            (same, "train", true),
+            (same, "train:7", true),
+            (same, "arn:aws:batch:us-east-1:123456789012:job-definition/train", true),
+            (same, "train:8", false),
+            (same, "other", false),
+            ("command: [python, b.py], code: {git: 'https://host/a.git', ref: v1}", "train", false),
+            ("command: [python, a.py], code: {git: 'https://host/a.git', ref: v2}", "train", false),
+            ("command: [python, a.py]", "train", false),
+        ] {
+            assert_eq!(is_same_code(&plan, &file(settings), definition), expected, "{settings} {definition}");
+        }
+        let own = Plan { command: None, code: None, ..plan };
+        assert!(is_same_code(&own, &file("attempts: 3"), "train"), "both run the image's own command");
+    }
+
+    #[test]
+    fn hours_are_those_of_trials_that_have_succeeded() {
+        let sweep = SweepId::derive("b", "sweeps/digits.yaml", "v");
+        let at = |second: i64| Some(jiff::Timestamp::from_second(second).unwrap());
+        // Its state, the seconds of its attempts, and the bytes that it left.
+        let trial = |index, status, attempts: &[i64], bytes| {
+            let mut trial = Trial::new(sweep.clone(), index, JobId::from(format!("j:{index}")));
+            trial.status = status;
+            for (number, seconds) in (1..).zip(attempts) {
+                let attempt = trial.attempt(number);
+                (attempt.started_at, attempt.stopped_at) = (at(1_000), at(1_000 + seconds));
+                attempt.exit_code = Some(if usize::try_from(number) == Ok(attempts.len()) { 0 } else { 75 });
+            }
+            let outputs = Outputs { bytes, ..Outputs::default() };
+            trial.end = Some(End { attempt: 1, exit_code: 0, outputs, seconds: 1.0, error: None });
+            trial
+        };
+        let trials = [
+            trial(0, JobStatus::Succeeded, &[3600], 1 << 30),
+            trial(1, JobStatus::Succeeded, &[3600, 7200], 3 << 30),
+            trial(2, JobStatus::Failed, &[90_000], 0),
+            trial(3, JobStatus::Running, &[], 0),
+        ];
+        let found = LastSweep::of(&sweep, &trials, true).unwrap();
+        assert_eq!((found.mean_hours, found.mean_bytes), (2.0, Some(f64::from(1 << 30) * 2.0)));
+        let words = format!(
+            "2.0 h, the mean of 2 succeeded trials of sweep {sweep}, which has the same command, code and job definition \
+             (1.0 h to 3.0 h; 1 of them was interrupted, and repeated a part)"
+        );
+        assert_eq!(found.described(), words);
+        assert_eq!(LastSweep::of(&sweep, &trials, false).unwrap().mean_bytes, None, "other files are collected now");
+        assert_eq!(LastSweep::of(&sweep, &trials[2..], true), None);
+    }
+
+    #[test]
+    fn a_bounded_number_of_trials_is_read() {
+        for (trials, read) in [(24, 24), (1_000, 1_000), (1_001, 1_000), (100_000, 1_000)] {
+            let ranges = stretches(trials);
+            assert_eq!(ranges.iter().map(ExactSizeIterator::len).sum::<usize>(), read, "{ranges:?}");
+            assert_eq!(ranges.first().map(|range| range.start), Some(0));
+            assert_eq!(ranges.last().map(|range| range.end), Some(trials));
+        }
+    }
+}
