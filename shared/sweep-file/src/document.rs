@@ -141,7 +141,7 @@ fn check_part(entries: Vec<Entry>, report: &mut Report<'_>) {
         early_terminate::unit(own, true, report);
     }
     fields.get("command").and_then(|node| template::read(node, &context, Role::Unused, report));
-    fields.get("metric").and_then(|node| metric::goal(node, report));
+    fields.get("metric").and_then(|node| metric::goal(node, fields.get("metrics"), report));
     fields.entry("early_terminate").and_then(|entry| early_terminate::read(entry, true, report));
     fields.get("metrics").map(|node| metric::patterns(node, report));
     fields.get("parameters").and_then(|node| parameters::read(node, Method::Random, report));
@@ -292,7 +292,7 @@ fn read_mapping(root: &Node, version: &str, defaults: &Defaults, report: &mut Re
     let mut settings = own.map(|own| settings::read(own, &context, Role::Own, report)).unwrap_or_default();
     let wandb_command = fields.get("command").and_then(|node| template::read(node, &context, role, report));
     settings.command = settings.command.or(wandb_command).or_else(|| program.map(template::of_program));
-    let metric = fields.get("metric").and_then(|node| metric::goal(node, report));
+    let metric = fields.get("metric").and_then(|node| metric::goal(node, fields.get("metrics"), report));
     let written = fields.entry("early_terminate");
     let rule = written.and_then(|entry| early_terminate::read(entry, fields.has("metric"), report));
     let has_rule = fields.has("early_terminate");

@@ -4,10 +4,12 @@ use spotsweep_protocol::metric::{MAX_METRIC_NAME, MOST_METRIC_PATTERNS, MetricPa
 
 use super::fields::Fields;
 use super::problem::{Place, Report, nearest};
+use super::scalar::Scalar;
 use super::tree::{Kind, Node};
 use super::{Goal, MetricGoal, Over};
 
-pub(crate) fn goal(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
+/// `patterns` are those of the sweep file.
+pub(crate) fn goal(node: &Node, patterns: Option<&Node>, report: &mut Report<'_>) -> Option<MetricGoal> {
     let keys = ["name", "goal", "over", "target", "impute", "impute_while_running"];
     let fields = Fields::known(node, "`metric`", &keys, report)?;
     if !fields.has("name") {
@@ -49,14 +51,16 @@ pub(crate) fn goal(node: &Node, report: &mut Report<'_>) -> Option<MetricGoal> {
     check_name(name, fields.get("name"), report);
     let target = fields.figure("target", report);
     let place = fields.get("name").map_or(node.place, |node| node.place);
-    let summary = if fields.has("over") { None } else { summary(name, goal, place, report) };
+    let is_own = fields.has("over") || patterns.is_some_and(|patterns| has_pattern(patterns, name));
+    let summary = if is_own { None } else { summary(name, goal, place, report) };
     let (name, over) = summary.unwrap_or((name, over));
     Some(MetricGoal { name: name.to_owned(), goal, over, target })
 }
 
 /// The metric, and which of its values counts, where a name is that of W&B's summary of a metric: after
 /// `define_metric("val_acc", summary="max")` that is `val_acc.max`
-/// (<https://docs.wandb.ai/models/track/log/log-summary>). With `over` the name is the script's own.
+/// (<https://docs.wandb.ai/models/track/log/log-summary>). With `over`, or with a pattern of
+/// that name, it is the script's own.
 fn summary<'n>(name: &'n str, goal: Goal, place: Place, report: &mut Report<'_>) -> Option<(&'n str, Over)> {
     let (metric, kind) = name.rsplit_once('.').filter(|(metric, _)| !metric.is_empty())?;
     let over = match (kind, goal) {
@@ -75,6 +79,18 @@ fn summary<'n>(name: &'n str, goal: Goal, place: Place, report: &mut Report<'_>)
     let help = format!("write `name: {metric}, over: {which}`; if the script itself logs `{name}`, add `over: last`");
     report.warn(place, message, help);
     Some((metric, over))
+}
+
+/// Whether `metrics` has a pattern that finds this metric.
+fn has_pattern(node: &Node, name: &str) -> bool {
+    let is_of = |node: &Node| match &node.kind {
+        Kind::Mapping(entries) => {
+            let mut names = entries.iter().filter(|entry| entry.key == "name");
+            names.any(|entry| matches!(&entry.value.kind, Kind::Scalar(Scalar::Text { text, .. }) if text == name))
+        }
+        Kind::Scalar(_) | Kind::List(_) => false,
+    };
+    matches!(&node.kind, Kind::List(nodes) if nodes.iter().any(is_of))
 }
 
 /// SageMaker's metric definitions. W&B's `metrics`, which has goals instead of patterns, is refused.
