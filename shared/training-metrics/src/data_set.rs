@@ -103,6 +103,13 @@ pub(crate) fn short(word: &str) -> Option<&'static str> {
     SETS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, short)| *short)
 }
 
+/// The short name of the one data set among the words of a name: `best` of `best_model`.
+pub(crate) fn in_words(name: &str) -> Option<&'static str> {
+    let mut sets = name.split(|c: char| !c.is_ascii_alphabetic()).filter_map(short);
+    let set = sets.next()?;
+    sets.all(|other| other == set).then_some(set)
+}
+
 /// The data set that a member of this name gives with this text.
 pub(crate) fn of_member(name: &str, text: &str) -> Option<&'static str> {
     MEMBERS.iter().any(|known| name.eq_ignore_ascii_case(known)).then(|| short(text)).flatten()
@@ -120,6 +127,11 @@ pub(crate) fn is_less_reliable(set: &str) -> bool {
 /// Whether a name says itself which data it is of: `val_acc`, `train-auc`, `Val`. The best is then still one of before.
 pub(crate) fn is_in(name: &str, set: &str) -> bool {
     set != "best" && (split(name).is_some() || short(name).is_some())
+}
+
+/// Whether a value of this name is of the data that its name says, though what is around it is of this data set.
+pub(crate) fn is_of_own(name: &str, set: &str) -> bool {
+    is_in(name, set) || split(name).is_some_and(|(own, _)| own == set)
 }
 
 /// The short name of the data set with which a name begins, and the rest of it: `val` and `acc` of `validation_acc`.

@@ -11,6 +11,7 @@ use std::path::Path;
 use serde::de::IgnoredAny;
 use spotsweep_protocol::metric::Source;
 
+use crate::figures::differ;
 use crate::logged::Logged;
 use crate::names::Named;
 use crate::object::{self, Nested, Scanner};
@@ -40,7 +41,7 @@ impl Document {
         Self {
             place: (hash(&path.parent()), hash(&path)),
             is_json: path.extension().is_some_and(|ending| ending == "json"),
-            set: stem.split(|c: char| !c.is_ascii_alphabetic()).find_map(data_set::short),
+            set: stem.split(|c: char| !c.is_ascii_alphabetic()).find_map(data_set::short).or_else(|| of_folder(path)),
             ..Self::default()
         }
     }
@@ -65,6 +66,7 @@ impl Document {
         let mut rows: Vec<Logged> = rows.map(|row| row.filter(|_| has_lines).unwrap_or_default()).collect();
         for row in &mut rows {
             self.set.into_iter().for_each(|set| named.in_set(set, row));
+            leave_out_of_many(row, named);
             row.values.retain(|value| self.is_of_named_set(named) || !named.is(&value.name));
         }
         self.has_found |= rows.iter().any(|row| !row.values.is_empty());
@@ -98,25 +100,32 @@ impl Document {
     fn is_of_named_set(&self, named: &Named) -> bool {
         let (Some(set), Some(named)) = (self.set, named.name()) else { return true };
         let own = data_set::split(named).map(|(own, _)| own);
-        own.map_or(!matches!(set, "train" | "test" | "best"), |own| own == set)
+        // A name that says it itself is right: a log of the training may have `val_acc`.
+        own.map_or(!matches!(set, "train" | "test" | "best"), |own| own == set || set != "best")
     }
 }
 
 /// The named metric in a document.
 fn parse(text: &str, named: &Named) -> Vec<Logged> {
-    let Some(name) = named.name().filter(|_| is_json(text)) else { return Vec::new() };
+    if named.name().is_none() || !is_json(text) {
+        return Vec::new();
+    }
     let text = text.trim();
-    let mut rows = if text.starts_with('[') { records(text, named) } else { object(text, name, named) };
+    let mut rows = if text.starts_with('[') { records(text, named) } else { object(text, named) };
     for row in &mut rows {
         row.values.retain(|value| named.is(&value.name));
+        leave_out_of_many(row, named);
     }
     rows.retain(|row| !row.values.is_empty());
     rows
 }
 
-fn object(text: &str, name: &str, named: &Named) -> Vec<Logged> {
-    let (mut nested, mut steps) = (Nested::default(), Logged::default());
+fn object(text: &str, named: &Named) -> Vec<Logged> {
+    let (mut nested, mut steps, mut set) = (Nested::default(), Logged::default(), None);
     Scanner::default().scan(text, |names, value| {
+        if let [name] = names {
+            set = set.or_else(|| data_set::of_member(name, object::word(value)));
+        }
         let value = number::of_member(value);
         nested.take(names, value, named);
         if let ([name], Some(value)) = (names, value)
@@ -126,7 +135,7 @@ fn object(text: &str, name: &str, named: &Named) -> Vec<Logged> {
         }
     });
     let mut found = Logged { step: step::take(&mut steps.values), ..Logged::default() };
-    nested.add(&mut found, name, Source::Found);
+    nested.add(&mut found, named, Source::Found, set);
     let mut rows = vec![found];
     rows.extend(history::rows(text, named, None, Source::Found));
     rows
@@ -139,6 +148,23 @@ fn records(text: &str, named: &Named) -> Vec<Logged> {
     let rows: Vec<Logged> = rows.collect();
     let are_counted = rows.windows(2).all(|pair| pair[0].step < pair[1].step);
     if are_counted && rows.iter().all(|row| row.step.is_some()) { rows } else { Vec::new() }
+}
+
+/// Leaves out of a row the named metric where it has several values that differ: of folds, classes or data sets, and
+/// which one counts is not known.
+fn leave_out_of_many(row: &mut Logged, named: &Named) {
+    let reliable = row.values.iter().filter(|value| named.is(&value.name) && value.source > Source::OfTraining);
+    let mut values = reliable.map(|value| value.value);
+    if values.next().is_some_and(|first| values.any(|other| differ(first, other))) {
+        row.values.retain(|value| !named.is(&value.name));
+    }
+}
+
+/// The data set that a file's folder is named after. A word of a longer name may be that of a run (`test_2`), but
+/// `best_model` is one of an earlier epoch, perhaps.
+fn of_folder(path: &Path) -> Option<&'static str> {
+    let folder = path.parent()?.file_name()?.to_str()?;
+    data_set::short(folder).or_else(|| data_set::in_words(folder).filter(|set| *set == "best"))
 }
 
 /// Whether a text is JSON, with the numbers that Python's module writes besides.
@@ -180,16 +206,31 @@ mod tests {
         all.map(|(step, value)| (step, value.value, value.source)).collect()
     }
 
+    /// A path, what is in the file, the metric, and what is found of it.
+    type Case = (&'static str, &'static str, &'static str, &'static [(Option<f64>, f64, Source)]);
+
+    const FOUND: Source = Source::Found;
+
+    fn check(cases: &[Case]) {
+        for (path, content, metric, expected) in cases {
+            let mut file = LogFile::named(Path::new(path)).unwrap();
+            let mut shared = Shared::new(0.0, Some((*metric).to_owned()));
+            assert_eq!(look(&mut file, content, When::During, &mut shared), [], "{path}: {content}");
+            let rows = look(&mut file, content, When::Last, &mut shared);
+            let has_found = rows.iter().any(|row| !row.values.is_empty());
+            assert_eq!(file.is_of_other_form(), !has_found, "{path}: {content}");
+            assert_eq!(values(rows, metric), *expected, "{path}: {content}");
+        }
+    }
+
     #[test]
     fn json_files_have_the_named_metric() {
-        type Found = &'static [(Option<f64>, f64, Source)];
         const VISUAL: &str = "work_dirs/a/20261128_130501/vis_data/20261128_130501.json";
         const DETECTED: &str = "{\"bbox/AP\": 40.5, \"iteration\": 19}\n{\"iteration\": 29, \"loss\": 0.5}\n\
                                 {\"bbox/AP\": 41.25, \"iteration\": 39}\n";
         const OF_MODES: &str = "{\"env_info\": \"x\", \"seed\": 0}\n{\"mode\": \"train\", \"epoch\": 1, \"iter\": 50, \
                                 \"acc\": 0.9}\n{\"mode\": \"val\", \"epoch\": 1, \"iter\": 500, \"acc\": 0.75}\n";
-        const FOUND: Source = Source::Found;
-        let cases: [(&str, &str, &str, Found); 21] = [
+        let cases: [Case; 21] = [
             // Detectron2, MMEngine, MMCV.
             ("output/metrics.json", DETECTED, "bbox/AP", &[(Some(19.0), 40.5, FOUND), (Some(39.0), 41.25, FOUND)]),
             (
@@ -241,15 +282,53 @@ mod tests {
             ("metrics.json", "{\n  \"acc\": 0.75,\n", "acc", &[]),
             ("metrics.json", "", "acc", &[]),
         ];
-        for (path, content, metric, expected) in cases {
-            let mut file = LogFile::named(Path::new(path)).unwrap();
-            let mut shared = Shared::new(0.0, Some(metric.to_owned()));
-            assert_eq!(look(&mut file, content, When::During, &mut shared), [], "{path}: {content}");
-            let rows = look(&mut file, content, When::Last, &mut shared);
-            let has_found = rows.iter().any(|row| !row.values.is_empty());
-            assert_eq!(file.is_of_other_form(), !has_found, "{path}: {content}");
-            assert_eq!(values(rows, metric), expected, "{path}: {content}");
-        }
+        check(&cases);
+    }
+
+    #[test]
+    fn json_files_of_other_data_or_of_many_do_not_count() {
+        let cases: [Case; 20] = [
+            // In the folder of a data set, of the best model, of one of many.
+            ("out/eval/metrics.json", "{\"acc\": 0.75}", "acc", &[(None, 0.75, FOUND)]),
+            ("out/eval/metrics.json", "{\"acc\": 0.75}", "eval_acc", &[(None, 0.75, FOUND)]),
+            ("out/train/metrics.json", "{\"acc\": 0.9}", "acc", &[]),
+            ("out/train/metrics.json", "{\n  \"acc\": 0.9\n}", "acc", &[]),
+            ("best/metrics.json", "{\"val_acc\": 0.9}", "val_acc", &[]),
+            ("best_model/metrics.json", "{\n  \"val_acc\": 0.9\n}", "val_acc", &[]),
+            ("best/metrics.json", "{\"best_val_acc\": 0.9}", "best_val_acc", &[(None, 0.9, FOUND)]),
+            ("test_run/metrics.json", "{\"acc\": 0.75}", "acc", &[(None, 0.75, FOUND)]),
+            // A member that says its own data.
+            ("train_log.json", "{\"val_acc\": 0.75, \"train_acc\": 0.9}", "val_acc", &[(None, 0.75, FOUND)]),
+            ("eval_metrics.json", "{\n  \"val_acc\": 0.75\n}", "val_acc", &[(None, 0.75, FOUND)]),
+            ("test_metrics.json", "{\"acc\": 0.75}", "val_acc", &[]),
+            // Of folds, data sets, classes, and of the best epoch.
+            ("metrics.json", "{\"fold_0\": {\"val_acc\": 0.91}, \"fold_1\": {\"val_acc\": 0.72}}", "val_acc", &[]),
+            ("metrics.json", "{\"val\": {\"acc\": 0.75},\n\"test\": {\"acc\": 0.5}}", "acc", &[]),
+            ("metrics.json", "{\"LOC\": {\"f1\": 0.5},\n\"PER\": {\"f1\": 0.75}}", "f1", &[]),
+            (
+                "metrics.json",
+                "{\"val\": {\"acc\": 0.75},\n\"train\": {\"acc\": 0.9}}",
+                "acc",
+                &[(None, 0.75, FOUND), (None, 0.9, Source::OfTraining)],
+            ),
+            (
+                "metrics.json",
+                "{\"last\": {\"val_acc\": 0.88},\n\"best\": {\"epoch\": 7, \"val_acc\": 0.93}}",
+                "val_acc",
+                &[(None, 0.88, FOUND), (None, 0.93, Source::OfTraining)],
+            ),
+            ("metrics.json", "{\"best\": {\"val_acc\": 0.93}}", "best_val_acc", &[(None, 0.93, FOUND)]),
+            ("metrics.json", "{\"best\": {\"best_val_acc\": 0.93}}", "best_val_acc", &[(None, 0.93, FOUND)]),
+            // A member says of which data it is.
+            (
+                "metrics.json",
+                "{\"split\": \"train\", \"metrics\": {\"acc\": 0.98}}",
+                "acc",
+                &[(None, 0.98, Source::OfTraining)],
+            ),
+            ("metrics.json", "{\n\"acc\": 0.98,\n\"split\": \"train\"\n}", "acc", &[(None, 0.98, Source::OfTraining)]),
+        ];
+        check(&cases);
     }
 
     #[test]

@@ -10,7 +10,10 @@ use crate::logged::Logged;
 use crate::names::Named;
 use crate::number::of_member;
 use crate::object::{self, Scanner, word};
-use crate::{data_set, step};
+use crate::{
+    data_set::{self, Sets},
+    step,
+};
 
 /// What Keras adds to a history for its callbacks.
 const RATES: [&str; 2] = ["lr", "learning_rate"];
@@ -21,7 +24,18 @@ pub(crate) fn rows(text: &str, named: &Named, newest: Option<f64>, source: Sourc
     if named.name().is_none() || !(text.contains('[') && text.contains('{')) {
         return Vec::new();
     }
-    object::all(text).into_iter().flat_map(|range| of_object(&text[range], named, newest, source)).collect()
+    let (mut all, mut sets) = (Vec::new(), None);
+    for range in object::all(text) {
+        let mut rows = of_object(&text[range.clone()], named, newest, source);
+        // `Train: {…}`: most objects are no history, and their lines are not searched for words.
+        if !rows.is_empty()
+            && let Some(set) = sets.get_or_insert_with(|| Sets::of(text)).before(range.start)
+        {
+            rows.iter_mut().for_each(|row| named.in_set(set, row));
+        }
+        all.append(&mut rows);
+    }
+    all
 }
 
 /// A list with its name. An element may be missing.

@@ -24,10 +24,10 @@ pub(crate) fn parse(line: &str, source: Source, named: &Named) -> Option<Logged>
     let mut found = of_object(&object, source);
     let set = object.iter().find_map(|(name, value)| data_set::of_member(name, value.as_str()?));
     set.into_iter().for_each(|set| named.in_set(set, &mut found));
-    if let Some(name) = named.name().filter(|_| !found.values.iter().any(|value| named.is(&value.name))) {
+    if named.name().is_some() && !found.values.iter().any(|value| named.is(&value.name)) {
         let mut nested = Nested::default();
         Scanner::default().scan(line, |names, value| nested.take(names, of_member(value), named));
-        nested.add(&mut found, name, source);
+        nested.add(&mut found, named, source, set);
     }
     Some(found)
 }

@@ -20,6 +20,9 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Words of the names of `.jsonl` and `.json` files that hold metrics; others hold samples and predictions.
 const OF_METRICS: [&str; 7] = ["metric", "metrics", "log", "logs", "history", "progress", "scalars"];
 
+/// Words of the names of folders that have a number, where others are beside them.
+const OF_MANY: [&str; 9] = ["fold", "epoch", "step", "iter", "iteration", "checkpoint", "ckpt", "seed", "run"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     EventFile,
@@ -168,7 +171,21 @@ fn is_text(path: &Path) -> bool {
 
 /// Whether others of its kind may be beside a file, such as those of other epochs: which of them counts is not known.
 fn has_number(path: &Path) -> bool {
-    path.file_stem().is_some_and(|stem| stem.as_encoded_bytes().iter().any(u8::is_ascii_digit))
+    let has_digit = |name: &OsStr| name.as_encoded_bytes().iter().any(u8::is_ascii_digit);
+    let folder = folders(path).find(|folder| data_set::short(folder).is_none());
+    path.file_stem().is_some_and(has_digit)
+        || folder.is_some_and(|folder| has_digit(folder.as_ref()) && is_of_many(folder))
+}
+
+/// The names of the folders around a file, from the inside.
+fn folders(path: &Path) -> impl Iterator<Item = &str> {
+    path.ancestors().skip(1).filter_map(|folder| folder.file_name()?.to_str())
+}
+
+/// Whether a folder's name has a word for one of many.
+fn is_of_many(folder: &str) -> bool {
+    let mut words = folder.split(|c: char| !c.is_ascii_alphabetic());
+    words.any(|word| OF_MANY.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
 fn is_of_metrics(path: &Path) -> bool {
@@ -352,7 +369,15 @@ mod tests {
         {
             assert!(!is_log(path), "{path}");
         }
-        for path in ["metrics_epoch_9.json", "log_0.txt", "20261128_1305.json"] {
+        for path in ["metrics_epoch_9.json", "log_0.txt", "20261128_1305.json", "ckpt/epoch_10/metrics.json"] {
+            assert!(!is_log(path), "{path}");
+        }
+        // One of many, as its folder says. A number alone may be that of a version or a time.
+        for path in ["version_0/metrics.json", "runs/metrics.json", "fold_0/20261128_130501.json", "exp_3/log.txt"] {
+            assert!(is_log(path), "{path}");
+        }
+        for path in ["fold_0/metrics.json", "fold_0/val/metrics.json", "Seed-1/log.txt", "global_step500/metrics.json"]
+        {
             assert!(!is_log(path), "{path}");
         }
     }

@@ -32,7 +32,7 @@ impl Named {
 
     /// Values of this data set, whose names do not say so: `validation/epoch_accuracy` may be `epoch_accuracy` of it.
     pub(crate) fn in_set(&self, set: &str, found: &mut Logged) {
-        for value in found.values.iter_mut().filter(|value| !data_set::is_in(&value.name, set)) {
+        for value in found.values.iter_mut().filter(|value| !data_set::is_of_own(&value.name, set)) {
             if let Some(named) = self.name().filter(|named| is_of(set, &value.name, named)) {
                 named.clone_into(&mut value.name);
             } else if data_set::is_less_reliable(set) {

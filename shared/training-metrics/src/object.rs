@@ -132,24 +132,29 @@ pub(crate) struct Nested {
 impl Nested {
     /// Takes a member in, if it is that metric: `acc`, or `acc` in `val` for `val_acc`.
     pub(crate) fn take(&mut self, names: &[&str], value: Option<f64>, named: &Named) {
-        let is_named = || (0..names.len()).rev().any(|first| named.is(&names[first..].join("/")));
+        let first = || (0..names.len()).rev().find(|first| named.is(&names[*first..].join("/")));
         let is_better = self.values.is_empty() || names.len() <= self.depth;
-        let Some(value) = value.filter(|_| is_better && is_named()) else { return };
+        let Some((value, first)) = value.filter(|_| is_better).and_then(|value| Some((value, first()?))) else {
+            return;
+        };
         if names.len() < self.depth {
             self.values.clear();
         }
         self.depth = names.len();
-        let outer = &names[..names.len() - 1];
-        let is_less_reliable = outer.iter().any(|name| data_set::short(name).is_some_and(data_set::is_less_reliable));
-        let is_own = named.name().is_some_and(|name| data_set::is_in(name, ""));
-        self.values.push((value, is_less_reliable && !is_own));
+        // What is around its name: the name itself may be that of the training data, or of the best epoch.
+        let is_own = |set| named.name().is_some_and(|name| data_set::is_of_own(name, set));
+        let mut around = names[..first].iter().filter_map(|name| data_set::in_words(name));
+        self.values.push((value, around.any(|set| data_set::is_less_reliable(set) && !is_own(set))));
     }
 
-    /// Adds its values under this name.
-    pub(crate) fn add(&self, found: &mut Logged, name: &str, source: Source) {
+    /// Adds its values under this name. `set` is the data set that the whole object gives.
+    pub(crate) fn add(&self, found: &mut Logged, named: &Named, source: Source, set: Option<&str>) {
+        let (Some(name), mut own) = (named.name(), Logged::default()) else { return };
         for (value, is_less_reliable) in &self.values {
-            found.add(name, *value, if *is_less_reliable { Source::OfTraining } else { source });
+            own.add(name, *value, if *is_less_reliable { Source::OfTraining } else { source });
         }
+        set.into_iter().for_each(|set| named.in_set(set, &mut own));
+        found.values.append(&mut own.values);
     }
 }
 

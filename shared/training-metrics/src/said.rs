@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use spotsweep_protocol::metric::Source;
 
+use crate::data_set;
 use crate::figures::differ;
 use crate::logged::{Logged, Value};
 use crate::names::Named;
@@ -16,7 +17,10 @@ const MOST_STEPS: usize = 20_000;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Said {
     values: HashMap<u64, f64>,
-    is_any: bool,
+    /// Whether a line was one, and no history.
+    has_lines: bool,
+    /// The newest of all.
+    newest: Option<f64>,
 }
 
 /// What is left out of rows.
@@ -24,20 +28,31 @@ pub(crate) struct Said {
 pub(crate) enum Repeats {
     /// The same value of a step: another part of a training may count its steps from the beginning again.
     Same,
-    /// A value that may be the same, rounded, of a step that may be counted from 1 instead of 0; and what has no step, if
-    /// anything was said.
+    /// A value that may be the same, rounded, of a step that may be counted from 1 instead of 0.
     Near,
 }
 
 impl Said {
-    /// Takes in what is said.
-    pub(crate) fn take(&mut self, found: &Logged, named: &Named) {
+    /// Takes in what is said, by a line itself or by a history in it.
+    pub(crate) fn take(&mut self, found: &Logged, is_history: bool, named: &Named) {
         for value in found.values.iter().filter(|value| value.source >= Source::Text && named.is(&value.name)) {
-            self.is_any = true;
+            self.has_lines |= !is_history;
+            self.newest = Some(value.value);
             if let Some(step) = found.step.filter(|_| self.values.len() < MOST_STEPS) {
                 self.values.insert(step.to_bits(), value.value);
             }
         }
+    }
+
+    /// Whether a history without steps is one of what was said: it ends with the newest value. Under a name that does
+    /// not say of which data it is, a history may be of the training data, so that lines go before it.
+    pub(crate) fn has_history(&self, rows: &[Logged], named: &Named) -> bool {
+        let last = rows.last().filter(|_| rows.iter().all(|row| row.step.is_none()));
+        let Some(last) = last.and_then(|last| last.values.iter().rfind(|value| named.is(&value.name))) else {
+            return false;
+        };
+        let has_set = named.name().is_some_and(|name| data_set::split(name).is_some());
+        self.has_lines && !has_set || self.newest.is_some_and(|newest| !differ(newest, last.value))
     }
 
     /// Leaves out of a row what was said before.
@@ -54,8 +69,7 @@ impl Said {
                 let is_near = |said: &f64| !differ(*said, value.value);
                 [step, step + 1.0].into_iter().filter_map(said).any(is_near)
             }
-            (Repeats::Same, None) => false,
-            (Repeats::Near, None) => self.is_any,
+            (_, None) => false,
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Row {
     pub(crate) found: Logged,
     /// Whether something counts the rows, as pandas does: the table is printed when it is complete, and not row by row.
     pub(crate) is_counted: bool,
+    /// The newest row of the table, where this one is older: it is the last that counts.
+    pub(crate) again: Option<Logged>,
 }
 
 impl Table {
@@ -41,7 +43,8 @@ impl Table {
     pub(crate) fn read(&mut self, line: &str, named: &Named) -> Option<Row> {
         let found = self.row(line, named)?;
         let is_counted = self.header.as_ref().is_some_and(Header::is_counted);
-        Some(Row { found, is_counted })
+        let again = self.header.as_mut().and_then(Header::again);
+        Some(Row { found, is_counted, again })
     }
 
     fn row(&mut self, line: &str, named: &Named) -> Option<Logged> {

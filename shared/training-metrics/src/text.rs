@@ -6,6 +6,7 @@ mod phrase;
 use anstream::adapter::strip_str;
 use spotsweep_protocol::metric::Source;
 
+use crate::data_set::{self, Sets};
 use crate::definitions::Definitions;
 use crate::history;
 use crate::json_line;
@@ -43,6 +44,8 @@ struct Held {
     text: String,
     found: Nested,
     steps: Logged,
+    /// The data set of its values, as a member says, or what stands before it.
+    set: Option<&'static str>,
 }
 
 impl Lines {
@@ -74,39 +77,42 @@ impl Lines {
             row.values.retain(|value| defined.iter().all(|defined| defined.name != value.name));
         }
         found.iter_mut().take(1).for_each(|first| first.values.extend_from_slice(&defined));
-        found.iter().for_each(|row| self.said.take(row, &self.named));
+        found.iter().enumerate().for_each(|(at, row)| self.said.take(row, at > 0, &self.named));
         found
     }
 
     fn line(&mut self, text: &str) -> Vec<Logged> {
-        let found = self.text(text);
+        let (found, again) = self.text(text);
         let is_found = found.values.iter().any(|value| self.named.is(&value.name));
-        let history = if is_found { Vec::new() } else { self.history(text, Source::Text) };
-        let mut all = vec![found];
-        all.extend(history);
-        all
+        let mut more = if is_found { again.into_iter().collect() } else { self.history(text, Source::Text) };
+        more.insert(0, found);
+        more
     }
 
     /// The history in a text, without what was said before.
     fn history(&self, text: &str, source: Source) -> Vec<Logged> {
         let mut rows = history::rows(text, &self.named, self.step, source);
+        if self.said.has_history(&rows, &self.named) {
+            return Vec::new();
+        }
         rows.iter_mut().for_each(|row| self.said.leave_out(Repeats::Near, row, &self.named));
         rows
     }
 
-    fn text(&mut self, text: &str) -> Logged {
+    /// What a text says that is no history, and the newest row of its table where that is not this one.
+    fn text(&mut self, text: &str) -> (Logged, Option<Logged>) {
         let line = Line::new(text, &self.named);
         let row = line.objects.is_empty().then(|| self.table.read(text, &self.named)).flatten();
-        let mut found = match row {
-            Some(Row { mut found, is_counted }) => {
+        let (mut found, again) = match row {
+            Some(Row { mut found, is_counted, again }) => {
                 let repeats = if is_counted && found.step.is_some() { Repeats::Near } else { Repeats::Same };
                 self.said.leave_out(repeats, &mut found, &self.named);
-                found
+                (found, again)
             }
-            None => line.values(),
+            None => (line.values(), None),
         };
         found.step = found.step.or_else(|| step::counted(&line.outside));
-        found
+        (found, again)
     }
 
     /// What an object has that goes on or begins in this line, and has not ended in it; nothing before its end. `None`
@@ -116,15 +122,19 @@ impl Lines {
             Some(held) if held.scanner.may_go_on(line) && held.text.len() + line.len() < MOST_HELD => line,
             _ => {
                 let start = begins(line)?;
-                self.held = Some(Held::default());
+                let set = Sets::of(&line[..start]).before(start);
+                self.held = Some(Held { set, ..Held::default() });
                 &line[start..]
             }
         };
         let held = self.held.as_mut()?;
         held.text.push_str(text);
         held.text.push('\n');
-        let (named, found, steps) = (&self.named, &mut held.found, &mut held.steps);
+        let (named, found, steps, set) = (&self.named, &mut held.found, &mut held.steps, &mut held.set);
         let end = held.scanner.scan(text, |names, value| {
+            if let [name] = names {
+                *set = data_set::of_member(name, object::word(value)).or(*set);
+            }
             let value = of_member(value);
             found.take(names, value, named);
             if let ([name], Some(value)) = (names, value)
@@ -136,9 +146,11 @@ impl Lines {
         let mut logged = Logged::default();
         let Some(mut held) = self.held.take_if(|_| end.is_some()) else { return Some(vec![logged]) };
         logged.step = step::take(&mut held.steps.values);
-        held.found.add(&mut logged, self.named.name().unwrap_or_default(), Source::Text);
+        held.found.add(&mut logged, &self.named, Source::Text, held.set);
+        let mut history = self.history(&held.text, Source::Text);
+        held.set.into_iter().for_each(|set| history.iter_mut().for_each(|row| self.named.in_set(set, row)));
         let mut found = vec![logged];
-        found.extend(self.history(&held.text, Source::Text));
+        found.append(&mut history);
         Some(found)
     }
 }

@@ -29,7 +29,7 @@ fn tables_of_libraries_have_the_named_metric() {
     let one = |value| Some((value, None, [value, value], None));
     let val_acc = Some((0.51, Some(3.0), [0.43, 0.53], None));
     let val_accuracy = Some((0.68, Some(2.0), [0.61, 0.7], None));
-    let cases: [Case; 40] = [
+    let cases: [Case; 44] = [
         ("frame", "val_acc", val_acc),
         ("frame_to_string", "val_acc", val_acc),
         ("frame_markdown", "Val Acc", val_acc),
@@ -38,6 +38,12 @@ fn tables_of_libraries_have_the_named_metric() {
         ("polars", "val_acc", val_acc),
         ("frame_folded", "val_acc", Some((0.51, Some(2.0), [0.43, 0.51], None))),
         ("frame_cut", "val_acc", Some((0.51, Some(2.0), [0.43, 0.51], None))),
+        // Lightning's metrics, where a row has those of the training or those of the validation.
+        ("frame_with_gaps", "val_acc", Some((0.43, Some(11.0), [0.41, 0.43], None))),
+        ("frame_with_gaps_markdown", "val_acc", Some((0.43, Some(11.0), [0.41, 0.43], None))),
+        // The newest row is not the last one.
+        ("frame_sorted", "val_acc", val_acc),
+        ("frame_sorted_anew", "val_acc", val_acc),
         ("frame", "epoch", None),
         ("history", "val_accuracy", val_accuracy),
         ("history_dictionary", "val_accuracy", Some((0.68, None, [0.61, 0.7], None))),
@@ -216,6 +222,51 @@ const LINES: &[(&str, &str, Expected)] = &[
         one(0.5, None),
     ),
     ("{\"mode\": \"train\", \"val_acc\": 0.5}", "val_acc", one(0.5, None)),
+    (
+        "{\"split\": \"val\", \"metrics\": {\"acc\": 0.5}}\n{\"split\": \"train\", \"metrics\": {\"acc\": 0.98}}",
+        "acc",
+        one(0.5, None),
+    ),
+    ("x {'split': 'val', 'm': {'acc': 0.5}}\nx {'split': 'train', 'm': {'acc': 0.98}}", "acc", one(0.5, None)),
+    ("{\n 'split': 'val',\n 'acc': 0.5\n}\n{\n 'acc': 0.98,\n 'split': 'train'\n}", "acc", one(0.5, None)),
+    ("Val: {\n 'acc': 0.5\n}\nTrain: {\n 'acc': 0.98\n}", "acc", one(0.5, None)),
+    // A history of the training data.
+    (
+        "Epoch 2/2\nVal: {'loss': [0.6, 0.5], 'acc': [0.7, 0.75]}\nTrain: {'loss': [0.5, 0.1], 'acc': [0.9, 0.98]}",
+        "acc",
+        Some((0.75, Some(2.0), [0.7, 0.75], None)),
+    ),
+    // The best epoch is none of the last.
+    ("{\"last\": {\"val_acc\": 0.88}, \"best\": {\"epoch\": 7, \"val_acc\": 0.93}}", "val_acc", one(0.88, None)),
+    ("{\"best_model\": {\"val_acc\": 0.93}, \"final\": {\"val_acc\": 0.88}}", "val_acc", one(0.88, None)),
+    // A mean, and a deviation, of folds.
+    (
+        "| fold | acc |\n|---|---|\n| 0 | 0.9 |\n| 1 | 0.7 |\n| mean | 0.8 |\n| std | 0.1 |",
+        "acc",
+        Some((0.8, None, [0.7, 0.9], None)),
+    ),
+    (
+        "| fold | acc |\n|---|---|\n| 0 | 0.9 |\n| 1 | 0.7 |\n| std | 0.1 |",
+        "acc",
+        Some((0.7, None, [0.7, 0.9], Some(0.9))),
+    ),
+    // Counts that begin again, in a table that is printed row by row.
+    ("epoch  iter  acc\n1  100  0.5\n1  200  0.75\n2  100  0.25", "acc", Some((0.25, Some(100.0), [0.25, 0.75], None))),
+    // A class that is named as a data set.
+    ("| Class | IoU |\n|---|---|\n| road | 97.5 |\n| train | 94.5 |", "IoU", None),
+    ("| Class | IoU |\n|---|---|\n| all | 96.5 |\n| valid | 94.5 |", "IoU", one(96.5, None)),
+    ("Accuracy of cat on the test set: 56.1 %", "accuracy", None),
+    // The histories of two parts of a training.
+    (
+        "{'loss': [3, 2], 'val_loss': [0.75, 0.5]}\n{'loss': [1, 1], 'val_loss': [0.4, 0.25]}",
+        "val_loss",
+        Some((0.25, None, [0.25, 0.75], None)),
+    ),
+    (
+        "Test accuracy: 0.7\n{'accuracy': [0.9, 0.98], 'val_accuracy': [0.5, 0.6], 'loss': [1, 1], 'val_loss': [1, 1]}",
+        "accuracy",
+        one(0.7, None),
+    ),
     ("iteration=40 val_acc=0.5", "val_acc", one(0.5, Some(40.0))),
 ];
 

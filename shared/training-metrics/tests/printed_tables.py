@@ -17,6 +17,10 @@ HISTORY = {
     "val_accuracy": [0.61, 0.7, 0.68],
 }
 FRAME = pandas.DataFrame({"epoch": [1, 2, 3], "train_loss": [0.5123, 0.3, 0.2], "val_acc": [0.43, 0.53, 0.51]})
+LIGHTNING = pandas.DataFrame({
+    "epoch": [0, 0, 1, 1], "step": [5, 5, 11, 11],
+    "train_loss": [None, 0.6, None, 0.4], "val_acc": [0.41, None, 0.43, None]
+})
 WIDE = pandas.DataFrame({"epoch": [1, 2], **{f"train_metric_{n}": [0.1, 0.2] for n in range(9)}, "val_acc": [0.43, 0.51]})
 TRUE, GUESSED = [0, 0, 0, 1, 1, 1, 2, 2, 2, 2], [0, 0, 1, 1, 1, 1, 2, 2, 0, 1]
 REPORT = classification_report(TRUE, GUESSED, output_dict=True)
@@ -26,6 +30,10 @@ TEXTS = {
     "frame_to_string": FRAME.to_string(index=False),
     "frame_markdown": FRAME.to_markdown(),
     "frame_csv": FRAME.to_csv(),
+    "frame_with_gaps": str(LIGHTNING),
+    "frame_with_gaps_markdown": LIGHTNING.to_markdown(),
+    "frame_sorted": str(FRAME.sort_values("val_acc", ascending=False)),
+    "frame_sorted_anew": str(FRAME.sort_values("val_acc").reset_index(drop=True)),
     "frame_indexed": str(FRAME.set_index("epoch")),
     "frame_folded": WIDE.to_string(line_width=60),
     "frame_cut": str(WIDE),

@@ -8,7 +8,7 @@ use super::{MOST_NAME_BYTES, is_in, is_name};
 use crate::data_set;
 use crate::logged::{Logged, Value};
 use crate::names::{Named, is_same};
-use crate::number::leading;
+use crate::number::{Number, leading};
 
 /// Columns that count steps, in any capitals: the best first.
 const STEPS: [&str; 9] = ["global_step", "step", "iteration", "iter", "#", "epoch", "ep", "e", "round"];
@@ -19,6 +19,8 @@ const NO_METRICS: [&str; 3] = ["time", "eta", "elapsed"];
 /// First columns that say of what a row is.
 const LABELS: [&str; 10] =
     ["class", "label", "category", "scope", "split", "set", "dataset", "subset", "phase", "data"];
+/// Those of them whose rows are of one class each, even one that is named as a data set is.
+const CLASSES: [&str; 3] = ["class", "label", "category"];
 /// First columns with the names of metrics, where the other columns are data sets.
 const METRICS: [&str; 4] = ["metric", "metrics", "measure", "name"];
 /// First columns whose whole numbers tell rows apart that are not one after the other in a training.
@@ -34,6 +36,14 @@ enum Index {
     Cell,
     /// Words of any number, where the values below end as far right as their names: so pandas prints them. In characters.
     Aligned(Vec<usize>),
+}
+
+/// The newest row of a counted table that had the named metric.
+#[derive(Debug, Clone)]
+struct Newest {
+    index: f64,
+    count: Option<f64>,
+    row: Logged,
 }
 
 /// The names of a table.
@@ -55,6 +65,9 @@ pub(super) struct Header {
     is_series: bool,
     /// The named metric in the row before.
     previous: Option<f64>,
+    newest: Option<Newest>,
+    /// That row again, where the one that was read last is older.
+    again: Option<Logged>,
 }
 
 impl Header {
@@ -131,12 +144,19 @@ impl Header {
             is_folded,
             is_counted: false,
             previous: None,
+            newest: None,
+            again: None,
         }
     }
 
     /// Whether a number without a name of its own stood before the newest row.
     pub(super) fn is_counted(&self) -> bool {
         self.is_counted
+    }
+
+    /// The newest row again, where the one that was read last is older.
+    pub(super) fn again(&mut self) -> Option<Logged> {
+        self.again.take()
     }
 
     /// Whether its names are names, and no values.
@@ -173,7 +193,8 @@ impl Header {
         match (&self.index, label) {
             (_, []) => {
                 let first = values[0];
-                let is_label = is_in(&LABELS, &self.names[0]) && leading(first).is_none();
+                let may_be_label = [&LABELS[..], &PARTS].iter().any(|words| is_in(words, &self.names[0]));
+                let is_label = may_be_label && leading(first).is_none();
                 Some(if is_label { (Some(first.to_owned()), &values[1..]) } else { (None, values) })
             }
             (Index::Cell, [label]) => Some((Some((*label).to_owned()), values)),
@@ -203,12 +224,17 @@ impl Header {
         if label == Some(Label::Other) || label == Some(Label::Whole) && !is_labelled {
             return None;
         }
-        let is_counted = matches!(label, Some(Label::Index(_)));
+        if matches!(label, Some(Label::Set(_))) && is_in(&CLASSES, &self.names[0]) {
+            return None;
+        }
+        let index = label.and_then(Label::index);
         let (step_name, step) = self.step(label, columns)?;
         let mut found = Logged { step, ..Logged::default() };
         let is_metric = |name: &str| [&STEPS[..], &NO_METRICS, &PARTS].iter().all(|words| !is_in(words, name));
         for (name, cell) in columns().filter(|(name, _)| is_metric(name)) {
-            if let Some(number) = leading(cell).filter(|_| Some(name) != step_name) {
+            // pandas has NaN where a row has no value.
+            let is_value = |number: &Number| Some(name) != step_name && !(index.is_some() && number.value.is_nan());
+            if let Some(number) = leading(cell).filter(is_value) {
                 found.add(name, number.value, Source::Text);
             }
         }
@@ -217,8 +243,16 @@ impl Header {
             _ => columns().find_map(|(name, cell)| data_set::of_member(name, cell)),
         };
         of_row.into_iter().for_each(|set| named.in_set(set, &mut found));
-        self.is_counted = is_counted;
-        if step.is_none() && (!self.is_series || matches!(label, Some(Label::Set(_)))) {
+        // Epochs, where the table has several counts: the others begin again with each. All do with each fold.
+        let is_one = self.is_series && !names.iter().any(|name| is_in(&PARTS, name));
+        let of_column = |known: &&str| columns().find(|(name, _)| name.eq_ignore_ascii_case(known));
+        let outer = STEPS.iter().rev().find_map(of_column).and_then(|(_, cell)| leading(cell));
+        let count = outer.map(|number| number.value).or(step);
+        (self.is_counted, self.again) = (index.is_some(), None);
+        index.filter(|_| is_one).into_iter().for_each(|index| self.find_newest(index, &found, count, named));
+        // The mean of folds or seeds stands for all of them.
+        let is_mean = label == Some(Label::Whole) && is_in(&PARTS, &self.names[0]);
+        if step.is_none() && !is_mean && (!self.is_series || matches!(label, Some(Label::Set(_)))) {
             self.compare(&mut found, named);
         }
         (!found.values.is_empty()).then_some(found)
@@ -254,6 +288,25 @@ impl Header {
             && let Some(previous) = self.previous.replace(reading.value)
         {
             found.values.insert(0, Value { value: previous, ..reading });
+        }
+    }
+
+    /// Remembers the newest row of a counted table. A table that is sorted by its values has it anywhere: after an
+    /// older one it counts again.
+    fn find_newest(&mut self, index: f64, found: &Logged, count: Option<f64>, named: &Named) {
+        let is_reading = |value: &&Value| named.is(&value.name) && value.source > Source::OfTraining;
+        let values: Vec<Value> = found.values.iter().filter(is_reading).cloned().collect();
+        if values.is_empty() {
+            return;
+        }
+        let is_older = |newest: &Newest| match (count, newest.count) {
+            (Some(count), Some(newest)) if count != newest => count < newest,
+            (_, _) => index < newest.index,
+        };
+        if let Some(newest) = self.newest.as_ref().filter(|newest| is_older(newest)) {
+            self.again = Some(newest.row.clone());
+        } else {
+            self.newest = Some(Newest { index, count, row: Logged { values, ..found.clone() } });
         }
     }
 

@@ -25,6 +25,11 @@ pub(super) enum Label {
 }
 
 impl Label {
+    /// The number that counts the rows.
+    pub(super) fn index(self) -> Option<f64> {
+        if let Self::Index(index) = self { Some(index) } else { None }
+    }
+
     pub(super) fn of(text: &str) -> Self {
         let is_count = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match (text.parse(), data_set::short(text)) {

@@ -232,8 +232,8 @@ impl<'a> Line<'a> {
             set.into_iter().for_each(|set| self.named.in_set(set, &mut own));
             found.values.append(&mut own.values);
             let is_known = || found.values.iter().any(|value| self.named.is(&value.name));
-            if let Some(name) = self.named.name().filter(|_| !is_known()) {
-                nested.add(found, name, self.source(Source::Text));
+            if self.named.name().is_some() && !is_known() {
+                nested.add(found, self.named, self.source(Source::Text), set);
             }
         }
     }

@@ -9,11 +9,14 @@ use crate::number::measured;
 const MOST_BYTES: usize = 96;
 /// What begins the words behind the name. Other words make another metric of it: `accuracy threshold: 0.5`.
 const BEGINNINGS: [&str; 7] = ["of", "on", "for", "over", "in", "at", "after"];
-/// Words of what is one of many, or another's.
-const OF_OTHERS: [&str; 12] = [
-    "class", "classes", "label", "labels", "fold", "subset", "sample", "batch", "baseline", "previous", "target",
-    "random",
+/// The words that may stand there besides data sets. Any other may be the name of a class, of a fold, of a baseline.
+const KNOWN: [&str; 26] = [
+    "the", "a", "of", "on", "for", "over", "in", "at", "after", "all", "whole", "entire", "full", "neural", "network",
+    "net", "model", "images", "image", "data", "set", "dataset", "samples", "examples", "epoch", "epochs",
 ];
+/// Behind a number, they show that it is none of a class; so do epochs before it.
+const COUNTED: [&str; 4] = ["images", "data", "samples", "examples"];
+const EPOCHS: [&str; 2] = ["epoch", "epochs"];
 
 /// Such a value, with what is before the name, and its data set.
 pub(super) fn value<'a>(line: &'a str, named: &Named) -> Option<(&'a str, f64, &'static str)> {
@@ -44,10 +47,20 @@ fn behind<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
 
 /// The one data set that the words behind a name give.
 fn set_of(words: &str) -> Option<&'static str> {
-    let all = || words.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+    let all = || words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let is_among = |known: &[&str], word: &str| known.iter().any(|known| known.eq_ignore_ascii_case(word));
     let begins = words.starts_with('(') || all().next().is_some_and(|first| is_among(&BEGINNINGS, first));
-    if !begins || all().any(|word| is_among(&OF_OTHERS, word)) {
+    let is_counted =
+        |word: &str| is_among(&COUNTED, word) || is_among(&EPOCHS, word) || data_set::short(word).is_some();
+    let is_known = |at: usize, word: &str| match word.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => {
+            let is_of_epoch =
+                at.checked_sub(1).and_then(|at| all().nth(at)).is_some_and(|word| is_among(&EPOCHS, word));
+            is_of_epoch || all().nth(at + 1).is_some_and(is_counted)
+        }
+        false => is_among(&KNOWN, word) || data_set::short(word).is_some(),
+    };
+    if !begins || !all().enumerate().all(|(at, word)| is_known(at, word)) {
         return None;
     }
     let mut sets = all().filter_map(data_set::short);
@@ -72,7 +85,12 @@ mod tests {
             ("F1 score", "F1-score on dev: 0.75", Some((0.75, "dev"))),
             ("accuracy", "Accuracy on the training data: 0.75", Some((0.75, "train"))),
             ("val_accuracy", "Accuracy on the test set: 0.75", None),
+            ("accuracy", "Accuracy after epoch 3 on the validation set: 0.75", Some((0.75, "val"))),
             ("accuracy", "Accuracy of plane : 56 %", None),
+            ("accuracy", "Accuracy of cat on the test set: 56.1 %", None),
+            ("accuracy", "Accuracy of 3 on the test set: 56.1 %", None),
+            ("accuracy", "Accuracy of a bird in the test images: 56.1 %", None),
+            ("accuracy", "Accuracy of fold 3 on validation data: 0.75", None),
             ("accuracy", "Accuracy for class 3 of the test set: 0.75", None),
             ("accuracy", "Accuracy on train and test: 0.75", None),
             ("accuracy", "accuracy threshold for val: 0.75", None),
