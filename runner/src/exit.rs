@@ -110,6 +110,9 @@ pub(crate) enum Failure {
     /// The workspace cannot be used.
     #[error("the trial's workspace cannot be used")]
     Workspace(#[source] Cause),
+    /// The checkpoint of another trial, from which this one starts, is not whole in the bucket.
+    #[error("the checkpoint that the trial starts from could not be restored")]
+    Restore(#[source] Cause),
     /// The training code could not be fetched.
     #[error("the training code could not be fetched")]
     Code(#[source] Cause),
@@ -150,7 +153,7 @@ impl Failure {
             Self::Exec { .. } => NOT_EXECUTABLE,
             // The next attempt may be answered; what the trial has saved must not end with an outage.
             Self::Unanswered(_) => INTERRUPTED,
-            Self::Claim(_) | Self::Parameters(_) | Self::Code(_) => UNAVAILABLE,
+            Self::Claim(_) | Self::Parameters(_) | Self::Restore(_) | Self::Code(_) => UNAVAILABLE,
             Self::Refused(_) => REFUSED,
             Self::Prepare { .. } | Self::System(..) | Self::Workspace(_) | Self::Orphaned => INTERNAL,
             Self::Upload(_) => UPLOAD,

@@ -33,6 +33,7 @@ mod progress;
 mod reading;
 mod record;
 mod reports;
+mod restore;
 mod rungs;
 mod sealing;
 mod signals;

@@ -1,5 +1,6 @@
 //! Everything that comes before the command: who we are, what is ours, and where it is.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +13,7 @@ use spotsweep_protocol::rungs::RungPlan;
 use spotsweep_protocol::runner_log;
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::disk::Disk as _;
-use spotsweep_seal::{OWN, Sealer};
+use spotsweep_seal::{OWN, QUIET, Sealer};
 use spotsweep_training_metrics::Definitions;
 use tokio::time;
 
@@ -30,10 +31,12 @@ use crate::mlflow;
 use crate::parameters;
 use crate::place;
 use crate::reports;
+use crate::restore::restore;
 use crate::rungs::Rungs;
+use crate::sealing::now_ns;
 use crate::surroundings;
 use crate::upload::Uploader;
-use crate::user::accounts;
+use crate::user::{User, accounts};
 use crate::wandb;
 use crate::workplace::Workplace;
 use crate::workspace::{POINT, Workspace, point, take_charge};
@@ -111,7 +114,7 @@ async fn lay_out(
         None => trial,
     };
     announce(config, &trial);
-    let (sealer, newest) = mount(config, &grant, claims, deadline, workspace).await?.unzip();
+    let (sealer, newest) = mount(config, (&grant, &s3), claims, deadline, workspace).await?.unzip();
 
     let user = config.user.as_ref();
     let mounted = workspace.as_ref().map(|workspace| workspace.point().to_owned());
@@ -157,23 +160,38 @@ fn series(plan: RungPlan, place: &Workplace, newest: Option<&str>) -> Result<Run
 
 /// Mounts the granted workspace, holds it against its seal, and tells so. Until that is accepted,
 /// what the workspace was copied from must be kept, so nothing may be trained on it. With the sealer comes the newest
-/// checkpoint.
+/// checkpoint. That of another trial, from which this one starts, is on it by then.
 async fn mount(
     config: &Config,
-    grant: &Grant,
+    (grant, s3): (&Grant, &aws_sdk_s3::Client),
     claims: &Claims,
     deadline: time::Instant,
     slot: &mut Option<Workspace>,
 ) -> Result<Option<(Sealer, Option<String>)>, Failure> {
     let Some(granted) = &grant.workspace else {
+        if let Some(from) = &grant.restores {
+            restore(s3, from, &point(config)?, config.user.as_ref().map(User::owner)).await?;
+        }
         return Ok(None);
     };
     let started = Instant::now();
     let workspace = slot.insert(Workspace::mount(config, granted, deadline).await?);
     take_charge(workspace.point())?;
+    if let Some(from) = &grant.restores {
+        let user = config.user.clone().unwrap_or_else(User::own);
+        restore(s3, from, workspace.point(), Some(user.owner())).await?;
+    }
     let (point, attempt, is_disk) = (workspace.point().to_owned(), config.attempt, workspace.is_disk());
     let disk = workspace.disk();
-    let checking = tokio::task::spawn_blocking(move || Sealer::resume(&disk, &point, attempt, is_disk, say));
+    let is_restored = grant.restores.is_some();
+    let checking = tokio::task::spawn_blocking(move || {
+        let (mut sealer, found) = Sealer::resume(&disk, &point, attempt, is_disk, say)?;
+        if is_restored && sealer.summary().is_none() {
+            // A training that writes it again in place leaves nothing else to go on from.
+            sealer.seal_resting(&disk, QUIET, now_ns(), &BTreeSet::new)?;
+        }
+        Ok::<_, std::io::Error>((sealer, found))
+    });
     let failed = |source| Failure::System("check the workspace's checkpoints", source);
     let (sealer, found) = checking.await.map_err(|broken| failed(broken.into()))?.map_err(failed)?;
     let found = Found { formatted: workspace.formatted, ..found };

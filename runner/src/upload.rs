@@ -7,7 +7,7 @@ mod names;
 mod opened;
 mod scan;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Read;
 use std::sync::Arc;
@@ -16,20 +16,21 @@ use std::time::{Duration, SystemTime};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
 use spotsweep_protocol::cause::chain;
-use spotsweep_protocol::claim::{Outputs, Prefix};
+use spotsweep_protocol::claim::{COLLECTED, Collected, CollectedFile, Outputs, Prefix};
 use spotsweep_protocol::patterns::Filter;
 use spotsweep_seal::collected;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
+pub(crate) use self::scan::time;
 use crate::exit::Failure;
 use crate::log::say;
 use crate::own_files::OwnFiles;
 use crate::storage::Storage;
 use crate::workplace::Workplace;
 use opened::Opened;
-use scan::{Found, Scan, Stamp, due, saved, scan};
+use scan::{Found, Scan, Stamp, due, nanoseconds, saved, saved_name, scan};
 
 /// Larger files go in parts.
 const MULTIPART_ABOVE_BYTES: u64 = 16 * 1024 * 1024;
@@ -93,10 +94,12 @@ pub(crate) struct Uploader {
     destination: Prefix,
     storage: Storage,
     filter: Filter,
-    /// The folder of checkpoints, and the files of it that are collected.
-    checkpoints: Option<(Storage, BTreeSet<String>)>,
+    /// The folder of checkpoints, and what of it is collected.
+    checkpoints: Option<(Storage, Arc<spotsweep_seal::Collected>)>,
     /// By key, as of the last upload.
     arrived: BTreeMap<String, Stamp>,
+    /// S3's tags of the checkpoints' files, by key.
+    etags: BTreeMap<String, String>,
     /// Files that are not uploaded, with the reasons.
     left_out: BTreeMap<String, String>,
 }
@@ -110,6 +113,7 @@ impl Uploader {
             filter,
             checkpoints: None,
             arrived: BTreeMap::new(),
+            etags: BTreeMap::new(),
             left_out: BTreeMap::new(),
         }
     }
@@ -136,7 +140,7 @@ impl Uploader {
     pub(crate) async fn add_checkpoints(&mut self, place: &Workplace) -> Result<(), UploadError> {
         let (disk, folder, which) = (place.disk(), place.checkpoints.clone(), self.filter.checkpoints);
         let files = tokio::task::spawn_blocking(move || collected(&disk, &folder, which)).await?;
-        self.checkpoints = Some((place.saved(), files.map_err(UploadError::List)?));
+        self.checkpoints = Some((place.saved(), Arc::new(files.map_err(UploadError::List)?)));
         Ok(())
     }
 
@@ -153,17 +157,36 @@ impl Uploader {
             outcome = self.round(None).await;
         }
         outcome.and(record).and(log)?;
+        if let Some(collected) = self.newest_checkpoint() {
+            let key = format!("{}{COLLECTED}", self.destination.prefix);
+            let content = serde_json::to_vec(&collected);
+            let content = content.map_err(|error| UploadError::send("writing", &key, error))?;
+            put_object(&self.s3, &self.destination.bucket, &key, content.into()).await?;
+        }
         let bytes = self.arrived.values().map(|stamp| stamp.bytes).sum();
         let without_files = self.arrived.keys().all(|name| name == LOG || name == METRICS);
         let (files, left_out) = (self.arrived.len() as u64, self.left_out());
         Ok(Outputs { files, bytes, left_out, unread: Vec::new(), without_files })
     }
 
+    /// The newest checkpoint, as it has arrived; `None` where a file of it has not, as without that it is none.
+    fn newest_checkpoint(&self) -> Option<Collected> {
+        let (_, collected) = self.checkpoints.as_ref()?;
+        let file = |path: &String| {
+            let key = saved_name(path);
+            let Stamp { bytes, modified, .. } = *self.arrived.get(&key)?;
+            let (modified_ns, etag) = (nanoseconds(modified), self.etags.get(&key)?.clone());
+            Some(CollectedFile { path: path.clone(), key, bytes, modified_ns, etag })
+        };
+        let files: Vec<CollectedFile> = collected.newest.iter().map(file).collect::<Option<_>>()?;
+        (!files.is_empty()).then(|| Collected { files, links: collected.links.clone() })
+    }
+
     /// Uploads what is due; without `quiet`, everything that differs from what has arrived.
     async fn round(&mut self, quiet: Option<Duration>) -> Result<(), UploadError> {
         let (storage, filter, checkpoints) = (self.storage.clone(), self.filter.clone(), self.checkpoints.clone());
         let most = filter.checkpoints.most_bytes().unwrap_or(u64::MAX);
-        let look = move || (scan(&storage, &filter), checkpoints.map(|(storage, files)| saved(&storage, &files, most)));
+        let look = move || (scan(&storage, &filter), checkpoints.map(|(storage, of)| saved(&storage, &of.files, most)));
         let (Scan { mut found, mut failures, left_out: mut unread }, saved) = tokio::task::spawn_blocking(look).await?;
         if let Some(saved) = saved {
             found.extend(saved.found);
@@ -189,7 +212,9 @@ impl Uploader {
             match underway.join_next().await {
                 None => break,
                 Some(sent) => match sent? {
-                    Ok(file) => {
+                    Ok((file, etag)) => {
+                        let etag = etag.filter(|_| file.is_checkpoint);
+                        self.etags.extend(etag.map(|etag| (file.name.clone(), bare(&etag))));
                         self.arrived.insert(file.name, file.stamp);
                     }
                     Err(error) => failures.push(error),
@@ -223,25 +248,36 @@ impl Uploader {
     }
 }
 
-/// Sends one file, whole or in parts, and gives it back as it was sent.
-async fn put(s3: Client, destination: Prefix, storage: Storage, found: Found) -> Result<Found, UploadError> {
+/// Sends one file, whole or in parts, and gives it back as it was sent, with S3's tag of it.
+async fn put(
+    s3: Client,
+    destination: Prefix,
+    storage: Storage,
+    found: Found,
+) -> Result<(Found, Option<String>), UploadError> {
     let bucket = &destination.bucket;
     let key = format!("{}{}", destination.prefix, found.name);
     let opened = tokio::task::spawn_blocking(move || (Opened::open(&storage, &found), found));
     let (opened, found) = opened.await?;
     let opened = opened.map_err(|error| UploadError::send("reading", &key, error))?;
     let opened = Arc::new(opened.ok_or_else(|| UploadError::Changed(key.clone()))?);
-    if found.stamp.bytes > MULTIPART_ABOVE_BYTES {
-        multipart::put(&s3, bucket, &key, &opened).await?;
+    let etag = if found.stamp.bytes > MULTIPART_ABOVE_BYTES {
+        multipart::put(&s3, bucket, &key, &opened).await?
     } else {
         let body =
             opened.body(0, found.stamp.bytes).await.map_err(|error| UploadError::send("reading", &key, error))?;
-        put_object(&s3, bucket, &key, body).await?;
+        let etag = put_object(&s3, bucket, &key, body).await?;
         if !opened.is_unchanged() {
             return Err(UploadError::Changed(key));
         }
-    }
-    Ok(found)
+        etag
+    };
+    Ok((found, etag))
+}
+
+/// S3's tag of an object without the quotation marks that only some answers have.
+pub(crate) fn bare(etag: &str) -> String {
+    etag.trim_matches('"').to_owned()
 }
 
 /// The record of metrics; empty where there is none.
@@ -254,13 +290,7 @@ fn metrics(own: &OwnFiles) -> Vec<u8> {
     content
 }
 
-async fn put_object(s3: &Client, bucket: &str, key: &str, body: ByteStream) -> Result<(), UploadError> {
-    s3.put_object()
-        .bucket(bucket)
-        .key(key)
-        .body(body)
-        .send()
-        .await
-        .map(drop)
-        .map_err(|error| UploadError::send("uploading", key, error))
+async fn put_object(s3: &Client, bucket: &str, key: &str, body: ByteStream) -> Result<Option<String>, UploadError> {
+    let sent = s3.put_object().bucket(bucket).key(key).body(body).send().await;
+    sent.map(|sent| sent.e_tag).map_err(|error| UploadError::send("uploading", key, error))
 }

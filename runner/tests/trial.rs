@@ -13,6 +13,7 @@ mod metrics;
 mod mlflow;
 mod packages;
 mod privileges;
+mod restored;
 mod rollback;
 mod stalls;
 mod stops;

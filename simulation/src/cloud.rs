@@ -22,8 +22,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use spotsweep_control_plane::command::{Command, Submission};
 use spotsweep_control_plane::decide::sweep_upload;
-use spotsweep_control_plane::event::TrialRequest;
-use spotsweep_control_plane::event::{self, Event};
+use spotsweep_control_plane::event::{self, Event, TrialRequest};
 use spotsweep_control_plane::handle::{ExecuteError, Executor};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
@@ -32,7 +31,7 @@ use spotsweep_control_plane::results::inputs::{ReportInputs, Results, Wanted, la
 use spotsweep_control_plane::results::report::curves;
 use spotsweep_control_plane::suggestion::choose;
 use spotsweep_control_plane::sweep::Prepared;
-use spotsweep_control_plane::sweep::continuation::{Continuation, snapshot_of, snapshots_key};
+use spotsweep_control_plane::sweep::continuation::{Continuation, Listed};
 use spotsweep_control_plane::sweep::notification::Notification;
 use spotsweep_control_plane::trial::Trial;
 use spotsweep_protocol::claim::{Access, Prefix};
@@ -185,7 +184,7 @@ impl Cloud {
             Command::CheckTarget { sweep, prepared } => self.check_target(sweep, prepared).await,
             Command::StoreTrials { sweep, prepared, .. } => self.store_trials(sweep, prepared).await,
             Command::ReadSnapshots { sweep, first, .. } => {
-                let listed = self.get_object(&snapshots_key(&sweep)).await?.ok_or("NoSuchKey")?;
+                let listed = self.get_object(&Listed::Snapshots.key(&sweep)).await?.ok_or("NoSuchKey")?;
                 let named: Vec<String> = serde_json::from_slice(&listed)?;
                 Ok(vec![Outcome::SnapshotsRead(Continuation::page(sweep, first, &named))])
             }
@@ -226,10 +225,10 @@ impl Cloud {
             }
             Command::EndInstance { trial, attempt, instance } => self.end_instance(trial, attempt, instance).await,
             Command::ReadSpace { request, .. } => self.read_space(request).await,
-            Command::FindSnapshot { request, .. } => {
-                let listed = self.get_object(&snapshots_key(&request.sweep)).await?.ok_or("NoSuchKey")?;
-                let snapshot = snapshot_of(&listed, request.index)?;
-                Ok(vec![Outcome::SnapshotFound { request, snapshot }])
+            Command::FindStart { request, listed, .. } => {
+                let read = self.get_object(&listed.key(&request.sweep)).await?.ok_or("NoSuchKey")?;
+                let start = listed.start(&read, request.index)?;
+                Ok(vec![Outcome::StartFound { request, start }])
             }
             Command::FindGpus { request, task } => self.find_gpus(request, &task).await,
             Command::FindLine { request, gpus, bucket } => self.find_line(request, gpus, bucket).await,
@@ -324,8 +323,8 @@ impl Cloud {
         if let Some(search) = prepared.file.search() {
             self.put_object(trials::space_key(&sweep), serde_json::to_vec(search)?).await?;
         }
-        if !prepared.snapshots().is_empty() {
-            self.put_object(snapshots_key(&sweep), serde_json::to_vec(prepared.snapshots())?).await?;
+        for (key, listed) in prepared.starts(&sweep)? {
+            self.put_object(key, listed).await?;
         }
         self.put_object(trials::lines_key(&sweep), bytes).await?;
         self.put_object(trials::index_key(&sweep), index.finish()).await?;

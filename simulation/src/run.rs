@@ -110,6 +110,8 @@ pub struct Simulation {
     steps: u64,
     /// Whether a second sweep is to go on from what is kept of the first one.
     continues: bool,
+    /// The same, from what is collected of it.
+    restores: bool,
     log: Option<Vec<String>>,
     inputs: Option<Vec<(Timestamp, Input)>>,
 }
@@ -135,6 +137,7 @@ impl Simulation {
             passed: 0,
             steps: 0,
             continues: false,
+            restores: false,
             log: None,
             inputs: None,
         };
@@ -197,7 +200,7 @@ impl Simulation {
         };
         let mut simulation = Self::new(seed, &account, mixture.chaos.clone(), file);
         simulation.epochs = mixture.epochs;
-        simulation.continues = mixture.continues;
+        (simulation.continues, simulation.restores) = (mixture.continues, mixture.restores);
         let mut world = simulation.harness.cloud.world();
         world.trouble_mut().failing_volumes = mixture.failing_volumes;
         world.trouble_mut().failing_starts = mixture.failing_starts;

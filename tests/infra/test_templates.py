@@ -264,11 +264,15 @@ class Permissions(unittest.TestCase):
         [trust] = role["AssumeRolePolicyDocument"]["Statement"]
         self.assertEqual(trust["Principal"], {"AWS": {"Fn::GetAtt": ["TrialClaimRole", "Arn"]}})
         [policy] = role["Policies"]
-        reach = {action: as_list(found["Resource"]) for found in policy["PolicyDocument"]["Statement"] for action in as_list(found["Action"])}
+        reach = {}
+        for found in policy["PolicyDocument"]["Statement"]:
+            for action in as_list(found["Action"]):
+                reach.setdefault(action, []).extend(as_list(found["Resource"]))
         sweep = "${Bucket.Arn}/results/${!aws:PrincipalTag/sweep}"
+        restored = "${Bucket.Arn}/results/${!aws:PrincipalTag/restores}"
         outputs = [{"Fn::Sub": f"{sweep}/trials/${{!aws:PrincipalTag/trial}}/*"}]
         self.assertEqual(reach, {
-            "s3:GetObject": [{"Fn::Sub": f"{sweep}/trials.jsonl"}],
+            "s3:GetObject": [{"Fn::Sub": name} for name in (f"{sweep}/trials.jsonl", f"{restored}/collected.json", f"{restored}/checkpoints/*")],
             "s3:PutObject": outputs,
             "s3:AbortMultipartUpload": outputs,
         })

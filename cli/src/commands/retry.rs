@@ -1,5 +1,6 @@
 //! `spotsweep retry`: trials once more, as a new sweep of their own.
 
+mod collected;
 mod continued;
 mod file;
 mod parameters;
@@ -30,9 +31,9 @@ A retry is a new sweep, which trains these parameters from the beginning and has
 sweeps/<name>-retry-<N>.yaml, lists the trials' parameters, with the settings, the metric and the early stopping of the \
 file that the sweep came from, in the version that was dropped.
 
-With --continue each trial starts from the checkpoints of the one that it repeats. They are there for as long as \
-`workspace: {keep_failed: …}` says, three days by default; of trials that succeeded, only where the file says \
-`keep_succeeded`. `status` shows until when.
+With --continue each trial starts from the checkpoints of the one that it repeats. Workspaces of trials that failed are \
+there for as long as `workspace: {keep_failed: …}` says, three days by default; `status` shows until when. A trial that \
+succeeded is continued from its newest checkpoint, which was collected with its outputs.
 
 Examples:
   spotsweep retry digits-1a2b3c4d5e6f             the trials that have failed
@@ -54,7 +55,7 @@ pub(crate) struct Retry {
     /// The trials that were cancelled, and those that are named
     #[arg(long)]
     cancelled: bool,
-    /// Start from the last checkpoints of these trials, which their kept workspaces have
+    /// Start from the last checkpoints of these trials
     #[arg(long = "continue")]
     goes_on: bool,
     /// Give a parameter of all these trials another value; can be repeated
@@ -146,8 +147,10 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
     let id = &found.sweep.id;
     let mut comment = format!("Trials of {id} once more: spotsweep retry {id}");
     if args.goes_on {
-        file.settings = continued::start(&file.settings, found.plan()?, trials, indices, Timestamp::now())?;
+        file.settings = continued::start(found, &file.settings, trials, indices, Timestamp::now()).await?;
         comment.push_str(" --continue");
+    } else {
+        file.settings = continued::again(&file.settings, indices);
     }
     let repeats = file.repeats().and_then(|repeats| file::Repeated::of(&lines, repeats));
     if let (Some(of), None) = (file.repeats(), &repeats) {

@@ -26,8 +26,13 @@ struct Upload {
     id: String,
 }
 
-/// Sends the file. On failure the parts that S3 already holds are given up, as they cost money.
-pub(super) async fn put(s3: &Client, bucket: &str, key: &str, file: &Arc<Opened>) -> Result<(), UploadError> {
+/// Sends the file; S3's tag of it. On failure the parts that S3 already holds are given up, as they cost money.
+pub(super) async fn put(
+    s3: &Client,
+    bucket: &str,
+    key: &str,
+    file: &Arc<Opened>,
+) -> Result<Option<String>, UploadError> {
     let created = s3
         .create_multipart_upload()
         .bucket(bucket)
@@ -96,7 +101,7 @@ impl Upload {
             .build())
     }
 
-    async fn complete(&self, parts: Vec<CompletedPart>) -> Result<(), UploadError> {
+    async fn complete(&self, parts: Vec<CompletedPart>) -> Result<Option<String>, UploadError> {
         self.s3
             .complete_multipart_upload()
             .bucket(&self.bucket)
@@ -105,7 +110,7 @@ impl Upload {
             .multipart_upload(CompletedMultipartUpload::builder().set_parts(Some(parts)).build())
             .send()
             .await
-            .map(drop)
+            .map(|completed| completed.e_tag)
             .map_err(|error| UploadError::send("completing the upload of", &self.key, error))
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use spotsweep_beneath::{Entry, Folder, Kind, Status};
+use spotsweep_protocol::claim::COLLECTED;
 use spotsweep_protocol::patterns::Filter;
 use spotsweep_seal::CHECKPOINTS;
 
@@ -40,10 +41,22 @@ pub(super) struct Found {
     pub(super) stamp: Stamp,
 }
 
-fn time(nanoseconds: i64) -> SystemTime {
+/// A time in nanoseconds since 1970.
+pub(crate) fn time(nanoseconds: i64) -> SystemTime {
     let distance = Duration::from_nanos(nanoseconds.unsigned_abs());
     let time = if nanoseconds < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
     time.unwrap_or(UNIX_EPOCH)
+}
+
+/// Nanoseconds since 1970.
+pub(super) fn nanoseconds(time: SystemTime) -> i64 {
+    let of = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    time.duration_since(UNIX_EPOCH).map_or_else(|before| -of(before.duration()), of)
+}
+
+/// The end of the key of a file of the folder of checkpoints.
+pub(super) fn saved_name(path: &str) -> String {
+    format!("{CHECKPOINTS}/{}", key_name(path.as_ref()))
 }
 
 /// What one look has found.
@@ -90,7 +103,7 @@ pub(super) fn saved(storage: &Storage, files: &BTreeSet<String>, most: u64) -> S
     let mut scan = Scan::default();
     let Ok(folder) = storage.open() else { return scan };
     for path in files {
-        let name = format!("{CHECKPOINTS}/{}", key_name(path.as_ref()));
+        let name = saved_name(path);
         match storage.open_file(&folder, path.as_ref()).and_then(|file| Status::of(&file)) {
             Ok(status) if storage.is_the_trainings(&status) => {
                 scan.found.push(Found { name, path: path.into(), is_checkpoint: true, stamp: Stamp::of(&status) });
@@ -123,7 +136,7 @@ fn content(storage: &Storage, folder: &Folder, below: &Path, entry: &Entry) -> O
 }
 
 fn own_name(name: &str) -> String {
-    if name == LOG || name == METRICS { format!("{OWN}{name}") } else { name.to_owned() }
+    if [LOG, METRICS, COLLECTED].contains(&name) { format!("{OWN}{name}") } else { name.to_owned() }
 }
 
 /// The files that differ from what has arrived. With `resting` (now, and for how long), only

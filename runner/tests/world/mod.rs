@@ -253,6 +253,16 @@ impl World {
         self.seen(|seen| seen.invocations.iter().filter(|call| call["request"] == kind).cloned().collect())
     }
 
+    /// Puts an object into the bucket.
+    pub(crate) fn put(&self, key: &str, bytes: Vec<u8>) {
+        self.server.seen.lock().unwrap().objects.insert(key.to_owned(), bytes);
+    }
+
+    /// Removes an object from it.
+    pub(crate) fn take(&self, key: &str) -> Option<Vec<u8>> {
+        self.server.seen.lock().unwrap().objects.remove(key)
+    }
+
     /// An object below the trial's prefix.
     pub(crate) fn output(&self, name: &str) -> Option<Vec<u8>> {
         self.seen(|seen| seen.objects.get(&format!("results/s-1/trials/7/{name}")).cloned())

@@ -86,6 +86,13 @@ impl Server {
         if status != StatusCode::OK {
             return reply(status.as_u16(), &[], "<Error><Code>Broken</Code><Message>on purpose</Message></Error>");
         }
+        if *method == Method::GET && !headers.contains_key("range") {
+            return match seen.objects.get(key) {
+                Some(bytes) => reply(200, &[("etag", "\"e\"")], bytes.clone()),
+                // S3's answer to a key that is not there, where its keys may not be listed.
+                None => reply(403, &[], "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"),
+            };
+        }
         if *method == Method::GET {
             let range = headers["range"].to_str().unwrap().strip_prefix("bytes=").unwrap();
             let (first, last) = range.split_once('-').unwrap();

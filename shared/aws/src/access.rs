@@ -1,4 +1,4 @@
-//! STS: credentials that reach one trial's parameters and outputs.
+//! STS: credentials that reach one trial's parameters and outputs, and the checkpoint that it starts from.
 
 use aws_config::SdkConfig;
 use aws_sdk_sts::Client;
@@ -11,6 +11,7 @@ use super::lazy::{Lazy, lazy};
 use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_control_plane::workspace::TrialRef;
 use spotsweep_protocol::claim::Access;
 
 /// Issues credentials to attempts.
@@ -24,7 +25,9 @@ struct Issuer(Lazy<Client>);
 impl Service for Issuer {
     fn take(&self, command: Box<Command>) -> Taken<'_> {
         match *command {
-            Command::IssueCredentials { request, role } => Ok(issue(&self.0, request, role).boxed()),
+            Command::IssueCredentials { request, restores, role } => {
+                Ok(issue(&self.0, request, restores, role).boxed())
+            }
             other => Err(Box::new(other)),
         }
     }
@@ -32,15 +35,18 @@ impl Service for Issuer {
 
 /// The session's tags are what the role's policy asks for (TrialRole in infra/control-plane.yaml;
 /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html>).
-async fn issue(client: &Client, request: TrialRequest, role: String) -> Executed {
+async fn issue(client: &Client, request: TrialRequest, restores: Option<TrialRef>, role: String) -> Executed {
     let tag = |key: &str, value: String| Tag::builder().key(key).value(value).build();
     let TrialRequest { sweep, index, attempt, .. } = &request;
+    // The middle of the keys of what it reads: a session without this tag reads no other trial's.
+    let restores = restores.map(|TrialRef { sweep, index }| tag("restores", format!("{sweep}/trials/{index}")));
+    let mut tags = vec![tag("sweep", sweep.to_string())?, tag("trial", index.to_string())?];
+    tags.extend(restores.transpose()?);
     let answer = client
         .assume_role()
         .role_arn(role)
         .role_session_name(format!("trial-{index}-attempt-{attempt}"))
-        .tags(tag("sweep", sweep.to_string())?)
-        .tags(tag("trial", index.to_string())?)
+        .set_tags(Some(tags))
         .send()
         .await?;
     let issued = answer.credentials.ok_or("AssumeRole answers without credentials")?;

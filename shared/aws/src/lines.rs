@@ -1,4 +1,4 @@
-//! S3: where a trial's line lies in `trials.jsonl`, what its parameters are searched in, and what its volume starts from.
+//! S3: where a trial's line lies in `trials.jsonl`, what its parameters are searched in, and what it starts from.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::event::TrialRequest;
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::suggestion::choose;
-use spotsweep_control_plane::sweep::continuation::{snapshot_of, snapshots_key};
+use spotsweep_control_plane::sweep::continuation::Listed;
 use spotsweep_protocol::claim::Prefix;
 use spotsweep_sweep_file::trials;
 
@@ -30,7 +30,7 @@ impl Service for Lines {
         match *command {
             Command::FindLine { request, gpus, bucket } => Ok(find(&self.0, (request, gpus), bucket).boxed()),
             Command::ReadSpace { request, bucket } => Ok(space(&self.0, request, bucket).boxed()),
-            Command::FindSnapshot { request, bucket } => Ok(snapshot(&self.0, request, bucket).boxed()),
+            Command::FindStart { request, listed, bucket } => Ok(start(&self.0, (request, listed), bucket).boxed()),
             other => Err(Box::new(other)),
         }
     }
@@ -43,11 +43,11 @@ async fn space(client: &Client, request: TrialRequest, bucket: String) -> Execut
     Ok(vec![Outcome::SpaceRead { request, search, choose }])
 }
 
-async fn snapshot(client: &Client, request: TrialRequest, bucket: String) -> Executed {
-    let key = snapshots_key(&request.sweep);
+async fn start(client: &Client, (request, listed): (TrialRequest, Listed), bucket: String) -> Executed {
+    let key = listed.key(&request.sweep);
     let read = bytes(client.get_object().bucket(bucket).key(key).send().await?).await?;
-    let snapshot = snapshot_of(&read, request.index)?;
-    Ok(vec![Outcome::SnapshotFound { request, snapshot }])
+    let start = listed.start(&read, request.index)?;
+    Ok(vec![Outcome::StartFound { request, start }])
 }
 
 async fn find(client: &Client, (request, gpus): (TrialRequest, Option<Vec<String>>), bucket: String) -> Executed {

@@ -12,7 +12,7 @@ use spotsweep_control_plane::command::Command;
 use spotsweep_control_plane::decide::sweep_upload::{parse, too_large, whole_file};
 use spotsweep_control_plane::outcome::Outcome;
 use spotsweep_control_plane::results::answer::{plan_json, rejection_json};
-use spotsweep_control_plane::sweep::continuation::{Continuation, snapshots_key};
+use spotsweep_control_plane::sweep::continuation::{Continuation, Listed};
 use spotsweep_control_plane::sweep::upload::{RUN_CAP_METADATA, Upload};
 use spotsweep_control_plane::sweep::{Plan, Prepared};
 use spotsweep_protocol::ids::SweepId;
@@ -75,9 +75,8 @@ async fn store_trials(client: &Client, sweep: SweepId, bucket: String, prepared:
     if let Some(search) = prepared.file.search() {
         put(client, &bucket, trials::space_key(&sweep), serde_json::to_vec(search)?, "application/json").await?;
     }
-    if !prepared.snapshots().is_empty() {
-        let snapshots = serde_json::to_vec(prepared.snapshots())?;
-        put(client, &bucket, snapshots_key(&sweep), snapshots, "application/json").await?;
+    for (key, listed) in prepared.starts(&sweep)? {
+        put(client, &bucket, key, listed, "application/json").await?;
     }
     let index = put(client, &bucket, trials::index_key(&sweep), index.finish(), "application/octet-stream");
     tokio::try_join!(lines.finish(), index)?;
@@ -90,7 +89,8 @@ fn draw() -> std::io::Result<Secret> {
 }
 
 async fn read_snapshots(client: &Client, sweep: SweepId, bucket: String, first: u32) -> Executed {
-    let read = bytes(client.get_object().bucket(bucket).key(snapshots_key(&sweep)).send().await?).await?;
+    let key = Listed::Snapshots.key(&sweep);
+    let read = bytes(client.get_object().bucket(bucket).key(key).send().await?).await?;
     let named: Vec<String> = serde_json::from_slice(&read)?;
     Ok(vec![Outcome::SnapshotsRead(Continuation::page(sweep, first, &named))])
 }

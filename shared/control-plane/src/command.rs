@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::event::TrialRequest;
 use crate::results::inputs::{Results, Wanted};
+use crate::sweep::continuation::Listed;
 use crate::sweep::notification::Notification;
 use crate::sweep::upload::Upload;
 use crate::sweep::{Plan, Prepared};
@@ -43,8 +44,8 @@ pub enum Command {
         /// What is about to be submitted.
         prepared: Prepared,
     },
-    /// S3: `trials.jsonl` and `trials.idx`; `space.json` where parameters are suggested, and `snapshots.json` where the
-    /// sweep names snapshots.
+    /// S3: `trials.jsonl` and `trials.idx`; `space.json` where parameters are suggested, and `snapshots.json` or
+    /// `starts.json` where the sweep goes on from other trials.
     StoreTrials {
         /// The sweep.
         sweep: SweepId,
@@ -199,10 +200,12 @@ pub enum Command {
         /// Bucket name.
         bucket: String,
     },
-    /// S3 GetObject of `snapshots.json`: which snapshot does the trial's volume start from?
-    FindSnapshot {
+    /// S3 GetObject of `snapshots.json` or `starts.json`: what does the trial start from?
+    FindStart {
         /// The trial and who asks.
         request: TrialRequest,
+        /// Which of the two.
+        listed: Listed,
         /// Bucket name.
         bucket: String,
     },
@@ -226,6 +229,8 @@ pub enum Command {
     IssueCredentials {
         /// The trial and who asks.
         request: TrialRequest,
+        /// The trial whose collected checkpoint they read, too.
+        restores: Option<TrialRef>,
         /// ARN of the role that the trial's sweep and index narrow.
         role: String,
     },
@@ -292,7 +297,7 @@ impl Command {
             Self::CheckInstance { .. } => "check-instance",
             Self::EndInstance { .. } => "end-instance",
             Self::ReadSpace { .. } => "read-space",
-            Self::FindSnapshot { .. } => "find-snapshot",
+            Self::FindStart { .. } => "find-start",
             Self::FindGpus { .. } => "find-gpus",
             Self::FindLine { .. } => "find-line",
             Self::IssueCredentials { .. } => "issue-credentials",

@@ -137,7 +137,7 @@ fn of_outcome(view: &View, outcome: &Outcome, context: Context<'_>) -> Decision 
         Outcome::SpaceRead { request, search, choose } => {
             suggestion::space_read(view, request, (search, *choose), context)
         }
-        Outcome::SnapshotFound { request, snapshot } => trial_claim::starts_from(view, request, snapshot, context),
+        Outcome::StartFound { request, start } => trial_claim::starts_from(view, request, start, context),
         Outcome::GpusFound { request, gpus } => trial_claim::assigned(view, request, gpus.as_deref()),
         Outcome::LineFound { request, line, outputs, gpus } => {
             trial_claim::granted(view, request, (line, outputs, gpus.as_deref()), context)

@@ -174,7 +174,7 @@ fn of_outcome(outcome: &Outcome) -> About {
             attempt: Some(request.attempt),
             ..About::new("space-read", Subject::Comparison(request.sweep.clone(), request.index))
         },
-        Outcome::SnapshotFound { request, .. } => About::request("snapshot-found", request),
+        Outcome::StartFound { request, .. } => About::request("start-found", request),
         Outcome::GpusFound { request, .. } => About::request("gpus-found", request),
         Outcome::LineFound { request, .. } => About::request("line-found", request),
         Outcome::CredentialsIssued { request, .. } => About::request("credentials-issued", request),

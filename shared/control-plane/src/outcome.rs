@@ -6,7 +6,7 @@ use crate::event::{Job, TrialRequest};
 use crate::results::inputs::Gathered;
 use crate::suggestion::Choose;
 use crate::sweep::Prepared;
-use crate::sweep::continuation::Continuation;
+use crate::sweep::continuation::{Continuation, TrialStart};
 use crate::sweep::notification::Notification;
 use crate::sweep::target::Target;
 use crate::trial::{Host, Trial};
@@ -173,12 +173,12 @@ pub enum Outcome {
         /// Chooses them. Only functions that read spaces have its code.
         choose: Choose,
     },
-    /// Of [`Command::FindSnapshot`].
-    SnapshotFound {
+    /// Of [`Command::FindStart`].
+    StartFound {
         /// The trial and who asks.
         request: TrialRequest,
-        /// `snap-…`
-        snapshot: String,
+        /// What it starts from.
+        start: TrialStart,
     },
     /// Of [`Command::FindGpus`].
     GpusFound {

@@ -196,6 +196,9 @@ pub struct Plan {
     /// Each trial's volume; absent where the trials have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspacePlan>,
+    /// Whether each trial starts from the collected checkpoint of another one, which `starts.json` names.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub restores: bool,
     /// Training code to fetch before the command runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeGrant>,

@@ -268,6 +268,9 @@ pub struct Trial {
     /// The snapshot that its volume starts from, where each trial of the sweep has its own; its first claim looks it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts_from: Option<String>,
+    /// The trial whose collected checkpoint it starts from; its first claim looks that up, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restores: Option<TrialRef>,
     /// The trial's volume, from the first place on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<Workspace>,
@@ -299,6 +302,7 @@ impl Trial {
             stall: None,
             silence: None,
             starts_from: None,
+            restores: None,
             workspace: None,
         }
     }

@@ -51,7 +51,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stored::is_default;
 use spotsweep_protocol::claim::Seal;
-use spotsweep_protocol::ids::SweepId;
+use spotsweep_protocol::ids::{SweepId, trial_named};
 
 pub use actions::{Call, EC2_TRIES, NewVolume, detach_pauses, device};
 pub(crate) use advance::Surroundings;
@@ -69,8 +69,9 @@ pub const TRIAL_TAG: &str = "spotsweep:trial";
 /// The tag of a volume or snapshot with the operation that made it, by which it is found again.
 pub const OPERATION_TAG: &str = "spotsweep:operation";
 
-/// A trial of a sweep.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// A trial of a sweep. It is stored as `<sweep>/<index>`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct TrialRef {
     /// The sweep.
     pub sweep: SweepId,
@@ -81,6 +82,21 @@ pub struct TrialRef {
 impl std::fmt::Display for TrialRef {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}/{}", self.sweep, self.index)
+    }
+}
+
+impl From<TrialRef> for String {
+    fn from(trial: TrialRef) -> Self {
+        trial.to_string()
+    }
+}
+
+impl TryFrom<String> for TrialRef {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let (sweep, index) = trial_named(&text).ok_or_else(|| format!("{text:?} names no trial"))?;
+        Ok(Self { sweep, index })
     }
 }
 

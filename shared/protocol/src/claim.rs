@@ -2,11 +2,13 @@
 //!
 //! Figures are cumulative over an attempt, so a lost, late or repeated report does no harm.
 
+mod collected;
 mod reply;
 mod request;
 
 use serde::{Deserialize, Serialize};
 
+pub use collected::{COLLECTED, Collected, CollectedFile};
 pub use reply::{
     Access, ByteRange, Checkpoints, CodeGrant, Grant, Patterns, Prefix, Reply, WandbPlace, WorkspaceGrant,
 };

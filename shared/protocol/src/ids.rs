@@ -65,6 +65,13 @@ impl fmt::Display for SweepId {
     }
 }
 
+/// Reads `<sweep>/<index>`, which names a trial.
+pub fn trial_named(text: &str) -> Option<(SweepId, u32)> {
+    let (sweep, index) = text.split_once('/')?;
+    let is_plain = index == "0" || index.starts_with(|first: char| ('1'..='9').contains(&first));
+    Some((SweepId::parse(sweep)?, index.parse().ok().filter(|index| is_plain && *index < MOST_TRIALS)?))
+}
+
 /// The file name without folders and `.yaml`, in the characters that Batch allows in a job name.
 fn stem(key: &str) -> String {
     let name = key.rsplit('/').next().unwrap_or(key);

@@ -1,50 +1,258 @@
 //! Checkpoints of a training that has succeeded: many scripts leave their model only there.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use spotsweep_protocol::claim::Checkpoints;
 
-use crate::content::{has_content, looks_torn};
+use crate::content::{has_content, looks_torn, small_text};
 use crate::disk::{Disk, Stamp};
 use crate::files::{newest_group, walk};
 use crate::groups::Groups;
-use crate::names::number;
+use crate::names::{checkpoint, file_name, is_log_name, number};
+use crate::pointers::names_one;
+use crate::shape::shape;
 
-/// The files below `folder` that are to be collected, by their paths there. They are complete, as far as their formats
-/// show. Where no file holds more than a short text or a log, the newest of those counts as the checkpoint.
+/// The longest time between two parts of one checkpoint that ranks write side by side.
+const MOST_PAUSE_NS: i64 = 5_000_000_000;
+
+/// What is to be collected of a folder of checkpoints, by paths there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// The files. They are complete, as far as their formats show.
+    pub files: BTreeSet<String>,
+    /// Those of them from which a training can go on, with the small texts beside them. None where a part may be
+    /// missing: a script that does not find the file that it looks for starts from the beginning, and says nothing.
+    pub newest: BTreeSet<String>,
+    /// Symbolic links that lead to the newest checkpoint, with their targets.
+    pub links: BTreeMap<String, String>,
+}
+
+/// What is to be collected of `folder`. Where no file holds more than a short text or a log, the newest of those counts as
+/// the checkpoint.
 ///
 /// # Errors
 /// Where the folder cannot be read.
-pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Result<BTreeSet<String>> {
+pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Result<Collected> {
+    if which == Checkpoints::None {
+        return Ok(Collected::default());
+    }
     let is_complete =
         |path: &str, stamp: Stamp| Ok::<_, io::Error>(!looks_torn(disk, &folder.join(path), stamp.bytes)?);
-    match which {
-        Checkpoints::None => Ok(BTreeSet::new()),
-        Checkpoints::All => {
-            let mut complete = BTreeSet::new();
-            for (path, stamp) in walk(disk, folder)? {
-                if is_complete(&path, stamp)? {
-                    complete.insert(path);
-                }
+    let all = walk(disk, folder)?;
+    let is_content = |path: &str, stamp: Stamp| has_content(disk, &folder.join(path), path, stamp.bytes);
+    let content = all.iter().filter(|(path, stamp)| is_content(path, **stamp));
+    let content: BTreeMap<_, _> = content.map(|(path, stamp)| (path.clone(), *stamp)).collect();
+    let mut files = newest(&all, &content, &is_complete)?;
+    let mut newest = if content.is_empty() { files.clone() } else { resumable(&all, &content, &is_complete)? };
+    let mut links = BTreeMap::new();
+    if !files.is_empty() {
+        files.extend(Beside::of(&all, &files).texts(disk, folder, &all));
+    }
+    if !newest.is_empty() {
+        let beside = Beside::of(&all, &newest);
+        links = beside.links(disk, folder)?;
+        newest.extend(beside.texts(disk, folder, &all));
+        // Rows that are there at the start are known to be another trial's. A script may write its whole history again.
+        newest.extend(all.keys().filter(|path| is_log_name(path)).cloned());
+    }
+    let bytes: u64 = files.union(&newest).map(|path| all[path].bytes).sum();
+    if which.most_bytes().is_some_and(|most| bytes > most) {
+        // What is collected for a person may still be little enough.
+        newest.clear();
+        links.clear();
+    }
+    files.extend(newest.iter().cloned());
+    if which == Checkpoints::All {
+        for (path, stamp) in all {
+            if is_complete(&path, stamp)? {
+                files.insert(path);
             }
-            Ok(complete)
         }
-        Checkpoints::Newest => {
-            let files = walk(disk, folder)?;
-            let is_content = |path: &str, stamp: &Stamp| has_content(disk, &folder.join(path), path, stamp.bytes);
-            let content = files.iter().filter(|(path, stamp)| is_content(path, stamp));
-            let content: BTreeMap<_, _> = content.map(|(path, stamp)| (path.clone(), *stamp)).collect();
-            let ways = [(content.clone(), true), (content, false), (files.clone(), false)];
-            for (candidates, with_folder) in ways {
-                let newest = newest_complete(&files, candidates, with_folder, &is_complete)?;
-                if !newest.is_empty() {
-                    return Ok(newest);
-                }
+    }
+    Ok(Collected { files, newest, links })
+}
+
+/// The files of the newest checkpoint.
+fn newest(
+    files: &BTreeMap<String, Stamp>,
+    content: &BTreeMap<String, Stamp>,
+    is_complete: &dyn Fn(&str, Stamp) -> io::Result<bool>,
+) -> io::Result<BTreeSet<String>> {
+    for (candidates, with_folder) in [(content, true), (content, false), (files, false)] {
+        let newest = newest_complete(files, candidates.clone(), with_folder, is_complete)?;
+        if !newest.is_empty() {
+            return Ok(newest);
+        }
+    }
+    Ok(BTreeSet::new())
+}
+
+/// Of all that a training has saved, enough to go on from, whichever of it the script looks for: each file with content
+/// that is written over, such as `last.pt`, and the newest checkpoint of each series, such as `epoch-3.pt`. An older
+/// one takes the place of an incomplete one only where nothing else is there: a model of one step and an optimizer of
+/// another are no checkpoint.
+fn resumable(
+    files: &BTreeMap<String, Stamp>,
+    content: &BTreeMap<String, Stamp>,
+    is_complete: &dyn Fn(&str, Stamp) -> io::Result<bool>,
+) -> io::Result<BTreeSet<String>> {
+    let belonging = Belonging::of(files);
+    let (mut numbered, single): (Vec<_>, Vec<_>) = content.iter().partition(|(path, _)| belonging.is_numbered(path));
+    let mut found = BTreeSet::new();
+    for (path, stamp) in &single {
+        if !is_complete(path, **stamp)? {
+            return Ok(BTreeSet::new());
+        }
+        found.insert((*path).clone());
+    }
+    numbered.sort_by_key(|(path, stamp)| std::cmp::Reverse((stamp.modified_ns, *path)));
+    let kinds: BTreeSet<String> = numbered.iter().map(|(path, _)| belonging.kind(path)).collect();
+    let is_only = single.is_empty() && kinds.len() == 1;
+    let (mut taken, mut incomplete) = (BTreeSet::<String>::new(), BTreeSet::<String>::new());
+    for (path, _) in numbered {
+        if taken.contains(&belonging.kind(path)) || incomplete.contains(path) {
+            continue;
+        }
+        let checkpoint = belonging.with(path);
+        if are_complete(&checkpoint, files, is_complete)? {
+            taken.extend(checkpoint.iter().map(|path| belonging.kind(path)));
+            found.extend(checkpoint);
+        } else if is_only {
+            incomplete.extend(checkpoint);
+        } else {
+            return Ok(BTreeSet::new());
+        }
+    }
+    Ok(found)
+}
+
+/// Which files make up a checkpoint, where too many do less harm than too few.
+struct Belonging<'a> {
+    files: &'a BTreeMap<String, Stamp>,
+    likely: Groups,
+    possible: Groups,
+    /// Files by the shapes of their paths.
+    alike: BTreeMap<String, Vec<(&'a str, Stamp)>>,
+}
+
+impl<'a> Belonging<'a> {
+    fn of(files: &'a BTreeMap<String, Stamp>) -> Self {
+        let each = || files.iter().map(|(path, stamp)| (path.as_str(), *stamp));
+        let mut alike = BTreeMap::<_, Vec<_>>::new();
+        each().for_each(|(path, stamp)| alike.entry(shape(path)).or_default().push((path, stamp)));
+        Self { files, likely: Groups::of(each()), possible: Groups::to_keep(each()), alike }
+    }
+
+    /// Each file such as `epoch=3-step=40.ckpt` is a checkpoint: of a fast training all of them would be one otherwise.
+    fn groups(&self, path: &str) -> &Groups {
+        if is_checkpoint_name(path) { &self.likely } else { &self.possible }
+    }
+
+    /// Whether a file belongs to one checkpoint of several.
+    fn is_numbered(&self, path: &str) -> bool {
+        numbered_folder(path).is_some() || self.groups(path).is_numbered(path)
+    }
+
+    /// What the checkpoints of one series have in common.
+    fn kind(&self, path: &str) -> String {
+        shape(numbered_folder(path).unwrap_or_else(|| self.groups(path).place(path)))
+    }
+
+    /// All files of the checkpoint that has a file, and what lies in a numbered folder with one of them.
+    fn with(&self, path: &str) -> BTreeSet<String> {
+        let mut found = self.groups(path).group(path).map(|group| group.members.clone()).unwrap_or_default();
+        found.extend(self.parts(path));
+        found.insert(path.to_owned());
+        let folders = found.iter().filter_map(|path| numbered_folder(path)).map(|folder| format!("{folder}/"));
+        for folder in folders.collect::<BTreeSet<_>>() {
+            let from_there = self.files.range(folder.clone()..).map(|(path, _)| path);
+            found.extend(from_there.take_while(|path| path.starts_with(&folder)).cloned());
+        }
+        found
+    }
+
+    /// The files that differ from one in a number that counts them, and were written at once with it: each rank's
+    /// `random_states_0.pkl`. No others may be there, such as those of older checkpoints.
+    fn parts(&self, path: &str) -> Vec<String> {
+        if is_checkpoint_name(path) || numbered_folder(path).is_some() {
+            return Vec::new();
+        }
+        let mut alike = self.alike.get(&shape(path)).cloned().unwrap_or_default();
+        let numbers: BTreeSet<u64> = alike.iter().filter_map(|(path, _)| number(path)?.parse().ok()).collect();
+        let is_counted = numbers.iter().zip(0..).all(|(number, place)| *number == place)
+            || numbers.iter().zip(1..).all(|(number, place)| *number == place);
+        alike.sort_by_key(|(_, stamp)| stamp.modified_ns);
+        let pause = |pair: &[(&str, Stamp)]| pair[1].1.modified_ns.saturating_sub(pair[0].1.modified_ns);
+        let at_once = alike.windows(2).all(|pair| pause(pair) <= MOST_PAUSE_NS);
+        if numbers.len() != alike.len() || !is_counted || !at_once {
+            return Vec::new();
+        }
+        alike.into_iter().map(|(path, _)| path.to_owned()).collect()
+    }
+}
+
+/// Whether a file is called as checkpoints are, in no numbered folder.
+fn is_checkpoint_name(path: &str) -> bool {
+    let as_folder = format!("{}/", file_name(path));
+    numbered_folder(path).is_none() && checkpoint(&as_folder) != as_folder
+}
+
+/// What lies beside the newest checkpoint and leads to it: a script that finds its checkpoint by a pointer starts from the
+/// beginning without that.
+struct Beside {
+    groups: Groups,
+    /// By their last names: the newest checkpoint's places, and those of all others.
+    newest: BTreeSet<String>,
+    others: BTreeSet<String>,
+    /// The folders on the way to it.
+    folders: BTreeSet<PathBuf>,
+}
+
+impl Beside {
+    fn of(files: &BTreeMap<String, Stamp>, newest: &BTreeSet<String>) -> Self {
+        let groups = Groups::of(files.iter().map(|(path, stamp)| (path.as_str(), *stamp)));
+        let place = |path: &String| file_name(groups.place(path)).to_owned();
+        let own: BTreeSet<String> = newest.iter().map(place).collect();
+        let numbered = files.keys().filter(|path| groups.is_numbered(path));
+        let others = numbered.map(place).filter(|name| !own.contains(name)).collect();
+        let folders = newest.iter().flat_map(|path| Path::new(path).ancestors().skip(1)).map(Path::to_owned).collect();
+        Self { groups, newest: own, others, folders }
+    }
+
+    /// Counters, pointers, configurations: small, and of no checkpoint of their own. A log is none, as its lines are of the
+    /// training that has ended; nor is what leads to another checkpoint.
+    fn texts(&self, disk: &dyn Disk, folder: &Path, files: &BTreeMap<String, Stamp>) -> Vec<String> {
+        let is_one = |path: &str, stamp: &Stamp| {
+            let is_near = Path::new(path).parent().is_some_and(|folder| self.folders.contains(folder));
+            if !is_near || self.groups.is_numbered(path) || is_log_name(path) {
+                return false;
             }
-            Ok(BTreeSet::new())
+            let Some(text) = small_text(disk, &folder.join(path), stamp.bytes) else { return false };
+            let names = |names: &BTreeSet<String>| names_one(&text, &|word| names.contains(word));
+            names(&self.newest) || !names(&self.others)
+        };
+        files.iter().filter(|(path, stamp)| is_one(path, stamp)).map(|(path, _)| path.clone()).collect()
+    }
+
+    /// The links in each folder on the way to it that lead to it, or to such a folder.
+    fn links(&self, disk: &dyn Disk, folder: &Path) -> io::Result<BTreeMap<String, String>> {
+        let folders: BTreeSet<_> = self.folders.iter().filter_map(|folder| folder.file_name()).collect();
+        let mut found = BTreeMap::new();
+        for below in &self.folders {
+            let links = disk.symbolic_links(&folder.join(below))?.into_iter().filter_map(|(link, target)| {
+                let name = target.file_name()?;
+                let leads = folders.contains(name) || self.newest.contains(name.to_str()?);
+                let path = link.strip_prefix(folder).ok()?.to_str()?.to_owned();
+                leads.then_some((path, target.to_str()?.to_owned()))
+            });
+            found.extend(links);
         }
+        Ok(found)
     }
 }
 
@@ -64,76 +272,27 @@ fn newest_complete(
         if let Some(around) = around {
             group.extend(files.keys().filter(|path| Path::new(path).starts_with(&around)).cloned());
         }
-        let mut whole = true;
-        for path in &group {
-            whole = whole && is_complete(path, files[path])?;
-        }
-        if whole {
+        if are_complete(&group, files, is_complete)? {
             return Ok(group);
         }
         candidates.retain(|path, _| !group.contains(path));
     }
 }
 
+fn are_complete(
+    paths: &BTreeSet<String>,
+    files: &BTreeMap<String, Stamp>,
+    is_complete: &dyn Fn(&str, Stamp) -> io::Result<bool>,
+) -> io::Result<bool> {
+    for path in paths {
+        if !is_complete(path, files[path])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// The outermost folder of a file that has a number in its name.
 fn numbered_folder(path: &str) -> Option<&str> {
     path.match_indices('/').map(|(end, _)| &path[..end]).find(|folder| number(folder).is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    #![allow(clippy::disallowed_methods, reason = "works in a temporary folder")]
-    use std::fs::{self, File};
-    use std::time::{Duration, SystemTime};
-
-    use super::*;
-    use crate::disk::MountedDisk;
-
-    const ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-    const TORN: &[u8] = b"PK\x03\x04 and nothing that ends it";
-    const TEXT: &[u8] = b"step=3";
-
-    /// Files in the order in which they were written, and what is collected of the newest checkpoint.
-    type Case = (&'static [(&'static str, &'static [u8])], &'static [&'static str]);
-
-    #[test]
-    fn the_newest_complete_checkpoint_is_collected_with_all_its_files() {
-        let cases: [Case; 7] = [
-            (&[], &[]),
-            (&[("epoch-1.pt", ZIP), ("epoch-2.pt", ZIP), ("latest", TEXT)], &["epoch-2.pt"]),
-            (&[("epoch-1.pt", ZIP), ("epoch-2.pt", TORN)], &["epoch-1.pt"]),
-            (
-                &[("a-1/model.pt", ZIP), ("a-2/model.pt", ZIP), ("a-2/state.json", TEXT)],
-                &["a-2/model.pt", "a-2/state.json"],
-            ),
-            (
-                &[("a-1/model.pt", ZIP), ("a-1/o.pt", ZIP), ("a-2/model.pt", ZIP), ("a-2/o.pt", TORN)],
-                &["a-1/model.pt", "a-1/o.pt"],
-            ),
-            (&[("v-0/a-1.pt", TORN), ("v-0/a-2.pt", ZIP)], &["v-0/a-2.pt"]),
-            (&[("state.json", TEXT)], &["state.json"]),
-        ];
-        for (written, expected) in cases {
-            let folder = tempfile::tempdir().unwrap();
-            let begin = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-            for ((name, content), second) in written.iter().zip(1..) {
-                let path = folder.path().join(name);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(&path, content).unwrap();
-                let time = begin + Duration::from_secs(second);
-                File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
-            }
-            let disk = MountedDisk::below(folder.path());
-            let of = |which| collected(&disk, folder.path(), which).unwrap();
-            assert_eq!(
-                of(Checkpoints::Newest),
-                expected.iter().map(|path| (*path).to_owned()).collect(),
-                "{written:?}"
-            );
-            let complete = written.iter().filter(|(_, content)| *content != TORN);
-            assert_eq!(of(Checkpoints::All), complete.map(|(path, _)| (*path).to_owned()).collect());
-            assert_eq!(of(Checkpoints::None), BTreeSet::new());
-        }
-    }
 }

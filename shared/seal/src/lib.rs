@@ -21,6 +21,7 @@ mod names;
 mod pointers;
 mod record;
 mod reserve;
+mod restored;
 mod resume;
 mod rollback;
 mod room;
@@ -31,8 +32,9 @@ mod tests;
 
 pub use at_end::AtEnd;
 pub use checkpoint_watch::CheckpointWatch;
-pub use collected::collected;
+pub use collected::{Collected, collected};
 pub use failed::BadEnd;
+pub use restored::{Restoration, restoration, restored};
 pub use sealer::{QUIET, Sealer};
 
 /// The folder of checkpoints on a workspace.

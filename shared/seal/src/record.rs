@@ -14,7 +14,7 @@ use crate::failed::Failed;
 use crate::groups::Groups;
 use crate::logs::{Change, is_log};
 
-const NAME: &str = "seal.json";
+pub(crate) const NAME: &str = "seal.json";
 /// A million files have 200 MB; what a snapshot has under this name may be anything.
 const MOST_BYTES: u64 = 1 << 30;
 /// Written first, then put in the other's place.

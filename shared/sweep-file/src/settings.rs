@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spotsweep_protocol::ids::SweepId;
 
 use super::fields::{Fields, text, written};
 use super::problem::Report;
@@ -12,6 +13,7 @@ use super::scalar::Scalar;
 use super::template::{self, Context, Role};
 use super::tree::{Kind, Node};
 
+mod checkpoints_of;
 mod outputs;
 mod stalled;
 mod workspace;
@@ -58,6 +60,10 @@ pub struct Settings {
     pub code: Option<Code>,
     /// Which files of a trial are collected.
     pub outputs: Option<Outputs>,
+    /// Trials of earlier sweeps, one for each trial, in their order: `<sweep>/<index>`. Each trial starts from the checkpoint
+    /// that is collected of that one. `spotsweep retry --continue` writes it.
+    #[schemars(with = "Option<Vec<String>>")]
+    pub checkpoints_of: Option<Vec<(SweepId, u32)>>,
     /// Who hears of the sweep's end.
     pub notifications: Option<Notifications>,
     /// Limits after which no further trial starts.
@@ -150,7 +156,7 @@ enum SwitchWord {
 }
 
 /// Keys that [`Settings`] takes; those of the sampling itself are in [`super::space`].
-pub(crate) const KEYS: [&str; 14] = [
+pub(crate) const KEYS: [&str; 15] = [
     "job_definition",
     "queue",
     "attempts",
@@ -161,6 +167,7 @@ pub(crate) const KEYS: [&str; 14] = [
     "workspace",
     "code",
     "outputs",
+    "checkpoints_of",
     "notifications",
     "budget",
     "fail_fast",
@@ -200,6 +207,7 @@ pub(crate) fn read(fields: Fields<'_>, context: &Context<'_>, role: Role, report
         workspace: fields.get("workspace").and_then(|node| workspace::read(node, report)),
         code: fields.get("code").and_then(|node| code(node, report)),
         outputs: fields.get("outputs").and_then(|node| outputs::read(node, report)),
+        checkpoints_of: fields.get("checkpoints_of").and_then(|node| checkpoints_of::read(node, report)),
         notifications: fields.get("notifications").and_then(|node| notifications(node, report)),
         budget: fields.get("budget").and_then(|node| budget(node, report)),
         fail_fast: fields.get("fail_fast").and_then(|node| switch(node, "fail_fast", report)),
@@ -225,6 +233,9 @@ fn switch(node: &Node, what: &str, report: &mut Report<'_>) -> Option<bool> {
 pub(crate) fn check_trials(fields: Fields<'_>, trials: u64, report: &mut Report<'_>) {
     if let Some(node) = fields.get("workspace") {
         workspace::check_trials(node, trials, report);
+    }
+    if let Some(node) = fields.get("checkpoints_of") {
+        checkpoints_of::check(node, fields.get("workspace"), trials, report);
     }
 }
 

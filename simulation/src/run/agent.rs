@@ -3,6 +3,7 @@
 mod command;
 mod gpus;
 mod notices;
+mod restored;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -61,6 +62,9 @@ pub(super) struct Agent {
     stalled_seconds: Option<u64>,
     /// Where its trial is compared with others.
     rungs: Vec<u64>,
+    /// Whether it has fetched a part of the checkpoint that its trial starts from, and the step of what it has restored.
+    has_begun_restoring: bool,
+    restored: Option<u32>,
     /// Since when its claims are not answered.
     unanswered_since: Option<Timestamp>,
     doing: Doing,
@@ -112,6 +116,8 @@ impl Agent {
             is_blind: false,
             stalled_seconds: None,
             rungs: Vec::new(),
+            has_begun_restoring: false,
+            restored: None,
             unanswered_since: None,
             doing: Doing::Starting,
         })
@@ -204,7 +210,7 @@ impl Simulation {
             None if since.is_some_and(|since| self.harness.now - PATIENCE > since) => Next::Exit(INTERRUPTED_EXIT_CODE),
             None => Next::After(PAUSE),
             Some(Reply::Waiting { retry_after_ms, .. }) => match self.taken_unasked(agent) {
-                Some(volume) => self.take(agent, volume, StallRule::OFF)?,
+                Some(volume) => self.take(agent, volume, (StallRule::OFF, None))?,
                 None => {
                     self.watch.waits += 1;
                     Next::After(Duration::from_millis(retry_after_ms.max(1)))
@@ -228,14 +234,14 @@ impl Simulation {
                 Next::Exit(INTERRUPTED_EXIT_CODE)
             }
             Some(Reply::Granted(grant)) => {
-                let stalls = grant.stalls;
+                let (stalls, restores) = (grant.stalls, grant.restores);
                 self.watch.granted(&agent.trial, grant.suggested.as_ref());
                 agent.gpus = grant.gpus.unwrap_or_default();
                 agent.rungs = grant.rungs.map(|plan| plan.steps).unwrap_or_default();
                 let volume = grant.workspace.ok_or("granted without its workspace")?.volume;
                 match self.ask(agent, Request::Access) {
                     None => Next::After(PAUSE),
-                    Some(Reply::Access(_)) => self.take(agent, volume, stalls)?,
+                    Some(Reply::Access(_)) => self.take(agent, volume, (stalls, restores))?,
                     // A newer attempt has come in between.
                     Some(_refused) => Next::Exit(REFUSED),
                 }

@@ -94,6 +94,12 @@ impl Disk for SimulatedDisk<'_> {
             let rest = Path::new(path).strip_prefix(from).unwrap_or(Path::new(""));
             files.rename(path, name(&to.join(rest)));
         }
+        let links: Vec<(String, String)> = files.seen().links.clone().into_iter().collect();
+        for (link, target) in links.into_iter().filter(|(link, _)| Path::new(link).starts_with(from)) {
+            let rest = Path::new(&link).strip_prefix(from).unwrap_or(Path::new("")).to_owned();
+            files.remove(&link);
+            files.symbolic_link(name(&to.join(rest)), &target);
+        }
         found(!below.is_empty())
     }
 

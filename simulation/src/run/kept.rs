@@ -1,12 +1,14 @@
-//! What is kept of trials that have ended: it has their newest checkpoints, and it goes when its time has passed.
+//! What is kept of trials that have ended: it has their newest checkpoints, and it goes when its time has passed. And what is
+//! collected of those that have succeeded.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use spotsweep_control_plane::sweep::Stage as Sweeps;
-use spotsweep_control_plane::sweep::continuation::snapshots_key;
+use spotsweep_control_plane::sweep::continuation::Listed;
 use spotsweep_control_plane::trial::Trial;
-use spotsweep_control_plane::workspace::{OPERATION_TAG, SWEEP_TAG, Stage, TRIAL_TAG, Workspace};
+use spotsweep_control_plane::workspace::{OPERATION_TAG, SWEEP_TAG, Stage, TRIAL_TAG, TrialRef, Workspace};
+use spotsweep_protocol::claim::COLLECTED;
 use spotsweep_world::ebs::Leftovers;
 
 use super::training::load::newest_whole;
@@ -16,17 +18,22 @@ use super::{BY_HAND, Happening, STALLED, Simulation, ZONES};
 const WAITS: Duration = Duration::from_secs(5400);
 
 impl Simulation {
-    /// Where a seed wants it: a second sweep goes on from what is kept of the first trial.
+    /// Where a seed wants it: a second sweep goes on from what is kept of the first trial, or from what is collected of it.
     pub(super) fn go_on_from_what_is_kept(&mut self) -> Result<(), String> {
         let mut kept = None;
         self.harness.store.each_trial(|trial| {
             let of_trial = trial.workspace.as_ref().and_then(Workspace::kept).and_then(|kept| kept.snapshot);
             kept = kept.take().or(of_trial.filter(|_| trial.index == 0).map(str::to_owned));
         });
-        let Some(snapshot) = kept.filter(|_| self.continues) else { return Ok(()) };
-        let workspace = format!("{{snapshots: [{snapshot}], keep_failed: 0}}");
+        let start = match kept.filter(|_| self.continues) {
+            Some(snapshot) => format!("workspace: {{snapshots: [{snapshot}], keep_failed: 0}}"),
+            None => match self.collected().filter(|_| self.restores) {
+                Some(trial) => format!("checkpoints_of: [{trial}], workspace: {{keep_failed: 0}}"),
+                None => return Ok(()),
+            },
+        };
         let stalled = if self.chaos.hangs > 0.0 { format!(", stalled: {STALLED}") } else { String::new() };
-        let file = format!("trials: [{{a: 0}}]\nspotsweep: {{workspace: {workspace}{stalled}}}\n");
+        let file = format!("trials: [{{a: 0}}]\nspotsweep: {{{start}{stalled}}}\n");
         self.drop_file("again.yaml", &file);
         let now = self.harness.now;
         for zone in ZONES {
@@ -39,6 +46,13 @@ impl Simulation {
             ended.len() == 2 && ended.into_iter().all(|has_ended| has_ended)
         })?;
         self.check(|invariant| invariant.at_the_end)
+    }
+
+    /// The first trial, where its newest checkpoint is in the bucket.
+    pub fn collected(&self) -> Option<TrialRef> {
+        let mut first = None;
+        self.harness.store.each_trial(|trial| first = first.take().or((trial.index == 0).then(|| trial.of())));
+        first.filter(|of| self.harness.cloud.get(&format!("{}{COLLECTED}", of.sweep.trial_prefix(0))).is_some())
     }
 
     /// Whether each snapshot that an open sweep names is there.
@@ -54,7 +68,8 @@ impl Simulation {
                 | Sweeps::Settled
                 | Sweeps::Rejected => false,
             };
-            let listed = self.harness.cloud.get(&snapshots_key(&sweep.id)).filter(|_| is_open).unwrap_or_default();
+            let key = Listed::Snapshots.key(&sweep.id);
+            let listed = self.harness.cloud.get(&key).filter(|_| is_open).unwrap_or_default();
             let named: Vec<String> = serde_json::from_slice(&listed).unwrap_or_default();
             lost = lost.take().or(named.into_iter().find(|id| world.snapshot_of(id).is_none()));
         });

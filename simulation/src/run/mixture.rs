@@ -59,6 +59,8 @@ pub struct Mixture {
     pub suggested: Option<(&'static str, Option<&'static str>)>,
     /// Whether a second sweep goes on from what is kept of the first trial.
     pub continues: bool,
+    /// Whether it goes on from what is collected of that trial, where nothing is kept.
+    pub restores: bool,
     /// Whether each trial asks for one GPU, on instances that have two and room for two trials.
     pub gpus: bool,
     /// Trials of a page: of one trial, so that even a small sweep has several, or as deployed.
@@ -93,6 +95,7 @@ impl Mixture {
             early_terminate: None,
             suggested: None,
             continues: false,
+            restores: false,
             gpus: false,
             page_trials: PAGE_TRIALS,
         };
@@ -109,7 +112,8 @@ impl Mixture {
         let gpus = upto(3) == 0;
         let choose = |most: usize| usize::try_from(upto(u32::try_from(most).unwrap_or(1) - 1)).unwrap_or(0);
         let habits = mixture.chaos.habits.with_processes(choose);
-        Self { gpus, chaos: Chaos { vanishing, late_links, habits, ..mixture.chaos }, ..mixture }
+        let restores = upto(3) == 0;
+        Self { gpus, restores, chaos: Chaos { vanishing, late_links, habits, ..mixture.chaos }, ..mixture }
     }
 
     /// In some seeds parameters are suggested, and in some trials are stopped early.

@@ -10,7 +10,7 @@ use spotsweep_control_plane::sweep::pages::PAGE_TRIALS;
 use spotsweep_control_plane::sweep::upload::Upload;
 use spotsweep_control_plane::sweep::{Part, Plan, Stage, Sweep};
 use spotsweep_control_plane::workspace::{Call, Keep, Origin, WorkspacePlan};
-use spotsweep_protocol::claim::Reply;
+use spotsweep_protocol::claim::{Grant, Reply};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::secret::Secret;
 use spotsweep_sweep_file::{Defaults, Hidden};
@@ -26,14 +26,15 @@ pub(super) struct ScenarioRunner {
 }
 
 impl ScenarioRunner {
-    /// `a trial`, `a trial from snap-…`, `a trial that adopts vol-… in ZONE`; with `, kept for SECONDS` after its end.
+    /// `a trial`, `a trial from snap-…`, `a trial that adopts vol-… in ZONE`, `a trial that restores another`; with `, kept
+    /// for SECONDS` after its end.
     pub(super) fn given(text: &str) -> Result<Self, String> {
         let (text, kept) = text.split_once(", kept for ").unwrap_or((text, "0"));
         let seconds = kept.trim_end_matches('s').parse().map_err(|_| "kept for how many seconds?")?;
         let keep = Keep { failed_seconds: seconds, succeeded_seconds: 0 };
         let words: Vec<&str> = text.split_whitespace().collect();
         let origin = match words.as_slice() {
-            ["a", "trial"] => Origin::Blank,
+            ["a", "trial"] | ["a", "trial", "that", "restores", "another"] => Origin::Blank,
             ["a", "trial", "from", snapshot] => Origin::Snapshot { snapshot: (*snapshot).into() },
             ["a", "trial", "that", "adopts", volume, "in", zone] => {
                 Origin::Adopted { volume: (*volume).into(), zone: (*zone).into(), name: "data".into() }
@@ -55,7 +56,8 @@ impl ScenarioRunner {
             lease: LEASE,
             recheck: RECHECK,
         };
-        let record = sweep(origin, keep, now)?;
+        let mut record = sweep(origin, keep, now)?;
+        record.plan.iter_mut().for_each(|plan| plan.restores = words.contains(&"restores"));
         let sweep = record.id.clone();
         let view = View {
             sweep: Some(Versioned { record, version: 1, due: None, recent: History::new() }),
@@ -149,6 +151,7 @@ fn sweep(origin: Origin, keep: Keep, now: Timestamp) -> Result<Sweep, String> {
         resources: Default::default(),
         tags: Default::default(),
         workspace: Some(WorkspacePlan { size_gib: 20, origin, keep, initialization_rate: None }),
+        restores: false,
         code: None,
         patterns: Default::default(),
         metric: None,
@@ -190,12 +193,14 @@ fn command(command: &Command) -> String {
             | Call::DescribeSnapshot(id)
             | Call::DeleteSnapshot(id) => format!("command {name} {id}"),
         },
+        Command::IssueCredentials { restores: Some(of), .. } => format!("command {name} that read {of}"),
         other => format!("command {}", other.name()),
     }
 }
 
 fn reply(reply: &Reply) -> String {
     let name = match reply {
+        Reply::Granted(Grant { restores: Some(of), .. }) => return format!("reply granted with {}", of.prefix),
         Reply::Granted(_) => "granted",
         Reply::Access(_) => "access",
         Reply::Waiting { .. } => "waiting",

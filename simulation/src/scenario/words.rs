@@ -7,10 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use spotsweep_control_plane::event::{Ask, Ending, Event, Job, TrialJob, TrialRequest};
 use spotsweep_control_plane::input::{Followup, Input};
 use spotsweep_control_plane::outcome::{Drained, Outcome};
+use spotsweep_control_plane::sweep::continuation::TrialStart;
 use spotsweep_control_plane::sweep::notification::{Kind, Notification, SilentAttempt};
 use spotsweep_control_plane::trial::{Attempt, HOST_GONE, Host, JobStatus, Observation};
 use spotsweep_control_plane::workspace::{Fact, Refusal, RefusalKind, SnapshotState, TrialRef, VolumeState};
-use spotsweep_protocol::claim::{Found, Machine, NoticeKind, Outputs, Rollback, Seal};
+use spotsweep_protocol::claim::{ByteRange, Found, Machine, NoticeKind, Outputs, Prefix, Rollback, Seal};
 use spotsweep_protocol::ids::{JobId, SweepId};
 use spotsweep_protocol::secret::{SECRET_BYTES, Secret};
 
@@ -39,6 +40,8 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
             let not_started = Attempt { reason, ..Attempt::default() };
             batch(trial, status, vec![not_started; number(ended)? as usize])
         }
+        ["start", "of", "attempt", attempt, "is", of] => started(sweep, number(attempt)?, of),
+        ["line", "of", "attempt", attempt] => line_found(sweep, number(attempt)?),
         ["overdue"] => Ok(Input::Followup(Followup::TrialOverdue(trial))),
         ["notified", "that", "attempt", attempt, what @ ..] => silent(&trial, number(attempt)?, what),
         ["instance", "of", "attempt", attempt, how @ ..] => of_instance(trial, number(attempt)?, how),
@@ -52,14 +55,7 @@ pub(super) fn input(sweep: &SweepId, text: &str) -> Result<Input, String> {
             fact(Fact::Volume { operation, id: (*id).into(), state: volume(state)? })
         }
         ["volume", id, state @ ..] => fact(Fact::Volume { operation: None, id: (*id).into(), state: volume(state)? }),
-        ["ebs", "volume", id, "available"] => fact(Fact::VolumeReported { id: (*id).into(), failure: None }),
-        ["ebs", "volume", id, "failed", "by", "its", "key"] => {
-            let failure = Some("arn:aws:kms:us-east-1:000000000000:key/k is disabled.".into());
-            fact(Fact::VolumeReported { id: (*id).into(), failure })
-        }
-        ["ebs", "volume", id, "failed"] => {
-            fact(Fact::VolumeReported { id: (*id).into(), failure: Some(String::new()) })
-        }
+        ["ebs", "volume", id, how @ ..] => fact(Fact::VolumeReported { id: (*id).into(), failure: failure(how)? }),
         ["snapshot", "of", "operation", operation, "not", "found"] => {
             fact(Fact::SnapshotNotFound { operation: number(operation)? })
         }
@@ -104,6 +100,21 @@ fn request(sweep: &SweepId, attempt: u32, (token, secret): ([u8; SECRET_BYTES], 
     let (sweep, job) = (sweep.clone(), JobId::from(JOB.to_owned()));
     let (token, secret) = (Some(Secret::of(token)), Some(Secret::of([secret; SECRET_BYTES])));
     TrialRequest { sweep, index: 0, job, attempt, token, secret, ask }
+}
+
+/// It is found which trial's collected checkpoint an attempt starts from, while it claims.
+fn started(sweep: &SweepId, attempt: u32, of: &str) -> Result<Input, String> {
+    let ask = asked(&["claims", "on", "i-a", "in", "us-east-1a"])?;
+    let start = TrialStart { snapshot: None, restores: Some(of.to_owned().try_into()?) };
+    Ok(Outcome::StartFound { request: request(sweep, attempt, (TOKEN, 0), ask), start }.into())
+}
+
+/// An attempt's line of parameters is found.
+fn line_found(sweep: &SweepId, attempt: u32) -> Result<Input, String> {
+    let request = request(sweep, attempt, (TOKEN, 0), asked(&["claims"])?);
+    let line = ByteRange { bucket: "b".into(), key: "k".into(), first_byte: 0, last_byte: 1 };
+    let outputs = Prefix { bucket: "b".into(), prefix: sweep.trial_prefix(0) };
+    Ok(Outcome::LineFound { request, line, outputs, gpus: None }.into())
 }
 
 /// What is known of the instance of an attempt, or has become of it.
@@ -247,6 +258,16 @@ fn volume(words: &[&str]) -> Result<VolumeState, String> {
         ["attaching", "to", instance] | ["detaching", "from", instance] => in_use(instance, false),
         ["attached", "to", instance] => in_use(instance, true),
         _ => return Err("no such state of a volume".into()),
+    })
+}
+
+/// Why a volume has come to nothing, as EBS reports it.
+fn failure(words: &[&str]) -> Result<Option<String>, String> {
+    Ok(match words {
+        ["available"] => None,
+        ["failed"] => Some(String::new()),
+        ["failed", "by", "its", "key"] => Some("arn:aws:kms:us-east-1:000000000000:key/k is disabled.".into()),
+        _ => return Err("available, failed, or failed by its key?".into()),
     })
 }
 

@@ -11,7 +11,15 @@ const TRIALS: u32 = 12;
 /// A sweep of which the first instances are bad, visibly or not; nothing else goes wrong.
 fn sweep(defective_instances: u32, failing_instances: u32) -> Simulation {
     let chaos = Chaos { ends_after: Duration::from_secs(86_400), ..Chaos::none() };
-    let mixture = Mixture { chaos, zones: 2, trials: TRIALS, epochs: 10, defective_instances, ..Mixture::of_seed(0) };
+    let mixture = Mixture {
+        chaos,
+        zones: 2,
+        trials: TRIALS,
+        epochs: 10,
+        defective_instances,
+        restores: false,
+        ..Mixture::of_seed(0)
+    };
     let mixture = Mixture { failing_instances, ..mixture };
     let (failing_volumes, failing_starts, failing_snapshots) = (0, 0, 0);
     let mixture = Mixture { failing_volumes, failing_starts, failing_snapshots, budget: None, ..mixture };

@@ -135,6 +135,25 @@ fn what_is_kept_outlives_a_sweep_that_waits_for_days() {
     assert!(simulation.elapsed() < ended + Duration::from_secs(25 * 3600), "it goes within a day");
 }
 
+/// The downloads of some seeds are cut off by a reclaim.
+#[test]
+fn a_later_sweep_goes_on_from_what_is_collected_of_a_success() {
+    for seed in 0..30 {
+        let chaos = Chaos { reclaim_every: Some(Duration::from_secs(100)), most_reclaims: 8, ..Chaos::none() };
+        let account = Account { workspace_gib: 20, ..Account::default() };
+        let mut simulation = Simulation::new(seed, &account, chaos, "trials: [{a: 1}]\n");
+        simulation.epochs = 3;
+        simulation.run_until(|simulation| settled(simulation) == 1).unwrap();
+        let of = simulation.collected().expect("its newest checkpoint is in the bucket");
+        let (before, trained) = (simulation.watch.resumes.len(), simulation.watch.resumes.last().unwrap().step);
+        simulation.drop_file("again.yaml", &format!("trials: [{{a: 1}}]\nspotsweep: {{checkpoints_of: [{of}]}}\n"));
+        simulation.run_until(|simulation| settled(simulation) == 2).unwrap();
+        let resumes = &simulation.watch.resumes[before..];
+        assert!(resumes.iter().all(|resume| resume.step >= trained.max(20)), "seed {seed}: {resumes:?}");
+        simulation.run().unwrap();
+    }
+}
+
 #[test]
 fn a_snapshot_that_is_gone_is_refused_at_once() {
     let account = Account { workspace_gib: 20, ..Account::default() };

@@ -9,7 +9,7 @@ use spotsweep_simulation::run::{Chaos, Mixture, Simulation};
 /// Every attempt of a trial hangs after its first checkpoint; nothing else goes wrong.
 fn hanging(epochs: u32) -> Simulation {
     let chaos = Chaos { hangs: 1.0, ends_after: Duration::from_secs(86_400), ..Chaos::none() };
-    let mixture = Mixture { chaos, zones: 1, trials: 1, epochs, budget: None, ..Mixture::of_seed(0) };
+    let mixture = Mixture { chaos, zones: 1, trials: 1, epochs, budget: None, restores: false, ..Mixture::of_seed(0) };
     let (failing_volumes, failing_starts, failing_snapshots) = (0, 0, 0);
     let mixture = Mixture { failing_volumes, failing_starts, failing_snapshots, ..mixture };
     let mut simulation = Simulation::mixed(7, &mixture);

@@ -56,7 +56,35 @@ async fn a_retry_goes_on_from_what_is_kept() {
         assert!(log.contains(&format!("started after {after}\n")), "{log}");
     }
     nothing_to_continue(&stack, again).await;
+    a_success_goes_on_from_its_collected_checkpoint(&stack).await;
     stack.stop().await;
+}
+
+/// As by default, nothing is kept of the trial that succeeds.
+async fn a_success_goes_on_from_its_collected_checkpoint(stack: &Stack) {
+    let file = COUNT.replace(", keep_succeeded: 1h", "").replace("  - {epochs: 5, fails: 0, sleeps: 3}\n", "");
+    let sweep = submit(stack, "longer", &file).await;
+    let ended = settled(stack, &sweep).await;
+    assert_eq!([&ended["succeeded"], &ended["failed"]], [&json!(1); 2], "{ended}");
+
+    let saved = async || trial(stack, &sweep, 0).await.filter(|trial| trial["notes"].to_string().contains(" as snap-"));
+    eventually("the workspace of the trial that failed is saved", saved).await;
+    let apart = run(stack, &["retry", &sweep, "0", "1", "--continue"]).await.said(1, "Retry them apart");
+    assert!(apart.notes.contains(&format!("spotsweep retry {sweep} 1 --continue")), "{}", apart.notes);
+
+    let arguments = ["retry", &sweep, "1", "--continue", "--set", "epochs=5", "--json"];
+    let said = "continuing 1 trial from checkpoints in the bucket: 2 bytes in 1 file";
+    let retried = run(stack, &arguments).await.said(0, said).json();
+    let again = retried["sweep"].as_str().unwrap();
+    let ended = settled(stack, again).await;
+    let metric = &ended["each"][0]["metrics"]["val_accuracy"];
+    assert_eq!(
+        (&ended["succeeded"], &metric["last"], &metric["min"]),
+        (&json!(1), &json!(0.5), &json!(0.4)),
+        "{ended}"
+    );
+    let log = run(stack, &["logs", again, "0"]).await.said(0, "").out;
+    assert!(log.contains("started after 3\nepoch=4 "), "{log}");
 }
 
 /// A trial that is cancelled with --delete.

@@ -1,54 +1,126 @@
-//! What `retry --continue` starts from: the workspaces that are kept of trials that have ended.
+//! What `retry --continue` starts from: the workspaces that are kept of trials that have ended, or the checkpoints that are
+//! collected of those that have succeeded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use spotsweep_control_plane::sweep::Plan;
-use spotsweep_control_plane::trial::Trial;
+use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_control_plane::workspace::Origin;
+use spotsweep_protocol::claim::Collected;
 use spotsweep_protocol::failure::Failure;
 use spotsweep_sweep_file::{InitializationRate, Keep, Settings, Start, Workspace};
+
+use super::collected;
+use crate::out;
+use crate::sweeps::Found;
 
 /// What is deleted sooner than this is not continued: the new sweep has to be accepted by then.
 const LEAST: SignedDuration = SignedDuration::from_mins(5);
 
-/// Replaces what the workspaces start from.
+/// What each trial goes on from, or why it cannot.
+type Each<T> = BTreeMap<u32, Result<T, String>>;
+
+/// Replaces what the trials start from. The kept workspaces where each of them has one, as those have all checkpoints.
 ///
 /// # Errors
-/// A trial of which no snapshot is kept, with what to do.
-pub(super) fn start(
+/// A trial of which nothing is kept or collected, with what to do.
+pub(super) async fn start(
+    found: &Found,
     settings: &Settings,
-    plan: &Plan,
     trials: &[Trial],
     indices: &BTreeSet<u32>,
     now: Timestamp,
 ) -> Result<Settings, Failure> {
-    let held: BTreeMap<u32, &Trial> = trials.iter().map(|trial| (trial.index, trial)).collect();
+    let plan = found.plan()?;
     if let Some(Origin::Adopted { volume, .. }) = plan.workspace.as_ref().map(|workspace| &workspace.origin) {
         return Err(Failure::new(format!(
             "the trial has a volume of yours, {volume}, which is still there: `spotsweep retry` without --continue \
              goes on from what is on it"
         )));
     }
-    let mut snapshots = Vec::new();
-    let mut missing = Vec::new();
-    for index in indices {
-        match snapshot(held.get(index).copied(), now) {
-            Ok(snapshot) => snapshots.push(snapshot),
-            Err(why) => missing.push(format!("trial {index}: {why}")),
+    let held: BTreeMap<u32, &Trial> = trials.iter().map(|trial| (trial.index, trial)).collect();
+    let kept: Each<String> = indices.iter().map(|index| (*index, snapshot(held.get(index).copied(), now))).collect();
+    if let Some(snapshots) = all(&kept) {
+        let size_gib = plan.workspace.as_ref().map(|workspace| workspace.size_gib);
+        return Ok(from_snapshots(settings, size_gib, snapshots));
+    }
+    let succeeded = |index: &u32| held.get(index).is_some_and(|trial| trial.standing() == Standing::Succeeded);
+    let successes = indices.iter().copied().filter(|index| succeeded(index)).collect();
+    let mut collected = collected::look_up(found, &held, &successes).await?;
+    for (index, kept) in &kept {
+        let why = || kept.as_ref().err().cloned().unwrap_or_else(|| "it has not succeeded".to_owned());
+        collected.entry(*index).or_insert_with(|| Err(why()));
+    }
+    match all(&collected) {
+        Some(each) => {
+            out::note(format_args!("{}", collected::cost(&each)));
+            Ok(from_collected(found, settings, indices))
         }
+        None => Err(nothing(found, &kept, &collected)),
     }
-    if !missing.is_empty() {
-        let missing = missing.join("\n  ");
-        return Err(Failure::new(format!(
-            "nothing was started, because these trials have nothing to continue from:\n  {missing}\nname the others by \
-             their index, and retry these without --continue"
-        )));
+}
+
+/// What all of them have.
+fn all<T: Clone>(each: &Each<T>) -> Option<Vec<T>> {
+    each.values().map(|of| of.as_ref().ok().cloned()).collect()
+}
+
+fn nothing(found: &Found, kept: &Each<String>, collected: &Each<Collected>) -> Failure {
+    let why = |(index, collected): (&u32, &Result<Collected, String>)| match (&kept[index], collected) {
+        (Err(_), Err(why)) => Some(format!("trial {index}: {why}")),
+        _has_one => None,
+    };
+    let missing: Vec<String> = collected.iter().filter_map(why).collect();
+    if missing.is_empty() {
+        let id = &found.sweep.id;
+        let group = |of_kept: bool| {
+            let those = kept.iter().filter(|(_, kept)| kept.is_ok() == of_kept).map(|(index, _)| index.to_string());
+            format!("spotsweep retry {id} {} --continue", those.collect::<Vec<_>>().join(" "))
+        };
+        return Failure::new(format!(
+            "nothing was started: some of these trials go on from kept workspaces and others from collected checkpoints, \
+             and one sweep cannot have both. Retry them apart:\n  {}\n  {}",
+            group(true),
+            group(false)
+        ));
     }
+    Failure::new(format!(
+        "nothing was started, because these trials have nothing to continue from:\n  {}\nname the others by their index, \
+         and retry these without --continue",
+        missing.join("\n  ")
+    ))
+}
+
+fn from_snapshots(settings: &Settings, plan_gib: Option<u32>, snapshots: Vec<String>) -> Settings {
     let (size_gib, initialization_rate, keep) = own(settings);
-    let size_gib = size_gib.or(plan.workspace.as_ref().map(|workspace| workspace.size_gib));
-    let workspace = Workspace::Volume { size_gib, start: Start::Snapshots(snapshots), initialization_rate, keep };
-    Ok(Settings { workspace: Some(workspace), ..settings.clone() })
+    let (size_gib, start) = (size_gib.or(plan_gib), Start::Snapshots(snapshots));
+    let workspace = Workspace::Volume { size_gib, start, initialization_rate, keep };
+    Settings { workspace: Some(workspace), checkpoints_of: None, ..settings.clone() }
+}
+
+/// Snapshots of other trials have checkpoints of their own: a workspace starts from none of them. One for all trials has
+/// the datasets.
+fn from_collected(found: &Found, settings: &Settings, indices: &BTreeSet<u32>) -> Settings {
+    let mut settings = settings.clone();
+    if let Some(Workspace::Volume { start: start @ Start::Snapshots(_), .. }) = &mut settings.workspace {
+        *start = Start::Blank;
+    }
+    let id = &found.sweep.id;
+    Settings { checkpoints_of: Some(indices.iter().map(|index| (id.clone(), *index)).collect()), ..settings }
+}
+
+/// What a retry without --continue starts from: what the trials that it repeats have started from.
+pub(super) fn again(settings: &Settings, indices: &BTreeSet<u32>) -> Settings {
+    let mut settings = settings.clone();
+    if let Some(Workspace::Volume { start: Start::Snapshots(snapshots), .. }) = &mut settings.workspace {
+        *snapshots = picked(snapshots, indices);
+    }
+    settings.checkpoints_of = settings.checkpoints_of.map(|trials| picked(&trials, indices));
+    settings
+}
+
+fn picked<T: Clone>(of_all: &[T], indices: &BTreeSet<u32>) -> Vec<T> {
+    indices.iter().filter_map(|index| of_all.get(*index as usize).cloned()).collect()
 }
 
 /// What the file says of new volumes.
@@ -72,4 +144,29 @@ fn snapshot(trial: Option<&Trial>, now: Timestamp) -> Result<String, String> {
     }
     let pending = || "its snapshot is not complete yet; try again in some minutes".to_owned();
     kept.snapshot.map(str::to_owned).ok_or_else(pending)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_starts_from_what_its_trials_have_started_from() {
+        let text =
+            "spotsweep: {workspace: {snapshots: [snap-0a, snap-0b, snap-0c]}}\ntrials: [{a: 1}, {a: 2}, {a: 3}]\n";
+        let restored =
+            "spotsweep: {checkpoints_of: [old-0123456789ab/4, old-0123456789ab/7]}\ntrials: [{a: 1}, {a: 2}]\n";
+        let again = |text: &str, indices: &[u32]| {
+            let file = spotsweep_sweep_file::parse("a", "v", text.as_bytes());
+            let file = file.unwrap_or_else(|problems| unreachable!("{problems:?}"));
+            again(&file.settings, &indices.iter().copied().collect())
+        };
+        let settings = again(text, &[0, 2]);
+        let expected = Start::Snapshots(vec!["snap-0a".to_owned(), "snap-0c".to_owned()]);
+        assert!(matches!(settings.workspace, Some(Workspace::Volume { start, .. }) if start == expected));
+        let settings = again(restored, &[1]);
+        let named: Vec<String> =
+            settings.checkpoints_of.iter().flatten().map(|(sweep, index)| format!("{sweep}/{index}")).collect();
+        assert_eq!(named, ["old-0123456789ab/7"]);
+    }
 }

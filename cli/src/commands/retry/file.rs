@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use spotsweep_protocol::claim::{TrialLine, WandbPlace};
+use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::rungs::Unit;
 use spotsweep_sweep_file::{
     Budget, Code, Goal, InitializationRate, MetricGoal, Notifications, Outputs, Repeats, Resources, Settings, Stalled,
@@ -100,11 +101,13 @@ fn settings(settings: &Settings) -> Map<String, Value> {
         workspace,
         code,
         outputs,
+        checkpoints_of,
         notifications,
         budget,
         fail_fast,
         tags,
     } = settings;
+    let trial = |(sweep, index): &(SweepId, u32)| format!("{sweep}/{index}");
     let all = [
         ("job_definition", job_definition.as_ref().map(|name| json!(name))),
         ("queue", queue.as_ref().map(|name| json!(name))),
@@ -139,6 +142,7 @@ fn settings(settings: &Settings) -> Map<String, Value> {
                 present(of)
             }),
         ),
+        ("checkpoints_of", checkpoints_of.as_ref().map(|trials| trials.iter().map(trial).collect())),
         ("notifications", notifications.as_ref().map(|Notifications { topic }| json!({ "topic": topic }))),
         (
             "budget",
@@ -234,6 +238,7 @@ spotsweep:
             settings("workspace: {}"),
             settings("workspace: {snapshots: [snap-0a], keep_failed: 0}"),
             settings("workspace: {volume: my-volume}"),
+            settings("workspace: {snapshot: snap-0a}, checkpoints_of: [old-0123456789ab/4]"),
             settings("rungs_by: reports"),
             "project: p\nentity: \"1\"\ntrials: [{lr: 0.1}]\n".to_owned(),
             settings("resources: {}, outputs: {}, code: {git: a}, budget: {max_usd: 1}"),

@@ -9,7 +9,7 @@ use spotsweep_aws::{Reader, path_style_s3};
 use spotsweep_control_plane::trial::Standing;
 use spotsweep_local_stack::deploy::BUCKET;
 use spotsweep_local_stack::stack::Stack;
-use spotsweep_protocol::claim::{Checkpoints, Patterns};
+use spotsweep_protocol::claim::{COLLECTED, Checkpoints, Patterns};
 use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_protocol::patterns::Filter;
@@ -23,7 +23,7 @@ use crate::show;
 /// In a container's root folder, the trial's volume.
 const WORKSPACE: &str = "dltraining";
 /// The runner's own objects among the outputs.
-const OF_RUNNER: [&str; 2] = ["train.log", "metrics.jsonl"];
+const OF_RUNNER: [&str; 3] = ["train.log", "metrics.jsonl", COLLECTED];
 /// Looks at a folder that the training changes meanwhile.
 const LOOKS: usize = 3;
 
@@ -107,7 +107,7 @@ impl Bucket {
         let outputs = disk.files(&volume.join(OWN).join(STORAGE))?.into_iter().map(|(path, stamp)| (path, stamp.bytes));
         let folder = volume.join(CHECKPOINTS);
         let checkpoints = collected(&disk, &folder, patterns.checkpoints)?;
-        let sized = checkpoints.into_iter().map(|path| Ok((disk.stamp(&folder.join(&path))?.bytes, path)));
+        let sized = checkpoints.files.into_iter().map(|path| Ok((disk.stamp(&folder.join(&path))?.bytes, path)));
         let sized: Vec<(u64, String)> = sized.collect::<io::Result<_>>()?;
         Ok(Self {
             has_succeeded: false,

@@ -44,6 +44,7 @@ pub(super) fn plan(file: SweepFile, context: Context<'_>) -> Result<Prepared, Re
         resources: settings.resources.map(requirements).unwrap_or_default(),
         tags: settings.tags.clone(),
         workspace: workspace(settings.workspace.as_ref(), context),
+        restores: settings.checkpoints_of.is_some(),
         code: settings.code.clone().map(|code| CodeGrant { git: code.git, reference: code.reference }),
         patterns: settings.outputs.clone().map(Patterns::from).unwrap_or_default(),
         metric: file.metric.as_ref().map(ranking),

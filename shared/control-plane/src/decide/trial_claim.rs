@@ -14,10 +14,11 @@ use crate::command::Command;
 use crate::event::{Ask, Ending, TrialRequest};
 use crate::input::Followup;
 use crate::store::View;
+use crate::sweep::continuation::Listed;
 use crate::sweep::{Plan, Sweep};
 use crate::throttle::Turn;
 use crate::trial::{Attempt, End, Trial};
-use crate::workspace::{Fact, Origin, Place, Stage};
+use crate::workspace::{Fact, Place, Stage};
 use gate::Passage;
 pub(super) use gate::check;
 use grant::find_line;
@@ -107,11 +108,10 @@ impl Asker<'_> {
             return Decision::advance("its parameters are to be suggested")
                 .then(Command::ReadSpace { request, bucket });
         }
-        let has_own = self.plan.workspace.as_ref().is_some_and(|workspace| workspace.origin == Origin::Snapshots);
-        if has_own && self.trial.starts_from.is_none() {
+        if !grant::knows_its_start(self.plan, &self.trial) {
             let (request, bucket) = (self.request.clone(), self.sweep.upload.bucket.clone());
-            let find = Command::FindSnapshot { request, bucket };
-            return Decision::advance("what its workspace starts from is to be found").then(find);
+            let find = Command::FindStart { request, listed: Listed::of_trials(self.plan), bucket };
+            return Decision::advance("what it starts from is to be found").then(find);
         }
         let record = self.takes(machine);
         // Where the metadata service is silent, ECS may have said by Batch's event where the attempt runs.
@@ -178,8 +178,9 @@ impl Asker<'_> {
 
     fn requests_credentials(self) -> Decision {
         let (request, role) = (self.request.clone(), self.context.settings.trial_role.clone());
+        let restores = self.trial.restores;
         Decision::advance(format!("attempt {} reads and writes for an hour", request.attempt))
-            .then(Command::IssueCredentials { request, role })
+            .then(Command::IssueCredentials { request, restores, role })
     }
 
     fn has_mounted(mut self, volume: &str, found: &Found) -> Decision {

@@ -1,10 +1,11 @@
-//! What a sweep goes on from: snapshots that are kept of other trials.
+//! What a sweep goes on from: snapshots that are kept of other trials, or checkpoints that are collected of them.
 
-use std::error::Error;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Plan, Prepared};
-use crate::workspace::Origin;
+use crate::workspace::{Origin, TrialRef};
 use spotsweep_protocol::ids::SweepId;
 use spotsweep_sweep_file::{Start, Workspace};
 
@@ -18,6 +19,23 @@ pub fn named(plan: &Plan) -> u32 {
 }
 
 impl Prepared {
+    /// The objects that list what it goes on from, by key.
+    ///
+    /// # Errors
+    /// Where they cannot be written as JSON.
+    pub fn starts(&self, sweep: &SweepId) -> serde_json::Result<Vec<(String, Vec<u8>)>> {
+        let mut objects = Vec::new();
+        if !self.snapshots().is_empty() {
+            objects.push((Listed::Snapshots.key(sweep), serde_json::to_vec(self.snapshots())?));
+        }
+        if let Some(named) = &self.file.settings.checkpoints_of {
+            let trials = named.iter().map(|(of, index)| TrialRef { sweep: of.clone(), index: *index });
+            let starts = Starts { checkpoints_of: trials.collect() };
+            objects.push((Listed::Checkpoints.key(sweep), serde_json::to_vec(&starts)?));
+        }
+        Ok(objects)
+    }
+
     /// The snapshots that it names, as its file has them.
     pub fn snapshots(&self) -> &[String] {
         match &self.file.settings.workspace {
@@ -30,20 +48,63 @@ impl Prepared {
     }
 }
 
-/// Key of the snapshots that a sweep names: a JSON list of their ids. Where each trial has its own, in the order of the
-/// trials.
-pub fn snapshots_key(sweep: &SweepId) -> String {
-    format!("{}snapshots.json", sweep.results_prefix())
+/// Which object lists what a sweep goes on from. It is one of its own, as a sweep's record is read with each event of its
+/// trials. The record tells which one: S3 answers 403 for an object that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// `snapshots.json`: a list of the ids of snapshots. Where each trial has its own, in the order of the trials.
+    Snapshots,
+    /// `starts.json`: the trials whose collected checkpoints are restored, in the order of the trials that start from them.
+    Checkpoints,
 }
 
-/// The trial's own of these snapshots.
-///
-/// # Errors
-/// Where the list is none, or too short.
-pub fn snapshot_of(listed: &[u8], index: u32) -> Result<String, Box<dyn Error + Send + Sync>> {
-    let mut listed: Vec<String> = serde_json::from_slice(listed)?;
-    let is_there = (index as usize) < listed.len();
-    is_there.then(|| listed.swap_remove(index as usize)).ok_or_else(|| format!("no snapshot of trial {index}").into())
+/// What `starts.json` has.
+#[derive(Debug, Serialize, Deserialize)]
+struct Starts {
+    checkpoints_of: Vec<TrialRef>,
+}
+
+/// What one trial starts from, as far as the sweep has one for each trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialStart {
+    /// The snapshot that its volume is made from.
+    pub snapshot: Option<String>,
+    /// The trial whose collected checkpoint is put on its volume.
+    pub restores: Option<TrialRef>,
+}
+
+impl Listed {
+    /// Where it is listed what each trial starts from.
+    pub fn of_trials(plan: &Plan) -> Self {
+        if plan.restores { Self::Checkpoints } else { Self::Snapshots }
+    }
+
+    /// Key of the object.
+    pub fn key(self, sweep: &SweepId) -> String {
+        let name = match self {
+            Self::Snapshots => "snapshots",
+            Self::Checkpoints => "starts",
+        };
+        format!("{}{name}.json", sweep.results_prefix())
+    }
+
+    /// What the trial starts from by what the object has.
+    ///
+    /// # Errors
+    /// Where that is no such list.
+    pub fn start(self, listed: &[u8], index: u32) -> serde_json::Result<TrialStart> {
+        let at = index as usize;
+        Ok(match self {
+            Self::Snapshots => {
+                let snapshots: Vec<String> = serde_json::from_slice(listed)?;
+                TrialStart { snapshot: snapshots.into_iter().nth(at), restores: None }
+            }
+            Self::Checkpoints => {
+                let starts: Starts = serde_json::from_slice(listed)?;
+                TrialStart { snapshot: None, restores: starts.checkpoints_of.into_iter().nth(at) }
+            }
+        })
+    }
 }
 
 /// Some of the snapshots that a sweep names, and how many of them are kept for it.

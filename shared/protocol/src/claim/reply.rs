@@ -83,6 +83,10 @@ pub struct Grant {
     /// The attempt's workspace; absent where the sweep has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspaceGrant>,
+    /// The outputs of another trial, whose collected checkpoint this one starts from. It is to be put on the workspace once,
+    /// before the training starts for the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restores: Option<Prefix>,
     /// Training code to fetch before the command runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeGrant>,

@@ -154,6 +154,7 @@ impl Simulation {
         if exit_code != 0 {
             return self.failed(agent, &run.volume, run.sealer, (exit_code, "the training fails at its end"));
         }
+        self.collect(agent, &run.volume)?;
         self.harness.cloud.world().set_mounted(&run.volume, false);
         self.watch.finished(&agent.trial, run.training.step);
         agent.doing = Doing::Ending { step: run.training.step, exit_code };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use spotsweep_control_plane::trial::INTERRUPTED_EXIT_CODE;
-use spotsweep_protocol::claim::{Found, Reply, Request, Rollback};
+use spotsweep_protocol::claim::{Found, Prefix, Reply, Request, Rollback};
 use spotsweep_protocol::stall::StallRule;
 use spotsweep_seal::disk::Disk;
 use spotsweep_seal::{AtEnd, BadEnd, QUIET, Sealer};
@@ -26,7 +26,7 @@ pub(super) const SEAL_EVERY: Duration = Duration::from_secs(30);
 pub(super) const SEAL_FIRST: Duration = Duration::from_secs(1);
 
 /// Where a volume is mounted: its files have no other names in front.
-const POINT: &str = "";
+pub(super) const POINT: &str = "";
 
 impl Simulation {
     /// Works on the files of a volume, as this attempt sees them. An error where the volume is not there.
@@ -42,7 +42,12 @@ impl Simulation {
     }
 
     /// The same through the seal's view of them.
-    fn with_disk<T>(&self, agent: &Agent, volume: &str, work: impl FnOnce(&dyn Disk) -> T) -> Result<T, String> {
+    pub(super) fn with_disk<T>(
+        &self,
+        agent: &Agent,
+        volume: &str,
+        work: impl FnOnce(&dyn Disk) -> T,
+    ) -> Result<T, String> {
         let (now, bug) = (nanoseconds(self.harness.now), self.harness.cloud.injected_bug());
         self.with_files(agent, volume, |files| work(&SimulatedDisk::new(files, now, bug)))
     }
@@ -56,10 +61,20 @@ impl Simulation {
     }
 
     /// The attempt takes its workspace, and judges what lies on it.
-    pub(super) fn take(&mut self, agent: &mut Agent, granted: String, stalls: StallRule) -> Result<Next, String> {
+    pub(super) fn take(
+        &mut self,
+        agent: &mut Agent,
+        granted: String,
+        (stalls, restores): (StallRule, Option<Prefix>),
+    ) -> Result<Next, String> {
         let volume = self.found(agent, granted);
         if let Some(found) = self.harness.cloud.world().volume(&volume) {
             self.watch.takes(&agent.trial, found);
+        }
+        if let Some(from) = &restores
+            && let Some(next) = self.restore(agent, &volume, from)?
+        {
+            return Ok(next);
         }
         let before = self.with_files(agent, &volume, |files| files.seen().clone());
         let attempt = agent.attempt;
@@ -70,7 +85,10 @@ impl Simulation {
             self.watch.is_wrong(Seen::Versioned, what);
             return Ok(Next::Exit(REFUSED));
         };
-        let (sealer, found) = resumed.map_err(|error| format!("the workspace cannot be judged: {error}"))?;
+        let (mut sealer, found) = resumed.map_err(|error| format!("the workspace cannot be judged: {error}"))?;
+        if restores.is_some() {
+            self.seal_restored(agent, &volume, &mut sealer)?;
+        }
         self.harness.cloud.world().set_mounted(&volume, true);
         let after = self.with_files(agent, &volume, |files| files.seen().clone())?;
         let shown = |habits: &Habits| listing(habits, agent.trial.index, &before);
@@ -118,6 +136,9 @@ impl Simulation {
         }
         let start = self.with_files(agent, &volume, |files| load::start(&habits, index, files.seen()))?;
         self.note(agent, |_| format!("starts: {start:?}"));
+        if let Some(step) = agent.restored.take() {
+            self.watch.at_least(&agent.trial, step);
+        }
         let step = match start {
             Start::Fresh => 0,
             Start::From(loaded) => {

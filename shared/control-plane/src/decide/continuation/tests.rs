@@ -1,19 +1,23 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use serde_json::json;
 use spotsweep_protocol::ids::JobId;
 use spotsweep_protocol::secret::Secret;
+use spotsweep_sweep_file::parse;
 
 use super::*;
 use crate::command::Command;
 use crate::decide::decide;
-use crate::event::Event;
+use crate::event::{Ask, Event, TrialRequest};
 use crate::input::{Input, Subject};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use crate::store::{History, Record};
+use crate::sweep::Prepared;
+use crate::sweep::continuation::Listed;
 use crate::sweep::notification::{Kind, Notification};
 use crate::trial::JobStatus;
 use crate::trial::Trial;
@@ -194,4 +198,59 @@ fn what_is_kept_goes_when_no_open_sweep_needs_it() {
     scene.sweep.enter(Stage::Running);
     assert_eq!(scene.look_after(1, 44 * DAY), "kept");
     assert_eq!(scene.look_after(1, 46 * DAY), "disposing");
+}
+
+/// What the first claim of a sweep's second trial reads, and the record of the trial once `listed` is found there.
+fn first_claim(sweep: &Sweep, listed: &str) -> (String, Trial) {
+    let settings = Settings::from_variables(|_| Some("0".into())).unwrap();
+    let (id, job) = (sweep.id.clone(), JobId { parent: "j".into(), child: Some(1) });
+    let (token, secret, ask) = (sweep.claim_token.clone(), Some(Secret::of([1; 16])), Ask::Claim(Default::default()));
+    let claim = TrialRequest { sweep: id, index: 1, job, attempt: 1, token, secret, ask };
+    let view = View { sweep: held(sweep.clone(), None), ..View::default() };
+    let claimed = decide(&view, &Event::TrialRequested(claim).into(), &settings, at(60));
+    let [Command::FindStart { request, listed: from, .. }] = claimed.commands.as_slice() else {
+        unreachable!("{claimed:?}")
+    };
+    let start = from.start(listed.as_bytes(), 1).unwrap();
+    let found = Outcome::StartFound { request: request.clone(), start };
+    let change = decide(&view, &found.into(), &settings, at(60)).change.unwrap();
+    let Record::Trial(trial) = change.record else { unreachable!() };
+    (from.key(&sweep.id), *trial)
+}
+
+#[test]
+fn a_sweep_of_before_there_were_other_starts_still_reads_its_snapshots() {
+    // Its plan has no `restores`, and its list is in the bucket already.
+    let mut older = sweep("sweeps/older.yaml", 2, &json!({ "origin": "snapshots" }));
+    older.stage = Stage::Running;
+    let (key, trial) = first_claim(&older, r#"["snap-0", "snap-1"]"#);
+    assert_eq!(key, format!("results/{}/snapshots.json", older.id));
+    assert_eq!((trial.starts_from.as_deref(), trial.restores), (Some("snap-1"), None));
+
+    let mut restoring = sweep("sweeps/restoring.yaml", 2, &json!({ "origin": "blank" }));
+    restoring.stage = Stage::Running;
+    restoring.plan.as_mut().unwrap().restores = true;
+    let of = r#"{"checkpoints_of": ["old-0123456789ab/3", "old-0123456789ab/4"]}"#;
+    let (key, trial) = first_claim(&restoring, of);
+    assert_eq!(key, format!("results/{}/starts.json", restoring.id));
+    assert_eq!((trial.starts_from, trial.restores.unwrap().index), (None, 4));
+}
+
+#[test]
+fn what_a_sweep_goes_on_from_is_written_where_it_is_read() {
+    let sweep = sweep("sweeps/new.yaml", 1, &json!({ "origin": "blank" }));
+    let written = |start: &str| {
+        let file = parse("new.yaml", "1", format!("trials: [{{a: 1}}]\nspotsweep: {{{start}}}\n").as_bytes()).unwrap();
+        let prepared = Prepared { file: Arc::new(file), plan: sweep.plan.clone().unwrap() };
+        let objects = prepared.starts(&sweep.id).unwrap().into_iter();
+        objects.map(|(key, listed)| (key, String::from_utf8(listed).unwrap())).collect::<Vec<_>>()
+    };
+    let (snapshots, starts) = (Listed::Snapshots.key(&sweep.id), Listed::Checkpoints.key(&sweep.id));
+    let ids = r#"["snap-0a"]"#.to_owned();
+    let of = r#"{"checkpoints_of":["old-0123456789ab/3"]}"#.to_owned();
+    assert!(written("attempts: 20").is_empty());
+    assert_eq!(written("workspace: {snapshots: [snap-0a]}"), [(snapshots.clone(), ids.clone())]);
+    assert_eq!(written("checkpoints_of: [old-0123456789ab/3]"), [(starts.clone(), of.clone())]);
+    let both = "workspace: {snapshot: snap-0a}, checkpoints_of: [old-0123456789ab/3]";
+    assert_eq!(written(both), [(snapshots, ids), (starts, of)]);
 }

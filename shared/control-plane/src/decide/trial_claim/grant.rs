@@ -6,9 +6,10 @@ use crate::decide::{Context, Decision, workspace};
 use crate::event::TrialRequest;
 use crate::input::Followup;
 use crate::store::{Versioned, View};
-use crate::sweep::Sweep;
+use crate::sweep::continuation::TrialStart;
+use crate::sweep::{Plan, Sweep};
 use crate::trial::{Suggested, Trial};
-use crate::workspace::{Origin, Stage, device};
+use crate::workspace::{Origin, Stage, TrialRef, device};
 use spotsweep_protocol::claim::{Access, ByteRange, Grant, Prefix, Reply, WorkspaceGrant};
 use spotsweep_protocol::stop::StopReason;
 
@@ -17,25 +18,44 @@ pub(super) fn find_line(sweep: &Sweep, request: &TrialRequest, gpus: Option<&[St
     Command::FindLine { request, gpus: gpus.map(<[String]>::to_vec), bucket }
 }
 
-/// The snapshot is found that the trial's volume starts from: it is noted, and the claim goes on.
+/// Whether a trial's record has what it starts from, where each trial of the sweep has its own.
+pub(super) fn knows_its_start(plan: &Plan, trial: &Trial) -> bool {
+    (!is_of_trial(plan) || trial.starts_from.is_some()) && (!plan.restores || trial.restores.is_some())
+}
+
+/// Whether each trial's volume is made from a snapshot of its own.
+fn is_of_trial(plan: &Plan) -> bool {
+    plan.workspace.as_ref().is_some_and(|workspace| workspace.origin == Origin::Snapshots)
+}
+
+/// It is found what the trial starts from: that is noted, and the claim goes on.
 pub(in crate::decide) fn starts_from(
     view: &View,
     request: &TrialRequest,
-    snapshot: &str,
+    start: &TrialStart,
     context: Context<'_>,
 ) -> Decision {
     let held = view.trial.as_ref().map(|held| &held.record);
-    let sweep = match check(view, request) {
-        Ok((sweep, _, _)) => sweep,
+    let (sweep, plan) = match check(view, request) {
+        Ok((sweep, plan, _)) => (sweep, plan),
         Err(reason) => return refuse(reason),
     };
     let again = Followup::Requested(Box::new(request.clone()));
-    if held.is_some_and(|trial| trial.starts_from.is_some()) {
-        return Decision::ignore("it is known what its workspace starts from").next(again);
+    if held.is_some_and(|trial| knows_its_start(plan, trial)) {
+        return Decision::ignore("it is known what it starts from").next(again);
     }
     let new = || Trial::new(request.sweep.clone(), request.index, request.job.clone());
-    let trial = Trial { starts_from: Some(snapshot.to_owned()), ..held.cloned().unwrap_or_else(new) };
-    workspace::changed(sweep, held, trial, format!("starts from {snapshot}"), context).next(again)
+    let TrialStart { snapshot, restores } = start;
+    let trial =
+        Trial { starts_from: snapshot.clone(), restores: restores.clone(), ..held.cloned().unwrap_or_else(new) };
+    if !knows_its_start(plan, &trial) {
+        return Decision::illegal("what the trials start from is listed for fewer of them");
+    }
+    let what = match (restores, snapshot) {
+        (Some(of), _) => format!("starts from the collected checkpoint of {of}"),
+        (None, snapshot) => format!("starts from {}", snapshot.as_deref().unwrap_or("nothing")),
+    };
+    workspace::changed(sweep, held, trial, what, context).next(again)
 }
 
 /// ECS has answered which GPUs the attempt's container has.
@@ -73,6 +93,10 @@ pub(in crate::decide) fn granted(
         outputs: outputs.clone(),
         patterns: plan.patterns.clone(),
         workspace,
+        restores: trial.restores.as_ref().map(|of| {
+            let TrialRef { sweep, index } = of;
+            Prefix { bucket: outputs.bucket.clone(), prefix: sweep.trial_prefix(*index) }
+        }),
         code: plan.code.clone(),
         metric: plan.metric.as_ref().map(|by| by.name.clone()),
         metrics: plan.metrics.to_vec(),
