@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, Stamp};
-use crate::kept::{begun_path, kept_path, unfinished};
+use crate::disk::{Disk, Stamp, unfinished};
+use crate::kept::{begun_path, kept_path};
 use crate::record::Sealed;
 use crate::reserve;
 use crate::room::{Room, Sizes};

@@ -344,3 +344,19 @@ impl Disk for MountedDisk {
 fn stamp(status: &Status) -> Stamp {
     Stamp { bytes: status.bytes, modified_ns: status.modified_ns, inode: status.inode }
 }
+
+/// Writes a file whole or not at all, under another name first. It is on disk when this comes back.
+pub(crate) fn write_whole(disk: &dyn Disk, file: &Path, content: &[u8]) -> io::Result<()> {
+    let unfinished = unfinished(file);
+    disk.write(&unfinished, content)?;
+    disk.sync(&unfinished)?;
+    disk.rename(&unfinished, file)?;
+    disk.sync(file)
+}
+
+/// The name under which the runner writes what it then renames to `path`.
+pub(crate) fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}

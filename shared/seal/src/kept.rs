@@ -161,10 +161,3 @@ pub(crate) fn kept_path(own: &Path, path: &str) -> PathBuf {
 pub(crate) fn begun_path(own: &Path, path: &str) -> PathBuf {
     own.join(BEGUN).join(path)
 }
-
-/// The name under which the runner writes what it then renames to `path`.
-pub(crate) fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
-}

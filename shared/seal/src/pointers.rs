@@ -8,10 +8,10 @@ use std::path::Path;
 
 use crate::aside::put_aside;
 use crate::content::small_text;
-use crate::disk::{Disk, Stamp};
+use crate::disk::{Disk, Stamp, unfinished};
 use crate::failed::Replaced;
 use crate::groups::Groups;
-use crate::kept::{Kept, kept_path, restore, unfinished};
+use crate::kept::{Kept, kept_path, restore};
 use crate::names::{file_name, is_latest_name, is_pointer_name, number as number_of};
 use crate::shape::{shape, words};
 

@@ -9,7 +9,7 @@ use spotsweep_protocol::claim::Seal;
 
 use crate::Say;
 use crate::content::read;
-use crate::disk::{Disk, Stamp};
+use crate::disk::{Disk, Stamp, write_whole};
 use crate::failed::Failed;
 use crate::groups::Groups;
 use crate::logs::{Change, is_log};
@@ -17,8 +17,6 @@ use crate::logs::{Change, is_log};
 pub(crate) const NAME: &str = "seal.json";
 /// A million files have 200 MB; what a snapshot has under this name may be anything.
 const MOST_BYTES: u64 = 1 << 30;
-/// Written first, then put in the other's place.
-const BESIDE: &str = "seal.json.part";
 
 /// Which files were whole, and how they looked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,12 +82,7 @@ impl Record {
 
     /// Whole or not at all, and on disk when this comes back.
     pub(crate) fn write(&self, disk: &dyn Disk, folder: &Path) -> io::Result<()> {
-        let beside = folder.join(BESIDE);
-        disk.write(&beside, &serde_json::to_vec(self)?)?;
-        disk.sync(&beside)?;
-        let file = folder.join(NAME);
-        disk.rename(&beside, &file)?;
-        disk.sync(&file)
+        write_whole(disk, &folder.join(NAME), &serde_json::to_vec(self)?)
     }
 
     /// Removes a record in `folder` after which nothing was said to be written.

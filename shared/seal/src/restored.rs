@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::content::read;
-use crate::disk::Disk;
+use crate::disk::{Disk, write_whole};
 use crate::record::NAME as SEAL;
 use crate::{CHECKPOINTS, OWN};
 
@@ -18,8 +18,6 @@ use crate::{CHECKPOINTS, OWN};
 const ASIDE: &str = "restoring";
 /// Is there once all of the checkpoint is, and names whose it is.
 const MARK: &str = "restored";
-/// Written first, then put in the other's place.
-const BESIDE: &str = "restored.part";
 /// The longest mark.
 const MOST_BYTES: u64 = 4096;
 
@@ -69,11 +67,7 @@ pub fn restoration(disk: &dyn Disk, point: &Path, of: &str) -> io::Result<Restor
 /// Where the workspace cannot be written.
 pub fn restored(disk: &dyn Disk, point: &Path, of: &str) -> io::Result<()> {
     disk.sync_all(point)?;
-    let (beside, mark) = (point.join(OWN).join(BESIDE), point.join(OWN).join(MARK));
-    disk.write(&beside, of.as_bytes())?;
-    disk.sync(&beside)?;
-    disk.rename(&beside, &mark)?;
-    disk.sync(&mark)?;
+    write_whole(disk, &point.join(OWN).join(MARK), of.as_bytes())?;
     place(disk, point)
 }
 
