@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::operation::get_object::GetObjectOutput;
 use aws_sdk_s3::primitives::DateTime;
-use aws_sdk_s3::types::EncodingType;
+use aws_sdk_s3::types::{self, EncodingType};
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
 
@@ -73,28 +73,39 @@ impl Listed {
 /// Lists the objects under a prefix. The part of their keys that comes after `above` becomes their path. A key that is
 /// no path within a folder, or a file where another key needs a folder, is a trouble.
 pub(crate) async fn list(client: &Client, bucket: &str, prefix: &str, above: &str) -> Result<Listed, Failure> {
-    let cannot_list = || format!("cannot list s3://{bucket}/{prefix}");
-    let request = client.list_objects_v2().bucket(bucket).prefix(prefix).encoding_type(EncodingType::Url);
-    let mut pages = request.into_paginator().send();
     let (mut objects, mut troubles) = (Vec::new(), Vec::new());
-    while let Some(page) = pages.next().await {
-        for object in page.context(cannot_list)?.contents.unwrap_or_default() {
-            let key = decoded(&object.key.unwrap_or_default());
-            let bytes = size(object.size);
-            // Consoles and file systems put such a mark for a folder; it has no content.
-            if key.ends_with('/') && bytes == 0 {
-                continue;
-            }
-            let put_at = time(object.last_modified.as_ref());
-            match key.strip_prefix(above).and_then(safe_path) {
-                Some(path) => objects.push(Object { path, bytes, put_at, key }),
-                None => troubles.push(Trouble::of(&key, "it is no name of a file here")),
-            }
+    for (key, object) in all_below(client, bucket, prefix).await? {
+        let bytes = size(object.size);
+        // Consoles and file systems put such a mark for a folder; it has no content.
+        if key.ends_with('/') && bytes == 0 {
+            continue;
+        }
+        let put_at = time(object.last_modified.as_ref());
+        match key.strip_prefix(above).and_then(safe_path) {
+            Some(path) => objects.push(Object { path, bytes, put_at, key }),
+            None => troubles.push(Trouble::of(&key, "it is no name of a file here")),
         }
     }
     let (objects, in_the_way) = apart(objects);
     troubles.extend(in_the_way);
     Ok(Listed { objects, troubles })
+}
+
+/// All objects below a prefix, and their keys as they were put.
+pub(crate) async fn all_below(
+    client: &Client,
+    bucket: &str,
+    prefix: &str,
+) -> Result<Vec<(String, types::Object)>, Failure> {
+    let request = client.list_objects_v2().bucket(bucket).prefix(prefix).encoding_type(EncodingType::Url);
+    let mut pages = request.into_paginator().send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.context(|| format!("cannot list s3://{bucket}/{prefix}"))?;
+        let objects = page.contents.unwrap_or_default().into_iter();
+        found.extend(objects.map(|object| (decoded(object.key().unwrap_or_default()), object)));
+    }
+    Ok(found)
 }
 
 fn size(bytes: Option<i64>) -> u64 {

@@ -8,20 +8,19 @@ mod parameters;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use aws_sdk_s3::types::EncodingType;
 use jiff::Timestamp;
 use serde_json::Value;
 use spotsweep_control_plane::sweep::upload::Upload;
 use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_sweep_file::{MAX_FILE_BYTES, SweepFile};
 
-use crate::download::decoded;
+use crate::download::all_below;
 use crate::dropped::{Answer, Dropped, rejected, upload_to};
 use crate::signals::unless_stopped;
 use crate::sweeps::Found;
 use crate::target::Table;
 use crate::{out, sweep_file, sweeps};
-use spotsweep_protocol::failure::{Context, FAILED, Failure};
+use spotsweep_protocol::failure::{FAILED, Failure};
 use spotsweep_protocol::words::counted;
 
 /// `spotsweep retry`
@@ -179,15 +178,8 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
 /// The first key of `<name>-retry-<N>.yaml` that nothing lies under yet.
 async fn free_upload(found: &Found) -> Result<Upload, Failure> {
     let prefix = format!("{}-retry-", stem(&found.sweep.upload.key));
-    let cannot_list = || format!("cannot list s3://{}/{prefix}", found.bucket());
-    let request = found.s3().list_objects_v2().bucket(found.bucket()).prefix(&prefix).encoding_type(EncodingType::Url);
-    let mut pages = request.into_paginator().send();
-    let mut highest = 0;
-    while let Some(page) = pages.next().await {
-        let page = page.context(cannot_list)?;
-        let keys = page.contents().iter().filter_map(|object| object.key()).map(decoded);
-        highest = keys.filter_map(|key| number(key.strip_prefix(&prefix)?)).fold(highest, u32::max);
-    }
+    let there = all_below(&found.s3(), found.bucket(), &prefix).await?;
+    let highest = there.iter().filter_map(|(key, _)| number(key.strip_prefix(&prefix)?)).max().unwrap_or(0);
     Ok(upload_to(found.bucket(), format!("{prefix}{}.yaml", highest.saturating_add(1))))
 }
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use aws_sdk_s3::types::EncodingType;
 use spotsweep_control_plane::sweep::Plan;
 use spotsweep_control_plane::trial::{Standing, Trial};
 use spotsweep_protocol::claim::{COLLECTED, Checkpoints, Collected};
@@ -11,7 +10,7 @@ use spotsweep_protocol::failure::{Context, Failure};
 use spotsweep_protocol::words::{counted, dollars};
 use tokio::task::JoinSet;
 
-use crate::download::decoded;
+use crate::download::all_below;
 use crate::show;
 use crate::sweeps::Found;
 
@@ -65,16 +64,8 @@ async fn of_trial(found: &Found, index: u32) -> Result<Option<Result<Collected, 
 
 /// S3's tags of the objects below a prefix, by key.
 async fn etags(found: &Found, prefix: &str) -> Result<BTreeMap<String, String>, Failure> {
-    let cannot_list = || format!("cannot list s3://{}/{prefix}", found.bucket());
-    let request = found.s3().list_objects_v2().bucket(found.bucket()).prefix(prefix).encoding_type(EncodingType::Url);
-    let mut pages = request.into_paginator().send();
-    let mut there = BTreeMap::new();
-    while let Some(page) = pages.next().await {
-        let page = page.context(cannot_list)?;
-        let etag = |etag: &str| etag.trim_matches('"').to_owned();
-        there.extend(page.contents().iter().filter_map(|object| Some((decoded(object.key()?), etag(object.e_tag()?)))));
-    }
-    Ok(there)
+    let there = all_below(&found.s3(), found.bucket(), prefix).await?.into_iter();
+    Ok(there.filter_map(|(key, object)| Some((key, object.e_tag()?.trim_matches('"').to_owned()))).collect())
 }
 
 /// Why no checkpoint is collected of a trial.
