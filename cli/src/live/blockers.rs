@@ -67,16 +67,16 @@ fn reasons(batch: &Batch) -> Vec<String> {
 /// Trials that have an instance, and not yet what they train on.
 fn workspaces(trials: &[Trial], now: Timestamp) -> Vec<String> {
     let mut stages: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for trial in trials.iter().filter(|trial| !trial.is_over()) {
         let Some(workspace) = trial.workspace.as_ref() else { continue };
         if let Some(why) = &workspace.refused {
-            told.push(format!("trial {} fails: {why}", trial.index));
+            lines.push(format!("trial {} fails: {why}", trial.index));
         } else if let Some(why) = &workspace.unavailable {
-            told.push(format!("trial {}: retrying: {why}", trial.index));
+            lines.push(format!("trial {}: retrying: {why}", trial.index));
         } else if workspace.refusals > 0 {
             let times = counted(workspace.refusals, "time");
-            told.push(format!("trial {}: EC2 has refused its volume {times} (quota?)", trial.index));
+            lines.push(format!("trial {}: EC2 has refused its volume {times} (quota?)", trial.index));
         }
         let is_placed = matches!(trial.status, JobStatus::Starting | JobStatus::Running);
         // At its end an attempt gives the workspace back, and waits for nothing.
@@ -89,15 +89,15 @@ fn workspaces(trials: &[Trial], now: Timestamp) -> Vec<String> {
         let count: usize = stages.values().sum();
         let stages: Vec<String> = stages.iter().map(|(stage, count)| format!("{count} {stage}")).collect();
         let (verb, its) = if count == 1 { ("waits", "its") } else { ("wait", "their") };
-        told.insert(0, format!("{} {verb} for {its} workspace: {}", counted(count, "trial"), stages.join(", ")));
+        lines.insert(0, format!("{} {verb} for {its} workspace: {}", counted(count, "trial"), stages.join(", ")));
     }
     let overdue = trials.iter().filter(|trial| trial.resubmitting).count();
     if overdue > 0 {
         let seconds = trials.iter().filter(|trial| trial.resubmitting).filter_map(Trial::stopped_at).min();
         let since = seconds.map_or(0.0, |since| now.duration_since(since).as_secs_f64());
-        told.push(format!("{overdue} to be submitted again after ten attempts, for {}", duration(since)));
+        lines.push(format!("{overdue} to be submitted again after ten attempts, for {}", duration(since)));
     }
-    told
+    lines
 }
 
 fn settling(trials: &[Trial]) -> String {
@@ -151,11 +151,11 @@ mod tests {
         let short = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - Service cannot fulfill the capacity requested";
         look.batch.reasons.insert(short.to_owned());
         look.batch.queue = Some("the queue spot is DISABLED".to_owned());
-        let told = blockers(&look);
-        assert_eq!(told[0], "no instance comes: 2 of 2 trials RUNNABLE, the first for 10 min");
-        assert_eq!(told[1], "the queue is blocked: the queue spot is DISABLED");
+        let lines = blockers(&look);
+        assert_eq!(lines[0], "no instance comes: 2 of 2 trials RUNNABLE, the first for 10 min");
+        assert_eq!(lines[1], "the queue is blocked: the queue spot is DISABLED");
         assert_eq!(
-            told[2],
+            lines[2],
             format!("the queue is blocked: {short} (give the queue more instance types or zones, or wait)")
         );
         look.sweep.stage = Stage::Settling;

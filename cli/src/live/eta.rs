@@ -123,10 +123,10 @@ mod tests {
             .map(|index| match index {
                 0..20 => succeeded(index, 0, hour, 0.5),
                 _other => {
-                    let mut struck = trial(index, JobStatus::Runnable);
-                    *struck.attempt(1) = interrupted("a", 0, hour);
-                    struck.ended = 1;
-                    struck
+                    let mut reclaimed = trial(index, JobStatus::Runnable);
+                    *reclaimed.attempt(1) = interrupted("a", 0, hour);
+                    reclaimed.ended = 1;
+                    reclaimed
                 }
             })
             .chain((100..102).map(|index| running(index, "a", hour + 10)))

@@ -252,16 +252,17 @@ mod tests {
         assert_eq!((zone.running, zone.instances.len(), model.zones.len()), (1, 1, 1));
         assert_eq!(model.seconds_left, Some(25.0), "two more, with 1.6 at once");
 
-        let mut struck = running(1, "us-east-1c", 10);
-        *struck.attempt(1) = interrupted("us-east-1c", 10, 40);
-        (struck.ended, struck.status) = (1, JobStatus::Runnable);
-        let news = model.take(look(50, 4, vec![succeeded(0, 5, 25, 0.5), struck.clone()]));
+        let mut reclaimed = running(1, "us-east-1c", 10);
+        *reclaimed.attempt(1) = interrupted("us-east-1c", 10, 40);
+        (reclaimed.ended, reclaimed.status) = (1, JobStatus::Runnable);
+        let news = model.take(look(50, 4, vec![succeeded(0, 5, 25, 0.5), reclaimed.clone()]));
         assert_eq!(news.len(), 1, "{news:?}");
         assert_eq!(model.toll, Toll { attempts: 2, interruptions: 1, zone_moves: 0, seconds_lost: 10.0 });
         assert_eq!(model.standings[1], Standing::Interrupted);
 
-        (struck.status, *struck.attempt(2)) = (JobStatus::Running, running(1, "us-east-1a", 60).attempts[&1].clone());
-        model.take(look(70, 4, vec![succeeded(0, 5, 25, 0.5), struck, succeeded(2, 50, 66, 0.25)]));
+        (reclaimed.status, *reclaimed.attempt(2)) =
+            (JobStatus::Running, running(1, "us-east-1a", 60).attempts[&1].clone());
+        model.take(look(70, 4, vec![succeeded(0, 5, 25, 0.5), reclaimed, succeeded(2, 50, 66, 0.25)]));
         assert_eq!(model.toll, Toll { attempts: 4, interruptions: 1, zone_moves: 1, seconds_lost: 20.0 });
         assert_eq!(model.best, [(at(25), 0.5)], "0.25 is no best");
         let last = model.happenings.last().map(Happening::text);
@@ -278,15 +279,16 @@ mod tests {
 
     #[test]
     fn an_attempt_that_never_ran_only_makes_the_loss_longer() {
-        let mut struck = trial(0, JobStatus::Runnable);
-        struck.ended = 2;
-        *struck.attempt(1) = interrupted("us-east-1a", 10, 20);
-        *struck.attempt(2) = interrupted("us-east-1a", 22, 25);
-        (struck.attempt(2).started_at, struck.attempt(2).zone) = (None, None);
-        let (mut model, _) = Model::new(look(30, 1, vec![struck.clone()]));
+        let mut reclaimed = trial(0, JobStatus::Runnable);
+        reclaimed.ended = 2;
+        *reclaimed.attempt(1) = interrupted("us-east-1a", 10, 20);
+        *reclaimed.attempt(2) = interrupted("us-east-1a", 22, 25);
+        (reclaimed.attempt(2).started_at, reclaimed.attempt(2).zone) = (None, None);
+        let (mut model, _) = Model::new(look(30, 1, vec![reclaimed.clone()]));
         assert_eq!(model.toll, Toll { attempts: 1, interruptions: 2, zone_moves: 0, seconds_lost: 10.0 });
-        (struck.status, *struck.attempt(3)) = (JobStatus::Running, running(0, "us-east-1c", 32).attempts[&1].clone());
-        let news = model.take(look(40, 1, vec![struck]));
+        (reclaimed.status, *reclaimed.attempt(3)) =
+            (JobStatus::Running, running(0, "us-east-1c", 32).attempts[&1].clone());
+        let news = model.take(look(40, 1, vec![reclaimed]));
         assert_eq!(model.toll, Toll { attempts: 2, interruptions: 2, zone_moves: 1, seconds_lost: 12.0 });
         assert_eq!(
             texts(&news),

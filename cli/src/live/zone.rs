@@ -15,7 +15,7 @@ pub(crate) struct Zone {
     pub(crate) instances: BTreeSet<String>,
 }
 
-/// Attempts under way, by the zones that they have told.
+/// Attempts under way, by the zones that they have reported.
 pub(super) fn zones(trials: &[Trial]) -> BTreeMap<String, Zone> {
     let mut zones: BTreeMap<String, Zone> = BTreeMap::new();
     for trial in trials {

@@ -167,13 +167,13 @@ mod tests {
 
     #[test]
     fn a_reclaimed_trial_is_six_lines() {
-        let mut struck = succeeded(7, 30, 90, 0.5);
-        let last = struck.attempts.remove(&1).unwrap_or_default();
-        *struck.attempt(1) = interrupted("us-east-1c", 5, 20);
-        *struck.attempt(2) = last;
-        struck.workspace = Some(attached("us-east-1a"));
+        let mut reclaimed = succeeded(7, 30, 90, 0.5);
+        let last = reclaimed.attempts.remove(&1).unwrap_or_default();
+        *reclaimed.attempt(1) = interrupted("us-east-1c", 5, 20);
+        *reclaimed.attempt(2) = last;
+        reclaimed.workspace = Some(attached("us-east-1a"));
         assert_eq!(
-            brief(struck),
+            brief(reclaimed),
             [
                 "trial 7 of SWEEP: succeeded after 2 attempts",
                 "trained for 1 min 15 s: 1 min in us-east-1a, 15 s in us-east-1c",

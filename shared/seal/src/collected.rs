@@ -25,7 +25,7 @@ const MOST_PAUSE_NS: i64 = 5_000_000_000;
 pub struct Collected {
     /// The files. They are complete, as far as their formats show.
     pub files: BTreeSet<String>,
-    /// Those of them from which a training can go on, with the small texts beside them. None where a part may be
+    /// Those of them from which a training can go on, with the small texts beside them and the logs. None where a part may be
     /// missing: a script that does not find the file that it looks for starts from the beginning, and says nothing.
     pub newest: BTreeSet<String>,
     /// Symbolic links that lead to the newest checkpoint, with their targets.
@@ -224,8 +224,8 @@ impl Beside {
         Self { groups, newest: own, others, folders }
     }
 
-    /// Counters, pointers, configurations: small, and of no checkpoint of their own. A log is none, as its lines are of the
-    /// training that has ended; nor is what leads to another checkpoint.
+    /// Counters, pointers, configurations: small, and of no checkpoint of their own. What leads to another checkpoint is
+    /// none, nor is a log: all logs come along, however long.
     fn texts(&self, disk: &dyn Disk, folder: &Path, files: &BTreeMap<String, Stamp>) -> Vec<String> {
         let is_one = |path: &str, stamp: &Stamp| {
             let is_near = Path::new(path).parent().is_some_and(|folder| self.folders.contains(folder));

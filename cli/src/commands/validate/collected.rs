@@ -1,4 +1,4 @@
-//! What the files cost in S3 that are collected of trials that succeed. They stay until somebody deletes them.
+//! What the files cost in S3 that are collected of trials that succeed. They stay until they are deleted.
 
 use serde::Serialize;
 use spotsweep_control_plane::results::cost::S3_USD;

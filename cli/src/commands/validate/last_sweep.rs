@@ -94,7 +94,7 @@ impl LastSweep {
         let bytes: Vec<f64> =
             succeeded.iter().filter_map(|trial| Some(trial.end.as_ref()?.outputs.bytes as f64)).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        // Trials whose ends Batch has not told have no length.
+        // A trial has no length until Batch has reported its end.
         (longest_hours > 0.0).then(|| Self {
             sweep: sweep.clone(),
             succeeded: succeeded.len(),

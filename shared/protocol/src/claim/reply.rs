@@ -196,7 +196,7 @@ impl Checkpoints {
     }
 
     /// Bytes that are collected of a trial at most; without a limit where the sweep file asks for it. 20 GiB cost half a
-    /// dollar a month in S3, which nobody is to pay for each trial without having asked for it.
+    /// dollar a month in S3 for each trial: more than that only where it is asked for.
     pub fn most_bytes(self) -> Option<u64> {
         match self {
             Self::Newest => Some(20 << 30),

@@ -1,6 +1,6 @@
 // Which parameters matter, as far as one at a time tells.
 const MAX_BARS = 20;
-// Where notes beside the bars would leave less of the chart's width for these, they stand below them.
+// The least share of the width for bars with notes beside them. With less, the notes are below the bars.
 const LEAST_PLOT = 0.4;
 
 const direction = ({ name, rho }) => {
