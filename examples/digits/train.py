@@ -1,4 +1,4 @@
-"""Train a small neural network on scikit-learn's bundled digits, and survive interruptions.
+"""Train a small neural network on handwritten digits, and survive interruptions.
 
 The same arguments give the same model, bit for bit, however often training was stopped and resumed.
 """
@@ -12,17 +12,15 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse
 import signal
 import sys
+import time
 from pathlib import Path
 
-import joblib
 import numpy as np
-import sklearn
-from sklearn.datasets import load_digits
-from sklearn.neural_network import MLPClassifier
 
 import checkpoints
+import digits
+from network import Network
 
-CLASSES = np.arange(10)
 INTERRUPTED = 128 + signal.SIGTERM
 
 stop_requested = False
@@ -41,21 +39,14 @@ def parse_arguments():
     parser.add_argument("--batch_size", "--batch-size", type=int, default=64, help="images per step")
     parser.add_argument("--epochs", type=int, default=5, help="passes over the training images")
     parser.add_argument("--seed", type=int, default=7, help="of weights, split and order")
+    parser.add_argument(
+        "--epoch_seconds", "--epoch-seconds", type=float, default=0, help="least time of an epoch, as of a larger model"
+    )
     arguments = parser.parse_args()
     for name in ("lr", "hidden", "batch_size", "epochs"):
         if getattr(arguments, name) <= 0:
             parser.error(f"--{name} must be above zero")
     return arguments
-
-
-def load_data(seed):
-    """Training and validation images and labels, one fifth held out."""
-    images, labels = load_digits(return_X_y=True)
-    images /= 16.0  # pixels count from 0 to 16
-    order = np.random.default_rng(seed).permutation(len(images))
-    held_out = len(images) // 5
-    train, held = order[held_out:], order[:held_out]
-    return images[train], labels[train], images[held], labels[held]
 
 
 def checkpoint_folder(arguments):
@@ -73,36 +64,31 @@ def fresh_state(arguments, images):
         "order": random.permutation(len(images)),
         "random": random,
         "metrics": None,
-        "model": MLPClassifier(
-            hidden_layer_sizes=(arguments.hidden,),
-            learning_rate_init=arguments.lr,
+        "model": Network(
+            digits.PIXELS,
+            arguments.hidden,
+            digits.CLASSES,
+            lr=arguments.lr,
             alpha=arguments.alpha,
-            batch_size=arguments.batch_size,
-            random_state=arguments.seed,
-            shuffle=False,  # the order is ours, see above
-            n_iter_no_change=sys.maxsize,  # each batch is a fit of its own: no early stop
+            seed=arguments.seed,
         ),
     }
 
 
-def train_epoch(state, images, labels):
+def train_epoch(state, size, images, labels):
     """Go on in the current epoch until it ends or a stop is requested; whether it ended."""
-    size = state["model"].batch_size
     batches = len(images) // size  # what is left over differs each time, the order being new
     while state["batch"] < batches and not stop_requested:
         start = state["batch"] * size
         chosen = state["order"][start : start + size]
-        state["model"].partial_fit(images[chosen], labels[chosen], classes=CLASSES)
+        state["model"].train(images[chosen], labels[chosen])
         state["batch"] += 1
     return state["batch"] == batches
 
 
-def evaluate(model, images, labels):
-    probabilities = model.predict_proba(images)
-    of_truth = probabilities[np.arange(len(labels)), labels]
-    accuracy = float(np.mean(probabilities.argmax(axis=1) == labels))
-    loss = float(-np.mean(np.log(np.clip(of_truth, 1e-15, None))))
-    return accuracy, loss
+def wait_until(time_of_end):
+    while time.monotonic() < time_of_end and not stop_requested:
+        time.sleep(0.01)
 
 
 def line(state):
@@ -114,17 +100,15 @@ def save_model(model):
     storage = Path(os.environ.get("SPOTSWEEP_STORAGE", "/storage"))
     folder = storage / os.environ.get("AWS_BATCH_JOB_ARRAY_INDEX", "0") / "model"
     folder.mkdir(parents=True, exist_ok=True)
-    joblib.dump(model, folder / "model.joblib")
-    print(f"saved {folder / 'model.joblib'}")
+    model.save(folder / "model.npz")
+    print(f"saved {folder / 'model.npz'}")
 
 
 def main():
     signal.signal(signal.SIGTERM, on_sigterm)
-    # Each batch is a call of its own: checking the same data and settings again would take longer than training.
-    sklearn.set_config(assume_finite=True, skip_parameter_validation=True)
     arguments = parse_arguments()
     folder = checkpoint_folder(arguments)
-    images, labels, held_images, held_labels = load_data(arguments.seed)
+    images, labels, held_images, held_labels = digits.load(arguments.seed)
     if arguments.batch_size > len(images):
         sys.exit(f"--batch_size is {arguments.batch_size}, but there are only {len(images)} training images")
 
@@ -136,14 +120,16 @@ def main():
         print(f"resuming after {state['epoch']} epochs and {state['batch']} batches{so_far}", flush=True)
 
     while state["epoch"] < arguments.epochs:
-        if not train_epoch(state, images, labels):
+        time_of_end = time.monotonic() + arguments.epoch_seconds
+        if not train_epoch(state, arguments.batch_size, images, labels):
             checkpoints.save(folder, state["epoch"], state)
             print(f"interrupted, {state['batch']} batches into the epoch; progress is saved", flush=True)
             sys.exit(INTERRUPTED)
+        wait_until(time_of_end)
         state["epoch"] += 1
         state["batch"] = 0
         state["order"] = state["random"].permutation(len(images))
-        state["metrics"] = evaluate(state["model"], held_images, held_labels)
+        state["metrics"] = state["model"].evaluate(held_images, held_labels)
         checkpoints.save(folder, state["epoch"], state)
         print(line(state), flush=True)
     save_model(state["model"])

@@ -8,13 +8,10 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"  # many trials share a machine
 
 import boto3
-import joblib
-import numpy as np
 import yaml
-from sklearn.datasets import load_digits
-from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
-from sklearn.neural_network import MLPClassifier
+
+import digits
+from network import Network
 
 BUCKET_NAME = os.environ["SPOTSWEEP_BUCKET"]
 KEY = os.environ["SPOTSWEEP_KEY"]
@@ -22,27 +19,26 @@ STORAGE = os.environ.get("SPOTSWEEP_STORAGE", "/storage")
 
 
 def build_model(paramset):
-    return MLPClassifier(
-        hidden_layer_sizes=(paramset["hidden"],),
-        learning_rate_init=paramset["lr"],
+    return Network(
+        digits.PIXELS,
+        paramset["hidden"],
+        digits.CLASSES,
+        lr=paramset["lr"],
         alpha=paramset["alpha"],
-        batch_size=paramset["batch_size"],
-        random_state=paramset["seed"],
+        seed=paramset["seed"],
     )
 
 
 def train(model, paramset, model_path):
-    images, labels = load_digits(return_X_y=True)
-    x_train, x_val, y_train, y_val = train_test_split(
-        images / 16.0, labels, test_size=0.2, random_state=paramset["seed"]
-    )
+    images, labels, held_images, held_labels = digits.load(paramset["seed"])
+    size = paramset["batch_size"]
     epochs = paramset["epochs"]
     for epoch in range(1, epochs + 1):
-        model.partial_fit(x_train, y_train, classes=np.arange(10))
-        accuracy = model.score(x_val, y_val)
-        loss = log_loss(y_val, model.predict_proba(x_val))
+        for start in range(0, len(images), size):
+            model.train(images[start : start + size], labels[start : start + size])
+        accuracy, loss = model.evaluate(held_images, held_labels)
         print(f"Epoch {epoch}/{epochs} - val_accuracy={accuracy:.4f} - val_loss={loss:.4f}", flush=True)
-    joblib.dump(model, model_path)
+    model.save(model_path)
 
 
 if __name__ == "__main__":
@@ -59,4 +55,4 @@ if __name__ == "__main__":
     model = build_model(paramset)
     model_path = os.path.join(STORAGE, "%s/model/" % index)
     os.makedirs(model_path, exist_ok=True)
-    train(model, paramset, os.path.join(model_path, "model.joblib"))
+    train(model, paramset, os.path.join(model_path, "model.npz"))

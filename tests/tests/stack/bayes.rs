@@ -9,7 +9,7 @@ use spotsweep_tests::local::Demo;
 /// Ten classes: guessing gives 0.1.
 const GOOD_ACCURACY: f64 = 0.93;
 
-/// It takes a minute: 24 trainings on two cores, each of which loads scikit-learn.
+/// It takes a minute: 24 trainings on two cores, of up to six seconds each.
 #[test]
 fn the_search_of_the_example_finds_a_good_model_and_stops_the_others() {
     let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);

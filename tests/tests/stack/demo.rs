@@ -61,7 +61,7 @@ fn a_grid_is_trained_tracked_and_collected() {
     let mut values = Vec::new();
     for index in 0..4 {
         let trial = outputs.join(format!("trials/{index}"));
-        assert_model(&trial, "model/model.joblib");
+        assert_model(&trial, "model/model.npz");
         let log = fs::read_to_string(trial.join("train.log")).unwrap();
         let last = log.lines().rfind(|line| line.contains("val_accuracy=")).unwrap();
         let value = last.split("val_accuracy=").nth(1).unwrap().split_whitespace().next().unwrap();

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use spotsweep_tests::local::{Binaries, Stack};
 
-/// It takes 20 s: some thirty trainings, each of which loads scikit-learn.
 #[tokio::test]
 async fn training_resumes_bit_for_bit() {
     // Makes the Python environment, where no test has done so before.

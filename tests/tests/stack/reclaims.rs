@@ -21,6 +21,7 @@ parameters:
   lr: {values: [0.003, 0.01, 0.03]}
   alpha: {values: [0.0001, 0.001, 0.01, 0.1]}
   epochs: {value: 24}
+  epoch_seconds: {value: 0.1}
 ";
 
 /// Each is reclaimed once on average.
@@ -33,6 +34,7 @@ parameters:
   lr: {values: [0.003, 0.01, 0.03]}
   alpha: {values: [0.0001, 0.01]}
   epochs: {value: 36}
+  epoch_seconds: {value: 0.1}
 ";
 
 const TRIALS_6: &str = "\
@@ -43,6 +45,7 @@ parameters:
   hidden: {values: [16, 32]}
   lr: {values: [0.003, 0.01, 0.03]}
   epochs: {value: 40}
+  epoch_seconds: {value: 0.1}
 ";
 
 /// What only a trial's whole story has.
@@ -113,7 +116,7 @@ fn assert_same_results(demo: &Demo, trials: u64) {
     }
 }
 
-/// It takes more than a minute: 24 trainings on two cores, some of them twice, and all once more undisturbed.
+/// It takes a minute: 24 trainings, two at a time, some of them twice.
 #[test]
 fn twelve_reclaims_change_nothing_but_the_time() {
     let _alone = crate::TRAINING.lock().unwrap_or_else(PoisonError::into_inner);

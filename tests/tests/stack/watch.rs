@@ -24,6 +24,7 @@ parameters:
   hidden: {values: [16, 32]}
   lr: {values: [0.01, 0.03]}
   epochs: {value: 24}
+  epoch_seconds: {value: 0.1}
 ";
 
 #[tokio::test(flavor = "multi_thread")]
