@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep_protocol::metric::Metric;
-use spotsweep_protocol::rungs::LEAST_SOURCE;
+use spotsweep_protocol::metric::{Metric, Source};
 
 use crate::logged::{Logged, Value};
 
@@ -70,7 +69,7 @@ impl Figures {
     /// The readings of the named metric in what was logged together. What is less reliable by its kind is rounded, or of
     /// other data, and is none.
     fn readings_in(&mut self, logged: &Logged) -> Vec<f64> {
-        let is_reading = |value: &&Value| self.named.as_ref() == Some(&value.name) && value.source >= LEAST_SOURCE;
+        let is_reading = |value: &&Value| self.named.as_ref() == Some(&value.name) && value.source >= Source::Rows;
         let values: Vec<f64> = logged.values.iter().filter(is_reading).map(|value| value.value).collect();
         if let Some(newest) = values.last()
             && (self.readings.len() < MAX_ORIGINS || self.readings.contains_key(&logged.origin))
@@ -124,7 +123,6 @@ fn decimals(value: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spotsweep_protocol::metric::Source;
 
     fn value(name: &str, value: f64, source: Source) -> Value {
         Value { name: name.to_owned(), value, source }
