@@ -41,7 +41,7 @@ pub enum Source {
     OfTraining,
     /// A moving average, where the name does not say so: `EMA val_loss: 0.4`.
     Smoothed,
-    /// A file that was there as a whole when it was first seen: it may be somebody else's, such as that of a
+    /// A file that was there as a whole when it was first seen: it may be another program's, such as that of a
     /// downloaded model.
     Found,
     /// A progress bar: rounded, and often a mean over a part of an epoch.

@@ -57,7 +57,7 @@ pub struct Shared {
     seen: Seen,
     same: SameRows,
     named: Named,
-    /// Seconds since 1970: what was logged before is recorded already, or somebody else's.
+    /// Seconds since 1970: what was logged before is recorded already, or another trial's.
     since: f64,
 }
 
