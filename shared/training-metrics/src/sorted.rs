@@ -63,8 +63,8 @@ fn place(row: &Logged, named: &Named) -> Option<usize> {
 
 /// Adds another reading to the last row that has one.
 fn add_reading(rows: &mut [Logged], other: &Value, named: &Named) {
-    let mut last = rows.iter_mut().rev().filter_map(|row| Some((place(row, named)?, row)));
-    if let Some((place, row)) = last.next() {
+    let last = rows.iter_mut().rev().find_map(|row| Some((place(row, named)?, row)));
+    if let Some((place, row)) = last {
         row.values.insert(place, other.clone());
     }
 }
