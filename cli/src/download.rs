@@ -17,8 +17,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
 
 pub(crate) use self::folder::{Folder, Present};
-pub(crate) use self::keys::decoded;
-use self::keys::{apart, safe_path};
+use self::keys::{apart, decoded, safe_path};
 pub(crate) use self::trouble::Trouble;
 use crate::signals::unless_stopped;
 use spotsweep_protocol::failure::{Context, Failure};
@@ -92,20 +91,34 @@ pub(crate) async fn list(client: &Client, bucket: &str, prefix: &str, above: &st
 }
 
 /// All objects below a prefix, and their keys as they were put.
-pub(crate) async fn all_below(
+pub(crate) async fn all_below(client: &Client, bucket: &str, prefix: &str) -> Result<Page, Failure> {
+    let mut found = Vec::new();
+    let take = |page: Page| {
+        found.extend(page);
+        Ok(())
+    };
+    pages_below(client, bucket, prefix, take).await?;
+    Ok(found)
+}
+
+/// Objects that are listed together, and their keys as they were put.
+pub(crate) type Page = Vec<(String, types::Object)>;
+
+/// Hands over all objects below a prefix, page by page, until `take` fails.
+pub(crate) async fn pages_below(
     client: &Client,
     bucket: &str,
     prefix: &str,
-) -> Result<Vec<(String, types::Object)>, Failure> {
+    mut take: impl FnMut(Page) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let request = client.list_objects_v2().bucket(bucket).prefix(prefix).encoding_type(EncodingType::Url);
     let mut pages = request.into_paginator().send();
-    let mut found = Vec::new();
     while let Some(page) = pages.next().await {
         let page = page.context(|| format!("cannot list s3://{bucket}/{prefix}"))?;
         let objects = page.contents.unwrap_or_default().into_iter();
-        found.extend(objects.map(|object| (decoded(object.key().unwrap_or_default()), object)));
+        take(objects.map(|object| (decoded(object.key().unwrap_or_default()), object)).collect())?;
     }
-    Ok(found)
+    Ok(())
 }
 
 fn size(bytes: Option<i64>) -> u64 {

@@ -115,7 +115,7 @@ fn told(found: Found, wanted: &str) -> Found {
 }
 
 impl Found {
-    /// Reads its record anew.
+    /// Reads its record again.
     pub(crate) async fn refresh(&mut self) -> Result<(), Failure> {
         let read = self.reader.sweep(&self.sweep.id).await;
         let read = read.context(|| format!("cannot read the table {}", self.target.name))?;

@@ -15,9 +15,9 @@ text = path.read_text() if path.exists() else ""
 try:
     settings = json.loads(text) if text.strip() else {}
 except ValueError as error:
-    sys.exit(f"{path} is not JSON ({error}); mend or remove it, nothing was changed")
+    sys.exit(f"{path} is not JSON ({error}); correct or remove it, nothing was changed")
 if not isinstance(settings, dict):
-    sys.exit(f"{path} holds no object; mend or remove it, nothing was changed")
+    sys.exit(f"{path} holds no object; correct or remove it, nothing was changed")
 flags_file = pathlib.Path(root + "/etc/sysconfig/docker")
 flags = flags_file.read_text() if flags_file.exists() else ""
 flags = "\n".join(line for line in flags.splitlines() if not line.lstrip().startswith("#"))

@@ -35,7 +35,7 @@ pub(crate) async fn build(checkout: &Checkout) -> Result<PathBuf, Failure> {
     for binary in needed(checkout)? {
         command.arg("--bin").arg(binary);
     }
-    // What `cargo run` tells this program about itself would have build scripts (ring's) run anew.
+    // What `cargo run` tells this program about itself would have build scripts (ring's) run again.
     for (name, _) in std::env::vars_os() {
         if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
             command.env_remove(name);

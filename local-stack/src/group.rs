@@ -53,7 +53,7 @@ impl Group {
 
     fn signal_all(&mut self) {
         if let Some(leader) = self.leader.take() {
-            // An error means that nobody is left.
+            // An error means that no process is left.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -123,7 +123,7 @@ fn spawn(venv: &Venv, data: &Path, log: &Path, emulator: &str) -> Result<Minista
         .env("GATEWAY_PORT", port.to_string())
         .env("BIND_HOST", "127.0.0.1")
         .env("IOT_MTLS_ENABLED", "0")
-        // Functions and jobs may do what their roles allow, and `test`, whom commands and tests sign as, everything.
+        // Functions and jobs may do what their roles allow, and `test`, as which commands and tests sign, everything.
         .env("AUTH", "true")
         .envs([("JOB_ROLE", JOB_ROLE), ("JOB_CREDENTIAL", JOB_CREDENTIAL)])
         .env("PYTHONUNBUFFERED", "1")

@@ -63,7 +63,7 @@ impl Bootstraps<'_> {
     }
 }
 
-/// Gives a binary a second name that stays what it is when cargo builds it anew.
+/// Gives a binary a second name that stays what it is when cargo builds it again.
 pub(crate) fn link(binary: &Path, to: &Path) -> io::Result<()> {
     // Another file system, or one without hard links.
     fs::hard_link(binary, to).or_else(|_| fs::copy(binary, to).map(drop))

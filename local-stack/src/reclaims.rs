@@ -32,7 +32,7 @@ pub use trace::turns;
 pub struct Wish {
     /// Number of reclaims.
     pub count: u32,
-    /// Whom, when and how.
+    /// Which instance, when and how.
     pub seed: u64,
     /// When zones lose their capacity and get it back, in order of time.
     pub turns: Vec<Turn>,
@@ -145,7 +145,7 @@ impl Reclaims {
         }
     }
 
-    /// Planned reclaims that found nobody to strike, of how many.
+    /// Planned reclaims that found no instance to take, of how many.
     pub fn missed(&self) -> (usize, usize) {
         (self.injector.left(), self.planned)
     }

@@ -202,7 +202,7 @@ fn cannot_lock(error: io::Error) -> Failure {
 }
 
 impl Hosting {
-    /// Tells that the stack is ready. Written aside and renamed: nobody reads half of it.
+    /// Tells that the stack is ready. Written aside and renamed: no reader gets half of it.
     pub fn announce(&self, state: &State) -> Result<(), Failure> {
         let (path, aside) = (self.desk.state_path(), self.desk.folder.join("state.json.new"));
         let json = serde_json::to_vec_pretty(state).context(|| "cannot write the local stack's state as JSON")?;

@@ -370,7 +370,7 @@ async fn conclude(
         Ok(None) => {}
         Ok(Some(failure)) => return Err(failure),
         // Batch's own event carries the exit code all the same.
-        Err(error) => say(&format!("the end could not be told: {}", chain(&error))),
+        Err(error) => say(&format!("the end could not be reported: {}", chain(&error))),
     }
     match failure {
         Some(failure) if ended.code == 0 => Err(failure),

@@ -37,7 +37,7 @@ pub(crate) struct Config {
     pub(crate) devices: PathBuf,
     /// `SPOTSWEEP_GPUS`: how many GPUs the job asks for.
     pub(crate) gpus: usize,
-    /// `SPOTSWEEP_USER`: whom the command runs as; absent: as the container does.
+    /// `SPOTSWEEP_USER`: the user that the command runs as; absent: as the container does.
     pub(crate) user: Option<User>,
     /// Least time between two metric reports.
     pub(crate) report_every: Duration,

@@ -27,7 +27,7 @@ pub(crate) fn adopt() -> io::Result<()> {
 /// runner waits for nothing else.
 pub(crate) async fn kill() -> bool {
     for _ in 0..ROUNDS {
-        // Ended ones stay in the list until somebody asks for their exit code.
+        // Ended ones stay in the list until their exit code is read.
         while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
         let all = processes::all();
         let mut living = below(getpid().as_raw_nonzero().get(), &all);

@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// Writes everything out, seals it, unmounts. By then the command and all that it has started
-/// are gone. What comes back is the seal, if it holds: nobody may be left who could write.
+/// are gone. What comes back is the seal, if it holds: no process may be left that could write.
 pub(crate) async fn close(workspace: Workspace, sealer: Option<(Sealer, AtEnd)>, deadline: Instant) -> Option<Seal> {
     match timeout_at(deadline, close_orderly(workspace, sealer, deadline)).await {
         Ok(Ok(seal)) => seal,
@@ -42,7 +42,7 @@ async fn close_orderly(
     if workspace.unmount().await? {
         return Ok(sealed?.and_then(|sealer| sealer.summary()));
     }
-    say("somebody outside this attempt uses the workspace: it is taken out of sight, and the seal is not final");
+    say("a process outside this attempt uses the workspace: it is taken out of sight, and the seal is not final");
     let disk = workspace.disk();
     let reopened = sealed.and_then(|sealer| sealer.map_or(Ok(()), |mut sealer| sealer.reopen(&disk)));
     workspace.detach()?;
@@ -76,8 +76,8 @@ pub(crate) async fn release(claims: &Claims, latest: Latest, left: Handover, dea
             return true;
         }
         Ok(Ok(Answer::Refused(reason))) => say(&format!("the release was not taken: {reason}")),
-        Ok(Err(error)) => say(&format!("the release could not be told: {}", chain(&error))),
-        Err(_elapsed) => say("the release could not be told in time"),
+        Ok(Err(error)) => say(&format!("the release could not be reported: {}", chain(&error))),
+        Err(_elapsed) => say("the release could not be reported in time"),
     }
     false
 }

@@ -87,7 +87,7 @@ impl Notices {
                 return notice;
             }
             if self.interruption.changed().await.is_err() {
-                // Nobody polls any more: there will be no notice.
+                // Nothing polls any more: there will be no notice.
                 std::future::pending::<()>().await;
             }
         }
@@ -102,7 +102,7 @@ fn tell(claims: &Arc<Claims>, kind: NoticeKind) {
             // The answer to the release says whether the trial goes on.
             Ok(Answer::Accepted | Answer::Stop(_)) => {}
             Ok(Answer::Refused(reason)) => say(&format!("the notice was not taken: {reason}")),
-            Err(error) => say(&format!("the notice could not be told: {}", chain(&error))),
+            Err(error) => say(&format!("the notice could not be reported: {}", chain(&error))),
         }
     });
 }

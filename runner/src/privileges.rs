@@ -1,4 +1,4 @@
-//! What the training command may not do: gain privileges, use capabilities, be somebody else.
+//! What the training command may not do: gain privileges, use capabilities, be another user.
 //!
 //! The runner itself may need a privileged container, to mount the workspace; the command never
 //! does. Runs in the child between fork and exec, where it has one thread, so that what the

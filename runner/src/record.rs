@@ -38,7 +38,7 @@ const IN_FLIGHT: usize = 1024;
 const METRICS_FILE_POLL: Duration = Duration::from_millis(500);
 /// Pieces of the metrics file read at one look: a training that writes faster does not keep the runner busy.
 const PIECES_AT_ONCE: u32 = 32;
-/// A process that left the command's group may hold its output open; nobody waits for it longer.
+/// A process that left the command's group may hold its output open; it is waited for no longer.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 /// The readers may be slow where other trainings keep the instance busy, and a last value that is not read is a wrong
 /// result. What is left to read is bounded, since the command has ended.
@@ -265,7 +265,7 @@ impl Recorder {
         match self.record.write_all(text.as_bytes()) {
             Ok(()) => self.record_bytes += text.len() as u64,
             Err(error) => {
-                // Half a line would spoil the next one. Fails where nothing can be written at all.
+                // Half a line would make the next one unreadable. Fails where nothing can be written at all.
                 let _ = self.record.set_len(self.record_bytes);
                 self.complain("metrics.jsonl cannot be written; the figures go on", &error.to_string());
             }

@@ -9,7 +9,7 @@ use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 
 use serde::{Deserialize, Serialize};
 use spotsweep_protocol::metric::Source;
-use spotsweep_protocol::rungs::{LEAST_SOURCE, Reached, Rung, RungPlan, Unit};
+use spotsweep_protocol::rungs::{Reached, Rung, RungPlan, Unit};
 
 use crate::own_files::OwnFiles;
 
@@ -46,7 +46,7 @@ impl Rungs {
     pub(crate) fn go_on(plan: RungPlan, own: OwnFiles, until: Option<f64>) -> io::Result<Self> {
         let mut rungs = Self {
             plan,
-            source: LEAST_SOURCE,
+            source: Source::OfTraining,
             count: 0,
             best: f64::NAN,
             mean: 0.0,
@@ -73,7 +73,7 @@ impl Rungs {
     /// Takes a value of the metric in. Whether it has reached a rung.
     pub(crate) fn take(&mut self, time: f64, step: Option<f64>, value: f64, source: Source) -> io::Result<bool> {
         let is_repeated = step.is_some_and(|step| step <= self.before);
-        if !value.is_finite() || source < self.source || is_repeated {
+        if !value.is_finite() || !source.is_counted() || source < self.source || is_repeated {
             return Ok(false);
         }
         if source > self.source {
@@ -213,6 +213,25 @@ mod tests {
         }
         assert_eq!(steps(&rungs), [(2, 0.3)]);
         assert_eq!(Rungs::go_on(plan(Unit::Reports, &[2]), own, Some(1.0)).unwrap().count, 3);
+    }
+
+    #[test]
+    fn a_moving_average_alone_reaches_the_rungs() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = OwnFiles::Temporary(folder.path().to_owned());
+        let mut rungs = Rungs::go_on(plan(Unit::Reports, &[2, 3]), own.clone(), None).unwrap();
+        for (source, value, expected) in [
+            (Source::OfTraining, 0.9, false),
+            (Source::Smoothed, 0.1, false),
+            (Source::Found, 0.9, false),
+            (Source::ProgressBar, 0.9, false),
+            (Source::Smoothed, 0.2, true),
+        ] {
+            assert_eq!(rungs.take(1.0, None, value, source).unwrap(), expected, "{source:?} {value}");
+        }
+        let mut next = Rungs::go_on(plan(Unit::Reports, &[2, 3]), own, Some(1.0)).unwrap();
+        assert!(next.take(2.0, None, 0.3, Source::Smoothed).unwrap(), "it goes on from these values");
+        assert_eq!(steps(&next), [(2, 0.2), (3, 0.3)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Whom the training command runs as, read as Docker reads `--user`.
+//! The user that the training command runs as, read as Docker reads `--user`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -108,7 +108,7 @@ fn entries(file: &str) -> impl Iterator<Item = Vec<&str>> {
     file.lines().map(|line| line.split(':').collect())
 }
 
-/// The highest number means "leave it as it is" to the kernel: it is nobody's.
+/// The highest number means "leave it as it is" to the kernel: it is no user's.
 fn id(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number| *number != u32::MAX)
 }

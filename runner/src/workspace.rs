@@ -129,7 +129,7 @@ impl Workspace {
         }
     }
 
-    /// Unmounts it; false where somebody keeps it busy for longer than a killed process does.
+    /// Unmounts it; false where a process keeps it busy for longer than a killed process does.
     pub(crate) async fn unmount(&self) -> io::Result<bool> {
         match &self.device {
             Device::Block(device) => mount::leave(device, &self.point).await,

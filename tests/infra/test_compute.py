@@ -84,7 +84,7 @@ class Instances(unittest.TestCase):
         options = of_type(COMPUTE, "AWS::Batch::JobDefinition")["Train"]["ContainerProperties"]["LogConfiguration"]["Options"]
         self.assertEqual((options["mode"], options["max-buffer-size"]), ("non-blocking", "25m"))
 
-    def test_nobody_can_connect(self):
+    def test_no_connection_is_accepted(self):
         for name in names():
             for group, found in of_type(template(name), "AWS::EC2::SecurityGroup").items():
                 self.assertNotIn("SecurityGroupIngress", found, f"{name} {group}")

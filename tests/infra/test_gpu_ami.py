@@ -132,11 +132,11 @@ class Configure(Scratch):
                 self.assertEqual(self.tree(), before)
                 self.assertFalse(self.calls.exists(), "Docker was restarted")
 
-    def test_containers_are_told_which_gpus_they_have(self):
+    def test_containers_get_the_names_of_their_gpus(self):
         self.assertEqual(self.run_script("configure.sh").returncode, 0)
         self.assertIn('mode = "legacy"', self.tree()["etc/nvidia-container-runtime/config.toml"])
 
-    def test_the_agent_is_told_once_and_the_versions_are_recorded(self):
+    def test_the_agent_is_configured_once_and_the_versions_are_recorded(self):
         self.write("var/lib/ecs/ecs.config", "ECS_LOGLEVEL=debug\nECS_ENABLE_GPU_SUPPORT=false\n")
         self.assertEqual(self.run_script("configure.sh").returncode, 0)
         self.assertEqual(self.tree()["var/lib/ecs/ecs.config"], "ECS_LOGLEVEL=debug\nECS_ENABLE_GPU_SUPPORT=true\n")
@@ -179,7 +179,7 @@ class Clean(Scratch):
             self.assertEqual(self.tree(), kept)
         self.assertEqual((self.docker / "images").read_text(), "")
         calls = self.calls.read_text().splitlines()
-        self.assertEqual(calls[0], "systemctl stop ecs", "the agent would write its state anew")
+        self.assertEqual(calls[0], "systemctl stop ecs", "the agent would write its state again")
 
     def test_an_image_that_stays_fails_the_build(self):
         (self.docker / "stuck").touch()

@@ -159,7 +159,7 @@ class Functions(unittest.TestCase):
         shown = {row[3] for widget in widgets for row in widget["properties"].get("metrics", []) if row[:2] == ["AWS/Lambda", "Errors"]}
         self.assertEqual(sorted(shown), FUNCTIONS)
 
-    def test_each_alarm_tells_somebody_and_has_its_page_in_the_runbook(self):
+    def test_each_alarm_notifies_and_has_its_page_in_the_runbook(self):
         runbook = (ROOT / "docs/operations.md").read_text()
         alarms = of_type(OPERATIONS, "AWS::CloudWatch::Alarm")
         self.assertEqual(len(alarms), 6)
@@ -234,7 +234,7 @@ class Permissions(unittest.TestCase):
         [publishers] = [one for one in of_type(OPERATIONS, "AWS::KMS::Key")["TopicKey"]["KeyPolicy"]["Statement"] if one["Sid"] == "Publishers"]
         self.assertNotIn("Condition", publishers)
 
-    def test_records_and_results_are_deleted_by_nobody(self):
+    def test_no_role_deletes_records_and_results(self):
         for name in names():
             for policy, statement in policy_statements(template(name)):
                 for action in as_list(statement["Action"]):

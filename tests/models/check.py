@@ -4,7 +4,7 @@
 
 prints, for each service, how many forms of requests and answers were validated, and what was refused.
 A request that a model refuses is no defect where a test sent it in order to have it refused: then it is
-signed as whom the tests and commands are, by no role, and its service refused it, too.
+signed as the user that the tests and commands are, by no role, and its service refused it, too.
 """
 import collections
 import re

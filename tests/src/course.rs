@@ -53,7 +53,7 @@ impl Course {
     /// # Panics
     /// Where the sweep is not submitted.
     pub async fn new(name: &str, trials: u32) -> Self {
-        // The World has the events; a twin of the harness, with the same jobs, has yet to hear of them.
+        // The World has the events; a twin of the harness, with the same jobs, does not have them yet.
         let text = grid(trials, "");
         let mut played = harness(name, trials, &text).await;
         let events = played.run_jobs(|_| (RUNS_FOR, 0));

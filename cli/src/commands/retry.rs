@@ -137,8 +137,11 @@ async fn text(found: &Found, trials: &[Trial], indices: &BTreeSet<u32>, args: &R
             found.sweep.id
         ))
     })?;
-    let unreadable =
-        || Failure::new(format!("{key} is no sweep file of this version any more; drop it again to be told why"));
+    let unreadable = || {
+        Failure::new(format!(
+            "{key} is no sweep file of this version any more; drop it again: the answer has the reason"
+        ))
+    };
     let mut file = spotsweep_sweep_file::parse(key, fingerprint, &original).map_err(|_| unreadable())?;
     parameters::check_given(found.plan()?, trials, indices)?;
     let mut lines = parameters::read(&found.parameters().await?, indices)?;

@@ -25,7 +25,7 @@ const MOST_SWEEPS: usize = 20;
 /// `spotsweep top`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-On a terminal: a table that is read anew every 5 seconds, until q. Anywhere else: once. The newest 20
+On a terminal: a table that is read again every 5 seconds until q. Anywhere else: once. The newest 20
 sweeps are shown; their trials are read, one Query a sweep.
 
 Examples:

@@ -10,7 +10,7 @@ use super::{Object, Trouble};
 
 /// A key of a list with `EncodingType=url`: XML cannot hold every character that a key may have. The service model does
 /// not say how a space is encoded; boto3 decodes as forms do (botocore's `unquote_plus`).
-pub(crate) fn decoded(key: &str) -> String {
+pub(super) fn decoded(key: &str) -> String {
     percent_decode_str(&key.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 

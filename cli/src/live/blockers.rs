@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn batchs_reasons_are_told_with_what_to_do() {
+    fn each_reason_of_batch_has_a_remedy() {
         let mut look = look(600, 2, vec![]);
         let short = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - Service cannot fulfill the capacity requested";
         look.batch.reasons.insert(short.to_owned());

@@ -29,7 +29,7 @@ const HELP: [&str; 14] = [
     "?                 this page",
     "",
     "Each cell is a trial, in the order of their indices. Where there are more",
-    "trials than cells, a cell stands for several and shows the one that needs a",
+    "trials than cells, a cell has several and shows the one that needs a",
     "look: failed before cancelled, interrupted, running, starting, waiting and done.",
     "",
     "lost: the time between interrupted attempts and the next ones.",

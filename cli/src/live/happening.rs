@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_told_when_it_begins_and_when_the_training_goes_on() {
+    fn a_stall_is_shown_when_it_begins_and_when_the_training_goes_on() {
         let running = trial(3, JobStatus::Running);
         let stalled = Trial { stall: Some(Stall { attempt: 1, since: at(60) }), ..running.clone() };
         let begins = ["99 trial 3 is stalled: attempt 1: no output, metric, checkpoint or GPU activity since \
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn fallbacks_refusals_and_warnings_are_told() {
+    fn fallbacks_refusals_and_warnings_are_shown() {
         let mut after = trial(1, JobStatus::Running);
         let mut workspace = attached("us-east-1a");
         let before = Trial { workspace: Some(workspace.clone()), ..after.clone() };

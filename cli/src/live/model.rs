@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_become_figures_and_happenings() {
+    fn looks_become_figures_and_events() {
         let (mut model, news) = Model::new(look(5, 4, vec![]));
         assert_eq!(texts(&news), ["the sweep is running"]);
         assert_eq!((model.figures.waiting, model.seconds_left, model.ended_at()), (4, None, None));

@@ -18,7 +18,7 @@ use spotsweep_protocol::visible::stripped;
 /// Between two looks whether the view is still wanted, where no key is pressed.
 const KEY_POLL: Duration = Duration::from_millis(100);
 
-/// What somebody wants.
+/// What the person wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     /// To leave.
@@ -41,7 +41,7 @@ pub(crate) fn is_there() -> bool {
     out::results_are_on_terminal() && std::io::stdin().is_terminal() && !is_dumb
 }
 
-/// Whether nobody has asked for none: <https://no-color.org>
+/// Whether colours are not turned off: <https://no-color.org>
 pub(crate) fn has_colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -49,7 +49,7 @@ pub(super) struct Ebs {
     tokens: BTreeMap<String, Token>,
     attachments_made: u64,
     links: Links,
-    /// Whether somebody else keeps the bytes: see [`World::with_bytes_outside`].
+    /// Whether the bytes are kept outside: see [`World::with_bytes_outside`].
     outside: bool,
     orders: Vec<VolumeOrder>,
 }

@@ -75,7 +75,7 @@ pub enum TraceError {
     Contents {
         /// Which.
         path: PathBuf,
-        /// What is wrong, and how to mend it.
+        /// What is wrong, and how to correct it.
         problem: String,
     },
 }

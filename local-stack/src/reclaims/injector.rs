@@ -1,4 +1,4 @@
-//! Whom to strike, and when: only instances on which a trial is training, or whose workspace is on its way.
+//! Which instance is taken, and when: only instances on which a trial is training, or whose workspace is on its way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -128,7 +128,7 @@ impl Injector {
         open.map(|zone| Act::Capacity { zone, open: true }).collect()
     }
 
-    /// The notice comes some time after the recommendation, and not between two trials: it would strike nobody. Where
+    /// The notice comes some time after the recommendation, and not between two trials: no trial would lose it. Where
     /// the instance is gone by then, another one is to be chosen; where it is being taken anyway, that is soon.
     fn due_reclaims(&mut self, run_state: &RunState, now: f64) -> Vec<Act> {
         let mut acts = Vec::new();
@@ -242,17 +242,17 @@ mod tests {
     }
 
     #[test]
-    fn only_training_is_struck_and_only_in_its_time() {
+    fn only_training_is_interrupted_and_only_in_its_time() {
         let mut injector = injector(&[strike(Kind::Notice, 0.5)]);
         let busy = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n"), ("i-2", "b", 1, "")]);
         assert_eq!(injector.acts(&busy, 0.4, 0.0), [], "too early");
-        assert_eq!(injector.acts(&run_state(&[("i-2", "b", 1, "")]), 0.5, 0.0), [], "nobody trains");
+        assert_eq!(injector.acts(&run_state(&[("i-2", "b", 1, "")]), 0.5, 0.0), [], "no trial trains");
         assert_eq!(injector.acts(&busy, 0.5, 0.0), [reclaim("i-1", true, Kind::Notice)]);
         assert_eq!((injector.left(), injector.acts(&busy, 1.0, 0.0)), (0, vec![]), "once");
     }
 
     #[test]
-    fn a_migration_is_brought_about_and_then_struck() {
+    fn a_migration_is_caused_and_then_interrupted() {
         let mut injector = injector(&[strike(Kind::Migration, 0.0), strike(Kind::Silent, 0.0)]);
         let busy = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
         let acts = injector.acts(&busy, 0.0, 0.0);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_that_nobody_makes_is_made() {
+    fn a_migration_that_does_not_happen_is_caused() {
         let mut injector = injector(&[strike(Kind::Migration, 0.0)]);
         let busy = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
         let push = [capacity("a", false), reclaim("i-1", false, Kind::Silent)];
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(injector.acts(&busy, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);
         assert_eq!(injector.acts(&busy, 0.0, 0.5), [], "not struck twice, and not before its time");
         let idle = run_state(&[("i-1", "a", 0, "")]);
-        assert_eq!(injector.acts(&idle, 0.0, REBALANCE_LEAD_SECONDS), [], "it would strike nobody");
+        assert_eq!(injector.acts(&idle, 0.0, REBALANCE_LEAD_SECONDS), [], "it would take no trial's instance");
         let acts = injector.acts(&busy, 0.0, REBALANCE_LEAD_SECONDS + 1.0);
         assert_eq!(acts, [reclaim("i-1", true, Kind::Rebalance)], "nor struck twice at once");
         let other = run_state(&[("i-2", "a", 1, "epoch=1 x=1\n")]);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_the_trace_takes_is_not_struck_as_well() {
+    fn an_instance_that_the_trace_takes_is_not_interrupted_as_well() {
         let mut injector = injector(&[strike(Kind::Rebalance, 0.0), strike(Kind::Silent, 0.0)]);
         let here = run_state(&[("i-1", "a", 0, "epoch=1 x=1\n")]);
         assert_eq!(injector.acts(&here, 0.0, 0.0), [Act::Recommend { instance: "i-1".into() }]);

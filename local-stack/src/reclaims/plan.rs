@@ -43,7 +43,7 @@ pub(crate) struct Strike {
     pub kind: Kind,
     /// Whether EC2 says so before.
     pub notice: bool,
-    /// When: as soon as this share of the trials has ended and somebody trains.
+    /// When: as soon as this share of the trials has ended and a trial trains.
     pub after: f64,
     /// How long the zone then gives no new instance; absent where it has capacity left.
     pub blocks: Option<Duration>,
@@ -51,7 +51,7 @@ pub(crate) struct Strike {
     pub pick: u64,
 }
 
-/// The last trials are left to end in peace: somebody must still be training when the last strike falls.
+/// The last trials are left to end in peace: a trial must still be training at the last reclaim.
 const LAST_AFTER: f64 = 0.6;
 /// How long a zone is without capacity.
 const BLOCKED: Duration = Duration::from_secs(3);

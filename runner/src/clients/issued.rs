@@ -20,7 +20,7 @@ pub(super) struct Issued {
 }
 
 impl Issued {
-    /// Borrows for the first time: an attempt that has lost its trial meanwhile hears of it here, and not as an
+    /// Borrows for the first time: an attempt that has lost its trial meanwhile gets to know it here, and not as an
     /// error of S3's.
     pub(super) async fn borrow(claims: &Arc<Claims>) -> Result<Self, Failure> {
         let first = Mutex::new(Some(claims.access().await?));

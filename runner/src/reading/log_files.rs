@@ -75,7 +75,7 @@ impl LogFiles {
                 sent = std::mem::replace(&mut sent, Ok(())).and_then(|()| tell(reading(below)));
             });
             sent?;
-            found.sort_by(|(_, one), (_, other)| one.cmp(other));
+            found.sort_by_cached_key(|(_, path)| by_numbers(path));
             let place = base.join(&name);
             if when == Read::Last && found.len() > MOST_FILES {
                 let (more, place) = (found.len() - MOST_FILES, place.display());
@@ -155,6 +155,14 @@ impl LogFiles {
     }
 }
 
+/// What orders files by the numbers in their paths: the values of `version_10` are newer than those of `version_9`.
+fn by_numbers(path: &Path) -> Vec<(u64, String)> {
+    let path = path.to_string_lossy();
+    let number = |digits: &str| if digits.is_empty() { 0 } else { digits.parse().unwrap_or(u64::MAX) };
+    let is_other = |c: char| !c.is_ascii_digit();
+    path.split_inclusive(is_other).map(|part| (number(part.trim_end_matches(is_other)), part.to_owned())).collect()
+}
+
 /// A number of the file's own, beyond those of the streams of output.
 fn origin(path: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -209,6 +217,73 @@ mod tests {
         assert_eq!(looked(&mut files, Read::Before), []);
         assert_ne!(looked(&mut files, Read::During), [], "at its end only, they would be newer than this attempt's");
         assert_eq!(looked(&mut files, Read::Last), []);
+    }
+
+    /// Paths and texts of files.
+    type Files = &'static [(&'static str, &'static str)];
+    /// The steps and values of a metric.
+    type Values = &'static [(Option<f64>, f64)];
+
+    #[test]
+    fn an_attempt_has_the_rows_of_its_own_folder() {
+        // What the attempt before has left, what is there at one look after another, and what is found.
+        let cases: [(Files, &[Files], Values); 4] = [
+            // Lightning's CSVLogger.
+            (
+                &[("version_0/metrics.csv", "epoch,step,val_acc\n0,9,0.5\n1,19,0.6\n")],
+                &[
+                    &[("version_1/metrics.csv", "epoch,step,val_acc\n1,19,0.7\n")],
+                    &[("version_1/metrics.csv", "epoch,step,val_acc\n1,19,0.7\n2,29,0.8\n")],
+                ],
+                &[(Some(19.0), 0.7), (Some(29.0), 0.8)],
+            ),
+            // Two of them in one look.
+            (
+                &[],
+                &[&[
+                    ("version_10/metrics.csv", "epoch,step,val_acc\n0,9,0.7\n1,19,0.8\n"),
+                    ("version_9/metrics.csv", "epoch,step,val_acc\n0,9,0.5\n1,19,0.6\n"),
+                ]],
+                &[(Some(9.0), 0.5), (Some(19.0), 0.6), (Some(9.0), 0.7), (Some(19.0), 0.8)],
+            ),
+            // Ray Tune goes on in the folder of its trial.
+            (
+                &[("train_fn_a_00000_0_lr=0.1/progress.csv", "val_acc,training_iteration,trial_id\n0.5,1,a_00000\n")],
+                &[&[(
+                    "train_fn_a_00000_0_lr=0.1/progress.csv",
+                    "val_acc,training_iteration,trial_id\n0.5,1,a_00000\n0.6,2,a_00000\n",
+                )]],
+                &[(Some(2.0), 0.6)],
+            ),
+            // Hydra.
+            (
+                &[("2026-11-26/04-31-32/metrics.jsonl", "{\"epoch\": 1, \"val_acc\": 0.5}\n")],
+                &[&[("2026-11-26/14-02-10/metrics.jsonl", "{\"epoch\": 2, \"val_acc\": 0.6}\n")]],
+                &[(Some(2.0), 0.6)],
+            ),
+        ];
+        for (before, looks, expected) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            let write = |files: Files| {
+                for (path, text) in files {
+                    let path = folder.path().join("logs").join(path);
+                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    std::fs::write(path, text).unwrap();
+                }
+            };
+            write(before);
+            let roots = vec![(folder.path().to_owned(), PathBuf::from("logs"))];
+            let mut files = LogFiles::new(roots, (0.0, Some("val_acc".to_owned())), BTreeSet::new());
+            let mut logged = looked(&mut files, Read::Before);
+            for look in looks {
+                write(look);
+                logged.extend(looked(&mut files, Read::During));
+            }
+            logged.extend(looked(&mut files, Read::Last));
+            let value = |row: &Logged| row.values.iter().find(|value| value.name == "val_acc").map(|value| value.value);
+            let found: Vec<_> = logged.iter().filter_map(|row| Some((row.step, value(row)?))).collect();
+            assert_eq!(found, expected, "{looks:?}");
+        }
     }
 
     #[test]

@@ -140,7 +140,7 @@ fn own_name(name: &str) -> String {
 }
 
 /// The files that differ from what has arrived. With `resting` (now, and for how long), only
-/// those that nobody has touched for that long.
+/// those that have not changed for that long.
 pub(super) fn due(
     found: Vec<Found>,
     arrived: &BTreeMap<String, Stamp>,

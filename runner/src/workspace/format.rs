@@ -50,7 +50,7 @@ pub(super) fn probe(device: &Path) -> io::Result<Content> {
 }
 
 /// Makes an ext4 file system. Nothing is kept back for root: the command may be anybody. A mark lies on the device
-/// until it is whole, so that what an attempt leaves that dies meanwhile is no stranger's to the next one.
+/// until it is whole, so that the next attempt knows what one has left that has ended meanwhile.
 pub(super) fn make(device: &Path, volume: &str) -> Result<(), WorkspaceError> {
     let mark = mark(volume);
     write_mark(device, &mark).map_err(WorkspaceError::Format)?;

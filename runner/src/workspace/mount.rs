@@ -97,7 +97,7 @@ async fn until_free(device: &Path) -> io::Result<()> {
     Err(io::Error::other(format!("{} is still mounted in another mount namespace", device.display())))
 }
 
-/// Unmounts once its last user is gone (`MNT_DETACH`); nobody new finds it.
+/// Unmounts once its last user is gone (`MNT_DETACH`); no other process finds it.
 pub(super) fn detach(point: &Path) -> io::Result<()> {
     Ok(unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)?)
 }

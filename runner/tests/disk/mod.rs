@@ -95,7 +95,7 @@ async fn a_blank_disk_is_formatted_once_and_its_files_survive() {
         grep " $SPOTSWEEP_ROOT/dltraining " /proc/self/mounts
         echo state > "$SPOTSWEEP_CHECKPOINTS/epoch-1"; echo out > "$SPOTSWEEP_OUTPUT/file"
         id -u > "$SPOTSWEEP_DATASETS/id"
-        # Somebody who left the group and keeps the workspace busy.
+        # A process that has left the group and keeps the workspace busy.
         (cd "$SPOTSWEEP_CHECKPOINTS" && setsid sh -c 'trap "" TERM; touch busy; sleep 600') &
         trap 'exit 143' TERM; while :; do sleep 0.02; done
     "#;
@@ -182,17 +182,17 @@ async fn a_link_that_lags_leads_to_no_other_volume() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seal_that_a_stranger_could_break_is_not_final() {
+async fn a_seal_that_another_process_could_break_is_not_final() {
     if !met(block_devices()) {
         return;
     }
     // A person's shell in the container, no descendant of the runner; and one in a mount namespace of its own, which
     // keeps the file system after the runner has unmounted it.
-    let strangers = [
-        (&[][..], "somebody outside this attempt uses"),
+    let others = [
+        (&[][..], "a process outside this attempt uses"),
         (&["unshare", "--mount"], "mounted in another mount namespace"),
     ];
-    for (way, message) in strangers {
+    for (way, message) in others {
         let world = World::start(generous, well).await;
         let disk = Disk::make(&world.path("image"));
         world.attach_disk(&disk, SERIAL);
@@ -202,17 +202,17 @@ async fn a_seal_that_a_stranger_could_break_is_not_final() {
         let pid = runner.id().unwrap().to_string();
         let folder = world.path("dltraining/checkpoints");
         let script = format!("cd {} && touch {} && exec sleep 600", folder.display(), world.path("inside").display());
-        let mut stranger = Command::new("nsenter")
+        let mut other = Command::new("nsenter")
             .args(["--target", &pid, "--mount"])
             .args(way)
             .args(["sh", "-c", &format!("exec 3< {}; {script}", folder.display())])
             .spawn()
             .unwrap();
-        until("the stranger is inside", || world.path("inside").exists()).await;
+        until("the other process is inside", || world.path("inside").exists()).await;
         send(&runner, Signal::TERM);
         let outcome = world.outcome(runner).await;
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
         assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);
         assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
         assert_eq!(world.invocations("release")[0]["seal"], json!(null), "nothing is promised");

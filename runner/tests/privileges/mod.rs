@@ -20,7 +20,7 @@ const TRAINING: &str = r#"
     mkdir -p "$HOME/.cache" && echo 1 > "$HOME/.cache/mine"
     echo "Login: $USER $LOGNAME"
 "#;
-/// Nobody on any machine, one hopes.
+/// A number that no user of a machine is likely to have.
 const USER: u32 = 43_210;
 const GROUP: u32 = 43_211;
 
@@ -106,7 +106,7 @@ async fn a_container_without_root_works_as_well() {
     assert_eq!(outcome.code, Some(78), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("SPOTSWEEP_USER=0:0 needs a container that starts as root"), "{}", outcome.stderr);
     assert!(!outcome.stdout.contains("Uid"), "nothing runs with other rights than those asked for");
-    // The folder is removed by whom it was made.
+    // The folder is removed by the user that has made it.
     chown(world.path(""), Some(0), Some(0)).unwrap();
 }
 

@@ -6,9 +6,7 @@ use std::path::Path;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{
-    Answer, INTERRUPTION, Invoke, World, granted, granted_workspace, in_seconds, kind, read, until, well,
-};
+use crate::world::{Answer, INTERRUPTION, Invoke, World, granted, granted_workspace, in_seconds, kind, read, well};
 
 const OTHER: &str = "results/old-0123456789ab/trials/3/";
 
@@ -16,12 +14,21 @@ const OTHER: &str = "results/old-0123456789ab/trials/3/";
 const SAVES: &str = r#"
     cd "$SPOTSWEEP_CHECKPOINTS"
     for e in 1 2; do
-        mkdir epoch-$e; head -c 20000 /dev/urandom > epoch-$e/model.bin; head -c 30000 /dev/urandom > epoch-$e/optimizer.bin
+        mkdir epoch-$e
+        # Random bytes alone may begin as a format does.
+        (echo model; head -c 19994 /dev/urandom) > epoch-$e/model.bin
+        (echo state; head -c 29994 /dev/urandom) > epoch-$e/optimizer.bin
         sleep 0.1
     done
     echo epoch-2 > latest; ln -s epoch-2 last; printf 'epoch,val_acc\n2,0.875\n' > epoch-2/metrics.csv
     echo '{"log_history": [{"epoch": 2.0, "eval_f1": 0.8125, "step": 8}]}' > epoch-2/trainer_state.json
     echo "epoch=2 val_acc=0.875"
+"#;
+
+/// Saves another epoch, and removes the one before.
+const TRAINS_ON: &str = r#"
+    set -e; cd "$SPOTSWEEP_CHECKPOINTS"
+    cp -r epoch-2 epoch-3; echo newer > epoch-3/model.bin; rm -r epoch-2; sleep 60
 "#;
 
 fn restoring(mut grant: Value) -> Answer {
@@ -111,11 +118,10 @@ async fn a_later_attempt_keeps_its_own_checkpoints() {
     with_volume(&world);
     put(&world, &collected().await);
     // The first attempt trains on, and is interrupted.
-    let first = world.spawn(
-        &[("AWS_BATCH_JOB_ATTEMPT", "1")],
-        &["sh", "-c", r#"cd "$SPOTSWEEP_CHECKPOINTS"; cp -r epoch-2 epoch-3; echo newer > epoch-3/model.bin; rm -r epoch-2; sleep 60"#],
-    );
-    until("it has saved", || read(&world.path("volume/checkpoints/epoch-3/model.bin")) == "newer\n").await;
+    let first = world.spawn(&[("AWS_BATCH_JOB_ATTEMPT", "1")], &["sh", "-c", TRAINS_ON]);
+    let saved = world.path("volume/checkpoints/epoch-3/model.bin");
+    // Before that, the runner may wait for the metadata services and look at files for longer than a minute.
+    let first = world.until_done(first, "it has saved", || read(&saved) == "newer\n").await;
     world.announce(INTERRUPTION, &in_seconds(5));
     let outcome = world.outcome(first).await;
     assert_eq!(outcome.code, Some(75), "{}", outcome.stderr);

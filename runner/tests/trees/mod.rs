@@ -81,7 +81,10 @@ async fn a_training_saves_before_its_helper_ends() {
         &["python3", "served.py", "asks.py", "--steps=5"],
         &["bash", "-c", BOTH_IN_BACKGROUND],
     ];
-    COMMANDS.map(|command| saves(command, 1.0, 8)).into_iter().collect::<JoinSet<_>>().join_all().await;
+    let mut trials: JoinSet<_> = COMMANDS.map(|command| saves(command, 1.0, 8)).into_iter().collect();
+    // Longer than half of the grace.
+    trials.spawn(saves(&["sh", "served.sh", "asks.py", "--steps=5", "--save=7"], 1.0, 16));
+    trials.join_all().await;
 }
 
 /// The helper handles the signal, and does not get it while the training runs: one that a shell has started, or its own.

@@ -14,7 +14,7 @@ use crate::world::{
     Answer, INTERRUPTION, Outcome, REBALANCE, World, generous, granted, in_seconds, kind, read, until, well,
 };
 
-/// Goes on from the newest checkpoint to the last epoch, and asks nobody for the way.
+/// Goes on from the newest checkpoint to the last epoch, and needs nothing else.
 const TRAINING: &str = r#"
     cd "$SPOTSWEEP_CHECKPOINTS"
     epoch=$(ls | sed -n 's/^epoch-//p' | sort -n | tail -1)

@@ -243,6 +243,23 @@ impl World {
         }
     }
 
+    /// Waits for what a runner is to bring about, on a slow machine too: until it is so, or the runner has ended.
+    pub(crate) async fn until_done(&self, mut runner: Child, what: &str, mut is_so: impl FnMut() -> bool) -> Child {
+        // It ends by itself before that, unless it hangs.
+        for _ in 0..12_000 {
+            if is_so() {
+                return runner;
+            }
+            let has_ended = runner.try_wait().unwrap().is_some();
+            if has_ended && !is_so() {
+                let outcome = self.outcome(runner).await;
+                panic!("ended before {what}: {outcome:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the runner hangs before {what}");
+    }
+
     /// A look at what the server has seen.
     pub(crate) fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
         look(&self.server.seen.lock().unwrap())

@@ -18,6 +18,8 @@ pub(crate) struct Target {
     pub(crate) is_shell: bool,
     /// Whether it helps the others.
     pub(crate) is_helper: bool,
+    /// Whether it is certain that such a helper is no training.
+    pub(crate) is_certain: bool,
 }
 
 /// A view of the processes of the machine.
@@ -52,7 +54,7 @@ impl<'a> Tree<'a> {
         };
         let (is_shell, is_forwarder) = (process.is_shell(), process.is_forwarder());
         let handles = process.handles(signal) && !is_forwarder;
-        let itself = Target { id: process.id, is_shell, is_helper: false };
+        let itself = Target { id: process.id, is_shell, is_helper: false, is_certain: false };
         if handles && !is_shell {
             return vec![itself];
         }
@@ -68,7 +70,11 @@ impl<'a> Tree<'a> {
             found.retain(|target| !self.is_copy(target.id, process));
         }
         let is_helper = is_certain || has_training(&found);
-        found.extend(beside.into_iter().map(|target| Target { is_helper: is_helper || target.is_helper, ..target }));
+        found.extend(beside.into_iter().map(|target| Target {
+            is_helper: is_helper || target.is_helper,
+            is_certain: is_certain || target.is_certain,
+            ..target
+        }));
         if handles && !has_training(&found) {
             found.push(itself);
         }

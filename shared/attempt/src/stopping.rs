@@ -12,6 +12,9 @@ use rustix::process::Signal;
 use crate::process::{Id, Process};
 use crate::stop_targets::{Target, Tree, targets};
 
+/// What a helper has to end, before what is left is killed.
+const HELPER_RESERVE: Duration = Duration::from_secs(2);
+
 /// A stop that is under way.
 #[derive(Debug, Clone)]
 pub struct Stopping {
@@ -93,11 +96,10 @@ impl Stopping {
         let is_first = self.signalled.is_empty() && !look.has_ended;
         let mut signals = if is_first { self.trainings(look) } else { Vec::new() };
         self.signalled.extend(&signals);
-        // A server may wait for the end of the training that it was taken for: each has half of the grace at least.
-        if self.have_ended(look) || look.elapsed >= self.grace / 2 {
-            let helpers = std::mem::take(&mut self.helpers).into_iter().map(|helper| helper.id);
-            signals.extend(helpers.filter(|helper| look.lives(*helper)));
-        }
+        let is_due = |helper: &Target| self.have_ended(look) || look.elapsed >= self.longest_wait(helper, look);
+        let (due, later): (Vec<_>, Vec<_>) = self.helpers.iter().copied().partition(is_due);
+        self.helpers = later;
+        signals.extend(due.into_iter().map(|helper| helper.id).filter(|helper| look.lives(*helper)));
         self.signalled.extend(&signals);
         Decision { signals, then: self.then(look) }
     }
@@ -112,6 +114,14 @@ impl Stopping {
             () if self.signalled.is_empty() => Then::Kill,
             () => Then::Wait,
         }
+    }
+
+    /// How long a helper waits for the end of the training. A server may have been taken for the training that it waits
+    /// for: each has half of the grace then. A save may take longer than that, and need a database until its end.
+    fn longest_wait(&self, helper: &Target, look: &Look<'_>) -> Duration {
+        let half = self.grace / 2;
+        let until_reserve = self.grace.saturating_sub(HELPER_RESERVE + look.writing);
+        if helper.is_certain { half.max(until_reserve) } else { half }
     }
 
     /// The trainings that get the signal at once.
@@ -146,6 +156,7 @@ impl Look<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::work::Work;
 
     #[test]
     fn what_is_not_written_ends_the_grace_early_but_not_before_its_half() {
@@ -173,6 +184,42 @@ mod tests {
             let decision = stopping.decide(&Look { has_workspace, ..look(&training) });
             assert_eq!(decision, Decision { signals: vec![], then: expected });
         }
+    }
+
+    #[test]
+    fn a_helper_gets_the_signal_before_the_grace_ends() {
+        let shell = || Process::new(1, 0, "sh").waiting();
+        let server = Process::new(2, 1, "redis-server").handling(&[Signal::TERM]).in_background();
+        let work = Work { ticks: 30, writes: 40, bytes: 600 };
+        let training = || Process::new(3, 1, "python3").handling(&[Signal::TERM]).that_did(work);
+        let certain = [shell(), server.clone(), training()];
+        let uncertain = [shell(), server.clone(), training().in_background()];
+        for (processes, elapsed, writing, expected) in [
+            (&certain, 97, 0, false),
+            (&certain, 98, 0, true),
+            (&certain, 67, 30, false),
+            (&certain, 68, 30, true),
+            (&certain, 49, 90, false),
+            (&certain, 50, 90, true),
+            (&uncertain, 49, 0, false),
+            (&uncertain, 50, 0, true),
+        ] {
+            let mut stopping = Stopping::new(1, Signal::TERM, Duration::from_secs(100));
+            let (elapsed, writing) = (Duration::from_secs(elapsed), Duration::from_secs(writing));
+            let signals = stopping.decide(&Look { elapsed, writing, ..look(processes) }).signals;
+            assert!(signals.contains(&training().id), "{elapsed:?} {writing:?}");
+            assert_eq!(signals.contains(&server.id), expected, "{elapsed:?} {writing:?}");
+        }
+        // One look after another, as the runner looks.
+        let mut stopping = Stopping::new(1, Signal::TERM, Duration::from_secs(100));
+        let mut signals = |processes: &[Process], elapsed| {
+            let elapsed = Duration::from_secs(elapsed);
+            stopping.decide(&Look { elapsed, ..look(processes) }).signals
+        };
+        assert_eq!(signals(&certain, 0), [training().id]);
+        assert_eq!(signals(&certain, 60), []);
+        assert_eq!(signals(&certain[..2], 61), [server.id], "the training has ended");
+        assert_eq!(signals(&certain[..2], 62), []);
     }
 
     fn look(processes: &[Process]) -> Look<'_> {

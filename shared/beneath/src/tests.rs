@@ -187,7 +187,7 @@ fn who_may_read_shows_in_the_mode() {
 }
 
 #[test]
-fn a_path_is_protected_where_nobody_else_can_rename_what_it_names() {
+fn a_path_is_protected_where_no_other_user_can_rename_what_it_names() {
     use std::os::unix::fs::PermissionsExt;
     let bench = Bench::new();
     let with_mode = |mode: u32| {

@@ -102,7 +102,7 @@ fn bytes_of_an_array_between_operations_are_not_taken_for_a_fault() {
 }
 
 #[test]
-fn a_nested_archive_does_not_stand_for_the_outer_one() {
+fn a_nested_archive_is_not_taken_for_the_outer_one() {
     let mut writer = ::zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = ::zip::write::SimpleFileOptions::default().compression_method(::zip::CompressionMethod::Stored);
     writer.start_file("inner.zip", options).unwrap();

@@ -191,7 +191,7 @@ impl View {
 /// Why a commit did not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// Somebody else has changed the record since it was loaded.
+    /// Another commit has changed the record since it was loaded.
     #[error("the record has changed since it was loaded")]
     Conflict,
     /// The store did not take it.

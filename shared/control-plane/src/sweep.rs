@@ -232,7 +232,7 @@ pub struct Plan {
     /// Whether all trials start, even where the first ones all fail at once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub starts_all: bool,
-    /// ARN of the SNS topic that hears of the sweep's end.
+    /// ARN of the SNS topic that is notified of the sweep's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     /// What the file's author should know, from its reading.

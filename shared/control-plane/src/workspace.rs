@@ -4,7 +4,7 @@
 //! ```text
 //! (absent)        --wanted in z-------------------> Creating          CreateVolume (blank or from a base snapshot)
 //! Creating        --available, wanted here--------> Attaching{to}     AttachVolume
-//! Creating        --available, wanted by nobody---> Detached          none: nothing has been written
+//! Creating        --available, not wanted---------> Detached          none: nothing has been written
 //! Creating        --failed, or wanted elsewhere---> Creating          CreateVolume (a new one), DeleteVolume (this one)
 //! Creating        --given up without an id--------> any               a lease later: DescribeVolumes by its tag
 //! Attaching{to}   --attached----------------------> Attached{to}      none: the runner mounts
@@ -12,7 +12,7 @@
 //! Attaching{to}   --notice, not attached yet------> Detached          none: the attempt waits for the instance's end
 //! Attached{to}    --notice------------------------> Attached{to}      CreateSnapshot (early: makes the final delta small)
 //! Attached{to}    --mounted and verified----------> Attached{to}      DeleteVolume (source), DeleteSnapshot (superseded)
-//! Attached{to}    --mounted, not what was sealed--> Detaching         once: copied anew from the source
+//! Attached{to}    --mounted, not what was sealed--> Detaching         once: copied again from the source
 //! Attached{to}    --released----------------------> Detaching         CreateSnapshot (final), DetachVolume
 //! Attached{to}    --attempt over, newer attempt---> Detaching         DetachVolume
 //! Detaching       --available---------------------> Detached          CreateSnapshot (final), where none was taken
@@ -158,14 +158,14 @@ pub enum Stage {
     Creating,
     /// It is being attached.
     Attaching {
-        /// To whom.
+        /// The attempt that gets it.
         to: Place,
         /// Which of the device names is tried.
         device: u32,
     },
     /// It is attached; the attempt mounts and uses it.
     Attached {
-        /// To whom.
+        /// The attempt that has it.
         to: Place,
         /// The device name.
         device: u32,
@@ -177,7 +177,7 @@ pub enum Stage {
         /// Since when; a detachment that is stuck for long is forced (fact 28).
         since: Timestamp,
     },
-    /// Nobody has it.
+    /// It is attached to no instance.
     Detached,
     /// It is wanted in another zone, and its snapshot is not complete.
     AwaitingSnapshot,

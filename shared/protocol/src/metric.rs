@@ -39,7 +39,9 @@ pub enum Source {
     /// A metric of the training data, or of the best epoch so far, where the name does not say so: `train accuracy: 0.9`,
     /// `Best accuracy: 0.9`.
     OfTraining,
-    /// A file that was there as a whole when it was first seen: it may be somebody else's, such as that of a
+    /// A moving average, where the name does not say so: `EMA val_loss: 0.4`.
+    Smoothed,
+    /// A file that was there as a whole when it was first seen: it may be another program's, such as that of a
     /// downloaded model.
     Found,
     /// A progress bar: rounded, and often a mean over a part of an epoch.
@@ -58,6 +60,15 @@ pub enum Source {
 impl Source {
     fn is_stated(&self) -> bool {
         *self == Self::Stated
+    }
+
+    /// Whether a rung counts its values: each is a report of its own, and a measure of the trained model. A progress bar
+    /// repeats its values.
+    pub fn is_counted(self) -> bool {
+        match self {
+            Self::OfTraining | Self::Found | Self::ProgressBar => false,
+            Self::Smoothed | Self::Rows | Self::Text | Self::Recorded | Self::Stated => true,
+        }
     }
 }
 

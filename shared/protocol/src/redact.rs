@@ -1,7 +1,7 @@
 //! No page, record or message shows the credentials that a URL may carry, such as `code.git` of a sweep file. Only what
 //! fetches from the URL has them: the grant of an attempt, and the sweep file itself.
 //!
-//! A text that somebody has parsed is a URL as a whole: [`credentials`] finds what is secret in it, however odd its
+//! A text that was parsed is a URL as a whole: [`credentials`] finds what is secret in it, however odd its
 //! characters are, and [`Secrets`] hides the same in any other text. In a text of which nothing is known, such as a line
 //! of a log, [`redacted`] looks for URLs by their form.
 

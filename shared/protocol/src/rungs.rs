@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::metric::Source;
-
 /// What a rung counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -19,9 +17,6 @@ pub enum Unit {
     /// The step that stands with a value: `step`, `global_step`, or else `epoch`.
     Step,
 }
-
-/// The least reliable source whose values a rung counts: a progress bar repeats its values.
-pub const LEAST_SOURCE: Source = Source::Rows;
 
 /// A trial's metric at one rung.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -58,7 +58,7 @@ impl TryFrom<String> for Secret {
 
     fn try_from(text: String) -> Result<Self, String> {
         let is_hex = text.len() == 2 * SECRET_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        // The text itself may be most of somebody's secret.
+        // The text itself may be most of a secret.
         if is_hex { Ok(Self(text)) } else { Err(format!("a secret has {} hex digits", 2 * SECRET_BYTES)) }
     }
 }

@@ -72,7 +72,7 @@ pub fn dollars(usd: f64) -> String {
     format!("{sign}${size:.decimals$}")
 }
 
-/// A number of somebody else's with all its digits, and no row of zeros: `0.1`, `1e300`.
+/// A number of another program with all its digits, and no row of zeros: `0.1`, `1e300`.
 pub fn figure(value: f64) -> String {
     let plain = value.to_string();
     if plain.len() <= MOST_PLAIN { plain } else { format!("{value:e}") }

@@ -47,12 +47,12 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     let is_content = |path: &str, stamp: Stamp| has_content(disk, &folder.join(path), path, stamp.bytes);
     let content = all.iter().filter(|(path, stamp)| is_content(path, **stamp));
     let content: BTreeMap<_, _> = content.map(|(path, stamp)| (path.clone(), *stamp)).collect();
-    let mut files = newest(&all, &content, &is_complete)?;
-    let mut newest = if content.is_empty() { files.clone() } else { resumable(&all, &content, &is_complete)? };
+    let mut newest = if content.is_empty() {
+        newest_complete(&all, all.clone(), false, &is_complete)?
+    } else {
+        resumable(&all, &content, &is_complete)?
+    };
     let mut links = BTreeMap::new();
-    if !files.is_empty() {
-        files.extend(Beside::of(&all, &files).texts(disk, folder, &all));
-    }
     if !newest.is_empty() {
         let beside = Beside::of(&all, &newest);
         links = beside.links(disk, folder)?;
@@ -60,13 +60,17 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
         // Rows that are there at the start are known to be another trial's. A script may write its whole history again.
         newest.extend(all.keys().filter(|path| is_log_name(path)).cloned());
     }
-    let bytes: u64 = files.union(&newest).map(|path| all[path].bytes).sum();
+    let bytes: u64 = newest.iter().map(|path| all[path].bytes).sum();
     if which.most_bytes().is_some_and(|most| bytes > most) {
-        // What is collected for a person may still be little enough.
         newest.clear();
         links.clear();
     }
-    files.extend(newest.iter().cloned());
+    let mut files = newest.clone();
+    if files.is_empty() {
+        // Where nothing can go on from it, or it is too large, a person still wants the newest model.
+        files = latest(&all, &content, &is_complete)?;
+        files.extend(Beside::of(&all, &files).texts(disk, folder, &all));
+    }
     if which == Checkpoints::All {
         for (path, stamp) in all {
             if is_complete(&path, stamp)? {
@@ -77,8 +81,8 @@ pub fn collected(disk: &dyn Disk, folder: &Path, which: Checkpoints) -> io::Resu
     Ok(Collected { files, newest, links })
 }
 
-/// The files of the newest checkpoint.
-fn newest(
+/// The files of the newest checkpoint alone.
+fn latest(
     files: &BTreeMap<String, Stamp>,
     content: &BTreeMap<String, Stamp>,
     is_complete: &dyn Fn(&str, Stamp) -> io::Result<bool>,

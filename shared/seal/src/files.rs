@@ -27,7 +27,7 @@ fn finished_name(path: &str) -> &str {
     UNFINISHED.iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path)
 }
 
-/// Names of checkpoints of which a file was being written after all others. What is written anew under a name that is
+/// Names of checkpoints of which a file was being written after all others. What is written again under a name that is
 /// there is not missing.
 pub(crate) fn unfinished(all: &BTreeMap<String, Stamp>, groups: &Groups) -> BTreeSet<String> {
     let name = |path: &str| groups.name(finished_name(path)).to_owned();

@@ -161,7 +161,7 @@ impl Judge<'_> {
             return Ok(Verdict::Sealed(Sealed { stamp: now, ..sealed.clone() }));
         }
         if seal.last {
-            // Nobody has written since.
+            // Nothing was written since.
             return Ok(Verdict::Torn);
         }
         // The command went on after the seal: what differs from it is newer, not worse.

@@ -1,6 +1,6 @@
 //! Which of the files that are named like logs are logs, and which are states that a training starts from.
 //!
-//! A training appends to a log, and writes a state anew. So two sealed versions of one file show which of the two it is: a
+//! A training appends to a log, and rewrites a state. So two sealed versions of one file show which of the two it is: a
 //! log begins with its earlier version. Until then it is not known, and a version is kept as of any checkpoint.
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub(crate) enum Change {
     /// It has its earlier version as its beginning.
     #[serde(rename = "appended")]
     Appended,
-    /// It was written anew.
+    /// It was rewritten.
     #[serde(rename = "rewritten")]
     Rewritten,
 }

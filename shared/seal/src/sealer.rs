@@ -291,7 +291,7 @@ impl Sealer {
         Ok(is_torn || is_mixed(disk, &self.checkpoints, &self.own, path, Some(&self.record))?)
     }
 
-    /// Takes a last seal back, where somebody may still write.
+    /// Takes a last seal back, where a process may still write.
     ///
     /// # Errors
     /// Where the workspace cannot be written.

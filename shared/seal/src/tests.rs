@@ -250,7 +250,7 @@ fn what_differs_from_a_running_seal_is_judged_like_any_newer_file() {
 }
 
 #[test]
-fn what_is_gone_is_missed_only_where_nobody_could_remove_it() {
+fn what_is_gone_is_missing_only_where_the_command_could_not_remove_it() {
     for (last, left, missing) in [(true, true, vec!["new"]), (false, true, vec![]), (false, false, vec!["new"])] {
         let mut bench = Bench::new(true);
         if left {

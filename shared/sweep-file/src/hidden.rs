@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_stand_under_what_is_meant_next_to_hidden_credentials() {
+    fn marks_are_under_what_is_meant_next_to_hidden_credentials() {
         let text = "- {a: 'http://ana:s3c''r3tpw@h', b: .inf}\n";
         let problems = parse("f.yaml", "", text.as_bytes()).map(|_| ()).unwrap_err().problems;
         let lines: Vec<String> = problems[0].to_string().lines().map(str::to_owned).collect();

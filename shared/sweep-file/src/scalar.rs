@@ -18,7 +18,7 @@ pub(crate) enum Scalar {
     },
 }
 
-/// A message and how to mend it.
+/// A message and how to correct it.
 pub(crate) type Refusal = (String, String);
 
 /// Resolves a plain (unquoted) scalar by <https://yaml.org/spec/1.2.2/#1032-tag-resolution>.

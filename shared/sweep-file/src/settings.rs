@@ -64,7 +64,7 @@ pub struct Settings {
     /// that is collected of that one. `spotsweep retry --continue` writes it.
     #[schemars(with = "Option<Vec<String>>")]
     pub checkpoints_of: Option<Vec<(SweepId, u32)>>,
-    /// Who hears of the sweep's end.
+    /// Who is notified of the sweep's end.
     pub notifications: Option<Notifications>,
     /// Limits after which no further trial starts.
     pub budget: Option<Budget>,
@@ -101,7 +101,7 @@ pub struct Code {
     pub reference: Option<String>,
 }
 
-/// Who hears of the sweep's end.
+/// Who is notified of the sweep's end.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Notifications {

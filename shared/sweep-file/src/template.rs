@@ -143,7 +143,7 @@ fn check(elements: &[String], index: usize, place: Place, context: &Context<'_>,
             continue;
         }
         if MACROS.contains(&whole.as_str()) {
-            let help = format!("make `{whole}` an element of its own; it may stand for many arguments");
+            let help = format!("make `{whole}` an element of its own; it may become many arguments");
             report.add(place, format!("`{whole}` is part of a longer element"), help);
         } else if !is_for_others(elements, index, name, context) {
             let help = help_for(name, context);

@@ -164,7 +164,7 @@ impl Builder<'_, '_> {
         }
         if let Some(Slip { place, message, help }) = slips::near(info, place.line, |number| self.report.line(number)) {
             self.report.hide_unread(place.line);
-            self.report.add(place, message, format!("{help}; what stands below is looked at after that"));
+            self.report.add(place, message, format!("{help}; what is below is checked after that"));
             return Stop::Reported;
         }
         let help = if info.contains("tab") {
@@ -176,7 +176,7 @@ impl Builder<'_, '_> {
         } else {
             "check indentation, brackets and quotes at and above this line"
         };
-        let help = format!("{help}; what stands below is looked at after that");
+        let help = format!("{help}; what is below is checked after that");
         self.report.add(place, format!("not valid YAML: {info}"), help);
         Stop::Reported
     }
@@ -220,7 +220,7 @@ impl Builder<'_, '_> {
     fn alias(&mut self, anchor: usize, span: &Span) -> Result<(), Stop> {
         let Some(node) = self.anchors.get(&anchor).cloned() else {
             let help = "an anchor can be used after its value is complete; write the value out";
-            self.report.add(self.place(span), "this alias stands inside the value that it refers to", help);
+            self.report.add(self.place(span), "this alias is inside the value that it refers to", help);
             return Err(Stop::Reported);
         };
         self.copied(&node, self.place(span))?;

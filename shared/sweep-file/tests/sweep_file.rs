@@ -146,7 +146,7 @@ fn render(problems: &[Problem]) -> String {
 }
 
 #[test]
-fn bad_files_have_all_their_problems_with_place_and_mend() {
+fn bad_files_have_all_their_problems_with_place_and_remedy() {
     for path in files("bad") {
         let rejected = parse(&name(&path), "version-1", &std::fs::read(&path).unwrap()).unwrap_err();
         let Rejected { problems, warnings } = rejected;

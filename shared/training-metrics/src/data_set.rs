@@ -124,9 +124,14 @@ pub(crate) fn is_less_reliable(set: &str) -> bool {
     matches!(set, "train" | "best")
 }
 
+/// The short name of the data set that a name says itself.
+pub(crate) fn of_name(name: &str) -> Option<&'static str> {
+    split(name).map(|(set, _)| set).or_else(|| short(name))
+}
+
 /// Whether a name says itself which data it is of: `val_acc`, `train-auc`, `Val`. The best is then still one of before.
 pub(crate) fn is_in(name: &str, set: &str) -> bool {
-    set != "best" && (split(name).is_some() || short(name).is_some())
+    set != "best" && of_name(name).is_some()
 }
 
 /// Whether a value of this name is of the data that its name says, though what is around it is of this data set.

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spotsweep_protocol::metric::Metric;
-use spotsweep_protocol::rungs::LEAST_SOURCE;
+use spotsweep_protocol::metric::{Metric, Source};
 
 use crate::logged::{Logged, Value};
 
@@ -68,16 +67,17 @@ impl Figures {
     }
 
     /// The readings of the named metric in what was logged together. What is less reliable by its kind is rounded, or of
-    /// other data, and is none.
+    /// other data, and is none. A file that was there as a whole is compared with itself alone.
     fn readings_in(&mut self, logged: &Logged) -> Vec<f64> {
-        let is_reading = |value: &&Value| self.named.as_ref() == Some(&value.name) && value.source >= LEAST_SOURCE;
-        let values: Vec<f64> = logged.values.iter().filter(is_reading).map(|value| value.value).collect();
-        if let Some(newest) = values.last()
+        let is_named = |value: &&Value| self.named.as_ref() == Some(&value.name);
+        let readings = logged.values.iter().filter(is_named);
+        if let Some(newest) = readings.clone().rfind(|value| value.source >= Source::Rows)
             && (self.readings.len() < MAX_ORIGINS || self.readings.contains_key(&logged.origin))
         {
-            self.readings.insert(logged.origin, (logged.step, *newest));
+            self.readings.insert(logged.origin, (logged.step, newest.value));
         }
-        values
+        let is_reading = |value: &&Value| value.source >= Source::Rows || value.source == Source::Found;
+        readings.filter(is_reading).map(|value| value.value).collect()
     }
 
     /// Whether two readings of the named metric disagree.
@@ -124,7 +124,6 @@ fn decimals(value: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spotsweep_protocol::metric::Source;
 
     fn value(name: &str, value: f64, source: Source) -> Value {
         Value { name: name.to_owned(), value, source }
@@ -184,8 +183,9 @@ mod tests {
         type Case = (&'static [Reading], (f64, Option<f64>));
         const STATED: Source = Source::Stated;
         const ROWS: Source = Source::Rows;
-        const CASES: [Case; 10] = [
+        const CASES: [Case; 11] = [
             (&[(0, None, STATED, &[0.5, 0.4])], (0.4, Some(0.5))),
+            (&[(9, None, Source::Found, &[0.5, 0.4])], (0.4, Some(0.5))),
             (&[(0, Some(8.0), STATED, &[0.4]), (9, Some(8.0), ROWS, &[1.0])], (0.4, Some(1.0))),
             (&[(9, Some(8.0), ROWS, &[1.0]), (0, Some(8.0), STATED, &[0.4])], (0.4, Some(1.0))),
             (&[(8, Some(8.0), ROWS, &[1.0]), (9, Some(8.0), ROWS, &[0.4])], (0.4, Some(1.0))),

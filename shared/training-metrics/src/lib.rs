@@ -21,6 +21,7 @@ mod part;
 mod rows;
 mod said;
 mod same_rows;
+mod sorted;
 mod step;
 mod table;
 mod text;

@@ -12,6 +12,7 @@ use crate::names::Named;
 use crate::part::{Found, Part, Read};
 use crate::rows::Rows;
 use crate::same_rows::SameRows;
+use crate::sorted::in_order;
 use crate::trainer_state::{self, Seen};
 use crate::{data_set, event_file, json_line, wandb_run};
 
@@ -56,7 +57,7 @@ pub struct Shared {
     seen: Seen,
     same: SameRows,
     named: Named,
-    /// Seconds since 1970: what was logged before is recorded already, or somebody else's.
+    /// Seconds since 1970: what was logged before is recorded already, or another trial's.
     since: f64,
 }
 
@@ -132,6 +133,9 @@ impl LogFile {
                 found
             }
         };
+        if matches!(self.format, Format::Csv | Format::JsonLines) {
+            in_order(&mut found.logged, self.rows.order(), named);
+        }
         for logged in &mut found.logged {
             self.set.into_iter().for_each(|set| shared.named.in_set(set, logged));
             shared.named.spell(logged);

@@ -1,5 +1,6 @@
 //! Files with a row on each line, which are read piece by piece. A line that is longer than a piece is passed over.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -7,6 +8,7 @@ use spotsweep_protocol::metric::Source;
 
 use crate::logged::{Logged, Value};
 use crate::part::{Found, PIECE_BYTES, Read as When};
+use crate::sorted::Order;
 
 /// So much of what is read is compared at each look.
 const TAIL_BYTES: u64 = 256;
@@ -35,10 +37,21 @@ pub(crate) struct Rows {
     within_line: bool,
     /// Whether one was passed over.
     has_passed_over: bool,
-    /// Bytes of whole lines at the first look during the training: who appends to them is the training.
-    first: Option<u64>,
+    /// The file at the first look during the training: who appends to it is the training.
+    first: Option<First>,
     /// Whether the training has appended to the file, or lines of an attempt before are in it.
     is_own: bool,
+    /// The order of the rows that were handed over last.
+    order: Order,
+}
+
+/// A file at one look.
+#[derive(Debug, Clone)]
+struct First {
+    /// Bytes of whole lines.
+    bytes: u64,
+    /// The hashes of these lines, of a file of one piece.
+    lines: Vec<u64>,
 }
 
 /// What finds the rows in whole lines. The second argument is whether these are the first of the file.
@@ -55,10 +68,13 @@ impl Rows {
     ) -> io::Result<Found> {
         let bytes = file.seek(SeekFrom::End(0))?;
         let whole = whole_lines(file, bytes)?;
-        let mut changing = None;
+        let (mut changing, mut inserted) = (None, None);
+        self.order = Order::Appended;
         if bytes < self.offset || self.is_rewritten(file)? {
+            self.order = Order::AtOnce;
             match self.find_again(file, whole, parse)? {
                 Again::Found(row) => changing = row,
+                Again::Sorted(lines) => inserted = Some((Vec::new(), parse(&lines, false))),
                 Again::NotYet => return Ok(Found::default()),
             }
         }
@@ -67,21 +83,44 @@ impl Rows {
             self.is_own = self.lines > 0;
             return Ok(Found { logged: Vec::new(), has_more: self.offset < whole });
         }
-        self.is_own |= whole > *self.first.get_or_insert(whole);
+        let first = match self.first.take() {
+            Some(first) => first,
+            None => First { bytes: whole, lines: lines_of(file, whole)? },
+        };
+        let first = self.first.insert(first);
+        self.is_own |= whole > first.bytes;
         if !self.is_own && when == When::During {
             return Ok(Found::default());
         }
+        // What is handed over for the first time may have been sorted since the first look.
+        if self.offset == 0
+            && self.order == Order::Appended
+            && let Some([old, new]) = among(file, whole, &first.lines)?
+        {
+            self.pass_over(file, whole, u64::MAX, parse)?;
+            inserted = Some((parse(&old, false), parse(&new, false)));
+        }
         let end = if when == When::Last { bytes } else { whole };
         let mut logged = self.rows(file, end, u64::MAX, parse)?;
+        if let Some((old, new)) = inserted {
+            self.order = Order::Inserted(new.iter().chain(&logged).filter(|row| !row.values.is_empty()).count());
+            logged = old.into_iter().chain(new).chain(logged).collect();
+        }
         if let (Some(old), Some(new)) = (changing, logged.first_mut()) {
             new.values.retain(|value| old.step != new.step || !has(&old, value));
         }
         logged.retain(|row| !row.values.is_empty());
         if !self.is_own {
+            self.order = Order::AtOnce;
             let values = logged.iter_mut().flat_map(|row| &mut row.values);
             values.for_each(|value| value.source = value.source.min(Source::Found));
         }
         Ok(Found { logged, has_more: self.offset < end })
+    }
+
+    /// The order of the rows that were handed over last.
+    pub(crate) fn order(&self) -> Order {
+        self.order
     }
 
     /// Whether a line was too long.
@@ -97,10 +136,16 @@ impl Rows {
 
     /// Goes on in a file that was written again, after the lines that are the same. Where none is, its columns may have
     /// changed: if its first rows have the values that they had, it goes on after as many lines as were read. All other
-    /// rows are new.
+    /// rows are new. If others stand among all of the lines that were read, only these are new.
     fn find_again(&mut self, file: &mut (impl Read + Seek), whole: u64, parse: &mut Parse<'_>) -> io::Result<Again> {
         let before = std::mem::take(self);
         let (same, is_all) = before.same_lines(file, whole)?;
+        let is_known = before.known.len() as u64 == before.lines && same < before.lines;
+        if is_known && let Some([_, new]) = among(file, whole, &before.known)? {
+            self.pass_over(file, whole, u64::MAX, parse)?;
+            (self.first, self.is_own) = (before.first, before.is_own);
+            return Ok(Again::Sorted(new));
+        }
         let mut is_unfinished = is_all && same < before.lines;
         if same == before.known.len() as u64 {
             self.pass_over(file, whole, before.lines, parse)?;
@@ -202,8 +247,39 @@ impl Rows {
 enum Again {
     /// After the lines that are known. The first line after them was this row, if it was the last one.
     Found(Option<Logged>),
+    /// These lines stand among all that are known.
+    Sorted(String),
     /// It is being written: all that it has is known, and it had more.
     NotYet,
+}
+
+/// The hashes of the lines of a file of one piece; of a longer one none.
+fn lines_of(file: &mut (impl Read + Seek), whole: u64) -> io::Result<Vec<u64>> {
+    let bytes = if whole <= PIECE_BYTES { read_at(file, 0, whole)? } else { Vec::new() };
+    Ok(bytes.split_inclusive(|byte| *byte == b'\n').map(hash).collect())
+}
+
+/// The lines that are known, and the others, of a file that has all of the known ones, and others among them.
+fn among(file: &mut (impl Read + Seek), whole: u64, known: &[u64]) -> io::Result<Option<[String; 2]>> {
+    if known.is_empty() || whole > PIECE_BYTES {
+        return Ok(None);
+    }
+    let mut missing = HashMap::<u64, usize>::new();
+    known.iter().for_each(|line| *missing.entry(*line).or_default() += 1);
+    let (mut old, mut new, mut are_among) = (Vec::new(), Vec::new(), false);
+    for line in read_at(file, 0, whole)?.split_inclusive(|byte| *byte == b'\n') {
+        match missing.get_mut(&hash(line)).filter(|count| **count > 0) {
+            Some(count) => {
+                *count -= 1;
+                are_among |= !new.is_empty();
+                old.extend_from_slice(line);
+            }
+            None => new.extend_from_slice(line),
+        }
+    }
+    let has_all = missing.values().all(|count| *count == 0);
+    let texts = || [old, new].map(|lines| String::from_utf8_lossy(&lines).into_owned());
+    Ok((has_all && are_among).then(texts))
 }
 
 fn hash(line: &[u8]) -> u64 {

@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::logged::Value;
 
 /// Names that count steps, the first that a line has; never metrics themselves.
-const NAMES: [&str; 5] = ["step", "global_step", "epoch", "iteration", "iter"];
+const NAMES: [&str; 6] = ["step", "global_step", "epoch", "iteration", "iter", "training_iteration"];
 
 /// Words for what was trained before this line: `resumed from epoch 3`, `Restoring weights from the best epoch: 3`.
 const EARLIER: [&str; 4] = ["resum", "restor", "reload", "continu"];

@@ -98,7 +98,7 @@ fn what_was_said_of_an_epoch_is_reported_once() {
         ("epoch 1: val_acc: 0.501\nepoch 2: val_acc: 0.749\n".to_owned() + &table(&[one, two]), 2),
         (table(&[one]) + &table(&[one, two]) + &table(&[one, two, three]), 3),
         ("epoch 1: val_acc: 0.5\nepoch 2: val_acc: 0.75\n{'loss': [1, 2], 'val_acc': [0.5, 0.75]}".to_owned(), 2),
-        // The progress bar of Keras is less reliable, and the next part of a training counts its epochs anew.
+        // The progress bar of Keras is less reliable, and the next part of a training counts its epochs again.
         (
             "Epoch 1/1\n26/26 ━━ 1s 5ms/step - val_acc: 0.5\n{'loss': [1], 'val_loss': [1], 'val_acc': [0.50]}"
                 .to_owned(),

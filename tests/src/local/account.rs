@@ -1,5 +1,5 @@
 //! Where functions are run by hand and killed: S3 and DynamoDB of a local stack, an emulated Batch
-//! of its own, and a table for each dropped file, so that nobody else touches its sweep.
+//! of its own, and a table for each dropped file, so that no other test touches its sweep.
 
 use std::path::PathBuf;
 

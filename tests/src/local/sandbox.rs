@@ -209,7 +209,7 @@ async fn forward(State(port): State<Arc<Port>>, request: Request) -> Response<Bo
 }
 
 impl Port {
-    /// Where the process is to die, it never hears again.
+    /// Where the process is to die, it gets no answer any more.
     async fn point(&self, here: Kill, name: &str) {
         if self.kill == Some(here) {
             // Refused only when the process is not waited for any more.

@@ -53,7 +53,7 @@ fn a_budget_that_is_never_reached_changes_nothing() {
     let (sweeps, trials) = simulation.harness.store.state();
     assert!(trials.iter().all(|trial| trial.status == JobStatus::Succeeded));
     assert_eq!(sweeps[0].stopped, None);
-    let spent = sweeps[0].spent.expect("its cost is reckoned up");
+    let spent = sweeps[0].spent.expect("its cost is computed");
     // Four half hours at 0.25 and 1.0 USD an hour, a little more with start and end.
     assert!((0.5..0.6).contains(&(spent.usd - spent.storage_usd - spent.control_plane_usd)), "{spent:?}");
     assert!((2.0..2.4).contains(&spent.on_demand_usd), "{spent:?}");

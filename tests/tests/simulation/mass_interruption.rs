@@ -1,4 +1,4 @@
-//! A fleet under notice at once, with EC2's request limits: nobody is forgotten, and no request is wasted.
+//! A fleet under notice at once, with EC2's request limits: no workspace is forgotten, and no request is wasted.
 
 use spotsweep_simulation::mass_interruption::{Fleet, weather};
 

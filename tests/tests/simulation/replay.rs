@@ -277,7 +277,7 @@ fn without_a_handler_the_next_checkpoint_is_completed_if_the_notice_is_long_enou
 }
 
 #[test]
-fn trials_that_the_window_cuts_off_are_told_as_such() {
+fn trials_that_the_window_cuts_off_are_reported_as_such() {
     let report = replay(&plan(1, 3, MODEL), &window(&[&closing(40, 20)])).unwrap();
     for figures in &report.policies {
         assert_eq!((figures.finished_trials, figures.finished_windows), (0, 0), "{:?}", figures.policy);
@@ -328,7 +328,7 @@ fn the_document_is_the_same_every_time_and_holds_all_figures() {
 }
 
 #[test]
-fn what_is_asked_for_wrongly_is_told_with_what_is_there() {
+fn a_wrong_request_is_answered_with_what_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let empty = tempfile::tempdir().unwrap();
     write(&folder.path().join("window-00"), &[&open(3), &open(3)], |_| "[[0, 1]]".into());

@@ -9,7 +9,7 @@ use std::path::Path;
 use spotsweep_simulation::scenario::play;
 
 #[test]
-fn scenarios_go_as_they_are_told() {
+fn scenarios_go_as_they_are_written() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

@@ -157,7 +157,7 @@ fn notes(simulation: &Simulation) -> String {
 fn a_full_quota_is_waited_for_and_said() {
     let simulation = run_with(5, Chaos::none(), SWEEP, |trouble| trouble.volume_limit = Some(3));
     assert!(notes(&simulation).contains("VolumeLimitExceeded"), "{}", notes(&simulation));
-    assert!(simulation.watch.resumes.iter().any(|resume| resume.attempt > 1), "nobody had to leave");
+    assert!(simulation.watch.resumes.iter().any(|resume| resume.attempt > 1), "no attempt had to leave");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_trial_goes_on_past_the_attempts_of_one_job() {
     assert_eq!(trials[0].attempts.len() as u32, trials[0].ended, "every attempt is remembered");
 }
 
-/// The AWS post's case: one trial, and a volume with datasets that somebody filled by hand and named.
+/// The AWS post's case: one trial, and a volume with datasets that was filled by hand and named.
 #[test]
 fn a_volume_made_by_hand_is_adopted_moves_and_stays() {
     let mut moved = 0;

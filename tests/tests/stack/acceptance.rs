@@ -153,7 +153,7 @@ async fn an_account_in_which_no_run_can_hold_gets_none() {
 
 /// It takes a minute: two whole runs in real time, the first with three tries of a strike.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_strike_that_cannot_happen_prevents_no_other_one() {
+async fn an_interruption_that_cannot_happen_prevents_no_other_one() {
     let stack = Stack::start("acceptance-denied").await;
     let folder = stack.subfolder("out");
     let output = ["acceptance", "--output", folder.to_str().unwrap()];

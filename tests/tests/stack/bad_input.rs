@@ -1,5 +1,5 @@
 //! Whatever is dropped that cannot be run is answered beside it, with what is wrong, where, and how
-//! to mend it; nothing of it is ever submitted. What no person can mend ends in the failed-events queue.
+//! to correct it; nothing of it is ever submitted. What no person can correct ends in the failed-events queue.
 
 use std::time::{Duration, Instant};
 

@@ -36,14 +36,18 @@ fn every_command_says_what_it_does() {
         (path.file_stem().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(&path).unwrap())
     });
     let told: BTreeMap<String, String> = told.collect();
-    assert_eq!(told.keys().collect::<Vec<_>>(), pages.keys().collect::<Vec<_>>(), "UPDATE_EXPECTED=1 writes them anew");
+    assert_eq!(
+        told.keys().collect::<Vec<_>>(),
+        pages.keys().collect::<Vec<_>>(),
+        "UPDATE_EXPECTED=1 writes them again"
+    );
     for (name, page) in &pages {
-        assert_eq!(&told[name], page, "{name}: UPDATE_EXPECTED=1 writes it anew");
+        assert_eq!(&told[name], page, "{name}: UPDATE_EXPECTED=1 writes it again");
     }
 }
 
 #[test]
-fn colours_are_off_where_nobody_wants_them() {
+fn colours_are_off_where_they_are_not_wanted() {
     let is_plain = |variables: &[(&str, &str)]| !help(&[], variables).contains('\u{1b}');
     assert!(is_plain(&[]), "not a terminal");
     assert!(!is_plain(&[("CLICOLOR_FORCE", "1")]), "there are colours");

@@ -62,7 +62,7 @@ fn audit(number: usize) -> Audit {
 }
 
 #[tokio::test]
-async fn every_change_is_told_once_and_in_order() {
+async fn every_change_is_shown_once_and_in_order() {
     let trying = Trying::new().await;
     let (mut view, mut told) = (trying.load().await, Vec::new());
     for number in 0..CHANGES {

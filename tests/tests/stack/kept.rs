@@ -1,4 +1,4 @@
-//! What is kept of trials that have ended: a retry goes on from it, and what nobody asked to keep is deleted.
+//! What is kept of trials that have ended: a retry goes on from it, and what is not to be kept is deleted.
 
 use serde_json::{Value, json};
 use spotsweep_tests::local::{Stack, eventually};

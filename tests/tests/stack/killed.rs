@@ -54,7 +54,7 @@ fn devices(run: &Path) -> Vec<String> {
     images.chain(mounts.lines().map(str::to_owned)).filter(|line| line.contains(&run)).collect()
 }
 
-/// Freezes the workspace as the host does for a snapshot, where it is a device; nobody thaws it.
+/// Freezes the workspace as the host does for a snapshot, where it is a device; nothing thaws it.
 fn freeze(run: &Path) {
     let devices = fs::read_dir("/sys/block").unwrap().map(|device| device.unwrap().path());
     let is_own = |device: &PathBuf| {

@@ -1,5 +1,5 @@
 //! Interruptions cost minutes, never progress: the demo under reclaims of every kind, held against a run of the same
-//! trials that nobody disturbed.
+//! undisturbed trials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

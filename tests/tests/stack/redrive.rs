@@ -22,10 +22,10 @@ async fn what_a_queue_holds_reaches_its_function() {
     assert_eq!(code, 1, "{notes}");
     assert!(notes.contains("cannot look stack no-such-stack up"), "{notes}");
 
-    // Two files whose events have not arrived, an event that no function can read, and somebody else's messages.
+    // Two files whose events have not arrived, an event that no function can read, and messages of another program.
     let events = aws_sdk_eventbridge::Client::new(&stack.config());
     events.disable_rule().name("sweep-upload").send().await.unwrap();
-    // Their rule is off: nobody has got these events.
+    // Their rule is off: no function has got these events.
     let drop = async |name| drop_file(&stack.config(), &stack.bucket, name, "- lr: 0.1\n").await;
     let (one, other) = (drop("one").await, drop("other").await);
     let malformed = json!({ "source": "aws.s3", "detail-type": "Object Created", "detail": { "bucket": {} } });

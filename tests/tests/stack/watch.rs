@@ -28,7 +28,7 @@ parameters:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_struck_sweep_is_followed_to_its_end() {
+async fn an_interrupted_sweep_is_followed_to_its_end() {
     let stack = Stack::start("watch").await;
     let file = stack.subfolder("files").join("watched.yaml");
     fs::write(&file, SWEEP).unwrap();

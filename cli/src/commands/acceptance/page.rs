@@ -17,7 +17,7 @@ pub(super) struct About {
 }
 
 impl About {
-    /// Events that somebody has recorded.
+    /// Events that were recorded.
     pub(super) fn recording() -> Self {
         let not_judged = vec![
             "session tags: whether the credentials of trials reach only their own results",

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn each_strike_leaves_the_other_one_its_trial() {
+    fn each_interruption_leaves_a_trial_to_the_other_one() {
         let mut trials = [trial(0, "i-1", 20.0), trial(1, "i-2", 40.0), trial(2, "i-3", 15.0)];
         attempt(&mut trials[2], 2, "i-3");
         let running = ["i-1", "i-2", "i-3"];
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strike_is_tried_three_times_and_says_why_it_failed() {
+    fn an_interruption_is_tried_three_times_and_then_has_a_reason() {
         let mut strike = Strike::new(Kind::Interruption);
         let (now, rest) = (Timestamp::UNIX_EPOCH, Duration::from_secs(30));
         assert!(strike.line().contains("between 10 and 60 %"), "{}", strike.line());

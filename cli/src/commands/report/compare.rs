@@ -111,7 +111,7 @@ mod tests {
     use crate::live::samples::{look, running, succeeded};
 
     #[test]
-    fn two_sweeps_stand_side_by_side() {
+    fn two_sweeps_are_side_by_side() {
         let side = |trials: Vec<Trial>, cost| {
             let (mut model, _) = Model::new(look(90, 2, trials));
             model.cost = cost;

@@ -201,7 +201,7 @@ pub(super) mod tests {
     const ONE: [(f64, &str, u64); 2] = [(10.0, "m.pt", 500), (19.0, "m.pt", 500)];
 
     #[test]
-    fn an_attempt_goes_on_or_begins_anew() {
+    fn an_attempt_goes_on_or_starts_over() {
         use Start::{Anew, FirstStep, Fresh, GoesOn, NoStep, Unclear, Unseen};
         let short = || attempt("", some(1.0, 1.0), &[(1.0, "m.pt", 5)]);
         let silent = || attempt("", None, &ONE);
@@ -213,7 +213,7 @@ pub(super) mod tests {
             ("repeats some", fresh(&ONE), attempt("m.pt", some(15.0, 22.0), &[]), GoesOn),
             ("repeats many", fresh(&ONE[..1]), attempt("m.pt", some(11.0, 22.0), &[]), GoesOn),
             ("the second step", short(), attempt("m.pt", some(2.0, 2.0), &[]), GoesOn),
-            ("begins anew", fresh(&ONE), attempt("m.pt", some(1.0, 30.0), &[]), Anew),
+            ("starts over", fresh(&ONE), attempt("m.pt", some(1.0, 30.0), &[]), Anew),
             ("neither", fresh(&ONE), attempt("m.pt", some(4.0, 30.0), &[]), Unclear),
             ("never further", short(), attempt("m.pt", some(1.0, 1.0), &[]), FirstStep),
             ("no step before", silent(), attempt("m.pt", some(7.0, 9.0), &[]), FirstStep),

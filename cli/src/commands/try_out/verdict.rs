@@ -57,7 +57,7 @@ pub(super) enum Gap {
     NoStep,
     /// No attempt came further than the first step.
     FirstStep,
-    /// Steps and checkpoints disagree, or fit neither a training that goes on nor one that begins anew.
+    /// Steps and checkpoints disagree, or fit neither a training that goes on nor one that starts over.
     Unclear,
     /// These interruptions were not made.
     Untried(Vec<Moment>),

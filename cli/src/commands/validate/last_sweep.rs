@@ -9,7 +9,6 @@ use std::ops::Range;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::DateTime;
-use aws_sdk_s3::types::EncodingType;
 use serde::Serialize;
 use serde_json::Value;
 use spotsweep_aws::Reader;
@@ -25,7 +24,7 @@ use spotsweep_protocol::words::counted;
 use spotsweep_sweep_file::SweepFile;
 
 use super::super::doctor::stack::Deployment;
-use crate::download::decoded;
+use crate::download::{Page, pages_below};
 use crate::target::Target;
 use crate::{queue, show};
 
@@ -141,21 +140,18 @@ impl LastSweep {
 /// The keys of the answers to sweep files, the newest first. An answer lies under the name of its file, so that of an
 /// earlier file of that name is gone.
 async fn newest_plans(s3: &Client, bucket: &str) -> Result<Vec<String>, Failure> {
-    let request = s3.list_objects_v2().bucket(bucket).prefix(DROP_PREFIX).encoding_type(EncodingType::Url);
-    let mut pages = request.into_paginator().send();
     let mut plans: Vec<(i64, String)> = Vec::new();
     let mut listed = 0;
-    while let Some(page) = pages.next().await {
-        let page = page.context(|| format!("cannot list s3://{bucket}/{DROP_PREFIX}"))?;
+    let take = |page: Page| {
         listed += 1;
         if listed > MOST_PAGES {
             return Err(Failure::new(format!("s3://{bucket}/{DROP_PREFIX} has too many files to look for the newest")));
         }
-        plans.extend(page.contents().iter().filter_map(|object| {
-            let key = decoded(object.key()?);
-            key.ends_with(PLAN).then(|| (object.last_modified().map_or(0, DateTime::secs), key))
-        }));
-    }
+        let answers = page.into_iter().filter(|(key, _)| key.ends_with(PLAN));
+        plans.extend(answers.map(|(key, object)| (object.last_modified().map_or(0, DateTime::secs), key)));
+        Ok(())
+    };
+    pages_below(s3, bucket, DROP_PREFIX, take).await?;
     plans.sort_by_key(|(put_at, _)| Reverse(*put_at));
     Ok(plans.into_iter().take(MOST_SWEEPS).map(|(_, key)| key).collect())
 }

@@ -100,7 +100,7 @@ fn every_size_of_sweep_and_terminal_fits() {
 }
 
 #[test]
-fn happenings_scroll_and_help_replaces_them() {
+fn events_scroll_and_help_replaces_them() {
     let mut model = model(24);
     let news = |second: i64| Happening { at: at(second), ..model.happenings[0].clone() };
     model.happenings = (1..=200).map(news).collect();

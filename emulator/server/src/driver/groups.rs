@@ -43,7 +43,7 @@ impl Groups {
         self.each_group_on(instance, Signal::STOP);
     }
 
-    /// Lets everything on an instance go on, if nobody else wants it halted.
+    /// Lets everything on an instance go on, if nothing else halts it.
     pub(super) fn resume(&self, instance: &str) {
         let mut halted = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
         let left = halted.get(instance).map_or(0, |count| count.saturating_sub(1));

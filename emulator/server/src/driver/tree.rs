@@ -1,4 +1,4 @@
-//! Who has started whom, as /proc tells it.
+//! Which process has started which, as /proc shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -133,7 +133,7 @@ impl VolumeKeeper {
             if alive && !forced && !self.holders(&volume, instance).is_empty() {
                 self.busy.insert(volume, order);
             } else {
-                // Unmounted, forced or orphaned: the World has ordered the detach anew, or does so now.
+                // Unmounted, forced or orphaned: the World has ordered the detach again, or does so now.
                 self.core.with(|world, _now| world.set_mounted(&volume, false));
             }
         }

@@ -51,7 +51,7 @@ impl World {
         self.give_order(VolumeOrder::RemoveVolume(volume.to_owned()));
     }
 
-    /// A volume is gone for good. Nobody hears of a deletion that failed (fact 11), and of a volume
+    /// A volume is gone for good. There is no event of a deletion that failed (fact 11), and of a volume
     /// that was never made there is nothing more to say.
     pub(crate) fn volume_gone(&mut self, id: &str) {
         if let Some(volume) = self.ebs.volumes.remove(id)

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Tags, VolumeState};
 use crate::World;
 
-/// Volumes, snapshots and attachments that nobody has removed.
+/// Volumes, snapshots and attachments that were not removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Leftovers {
     /// Volumes that are not deleted.

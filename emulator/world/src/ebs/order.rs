@@ -2,7 +2,7 @@
 //!
 //! By itself the World keeps the bytes of volumes in memory (see [`World::write_file`]) and every
 //! order is done as it is given. The local stack keeps them on disk: there the World hands its
-//! orders out, and goes on when it hears that one is done.
+//! orders out, and goes on when one is done.
 
 use super::{FileSystem, bytes};
 use crate::World;
@@ -57,7 +57,7 @@ pub enum VolumeOrder {
 }
 
 impl World {
-    /// From now on somebody else keeps the bytes: takes the orders and reports what was done.
+    /// From now on the bytes are kept outside: what keeps them takes the orders and reports what was done.
     #[must_use]
     pub fn with_bytes_outside(mut self) -> Self {
         self.ebs.outside = true;

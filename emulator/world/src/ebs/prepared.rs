@@ -6,7 +6,7 @@ use super::{FileSystem, Snapshot, SnapshotState, Tags};
 use crate::World;
 
 impl World {
-    /// A completed snapshot that somebody has made earlier, of a volume that is gone: a dataset to start from.
+    /// A completed snapshot that was made earlier, of a volume that is gone: a dataset to start from.
     /// Answers its id. Only for a World that keeps the bytes itself.
     pub fn prepare_snapshot(&mut self, size_gib: u32, files: FileSystem) -> String {
         let id = format!("snap-0{}", self.ids.hex(16));

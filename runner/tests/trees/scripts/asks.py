@@ -4,6 +4,7 @@ import argparse, os, pickle, signal, socket, sys, time
 parser = argparse.ArgumentParser()
 parser.add_argument("--path")
 parser.add_argument("--steps", type=int, default=8)
+parser.add_argument("--save", type=int, default=0, help="seconds that a save takes, with the helper")
 options = parser.parse_args()
 model = os.path.join(os.environ["SPOTSWEEP_CHECKPOINTS"], "model.pkl")
 step = pickle.load(open(model, "rb")) if os.path.exists(model) else -1
@@ -24,7 +25,9 @@ for step in range(step + 1, options.steps):
         ask()
         time.sleep(0.05)
     if stopped:
-        ask()
+        for _ in range(1 + 2 * options.save):
+            ask()
+            time.sleep(0.5 if options.save else 0)
         with open(model + ".tmp", "wb") as file:
             pickle.dump(step, file)
         os.rename(model + ".tmp", model)

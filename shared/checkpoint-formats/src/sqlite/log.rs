@@ -69,7 +69,7 @@ pub(super) fn restored(log: &mut Source, database_bytes: u64) -> io::Result<Opti
         let (start, content) = frame.split_at(FRAME_HEADER_BYTES);
         checksum.add(&start[..FRAME_SUMMED]);
         checksum.add(content);
-        // Frames with another salt are older: the log is written anew from its beginning.
+        // Frames with another salt are older: the log is written again from its beginning.
         if start[8..16] != header[16..24] || !checksum.is(&start[16..]) {
             break;
         }

@@ -304,7 +304,7 @@ for kind, name, save, load in cases:
     content = read(whole)
     # What belongs to the file.
     beside = {*os.listdir(os.path.dirname(whole))} - before
-    # SQLite makes the index of its log anew.
+    # SQLite makes the index of its log again.
     beside = {other: read(os.path.join(folder, "whole", other)) for other in beside if not other.endswith("-shm")}
     files = {"whole": (content, beside)}
     lengths = {len(content) * part // 40 for part in range(40)}

@@ -43,7 +43,7 @@ fn observe(view: &View, job: &TrialJob, polled: bool, context: Context<'_>) -> D
     if job.round > held.map_or(0, |held| held.record.round) {
         // A round is committed before it is submitted.
         return Decision::ignore(format!(
-            "the trial has no round {}: {} is a job of somebody else",
+            "the trial has no round {}: {} is a job of another submission",
             job.round, seen.job
         ));
     }

@@ -38,7 +38,7 @@ pub(super) fn overdue(view: &View, context: Context<'_>) -> Decision {
         return Decision::ignore("no such sweep here");
     };
     if !held.is_overdue(context.now) {
-        return Decision::ignore("somebody else is at it");
+        return Decision::ignore("another invocation works on it");
     }
     if let Stage::Submitting { part } = held.record.stage
         && held.record.redriven >= MAX_TRIES

@@ -1,4 +1,4 @@
-//! An instance is warned: every trial that runs there hears of it.
+//! An instance gets a notice: it counts for every trial that runs there.
 
 use super::{Decision, workspace};
 use crate::store::View;

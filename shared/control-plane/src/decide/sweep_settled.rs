@@ -183,7 +183,7 @@ pub(super) fn gathered(view: &View, trials: &[Trial], gathered: &dyn Gathered, c
 
 pub(super) fn published(view: &View, summary: Option<&str>) -> Decision {
     let Some(summary) = summary else {
-        return Decision::ignore("the report is drawn anew");
+        return Decision::ignore("the report is drawn again");
     };
     with_settling(view, |sweep, _| {
         let notification = Notification::settled(sweep, summary);

@@ -2,7 +2,7 @@
 //!
 //! SubmitJob has no client token (fact 1). What stands in for it: the stage `Submitting{part}` is
 //! committed, conditionally, *before* SubmitPart is given, with a lease; so only the invocation
-//! whose commit succeeded submits. If it dies, nobody touches the part until the lease has ended;
+//! whose commit succeeded submits. If it dies, no other one touches the part until the lease has ended;
 //! whoever takes over commits first too, looks the part up by its name, and submits only what
 //! Batch does not have.
 

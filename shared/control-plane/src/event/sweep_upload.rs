@@ -50,7 +50,8 @@ pub(super) fn parse(envelope: Envelope) -> Result<Event, ParseError> {
     }
     let fingerprint = object.version_id.clone().unwrap_or_else(etag_and_sequencer);
     if fingerprint.is_empty() {
-        let problem = "object has none of version-id, etag and sequencer, so this put can't be told from another";
+        let problem =
+            "object has none of version-id, etag and sequencer, so this put cannot be distinguished from another";
         return Err(ParseError::Value { kind: DETAIL_TYPE, problem: problem.into() });
     }
     Ok(Event::SweepUploaded(Upload {

@@ -1,7 +1,7 @@
 //! What trials cost: each attempt's share of its instance at the price of the time, and its volume.
 //!
 //! Attempts that run on one instance at the same time share its price evenly, so all of them together cost what the
-//! instance costs while any of them runs. Its boot, its image pull and its wait for the next trial are nobody's, and not
+//! instance costs while any of them runs. Its boot, image pull and wait for the next trial are of no trial, and not
 //! counted.
 
 mod prices;

@@ -11,7 +11,7 @@ use spotsweep_protocol::words::{counted, duration};
 /// Why a trial failed, as far as its end tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// The cause in a few words, in place of Batch's; absent where nobody knows better.
+    /// The cause in a few words, in place of Batch's; absent where nothing better is known.
     pub cause: Option<String>,
     /// The next step to take.
     pub advice: Option<String>,
@@ -289,7 +289,7 @@ mod tests {
 
     /// Exit code, Batch's words, the log's last lines, a piece of the cause that follows.
     #[test]
-    fn each_kind_of_end_is_told_apart() {
+    fn each_kind_of_end_has_its_own_words() {
         let usual = "Essential container in task exited";
         let ends = [
             (Some(137), "OutOfMemoryError: Container killed due to memory usage", "epoch 3", "more than it was given"),

@@ -29,7 +29,7 @@ pub enum Kind {
     Keeping,
     /// Every part has ended: results are to be collected.
     Settling,
-    /// It runs, and somebody should look how it gets on.
+    /// It runs, and a person should look at it.
     Running,
     /// Every result is in place.
     Settled,

@@ -18,7 +18,7 @@ const FORCE_DETACH_AFTER_SECONDS: i64 = 300;
 pub const EC2_TRIES: u32 = 5;
 
 /// Pauses between looks at a volume that is on its way off an instance, 15.5 s in all: a function lives 60. The first
-/// ones are shorter, for volumes that nobody has mounted any more.
+/// ones are shorter, for volumes that are not mounted any more.
 pub fn detach_pauses() -> impl Iterator<Item = Duration> {
     (1..20).map(|look| (Duration::from_millis(125) * look).min(Duration::from_secs(1)))
 }

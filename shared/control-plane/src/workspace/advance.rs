@@ -102,7 +102,7 @@ impl Workspace {
         }
         match &self.volume.state {
             VolumeState::Error | VolumeState::Absent => Some(self.lost(around)),
-            // Detached by somebody else, or its instance is gone and Batch has not said so yet.
+            // Detached by hand, or its instance is gone and Batch has not said so yet.
             VolumeState::Available => Some(Stage::Detaching { since: around.now }),
             VolumeState::Asked | VolumeState::Unknown | VolumeState::Creating | VolumeState::InUse { .. } => None,
         }
@@ -152,7 +152,7 @@ impl Workspace {
     /// Everything goes, but for a volume that is its user's.
     pub(super) fn dispose(&mut self, now: Timestamp) -> Stage {
         if let Some(source) = self.source.take() {
-            // Of the user's volume and a copy that nobody has verified, the user's stays.
+            // Of the user's volume and a copy that was not verified, the user's stays.
             let other = if self.user_owned { std::mem::replace(&mut self.volume, source) } else { source };
             self.discard(other, now);
         }

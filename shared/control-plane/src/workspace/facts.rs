@@ -156,7 +156,7 @@ pub enum VolumeState {
     Unknown,
     /// Being made.
     Creating,
-    /// Nobody has it.
+    /// It is attached to no instance.
     Available,
     /// Attached to an instance, or on the way to or from it.
     InUse {
@@ -181,7 +181,7 @@ pub enum SnapshotState {
     Pending,
     /// Usable.
     Completed,
-    /// Failed, or deleted by somebody.
+    /// Failed, or deleted by a person.
     Failed,
 }
 

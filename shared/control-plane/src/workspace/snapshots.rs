@@ -39,7 +39,7 @@ impl Workspace {
     }
 
     /// Asked for again, under the same operation, by the one who takes the lease: another one who has not found it
-    /// either, or found nothing before it was there, must not ask as well. One that nobody wants any more is forgotten.
+    /// either, or found nothing before it was there, must not ask as well. One that is unwanted now is forgotten.
     pub(super) fn snapshot_not_found(&mut self, operation: u32, around: Surroundings<'_>) {
         let is_wanted = !around.is_over && self.wants_snapshot(operation);
         let Some(snapshot) = self.snapshots.get_mut(&operation) else { return };

@@ -28,7 +28,7 @@ pub enum Workspace {
         /// For how long it is kept after the trial's end.
         keep: Keep,
     },
-    /// A volume that somebody made by hand. Only a sweep of one trial has this: a volume is one trial's at a time.
+    /// A volume that was made by hand. Only a sweep of one trial has this: a volume is one trial's at a time.
     Adopted {
         /// The volume's id, `vol-…`, or the value of its Name tag.
         volume: String,

@@ -47,8 +47,9 @@ const OTHERS: [&str; 14] = [
     "highest",
     "lowest",
 ];
-/// A smoothed metric. So many words may stand between this word and the name.
-const SMOOTHED: &str = "ema";
+/// A moving average: words before a name, the last one first. So many others may stand between them and the name.
+const SMOOTHED: [&[&str]; 6] =
+    [&["ema"], &["ewma"], &["smoothed"], &["average", "moving"], &["avg", "moving"], &["mean", "moving"]];
 const MOST_BETWEEN: usize = 2;
 /// So much of the text before a name is looked at, in bytes.
 const LOOKED_AT: usize = 64;
@@ -144,7 +145,7 @@ impl<'a> Line<'a> {
     /// Adds a value that stands after `before` and its name. It may have a second name, by which the sweep file ranks.
     fn add(&self, found: &mut Logged, (before, name, value): (&str, &str, f64), source: Source) {
         let set = self.sets.before(before.len()).filter(|set| !data_set::is_in(name, set));
-        let source = if is_of_another(before) { Source::OfTraining } else { source };
+        let source = source_after(before, (name, set), source);
         let is_less_reliable = set.is_some_and(data_set::is_less_reliable);
         found.add(name, value, if is_less_reliable { Source::OfTraining } else { source });
         let is_named = |named: &&str| set.is_some_and(|set| is_of(set, name, named));
@@ -199,8 +200,8 @@ impl<'a> Line<'a> {
         let Some(name) = self.named.name().filter(|_| !is_known) else { return };
         if let Some((before, value, set)) = phrase::value(&self.outside, self.named) {
             let is_of_training = data_set::is_less_reliable(set) && !data_set::is_in(name, set);
-            let is_less_reliable = is_of_training || is_of_another(before);
-            found.add(name, value, if is_less_reliable { Source::OfTraining } else { self.source(Source::Text) });
+            let source = source_after(before, (name, Some(set)), self.source(Source::Text));
+            found.add(name, value, if is_of_training { Source::OfTraining } else { source });
         }
     }
 
@@ -249,15 +250,43 @@ fn has_meters(line: &str) -> bool {
     line.contains('(') && (OF_METERS.iter().any(|mark| line.contains(mark)) || is_match())
 }
 
-/// Whether the words before a name make another metric of it.
-fn is_of_another(before: &str) -> bool {
+/// The source of a value that stands after `before` and its name: the words there may make another metric of it. A
+/// moving average counts if its name says of which data it is, or if `set`, that of the line, is not the training data.
+fn source_after(before: &str, (name, set): (&str, Option<&str>), source: Source) -> Source {
+    let is_known = || data_set::of_name(name).or(set.filter(|set| !data_set::is_less_reliable(set))).is_some();
+    match other_metric(before) {
+        None => source,
+        Some(Other::MovingAverage) if source > Source::ProgressBar && is_known() => Source::Smoothed,
+        Some(Other::MovingAverage | Other::Different) => Source::OfTraining,
+    }
+}
+
+/// What the words before a name make of its metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Other {
+    MovingAverage,
+    /// A bound, or a value of before.
+    Different,
+}
+
+fn other_metric(before: &str) -> Option<Other> {
     let before = &before[before.ceil_char_boundary(before.len().saturating_sub(LOOKED_AT))..];
     let clause = before.rsplit([',', ';', '|', ':', '=']).next().unwrap_or_default();
     let mut words = clause.rsplit(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
     let is_set = words.peek().is_some_and(|word| data_set::short(word).is_some());
     let last = words.clone().nth(usize::from(is_set));
     let is_other = last.is_some_and(|last| OTHERS.iter().any(|other| last.eq_ignore_ascii_case(other)));
-    is_other || words.take(MOST_BETWEEN + 1).any(|word| word.eq_ignore_ascii_case(SMOOTHED))
+    let near: Vec<&str> = words.take(MOST_BETWEEN + 1).collect();
+    let has = |known: &[&str]| {
+        let is_equal = |(word, known): (&&str, &&str)| word.eq_ignore_ascii_case(known);
+        near.windows(known.len()).any(|words| words.iter().zip(known).all(is_equal))
+    };
+    let is_smoothed = SMOOTHED.iter().any(|known| has(known));
+    match (is_smoothed, is_other || is_smoothed && has(&["best"])) {
+        (_, true) => Some(Other::Different),
+        (true, false) => Some(Other::MovingAverage),
+        (false, false) => None,
+    }
 }
 
 /// Whether a name is that of an argument: `Trainer(log_every_n_steps=50)`, and "`max_epochs=200` reached".

@@ -161,6 +161,14 @@ fn a_name_with_its_data_set_has_the_source_of_that() {
         ("val_acc", "Epoch 3 train loss 0.25, val_acc 0.5", Source::Text),
         ("val_acc", "Best val_acc: 0.5 at epoch 2", Source::OfTraining),
         ("best_val_acc", "Best val acc: 0.5", Source::Text),
+        ("val_loss", "EMA val_loss: 0.5", Source::Smoothed),
+        ("val_loss", "val loss: 0.75, moving average of val loss: 0.5", Source::Smoothed),
+        ("loss", "Validation: EMA loss: 0.5", Source::Smoothed),
+        ("ema_val_loss", "EMA val loss: 0.5", Source::Text),
+        ("loss", "EMA loss: 0.5", Source::OfTraining),
+        ("train_loss", "EMA train_loss: 0.5", Source::Smoothed),
+        ("val_loss", "New best EMA val_loss: 0.5", Source::OfTraining),
+        ("val_loss", "26/26 ━━━━ 1s 5ms/step - EMA val_loss: 0.5", Source::OfTraining),
     ] {
         let found = one(&mut Lines::new(Some(name.to_owned()), Definitions::default()), line);
         let value = found.values.iter().rfind(|value| value.name == name).map(|value| (value.value, value.source));

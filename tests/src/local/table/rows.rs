@@ -168,7 +168,7 @@ impl Rows {
         let was = before.as_ref().and_then(|item| entry(key, item));
         let item = self.items.get(key).map(projected).unwrap_or_default();
         if was != after {
-            // An entry whose key changes is deleted, and put anew (developer guide, "Using Global Secondary Indexes").
+            // An entry whose key changes is deleted, and put again (developer guide, "Using Global Secondary Indexes").
             units.index += was.as_ref().map_or(0.0, |_| before.as_ref().map_or(0.0, entry_of));
             units.index += after.as_ref().map_or(0.0, |_| entry_of(&item));
         } else if after.is_some() && before.as_ref().map(projected) != Some(item.clone()) {

@@ -60,7 +60,7 @@ pub(crate) async fn check(work_dir: &Path, has_containers: bool) -> Result<(), S
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Loops(Arc<Mutex<BTreeMap<String, Loop>>>);
 
-/// A loop device that goes away by itself when nobody has it open or mounted any more: even an
+/// A loop device that goes away by itself when it is neither open nor mounted any more: even an
 /// emulator that is killed leaves none behind.
 #[derive(Debug)]
 struct Loop {

@@ -66,7 +66,7 @@ struct Line {
     metrics: BTreeMap<String, Number>,
 }
 
-/// Reads a trial's `metrics.jsonl`. Metrics that nobody wants, and lines that are not whole, are passed over: the record
+/// Reads a trial's `metrics.jsonl`. Unwanted metrics, and lines that are not whole, are passed over: the record
 /// of a trial that is being written ends anywhere.
 pub fn read(jsonl: &[u8], wanted: &[String]) -> BTreeMap<String, Curve> {
     let mut curves: BTreeMap<String, Curve> = BTreeMap::new();
@@ -131,7 +131,7 @@ mod tests {
             r#"{"time":11,"step":4,"metr"#,
         );
         let curves = read(record.as_bytes(), &["loss".to_owned(), "absent".to_owned()]);
-        assert_eq!(curves.keys().collect::<Vec<_>>(), ["loss"], "nobody asked for acc");
+        assert_eq!(curves.keys().collect::<Vec<_>>(), ["loss"], "acc is not wanted");
         assert_eq!(curves["loss"].points(200), [(1.0, 5.0), (2.0, 3.0), (3.0, 2.0)]);
         let unnumbered = read(
             b"{\"step\":null,\"metrics\":{\"loss\":7}}\n{\"step\":null,\"metrics\":{\"loss\":6}}",

@@ -97,7 +97,7 @@ fn a_page_says_what_the_records_say() {
         (1, Cost { instance_usd: 0.25, on_demand_usd: 1.0, storage_usd: 0.0, ..Cost::default() }),
     ]);
     let log_lines = (0..30).map(|line| format!("line {line} {HOSTILE}")).collect();
-    let diagnoses = BTreeMap::from([(1, Diagnosis { cause: None, advice: Some("mend it".into()), log_lines })]);
+    let diagnoses = BTreeMap::from([(1, Diagnosis { cause: None, advice: Some("correct it".into()), log_lines })]);
     let sources = Sources {
         sweep: &sweep,
         plan: &plan,
@@ -144,7 +144,7 @@ fn a_page_says_what_the_records_say() {
     assert_eq!(data["cost"]["priced_trials"], 2);
     let cause = &data["failures"]["causes"][0];
     assert_eq!(cause["cause"], "exit code 1");
-    assert_eq!((&cause["advice"], &cause["indices"]), (&json!("mend it"), &json!([1])));
+    assert_eq!((&cause["advice"], &cause["indices"]), (&json!("correct it"), &json!([1])));
     let log = data["failures"]["trials"][0]["log_lines"].as_array().unwrap();
     assert_eq!((log.len(), log[0].as_str().unwrap().starts_with("line 10 ")), (MAX_LOG_LINES, true));
 

@@ -3,7 +3,7 @@
 use crate::sweep::Plan;
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::metric::Metric;
-use spotsweep_protocol::rungs::{LEAST_SOURCE, Unit};
+use spotsweep_protocol::rungs::Unit;
 use spotsweep_protocol::words::counted;
 
 /// One trial may have ended its training early by itself.
@@ -13,7 +13,7 @@ const LEAST: usize = 2;
 pub(super) fn unreached(plan: &Plan, trials: &[Trial]) -> Option<String> {
     let (rule, by) = plan.comparison()?;
     let has_place = |metric: &Metric| rule.unit == Unit::Reports || metric.step.is_some();
-    let is_counted = |metric: &&Metric| metric.source >= LEAST_SOURCE && has_place(metric);
+    let is_counted = |metric: &&Metric| metric.source.is_counted() && has_place(metric);
     let counts = |trial: &Trial| trial.metrics.get(&by.name).filter(is_counted).is_some();
     let finished = trials.iter().filter(|trial| trial.standing() == Standing::Succeeded && counts(trial));
     let finished: Vec<&Trial> = finished.collect();

@@ -6,7 +6,7 @@ use super::{others, reports, seconds_trained};
 use crate::sweep::{Plan, Ranking};
 use crate::trial::{Standing, Trial};
 use spotsweep_protocol::metric::{Metric, Source};
-use spotsweep_protocol::rungs::{LEAST_SOURCE, Unit};
+use spotsweep_protocol::rungs::Unit;
 use spotsweep_protocol::words::{counted, duration};
 
 /// Reports of a trial after which a metric that is not in them is missed.
@@ -66,12 +66,12 @@ fn undecided(plan: &Plan, by: &Ranking, trials: &[Trial], seen: &[&Metric]) -> O
         return None;
     }
     let name = &by.name;
-    if seen.iter().all(|metric| metric.source < LEAST_SOURCE) {
+    if seen.iter().all(|metric| !metric.source.is_counted()) {
         let place = match seen.iter().map(|metric| metric.source).max()? {
             Source::OfTraining => "in lines about the training data",
             Source::Found => "in files that were there before the training",
             Source::ProgressBar => "in progress bars, which repeat values,",
-            Source::Rows | Source::Text | Source::Recorded | Source::Stated => return None,
+            Source::Smoothed | Source::Rows | Source::Text | Source::Recorded | Source::Stated => return None,
         };
         return Some(format!(
             "`{name}` was found only {place} and no rung counts these: {}; print it as `{name}=…`",
