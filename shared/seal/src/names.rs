@@ -98,9 +98,9 @@ pub(crate) fn is_latest_name(path: &str) -> bool {
     is_pointer_name(path) || ["last", "latest"].contains(&stem(path))
 }
 
-/// Whether a file has one of the names that TensorBoard gives its event files, and looks for.
+/// Whether a file has one of the names that TensorBoard gives its event files, and looks for. CatBoost's end there.
 pub(crate) fn is_event_file(path: &str) -> bool {
-    file_name(path).contains(".tfevents.")
+    file_name(path).split_once(".tfevents").is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Whether a file goes by a name under which logs are written. How it changes shows whether it is one.

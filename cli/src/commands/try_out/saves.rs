@@ -1,8 +1,8 @@
 //! When a training writes to its folder of checkpoints, and whether what it wrote stays there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::{self, File as OpenFile};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -14,6 +14,8 @@ const NO_PAUSE: f64 = 3.0;
 const SEVERAL: usize = 2;
 /// Files that are looked at.
 const MOST_FILES: usize = 10_000;
+/// So many bytes at the beginning and at the end of a file show whether its next version goes on from it.
+const SAMPLE_BYTES: usize = 4096;
 
 /// Files, bytes, and the newest change.
 type State = (usize, u64, Option<SystemTime>);
@@ -29,6 +31,12 @@ struct File {
 /// Files by their paths below the folder of checkpoints.
 type Files = BTreeMap<String, File>;
 
+/// The first and the last bytes of the first so many bytes of a file. `None` where it is gone, or shorter.
+type Sample = Option<(Vec<u8>, Vec<u8>)>;
+
+/// Reads the sample of the first so many bytes of a file.
+type ReadSample<'a> = &'a dyn Fn(&str, u64) -> Sample;
+
 /// Looks at the folder again and again.
 #[derive(Debug, Default)]
 pub(super) struct Saves {
@@ -40,8 +48,13 @@ pub(super) struct Saves {
     /// What is there now, and what was there when a checkpoint was complete the last time.
     files: Files,
     complete: Files,
-    /// Files that grew from one checkpoint to the next: logs, which say nothing of whether a checkpoint is there.
+    /// Samples of the complete files.
+    samples: BTreeMap<String, Sample>,
+    /// Files that were appended to from one checkpoint to the next: logs, which say nothing of whether a checkpoint is
+    /// there.
     logs: BTreeSet<String>,
+    /// The others that were complete, the last time that there were any.
+    states: BTreeSet<String>,
 }
 
 /// What a look has shown.
@@ -75,10 +88,10 @@ impl Saves {
     pub(super) fn look(&mut self, folders: &[PathBuf], now: f64) -> Look {
         let mut files = Files::new();
         folders.iter().for_each(|folder| add(folder, "", &mut files));
-        self.take_files(files, now)
+        self.take_files(files, now, &|name, bytes| folders.iter().find_map(|folder| sample(&folder.join(name), bytes)))
     }
 
-    fn take_files(&mut self, files: Files, now: f64) -> Look {
+    fn take_files(&mut self, files: Files, now: f64, read: ReadSample<'_>) -> Look {
         let bytes = files.values().map(|file| file.bytes).sum();
         let newest = files.values().filter_map(|file| file.modified).max();
         let state = (files.len(), bytes, newest);
@@ -86,31 +99,45 @@ impl Saves {
         match self.take(state, now) {
             Pace::Quiet => Look::Quiet,
             Pace::Writing => Look::Writing,
-            Pace::Complete(at) => Look::Complete(Written { at, files: self.written() }),
+            Pace::Complete(at) => Look::Complete(Written { at, files: self.written(read) }),
         }
     }
 
-    /// Whether nothing is there that a training could start from.
-    pub(super) fn is_empty(&self) -> bool {
-        self.files.keys().all(|name| self.logs.contains(name))
+    /// Whether all that a training could start from was there, and is gone.
+    pub(super) fn are_removed(&self) -> bool {
+        !self.states.is_empty() && self.files.keys().all(|name| self.logs.contains(name))
     }
 
     /// What was written since this was asked before.
-    fn written(&mut self) -> Vec<(String, u64)> {
+    fn written(&mut self, read: ReadSample<'_>) -> Vec<(String, u64)> {
         let mut written = Vec::new();
         for (name, file) in &self.files {
             let before = self.complete.get(name);
             if before == Some(file) {
                 continue;
             }
-            if before.is_some_and(|before| before.inode == file.inode && before.bytes < file.bytes) {
+            let grew = before.filter(|before| before.inode == file.inode && (1..file.bytes).contains(&before.bytes));
+            let goes_on = |before: &File| {
+                let now = read(name, before.bytes);
+                now.is_some() && self.samples.get(name) == Some(&now)
+            };
+            if grew.is_some_and(goes_on) {
                 self.logs.insert(name.clone());
             } else {
                 self.logs.remove(name);
             }
+            self.samples.insert(name.clone(), read(name, file.bytes));
             written.push((name.clone(), file.bytes));
         }
         self.complete.clone_from(&self.files);
+        self.samples.retain(|name, _| self.complete.contains_key(name));
+        let states: BTreeSet<String> =
+            self.complete.keys().filter(|name| !self.logs.contains(*name)).cloned().collect();
+        if states.is_empty() {
+            self.states.retain(|name| !self.logs.contains(name));
+        } else {
+            self.states = states;
+        }
         written
     }
 
@@ -158,8 +185,20 @@ fn add(folder: &Path, shown: &str, files: &mut Files) {
     }
 }
 
+/// The sample of the first so many `bytes` of the file at `path`.
+fn sample(path: &Path, bytes: u64) -> Sample {
+    let file = OpenFile::open(path).ok()?;
+    let length = usize::try_from(bytes).unwrap_or(SAMPLE_BYTES).min(SAMPLE_BYTES);
+    let read = |at: u64| {
+        let mut buffer = vec![0; length];
+        file.read_exact_at(&mut buffer, at).ok().map(|()| buffer)
+    };
+    Some((read(0)?, read(bytes.saturating_sub(length as u64))?))
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
     use super::*;
@@ -193,27 +232,50 @@ mod tests {
     fn a_log_is_no_checkpoint_that_stays() {
         let mut saves = Saves::default();
         let mut now = 0.0;
-        // Bytes and inodes of each file; looked at until nothing changes.
-        let mut look = |named: &[(&str, u64, u64)]| {
+        // The inode and the content of each file; looked at until nothing changes.
+        let mut look = |named: &[(&str, u64, &str)]| {
             let mut written = Vec::new();
             for _ in 0..3 {
                 now += 1.0;
-                let file = |bytes, inode| File { bytes, modified: None, inode };
-                let files = named.iter().map(|(name, bytes, inode)| ((*name).to_owned(), file(*bytes, *inode)));
-                if let Look::Complete(complete) = saves.take_files(files.collect(), now) {
+                let file = |inode, content: &str| File { bytes: content.len() as u64, modified: None, inode };
+                let files = named.iter().map(|(name, inode, content)| ((*name).to_owned(), file(*inode, content)));
+                let read = |name: &str, bytes: u64| {
+                    let (_, _, content) = named.iter().find(|(named, _, _)| *named == name)?;
+                    let start = content.as_bytes().get(..bytes as usize)?.to_vec();
+                    Some((start.clone(), start))
+                };
+                if let Look::Complete(complete) = saves.take_files(files.collect(), now, &read) {
                     written = complete.files;
                 }
             }
-            (written.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), saves.is_empty())
+            (written.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), saves.are_removed())
         };
-        assert_eq!(look(&[]), (vec![], true));
-        assert_eq!(look(&[("b/w.h5", 9, 1), ("log.csv", 5, 2)]).0, ["b/w.h5", "log.csv"]);
-        // One is written again under another name, and renamed; the other is appended to.
-        assert_eq!(
-            look(&[("b/w.h5", 12, 3), ("log.csv", 8, 2)]),
-            (vec!["b/w.h5".to_owned(), "log.csv".to_owned()], false)
-        );
-        assert_eq!(look(&[("log.csv", 8, 2)]), (vec![], true), "the training has removed its checkpoint");
-        assert_eq!(look(&[("b/w.h5", 9, 4), ("log.csv", 8, 2)]), (vec!["b/w.h5".to_owned()], false));
+        let all = || ["b/w.h5", "log.csv", "model.txt"].map(str::to_owned).to_vec();
+        assert_eq!(look(&[]), (vec![], false), "nothing was there");
+        assert_eq!(look(&[("b/w.h5", 1, "111"), ("log.csv", 2, "a"), ("model.txt", 3, "1 1")]), (all(), false));
+        // One is renamed to its name, one is appended to, and one is written again in place, with more than before.
+        assert_eq!(look(&[("b/w.h5", 4, "1111"), ("log.csv", 2, "ab"), ("model.txt", 3, "2 2 2")]), (all(), false));
+        assert_eq!(look(&[("log.csv", 2, "ab"), ("model.txt", 3, "2 2 2")]), (vec![], false), "one is left");
+        assert_eq!(look(&[("log.csv", 2, "ab")]), (vec![], true), "the training has removed its checkpoints");
+        assert_eq!(look(&[("b/w.h5", 5, "1"), ("log.csv", 2, "ab")]), (vec!["b/w.h5".to_owned()], false));
+    }
+
+    #[test]
+    fn what_is_known_to_be_a_log_was_never_a_checkpoint_that_is_gone() {
+        let mut saves = Saves::default();
+        let folder = tempfile::tempdir().unwrap();
+        let mut now = 0.0;
+        saves.look(&[folder.path().to_owned()], now);
+        let mut grow = |content: &str| {
+            std::fs::write(folder.path().join("journal.log"), content).unwrap();
+            for _ in 0..3 {
+                now += 1.0;
+                saves.look(&[folder.path().to_owned()], now);
+            }
+            (saves.logs.len(), saves.are_removed())
+        };
+        assert_eq!(grow("one\n"), (0, false));
+        assert_eq!(grow("one\ntwo\n"), (1, false));
+        assert_eq!(grow("another\none and two\n"), (0, false), "it is written anew");
     }
 }

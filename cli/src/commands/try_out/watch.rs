@@ -81,7 +81,7 @@ pub(super) async fn watch(
             is_saving |= look == Look::Writing;
             if let Some(mut newest) = outcome.attempts.last_entry() {
                 let attempt = newest.get_mut();
-                attempt.sees_checkpoints(!saves.is_empty(), now);
+                attempt.sees_checkpoints(!saves.are_removed(), now);
                 attempt.has_written |= look != Look::Quiet && attempt.started.is_some();
                 if let Look::Complete(written) = look {
                     attempt.saves(written);

@@ -75,7 +75,8 @@ fn numbered_texts_are_kept_where_there_is_nothing_else() {
 
 #[test]
 fn a_log_is_no_checkpoint_and_is_never_put_aside() {
-    for name in ["test_error.tsv", "train.log", "history.jsonl", "output.txt", "events.out.tfevents.1.host.1.0"] {
+    let events = ["events.out.tfevents.1.host.1.0", "test/events.out.tfevents"];
+    for name in ["test_error.tsv", "train.log", "history.jsonl", "output.txt"].into_iter().chain(events) {
         let mut bench = Bench::new(true);
         let (mut sealer, _) = bench.resume();
         bench.write("epoch_1.zip", &zip_of(b"1"));
