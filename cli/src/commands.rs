@@ -16,7 +16,6 @@ pub(crate) mod logs;
 mod ls;
 pub(crate) mod pull;
 pub(crate) mod redrive;
-pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod retry;
 mod status;
@@ -48,7 +47,6 @@ use logs::Logs;
 use ls::Ls;
 use pull::Pull;
 use redrive::Redrive;
-use replay::Replay;
 use report::Report;
 use retry::Retry;
 use status::Status;
@@ -138,8 +136,6 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Print the trials that a sweep file stands for
     Expand(Expand),
-    /// Replay recorded spot capacity and prices: what a sweep costs this way and others
-    Replay(Box<Replay>),
     /// Print a shell's completion script
     Completions(Completions),
 }
@@ -172,7 +168,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Redrive(args) => redrive::run(args).await,
         Command::Validate(args) => validate::run(args).await,
         Command::Expand(args) => expand::run(&args),
-        Command::Replay(args) => replay::run(*args),
         Command::Completions(args) => completions::run(&args),
     }
 }
@@ -219,7 +214,6 @@ mod tests {
             "redrive --failed --dry-run --json --stack s",
             "validate - --json",
             "expand a.yaml --limit 3 --format csv",
-            "replay --traces t --zones a,b --trials 2 --hours 1.5 --windows 0,2 --checkpoint-gib 1 --json",
         ];
         for line in accepted {
             let parsed = Args::try_parse_from(format!("spotsweep {line}").split(' '));
@@ -243,9 +237,6 @@ mod tests {
             "redrive --failed --undelivered",
             "validate",
             "expand a.yaml --limit -1",
-            "replay --traces t --trials 2 --hours 1",
-            "replay --traces t --zones a --trials 2 --hours 1 --checkpoint-gib 0",
-            "replay --traces t --zones a --trials 2 --hours 1 --windows 0,,2",
             "expand a.yaml --format xml",
         ];
         for line in refused {
