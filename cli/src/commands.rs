@@ -21,7 +21,6 @@ pub(crate) mod retry;
 mod status;
 mod submit;
 mod suggest;
-pub(crate) mod top;
 #[cfg(feature = "local")]
 mod try_out;
 mod validate;
@@ -52,7 +51,6 @@ use retry::Retry;
 use status::Status;
 use submit::Submit;
 use suggest::Suggest;
-use top::Top;
 #[cfg(feature = "local")]
 use try_out::TryOut;
 use validate::Validate;
@@ -106,8 +104,6 @@ pub(crate) enum Command {
     Status(Status),
     /// Follow a sweep to its end: trials, zones, interruptions, the best so far, what it waits for
     Watch(Watch),
-    /// Show every sweep that is not over
-    Top(Top),
     /// Tell what happened to one trial, and why
     Explain(Explain),
     /// Show the parameters that the next trial of a Bayesian search would get, and why
@@ -153,7 +149,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Ls(args) => ls::run(args).await,
         Command::Status(args) => status::run(args).await,
         Command::Watch(args) => watch::run(args).await,
-        Command::Top(args) => top::run(args).await,
         Command::Explain(args) => explain::run(args).await,
         Command::Suggest(args) => suggest::run(args).await,
         Command::Logs(args) => logs::run(args).await,
@@ -203,7 +198,6 @@ mod tests {
             "watch digits-0123456789ab --plain",
             "watch",
             "watch digits --once",
-            "top --once",
             "demo --reclaims 12 --seed 1 --trace w",
             "demo --block-devices",
             "explain digits-0123456789ab 7 --json --kept out",
