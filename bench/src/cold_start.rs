@@ -3,7 +3,7 @@
 //! Each of the seven functions gets an event for which it makes clients for every service that it may reach, reads
 //! DynamoDB (one to eight calls, `function.rs`), and answers. AWS is a server beside it, so the network costs
 //! nothing: what is measured is the process. The peer is Python 3.11 with boto3 and Lambda's own runtime client,
-//! its modules compiled beforehand, with clients for the same services and the same calls (`peers/cold_start.py`).
+//! its modules compiled beforehand, with clients for the same services and the same calls (`studies/peers/cold_start.py`).
 //!
 //! Over TLS, over plain HTTP, and over TLS with the share of a processor that a 128 MB function has (on Lambda the
 //! time until the first event is asked for is given a whole one). One start of each goes before, so that files are

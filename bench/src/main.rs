@@ -8,10 +8,8 @@
 mod cold_start;
 mod cost;
 mod row;
-mod search;
 mod setup;
 mod status;
-mod storm;
 mod submit;
 mod table;
 mod track;
@@ -44,9 +42,7 @@ enum Measurement {
     Submit,
     Track,
     Status,
-    Storm,
     Cost,
-    Search,
 }
 
 impl Measurement {
@@ -56,9 +52,7 @@ impl Measurement {
             Self::Submit => submit::rows(setup).await,
             Self::Track => track::rows(setup).await,
             Self::Status => status::rows(setup).await,
-            Self::Storm => storm::rows(setup).await,
             Self::Cost => cost::rows(setup).await,
-            Self::Search => search::rows(setup).await,
         }
     }
 }
@@ -69,9 +63,7 @@ async fn main() -> ExitCode {
     let setup = Setup::prepare(arguments.binaries, arguments.quick).await;
     let mut all = Vec::new();
     for measurement in Measurement::value_variants() {
-        // A search takes an hour and more, so it runs only where it is named.
-        let is_left_out = arguments.only.is_empty() && *measurement == Measurement::Search;
-        if is_left_out || !(arguments.only.is_empty() || arguments.only.contains(measurement)) {
+        if !(arguments.only.is_empty() || arguments.only.contains(measurement)) {
             continue;
         }
         let begun = Instant::now();

@@ -12,7 +12,7 @@ use tokio::process::Command;
 pub(crate) struct Setup {
     /// Folder of the functions' and the other programs' binaries.
     pub(crate) binaries: PathBuf,
-    /// Interpreter of an environment with what the peers need (`peers/requirements.txt`).
+    /// Interpreter of an environment with what the peers need (`studies/peers/requirements.txt`).
     pub(crate) python: PathBuf,
     /// For files that may go when the run ends; empty when it begins.
     pub(crate) scratch: PathBuf,
@@ -49,12 +49,12 @@ impl Setup {
 
     /// A script of the peers'.
     pub(crate) fn peer(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name)
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/peers").join(name)
     }
 }
 
 /// An interpreter for peers; the environment is made when it is missing or was made for other requirements.
-pub(crate) async fn environment(folder: &Path, wanted: &Path) -> PathBuf {
+async fn environment(folder: &Path, wanted: &Path) -> PathBuf {
     let requirements = fs::read_to_string(wanted).expect("the checkout is whole");
     let interpreter = folder.join("bin/python");
     // Written last, and the requirements themselves: equal means complete.

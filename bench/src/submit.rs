@@ -1,7 +1,7 @@
 //! A dropped file becomes a submitted array job: from the start of a fresh process until the plan is written beside
 //! the file, against the local stack's S3 and DynamoDB and an emulated Batch.
 //!
-//! Ours is the real `sweep-upload`, the peer `peers/submit.py`: the same file, in turns. "Warm" begins where the
+//! Ours is the real `sweep-upload`, the peer `studies/peers/submit.py`: the same file, in turns. "Warm" begins where the
 //! function has its event, and where the script has imported what it needs.
 
 use std::time::Instant;

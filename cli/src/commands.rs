@@ -16,13 +16,11 @@ pub(crate) mod logs;
 mod ls;
 pub(crate) mod pull;
 pub(crate) mod redrive;
-pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod retry;
 mod status;
 mod submit;
 mod suggest;
-pub(crate) mod top;
 #[cfg(feature = "local")]
 mod try_out;
 mod validate;
@@ -48,13 +46,11 @@ use logs::Logs;
 use ls::Ls;
 use pull::Pull;
 use redrive::Redrive;
-use replay::Replay;
 use report::Report;
 use retry::Retry;
 use status::Status;
 use submit::Submit;
 use suggest::Suggest;
-use top::Top;
 #[cfg(feature = "local")]
 use try_out::TryOut;
 use validate::Validate;
@@ -108,8 +104,6 @@ pub(crate) enum Command {
     Status(Status),
     /// Follow a sweep to its end: trials, zones, interruptions, the best so far, what it waits for
     Watch(Watch),
-    /// Show every sweep that is not over
-    Top(Top),
     /// Tell what happened to one trial, and why
     Explain(Explain),
     /// Show the parameters that the next trial of a Bayesian search would get, and why
@@ -138,8 +132,6 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Print the trials that a sweep file stands for
     Expand(Expand),
-    /// Replay recorded spot capacity and prices: what a sweep costs this way and others
-    Replay(Box<Replay>),
     /// Print a shell's completion script
     Completions(Completions),
 }
@@ -157,7 +149,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Ls(args) => ls::run(args).await,
         Command::Status(args) => status::run(args).await,
         Command::Watch(args) => watch::run(args).await,
-        Command::Top(args) => top::run(args).await,
         Command::Explain(args) => explain::run(args).await,
         Command::Suggest(args) => suggest::run(args).await,
         Command::Logs(args) => logs::run(args).await,
@@ -172,7 +163,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Redrive(args) => redrive::run(args).await,
         Command::Validate(args) => validate::run(args).await,
         Command::Expand(args) => expand::run(&args),
-        Command::Replay(args) => replay::run(*args),
         Command::Completions(args) => completions::run(&args),
     }
 }
@@ -208,7 +198,6 @@ mod tests {
             "watch digits-0123456789ab --plain",
             "watch",
             "watch digits --once",
-            "top --once",
             "demo --reclaims 12 --seed 1 --trace w",
             "demo --block-devices",
             "explain digits-0123456789ab 7 --json --kept out",
@@ -219,7 +208,6 @@ mod tests {
             "redrive --failed --dry-run --json --stack s",
             "validate - --json",
             "expand a.yaml --limit 3 --format csv",
-            "replay --traces t --zones a,b --trials 2 --hours 1.5 --windows 0,2 --checkpoint-gib 1 --json",
         ];
         for line in accepted {
             let parsed = Args::try_parse_from(format!("spotsweep {line}").split(' '));
@@ -243,9 +231,6 @@ mod tests {
             "redrive --failed --undelivered",
             "validate",
             "expand a.yaml --limit -1",
-            "replay --traces t --trials 2 --hours 1",
-            "replay --traces t --zones a --trials 2 --hours 1 --checkpoint-gib 0",
-            "replay --traces t --zones a --trials 2 --hours 1 --windows 0,,2",
             "expand a.yaml --format xml",
         ];
         for line in refused {

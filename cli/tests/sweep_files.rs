@@ -118,9 +118,8 @@ fn every_command_explains_an_environment_that_is_left() {
     let path = files.write("grid.yaml", GRID);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let sweep = "digits-0123456789ab";
-    let commands: [&[&str]; 18] = [
+    let commands: [&[&str]; 17] = [
         &["ls"],
-        &["top"],
         &["watch"],
         &["status", sweep],
         &["watch", sweep],

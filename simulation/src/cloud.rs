@@ -11,7 +11,7 @@ mod answer;
 mod drain;
 mod ebs;
 mod pages;
-pub(crate) mod retries;
+pub mod retries;
 mod silence;
 mod spoil;
 mod stopped_jobs;
@@ -41,7 +41,7 @@ use spotsweep_sweep_file::trials;
 use spotsweep_world::World;
 
 use self::retries::{Retries, limit};
-pub(crate) use self::submission::retry_strategy;
+pub use self::submission::retry_strategy;
 use self::submission::submit_request;
 use crate::calls::{Calls, Unanswered};
 use crate::injected_bug::InjectedBug;
@@ -107,7 +107,7 @@ impl Cloud {
     }
 
     /// From now on instances have these prices.
-    pub(crate) fn charge(&self, prices: Prices) {
+    pub fn charge(&self, prices: Prices) {
         *self.prices.lock().unwrap_or_else(PoisonError::into_inner) = Some(prices);
     }
 
@@ -174,7 +174,7 @@ impl Cloud {
     }
 
     /// One try of a command.
-    pub(crate) async fn run(&self, command: Command) -> Executed {
+    pub async fn run(&self, command: Command) -> Executed {
         match command {
             Command::ReadUpload { sweep, upload, defaults } => {
                 let bytes = self.get_object(&upload.key).await?.ok_or("NoSuchKey")?;

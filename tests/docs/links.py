@@ -14,7 +14,7 @@ ID = re.compile(r'<a id="([^"]+)"></a>')
 def pages():
     """The pages that people read: of docs/, of the repository's root, and the READMEs of its folders."""
     found = {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md"),
-             *ROOT.glob("tests/**/README.md")}
+             *ROOT.glob("tests/**/README.md"), *ROOT.glob("studies/*/README.md")}
     return sorted(found)
 
 

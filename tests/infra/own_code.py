@@ -16,7 +16,7 @@ LINE_LENGTH = 500
 LICENCES = re.compile(r"(?:^|/)(?:LICEN[CS]E|NOTICE|COPYING)[^/]*$")
 # The project's own.
 OWN_LICENCES = {"LICENSE-APACHE", "LICENSE-MIT"}
-DATA = "tests/data"
+DATA = ("tests/data", "studies/data")
 
 
 def tracked(root):
@@ -29,7 +29,7 @@ def of_others(path, text):
     pure = PurePosixPath(path)
     if FOLDERS & {part.lower() for part in pure.parts}:
         return "lies in a folder for the code of others"
-    if path.startswith(f"{DATA}/"):
+    if path.startswith(tuple(f"{data}/" for data in DATA)):
         return None
     if LICENCES.search(path) and path not in OWN_LICENCES:
         return "is a licence of others"
@@ -58,15 +58,15 @@ def crates_of_others(lock, members):
     return sorted({package["name"] for package in packages if "source" not in package} - members)
 
 
-def unlisted_data(root, paths):
-    """Folders of test data that its list does not name, or that have no licence next to data of others."""
-    listed = (root / DATA / "README.md").read_text()
+def unlisted_data(root, data, paths):
+    """Folders of data that their list does not name, or that have no licence next to data of others."""
+    listed = (root / data / "README.md").read_text()
     problems = []
-    for folder in sorted({Path(path).parts[2] for path in paths if path.startswith(f"{DATA}/") and path.count("/") > 2}):
+    for folder in sorted({Path(path).parts[2] for path in paths if path.startswith(f"{data}/") and path.count("/") > 2}):
         row = next((line for line in listed.splitlines() if line.startswith(f"| `{folder}/`")), None)
-        licences = [path for path in paths if path.startswith(f"{DATA}/{folder}/") and LICENCES.search(path)]
+        licences = [path for path in paths if path.startswith(f"{data}/{folder}/") and LICENCES.search(path)]
         if row is None:
-            problems.append(f"{DATA}/README.md does not list {folder}/")
+            problems.append(f"{data}/README.md does not list {folder}/")
         elif "this project's" not in row and not any(f"`{Path(path).name}`" in row for path in licences):
-            problems.append(f"{DATA}/{folder}/ needs its licence next to it, and its name in {DATA}/README.md")
+            problems.append(f"{data}/{folder}/ needs its licence next to it, and its name in {data}/README.md")
     return problems

@@ -3,7 +3,7 @@ import tomllib
 import unittest
 
 from cfn import ROOT
-from own_code import crates_of_others, of_others, tracked, unlisted_data
+from own_code import DATA, crates_of_others, of_others, tracked, unlisted_data
 
 
 def text_of(path):
@@ -25,10 +25,12 @@ class OwnCode(unittest.TestCase):
         packages = [tomllib.loads((ROOT / path).read_text()).get("package") for path in manifests]
         members = {package["name"] for package in packages if package}
         self.assertGreater(len(members), 20)
-        self.assertEqual(crates_of_others((ROOT / "Cargo.lock").read_text(), members), [])
+        for lock in ("Cargo.lock", "studies/Cargo.lock"):
+            self.assertEqual(crates_of_others((ROOT / lock).read_text(), members), [], lock)
 
     def test_data_of_others_are_listed_with_their_licences(self):
-        self.assertEqual(unlisted_data(ROOT, tracked(ROOT)), [])
+        for data in DATA:
+            self.assertEqual(unlisted_data(ROOT, data, tracked(ROOT)), [])
 
     def test_what_others_wrote_is_found(self):
         long_line = "x=1;" * 200

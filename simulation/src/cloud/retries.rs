@@ -11,16 +11,23 @@ use spotsweep_control_plane::workspace::{Call, EC2_TRIES, Fact, Refusal, Refusal
 use super::answer::NoAnswer;
 
 /// The tries of one command.
-pub(crate) enum Retries {
+pub enum Retries {
     /// CreateSnapshot. A throttle that does not pass is a refusal.
-    Snapshot { of: TrialRef, operation: u32, retries: SnapshotRetries },
+    Snapshot {
+        /// Whose workspace.
+        of: TrialRef,
+        /// The snapshot's operation.
+        operation: u32,
+        /// The pauses that are left.
+        retries: SnapshotRetries,
+    },
     /// Calls that are repeated with these pauses. A throttle that does not pass fails the command.
     Paused(Box<dyn Iterator<Item = Duration> + Send>),
 }
 
 impl Retries {
     /// Before the first try.
-    pub(crate) fn of(command: &Command) -> Self {
+    pub fn of(command: &Command) -> Self {
         match command {
             Command::Workspace { of, call: Call::TakeSnapshot { operation, saved_early, .. }, turn } => {
                 Self::Snapshot {
@@ -36,7 +43,7 @@ impl Retries {
     }
 
     /// The pause before the next try of a throttled command; none where this was the last.
-    pub(crate) fn pause(&mut self, limit: Limit) -> Option<Duration> {
+    pub fn pause(&mut self, limit: Limit) -> Option<Duration> {
         match self {
             Self::Snapshot { retries, .. } => retries.pause(limit),
             Self::Paused(pauses) => pauses.next(),
@@ -44,7 +51,10 @@ impl Retries {
     }
 
     /// The outcome of a command that was throttled in its last try.
-    pub(crate) fn last(
+    ///
+    /// # Errors
+    /// The throttle itself, where it is no refusal.
+    pub fn last(
         self,
         error: Box<dyn Error + Send + Sync>,
     ) -> Result<Vec<Outcome>, Box<dyn Error + Send + Sync>> {
@@ -61,7 +71,7 @@ impl Retries {
 }
 
 /// The limit that a failed command has met, where it was throttled.
-pub(crate) fn limit(error: &(dyn Error + Send + Sync + 'static)) -> Option<Limit> {
+pub fn limit(error: &(dyn Error + Send + Sync + 'static)) -> Option<Limit> {
     match error.downcast_ref() {
         Some(NoAnswer::Throttled { limit, .. }) => Some(*limit),
         Some(NoAnswer::Unclear(_)) | None => None,

@@ -23,7 +23,7 @@ pub(super) fn submit_request(submission: &Submission) -> Value {
 }
 
 /// The retry strategy of a job, as SubmitJob takes it.
-pub(crate) fn retry_strategy(attempts: u8) -> Value {
+pub fn retry_strategy(attempts: u8) -> Value {
     let rules = retry_rules().map(|rule| {
         let on = match rule.on {
             RetryOn::StatusReason => "onStatusReason",

@@ -1,4 +1,4 @@
-//! `spotsweep watch` and `top` on the local stack: a small sweep, one of whose instances is taken, followed to its end
+//! `spotsweep watch` on the local stack: a small sweep, one of whose instances is taken, followed to its end
 //! by machines and by lines for people, and looked at in between.
 
 use std::fs;
@@ -63,8 +63,6 @@ async fn an_interrupted_sweep_is_followed_to_its_end() {
     }
     let (code, _, notes) = run(&stack, &["watch"]).await;
     assert!(code == 1 && notes.contains("no sweep is open"), "{notes}");
-    let (code, table, _) = run(&stack, &["top"]).await;
-    assert_eq!((code, table.as_str()), (0, "no sweep is open; `spotsweep ls` lists all of them\n"));
 
     assert_rejected(&stack, &reader).await;
     stack.stop().await;
@@ -158,14 +156,14 @@ async fn strike(stack: &Stack, reader: &Reader, sweep: &SweepId) {
     call_json(&endpoint, "reclaim", &json!({ "instance": instance, "notice_seconds": 2.0 })).await;
 }
 
-/// A frame and the table of open sweeps, while trials run.
+/// A frame, and its values, while trials run.
 async fn assert_stills(stack: &Stack, sweep: &SweepId) {
     let (code, frame, notes) = run(stack, &["watch", sweep.as_str(), "--once"]).await;
     assert_eq!(code, 0, "{notes}");
     for part in [sweep.as_str(), "── trials ─", "── zones and instances ─", "trial 0 runs in "] {
         assert!(frame.contains(part), "{part}: {frame}");
     }
-    let (code, open, notes) = run(stack, &["top", "--json"]).await;
+    let (code, open, notes) = run(stack, &["watch", sweep.as_str(), "--once", "--json"]).await;
     assert_eq!(code, 0, "{notes}");
     let open = lines(&open);
     assert_eq!((open.len(), &open[0]["sweep"], &open[0]["stage"]), (1, &json!(sweep.as_str()), &json!("running")));
@@ -214,10 +212,8 @@ fn assert_people((code, text, notes): &(i32, String, String), trials: &[Trial]) 
 
 /// A view whose terminal is closed ends in order, not with an abort: by SIGHUP, or by the end of its input.
 async fn assert_closed_terminal(stack: &Stack, sweep: &SweepId) {
-    for view in [&["top"][..], &["watch", sweep.as_str()]] {
-        let code = at_terminal(stack, view, sweep.as_str(), "").await;
-        assert!(["0", "1"].contains(&code.as_str()), "{view:?}: {code}");
-    }
+    let code = at_terminal(stack, &["watch", sweep.as_str()], sweep.as_str(), "").await;
+    assert!(["0", "1"].contains(&code.as_str()), "{code}");
 }
 
 /// A file with a mistake ends the view with exit code 1, and its problems; what is not there does not begin one.

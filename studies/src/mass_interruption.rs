@@ -1,0 +1,217 @@
+//! All instances of a fleet under notice at once: the real `handle`, EC2's request limits as documented (fact 23), Lambda's
+//! limits, and runners that save, let go and leave, on a virtual clock.
+//!
+//! What the AWS executor does about throttles (`aws/ebs.rs`) is done here too, in virtual time: the SDK's standard
+//! retries, and pauses before another CreateSnapshot.
+
+mod clock;
+mod functions;
+mod runner;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use spotsweep_control_plane::trial::Trial;
+use spotsweep_control_plane::workspace::Stage as Standing;
+use spotsweep_simulation::harness::{Account, Harness};
+use spotsweep_world::{AttemptKey, Effect, Timings};
+
+use clock::{Clock, Stage};
+
+/// Between the interruption notice and the end of the instance.
+const NOTICE: Duration = Duration::from_secs(120);
+
+/// EC2's bucket for CreateSnapshot: its size, and how many it gets a second (fact 23).
+const BURST: f64 = 100.0;
+const PER_SECOND: f64 = 5.0;
+
+/// The schedule of infra/control-plane.yaml.
+const RECONCILE: Duration = Duration::from_secs(300);
+
+/// Longest that is looked at: a bound, not a tuning.
+const LONGEST: Duration = Duration::from_secs(4 * 3600);
+
+/// What is taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Fleet {
+    /// Instances, all in one zone.
+    pub instances: u32,
+    /// Trials on each.
+    pub trials_each: u32,
+}
+
+/// What became of it. Times count from the notice, in seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetOutcome {
+    /// Trials, each with its volume.
+    pub workspaces: usize,
+    /// Workspaces of which a snapshot was begun before their instance went.
+    pub begun_in_time: usize,
+    /// How many CreateSnapshot's bucket allowed until then.
+    pub allowed_in_time: f64,
+    /// When no volume was on an instance any more, by the records.
+    pub parked_seconds: f64,
+    /// When of each workspace the final snapshot was begun.
+    pub saved_seconds: f64,
+    /// When the bucket had allowed as many snapshots as there were.
+    pub allowed_seconds: f64,
+    /// Calls on EC2 that were throttled, by action.
+    pub throttled: BTreeMap<&'static str, u32>,
+    /// Invocations of functions that failed.
+    pub failed: u32,
+}
+
+/// One run. Shared by everybody in it.
+struct Scene {
+    harness: Harness,
+    clock: Clock,
+    stage: Stage,
+    /// Attempts whose container lives.
+    live: RefCell<BTreeSet<AttemptKey>>,
+    /// Whether the notice is out.
+    noticed: Cell<bool>,
+    mounted: Cell<usize>,
+    /// Invocations under way.
+    running: Cell<usize>,
+    failed: Cell<u32>,
+    throttled: std::sync::Mutex<BTreeMap<&'static str, u32>>,
+}
+
+/// Starts the fleet, reclaims all its instances, and goes on until every workspace is saved.
+///
+/// # Errors
+/// What did not happen in time.
+pub fn interrupt(fleet: Fleet) -> Result<FleetOutcome, String> {
+    let trials = fleet.instances * fleet.trials_each;
+    let account = Account {
+        timings: Timings::realistic(),
+        zones: vec!["us-east-1a".into()],
+        instance_type: match fleet.trials_each {
+            1 | 2 => "c7i.large",
+            _ => "c7i.xlarge",
+        },
+        max_vcpus: trials,
+        workspace_gib: 20,
+        ..Account::default()
+    };
+    let harness = Harness::with(1, &account);
+    let clock = Clock::new(harness.now);
+    let scene = Rc::new(Scene {
+        harness,
+        clock,
+        stage: Stage::default(),
+        live: RefCell::default(),
+        noticed: Cell::new(false),
+        mounted: Cell::new(0),
+        running: Cell::new(0),
+        failed: Cell::new(0),
+        throttled: std::sync::Mutex::default(),
+    });
+    let lines: String = (0..trials).map(|trial| format!("- {{a: {trial}}}\n")).collect();
+    let dropped = scene.harness.put("storm.yaml", &lines);
+    scene.begin(functions::told(Rc::clone(&scene), dropped));
+    scene.begin(functions::schedule(Rc::clone(&scene)));
+
+    scene.run_until(|scene| scene.mounted.get() == trials as usize)?;
+    let outcome = scene.take(trials as usize);
+    scene.stage.clear();
+    outcome
+}
+
+impl Scene {
+    fn begin(self: &Rc<Self>, future: impl Future<Output = ()> + 'static) {
+        self.stage.begin(&self.clock, future);
+    }
+
+    /// Goes on until something holds.
+    fn run_until(self: &Rc<Self>, holds: impl Fn(&Self) -> bool) -> Result<(), String> {
+        let latest = self.clock.now() + LONGEST;
+        let looked = Cell::new(Timestamp::MIN);
+        let held = Cell::new(false);
+        let is_over = || {
+            // Once a second: looking at thousands of records is dear.
+            if self.clock.now().duration_since(looked.get()).as_secs() >= 1 {
+                looked.set(self.clock.now());
+                held.set(holds(self));
+            }
+            held.get() || self.clock.now() > latest
+        };
+        let moved = || self.harness.cloud.world().advance(self.clock.now());
+        self.stage.run(&self.clock, moved, || self.take_effects(), is_over);
+        if held.get() { Ok(()) } else { Err(format!("not within {} s", LONGEST.as_secs())) }
+    }
+
+    fn take_effects(self: &Rc<Self>) {
+        let effects = self.harness.cloud.world().take_effects();
+        for effect in effects {
+            match effect {
+                Effect::Emit(event) => self.begin(functions::told(Rc::clone(self), event)),
+                Effect::Start(start) => {
+                    self.live.borrow_mut().insert(start.attempt.clone());
+                    self.begin(runner::run(Rc::clone(self), start));
+                }
+                Effect::Kill(attempt) | Effect::Stop { attempt, .. } => {
+                    self.live.borrow_mut().remove(&attempt);
+                }
+            }
+        }
+        for event in self.harness.announced() {
+            self.begin(functions::told(Rc::clone(self), event));
+        }
+    }
+
+    /// The notice to all, and what becomes of it.
+    fn take(self: &Rc<Self>, workspaces: usize) -> Result<FleetOutcome, String> {
+        let began = self.clock.now();
+        {
+            let mut world = self.harness.cloud.world();
+            world.trouble_mut().request_limits = true;
+            world.reclaim_zone("us-east-1a", Some(NOTICE), began).map_err(|error| error.to_string())?;
+        }
+        self.noticed.set(true);
+        self.take_effects();
+        let since = |scene: &Self| scene.clock.now().duration_since(began).as_secs_f64();
+
+        self.run_until(|scene| since(scene) >= NOTICE.as_secs_f64())?;
+        let begun: BTreeSet<String> =
+            self.harness.cloud.world().snapshots().map(|snapshot| snapshot.volume.clone()).collect();
+        self.run_until(|scene| scene.all(|trial| stands(trial, |stage| !is_on_an_instance(stage))))?;
+        let parked_seconds = since(self);
+        self.run_until(|scene| scene.all(is_saved))?;
+        let throttled = self.throttled.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        Ok(FleetOutcome {
+            workspaces,
+            begun_in_time: begun.len(),
+            allowed_in_time: (BURST + PER_SECOND * NOTICE.as_secs_f64()).min(workspaces as f64),
+            parked_seconds,
+            saved_seconds: since(self),
+            allowed_seconds: (workspaces as f64 - BURST).max(0.0) / PER_SECOND,
+            throttled,
+            failed: self.failed.get(),
+        })
+    }
+
+    fn all(&self, holds: impl Fn(&Trial) -> bool) -> bool {
+        let mut all = true;
+        self.harness.store.each_trial(|trial| all &= holds(trial));
+        all
+    }
+}
+
+fn stands(trial: &Trial, holds: impl Fn(&Standing) -> bool) -> bool {
+    trial.workspace.as_ref().is_some_and(|workspace| holds(&workspace.stage))
+}
+
+fn is_on_an_instance(stage: &Standing) -> bool {
+    matches!(stage, Standing::Attaching { .. } | Standing::Attached { .. } | Standing::Detaching { .. })
+}
+
+/// Whether a snapshot of all its bytes has been begun.
+fn is_saved(trial: &Trial) -> bool {
+    let Some(workspace) = &trial.workspace else { return false };
+    let saved = workspace.volume.saved_by.and_then(|operation| workspace.snapshots.get(&operation));
+    saved.is_some_and(|snapshot| snapshot.id.is_some())
+}

@@ -1,0 +1,137 @@
+//! Functions on Lambda: limits, retries, and EC2's throttles as the AWS executor takes them.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use spotsweep_control_plane::command::Command;
+use spotsweep_control_plane::event;
+use spotsweep_control_plane::handle::{ExecuteError, Executor, handle};
+use spotsweep_control_plane::outcome::Outcome;
+use spotsweep_protocol::claim::Reply;
+use spotsweep_simulation::cloud::Cloud;
+use spotsweep_simulation::cloud::retries::{Retries, limit};
+
+use super::clock::Clock;
+use super::{RECONCILE, Scene};
+
+/// Executions at a time, of all functions: an account's default
+/// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+const CONCURRENCY: usize = 1000;
+
+/// The functions' timeout (infra/control-plane.yaml).
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// From an event to its function: EventBridge says "typically half a second".
+const DELIVERY: Duration = Duration::from_millis(500);
+
+/// Lambda's retries of an asynchronous invocation (fact 34).
+const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
+
+/// What one command takes where nothing is in its way.
+const COMMAND: Duration = Duration::from_millis(50);
+
+/// An event on its way to its function, until it is handled or Lambda gives up.
+pub(super) async fn told(scene: Rc<Scene>, event: Value) {
+    if scene.harness.permissions.function_of(&event).is_none() {
+        return;
+    }
+    scene.clock.sleep(DELIVERY).await;
+    for wait in RETRIES.into_iter().map(Some).chain([None]) {
+        // Lambda keeps asynchronous events while there is no room.
+        while scene.running.get() >= CONCURRENCY {
+            scene.clock.sleep(Duration::from_secs(1)).await;
+        }
+        if invoke(&scene, &event).await.is_ok() {
+            return;
+        }
+        if let Some(wait) = wait {
+            scene.clock.sleep(wait).await;
+        }
+    }
+}
+
+/// The schedule.
+pub(super) async fn schedule(scene: Rc<Scene>) {
+    loop {
+        scene.clock.sleep(RECONCILE).await;
+        let tick = scene.harness.reconcile();
+        scene.begin(told(Rc::clone(&scene), tick));
+    }
+}
+
+/// A runner's invocation; none where it got no answer: no room, or an error.
+pub(super) async fn asked(scene: &Scene, request: &Value) -> Option<Reply> {
+    if scene.running.get() >= CONCURRENCY {
+        return None;
+    }
+    invoke(scene, request).await.ok().flatten()
+}
+
+async fn invoke(scene: &Scene, raw: &Value) -> Result<Option<Reply>, ()> {
+    let event = event::parse(raw.clone()).map_err(|_| ())?;
+    scene.running.set(scene.running.get() + 1);
+    let now = scene.clock.now();
+    let executor =
+        Patient { cloud: &scene.harness.cloud, clock: &scene.clock, ends: now + TIMEOUT, throttled: &scene.throttled };
+    let report = handle(&scene.harness.store, &executor, scene.harness.settings(), event, now).await;
+    scene.harness.calls.take();
+    scene.running.set(scene.running.get() - 1);
+    match report {
+        Ok(report) => Ok(report.reply),
+        Err(_) => {
+            scene.failed.set(scene.failed.get() + 1);
+            Err(())
+        }
+    }
+}
+
+/// The cloud, with a client that waits and tries again where it is throttled.
+struct Patient<'a> {
+    cloud: &'a Cloud,
+    clock: &'a Clock,
+    /// When Lambda ends the invocation.
+    ends: Timestamp,
+    throttled: &'a Mutex<BTreeMap<&'static str, u32>>,
+}
+
+impl Patient<'_> {
+    /// Waits, unless the invocation's end comes first.
+    async fn pause(&self, time: Duration) -> bool {
+        let left = Duration::try_from(self.ends.duration_since(self.clock.now())).unwrap_or_default();
+        self.clock.sleep(time.min(left)).await;
+        time < left
+    }
+
+    fn count(&self, command: &'static str) {
+        *self.throttled.lock().unwrap_or_else(PoisonError::into_inner).entry(command).or_default() += 1;
+    }
+}
+
+impl Executor for Patient<'_> {
+    async fn execute(&self, command: Command) -> Result<Vec<Outcome>, ExecuteError> {
+        let name = command.name();
+        let mut retries = Retries::of(&command);
+        let failed = |source| ExecuteError { command: name, source };
+        loop {
+            if !self.pause(COMMAND).await {
+                return Err(failed("the function has timed out".into()));
+            }
+            let (error, limit) = match self.cloud.run(command.clone()).await {
+                Ok(outcomes) => return Ok(outcomes),
+                Err(error) => match limit(&*error) {
+                    Some(limit) => (error, limit),
+                    None => return Err(failed(error)),
+                },
+            };
+            self.count(name);
+            match retries.pause(limit) {
+                Some(pause) => drop(self.pause(pause).await),
+                None => return retries.last(error).map_err(failed),
+            }
+        }
+    }
+}

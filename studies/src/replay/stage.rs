@@ -1,0 +1,317 @@
+//! One policy in one window: the World, the clock, the record that opens and closes zones, and the attempts.
+//!
+//! A byte in this World stands for a MiB: only rates and differences count, and a checkpoint of 100 GiB then takes
+//! 100 KiB of memory. So the World's rates are in bytes per second as the model's are in MiB per second.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use spotsweep_control_plane::handle::HandleError;
+use spotsweep_control_plane::sweep;
+use spotsweep_protocol::cause::chain;
+use spotsweep_protocol::claim::Reply;
+use spotsweep_simulation::cloud::retry_strategy;
+use spotsweep_simulation::harness::{Account, Harness, QUEUE};
+use spotsweep_world::trace::{Change, Trace};
+use spotsweep_world::{AttemptKey, Effect};
+
+mod attempt;
+mod script;
+mod setting;
+mod tally;
+mod workspace;
+
+use super::agent::{Agent, Doing, TRIAL};
+use super::ledger::{Ledger, Outcome};
+use super::{Plan, Policy, Study};
+use setting::timings;
+pub(super) use setting::volume_gib;
+use tally::outages;
+
+/// What the traces were recorded of.
+pub(super) const INSTANCE_TYPE: &str = "p3.2xlarge";
+const INSTANCE_VCPUS: u32 = 8;
+
+/// From an event to its function: EventBridge says "typically half a second"; S3's events "seconds" (fact 15).
+const DELIVERY: Duration = Duration::from_secs(1);
+
+/// Lambda's retries of an asynchronous invocation (fact 34).
+const RETRIES: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(120)];
+
+/// The schedule of infra/control-plane.yaml.
+pub(super) const RECONCILE: Duration = Duration::from_secs(300);
+
+/// Happenings of one run: a bound, not a tuning.
+const MOST_HAPPENINGS: usize = 20_000_000;
+
+/// What happens at some time.
+#[derive(Debug, Clone)]
+pub(super) enum Happening {
+    /// An event reaches its function, for the first time or again.
+    Deliver { event: Value, tries: usize },
+    /// An attempt does its step with this number.
+    Step(AttemptKey, u64),
+    /// A runner sees the notice.
+    Warned(AttemptKey),
+    /// A trial's job is submitted, where there is no control plane.
+    Submit(u32),
+    /// A zone opens or closes.
+    Turn(Change),
+    /// The schedule fires.
+    Tick,
+}
+
+/// One trial.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trial {
+    /// Seconds of training that are safe.
+    pub(super) saved: f64,
+    pub(super) finished: Option<Timestamp>,
+    /// What everything had cost by then, in USD.
+    pub(super) finished_usd: f64,
+    /// When it was ended, as others had passed it.
+    pub(super) ended: Option<Timestamp>,
+    /// When training last stopped against its will, and what it had behind it.
+    pub(super) stopped: Option<(Timestamp, f64)>,
+}
+
+/// One run.
+pub(super) struct Stage<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) policy: Policy,
+    pub(super) study: Option<&'a Study>,
+    pub(super) harness: Harness,
+    pub(super) ledger: Ledger,
+    pub(super) trials: Vec<Trial>,
+    pub(super) agents: BTreeMap<AttemptKey, Agent>,
+    /// Volumes to delete.
+    pub(super) discarded: Vec<String>,
+    pub(super) trace: &'a Trace,
+    pub(super) started: Timestamp,
+    happenings: BTreeMap<(Timestamp, u64), Happening>,
+    sequence: u64,
+    /// When no zone had capacity.
+    pub(super) outages: Vec<(Timestamp, Timestamp)>,
+}
+
+impl<'a> Stage<'a> {
+    /// Everything is in place, and the sweep begins.
+    pub(super) fn new(
+        plan: &'a Plan,
+        policy: Policy,
+        study: Option<&'a Study>,
+        trace: &'a Trace,
+    ) -> Result<Self, String> {
+        let workspace_gib = volume_gib(plan);
+        let account = Account {
+            timings: timings(plan, policy),
+            zones: plan.zones.clone(),
+            instance_type: INSTANCE_TYPE,
+            // Instances under notice still count; they must not keep new ones out.
+            max_vcpus: plan.trials * INSTANCE_VCPUS * 4,
+            workspace_gib,
+            ..Account::default()
+        };
+        let harness = Harness::with(1, &account);
+        let started = harness.now;
+        let mut stage = Self {
+            plan,
+            policy,
+            study,
+            harness,
+            ledger: Ledger::default(),
+            trials: vec![Trial::default(); plan.trials as usize],
+            agents: BTreeMap::new(),
+            discarded: Vec::new(),
+            trace,
+            started,
+            happenings: BTreeMap::new(),
+            sequence: 0,
+            outages: outages(plan, trace, started),
+        };
+        stage.set_up(workspace_gib)?;
+        Ok(stage)
+    }
+
+    /// Runs until every trial is done and nothing costs anything any more, or until the record ends.
+    pub(super) async fn run(mut self) -> Result<Outcome, String> {
+        let end = self.started + self.trace.duration();
+        for _ in 0..MOST_HAPPENINGS {
+            self.take_effects()?;
+            if self.is_over() || self.harness.now >= end {
+                if let Some(answer) = self.harness.cloud.get("sweeps/replay.yaml.rejected.json") {
+                    return Err(format!("the sweep file was rejected: {}", String::from_utf8_lossy(&answer)));
+                }
+                return Ok(self.outcome(end));
+            }
+            self.go_on(end).await?;
+        }
+        Err("more happenings than a run may have".into())
+    }
+
+    fn is_over(&self) -> bool {
+        let done = self.trials.iter().all(|trial| trial.finished.or(trial.ended).is_some());
+        let idle = || self.harness.cloud.world().instances().all(|instance| !instance.state.is_live());
+        let settled = || match self.policy {
+            Policy::Spotsweep => self.harness.store.has_sweep_in(&sweep::Stage::Settled),
+            Policy::SeedScript => self.discarded.is_empty(),
+            Policy::S3Checkpoint | Policy::S3OnNotice | Policy::Restart | Policy::OnDemand => true,
+        };
+        done && settled() && idle()
+    }
+
+    async fn go_on(&mut self, end: Timestamp) -> Result<(), String> {
+        let due = self.harness.cloud.world().next_due();
+        let first = self.happenings.keys().next().map(|(at, _)| *at);
+        let next = due.into_iter().chain(first).chain([end]).min().unwrap_or(end).max(self.harness.now);
+        let objects = self.object_gib();
+        let seconds = next.duration_since(self.harness.now).as_secs_f64();
+        self.ledger.hold(&self.harness.cloud.world(), seconds, objects);
+        self.harness.now = next;
+        self.harness.cloud.world().advance(next);
+        self.take_effects()?;
+        while let Some(entry) = self.happenings.first_entry().filter(|entry| entry.key().0 <= next) {
+            let happening = entry.remove();
+            self.happen(happening).await?;
+            // What it has killed must not take another step.
+            self.take_effects()?;
+        }
+        if !self.discarded.is_empty() {
+            self.discard()?;
+        }
+        self.ledger.note(&self.harness.cloud.world());
+        Ok(())
+    }
+
+    /// GiB in S3: the dataset for those who fetch it there, and the newest checkpoint of each open trial.
+    fn object_gib(&self) -> f64 {
+        let model = &self.plan.parameters;
+        let saved = self.trials.iter().filter(|trial| trial.saved > 0.0 && trial.finished.is_none()).count();
+        match self.policy {
+            Policy::Spotsweep | Policy::SeedScript => 0.0,
+            Policy::S3Checkpoint | Policy::S3OnNotice => model.dataset_gib + saved as f64 * model.checkpoint_gib,
+            Policy::Restart | Policy::OnDemand => model.dataset_gib,
+        }
+    }
+
+    async fn happen(&mut self, happening: Happening) -> Result<(), String> {
+        match happening {
+            Happening::Deliver { event, tries } => {
+                if self.invoke(&event).await?.is_none()
+                    && let Some(wait) = RETRIES.get(tries)
+                {
+                    self.at(*wait, Happening::Deliver { event, tries: tries + 1 });
+                }
+            }
+            Happening::Step(key, number) => self.step(&key, number).await?,
+            Happening::Warned(key) => self.warned(&key).await?,
+            Happening::Submit(trial) => self.submit(trial)?,
+            Happening::Turn(turn) => self.turn(&turn)?,
+            Happening::Tick => {
+                let tick = self.harness.reconcile();
+                self.at(Duration::ZERO, Happening::Deliver { event: tick, tries: 0 });
+                self.at(RECONCILE, Happening::Tick);
+            }
+        }
+        for event in self.harness.announced() {
+            self.send(&event);
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, turn: &Change) -> Result<(), String> {
+        let now = self.harness.now;
+        let mut world = self.harness.cloud.world();
+        if turn.available {
+            world.set_zone_capacity(&turn.zone, None, now);
+            return Ok(());
+        }
+        let notice = Duration::from_secs_f64(self.plan.parameters.notice_seconds);
+        world.reclaim_zone(&turn.zone, Some(notice), now).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn take_effects(&mut self) -> Result<(), String> {
+        let effects = self.harness.cloud.world().take_effects();
+        for effect in effects {
+            match effect {
+                Effect::Emit(event) => self.emitted(&event)?,
+                Effect::Start(start) => self.start(&start)?,
+                Effect::Kill(key) | Effect::Stop { attempt: key, .. } => self.killed(&key),
+            }
+        }
+        Ok(())
+    }
+
+    fn emitted(&mut self, event: &Value) -> Result<(), String> {
+        let detail = &event["detail"];
+        if event["detail-type"] == "EC2 Spot Instance Interruption Warning" {
+            let here = |agent: &&Agent| detail["instance-id"] == agent.instance.as_str();
+            let warned: Vec<Agent> = self.agents.values().filter(here).cloned().collect();
+            for agent in warned {
+                self.at(agent.next_poll(self.harness.now), Happening::Warned(agent.key));
+            }
+        }
+        if self.policy == Policy::Spotsweep {
+            self.send(event);
+        } else if event["source"] == "aws.batch" && detail["status"] == "FAILED" {
+            // Batch tries ten times at most; whoever waits for the trial submits it again.
+            let name = detail["jobName"].as_str().unwrap_or_default();
+            let trial = name.strip_prefix("trial-").and_then(|number| number.parse().ok());
+            self.at(Duration::ZERO, Happening::Submit(trial.ok_or_else(|| format!("{name} is no trial"))?));
+        }
+        Ok(())
+    }
+
+    /// Puts an event on the bus.
+    pub(super) fn send(&mut self, event: &Value) {
+        self.at(DELIVERY, Happening::Deliver { event: event.clone(), tries: 0 });
+    }
+
+    fn submit(&mut self, trial: u32) -> Result<(), String> {
+        let request = json!({
+            "jobName": format!("trial-{trial}"), "jobQueue": QUEUE, "jobDefinition": "train",
+            "containerOverrides": { "environment": [{ "name": TRIAL, "value": trial.to_string() }] },
+            "retryStrategy": retry_strategy(10),
+        });
+        let request = serde_json::from_value(request).map_err(|error| error.to_string())?;
+        self.ledger.called(1);
+        let answer = self.harness.cloud.world().submit_job(request);
+        match answer {
+            Err(error) if error.status == 429 => self.at(Duration::from_secs(1), Happening::Submit(trial)),
+            Err(error) => return Err(error.to_string()),
+            Ok(_) => {}
+        }
+        Ok(())
+    }
+
+    /// One invocation; the reply where it answered. What must never be is an error of the run.
+    pub(super) async fn invoke(&mut self, event: &Value) -> Result<Option<Option<Reply>>, String> {
+        let report = self.harness.deliver(event).await;
+        self.ledger.invoked(&self.harness.calls.take());
+        self.note_ended();
+        match report {
+            Ok(report) => Ok(Some(report.reply)),
+            Err(error @ (HandleError::Illegal(_) | HandleError::Steps)) => Err(chain(&error)),
+            Err(_may_be_tried_again) => Ok(None),
+        }
+    }
+
+    fn killed(&mut self, key: &AttemptKey) {
+        let Some(agent) = self.agents.remove(key) else { return };
+        if !matches!(agent.doing, Doing::Leaving { .. }) {
+            self.interrupted(agent.trial, agent.progress(self.harness.now));
+        }
+    }
+
+    /// Training of one trial.
+    pub(super) fn total_seconds(&self) -> f64 {
+        self.plan.hours * 3600.0
+    }
+
+    pub(super) fn at(&mut self, after: Duration, happening: Happening) {
+        self.sequence += 1;
+        self.happenings.insert((self.harness.now + after, self.sequence), happening);
+    }
+}
